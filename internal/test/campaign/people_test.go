@@ -94,18 +94,18 @@ func (p *people) drop(n int) {
 	twin := p.first(at)
 	switch dice := p.r.IntN(100); {
 	case dice < 4 && at.complete != "list":
-		one.Folder, one.want = simulation.Make(p.seed, n, simulation.Faulty), ledger.Rejected
+		one.Folder, one.want = simulation.MakeFolder(p.seed, n, simulation.Faulty), ledger.Rejected
 	case dice < 7 && at.complete != "list":
-		one.Folder, one.want = simulation.Make(p.seed, n, simulation.Hostile), ledger.Rejected
+		one.Folder, one.want = simulation.MakeFolder(p.seed, n, simulation.Hostile), ledger.Rejected
 	case dice < 11:
-		one.Folder = simulation.Make(p.seed, n, simulation.FailsOnce)
+		one.Folder = simulation.MakeFolder(p.seed, n, simulation.FailsOnce)
 	case dice < 13:
-		one.Folder, one.want = simulation.Make(p.seed, n, simulation.Fails), ledger.Quarantined
+		one.Folder, one.want = simulation.MakeFolder(p.seed, n, simulation.Fails), ledger.Quarantined
 	case dice < 17 && twin != nil:
-		one.Folder, one.want = twin.Again(), ledger.Duplicate
+		one.Folder, one.want = twin.CopyToDropAgain(), ledger.Duplicate
 		one.Name, one.Files = fmt.Sprintf("%s %d", one.Name, n), maps.Clone(one.Files)
 	default:
-		one.Folder = simulation.Make(p.seed, n, simulation.Good)
+		one.Folder = simulation.MakeFolder(p.seed, n, simulation.Good)
 	}
 	if one.want != ledger.Duplicate && at.complete == "list" {
 		one.Files["metadata.json"] = listing(one.Files)

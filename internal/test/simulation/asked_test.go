@@ -21,7 +21,7 @@ func TestAsked_I24(t *testing.T) {
 					w := New(t, Config{Seed: 17, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = time.Minute, 2*time.Minute }})
 					var first time.Time
 					var again atomic.Int64
-					w.Plan(func(o Op) Strike {
+					w.SetPlan(func(o Op) Strike {
 						if o.Seam != Calls || o.Name != op {
 							return Strike{}
 						}
@@ -35,7 +35,7 @@ func TestAsked_I24(t *testing.T) {
 						return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 24 * time.Hour}}
 					})
 					w.Start()
-					w.Drop(0, Make(17, 0, Good), Make(17, 1, Good))
+					w.DropFolders(0, MakeFolder(17, 0, Good), MakeFolder(17, 1, Good))
 					w.Advance(30 * time.Minute)
 					if b := w.d.Ledger().Balance(); again.Load() > 0 || b.States[ledger.Archived] != 0 {
 						t.Errorf("asked %d times more although the service wants to be left alone: %v", again.Load(), b)
@@ -45,7 +45,7 @@ func TestAsked_I24(t *testing.T) {
 					if b := w.d.Ledger().Balance(); b.States[ledger.Archived] != 2 {
 						t.Errorf("ten minutes after a restart: %v", b)
 					}
-					w.Calm(72 * time.Hour)
+					w.RunUntilCalm(72 * time.Hour)
 					w.Check(true)
 				})
 			})

@@ -25,32 +25,32 @@ type clock struct {
 
 func newClock() *clock { return &clock{boot: time.Now().Add(-time.Hour), boots: 1, id: "boot-1"} }
 
-// service is the time of everybody else.
-func (c *clock) service() time.Time {
+// serviceTime is the time of everybody else.
+func (c *clock) serviceTime() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.true()
+	return c.trueTime()
 }
 
-// true is what the time is. The caller holds mu.
-func (c *clock) true() time.Time { return time.Now().Add(c.slept) }
+// trueTime is what the time is. The caller holds mu.
+func (c *clock) trueTime() time.Time { return time.Now().Add(c.slept) }
 
-// machine is the time as the daemon reads it.
-func (c *clock) machine() archive.Instant {
+// machineTime is the time as the daemon reads it.
+func (c *clock) machineTime() archive.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return archive.Instant{Wall: c.true().Add(c.error), Boot: c.true().Sub(c.boot), BootID: c.id, Slept: c.slept - c.awake}
+	return archive.Instant{Wall: c.trueTime().Add(c.error), Boot: c.trueTime().Sub(c.boot), BootID: c.id, Slept: c.slept - c.awake}
 }
 
 func (c *clock) reboot() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.boot, c.boots, c.awake = c.true(), c.boots+1, c.slept
+	c.boot, c.boots, c.awake = c.trueTime(), c.boots+1, c.slept
 	c.id = fmt.Sprintf("boot-%d", c.boots)
 }
 
-// sleep suspends the machine for d: time passes for everybody, and no timer runs.
-func (c *clock) sleep(d time.Duration) {
+// suspend suspends the machine for d: time passes for everybody, and no timer runs.
+func (c *clock) suspend(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slept += d
@@ -60,19 +60,19 @@ func (c *clock) sleep(d time.Duration) {
 	c.nap += d
 }
 
-// lately is the time of everybody else as whoever acts now may have read it last: between
+// timeLastRead is the time of everybody else as whoever acts now may have read it last: between
 // its look at the clock and its act the machine may have slept, and nobody can help that.
-func (c *clock) lately() time.Time {
+func (c *clock) timeLastRead() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Now().Equal(c.lay) {
-		return c.true().Add(-c.nap)
+		return c.trueTime().Add(-c.nap)
 	}
-	return c.true()
+	return c.trueTime()
 }
 
-// set makes the machine's wall clock wrong by d; zero puts it right.
-func (c *clock) set(d time.Duration) {
+// setMachineClock makes the machine's wall clock wrong by d; zero puts it right.
+func (c *clock) setMachineClock(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.error = d

@@ -13,14 +13,14 @@ func (w *World) packageSealed(op, name string) {
 	if op != "rename" || !strings.HasSuffix(name, ".zip") {
 		return
 	}
-	s := w.fate.ask(Packages, "sealed", name)
+	s := w.fate.chooseStrike(Packages, "sealed", name)
 	harm := map[Blow]func(string) error{Fail: changeByte, FailDone: cutByte}[s.Blow]
 	if harm == nil {
 		return
 	}
-	path := filepath.Join(w.state(), "spool", name)
+	path := filepath.Join(w.stateDir(), "spool", name)
 	if s.Call.Delay == 0 {
-		w.must(harm(path))
+		w.failOn(harm(path))
 		return
 	}
 	time.AfterFunc(s.Call.Delay, func() { _ = harm(path) }) // it may be gone by then

@@ -49,7 +49,7 @@ func places(t *testing.T) (all []place) {
 	seen := map[string]int{}
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, several(1))
-		w.Plan(func(op Op) Strike {
+		w.SetPlan(func(op Op) Strike {
 			if op.Seam != Clock && op.Seam != Packages {
 				seen[op.point()]++
 			}
@@ -57,7 +57,7 @@ func places(t *testing.T) (all []place) {
 		})
 		w.Start()
 		w.dropSeveral()
-		w.Calm(72 * time.Hour)
+		w.RunUntilCalm(72 * time.Hour)
 		w.Check(false)
 	})
 	for point, n := range seen {
@@ -124,7 +124,7 @@ func dieTwice(t *testing.T, first, second place, form [2]Blow) (deaths int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, several(1))
 		at, blows, n := []place{first, second}, form[:], 0
-		w.Plan(func(op Op) Strike {
+		w.SetPlan(func(op Op) Strike {
 			if len(at) == 0 || op.Seam == Clock || op.point() != at[0].point {
 				return Strike{}
 			}
@@ -137,7 +137,7 @@ func dieTwice(t *testing.T, first, second place, form [2]Blow) (deaths int) {
 		})
 		w.Start()
 		w.dropSeveral()
-		w.Calm(72 * time.Hour)
+		w.RunUntilCalm(72 * time.Hour)
 		w.Check(false)
 		deaths = w.deaths
 	})

@@ -46,7 +46,7 @@ func misspell(beginning string) func(*http.Request, http.RoundTripper) (*http.Re
 // forUntil strikes every call of an operation until some time into the run.
 func forUntil(w *World, name string, until time.Duration, f emulator.Fault) Plan {
 	return func(op Op) Strike {
-		if op.Seam != Calls || op.Name != name || w.Virtual() > until {
+		if op.Seam != Calls || op.Name != name || w.VirtualTime() > until {
 			return Strike{}
 		}
 		return Strike{Call: f}
@@ -57,7 +57,7 @@ func forUntil(w *World, name string, until time.Duration, f emulator.Fault) Plan
 func (w *World) states(k archive.Key) (all []string) {
 	l, done := w.openLedger()
 	defer done()
-	w.must(l.Lines(1, func(_ uint64, line []byte) error {
+	w.failOn(l.Lines(1, func(_ uint64, line []byte) error {
 		m, err := ledger.ParseLine(line)
 		if err == nil && m.Key == k.String() && (len(all) == 0 || all[len(all)-1] != m.State) {
 			all = append(all, m.State)
@@ -87,11 +87,11 @@ func TestUnclear_I2(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t, Config{Seed: 3})
-				w.Plan(forUntil(w, "upload", 30*time.Minute, row.fault))
+				w.SetPlan(forUntil(w, "upload", 30*time.Minute, row.fault))
 				w.Start()
-				w.Drop(0, Make(3, 0, Good))
+				w.DropFolders(0, MakeFolder(3, 0, Good))
 				w.Advance(40 * time.Minute)
-				w.Calm(72 * time.Hour)
+				w.RunUntilCalm(72 * time.Hour)
 				o := w.Check(true)
 				e := o.Entries[0]
 				passed := w.states(e.Key)
@@ -114,11 +114,11 @@ func TestSameNumber_I25(t *testing.T) {
 		w := New(t, Config{Seed: 12, Emulator: func(c *emulator.Config) { c.Readings.Repeat = "same" }})
 		w.Start()
 		for i := range 10 {
-			w.Drop(0, Make(12, i, Good))
+			w.DropFolders(0, MakeFolder(12, i, Good))
 		}
-		w.Drop(0, Make(12, 10, FailsOnce))
-		w.Calm(72 * time.Hour)
-		if o := w.Check(false); len(o.In(ledger.Archived)) != 10 || len(o.In(ledger.Unclear)) != 1 {
+		w.DropFolders(0, MakeFolder(12, 10, FailsOnce))
+		w.RunUntilCalm(72 * time.Hour)
+		if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 10 || len(o.EntriesIn(ledger.Unclear)) != 1 {
 			t.Error(o)
 		}
 	})
@@ -138,18 +138,18 @@ func TestCrossWired_I8(t *testing.T) {
 			}
 			return Strike{}
 		}
-		w.Plan(twice)
-		w.Drop(0, Make(4, 0, Good), Make(4, 1, Good))
+		w.SetPlan(twice)
+		w.DropFolders(0, MakeFolder(4, 0, Good), MakeFolder(4, 1, Good))
 		w.Advance(5 * time.Minute)
-		w.Plan(nil)
-		w.Drop(0, Make(4, 2, Good))
+		w.SetPlan(nil)
+		w.DropFolders(0, MakeFolder(4, 2, Good))
 		w.Advance(6 * time.Hour)
-		w.Plan(twice)
-		w.Drop(0, Make(4, 3, Good), Make(4, 4, Good))
+		w.SetPlan(twice)
+		w.DropFolders(0, MakeFolder(4, 3, Good), MakeFolder(4, 4, Good))
 		w.Advance(5 * time.Minute)
-		w.Plan(nil)
+		w.SetPlan(nil)
 		for i := range 12 {
-			w.Drop(i%2, Make(4, 10+i, Good))
+			w.DropFolders(i%2, MakeFolder(4, 10+i, Good))
 		}
 		w.Advance(24 * time.Hour)
 		if p := w.d.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault VAULT-1" || p[0].Cause.Code != "cross-wired" {
@@ -160,8 +160,8 @@ func TestCrossWired_I8(t *testing.T) {
 			t.Errorf("before the restart: %v", b)
 		}
 		w.Restart(Graceful)
-		w.Calm(24 * time.Hour)
-		if o := w.Check(true); len(o.In(ledger.Archived)) != 13 {
+		w.RunUntilCalm(24 * time.Hour)
+		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 13 {
 			t.Error(o)
 		}
 	})
@@ -184,18 +184,18 @@ func TestSharedAddress_I8(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t, Config{Seed: 6, Emulator: func(c *emulator.Config) { c.Readings.KeyInQuery = row.inQuery }})
 				w.Start()
-				w.Drop(0, Make(6, 0, Good))
+				w.DropFolders(0, MakeFolder(6, 0, Good))
 				w.Advance(5 * time.Minute) // stored; its address still works
 				for n := 1; n <= 2; n++ {
-					w.Plan(func(op Op) Strike {
+					w.SetPlan(func(op Op) Strike {
 						if op.Name == "register" {
 							return Strike{Call: emulator.Fault{Kind: row.kind}}
 						}
 						return Strike{}
 					})
-					w.Drop(0, Make(6, n, Good))
+					w.DropFolders(0, MakeFolder(6, n, Good))
 					w.Advance(5 * time.Minute)
-					w.Plan(nil)
+					w.SetPlan(nil)
 					if b := w.d.Ledger().Balance(); b.States[ledger.Quarantined] != uint64(n) {
 						t.Errorf("after %d shared addresses: %v", n, b)
 					}
@@ -204,13 +204,13 @@ func TestSharedAddress_I8(t *testing.T) {
 					}
 				}
 				w.Restart(Graceful)
-				w.Drop(0, Make(6, 3, Good))
-				w.Calm(24 * time.Hour)
+				w.DropFolders(0, MakeFolder(6, 3, Good))
+				w.RunUntilCalm(24 * time.Hour)
 				o := w.Check(false)
-				if len(o.In(ledger.Archived)) != 2 {
+				if len(o.EntriesIn(ledger.Archived)) != 2 {
 					t.Error(o)
 				}
-				for _, e := range o.In(ledger.Quarantined) {
+				for _, e := range o.EntriesIn(ledger.Quarantined) {
 					if e.Cause.Code != "address-taken" || len(e.Registrations) != 0 {
 						t.Errorf("%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
 					}
@@ -225,20 +225,20 @@ func TestRedirectAway_I8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 7})
 		w.Start()
-		w.Drop(0, Make(7, 0, Good))
+		w.DropFolders(0, MakeFolder(7, 0, Good))
 		w.Advance(6 * time.Hour)
 		once := false
-		w.Plan(func(op Op) Strike {
+		w.SetPlan(func(op Op) Strike {
 			if op.Name != "upload" || once {
 				return Strike{}
 			}
 			once = true // where it is sent on to would take it
 			return Strike{Call: emulator.Fault{Kind: emulator.RedirectAway}}
 		})
-		w.Drop(0, Make(7, 1, Good))
+		w.DropFolders(0, MakeFolder(7, 1, Good))
 		w.Advance(time.Hour)
-		w.Calm(72 * time.Hour)
-		if o := w.Check(true); len(o.In(ledger.Archived)) != 2 {
+		w.RunUntilCalm(72 * time.Hour)
+		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 2 {
 			t.Error(o)
 		}
 	})
@@ -248,18 +248,18 @@ func TestRedirectAway_I8(t *testing.T) {
 func TestBatchRefused_I23(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 5})
-		w.Between(misspell("FAULT"))
+		w.Intercept(misspell("FAULT"))
 		for i := range 50 {
-			f := Make(5, i, Good)
+			f := MakeFolder(5, i, Good)
 			if i == 31 {
 				f.Files["metadata.json"] = []byte(strings.Replace(string(f.Files["metadata.json"]), `"documentId":"`, `"documentId":"FAULT `, 1))
 			}
-			w.Drop(0, f)
+			w.DropFolders(0, f)
 		}
 		w.Start()
 		w.Advance(4 * time.Hour)
 		o := w.Check(false)
-		if len(o.In(ledger.Archived)) != 49 || len(o.In(ledger.Rejected)) != 1 {
+		if len(o.EntriesIn(ledger.Archived)) != 49 || len(o.EntriesIn(ledger.Rejected)) != 1 {
 			t.Errorf("%v", o)
 		}
 	})
@@ -285,16 +285,16 @@ func TestEnvironment_I24(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t, Config{Seed: 6, Vaults: 2})
 				w.Start()
-				w.Drop(0, Make(6, 0, Good)) // on its way when the fault begins
+				w.DropFolders(0, MakeFolder(6, 0, Good)) // on its way when the fault begins
 				w.Advance(2 * time.Minute)
-				w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				w.Intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 					if r.Host != "store.example" && ours(r) && !strings.Contains(r.URL.Host, "store") {
 						return fault(r)
 					}
 					return next.RoundTrip(r)
 				})
 				for i := range 10 {
-					w.Drop(i%2, Make(6, 1+i, Good))
+					w.DropFolders(i%2, MakeFolder(6, 1+i, Good))
 				}
 				w.Advance(6 * time.Hour)
 				p := w.d.State().Pauses
@@ -305,12 +305,12 @@ func TestEnvironment_I24(t *testing.T) {
 				if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
 					t.Errorf("meanwhile: %v", b)
 				}
-				w.Between(nil)
+				w.Intercept(nil)
 				w.Advance(4 * time.Hour)
 				if p := w.d.State().Pauses; len(p) != 0 {
 					t.Errorf("still paused: %+v", p)
 				}
-				if o := w.Check(false); len(o.In(ledger.Archived)) != 11 {
+				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 11 {
 					t.Error(o)
 				}
 			})
@@ -325,7 +325,7 @@ func TestUnknownWord_I12(t *testing.T) {
 			c.Readings.InProgressWord, c.ArchiveMin, c.ArchiveMax = "ArchivingSuccessfulSoon", 60*time.Hour, 60*time.Hour
 		}})
 		w.Start()
-		w.Drop(0, Make(7, 0, Good))
+		w.DropFolders(0, MakeFolder(7, 0, Good))
 		w.Advance(59 * time.Hour)
 		if b := w.d.Ledger().Balance(); b.States[ledger.Uploaded] != 1 {
 			t.Errorf("not uploaded: %v", b)
@@ -333,8 +333,8 @@ func TestUnknownWord_I12(t *testing.T) {
 		if n := strings.Count(w.log.String(), "does not know"); n > 1 {
 			t.Errorf("alarmed %d times", n)
 		}
-		w.Calm(4 * time.Hour)
-		if o := w.Check(false); len(o.In(ledger.Archived)) != 1 {
+		w.RunUntilCalm(4 * time.Hour)
+		if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 1 {
 			t.Error(o)
 		}
 	})
@@ -351,18 +351,18 @@ func TestDropAway(t *testing.T) {
 				w.Start()
 				path := w.DropPath(0)
 				for i := range 4 {
-					w.Drop(0, Make(8, i, Good))
+					w.DropFolders(0, MakeFolder(8, i, Good))
 				}
 				w.Advance(3 * time.Minute) // uploaded, not archived
 				for i := range 4 {
-					w.Drop(0, Make(8, 10+i, Good))
+					w.DropFolders(0, MakeFolder(8, 10+i, Good))
 				}
 				w.Advance(75 * time.Second) // claimed, not settled once more, or not even claimed
-				w.must(os.Rename(path, path+" away"))
+				w.failOn(os.Rename(path, path+" away"))
 				if empty {
-					w.must(os.Mkdir(path, 0o770))
+					w.failOn(os.Mkdir(path, 0o770))
 				}
-				w.Drop(1, Make(8, 20, Good))
+				w.DropFolders(1, MakeFolder(8, 20, Good))
 				w.Advance(3 * time.Hour)
 				before := w.d.Ledger().Head().N
 				w.Advance(3 * time.Hour)
@@ -378,14 +378,14 @@ func TestDropAway(t *testing.T) {
 				w.Restart(Death) // a start without the folder changes nothing
 				w.Advance(time.Hour)
 				if empty {
-					if made := names(path); len(made) > 0 {
+					if made := listNames(path); len(made) > 0 {
 						t.Errorf("made in an empty folder that is not ours: %q", made)
 					}
-					w.must(os.Remove(path))
+					w.failOn(os.Remove(path))
 				}
-				w.must(os.Rename(path+" away", path))
-				w.Calm(24 * time.Hour)
-				if o := w.Check(false); len(o.In(ledger.Archived)) != 9 {
+				w.failOn(os.Rename(path+" away", path))
+				w.RunUntilCalm(24 * time.Hour)
+				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 9 {
 					t.Error(o)
 				}
 				if _, err := os.Stat(filepath.Join(path, "_archived")); err != nil {

@@ -35,10 +35,10 @@ type Dropped struct {
 	Folder
 }
 
-// Make returns the n-th folder of a seed: one to four files of some hundred bytes
+// MakeFolder returns the n-th folder of a seed: one to four files of some hundred bytes
 // to some kilobytes, rarely megabytes, and a sidecar. Of eight folders two bear the same invoice number and date, written
 // in another way, and of sixteen one has a date that cannot be.
-func Make(seed uint64, n int, is Nature) Folder {
+func MakeFolder(seed uint64, n int, is Nature) Folder {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	f := Folder{Name: fmt.Sprintf("Müller %d-%d", seed, n), Number: fmt.Sprintf("%d/%d", seed, n), Files: map[string][]byte{}}
 	paired := n%8 >= 6
@@ -56,7 +56,7 @@ func Make(seed uint64, n int, is Nature) Folder {
 		if i == 2 {
 			name = "Anhänge/Lieferschein.pdf"
 		}
-		f.Files[name] = content(r, size(r))
+		f.Files[name] = drawContent(r, drawSize(r))
 	}
 	year, month, day := 1999, 1+r.IntN(12), 1+r.IntN(28) // a test's clock begins with the year 2000
 	switch {
@@ -89,13 +89,13 @@ func Make(seed uint64, n int, is Nature) Folder {
 	return f
 }
 
-// Again returns the same invoice under another name.
-func (f Folder) Again() Folder {
+// CopyToDropAgain returns the same invoice under another name.
+func (f Folder) CopyToDropAgain() Folder {
 	f.Name += " noch einmal"
 	return f
 }
 
-func size(r *rand.Rand) int {
+func drawSize(r *rand.Rand) int {
 	switch p := r.IntN(1000); {
 	case p < 700:
 		return 100 + r.IntN(2_000)
@@ -107,8 +107,8 @@ func size(r *rand.Rand) int {
 	return 1_000_000 + r.IntN(2_000_000)
 }
 
-// content is half noise and half the same, so that it packs as a document does.
-func content(r *rand.Rand, n int) []byte {
+// drawContent is half noise and half the same, so that it packs as a document does.
+func drawContent(r *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := 0; i < n/2; i += 8 {
 		x := r.Uint64()
@@ -119,8 +119,8 @@ func content(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// Drop puts a folder into the drop folder of a vault: made beside it and moved in.
-func (w *World) Drop(vault int, fs ...Folder) {
+// DropFolders puts a folder into the drop folder of a vault: made beside it and moved in.
+func (w *World) DropFolders(vault int, fs ...Folder) {
 	w.t.Helper()
 	for _, f := range fs {
 		if w.away[vault] {
@@ -128,19 +128,19 @@ func (w *World) Drop(vault int, fs ...Folder) {
 			continue
 		}
 		aside := filepath.Join(w.dir, "aside")
-		w.must(os.MkdirAll(aside, 0o770))
+		w.failOn(os.MkdirAll(aside, 0o770))
 		for name, data := range f.Files {
 			p := filepath.Join(aside, name)
-			w.must(os.MkdirAll(filepath.Dir(p), 0o770))
-			w.must(os.WriteFile(p, data, 0o660))
+			w.failOn(os.MkdirAll(filepath.Dir(p), 0o770))
+			w.failOn(os.WriteFile(p, data, 0o660))
 		}
 		if f.Link != "" {
-			w.must(os.Symlink("/etc/hostname", filepath.Join(aside, f.Link)))
+			w.failOn(os.Symlink("/etc/hostname", filepath.Join(aside, f.Link)))
 		}
 		if f.Pipe != "" {
-			w.must(syscall.Mkfifo(filepath.Join(aside, f.Pipe), 0o660))
+			w.failOn(syscall.Mkfifo(filepath.Join(aside, f.Pipe), 0o660))
 		}
-		w.must(os.Rename(aside, filepath.Join(w.DropPath(vault), f.Name)))
+		w.failOn(os.Rename(aside, filepath.Join(w.DropPath(vault), f.Name)))
 		w.dropped = append(w.dropped, Dropped{vault, f})
 	}
 }
@@ -152,10 +152,10 @@ func (w *World) TakeAway(vault int, empty bool) {
 	if w.away[vault] {
 		return
 	}
-	w.must(os.Rename(w.DropPath(vault), w.DropPath(vault)+" away"))
+	w.failOn(os.Rename(w.DropPath(vault), w.DropPath(vault)+" away"))
 	w.away[vault] = true
 	if empty {
-		w.must(os.Mkdir(w.DropPath(vault), 0o770))
+		w.failOn(os.Mkdir(w.DropPath(vault), 0o770))
 	}
 }
 
@@ -165,17 +165,17 @@ func (w *World) BringBack(vault int) {
 	if !w.away[vault] {
 		return
 	}
-	if made := names(w.DropPath(vault)); len(made) > 0 {
+	if made := listNames(w.DropPath(vault)); len(made) > 0 {
 		w.t.Errorf("I19: made in a folder that is not ours: %q", made)
 	}
 	if err := os.Remove(w.DropPath(vault)); err != nil && !os.IsNotExist(err) {
 		w.t.Fatal(err)
 	}
-	w.must(os.Rename(w.DropPath(vault)+" away", w.DropPath(vault)))
+	w.failOn(os.Rename(w.DropPath(vault)+" away", w.DropPath(vault)))
 	delete(w.away, vault)
 	later := w.later
 	w.later = nil
 	for _, d := range later {
-		w.Drop(d.Vault, d.Folder)
+		w.DropFolders(d.Vault, d.Folder)
 	}
 }

@@ -62,7 +62,7 @@ type Strike struct {
 	Call emulator.Fault
 }
 
-// Plan decides the fate of each operation. It is asked by one goroutine at a time and
+// SetPlan decides the fate of each operation. It is asked by one goroutine at a time and
 // must not block.
 type Plan func(Op) Strike
 
@@ -94,13 +94,13 @@ func newFate() *fate {
 	return &fate{seen: map[kind]int{}, all: map[Seam]int{}, fired: map[string]int{}}
 }
 
-func (f *fate) set(p Plan) {
+func (f *fate) setPlan(p Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.plan = p
 }
 
-func (f *fate) ask(seam Seam, name, on string) Strike {
+func (f *fate) chooseStrike(seam Seam, name, on string) Strike {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := kind{seam, name}
@@ -115,13 +115,13 @@ func (f *fate) ask(seam Seam, name, on string) Strike {
 	}
 	what := s.Blow.String()
 	if s.Blow == Spare {
-		what = label(s.Call)
+		what = faultLabel(s.Call)
 	}
 	f.fired[string(seam)+" "+name+" "+what]++
 	return s
 }
 
-func label(c emulator.Fault) string {
+func faultLabel(c emulator.Fault) string {
 	s := string(c.Kind)
 	if c.Kind == emulator.Status {
 		s = fmt.Sprint(c.Status)
@@ -144,14 +144,14 @@ func (f *fate) firedCopy() map[string]int {
 	return maps.Clone(f.fired)
 }
 
-func sum(counts map[string]int) (n int) {
+func sumCounts(counts map[string]int) (n int) {
 	for c := range maps.Values(counts) {
 		n += c
 	}
 	return n
 }
 
-func listed(counts map[string]int) string {
+func listCounts(counts map[string]int) string {
 	s := ""
 	for _, k := range slices.Sorted(maps.Keys(counts)) {
 		s += fmt.Sprintf("%s: %d; ", k, counts[k])
@@ -170,7 +170,7 @@ type life struct {
 
 func (l *life) die() { l.once.Do(func() { close(l.death) }) }
 
-func (l *life) dead() bool {
+func (l *life) isDead() bool {
 	select {
 	case <-l.death:
 		return true
@@ -179,23 +179,23 @@ func (l *life) dead() bool {
 	}
 }
 
-// file is the seam of the files.
-func (l *life) file(op, name string, do func() error) error {
-	if l.dead() {
+// runFileOp is the seam of the files.
+func (l *life) runFileOp(op, name string, do func() error) error {
+	if l.isDead() {
 		return &os.PathError{Op: op, Path: name, Err: playedError{}}
 	}
 	if op == "mount" { // it changes nothing, and is none of the operations that a plan counts
-		return l.w.mounts.look(name, do)
+		return l.w.mounts.checkMount(name, do)
 	}
-	l.w.mounts.changes(op, name)
-	err := l.suffer(l.w.fate.ask(Files, op, name).Blow, op, name, do)
+	l.w.mounts.noteChange(op, name)
+	err := l.strikeFileOp(l.w.fate.chooseStrike(Files, op, name).Blow, op, name, do)
 	if err == nil {
 		l.w.packageSealed(op, name)
 	}
 	return err
 }
 
-func (l *life) suffer(b Blow, op, name string, do func() error) error {
+func (l *life) strikeFileOp(b Blow, op, name string, do func() error) error {
 	if b == FailDone || b == DieDone || b == Spare {
 		if err := do(); b == Spare || err != nil && b != DieDone {
 			return err
@@ -207,15 +207,15 @@ func (l *life) suffer(b Blow, op, name string, do func() error) error {
 	return &os.PathError{Op: op, Path: name, Err: playedError{}}
 }
 
-// commit is the seam of the ledger.
-func (l *life) commit(op string) error {
-	if l.dead() {
+// strikeCommit is the seam of the ledger.
+func (l *life) strikeCommit(op string) error {
+	if l.isDead() {
 		return playedError{}
 	}
 	b := l.afterCommit
 	l.afterCommit = Spare
 	if op == "commit" {
-		b = l.w.fate.ask(Commits, op, "").Blow
+		b = l.w.fate.chooseStrike(Commits, op, "").Blow
 		if b == FailDone || b == DieDone {
 			l.afterCommit, b = b, Spare
 		}
@@ -229,9 +229,9 @@ func (l *life) commit(op string) error {
 	return playedError{}
 }
 
-// call is the seam of the calls, as the emulator asks.
-func (l *life) call(op string, _ int) emulator.Fault {
-	s := l.w.fate.ask(Calls, op, "")
+// strikeCall is the seam of the calls, as the emulator asks.
+func (l *life) strikeCall(op string, _ int) emulator.Fault {
+	s := l.w.fate.chooseStrike(Calls, op, "")
 	switch s.Blow {
 	case Die, DieDone:
 		l.die()
@@ -244,12 +244,12 @@ func (l *life) call(op string, _ int) emulator.Fault {
 
 // RoundTrip leads a call to the emulator, and its answer back to whoever still lives.
 func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
-	if l.dead() {
+	if l.isDead() {
 		return nil, playedError{}
 	}
 	l.w.startsLate(r)
-	resp, err := l.w.tamper(r)
-	if l.dead() {
+	resp, err := l.w.interceptCall(r)
+	if l.isDead() {
 		return nil, playedError{}
 	}
 	return resp, err
@@ -257,11 +257,11 @@ func (l *life) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // now is the seam of the clock.
 func (l *life) now() archive.Instant {
-	switch l.w.fate.ask(Clock, "now", "").Blow {
+	switch l.w.fate.chooseStrike(Clock, "now", "").Blow {
 	case Fail:
-		l.w.clock.set(time.Hour)
+		l.w.clock.setMachineClock(time.Hour)
 	case FailDone:
-		l.w.clock.sleep(20 * time.Minute)
+		l.w.clock.suspend(20 * time.Minute)
 	}
-	return l.w.clock.machine()
+	return l.w.clock.machineTime()
 }

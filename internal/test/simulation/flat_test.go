@@ -45,7 +45,7 @@ func work(t *testing.T, waves, size int) (h held) {
 		w.Start()
 		for wave := range waves {
 			for i := range size {
-				w.Drop(0, Make(13, wave*size+i, Good))
+				w.DropFolders(0, MakeFolder(13, wave*size+i, Good))
 			}
 			w.Advance(6 * time.Hour)
 			w.Administer()
@@ -54,7 +54,7 @@ func work(t *testing.T, waves, size int) (h held) {
 		if left := w.unfinished(true); len(left) > 0 {
 			t.Errorf("%d not through: %v", len(left), left[:min(len(left), 5)])
 		}
-		h = held{files: len(names("/proc/self/fd")), goroutines: runtime.NumGoroutine()}
+		h = held{files: len(listNames("/proc/self/fd")), goroutines: runtime.NumGoroutine()}
 		before := heap()
 		w.Stop()
 		h.heap = before - heap()

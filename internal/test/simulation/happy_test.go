@@ -34,21 +34,21 @@ func TestHappyPath(t *testing.T) {
 				w := New(t, Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
 				w.Start()
 				for i := range 8 {
-					w.Drop(0, Make(1, i, Good))
+					w.DropFolders(0, MakeFolder(1, i, Good))
 				}
-				faulty, again, once, always := Make(1, 8, Faulty), Make(1, 0, Good).Again(), Make(1, 9, FailsOnce), Make(1, 10, Fails)
-				w.Drop(0, faulty, once, always)
+				faulty, again, once, always := MakeFolder(1, 8, Faulty), MakeFolder(1, 0, Good).CopyToDropAgain(), MakeFolder(1, 9, FailsOnce), MakeFolder(1, 10, Fails)
+				w.DropFolders(0, faulty, once, always)
 				w.Advance(5 * time.Minute)
-				w.Drop(0, again)
+				w.DropFolders(0, again)
 				w.Advance(20 * time.Hour)
-				if kept := names(filepath.Join(w.DropPath(0), "_archived/2000-01")); len(kept) != 9 {
+				if kept := listNames(filepath.Join(w.DropPath(0), "_archived/2000-01")); len(kept) != 9 {
 					t.Errorf("before the grace was over %d folders were kept: %q", len(kept), kept)
 				}
-				w.Calm(72 * time.Hour)
+				w.RunUntilCalm(72 * time.Hour)
 				o := w.Check(false)
 				want := map[string]ledger.State{faulty.Name: ledger.Rejected, again.Name: ledger.Duplicate, always.Name: ledger.Quarantined}
 				for _, d := range w.dropped {
-					e := o.By(d.Name)
+					e := o.EntryOf(d.Name)
 					if state, special := want[d.Name]; special {
 						if e.State != state {
 							t.Errorf("%q is %s", d.Name, e.State)
@@ -61,10 +61,10 @@ func TestHappyPath(t *testing.T) {
 					w.holds(*e, d.Folder)
 				}
 				w.words(o, faulty, again)
-				if a, b := o.By("Müller 1-6"), o.By("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
+				if a, b := o.EntryOf("Müller 1-6"), o.EntryOf("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
 					t.Error("not one of two with one invoice number names the other")
 				}
-				if !o.By("Müller 1-3").StrangeDate || o.By("Müller 1-4").StrangeDate {
+				if !o.EntryOf("Müller 1-3").StrangeDate || o.EntryOf("Müller 1-4").StrangeDate {
 					t.Error("the date that cannot be is not found, or another one is")
 				}
 				t.Log(o)
@@ -81,7 +81,7 @@ func (w *World) words(o Outcome, faulty, again Folder) {
 		words []string
 	}{
 		{"_rejected/" + faulty.Name, []string{"NOT ARCHIVED", "metadata.json"}},
-		{"_duplicates/" + again.Name, []string{"DUPLICATE", fmt.Sprintf("%q", o.By(strings.TrimSuffix(again.Name, " noch einmal")).Folder)}},
+		{"_duplicates/" + again.Name, []string{"DUPLICATE", fmt.Sprintf("%q", o.EntryOf(strings.TrimSuffix(again.Name, " noch einmal")).Folder)}},
 	} {
 		text, err := os.ReadFile(filepath.Join(w.DropPath(0), row.path, "_REASON.txt"))
 		if err != nil {
@@ -100,19 +100,19 @@ func (w *World) words(o Outcome, faulty, again Folder) {
 func (w *World) holds(e ledger.Entry, f Folder) {
 	w.t.Helper()
 	stored, err := os.ReadFile(filepath.Join(w.dir, "emulator/objects", e.Package.SHA256.String()))
-	w.must(err)
+	w.failOn(err)
 	if archive.Sum(stored) != e.Package.SHA256 || int64(len(stored)) != e.Package.Size {
 		w.t.Errorf("%q: the service holds other bytes than recorded", f.Name)
 	}
 	z, err := zip.NewReader(bytes.NewReader(stored), int64(len(stored)))
-	w.must(err)
+	w.failOn(err)
 	have := map[string][]byte{"metadata.json": f.Files["metadata.json"]}
 	for _, entry := range z.File {
 		in, err := entry.Open()
-		w.must(err)
+		w.failOn(err)
 		var b bytes.Buffer
 		_, err = b.ReadFrom(in)
-		w.must(err)
+		w.failOn(err)
 		have[entry.Name] = b.Bytes()
 	}
 	for name, data := range f.Files {

@@ -24,11 +24,11 @@ func firstUploads(n int, f emulator.Fault) Plan {
 func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 1})
-		w.Plan(firstUploads(n, f))
+		w.SetPlan(firstUploads(n, f))
 		w.Start()
-		w.Drop(0, Make(1, 0, Good), Make(1, 1, Good))
+		w.DropFolders(0, MakeFolder(1, 0, Good), MakeFolder(1, 1, Good))
 		w.Advance(24 * time.Hour)
-		w.Calm(40 * 24 * time.Hour)
+		w.RunUntilCalm(40 * 24 * time.Hour)
 		o, statuses = w.Check(true), w.Emulator().CountCalls("status")
 	})
 	return o, statuses
@@ -38,7 +38,7 @@ func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
 // says so.
 func TestLate_I2_FailedAndThenArchivedIsFlagged(t *testing.T) {
 	o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 4 * time.Hour})
-	if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
+	if twice := doubles(o); twice != 1 || len(o.EntriesIn(ledger.Archived)) != 2 {
 		t.Errorf("%d entries say that they are archived twice: %v", twice, o)
 	}
 }
@@ -48,7 +48,7 @@ func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
 	for _, again := range []time.Duration{2 * time.Minute, 55 * time.Minute} {
 		t.Run(again.String(), func(t *testing.T) {
 			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, RerunAfter: again})
-			for _, e := range o.In(ledger.Archived) {
+			for _, e := range o.EntriesIn(ledger.Archived) {
 				if e.PossibleDouble || e.Posts != 1 {
 					t.Errorf("%q: double %t, %d POSTs", e.Folder, e.PossibleDouble, e.Posts)
 				}
@@ -72,7 +72,7 @@ func TestLate_I2_StoredThoughRefusedIsFlagged(t *testing.T) {
 	for _, status := range []int{400, 403, 409, 412} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Status, Status: status, IsAfterWork: true})
-			if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
+			if twice := doubles(o); twice != 1 || len(o.EntriesIn(ledger.Archived)) != 2 {
 				t.Errorf("%d entries say that they are archived twice: %v", twice, o)
 			}
 		})
@@ -83,20 +83,20 @@ func TestLate_I2_StoredThoughRefusedIsFlagged(t *testing.T) {
 func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 3*time.Minute, 3*time.Minute }})
-		w.Plan(firstUploads(1, emulator.Fault{Kind: emulator.Status, Status: 412, IsAfterWork: true}))
+		w.SetPlan(firstUploads(1, emulator.Fault{Kind: emulator.Status, Status: 412, IsAfterWork: true}))
 		w.Start()
-		w.Drop(0, Make(1, 0, Good))
+		w.DropFolders(0, MakeFolder(1, 0, Good))
 		w.Advance(30 * time.Minute)
 		if e := w.only(); e.State != ledger.Archived || e.PossibleDouble {
 			t.Fatalf("%s, double %t", e.State, e.PossibleDouble)
 		}
 		asked := w.Emulator().CountCalls("status")
 		for i := range 5 {
-			w.Drop(0, Make(1, 1+i, Good))
+			w.DropFolders(0, MakeFolder(1, 1+i, Good))
 		}
 		w.Advance(15 * time.Minute)
 		var first ledger.Entry
-		w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
+		w.failOn(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 			if first.Key.IsZero() {
 				first = e
 			}
@@ -105,7 +105,7 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 		if !first.IsArchivedTwice() || !first.PossibleDouble || w.Emulator().CountCalls("status-list") == 0 {
 			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.PossibleDouble, w.Emulator().CountCalls("status")-asked, w.Emulator().CountCalls("status-list"))
 		}
-		w.Calm(24 * time.Hour)
+		w.RunUntilCalm(24 * time.Hour)
 		w.Check(true)
 	})
 }
@@ -136,10 +136,10 @@ func TestLate_I24_AnOldListTakesNoFailureBack(t *testing.T) {
 				}})
 				w.Start()
 				for i := range 60 { // so many that the list is worth asking for again and again
-					w.Drop(0, Make(1, i, Good))
+					w.DropFolders(0, MakeFolder(1, i, Good))
 					w.Advance(2 * time.Minute)
 				}
-				w.Calm(10 * 24 * time.Hour)
+				w.RunUntilCalm(10 * 24 * time.Hour)
 				for _, e := range w.Check(false).Entries {
 					if e.State != ledger.Archived || e.Posts > 2 {
 						t.Errorf("%q: %s, %d POSTs, %+v", e.Folder, e.State, e.Posts, e.Registrations)

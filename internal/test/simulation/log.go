@@ -23,8 +23,8 @@ type logged struct {
 
 const tailLines = 400
 
-// logger returns a log that ends in t.
-func (t *tail) logger() *slog.Logger {
+// newLogger returns a log that ends in t.
+func (t *tail) newLogger() *slog.Logger {
 	var b bytes.Buffer
 	return slog.New(tailHandler{t, slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}), &b})
 }

@@ -89,13 +89,13 @@ func TestCrashMatrix(t *testing.T) {
 							}
 						}
 						w := New(t, cfg)
-						w.Plan(At(n, b, steps[name]()))
+						w.SetPlan(StrikeAt(n, b, steps[name]()))
 						w.Start()
 						for i := range 4 {
-							w.Drop(0, Make(1, i, Good))
+							w.DropFolders(0, MakeFolder(1, i, Good))
 						}
 						w.Advance(2 * time.Hour)
-						w.Calm(72 * time.Hour)
+						w.RunUntilCalm(72 * time.Hour)
 						w.Check(true)
 					})
 				})

@@ -19,22 +19,22 @@ type mounts struct {
 
 func newMounts() *mounts { return &mounts{until: map[string]time.Time{}, seen: map[string]bool{}} }
 
-// Mount has something lie on a folder of that name for a while, wherever the folder is.
-func (w *World) Mount(folder string, d time.Duration) {
+// MountOn has something lie on a folder of that name for a while, wherever the folder is.
+func (w *World) MountOn(folder string, d time.Duration) {
 	w.mounts.mu.Lock()
 	defer w.mounts.mu.Unlock()
 	w.mounts.until[folder] = time.Now().Add(d)
 }
 
-// Unmount ends all mounts.
-func (w *World) Unmount() {
+// UnmountAll ends all mounts.
+func (w *World) UnmountAll() {
 	w.mounts.mu.Lock()
 	defer w.mounts.mu.Unlock()
 	clear(w.mounts.until)
 }
 
-// look is the daemon's look whether a name is a mount.
-func (m *mounts) look(name string, do func() error) error {
+// checkMount is the daemon's look whether a name is a mount.
+func (m *mounts) checkMount(name string, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen[name] = time.Now().Before(m.until[name])
@@ -45,16 +45,16 @@ func (m *mounts) look(name string, do func() error) error {
 	return &durable.MountError{Path: name}
 }
 
-// met counts the looks that saw a mount.
-func (m *mounts) met() int {
+// countMet counts the looks that saw a mount.
+func (m *mounts) countMet() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.looks
 }
 
-// changes notes what the daemon moves or removes though it saw the mount. A mount that comes between a look and a move is seen by
+// noteChange notes what the daemon moves or removes though it saw the mount. A mount that comes between a look and a move is seen by
 // nobody, neither here nor on a real machine.
-func (m *mounts) changes(op, name string) {
+func (m *mounts) noteChange(op, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if (op == "rename" || op == "rmdir") && m.seen[name] {

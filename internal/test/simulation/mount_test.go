@@ -23,15 +23,15 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 				d.Disposes, d.Grace = true, time.Hour
 			}})
 			w.Start()
-			f := Make(uint64(n), 0, Good)
-			w.Drop(0, f)
+			f := MakeFolder(uint64(n), 0, Good)
+			w.DropFolders(0, f)
 			w.Advance(at)
-			w.Mount(f.Name, 5*time.Hour)
+			w.MountOn(f.Name, 5*time.Hour)
 			w.Advance(4 * time.Hour)
-			if w.mounts.met() > 0 {
+			if w.mounts.countMet() > 0 {
 				waited++
 			}
-			w.Calm(48 * time.Hour)
+			w.RunUntilCalm(48 * time.Hour)
 			o := w.Check(false)
 			if o.Entries[0].State == ledger.Quarantined {
 				quarantined++

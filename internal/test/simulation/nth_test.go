@@ -68,7 +68,7 @@ func nth(t *testing.T, seam Seam, b Blow, n int) (fired bool) {
 		}
 		w := New(t, cfg)
 		var hit atomic.Bool
-		w.Plan(func(op Op) Strike {
+		w.SetPlan(func(op Op) Strike {
 			if op.Seam != seam || op.All != n {
 				return Strike{}
 			}
@@ -77,7 +77,7 @@ func nth(t *testing.T, seam Seam, b Blow, n int) (fired bool) {
 		})
 		w.Start()
 		w.dropSeveral()
-		w.Calm(72 * time.Hour)
+		w.RunUntilCalm(72 * time.Hour)
 		w.Check(false)
 		fired = hit.Load()
 	})
@@ -112,9 +112,9 @@ func careless(cfg Config) Config {
 // be a duplicate.
 func (w *World) dropSeveral() {
 	w.t.Helper()
-	w.Drop(0, Make(1, 0, Good), Make(1, 1, Faulty))
-	w.Drop(1, Make(1, 2, Good), Make(1, 3, FailsOnce))
+	w.DropFolders(0, MakeFolder(1, 0, Good), MakeFolder(1, 1, Faulty))
+	w.DropFolders(1, MakeFolder(1, 2, Good), MakeFolder(1, 3, FailsOnce))
 	w.Advance(3 * time.Minute)
-	w.Drop(0, Make(1, 0, Good).Again())
+	w.DropFolders(0, MakeFolder(1, 0, Good).CopyToDropAgain())
 	w.Advance(2 * time.Hour)
 }

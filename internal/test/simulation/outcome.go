@@ -34,11 +34,11 @@ type Outcome struct {
 
 // String says it on one line.
 func (o Outcome) String() string {
-	return fmt.Sprintf("%v; %d faults, %d deaths, %d restarts, %v virtual", o.Report.Balance, sum(o.Fired), o.Deaths, o.Restarts, o.Virtual.Round(time.Minute))
+	return fmt.Sprintf("%v; %d faults, %d deaths, %d restarts, %v virtual", o.Report.Balance, sumCounts(o.Fired), o.Deaths, o.Restarts, o.Virtual.Round(time.Minute))
 }
 
-// In returns the entries in a state.
-func (o Outcome) In(s ledger.State) (in []ledger.Entry) {
+// EntriesIn returns the entries in a state.
+func (o Outcome) EntriesIn(s ledger.State) (in []ledger.Entry) {
 	for _, e := range o.Entries {
 		if e.State == s {
 			in = append(in, e)
@@ -47,8 +47,8 @@ func (o Outcome) In(s ledger.State) (in []ledger.Entry) {
 	return in
 }
 
-// By returns the entry of the folder with that name; nil: there is none.
-func (o Outcome) By(folder string) *ledger.Entry {
+// EntryOf returns the entry of the folder with that name; nil: there is none.
+func (o Outcome) EntryOf(folder string) *ledger.Entry {
 	for i := range o.Entries {
 		if o.Entries[i].Folder == folder {
 			return &o.Entries[i]
@@ -57,14 +57,14 @@ func (o Outcome) By(folder string) *ledger.Entry {
 	return nil
 }
 
-// Calm ends all faults and waits until every folder is through: entries final and their
+// RunUntilCalm ends all faults and waits until every folder is through: entries final and their
 // sources where they belong. What is not so after bound must at least be unclear or
 // quarantined, or the run fails: faults over, everything ends.
-func (w *World) Calm(bound time.Duration) {
+func (w *World) RunUntilCalm(bound time.Duration) {
 	w.t.Helper()
-	w.fate.set(nil)
-	w.clock.set(0)
-	w.Unmount()
+	w.fate.setPlan(nil)
+	w.clock.setMachineClock(0)
+	w.UnmountAll()
 	if w.life == nil {
 		w.Start()
 	}
@@ -83,9 +83,9 @@ func (w *World) Calm(bound time.Duration) {
 	if left = w.unfinished(false); len(left) > 0 {
 		w.t.Errorf("I25: %d not through %v after the last fault: %v; pauses: %v",
 			len(left), bound, left[:min(len(left), 20)], w.d.State().Pauses)
-		w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
-			if len(w.told) < 3 && !through(e, false) {
-				w.tell(w.d.Ledger(), e.Key)
+		w.failOn(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
+			if len(w.told) < 3 && !isThrough(e, false) {
+				w.logHistory(w.d.Ledger(), e.Key)
 			}
 			return nil
 		}))
@@ -98,12 +98,12 @@ func (w *World) unfinished(strict bool) (left []string) {
 	if safe, is := w.d.Ledger().SafeMode(); is {
 		left = append(left, "safe mode: "+safe.Mark)
 	}
-	w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
+	w.failOn(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		entries[e.Drop+"/"+e.Folder]++
 		first, _, err := w.d.Ledger().Entry(e.WaitsFor)
-		w.must(err)
+		w.failOn(err)
 		waits := e.State == ledger.Discovered && (first.State == ledger.Quarantined || first.State == ledger.Unclear)
-		if !waits && !through(e, strict) {
+		if !waits && !isThrough(e, strict) {
 			left = append(left, fmt.Sprintf("%q is %s/%s since attempt %d (%s), due %v", e.Folder, e.State, e.Source, e.Attempt, e.Cause.Code, e.NotBefore))
 		}
 		return nil
@@ -111,14 +111,14 @@ func (w *World) unfinished(strict bool) (left []string) {
 	for _, d := range w.dropped {
 		if name := vaultName(d.Vault) + "/" + d.Name; entries[name] > 0 {
 			entries[name]--
-		} else if w.setBacks == 0 || !w.has(d) {
+		} else if w.setBacks == 0 || !w.hasEntryFor(d) {
 			left = append(left, fmt.Sprintf("%q was not taken", name))
 		}
 	}
 	return left
 }
 
-func through(e ledger.Entry, strict bool) bool {
+func isThrough(e ledger.Entry, strict bool) bool {
 	switch {
 	case e.State == ledger.Unclear:
 		return !strict
@@ -146,16 +146,16 @@ func asksLate(e ledger.Entry) bool {
 func (w *World) Check(faultsAsked bool) Outcome {
 	w.t.Helper()
 	w.Stop()
-	o := Outcome{Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.Virtual()}
+	o := Outcome{Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.VirtualTime()}
 	l, done := w.openLedger()
-	o.Report, o.Entries = w.proof(l, w.seen())
+	o.Report, o.Entries = w.checkProof(l, w.collectSeen())
 	problems, err := l.Verify(context.Background())
-	w.must(err)
+	w.failOn(err)
 	for _, f := range o.Report.Findings {
 		o.Problems = append(o.Problems, f.String())
 		w.tellOf(l, f)
 	}
-	w.must(done())
+	w.failOn(done())
 	for _, p := range problems {
 		o.Problems = append(o.Problems, "verify: "+p.String())
 	}
@@ -164,24 +164,24 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	if w.setBacks > 0 {
 		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
 	}
-	o.Problems = append(o.Problems, unsaid(o.Entries)...)
+	o.Problems = append(o.Problems, findUnsaid(o.Entries)...)
 	if w.late > 0 {
 		o.Problems = append(o.Problems, fmt.Sprintf("I6: %d uploads were begun after the end of their window", w.late))
 	}
 	for _, p := range o.Problems {
 		w.t.Error(p)
 	}
-	o.Finished = finished(o.Entries)
+	o.Finished = countFinished(o.Entries)
 	if w.setBacks > 0 { // what was through when it was lost has no entry any more
 		o.Finished = min(len(w.dropped), o.Finished+len(w.dropped)-len(o.Entries))
 	}
-	w.vacuous(o, faultsAsked)
+	w.failIfVacuous(o, faultsAsked)
 	return o
 }
 
-func (w *World) vacuous(o Outcome, faultsAsked bool) {
+func (w *World) failIfVacuous(o Outcome, faultsAsked bool) {
 	w.t.Helper()
-	if faultsAsked && sum(o.Fired)+o.Deaths == 0 {
+	if faultsAsked && sumCounts(o.Fired)+o.Deaths == 0 {
 		w.t.Error("vacuous: no fault fired")
 	}
 	if len(w.dropped) == 0 || 10*o.Finished < 9*len(w.dropped) {
@@ -189,8 +189,8 @@ func (w *World) vacuous(o Outcome, faultsAsked bool) {
 	}
 }
 
-// finished counts the entries that are final, or wait for a person's decision.
-func finished(entries []ledger.Entry) (n int) {
+// countFinished counts the entries that are final, or wait for a person's decision.
+func countFinished(entries []ledger.Entry) (n int) {
 	states := map[archive.Key]ledger.State{}
 	for _, e := range entries {
 		states[e.Key] = e.State
@@ -204,24 +204,24 @@ func finished(entries []ledger.Entry) (n int) {
 	return n
 }
 
-// safety is the part of Check that must hold at any instant at which no process runs.
-func (w *World) safety() {
+// checkBetweenLives is the part of Check that must hold at any instant at which no process runs.
+func (w *World) checkBetweenLives() {
 	w.t.Helper()
 	l, done := w.openLedger()
-	seen := w.seen()
+	seen := w.collectSeen()
 	w.hideLate(l, &seen)
-	report, _ := w.proof(l, seen)
+	report, _ := w.checkProof(l, seen)
 	for _, f := range report.Findings {
-		w.t.Errorf("between two lives, %v into the run: %v", w.Virtual(), f)
+		w.t.Errorf("between two lives, %v into the run: %v", w.VirtualTime(), f)
 		w.tellOf(l, f)
 	}
-	w.must(done())
+	w.failOn(done())
 }
 
 func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 	w.t.Helper()
-	l, done, err := statedir.OpenLedger(w.state(), time.UTC, nil)
-	w.must(err)
+	l, done, err := statedir.OpenLedger(w.stateDir(), time.UTC, nil)
+	w.failOn(err)
 	return l, done
 }
 
@@ -236,20 +236,20 @@ func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 	for i := range s.Registrations {
 		r := &s.Registrations[i]
 		key, _, err := l.FindByRemote(r.Remote)
-		w.must(err)
+		w.failOn(err)
 		e, _, err := l.Entry(key)
-		w.must(err)
+		w.failOn(err)
 		if late[r.Remote] && e.IsNews(archive.Receipt{Remote: r.Remote, Status: archive.InProgress}) {
 			r.Failed, r.Archived = true, false
 		}
 	}
 }
 
-// proof runs the checker.
-func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
+// checkProof runs the checker.
+func (w *World) checkProof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
 	w.t.Helper()
 	var entries []ledger.Entry
-	w.must(l.EntriesOldestFirst(func(e ledger.Entry) error {
+	w.failOn(l.EntriesOldestFirst(func(e ledger.Entry) error {
 		entries = append(entries, e)
 		return nil
 	}))
@@ -262,7 +262,7 @@ func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []le
 			return nil
 		})
 		if !errors.Is(err, fs.SkipAll) {
-			w.must(err)
+			w.failOn(err)
 		}
 	}}
 	if _, safe := l.SafeMode(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
@@ -271,10 +271,10 @@ func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []le
 	return proof.Check(journal, slices.Values(entries), seen), entries
 }
 
-// seen is what was watched from outside.
-func (w *World) seen() proof.Seen {
+// collectSeen is what was watched from outside.
+func (w *World) collectSeen() proof.Seen {
 	w.t.Helper()
-	disk := proof.Disk{Lying: w.lying()}
+	disk := proof.Disk{Lying: w.listFolders()}
 	s := proof.Seen{Disk: &disk}
 	for i := range w.cfg.Vaults {
 		if _, err := os.Stat(filepath.Join(w.DropPath(i), ".vaultd")); err != nil {
@@ -289,26 +289,26 @@ func (w *World) seen() proof.Seen {
 	}
 	for _, r := range w.emulator.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
-		w.must(err)
+		w.failOn(err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		w.must(err)
+		w.failOn(err)
 		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
 			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			w.must(err)
+			w.failOn(err)
 		}
 		s.Registrations = append(s.Registrations, reg)
 	}
 	return s
 }
 
-// lying finds every folder in the places where one can lie.
-func (w *World) lying() (all []proof.Folder) {
+// listFolders finds every folder in the places where one can lie.
+func (w *World) listFolders() (all []proof.Folder) {
 	w.t.Helper()
 	for i := range w.cfg.Vaults {
 		add := func(dir string) {
-			for _, name := range names(filepath.Join(w.DropPath(i), dir)) {
+			for _, name := range listNames(filepath.Join(w.DropPath(i), dir)) {
 				if dir != "" || !drop.IsReservedName(name) {
 					all = append(all, proof.Folder{Drop: vaultName(i), Path: path.Join(dir, name)})
 				}
@@ -317,20 +317,20 @@ func (w *World) lying() (all []proof.Folder) {
 		add("")
 		add(string(drop.Rejected))
 		add(string(drop.Duplicates))
-		for _, month := range names(filepath.Join(w.DropPath(i), string(drop.Archived))) {
+		for _, month := range listNames(filepath.Join(w.DropPath(i), string(drop.Archived))) {
 			add(path.Join(string(drop.Archived), month))
 		}
-		for _, key := range names(filepath.Join(w.DropPath(i), ".vaultd/claimed")) {
+		for _, key := range listNames(filepath.Join(w.DropPath(i), ".vaultd/claimed")) {
 			add(path.Join(".vaultd/claimed", key))
 		}
-		for _, name := range names(filepath.Join(w.dir, "moved")) {
+		for _, name := range listNames(filepath.Join(w.dir, "moved")) {
 			all = append(all, proof.Folder{Drop: vaultName(i), Path: filepath.Join(w.dir, "moved", name)})
 		}
 	}
 	return all
 }
 
-func names(dir string) (all []string) {
+func listNames(dir string) (all []string) {
 	entries, _ := os.ReadDir(dir) // what is not there holds nothing
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -364,17 +364,17 @@ func (w *World) tellOf(l *boltledger.Ledger, f proof.Finding) {
 		word, _, _ := strings.Cut(rest, " ")
 		if id, err := archive.ParseID(word); err == nil {
 			f.Key, _, err = l.FindByID(id)
-			w.must(err)
+			w.failOn(err)
 		}
 	}
-	w.tell(l, f.Key)
+	w.logHistory(l, f.Key)
 }
 
-// tell logs what is known of an entry: its registrations, on both sides, and its lines.
-func (w *World) tell(l *boltledger.Ledger, k archive.Key) {
+// logHistory logs what is known of an entry: its registrations, on both sides, and its lines.
+func (w *World) logHistory(l *boltledger.Ledger, k archive.Key) {
 	w.t.Helper()
 	e, ok, err := l.Entry(k)
-	if w.must(err); !ok || w.told[k] {
+	if w.failOn(err); !ok || w.told[k] {
 		return
 	}
 	w.told[k] = true
@@ -388,7 +388,7 @@ func (w *World) tell(l *boltledger.Ledger, k archive.Key) {
 			w.t.Logf("  theirs %s at %v until %v, %d PUTs, stored %v, %s (%s)", s.BumID, s.RegisteredAt, s.Deadline, s.PUTs, s.StoredAt, s.State, s.Message)
 		}
 	}
-	w.must(l.Lines(1, func(_ uint64, line []byte) error {
+	w.failOn(l.Lines(1, func(_ uint64, line []byte) error {
 		if m, err := ledger.ParseLine(line); err == nil && m.Key == k.String() {
 			w.t.Logf("  %s %s %s → %s/%s %s %s", m.At, m.Event, m.Status, m.State, m.Source, m.Remote, m.Cause)
 		}

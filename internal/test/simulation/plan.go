@@ -8,8 +8,8 @@ import (
 	"vaultd/internal/emulator"
 )
 
-// At strikes the n-th of the operations that match picks, once.
-func At(n int, b Blow, match func(Op) bool) Plan {
+// StrikeAt strikes the n-th of the operations that match picks, once.
+func StrikeAt(n int, b Blow, match func(Op) bool) Plan {
 	return func(op Op) Strike {
 		if !match(op) {
 			return Strike{}
@@ -30,88 +30,90 @@ type class struct {
 	strike func(*rand.Rand) Strike
 }
 
-func blow(b Blow) func(*rand.Rand) Strike { return func(*rand.Rand) Strike { return Strike{Blow: b} } }
+func strikeWith(b Blow) func(*rand.Rand) Strike {
+	return func(*rand.Rand) Strike { return Strike{Blow: b} }
+}
 
-func call(f emulator.Fault) func(*rand.Rand) Strike {
+func strikeCallWith(f emulator.Fault) func(*rand.Rand) Strike {
 	return func(*rand.Rand) Strike { return Strike{Call: f} }
 }
 
-func status(code int) func(*rand.Rand) Strike {
-	return call(emulator.Fault{Kind: emulator.Status, Status: code})
+func answerWith(code int) func(*rand.Rand) Strike {
+	return strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: code})
 }
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
 // classes are all that the simulation knows to do.
 var classes = []class{
-	{Files, "", 0.0003, 0.01, blow(Fail)},
-	{Files, "", 0.0003, 0.01, blow(FailDone)},
-	{Files, "", 0.0003, 0.003, blow(Die)},
-	{Files, "", 0.0003, 0.003, blow(DieDone)},
-	{Commits, "", 0.0003, 0.003, blow(Fail)},
-	{Commits, "", 0.0003, 0.003, blow(FailDone)},
-	{Commits, "", 0.0003, 0.003, blow(Die)},
-	{Commits, "", 0.0003, 0.003, blow(DieDone)},
-	{Calls, "", 0.001, 0.01, blow(Die)},
-	{Calls, "", 0.001, 0.01, blow(DieDone)},
-	{Calls, "", 0.01, 0.3, blow(Fail)},
-	{Calls, "", 0.01, 0.3, blow(FailDone)},
-	{Calls, "", 0.01, 0.2, status(500)},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 504, IsAfterWork: true})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: 40 * time.Second})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 3 * time.Minute, RetryAfterDate: true})},
-	{Calls, "", 0.01, 0.1, status(401)},
-	{Calls, "", 0.01, 0.1, status(403)},
-	{Calls, "", 0.01, 0.1, status(404)},
-	{Calls, "", 0.01, 0.2, status(502)},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Refuse})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.HTML, IsAfterWork: true})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Cut})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Garble})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Truncate})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Empty})},
-	{Calls, "", 0.01, 0.2, late(90 * time.Second)},
-	{Calls, "upload", 0.01, 0.2, late(20 * time.Minute)},
+	{Files, "", 0.0003, 0.01, strikeWith(Fail)},
+	{Files, "", 0.0003, 0.01, strikeWith(FailDone)},
+	{Files, "", 0.0003, 0.003, strikeWith(Die)},
+	{Files, "", 0.0003, 0.003, strikeWith(DieDone)},
+	{Commits, "", 0.0003, 0.003, strikeWith(Fail)},
+	{Commits, "", 0.0003, 0.003, strikeWith(FailDone)},
+	{Commits, "", 0.0003, 0.003, strikeWith(Die)},
+	{Commits, "", 0.0003, 0.003, strikeWith(DieDone)},
+	{Calls, "", 0.001, 0.01, strikeWith(Die)},
+	{Calls, "", 0.001, 0.01, strikeWith(DieDone)},
+	{Calls, "", 0.01, 0.3, strikeWith(Fail)},
+	{Calls, "", 0.01, 0.3, strikeWith(FailDone)},
+	{Calls, "", 0.01, 0.2, answerWith(500)},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 504, IsAfterWork: true})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: 40 * time.Second})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 3 * time.Minute, RetryAfterDate: true})},
+	{Calls, "", 0.01, 0.1, answerWith(401)},
+	{Calls, "", 0.01, 0.1, answerWith(403)},
+	{Calls, "", 0.01, 0.1, answerWith(404)},
+	{Calls, "", 0.01, 0.2, answerWith(502)},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Refuse})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.HTML, IsAfterWork: true})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Cut})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Garble})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Truncate})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Empty})},
+	{Calls, "", 0.01, 0.2, answerLate(90 * time.Second)},
+	{Calls, "upload", 0.01, 0.2, answerLate(20 * time.Minute)},
 	{Calls, "upload", 0.01, 0.2, func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Kind: emulator.Trickle, DelayAfter: upTo(r, 10*time.Minute)}}
 	}},
-	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.CutRequest})},
-	{Calls, "upload", 0.01, 0.1, call(emulator.Fault{Kind: emulator.DeadToken})},
-	{Calls, "upload", 0.01, 0.1, call(emulator.Fault{Kind: emulator.Vanish})},
-	{Calls, "upload", 0.01, 0.2, lag(emulator.None)},
-	{Calls, "upload", 0.01, 0.2, lag(emulator.Abort)},
-	{Calls, "register", 0.01, 0.2, lag(emulator.None)},
-	{Calls, "register", 0.01, 0.2, call(emulator.Fault{Kind: emulator.MissingAnswer})},
-	{Calls, "register", 0.01, 0.2, call(emulator.Fault{Kind: emulator.MissingURL})},
-	{Calls, "register", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ExtraAnswer})},
-	{Calls, "register", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ForeignAnswer})},
-	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.DoubleBumID})},
-	{Clock, "", 0.00001, 0.0003, blow(Fail)},
-	{Clock, "", 0.00001, 0.0003, blow(FailDone)},
-	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.ShortPage})},
-	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.EmptyPage})},
-	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.RepeatPage})},
-	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.CirclePage})},
-	{Packages, "", 0.01, 0.3, blow(Fail)},
+	{Calls, "upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.CutRequest})},
+	{Calls, "upload", 0.01, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.DeadToken})},
+	{Calls, "upload", 0.01, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.Vanish})},
+	{Calls, "upload", 0.01, 0.2, lagBehind(emulator.None)},
+	{Calls, "upload", 0.01, 0.2, lagBehind(emulator.Abort)},
+	{Calls, "register", 0.01, 0.2, lagBehind(emulator.None)},
+	{Calls, "register", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.MissingAnswer})},
+	{Calls, "register", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.MissingURL})},
+	{Calls, "register", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.ExtraAnswer})},
+	{Calls, "register", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.ForeignAnswer})},
+	{Calls, "register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.DoubleBumID})},
+	{Clock, "", 0.00001, 0.0003, strikeWith(Fail)},
+	{Clock, "", 0.00001, 0.0003, strikeWith(FailDone)},
+	{Calls, "index", 0.01, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.ShortPage})},
+	{Calls, "index", 0.01, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.EmptyPage})},
+	{Calls, "index", 0.01, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.RepeatPage})},
+	{Calls, "index", 0.01, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.CirclePage})},
+	{Packages, "", 0.01, 0.3, strikeWith(Fail)},
 	{Packages, "", 0.01, 0.3, damageLater(Fail)},
 	{Packages, "", 0.01, 0.1, damageLater(FailDone)},
-	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early})},
-	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early, IsAfterWork: true})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument, IsAfterWork: true})},
+	{Calls, "upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Early})},
+	{Calls, "upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Early, IsAfterWork: true})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.ErrorDocument})},
+	{Calls, "", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.ErrorDocument, IsAfterWork: true})},
 	{Calls, "upload", 0.01, 0.2, func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Kind: emulator.Rerun, RerunAfter: upTo(r, lateAtMost)}}
 	}},
 	{Calls, "upload", 0.01, 0.1, func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 403, 409, 412}[r.IntN(4)], IsAfterWork: true}}
 	}},
-	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.SharedAddress})},
-	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RepeatedAddress})},
-	{Calls, "upload", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RedirectAway})},
-	{Calls, "status", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Huge, PaddingSize: 1 << 20})},
-	{Calls, "", 0.001, 0.05, call(emulator.Fault{Kind: emulator.RevokeTokens})},
-	{Calls, "", 0.01, 0.1, call(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 24 * time.Hour})},
-	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Hour})},
+	{Calls, "register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.SharedAddress})},
+	{Calls, "register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RepeatedAddress})},
+	{Calls, "upload", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RedirectAway})},
+	{Calls, "status", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Huge, PaddingSize: 1 << 20})},
+	{Calls, "", 0.001, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RevokeTokens})},
+	{Calls, "", 0.01, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 24 * time.Hour})},
+	{Calls, "upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Hour})},
 	{Calls, "register", 0.01, 0.2, func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Kind: emulator.Unaskable, Status: []int{400, 404, 422, 502}[r.IntN(4)]}}
 	}},
@@ -129,16 +131,16 @@ func damageLater(b Blow) func(*rand.Rand) Strike {
 // after the failure was heard finds it.
 const lateAtMost = 5 * time.Hour
 
-// late makes a call slow before and after its work.
-func late(most time.Duration) func(*rand.Rand) Strike {
+// answerLate makes a call slow before and after its work.
+func answerLate(most time.Duration) func(*rand.Rand) Strike {
 	return func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Delay: upTo(r, most), DelayAfter: upTo(r, most)}}
 	}
 }
 
-// lag makes what a call did show only later, though well before anybody may conclude
+// lagBehind makes what a call did show only later, though well before anybody may conclude
 // from its absence.
-func lag(k emulator.Kind) func(*rand.Rand) Strike {
+func lagBehind(k emulator.Kind) func(*rand.Rand) Strike {
 	return func(r *rand.Rand) Strike {
 		return Strike{Call: emulator.Fault{Kind: k, IsAfterWork: true, VisibleAfter: upTo(r, 6*time.Hour)}}
 	}
@@ -171,10 +173,10 @@ func drawMix(r *rand.Rand) (mix []rated) {
 	return mix
 }
 
-// mixed returns the plan of a mix. Whether a class strikes an operation depends on the seed,
+// planMix returns the plan of a mix. Whether a class strikes an operation depends on the seed,
 // the class and the number of the operation among its like, and on nothing else: leaving
 // a class out changes nothing about the others. hits counts the strikes of each class.
-func mixed(seed uint64, mix []rated, hits []int) Plan {
+func planMix(seed uint64, mix []rated, hits []int) Plan {
 	bySeam := map[Seam][]rated{}
 	for _, c := range mix {
 		bySeam[classes[c.Class].seam] = append(bySeam[classes[c.Class].seam], c)
@@ -184,7 +186,7 @@ func mixed(seed uint64, mix []rated, hits []int) Plan {
 			if name := classes[c.Class].name; name != "" && name != op.Name {
 				continue
 			}
-			dice := scatter(scatter(seed+uint64(c.Class)<<32) ^ named(op.Name) ^ uint64(op.N))
+			dice := scatterBits(scatterBits(seed+uint64(c.Class)<<32) ^ hashName(op.Name) ^ uint64(op.N))
 			if float64(dice>>11)/(1<<53) < c.Rate {
 				hits[c.Class]++
 				return classes[c.Class].strike(rand.New(rand.NewPCG(dice, seed)))
@@ -194,16 +196,16 @@ func mixed(seed uint64, mix []rated, hits []int) Plan {
 	}
 }
 
-// scatter maps numbers to numbers that look drawn.
-func scatter(x uint64) uint64 {
+// scatterBits maps numbers to numbers that look drawn.
+func scatterBits(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// named gives each name of an operation a number of its own.
-func named(name string) (h uint64) {
+// hashName gives each name of an operation a number of its own.
+func hashName(name string) (h uint64) {
 	for i := range len(name) {
 		h = h*1099511628211 + uint64(name[i])
 	}

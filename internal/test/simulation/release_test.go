@@ -24,9 +24,9 @@ var seldom = Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, _ string) {
 // of them by jobs that ran again. Nobody has asked since.
 func failedThrice(t *testing.T) (*World, ledger.Entry) {
 	w := New(t, seldom)
-	w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 30 * time.Hour}))
+	w.SetPlan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 30 * time.Hour}))
 	w.Start()
-	w.Drop(0, Make(1, 0, Good))
+	w.DropFolders(0, MakeFolder(1, 0, Good))
 	w.Advance(48 * time.Hour)
 	e := w.only()
 	if e.State != ledger.Quarantined || e.Contradicted || len(e.Registrations) != 3 {
@@ -38,7 +38,7 @@ func failedThrice(t *testing.T) (*World, ledger.Entry) {
 // only returns the one entry that there is.
 func (w *World) only() (e ledger.Entry) {
 	w.t.Helper()
-	w.must(w.d.Ledger().EntriesOldestFirst(func(one ledger.Entry) error {
+	w.failOn(w.d.Ledger().EntriesOldestFirst(func(one ledger.Entry) error {
 		e = one
 		return nil
 	}))
@@ -54,9 +54,9 @@ func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 			t.Errorf("%v: %s, double %t", err, after.State, after.PossibleDouble)
 		}
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
-		w.Calm(24 * time.Hour)
+		w.RunUntilCalm(24 * time.Hour)
 		o := w.Check(true)
-		if n := w.Emulator().CountCalls("register"); n != 3 || len(o.In(ledger.Archived)) != 1 {
+		if n := w.Emulator().CountCalls("register"); n != 3 || len(o.EntriesIn(ledger.Archived)) != 1 {
 			t.Errorf("%d registrations: %v", n, o)
 		}
 	})
@@ -67,7 +67,7 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := failedThrice(t)
 		var asked atomic.Int64
-		w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		w.Intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 			if n := asked.Add(1); strings.HasSuffix(r.URL.Path, "/status") && n > 1 { // the first registration is answered
 				return nil, errors.New("no route to host")
 			}
@@ -81,9 +81,9 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 		if now := w.only(); now.Rev != e.Rev || now.State != ledger.Quarantined {
 			t.Errorf("%s at revision %d, was %d", now.State, now.Rev, e.Rev)
 		}
-		w.Between(nil)
+		w.Intercept(nil)
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
-		w.Calm(24 * time.Hour)
+		w.RunUntilCalm(24 * time.Hour)
 		w.Check(true)
 	})
 }
@@ -92,9 +92,9 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 func TestRelease_I2_WaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, seldom)
-		w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 40 * time.Hour})) // works on it in the last four hours
+		w.SetPlan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 40 * time.Hour})) // works on it in the last four hours
 		w.Start()
-		w.Drop(0, Make(1, 0, Good))
+		w.DropFolders(0, MakeFolder(1, 0, Good))
 		var e ledger.Entry
 		for e.State != ledger.Quarantined {
 			w.Advance(time.Minute)
@@ -109,7 +109,7 @@ func TestRelease_I2_WaitsForWhatIsUnderWay(t *testing.T) {
 			t.Errorf("%v: %s of %+v", err, after.State, after.Registrations)
 		}
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
-		w.Calm(24 * time.Hour)
+		w.RunUntilCalm(24 * time.Hour)
 		w.Check(true)
 	})
 }

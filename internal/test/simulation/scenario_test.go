@@ -183,7 +183,7 @@ func (s scenario) fingerprint() string {
 
 // folder makes what d drops.
 func (s scenario) folder(d dropping) Folder {
-	f := Make(s.Seed, d.N, d.Is)
+	f := MakeFolder(s.Seed, d.N, d.Is)
 	if d.Again > 0 {
 		f.Name += fmt.Sprintf(" (again %d)", d.Again)
 	}
@@ -216,7 +216,7 @@ func (s scenario) config() Config {
 // index does not tell how many documents it has: an empty page is all that can end it then. It leaves shared
 // addresses out where the ledger is set back: it cannot know the addresses that were given since.
 func (s scenario) plan(hits []int) Plan {
-	p := mixed(s.Seed, s.Mix, hits)
+	p := planMix(s.Seed, s.Mix, hits)
 	setBack := slices.ContainsFunc(s.Mishaps, func(m mishap) bool { return m.What == "set back" })
 	return func(op Op) Strike {
 		strike := p(op)
@@ -240,14 +240,14 @@ func (s scenario) plan(hits []int) Plan {
 // run lets it happen.
 func (s scenario) run(w *World, hits []int) Outcome {
 	w.t.Helper()
-	w.Plan(s.plan(hits))
+	w.SetPlan(s.plan(hits))
 	w.Start()
 	began, drops, mishaps := time.Now(), s.Drops, s.Mishaps
 	until := func(at time.Duration) { w.Advance(max(0, at-time.Since(began))) }
 	for len(drops)+len(mishaps) > 0 {
 		if len(mishaps) == 0 || len(drops) > 0 && drops[0].At <= mishaps[0].At {
 			until(drops[0].At)
-			w.Drop(drops[0].Vault, s.folder(drops[0]))
+			w.DropFolders(drops[0].Vault, s.folder(drops[0]))
 			drops = drops[1:]
 			continue
 		}
@@ -256,9 +256,9 @@ func (s scenario) run(w *World, hits []int) Outcome {
 		mishaps = mishaps[1:]
 	}
 	until(faultHours)
-	w.Plan(nil)
+	w.SetPlan(nil)
 	w.Restart(Graceful) // a route that was stopped for good goes on only then
-	w.Calm(7 * 24 * time.Hour)
+	w.RunUntilCalm(7 * 24 * time.Hour)
 	return w.Check(true)
 }
 
@@ -272,15 +272,15 @@ func (w *World) befall(m mishap) {
 	case "reboot":
 		w.Restart(Reboot)
 	case "suspend":
-		w.clock.sleep(m.For)
+		w.clock.suspend(m.For)
 	case "mount":
 		if n := len(w.dropped); n > 0 { // one of the last ones: most of the others are at rest
-			w.Mount(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
+			w.MountOn(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
 		}
 	case "clock wrong":
-		w.clock.set(m.For)
+		w.clock.setMachineClock(m.For)
 	case "clock right":
-		w.clock.set(0)
+		w.clock.setMachineClock(0)
 	case "vanish", "replace":
 		w.TakeAway(m.Vault, m.What == "replace")
 		w.Advance(min(m.For, 2*time.Hour))

@@ -26,19 +26,19 @@ var administrator = operator.Person{UID: 1000, Reason: "as the runbook says"}
 // does not succeed is tried again the next time.
 func (w *World) Administer() {
 	w.t.Helper()
-	if w.life == nil || w.life.dead() {
+	if w.life == nil || w.life.isDead() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	if _, is := w.d.Ledger().SafeMode(); is {
 		c, err := w.d.Reconcile(ctx, administrator)
-		w.log.logger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
+		w.log.newLogger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
 	}
 	for _, p := range w.d.State().Pauses {
 		if p.Target.Purpose == ingest.ToDispose {
 			n, err := w.d.Actions().ApproveDisposal(ctx, p.Target.Drop, administrator)
-			w.log.logger().Info("the administrator let disposals go", "drop", p.Target.Drop, "folders", n, "err", err)
+			w.log.newLogger().Info("the administrator let disposals go", "drop", p.Target.Drop, "folders", n, "err", err)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (w *World) Snapshot() {
 	w.deaths++
 	w.tearDown()
 	w.copies++
-	w.must(copyTree(w.state(), w.copied()))
+	w.failOn(copyTree(w.stateDir(), w.copied()))
 	w.Start()
 }
 
@@ -72,25 +72,25 @@ func (w *World) SetBack(how SetBack) {
 	w.tearDown()
 	l, done := w.openLedger()
 	lost := l.Head()
-	w.must(done())
+	w.failOn(done())
 	lostPath := fmt.Sprintf("%s lost %d", w.copied(), w.setBacks)
 	switch how {
 	case LedgerAlone:
-		w.must(os.Rename(filepath.Join(w.state(), "ledger.db"), lostPath))
-		w.must(copyFile(filepath.Join(w.copied(), "ledger.db"), filepath.Join(w.state(), "ledger.db")))
+		w.failOn(os.Rename(filepath.Join(w.stateDir(), "ledger.db"), lostPath))
+		w.failOn(copyFile(filepath.Join(w.copied(), "ledger.db"), filepath.Join(w.stateDir(), "ledger.db")))
 	case WholeState:
-		w.must(os.Rename(w.state(), lostPath))
-		w.must(copyTree(w.copied(), w.state()))
+		w.failOn(os.Rename(w.stateDir(), lostPath))
+		w.failOn(copyTree(w.copied(), w.stateDir()))
 		w.life = &life{w: w, death: make(chan struct{})}
 		cfg := w.daemonConfig(w.life)
 		cfg.LedgerFault, cfg.FileFault, w.life = nil, nil, nil
 		_, err := daemon.Restore(context.Background(), cfg, filepath.Join(w.copied(), "ledger.db"), false, administrator)
-		w.must(err)
+		w.failOn(err)
 	}
 	w.setBacks++
 	w.Start()
 	head := w.d.Ledger().Head()
-	if _, safe := w.d.Ledger().SafeMode(); !safe && head.N < lost.N && !w.life.dead() {
+	if _, safe := w.d.Ledger().SafeMode(); !safe && head.N < lost.N && !w.life.isDead() {
 		w.t.Errorf("I15: set back from line %d to %d, and not in safe mode", lost.N, head.N)
 	}
 }
@@ -133,8 +133,8 @@ func copyFile(from, to string) error {
 	return out.Close()
 }
 
-// archives reports whether the service has archived a document of that number.
-func (w *World) archives(number string) bool {
+// isArchivedAtService reports whether the service has archived a document of that number.
+func (w *World) isArchivedAtService(number string) bool {
 	for _, s := range w.emulator.Registrations() {
 		if s.DocumentID == number && !s.ArchivedAt.IsZero() {
 			return true
@@ -143,14 +143,14 @@ func (w *World) archives(number string) bool {
 	return false
 }
 
-// has reports whether a folder that is in no ledger any more lies where ended ones
+// hasEntryFor reports whether a folder that is in no ledger any more lies where ended ones
 // do, or is archived: it is what holds of the disk although the ledger was set back.
-func (w *World) has(d Dropped) bool {
+func (w *World) hasEntryFor(d Dropped) bool {
 	lies := func(f proof.Folder) bool {
 		ended := strings.HasPrefix(f.Path, "_") || path.IsAbs(f.Path)
 		return ended && f.Drop == vaultName(d.Vault) && strings.HasPrefix(path.Base(f.Path), d.Name)
 	}
-	return slices.ContainsFunc(w.lying(), lies) || w.archives(d.Number)
+	return slices.ContainsFunc(w.listFolders(), lies) || w.isArchivedAtService(d.Number)
 }
 
 // unaccounted names the folders that nobody has.
@@ -160,7 +160,7 @@ func (w *World) unaccounted(entries []ledger.Entry) (lost []string) {
 		taken[e.Drop+"/"+e.Folder] = true
 	}
 	for _, d := range w.dropped {
-		if name := vaultName(d.Vault) + "/" + d.Name; !taken[name] && !w.has(d) {
+		if name := vaultName(d.Vault) + "/" + d.Name; !taken[name] && !w.hasEntryFor(d) {
 			lost = append(lost, fmt.Sprintf("I1: %q is neither in the ledger, nor on the disk, nor archived", name))
 		}
 	}

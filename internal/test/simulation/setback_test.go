@@ -22,25 +22,25 @@ func TestSetBack_I15(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := New(t, several(14))
 				w.Start()
-				w.Drop(0, Make(14, 0, Good))
-				w.Drop(1, Make(14, 1, Good))
+				w.DropFolders(0, MakeFolder(14, 0, Good))
+				w.DropFolders(1, MakeFolder(14, 1, Good))
 				w.Advance(3 * time.Hour)
-				w.Drop(0, Make(14, 2, Good))
+				w.DropFolders(0, MakeFolder(14, 2, Good))
 				w.Advance(70 * time.Second)
 				w.Snapshot()
-				w.Drop(0, Make(14, 3, Good))
-				w.Drop(1, Make(14, 4, Good))
+				w.DropFolders(0, MakeFolder(14, 3, Good))
+				w.DropFolders(1, MakeFolder(14, 4, Good))
 				w.Advance(30 * time.Minute)
 				w.SetBack(how)
 				posts, puts := w.emulator.CountCalls("register"), w.emulator.CountCalls("upload")
-				w.Drop(0, Make(14, 5, Good))
+				w.DropFolders(0, MakeFolder(14, 5, Good))
 				w.Advance(2 * time.Hour)
 				if w.emulator.CountCalls("register") != posts || w.emulator.CountCalls("upload") != puts {
 					t.Error("sent before the archive was asked")
 				}
-				w.Calm(72 * time.Hour)
+				w.RunUntilCalm(72 * time.Hour)
 				o := w.Check(false)
-				if len(o.In(ledger.Archived)) != 6 {
+				if len(o.EntriesIn(ledger.Archived)) != 6 {
 					t.Error(o)
 				}
 				once := map[string]int{}
@@ -75,7 +75,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 				cfg := several(15)
 				cfg.Vaults, cfg.Emulator = 1, func(c *emulator.Config) { c.Readings.IndexPage = 2 }
 				w := New(t, cfg)
-				w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				w.Intercept(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 					resp, err := next.RoundTrip(r)
 					if err == nil && strings.HasSuffix(r.URL.Path, "/documents/status") {
 						resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("[]")), 2
@@ -84,19 +84,19 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 				})
 				w.Start()
 				for n := range 5 {
-					w.Drop(0, Make(15, n, Good))
+					w.DropFolders(0, MakeFolder(15, n, Good))
 				}
 				w.Advance(3 * time.Hour)
-				w.Plan(func(op Op) Strike { // what is taken now is registered only after the copy
+				w.SetPlan(func(op Op) Strike { // what is taken now is registered only after the copy
 					if op.Name == "register" {
 						return Strike{Blow: Fail}
 					}
 					return Strike{}
 				})
-				w.Drop(0, Make(15, 5, Good))
+				w.DropFolders(0, MakeFolder(15, 5, Good))
 				w.Advance(3 * time.Minute)
 				w.Snapshot()
-				w.Plan(nil)
+				w.SetPlan(nil)
 				for range 60 { // set back before the ledger hears that it is archived: its folder still lies where it was taken to
 					if w.emulator.CountCalls("upload") == 6 {
 						break
@@ -104,7 +104,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 					w.Advance(time.Minute)
 				}
 				w.SetBack(LedgerAlone)
-				w.Plan(func(op Op) Strike {
+				w.SetPlan(func(op Op) Strike {
 					if op.Name != "index" {
 						return Strike{}
 					}
@@ -118,9 +118,9 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 				if _, safe := w.d.Ledger().SafeMode(); !safe || w.emulator.CountCalls("register") != posts {
 					t.Errorf("safe mode: %v, %d registrations", safe, w.emulator.CountCalls("register")-posts)
 				}
-				w.Plan(nil)
-				w.Calm(72 * time.Hour)
-				if o := w.Check(false); len(o.In(ledger.Archived)) != 6 {
+				w.SetPlan(nil)
+				w.RunUntilCalm(72 * time.Hour)
+				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 6 {
 					t.Error(o)
 				}
 				for _, s := range w.emulator.Registrations() {

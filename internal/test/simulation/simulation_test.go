@@ -191,8 +191,8 @@ func (r *runs) finish(t *testing.T) {
 	lines := []string{
 		fmt.Sprintf("%d seeds in %v: %.1f a second", r.done, time.Since(r.began).Round(time.Second), r.rate()),
 		fmt.Sprintf("%.1f virtual years, %d folders, %d finished", r.virtual.Hours()/24/365.25, r.entries, r.finished),
-		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listed(r.mishaps)),
-		fmt.Sprintf("%d faults fired: %s", sum(r.fired), listed(r.fired)),
+		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listCounts(r.mishaps)),
+		fmt.Sprintf("%d faults fired: %s", sumCounts(r.fired), listCounts(r.fired)),
 		fmt.Sprintf("%d violations in %d seeds: %v", r.problems, len(r.broken), r.broken),
 	}
 	for _, line := range lines {
@@ -203,8 +203,8 @@ func (r *runs) finish(t *testing.T) {
 	if r.done >= 1000 && slices.Contains(r.hits, 0) {
 		t.Errorf("vacuous: the class of faults %d never fired", slices.Index(r.hits, 0))
 	}
-	if len(r.broken) == 0 && (sum(r.fired) == 0 || 10*r.finished < 9*r.entries) {
-		t.Errorf("vacuous: %d faults, %d of %d folders finished", sum(r.fired), r.finished, r.entries)
+	if len(r.broken) == 0 && (sumCounts(r.fired) == 0 || 10*r.finished < 9*r.entries) {
+		t.Errorf("vacuous: %d faults, %d of %d folders finished", sumCounts(r.fired), r.finished, r.entries)
 	}
 }
 

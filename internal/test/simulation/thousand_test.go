@@ -30,7 +30,7 @@ func TestThousand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 9})
 		r := rand.New(rand.NewPCG(9, 9))
-		w.Plan(func(op Op) Strike {
+		w.SetPlan(func(op Op) Strike {
 			if op.Seam != Calls || r.IntN(20) > 0 {
 				return Strike{}
 			}
@@ -38,7 +38,7 @@ func TestThousand(t *testing.T) {
 		})
 		w.Start()
 		for i := range n {
-			w.Drop(0, Make(9, i, Good))
+			w.DropFolders(0, MakeFolder(9, i, Good))
 			if i == n/2 {
 				w.Advance(70 * time.Second)
 			}
@@ -47,9 +47,9 @@ func TestThousand(t *testing.T) {
 			w.Advance(after)
 			w.Restart(Death)
 		}
-		w.Calm(7 * 24 * time.Hour)
+		w.RunUntilCalm(7 * 24 * time.Hour)
 		o := w.Check(true)
-		t.Logf("%v: %s", o, listed(o.Fired))
+		t.Logf("%v: %s", o, listCounts(o.Fired))
 		once := map[string]int{}
 		for _, s := range w.emulator.Registrations() {
 			if s.Archivable {

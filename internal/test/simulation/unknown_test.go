@@ -99,7 +99,7 @@ func elsewhere(*World) tamper {
 // lost says that the bound on unknown registrations counts what was lost, and that
 // nothing that was lost was adopted.
 func lost(t *testing.T, _ *World, o Outcome) {
-	for _, e := range o.In(ledger.Archived) {
+	for _, e := range o.EntriesIn(ledger.Archived) {
 		if e.Posts <= e.Answers {
 			t.Errorf("%q: %d POSTs, %d answers: nothing was lost", e.Folder, e.Posts, e.Answers)
 		}
@@ -114,7 +114,7 @@ var unknowns = map[string]unknown{
 	"POST5xxButRegistered":    {plan: fails("register", emulator.Fault{Kind: emulator.Status, Status: 504, IsAfterWork: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POSTUnreadable200":       {plan: fails("register", emulator.Fault{Kind: emulator.Truncate}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POSTWebPage200":          {plan: fails("register", emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
-	"POSTCrashAfterTheIntent": {plan: func(*World) Plan { return At(1, DieDone, isCall("register")()) }, registrations: 1, more: lost},
+	"POSTCrashAfterTheIntent": {plan: func(*World) Plan { return StrikeAt(1, DieDone, isCall("register")()) }, registrations: 1, more: lost},
 
 	"POST400Alone": {between: answers(isPost, 400), rejected: [2]int{1, 1}},
 	"POST409Alone": {between: answers(isPost, 409), rejected: [2]int{1, 1}},
@@ -133,7 +133,7 @@ var unknowns = map[string]unknown{
 	"PUTNoConnection":               {folders: 4, plan: fails("upload", emulator.Fault{Kind: emulator.Refuse}), paused: "store of vault VAULT-1"},
 	"PUTUnansweredInsideTheWindow":  {plan: fails("upload", emulator.Fault{Kind: emulator.Abort}), lasts: 5 * time.Minute, registrations: 1, paused: "store of vault VAULT-1"},
 	"PUT5xxInsideTheWindow":         {plan: fails("upload", emulator.Fault{Kind: emulator.Status, Status: 500, IsAfterWork: true}), lasts: 5 * time.Minute, registrations: 1, paused: "store of vault VAULT-1"},
-	"PUTCrashAfterTheIntent":        {plan: func(*World) Plan { return At(1, Die, isCall("upload")()) }, lasts: 2 * time.Minute, registrations: 1},
+	"PUTCrashAfterTheIntent":        {plan: func(*World) Plan { return StrikeAt(1, Die, isCall("upload")()) }, lasts: 2 * time.Minute, registrations: 1},
 	"PUTUnansweredAndTheWindowOver": {plan: fails("upload", emulator.Fault{Kind: emulator.Abort}), registrations: 2, unclear: true},
 	"PUT4xxAtOnce":                  {between: answers(isPut, 403, 0), registrations: 2},
 	"PUT4xxAgainAndAgain":           {folders: 4, between: answers(isPut, 403), paused: "store of vault VAULT-1"},
@@ -157,15 +157,15 @@ func TestUnknownOutcome_I2(t *testing.T) {
 func (u unknown) play(t *testing.T) {
 	w := New(t, Config{Seed: 21, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = time.Minute, 10*time.Minute }})
 	if u.plan != nil {
-		w.Plan(u.plan(w))
+		w.SetPlan(u.plan(w))
 	}
 	if u.between != nil {
-		w.Between(u.between(w))
+		w.Intercept(u.between(w))
 	}
 	w.Start()
 	n := max(u.folders, 1)
 	for i := range n {
-		w.Drop(0, Make(21, i, Good))
+		w.DropFolders(0, MakeFolder(21, i, Good))
 	}
 	d := u.lasts
 	if d == 0 {
@@ -179,17 +179,17 @@ func (u unknown) play(t *testing.T) {
 	if u.paused != "" && !slices.Equal(routes, []string{u.paused}) || u.paused == "" && len(routes) > 0 {
 		t.Errorf("paused %q, want %q", routes, u.paused)
 	}
-	w.Between(nil)
-	w.Calm(72 * time.Hour)
+	w.Intercept(nil)
+	w.RunUntilCalm(72 * time.Hour)
 	if p := w.d.State().Pauses; len(p) > 0 {
 		t.Errorf("still paused: %+v", p)
 	}
 	o := w.Check(u.plan != nil)
-	rejected := len(o.In(ledger.Rejected))
-	if len(o.In(ledger.Archived))+rejected != n || rejected < u.rejected[0] || rejected > u.rejected[1] {
+	rejected := len(o.EntriesIn(ledger.Rejected))
+	if len(o.EntriesIn(ledger.Archived))+rejected != n || rejected < u.rejected[0] || rejected > u.rejected[1] {
 		t.Errorf("%v", o)
 	}
-	for _, e := range o.In(ledger.Archived) {
+	for _, e := range o.EntriesIn(ledger.Archived) {
 		passed := w.states(e.Key)
 		if unclear := slices.Contains(passed, ledger.Unclear.String()); unclear != u.unclear || e.PossibleDouble ||
 			u.registrations > 0 && len(e.Registrations) != u.registrations {

@@ -7,8 +7,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unsaid names pairs of documents with one invoice number of which neither says so.
-func unsaid(entries []ledger.Entry) (all []string) {
+// findUnsaid names pairs of documents with one invoice number of which neither says so.
+func findUnsaid(entries []ledger.Entry) (all []string) {
 	silent := map[archive.NumberDigest]string{}
 	for _, e := range entries {
 		if e.Number.IsZero() || e.State == ledger.Rejected || !e.SameNumber.IsZero() || !e.SameContent.IsZero() || !e.Supersedes.IsZero() {

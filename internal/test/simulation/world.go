@@ -87,14 +87,14 @@ func New(t testing.TB, cfg Config) *World {
 	cfg.Vaults = max(cfg.Vaults, 1)
 	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}, mounts: newMounts()}
 	for _, sub := range []string{"state", "moved"} {
-		w.must(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
+		w.failOn(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
 	}
 	for i := range cfg.Vaults {
-		w.must(os.Mkdir(w.DropPath(i), 0o770))
+		w.failOn(os.Mkdir(w.DropPath(i), 0o770))
 	}
-	w.must(boltledger.Create(w.state(), ledger.Info{ID: fmt.Sprintf("sim-%d", cfg.Seed), Environment: environment,
+	w.failOn(boltledger.Create(w.stateDir(), ledger.Info{ID: fmt.Sprintf("sim-%d", cfg.Seed), Environment: environment,
 		BaseURL: baseURL, Schema: boltledger.Schema, Created: time.Now()}))
-	ec := emulator.Config{Dir: filepath.Join(w.dir, "emulator"), Clock: w.clock.service, StoreURL: func() string { return storeURL },
+	ec := emulator.Config{Dir: filepath.Join(w.dir, "emulator"), Clock: w.clock.serviceTime, StoreURL: func() string { return storeURL },
 		Username: "vaultd", Secret: "secret", Seed: cfg.Seed, ArchiveMin: 10 * time.Minute, ArchiveMax: 2 * time.Hour}
 	if cfg.OAuth {
 		ec.Username, ec.Secret, ec.ClientID, ec.ClientSecret = "", "", "vaultd", "secret"
@@ -109,29 +109,29 @@ func New(t testing.TB, cfg Config) *World {
 	if cfg.Emulator != nil {
 		cfg.Emulator(&ec)
 	}
-	ec.Faults.Hook = func(op string, n int) emulator.Fault { return w.life.call(op, n) }
+	ec.Faults.Hook = func(op string, n int) emulator.Fault { return w.life.strikeCall(op, n) }
 	var err error
 	w.emulator, err = emulator.New(ec)
-	w.must(err)
+	w.failOn(err)
 	w.emulator.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
-	t.Cleanup(w.end)
+	t.Cleanup(w.endTest)
 	return w
 }
 
-// end is the end of the world.
-func (w *World) end() {
-	w.fate.set(nil)
+// endTest is the end of the world.
+func (w *World) endTest() {
+	w.fate.setPlan(nil)
 	if w.life != nil {
 		w.life.die()
 		w.tearDown()
 	}
-	w.must(w.emulator.Close())
+	w.failOn(w.emulator.Close())
 	if w.t.Failed() {
 		w.t.Logf("the end of the log:\n%s", w.log)
 	}
 }
 
-func (w *World) must(err error) {
+func (w *World) failOn(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -141,7 +141,7 @@ func (w *World) must(err error) {
 func vaultID(i int) archive.VaultID { return archive.VaultID(fmt.Sprintf("VAULT-%d", i+1)) }
 func vaultName(i int) string        { return fmt.Sprintf("vault-%d-in", i+1) }
 
-func (w *World) state() string { return filepath.Join(w.dir, "state") }
+func (w *World) stateDir() string { return filepath.Join(w.dir, "state") }
 
 // DropPath is the drop folder of the i-th vault.
 func (w *World) DropPath(i int) string { return filepath.Join(w.dir, vaultName(i)) }
@@ -152,21 +152,21 @@ func (w *World) Emulator() *emulator.Server { return w.emulator }
 // Daemon is the daemon that runs.
 func (w *World) Daemon() *daemon.Daemon { return w.d }
 
-// Virtual is how long the world has existed, on its own time.
-func (w *World) Virtual() time.Duration { return w.clock.service().Sub(w.began) }
+// VirtualTime is how long the world has existed, on its own time.
+func (w *World) VirtualTime() time.Duration { return w.clock.serviceTime().Sub(w.began) }
 
-// Plan makes p decide from now on; nil makes everything calm.
-func (w *World) Plan(p Plan) { w.fate.set(p) }
+// SetPlan makes p decide from now on; nil makes everything calm.
+func (w *World) SetPlan(p Plan) { w.fate.setPlan(p) }
 
-// Between puts f between the daemon and the service; nil takes it away. It may change
+// Intercept puts f between the daemon and the service; nil takes it away. It may change
 // a call, pass it on to next, or answer it.
-func (w *World) Between(f func(r *http.Request, next http.RoundTripper) (*http.Response, error)) {
+func (w *World) Intercept(f func(r *http.Request, next http.RoundTripper) (*http.Response, error)) {
 	w.fate.mu.Lock()
 	defer w.fate.mu.Unlock()
 	w.between = f
 }
 
-func (w *World) tamper(r *http.Request) (*http.Response, error) {
+func (w *World) interceptCall(r *http.Request) (*http.Response, error) {
 	w.fate.mu.Lock()
 	f := w.between
 	w.fate.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *World) startsLate(r *http.Request) {
 	q := r.URL.Query()
 	signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
 	life, errLife := time.ParseDuration(q.Get("X-Amz-Expires") + "s")
-	if r.Method != http.MethodPut || err != nil || errLife != nil || !w.clock.lately().After(signed.Add(life)) {
+	if r.Method != http.MethodPut || err != nil || errLife != nil || !w.clock.timeLastRead().After(signed.Add(life)) {
 		return
 	}
 	w.fate.mu.Lock()
@@ -197,14 +197,14 @@ func (w *World) Start() {
 		w.life = l
 		d, err := daemon.Open(w.daemonConfig(l))
 		if err == nil {
-			w.run(d)
+			w.runDaemon(d)
 			return
 		}
-		if !l.dead() && !errors.Is(err, errPlayed) {
+		if !l.isDead() && !errors.Is(err, errPlayed) {
 			w.life = nil
 			w.t.Fatalf("the daemon does not start: %v", err)
 		}
-		if l.dead() {
+		if l.isDead() {
 			w.deaths++
 		}
 		w.life = nil
@@ -213,7 +213,7 @@ func (w *World) Start() {
 	w.t.Fatal("the daemon did not start in two hundred attempts")
 }
 
-func (w *World) run(d *daemon.Daemon) {
+func (w *World) runDaemon(d *daemon.Daemon) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	w.d, w.stop, w.ended = d, cancel, ended
@@ -226,22 +226,22 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 		auth.Method = apicall.OAuth2
 	}
 	api, store, err := apicall.New(apicall.Config{BaseURL: baseURL, Auth: auth, Transport: l,
-		Now: func() time.Time { return w.clock.machine().Wall }})
-	w.must(err)
+		Now: func() time.Time { return w.clock.machineTime().Wall }})
+	w.failOn(err)
 	accounts := map[archive.VaultID]*apicall.API{}
 	for i := 1; i < w.cfg.Vaults && w.cfg.Accounts; i++ {
 		own := apicall.Auth{Method: auth.Method, Username: vaultName(i), Secret: func() (string, error) { return "secret of " + vaultName(i), nil }}
 		accounts[vaultID(i)], err = api.WithAuth(own)
-		w.must(err)
+		w.failOn(err)
 	}
 	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now, Accounts: accounts})
 	cfg := daemon.Config{
-		StateDir: w.state(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
+		StateDir: w.stateDir(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
 		Vault: client, Archive: client,
-		Now: l.now, Log: w.log.logger(),
+		Now: l.now, Log: w.log.newLogger(),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50,
 		BatchWait: 2 * time.Second, Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
-		LedgerFault: l.commit, FileFault: l.file,
+		LedgerFault: l.strikeCommit, FileFault: l.runFileOp,
 	}
 	for i := range w.cfg.Vaults {
 		d := dropwork.Settings{Name: vaultName(i), Path: w.DropPath(i), Vault: vaultID(i), Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
@@ -277,14 +277,14 @@ func (w *World) Advance(d time.Duration) {
 			w.deaths++
 			w.tearDown()
 		case err := <-ended:
-			if !errors.Is(err, errPlayed) && !w.life.dead() {
+			if !errors.Is(err, errPlayed) && !w.life.isDead() {
 				w.t.Fatalf("the daemon ended by itself: %v", err)
 			}
 			w.deaths++
 			w.ended <- err // for tearDown
 			w.tearDown()
 		}
-		w.safety()
+		w.checkBetweenLives()
 		time.Sleep(2 * time.Second)
 		w.Start()
 	}
@@ -295,13 +295,13 @@ func (w *World) tearDown() {
 	w.t.Helper()
 	w.life.die()
 	w.stop()
-	w.await()
+	w.awaitEnd()
 	_ = w.d.Close() // a dead process closes nothing; whatever this reports, its locks are free
 	w.life, w.d = nil, nil
 }
 
-// await waits for the end of Run; longer than the daemon may take is a fault of its own.
-func (w *World) await() error {
+// awaitEnd waits for the end of Run; longer than the daemon may take is a fault of its own.
+func (w *World) awaitEnd() error {
 	w.t.Helper()
 	select {
 	case err := <-w.ended:
@@ -319,11 +319,11 @@ func (w *World) Stop() {
 		return
 	}
 	w.stop()
-	err := w.await()
-	if errClose := w.d.Close(); errClose != nil && err == nil && !w.life.dead() && !errors.Is(errClose, errPlayed) {
+	err := w.awaitEnd()
+	if errClose := w.d.Close(); errClose != nil && err == nil && !w.life.isDead() && !errors.Is(errClose, errPlayed) {
 		w.t.Errorf("the daemon does not close: %v", errClose)
 	}
-	if err != nil && !errors.Is(err, errPlayed) && !w.life.dead() {
+	if err != nil && !errors.Is(err, errPlayed) && !w.life.isDead() {
 		w.t.Errorf("the daemon ended gracefully with %v", err)
 	}
 	w.life, w.d = nil, nil
@@ -342,7 +342,7 @@ func (w *World) Restart(k Kind) {
 	if k == Reboot {
 		w.clock.reboot()
 	}
-	w.safety()
+	w.checkBetweenLives()
 	time.Sleep(time.Second)
 	w.Start()
 }
