@@ -176,7 +176,7 @@ func reasonFlag(c *cobra.Command) *string {
 
 const maxReason = 2000 // characters
 
-// checkReason refuses what would not help anybody who asks later.
+// checkReason refuses a reason that tells a later reader nothing.
 func checkReason(c *cobra.Command, reason string, needed bool) error {
 	n := len([]rune(reason))
 	switch blank := strings.TrimSpace(reason) == ""; {
@@ -200,7 +200,7 @@ func (a *app) runDecision(ctx context.Context, v view, one act, x, reason string
 		return refuseAction(before, one.Action, err)
 	}
 	after, err := a.actOnEntry(ctx, v, one, before, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
-	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
+	if errors.Is(err, ledger.ErrIllegal) { // the entry changed since it was read
 		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
 			return refuseAction(now, one.Action, err)
 		}
@@ -230,7 +230,7 @@ func (a *app) actOnEntry(ctx context.Context, v view, one act, e ledger.Entry, p
 	return daemon.NewActions(dc, v.ledger).Release(ctx, e, p)
 }
 
-// operatorActions lets people act, inside the daemon or beside none.
+// operatorActions returns the operator's actions: those of the daemon when inside it, else new ones on this process's ledger.
 func (a *app) operatorActions(v view) (*operator.Actions, error) {
 	if a.inside != nil {
 		return a.inside.Actions(), nil
@@ -246,10 +246,10 @@ func (a *app) operatorActions(v view) (*operator.Actions, error) {
 	return daemon.NewActions(dc, v.ledger), nil
 }
 
-// actDone is what became of a person's decision.
+// actDone is the outcome of a person's decision.
 type actDone struct {
 	act        string
-	entry      ledger.Entry // as it stands now
+	entry      ledger.Entry // after the decision
 	words      string
 	supersedes string // the key of the entry that this one repeats
 }
@@ -339,8 +339,8 @@ func claimCode(err error) int {
 	return code
 }
 
-// findReturned finds the rejected entry that x names, the newest where several folders of that name were rejected and
-// only one of them is still to be seen to.
+// findReturned finds the rejected entry that x names. When several folders of that name were rejected, it takes the one that is not
+// resolved yet, if there is only one.
 func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.findByName(ctx, x)
 	if err != nil {
@@ -365,7 +365,7 @@ func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry,
 	return e, nil
 }
 
-// returnedFolderPath is where a returned folder lies on this machine; empty where the drop is not configured.
+// returnedFolderPath returns the path of a returned folder on this machine; empty when the drop is not configured.
 func returnedFolderPath(c config.Config, e ledger.Entry) string {
 	for _, d := range c.Drops {
 		if d.Name == e.Drop && e.Dest != "" {

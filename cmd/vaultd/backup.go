@@ -123,7 +123,7 @@ func newCopy(file string, write func(io.Writer) error) (b backedUp, err error) {
 	return b, err
 }
 
-// inspectCopy opens the copy as a start would open the ledger.
+// inspectCopy opens the copy as a start opens the ledger.
 func inspectCopy(file string) (b backedUp, err error) {
 	info, err := os.Stat(file)
 	if err != nil {

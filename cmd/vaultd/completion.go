@@ -140,8 +140,8 @@ const (
 	suggestVaults = "vaults"
 )
 
-// suggestCommand answers the shell's question inside the daemon, where whoever may give commands gets an answer, although
-// he may not read the configuration or the ledger.
+// suggestCommand answers the shell's question inside the daemon. So every user that may give commands gets suggestions, even one
+// that may not read the configuration or the ledger.
 func (a *app) suggestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "suggest WHAT TYPED", Hidden: true, Args: cobra.ExactArgs(2),
@@ -159,8 +159,8 @@ func (a *app) suggestCommand() *cobra.Command {
 	}
 }
 
-// suggestArguments completes one argument or the value of a flag. Whatever fails, it suggests nothing and says nothing: the
-// command itself says what is wrong.
+// suggestArguments completes one argument or the value of a flag. When something fails it suggests nothing and prints nothing: the
+// command itself will report the error.
 func (a *app) suggestArguments(what string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -180,7 +180,7 @@ func (a *app) suggestArguments(what string) cobra.CompletionFunc {
 	}
 }
 
-// askForSuggestions asks the daemon, or looks at the ledger here where none runs.
+// askForSuggestions asks the daemon. When none runs, it reads the ledger in this process.
 func (a *app) askForSuggestions(ctx context.Context, what, typed string) []string {
 	cfg, err := a.configForAsking()
 	if err != nil {
@@ -211,7 +211,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	return lines
 }
 
-// listSuggestions gives what begins with typed, each with a tab and a few words about it. newest walks through the entries.
+// listSuggestions returns what begins with typed, each with a tab and a description. newest visits the entries, newest first.
 func (v view) listSuggestions(what, typed string, newest func(func(ledger.Entry) error) error) []string {
 	switch what {
 	case suggestDrops:
@@ -275,7 +275,7 @@ type suggested struct {
 	entry  ledger.Entry
 }
 
-// visitEntry takes one entry, older than all before. It ends the walk with errEnough.
+// visitEntry looks at one entry, which is older than all before. It returns errEnough when it needs no more.
 func (s *nameSearch) visitEntry(e ledger.Entry) error {
 	if len(s.found) == suggestAtMost || !time.Now().Before(s.until) {
 		return errEnough
@@ -294,8 +294,8 @@ func (s *nameSearch) visitEntry(e ledger.Entry) error {
 	return nil
 }
 
-// matchTyped gives what of e begins with what was typed: its folder's name, else one of its numbers. A name that cannot be
-// typed gives way to the key.
+// matchTyped returns the folder's name of e, or else one of its numbers, when that begins with what was typed. The key replaces a name
+// that cannot be typed.
 func (s *nameSearch) matchTyped(e ledger.Entry) (text string, isName, ok bool) {
 	if strings.HasPrefix(e.Folder, s.typed) && canBeTyped(e.Folder) {
 		return e.Folder, true, true
@@ -318,8 +318,8 @@ func (s *nameSearch) matchTyped(e ledger.Entry) (text string, isName, ok bool) {
 	return "", false, false
 }
 
-// canBeTyped says whether a text can stand in a command line as it is once the shell has quoted it: nothing in it is
-// invisible or steers the terminal, and it does not look like a flag.
+// canBeTyped reports whether a text can be used in a command line after the shell has quoted it: it has no invisible or control
+// characters, and it does not look like a flag.
 func canBeTyped(text string) bool {
 	return sanitize.Text(text) == text && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "-") &&
 		!strings.ContainsFunc(text, unicode.IsControl)

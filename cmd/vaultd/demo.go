@@ -23,7 +23,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// demoTime bounds the demo: what has no end by then is shown as it is.
+// demoTime bounds the demo. A folder without a final state by then is shown in the state that it has.
 const demoTime = 55 * time.Second
 
 func (a *app) demoCommand() *cobra.Command {
@@ -135,7 +135,7 @@ http: {listen: ""}
 	})
 }
 
-// watchDemo drops the samples and shows how they go, until each has an end.
+// watchDemo drops the samples and shows their progress until each has a final state.
 func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error {
 	limit, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
@@ -174,7 +174,7 @@ func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
 	})
 }
 
-// demoReport says what became of each folder, what it would cost, and where all lies.
+// demoReport prints how each folder ended, what it would cost, and where the files are.
 func (a *app) demoReport(d *daemon.Daemon, cfg config.Config, dir string) error {
 	t := present.NewTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
 	err := demoEntries(d, func(e ledger.Entry) {
@@ -225,7 +225,7 @@ func calledAs() string {
 	return sanitize.ShellWord(exe)
 }
 
-// demoWhy says in a few words why a folder ended as it did.
+// demoWhy tells in a few words why a folder ended as it did.
 func demoWhy(e ledger.Entry) string {
 	switch e.State {
 	case ledger.Archived:

@@ -108,7 +108,7 @@ type diagnosis struct {
 // tryPatience bounds each try.
 const tryPatience = 10 * time.Second
 
-// runDoctor tries everything as this process and its user could do it.
+// runDoctor tries everything with the rights of this process.
 func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	d := diagnosis{Running: a.inside != nil, User: present.UserName(uint32(os.Geteuid())), Tries: []tried{}}
 	tell := func(what, name string, do func(context.Context) []tried) {
@@ -148,8 +148,8 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	return nil
 }
 
-// tryWithTimeout lets do try something. A disk or a share that hangs cannot be interrupted: such a try is left behind, and ends
-// when the disk answers.
+// tryWithTimeout calls do and waits for it. A call to a disk or share that hangs cannot be cancelled: its goroutine ends when the disk
+// answers.
 func tryWithTimeout(ctx context.Context, what, name string, do func(context.Context) []tried) []tried {
 	ctx, cancel := context.WithTimeout(ctx, tryPatience)
 	defer cancel()
@@ -160,7 +160,7 @@ func tryWithTimeout(ctx context.Context, what, name string, do func(context.Cont
 		return all
 	case <-ctx.Done():
 	}
-	select { // what keeps to its time ends a moment after it, with words of its own
+	select { // a try that ends by its own timeout reports more than this one
 	case all := <-results:
 		return all
 	case <-time.After(time.Second):
@@ -199,7 +199,7 @@ func (d diagnosis) exitCode() int {
 	return code
 }
 
-// tryConfig holds the configuration against this machine.
+// tryConfig checks the configuration against this machine.
 func (a *app) tryConfig(cfg config.Config) []tried {
 	var all []tried
 	err := cfg.CheckMachine(a.env)
@@ -303,7 +303,7 @@ func tryCertificate(c apicall.Certificate, at present.Clock) tried {
 	return newSuccess(what, c.Host, "valid until "+until)
 }
 
-// tryClock compares this machine's clock with the service's, whose answer is good to a second.
+// tryClock compares this machine's clock with the service's. The service's answer has a resolution of one second.
 func tryClock(met apicall.Inspection) tried {
 	if met.Date.IsZero() {
 		return newWarning("clock", "", "the service's answer has no date, so there is nothing to compare with", "")
@@ -323,8 +323,8 @@ func tryClock(met apicall.Inspection) tried {
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }
 
-// tryAccount signs in with the credentials of one account, and holds the vaults of its drops against those that the archive
-// lists to it. The list is advice: no vault on it, or no list at all, is no failure.
+// tryAccount signs in with the credentials of one account, and compares the vaults of its drops with the archive's list. That is
+// advice: a vault that is not on the list, or no list at all, is no failure.
 func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string) []tried {
 	name := accountWord(account)
 	service, err := a.newServiceClient(cfg)
@@ -379,7 +379,7 @@ func tryVaults(drops []dropwork.Settings, listed []vaultapi.Vault) (all []tried)
 // tryDrop looks whether this process can work in a drop folder.
 func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 	if a.inside != nil {
-		for _, s := range a.inside.State().Drops { // a share that is known to hang is not touched
+		for _, s := range a.inside.State().Drops { // the daemon knows which share hangs; that one is not touched
 			if s.Name == d.Name && s.Paused != "" {
 				return []tried{newFailure("drop", d.Name, s.Paused, cmp.Or(s.Do, "see docs/troubleshooting.md"))}
 			}

@@ -110,8 +110,8 @@ func (a *app) runFetch(c *cobra.Command, args []string, f fetchFlags) error {
 	})
 }
 
-// intoFile lets write fill a file, which gets its name once it is whole. What differs
-// from the ledger is kept under another name.
+// intoFile lets write fill a file, which gets its name once it is whole. A download that
+// differs from the ledger is kept under another name.
 func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
 	return a.fillFile(newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "download", skipped: "downloaded", keptCode: exitDifferences, keptSuffix: ".differs",
 		hint: "name another file with -o, or overwrite it with --force"}, write)
@@ -151,7 +151,7 @@ func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w
 	return a.downloadAndCompare(ctx, v, service, what, w)
 }
 
-// downloadAndCompare keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
+// downloadAndCompare downloads into a file without a name, compares, and then writes the bytes to w. A crash leaves no file behind.
 func (a *app) downloadAndCompare(ctx context.Context, v view, service operator.Downloader, what wanted, w io.Writer) (err error) {
 	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *app) downloadAndCompare(ctx context.Context, v view, service operator.D
 	return nil
 }
 
-// announced says that a download begins, once the month's budget allowed it.
+// announced prints that a download begins, after the month's budget allowed it.
 type announced struct {
 	from operator.Downloader
 	say  func()
@@ -214,7 +214,7 @@ func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloade
 	return c, err
 }
 
-// newDownloads is the one way to the archive's packages.
+// newDownloads returns the only way to download packages: each one is counted against the month's budget first.
 func (a *app) newDownloads(v view, service operator.Downloader) operator.Downloads {
 	return operator.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
 }
@@ -232,7 +232,7 @@ func downloadBudgetText(used, allowed uint64) string {
 	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", present.FormatCount(used, "download", "downloads"), allowed)
 }
 
-// overBudget says that the month has no download left.
+// overBudget is the error when no download is left in this month.
 func overBudget(b *ledger.BudgetError) error {
 	const stays = "Nothing was downloaded."
 	used := fmt.Sprintf("%s this month", present.FormatCount(int(b.Used), "download", "downloads"))
@@ -287,14 +287,14 @@ func fileName(e ledger.Entry) string {
 	return name + ".zip"
 }
 
-// wanted is what is to be downloaded, and what the ledger knows of it.
+// wanted is a package to be downloaded, and what the ledger knows of it.
 type wanted struct {
 	vault  archive.VaultID
 	remote archive.RemoteID
 	entry  ledger.Entry // of which this is a registration; the zero one: the ledger does not know it
 }
 
-// archivedDownload is the package under which an archived entry is booked.
+// archivedDownload names the package under which an entry is archived.
 func archivedDownload(e ledger.Entry) wanted { return wanted{e.Vault, e.ArchivedRemote, e} }
 
 func (w wanted) isKnown() bool { return !w.entry.Key.IsZero() }

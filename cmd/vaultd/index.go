@@ -122,10 +122,10 @@ func (f *indexFlags) checkFlags(a *app) error {
 	return nil
 }
 
-// runIndex reads the index inside the daemon, which has the credentials, or where none runs in this process.
+// runIndex reads the index inside the daemon, which has the credentials. When no daemon runs, this process reads it.
 func (a *app) runIndex(c *cobra.Command, f indexFlags) error {
 	if a.inside != nil {
-		if f.output != "" && f.output != "-" { // it would be written with the daemon's rights
+		if f.output != "" && f.output != "-" { // the daemon would write it with its own rights
 			return usageError{errors.New("the daemon writes no files for others")}
 		}
 		return a.readIndex(c.Context(), *a.cfg, f, a.stdout)
@@ -208,7 +208,7 @@ func vaultsOf(cfg config.Config) (all []archive.VaultID) {
 	return all
 }
 
-// walkedIndex is how far the walk through the index of a vault came.
+// walkedIndex tells how much of the index of a vault was read.
 type walkedIndex struct {
 	archive.IndexResult
 	vault    archive.VaultID
@@ -220,7 +220,7 @@ func (i walkedIndex) describeIndex() string {
 	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.DescribeIndex()
 }
 
-// walkIndex reads the index of one vault. It keeps no record.
+// walkIndex reads the index of one vault and hands each record on. It keeps none in memory.
 func (f indexFlags) walkIndex(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
 	i.vault = v
 	i.IndexResult, _, err = service.ReadIndex(ctx, v, func(recs []archive.IndexRecord) error {
@@ -250,7 +250,7 @@ func (f indexFlags) isWanted(at time.Time, loc *time.Location) bool {
 	return !at.IsZero() && (f.from == "" || !d.isBefore(f.first)) && (f.to == "" || !f.last.isBefore(d))
 }
 
-// indexForm is how the records of an index are told.
+// indexForm is one output form for the records of an index.
 type indexForm interface {
 	record(v archive.VaultID, rec archive.IndexRecord) error
 	end(i walkedIndex) error // of one vault
@@ -269,7 +269,7 @@ func (a *app) indexForm(cfg config.Config, f indexFlags, w io.Writer) (indexForm
 	return &indexCounts{out: w, loc: cfg.Location, counts: map[indexCount]int{}, test: cfg.Service.Environment != "production", told: indexTold{w, told.part}}, nil
 }
 
-// indexTold says in words how far the walk through the index of a vault came.
+// indexTold writes in words how much of the index of a vault was read.
 type indexTold struct {
 	w    io.Writer
 	part bool // days were asked for
@@ -373,7 +373,7 @@ func (l *indexLines) flush() error {
 // indexCount is what documents are counted by.
 type indexCount struct{ month, kind string }
 
-// mostIndexCounts bounds the counts, whatever words an index uses for its types.
+// mostIndexCounts bounds the number of counts, whatever types an index names.
 const mostIndexCounts = 2000
 
 type indexCounts struct {

@@ -42,7 +42,7 @@ func runCommandLine(ctx context.Context, args []string, stdout, stderr io.Writer
 	return a.executeArgs(ctx, args)
 }
 
-// app is one execution of one command.
+// app is one execution of one command line.
 type app struct {
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
@@ -100,7 +100,7 @@ Try it without any set-up:  vaultd demo`,
 	return root
 }
 
-// Load reads the configuration, or returns the daemon's when inside it.
+// loadConfig reads the configuration. Inside the daemon it returns the one that the daemon uses.
 func (a *app) loadConfig() (config.Config, error) {
 	if a.cfg != nil {
 		return *a.cfg, nil
@@ -108,7 +108,7 @@ func (a *app) loadConfig() (config.Config, error) {
 	return config.Load(a.configPath, a.env)
 }
 
-// commandGroups puts the commands in an order that a person understands; what stands in none comes last.
+// commandGroups orders the commands by what people want to do. Commands in no group come last.
 var commandGroups = []struct {
 	id, title string
 	commands  []string

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peer is who is at the other end of a socket, as the kernel knows him since he connected.
+// peer is the user at the other end of a socket, as the kernel recorded it when the connection was made.
 type peer struct {
 	uid    uint32
-	groups []uint32 // his own and the further ones
+	groups []uint32 // the main group and the others
 }
 
 // peerOf asks the kernel who connected.
@@ -40,8 +40,8 @@ func peerOfSocket(fd int) (peer, error) {
 	return peer{cred.Uid, append(further, cred.Gid)}, nil
 }
 
-// peerGroups reads SO_PEERGROUPS, for which there is no wrapper. The groups of the
-// process count, not those of some file: on a domain's member they stand in none.
+// peerGroups reads SO_PEERGROUPS, for which there is no wrapper. It returns the groups of
+// the process: on a member of a domain no file lists them.
 func peerGroups(fd int) ([]uint32, error) {
 	gids := make([]uint32, 64)
 	for {

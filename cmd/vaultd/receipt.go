@@ -59,8 +59,8 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 	return nil
 }
 
-// listKeptDifferences is what the ledger knows of a kept folder that is not what was archived, in the words of then; the receipt in the folder names
-// each file.
+// listKeptDifferences returns how a kept folder differs from what was archived, as the ledger recorded it. The receipt in the folder
+// names each file.
 func listKeptDifferences(e ledger.Entry) []proof.ReceiptDifference {
 	if !e.SourceDiffers() {
 		return nil

@@ -99,7 +99,7 @@ func (a *app) runReconcile(ctx context.Context, v view, p operator.Person, accep
 	return nil
 }
 
-// compareEntries holds the ledger against the archive, inside the daemon or beside none.
+// compareEntries compares the ledger with the archive: inside the daemon when one runs, else in this process.
 func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) (found operator.Compared, err error) {
 	if a.inside != nil {
 		return a.inside.Reconcile(ctx, p, accepted...)
@@ -179,7 +179,7 @@ type reconciledJSON struct {
 	NotCompared int            `json:"metadataNotCompared"` // documents whose metadata the ledger does not have
 }
 
-// indexJSON is how far the walk through an index came.
+// indexJSON tells how much of an index was read.
 type indexJSON struct {
 	Read     int    `json:"read"`
 	Found    *int   `json:"found"` // as the index tells it; null: it does not
@@ -317,7 +317,7 @@ func (a *app) tellVault(r recovery.VaultReport) {
 	}
 }
 
-// shown is how many findings of one kind people see; --json has more.
+// shown is how many findings of one kind the text output names; --json has more.
 const shown = 20
 
 func (a *app) tellFindings(label string, f recovery.Findings) {
@@ -340,8 +340,8 @@ func (a *app) tellFindings(label string, f recovery.Findings) {
 	}
 }
 
-// acceptedIndexes reads what --accept-index gives, each as [VAULT=]READ/FOUND. The vault may be left out where drops are
-// configured for one alone.
+// acceptedIndexes parses the values of --accept-index, each as [VAULT=]READ/FOUND. The vault may be left out when all drops
+// have the same one.
 func acceptedIndexes(c config.Config, texts []string) (all []operator.AcceptedIndex, err error) {
 	var vaults []string
 	for _, d := range c.Drops {

@@ -59,7 +59,7 @@ type restored struct {
 	KnownUntil  *time.Time `json:"knownUntil"` // of the copy's last line: what happened after it is not known
 	Doubted     int        `json:"inDoubt"`    // entries of which it is not known what happened since
 	Kept        string     `json:"keptAs"`     // the file that lay there before
-	Away        []string   `json:"dropsAway"`  // drop folders that could not be looked at
+	Away        []string   `json:"dropsAway"`  // drop folders that are not reachable now
 }
 
 func (a *app) runRestore(c *cobra.Command, file string, takeOver bool, reason string) error {
@@ -71,7 +71,7 @@ func (a *app) runRestore(c *cobra.Command, file string, takeOver bool, reason st
 	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
 	}
-	if broken, ok := errors.AsType[*ledger.DamageError](err); ok && r.Info.ID == "" { // what lies in its place is not looked at
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok && r.Info.ID == "" { // the present ledger was not looked at yet
 		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", sanitize.Text(file), sanitize.Text(broken.What)),
 			"use an older backup; without any, vaultd rebuild")
 	}
@@ -107,7 +107,7 @@ func (a *app) tellSafeMode() {
 	fmt.Fprintln(a.stdout, "SAFE MODE  nothing is taken, sent, moved or removed yet. Next: start vaultd, then  vaultd reconcile")
 }
 
-// recoveryConfig makes ready to put a ledger into state_dir, which may be missing.
+// recoveryConfig prepares state_dir, which may be missing, for a ledger that is put there.
 func (a *app) recoveryConfig() (daemon.Config, error) {
 	if a.inside != nil {
 		return daemon.Config{}, usageError{errors.New("the daemon does not replace its own ledger; stop it first")}

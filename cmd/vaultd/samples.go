@@ -28,8 +28,8 @@ type sample struct {
 	after        string // dropped only when this folder was taken
 }
 
-// listSamples are the folders of the demo: a dozen invoices for two vaults, of several sizes, and every kind of trouble that a
-// first day brings.
+// listSamples returns the folders of the demo: a dozen invoices for two vaults, of several sizes, and the mistakes that people make
+// on a first day.
 func listSamples() []sample {
 	return []sample{
 		{drop: "acme-in", folder: "Müller 4711"},

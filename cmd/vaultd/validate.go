@@ -51,7 +51,7 @@ type validated struct {
 	Files      []present.File  `json:"files"`
 	Size       int64           `json:"bytes"` // of the files, before they are packed
 	Ignored    []string        `json:"ignored"`
-	Missing    []string        `json:"waitsFor"` // what must come before it is taken
+	Missing    []string        `json:"waitsFor"` // what is missing until it is taken
 	Faults     []validateFault `json:"faults"`
 }
 
@@ -107,7 +107,7 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 	return a.printValid(v, s)
 }
 
-// dropForFolder finds the drop whose rules hold for a folder: the one that is named, the one that it lies in, or the only one.
+// dropForFolder finds the drop whose rules apply to a folder: the named one, the one that contains the folder, or the only one.
 func dropForFolder(c config.Config, folder, name string) (config.Drop, error) {
 	var names []string
 	best, found := config.Drop{}, false

@@ -51,7 +51,7 @@ With --json each line is an object. It sends nothing.`,
 	}
 }
 
-// askVaults asks with the credentials of each account that a drop names. What one account does not get, the others do.
+// askVaults asks for the list of vaults with the credentials of each account that a drop names. One that fails does not stop the others.
 func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 	service, err := a.newServiceClient(cfg)
 	if err != nil {

@@ -142,12 +142,12 @@ func (v view) verifyLedger(ctx context.Context) (verdict, error) {
 	return found, nil
 }
 
-// proveJournal folds the journal as far as it goes now and holds the entries against it.
+// proveJournal replays the journal up to its present end and compares the entries with the result.
 func (v view) proveJournal(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
 	return selfcheck.Prove(ctx, v.ledger)
 }
 
-// readHeadAndBalance returns head and balance of one moment.
+// readHeadAndBalance returns head and balance of the same moment.
 func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
 	for {
 		head := v.ledger.Head()

@@ -15,8 +15,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-// newServiceClient makes the client of the archive service. The secret of an account is read anew
-// whenever it is needed, so that it can be renewed while vaultd runs.
+// newServiceClient makes the client of the archive service. It reads the secret of an account again
+// each time it signs in, so that the secret can be renewed while vaultd runs.
 func (a *app) newServiceClient(cfg config.Config) (*vaultapi.Client, error) {
 	now, err := daemon.Clock()
 	if err != nil {
@@ -46,7 +46,7 @@ func callConfig(cfg config.Config, env config.Env) apicall.Config {
 	}
 }
 
-// wireAccounts makes one client for each account that a drop names, and says which vaults are called through it.
+// wireAccounts makes one client for each account that a drop names, and maps each vault to its client.
 func wireAccounts(cfg config.Config, api *apicall.API, env config.Env) (map[archive.VaultID]*apicall.API, error) {
 	byName, byVault := map[string]*apicall.API{}, map[archive.VaultID]*apicall.API{}
 	for _, d := range cfg.Drops {
@@ -75,7 +75,7 @@ func wireAuth(a config.Auth, env config.Env) apicall.Auth {
 	}
 }
 
-// openDaemon wires a daemon from the configuration.
+// openDaemon checks the configuration against this machine and opens a daemon with it.
 func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, error) {
 	if err := cfg.CheckMachine(a.env); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, e
 	return d, explainMissingLedger(cfg, err)
 }
 
-// daemonConfig is what a daemon is made of, from the configuration.
+// daemonConfig picks from the configuration what a daemon needs.
 func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, error) {
 	now, err := daemon.Clock()
 	if err != nil {
