@@ -189,7 +189,7 @@ func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
 }
 
 // One word of failure is not believed before it was said again an hour later.
-func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
+func TestAsksAgain_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	failed := func() Entry {
 		e, began := uploaded()
 		e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = archive.InProgress, 1
@@ -239,7 +239,7 @@ func TestLateQuestions_I25_EndWithoutAnAnswer(t *testing.T) {
 }
 
 // A failure that cannot be asked about again is believed after a day: nobody could do anything about the document before.
-func TestSecondLook_I25_EndsWithoutAnAnswer(t *testing.T) {
+func TestAsksAgain_I25_EndsWithoutAnAnswer(t *testing.T) {
 	e, began := uploaded()
 	e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = archive.InProgress, 1
 	e = must(t, e, 0, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}})

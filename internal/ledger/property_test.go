@@ -139,7 +139,7 @@ func lapsed(e Entry) (n int) {
 
 // However often it is registered, an entry stays small, and what may hold content or is
 // asked about is always listed.
-func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
+func TestPruneRegistrations_I21_ListsOnlyWhatMatters(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 1))
 	folded := uint64(0)
 	for range 200 {

@@ -10,7 +10,7 @@ import (
 
 // A document with the number of another one, or with a date that cannot be, is told of from the moment on in which it is
 // archived, until a person has looked: by letting it go on, or by closing it. Whoever looks settles nothing else.
-func TestUnusual_ToldUntilAPersonLooked(t *testing.T) {
+func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 	at := archive.Instant{Wall: epoch}
 	for name, row := range map[string]struct {
 		change func(*Entry)

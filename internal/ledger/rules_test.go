@@ -105,9 +105,9 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 	}
 }
 
-// TestDoubted_I2_EvidenceBeginsAnew: what the copy had nearly proven may be used again since,
+// TestReconcileRequired_I2_EvidenceBeginsAnew: what the copy had nearly proven may be used again since,
 // under the same number.
-func TestDoubted_I2_EvidenceBeginsAnew(t *testing.T) {
+func TestReconcileRequired_I2_EvidenceBeginsAnew(t *testing.T) {
 	e := usual(Unclear)
 	r := e.Current()
 	r.ClosedAt, r.LastStatus, r.EqualAnswers, r.LastAnswer = epoch.Add(-99*time.Hour), archive.WaitingForPackage, neededAnswers, epoch.Add(-2*time.Hour)
@@ -221,7 +221,7 @@ func TestDisposal_I13_StopsWhenContradicted(t *testing.T) {
 	}
 }
 
-func TestIdentify_Verdicts(t *testing.T) {
+func TestCompareIdentity_Verdicts(t *testing.T) {
 	same := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{2}}
 	other := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{3}}
 	for _, row := range []struct {

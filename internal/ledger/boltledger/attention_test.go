@@ -11,7 +11,7 @@ import (
 
 // I26: what people are told of is counted by class, drop folder and vault as the entries
 // change, by the times at which they were taken, and the latest of them can be named.
-func TestCrowds_I26_FollowTheEntries(t *testing.T) {
+func TestCountAttention_I26_FollowsTheEntries(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	var all []*doc
 	for n := range 9 {

@@ -123,7 +123,7 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 
 // A hundred documents a window, for ten windows: a commit for each window, the first
 // change at once, and a full gather at once.
-func TestGather_OneCommitAWindow(t *testing.T) {
+func TestCommitInterval_OneCommitEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, Config{Dir: newLedger(t), CommitInterval: 10 * time.Millisecond})
 		time.Sleep(time.Second)

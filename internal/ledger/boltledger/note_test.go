@@ -79,7 +79,7 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	verifies("lost", false)
 }
 
-func TestExamine_ABackup(t *testing.T) {
+func TestInspectFile_ABackup(t *testing.T) {
 	dir, _ := filled(t)
 	l := open(t, Config{Dir: dir})
 	name := filepath.Join(t.TempDir(), "copy.db")

@@ -11,7 +11,7 @@ import (
 )
 
 // Each queue has its own queue: what waits in one does not stand before another.
-func TestDueIn_I23_LaneByLane(t *testing.T) {
+func TestDueInQueue_I23_QueueByQueue(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	var all []*doc
 	for n := range 40 {
@@ -59,7 +59,7 @@ func TestDueIn_I23_LaneByLane(t *testing.T) {
 	sound(t, l)
 }
 
-func TestLanes_ALongNameIsALaneToo(t *testing.T) {
+func TestQueues_ALongNameIsAQueueToo(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	d := newDoc(t, l, 1)
 	claim := d.claim().(ledger.ClaimedFolder)

@@ -14,7 +14,7 @@ import (
 
 // I15: a second alarm joins the first: nothing is known from the earliest moment on, and what is under way may be so
 // since the latest.
-func TestSafe_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
+func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	mark := func(word string, after time.Duration) ledger.SafeMode {
 		t.Helper()
@@ -39,7 +39,7 @@ func TestSafe_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 
 // I15: the latest alarm is remembered by its time, whatever the clock said later on; it outlasts safe mode and a restart,
 // and the check misses one that the ledger forgot.
-func TestAlarmed_I15_RememberedWhateverTheClockSaid(t *testing.T) {
+func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
 	mark := func(word string, at time.Time) {
