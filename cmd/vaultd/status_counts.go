@@ -244,6 +244,16 @@ func (t *entryCounts) compareClockOf(l *boltledger.Ledger, key string) error {
 	return err
 }
 
+// compareClock notes by how much this machine's clock was ahead of the service's at the current registration of e. The
+// service's time has a resolution of a second.
+func (t *entryCounts) compareClock(e ledger.Entry) {
+	r := e.Current()
+	if r == nil || r.Ticket.Date.IsZero() || !r.Ticket.Sent.Wall.After(t.clockComparedAt) {
+		return
+	}
+	t.clockComparedAt, t.clockAhead = r.Ticket.Sent.Wall, r.Ticket.Sent.Wall.Sub(r.Ticket.Date)
+}
+
 // earlierOf gives the earlier of two times, where zero is none.
 func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {

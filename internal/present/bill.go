@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
+// Bill is what one calendar year costs, for a vault or for the customer.
 type Bill struct {
 	Year         int    `json:"year"`
 	Vault        string `json:"vault"` // empty: all vaults of the customer
@@ -24,6 +25,7 @@ type Bill struct {
 	Forecast *billing.Forecast `json:"forecast"` // to 31 December; null: too early to say
 }
 
+// NewBill makes the bill of a summary.
 func NewBill(b billing.Bill) Bill {
 	line := Bill{Year: b.Year, Vault: string(b.Vault), Documents: b.Documents, Unsized: b.Unsized, AverageMB: string(b.Average), Percent: string(b.Percent), Level: int(b.Level),
 		Headroom: b.Headroom, Transactions: string(b.Transactions), Money: string(b.Money), Currency: b.Currency}

@@ -7,4 +7,6 @@
 // objects and their order never change: scripts depend on them.
 //
 // It keeps no state, so a crash means nothing here.
+//
+// Its exported names are many because the JSON objects of four commands consist of them.
 package present

@@ -66,8 +66,8 @@ func readHistory(ctx context.Context, l Ledger, key archive.Key) ([]ledger.Line,
 	return lines, err
 }
 
-// StateSince says when the present state began, as the journal tells.
-func (d Dossier) StateSince() *time.Time {
+// stateSince says when the present state began, as the journal tells.
+func (d Dossier) stateSince() *time.Time {
 	var began *time.Time
 	state := ""
 	for _, l := range d.History {
@@ -82,8 +82,8 @@ func (d Dossier) StateSince() *time.Time {
 	return began
 }
 
-// Decisions are the acts for which people gave a reason, oldest first.
-func (d Dossier) Decisions() []Decision {
+// decisions are the acts for which people gave a reason, oldest first.
+func (d Dossier) decisions() []Decision {
 	all := []Decision{}
 	for _, l := range d.History {
 		if n, ok := d.Notes[l.Rev]; ok {

@@ -25,8 +25,8 @@ var stateMeans = map[ledger.State]string{
 	ledger.Quarantined: "Stopped: it cannot go on by itself, and something of it may be in the archive. A person must decide.",
 }
 
-// ExplainState says what is certain about e.
-func ExplainState(e ledger.Entry) string {
+// explainState says what is certain about e.
+func explainState(e ledger.Entry) string {
 	if e.State == ledger.Rejected && e.InDoubt {
 		return "Closed in doubt by a person: something of it may be in the archive all the same."
 	}
@@ -60,8 +60,8 @@ func DescribePlace(e ledger.Entry) string {
 	return "unknown"
 }
 
-// ExplainFate says what is known about the content of one registration.
-func ExplainFate(f ledger.Fate) string {
+// explainFate says what is known about the content of one registration.
+func explainFate(f ledger.Fate) string {
 	words := [...]string{
 		"unused: no byte was ever sent to it", "bytes may have arrived", "the content arrived",
 		"archived", "failed at the archive, or never got anything", "refused by the store, which may have kept it",
@@ -72,8 +72,8 @@ func ExplainFate(f ledger.Fate) string {
 	return "unknown"
 }
 
-// Reason gives the cause of e in its own words; empty: there is none.
-func Reason(e ledger.Entry) string {
+// reasonOf gives the cause of e in its own words; empty: there is none.
+func reasonOf(e ledger.Entry) string {
 	switch {
 	case e.Cause.Text != "":
 		return e.Cause.Text
@@ -99,7 +99,7 @@ func SummarizeReason(e ledger.Entry) string {
 	if e.Cause != (ledger.Cause{}) {
 		return SummarizeCause(e.Cause)
 	}
-	return sanitize.FirstLine(Reason(e), 100)
+	return sanitize.FirstLine(reasonOf(e), 100)
 }
 
 // ExplainFlags lists what is special about e, in words for a person.

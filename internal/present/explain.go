@@ -27,8 +27,8 @@ type Situation struct {
 func (s Situation) Explain(d Dossier) Explanation {
 	e := d.Entry
 	w := Explanation{
-		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: StateText(e), Since: d.StateSince(), Certain: ExplainState(e),
-		Notes: ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: s.collectEvidence(e), Reasons: d.Decisions(), Can: s.Options(d),
+		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
+		Notes: ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: s.collectEvidence(e), Reasons: d.decisions(), Can: s.Options(d),
 	}
 	for _, one := range d.Details.Remarks {
 		w.Notes = append(w.Notes, one.Text)
@@ -80,7 +80,7 @@ func (s Situation) collectEvidence(e ledger.Entry) []Evidence {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
-		t := Evidence{BumID: string(r.Ticket.Remote), Fate: ExplainFate(r.Fate)}
+		t := Evidence{BumID: string(r.Ticket.Remote), Fate: explainFate(r.Fate)}
 		if r.EqualAnswers > 0 {
 			t.Said, t.At, t.Means = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer), s.explainEvidence(e, r)
 			have, need, from := r.Evidence(s.UnclearGrace)

@@ -73,7 +73,7 @@ func (w Explanation) Text(c Clock) []byte {
 		p.AddLine("Note", "%s", n)
 	}
 	if w.First != nil {
-		p.AddOriginal(c, *w.First)
+		p.addOriginal(c, *w.First)
 	}
 	if w.Because != nil {
 		p.AddLine("Because", "%s", sanitize.Text(strings.ReplaceAll(w.Because.Code, "-", " ")))
@@ -131,7 +131,7 @@ func (o Obstacle) describe(c Clock) string {
 	if o.Since != nil {
 		s += " (since " + c.Zoned(*o.Since) + ")"
 	}
-	s += ": " + sanitize.FirstLine(o.Text, LongestText)
+	s += ": " + sanitize.FirstLine(o.Text, longestText)
 	if o.Next != nil {
 		s += "; next try " + c.Zoned(*o.Next)
 	}

@@ -96,7 +96,7 @@ func TimeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-func KeyOrNil(k archive.Key) *string {
+func keyOrNil(k archive.Key) *string {
 	if k.IsZero() {
 		return nil
 	}

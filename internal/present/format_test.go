@@ -56,11 +56,11 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 		}
 	}
 	for f := ledger.Unsent; f <= ledger.Declined; f++ {
-		if ExplainFate(f) == "unknown" {
+		if explainFate(f) == "unknown" {
 			t.Errorf("no words for fate %d", f)
 		}
 	}
-	if doubt := ExplainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}); strings.Contains(doubt, "certainly") {
+	if doubt := explainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}); strings.Contains(doubt, "certainly") {
 		t.Error(doubt)
 	}
 }

@@ -51,7 +51,7 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && needsMending[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
-				AdviseOnReason(n.Reason), n.Names)
+				adviseOnReason(n.Reason), n.Names)
 		}
 	}
 	add("now", "unreadable", a.Unreadable.Count, FormatCount(a.Unreadable.Count, "taken folder", "taken folders")+" cannot be read",

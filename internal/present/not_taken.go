@@ -20,8 +20,8 @@ const (
 	AdviceRemovedDrop  = "is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
 )
 
-// AdviseOnReason says what to do about something that is not taken for that reason.
-func AdviseOnReason(reason string) string {
+// adviseOnReason says what to do about something that is not taken for that reason.
+func adviseOnReason(reason string) string {
 	switch watch.Reason(reason) {
 	case watch.LooseFile:
 		return "put it into a folder of its own, together with the file that describes the invoice; it is taken by itself then"
@@ -62,12 +62,12 @@ type NotTakenItem struct {
 	Path string `json:"-"`
 }
 
-// Advice is AdviseOnReason, with what more is known of the thing.
+// Advice is adviseOnReason, with what more is known of the thing.
 func (l NotTakenItem) Advice() string {
 	if l.Detail != nil && *l.Detail == watch.LinkDetail {
 		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
 	}
-	return AdviseOnReason(l.Reason)
+	return adviseOnReason(l.Reason)
 }
 
 // needsMending holds the reasons for not taking something that no waiting mends.

@@ -13,11 +13,12 @@ import (
 // Page writes what "show" tells: titled lines and indented ones below them.
 type Page struct{ bytes.Buffer }
 
+// AddLine writes a titled line.
 func (p *Page) AddLine(title, format string, a ...any) {
 	fmt.Fprintf(p, "%-13s %s\n", title, fmt.Sprintf(format, a...))
 }
 
-func (p *Page) AddOptional(title, text string) {
+func (p *Page) addOptional(title, text string) {
 	if text != "" {
 		p.AddLine(title, "%s", text)
 	}
@@ -30,6 +31,7 @@ func (p *Page) AddText(text string) {
 	}
 }
 
+// AddHeading writes the heading of a section after an empty line.
 func (p *Page) AddHeading(title string) { fmt.Fprintf(p, "\n%s\n", title) }
 
 // NewTable returns a table without lines, that looks the same in a terminal, a pipe and a mail.

@@ -37,7 +37,7 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 		Key: e.Key.String(), BumID: TextOrNil(string(RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: TextOrNil(d.Number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: TimeOrNil(e.SeenAt), RegisteredAt: TimeOrNil(e.RegisteredAt), UploadedAt: TimeOrNil(e.UploadedAt), ArchivedAt: TimeOrNil(e.ArchivedAt),
-		Reason: TextOrNil(Reason(e)), First: d.Original, Warnings: d.Remarks,
+		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks,
 	}
 	if !d.AsRead.IsZero() {
 		r.AsRead = &d.AsRead

@@ -16,7 +16,7 @@ func (d Dossier) Text(c Clock) []byte {
 	e, p := d.Entry, &Page{}
 	fmt.Fprintf(p, "%s\n", sanitize.Text(e.Folder))
 	p.AddLine("State", "%s", StateText(e))
-	p.AddText(ExplainState(e))
+	p.AddText(explainState(e))
 	for _, f := range ExplainFlags(e) {
 		p.AddLine("Note", "%s", f)
 	}
@@ -27,7 +27,7 @@ func (d Dossier) Text(c Clock) []byte {
 		p.AddLine("Why", "%s", sanitize.Text(e.Cause.Code))
 		p.AddText(e.Cause.Text)
 	}
-	p.AddOptional("Next", d.describeNext(c))
+	p.addOptional("Next", d.describeNext(c))
 	p.AddLine("Folder", "%s", DescribePlace(e))
 	p.AddLine("Dropped by", "%s", UserName(e.Owner))
 	p.AddLine("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
@@ -35,7 +35,7 @@ func (d Dossier) Text(c Clock) []byte {
 	if !e.ID.IsZero() {
 		p.AddLine("clientUUID", "%s%s", e.ID, generationText(e))
 	}
-	p.AddOptional("bumId", sanitize.Text(string(RemoteNumber(e))))
+	p.addOptional("bumId", sanitize.Text(string(RemoteNumber(e))))
 	d.addRelatives(p, c)
 	d.addTimes(p, c)
 	d.addContent(p)
@@ -76,7 +76,7 @@ func (d Dossier) describeNext(c Clock) string {
 
 func (d Dossier) addRelatives(p *Page, c Clock) {
 	if d.Details.Original != nil {
-		p.AddOriginal(c, *d.Details.Original)
+		p.addOriginal(c, *d.Details.Original)
 	}
 	for _, r := range []struct {
 		title string
@@ -88,8 +88,8 @@ func (d Dossier) addRelatives(p *Page, c Clock) {
 	}
 }
 
-// AddOriginal names the archived entry that a duplicate repeats.
-func (p *Page) AddOriginal(c Clock, f Original) {
+// addOriginal names the archived entry that a duplicate repeats.
+func (p *Page) addOriginal(c Clock, f Original) {
 	if f.Folder == "" {
 		p.AddLine("Duplicate of", "entry %s, which this ledger does not know", f.Key)
 		return
@@ -162,7 +162,7 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 	}
 	p.AddHeading(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
 	for i, r := range e.Registrations {
-		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), ExplainFate(r.Fate))
+		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), explainFate(r.Fate))
 		if i == len(e.Registrations)-1 {
 			p.WriteString("; current")
 		}
@@ -226,11 +226,13 @@ type ShowJSON struct {
 	Reasons       []Decision      `json:"reasons"` // that people gave for their acts
 }
 
+// Cause is why an entry is in its state.
 type Cause struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
 }
 
+// Registration is one registration of an entry with the archive.
 type Registration struct {
 	BumID  string     `json:"bumId"`
 	Fate   string     `json:"fate"`
@@ -240,18 +242,20 @@ type Registration struct {
 	Last   *time.Time `json:"saidAt"`
 }
 
+// File is one file of a document.
 type File struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
 
+// JSON makes the object of "show --json".
 func (d Dossier) JSON(c Clock) ShowJSON {
 	e := d.Entry
 	s := ShowJSON{
-		ListRow: NewListRow(c, e, d.Details), Meaning: ExplainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
-		First: KeyOrNil(e.DuplicateOf), SameContent: KeyOrNil(e.SameContent), SameNumber: KeyOrNil(e.SameNumber), Supersedes: KeyOrNil(e.Supersedes),
-		Registrations: []Registration{}, Files: []File{}, Reasons: d.Decisions(),
+		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
+		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
+		Registrations: []Registration{}, Files: []File{}, Reasons: d.decisions(),
 		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}
 	if e.Cause != (ledger.Cause{}) {
@@ -261,7 +265,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)
 	}
 	for _, r := range e.Registrations {
-		one := Registration{BumID: string(r.Ticket.Remote), Fate: ExplainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
+		one := Registration{BumID: string(r.Ticket.Remote), Fate: explainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
 		if r.EqualAnswers > 0 {
 			one.Word, one.Last = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer)
 		}

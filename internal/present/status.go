@@ -74,6 +74,7 @@ type Need struct {
 	Names []string `json:"names"` // the newest few
 }
 
+// PausedTarget is a target whose circuit breaker is open.
 type PausedTarget struct {
 	Route string     `json:"route"`
 	Since time.Time  `json:"since"`
@@ -86,6 +87,7 @@ type PausedTarget struct {
 	NeedsPerson bool `json:"-"` // no waiting ends it
 }
 
+// Balance says in which states the entries are.
 type Balance struct {
 	Seen   uint64            `json:"seen"`
 	States map[string]uint64 `json:"states"`
@@ -94,6 +96,7 @@ type Balance struct {
 	Text   string            `json:"text"`
 }
 
+// NotTaken counts the things in a drop folder that were not taken for one reason.
 type NotTaken struct {
 	Drop   string   `json:"drop"`
 	Reason string   `json:"reason"`
@@ -101,6 +104,7 @@ type NotTaken struct {
 	Names  []string `json:"names"` // the longest waiting
 }
 
+// OpenCounts are the entries that are on their way.
 type OpenCounts struct {
 	Total   int            `json:"total"`
 	States  map[string]int `json:"states"`
@@ -109,6 +113,7 @@ type OpenCounts struct {
 	Overdue int            `json:"overdue"`
 }
 
+// DropStatus is one drop folder.
 type DropStatus struct {
 	Name   string     `json:"name"`
 	Vault  string     `json:"vault"`
@@ -126,6 +131,7 @@ type DropStatus struct {
 	Listed   time.Time `json:"-"` // when it was last scanned as a whole
 }
 
+// DiskStatus is the disk of state_dir. Sizes are bytes.
 type DiskStatus struct {
 	LedgerFree int64 `json:"ledgerFree"`
 	SpoolUsed  int64 `json:"spoolUsed"`

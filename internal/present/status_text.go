@@ -11,9 +11,10 @@ import (
 	"vaultd/internal/watch"
 )
 
-// LongestText is how many characters of a message are shown. The longest that vaultd makes itself are shorter.
-const LongestText = 1000
+// longestText is how many characters of a message are shown. The longest that vaultd makes itself are shorter.
+const longestText = 1000
 
+// WriteText writes what "status" shows on a terminal.
 func (s *StatusSummary) WriteText(w io.Writer, c Clock) error {
 	if s.Safe != nil {
 		fmt.Fprintf(w, "SAFE MODE since %s: nothing is taken, sent, moved or removed before \"vaultd reconcile\"\n", c.Brief(s.Safe.Since))
@@ -60,7 +61,7 @@ func (s *StatusSummary) writeNeeds(w io.Writer, c Clock) {
 	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
-		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), sanitize.FirstLine(n.Text, LongestText))
+		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), sanitize.FirstLine(n.Text, longestText))
 		for _, name := range n.Names {
 			fmt.Fprintf(w, "           %s\n", sanitize.FirstLine(name, 160))
 		}
@@ -73,7 +74,7 @@ func (s *StatusSummary) writeNeeds(w io.Writer, c Clock) {
 		if s.isNeed(p) {
 			continue // stands among what needs a person
 		}
-		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", sanitize.Text(p.Route), c.Brief(p.Since), strings.Replace(DescribeNextTry(c, p.Next), ";", ",", 1), sanitize.FirstLine(p.Text, LongestText))
+		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", sanitize.Text(p.Route), c.Brief(p.Since), strings.Replace(DescribeNextTry(c, p.Next), ";", ",", 1), sanitize.FirstLine(p.Text, longestText))
 		fmt.Fprintf(w, "         %s\n", p.Do)
 	}
 }
