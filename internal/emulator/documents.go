@@ -58,7 +58,11 @@ func (s *Server) register(c *call) reply {
 	}
 	told := map[string]bool{}
 	for i, g := range grants {
-		grants[i].BumID = c.spellBumID(g.BumID, told[g.BumID])
+		if told[g.BumID] {
+			grants[i].BumID = c.spellKnownBumID(g.BumID)
+		} else {
+			grants[i].BumID = c.spellNewBumID(g.BumID)
+		}
 		told[g.BumID] = true
 	}
 	return jsonReply(grants)

@@ -167,7 +167,7 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 	if amount, ok := sent["amount"]; ok && !c.reading.NumbersAsStrings {
 		rec["amount"] = string(amount)
 	}
-	rec["bumid"] = c.spellBumID(d.bumID, true)
+	rec["bumid"] = c.spellKnownBumID(d.bumID)
 	rec["archiveId"] = digest([]byte("archive " + d.bumID))[:24]
 	rec["archiveDate"] = d.when.UTC().Format(time.RFC3339Nano)
 	return rec

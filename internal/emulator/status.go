@@ -68,7 +68,7 @@ func sortByUpload(all []*registration, at time.Time) (some []*registration) {
 // statusRecordOf returns the record of a registration at that time. The caller holds mu.
 func (c *call) statusRecordOf(g *registration, at time.Time) statusRecord {
 	k := g.stateAt(at, c.ignoresLate())
-	rec := statusRecord{c.spellBumID(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
+	rec := statusRecord{c.spellKnownBumID(g.bumID), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
 	if k.message != "" {
 		rec.Message = &k.message
 	}
@@ -96,9 +96,17 @@ func (c *call) retentionOver(archived, at time.Time) bool {
 	return r > 0 && !at.Before(archived.Add(r))
 }
 
-// spellBumID returns a bumId in the case in which an answer writes it. before says whether an answer had it already.
-func (c *call) spellBumID(bumID string, before bool) string {
-	if c.reading.BumIDCase == "capital" || c.reading.BumIDCase == "mixed" && before {
+// spellNewBumID returns a bumId in the case in which its first answer writes it.
+func (c *call) spellNewBumID(bumID string) string {
+	if c.reading.BumIDCase == "capital" {
+		return strings.ToUpper(bumID)
+	}
+	return bumID
+}
+
+// spellKnownBumID returns a bumId in the case in which an answer writes it that is not its first.
+func (c *call) spellKnownBumID(bumID string) string {
+	if c.reading.BumIDCase == "capital" || c.reading.BumIDCase == "mixed" {
 		return strings.ToUpper(bumID)
 	}
 	return bumID

@@ -57,37 +57,44 @@ func (l *listing) includeSidecar() {
 // readLists reads the small files that say something about the others.
 func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 	if d.sidecar != nil {
-		src, err := d.readSmallFile(*d.sidecar, maxSidecar, "such a file", !d.rules.IncludeSidecar)
+		src, err := d.readSmallFile(*d.sidecar, maxSidecar, "such a file")
 		if err != nil {
 			return nil, err
 		}
 		if src != nil {
+			if !d.rules.IncludeSidecar {
+				d.recordAuxiliary(*d.sidecar, src)
+			}
 			d.form = readSidecar(d.sidecar.path, src, d.rules)
 			d.faults = append(d.faults, d.form.faults...)
 		}
 	}
 	if d.manifest != nil {
-		src, err := d.readSmallFile(*d.manifest, maxAuxiliary, "a manifest", true)
+		src, err := d.readSmallFile(*d.manifest, maxAuxiliary, "a manifest")
 		if err != nil {
 			return nil, err
 		}
 		if src != nil {
+			d.recordAuxiliary(*d.manifest, src)
 			var faults []Fault
 			manifest, faults = readManifest(d.manifest.path, src)
 			d.faults = append(d.faults, faults...)
 		}
 	}
 	if d.marker != nil {
-		if _, err := d.readSmallFile(*d.marker, maxAuxiliary, "a marker", true); err != nil {
+		src, err := d.readSmallFile(*d.marker, maxAuxiliary, "a marker")
+		if err != nil {
 			return nil, err
+		}
+		if src != nil {
+			d.recordAuxiliary(*d.marker, src)
 		}
 	}
 	return manifest, nil
 }
 
-// readSmallFile reads a small file whole. Unless the file goes into the ZIP, it is recorded with its digest. For a file that
-// is too large it adds a fault and returns nil.
-func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, outside bool) ([]byte, error) {
+// readSmallFile reads a small file whole. For a file that is too large it adds a fault and returns nil.
+func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string) ([]byte, error) {
 	if f.state.size > limit {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
 			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
@@ -101,10 +108,12 @@ func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, out
 	if err != nil {
 		return nil, err
 	}
-	if outside {
-		d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.size, SHA256: archive.Sum(src)})
-	}
 	return src, nil
+}
+
+// recordAuxiliary records a file that does not go into the ZIP, with its digest.
+func (d *droppedFolder) recordAuxiliary(f foundFile, src []byte) {
+	d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.size, SHA256: archive.Sum(src)})
 }
 
 // readFile calls use with the content of f. It returns ErrChanged when the state of f, before or after, is not that of the

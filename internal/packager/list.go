@@ -143,7 +143,8 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 			return &durable.MountError{Path: disk}
 		}
 		// File servers make junk folders of one name only. A folder of any other name belongs to the invoice.
-		inJunk := junk || isJunk(name, depth == 0) && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
+		isJunk := isSystemJunk(name) || depth == 0 && isVaultdNote(name)
+		inJunk := junk || isJunk && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
 		if !inJunk && !l.checkName(disk, name, twins) {
 			continue
 		}
@@ -325,16 +326,16 @@ func specialKind(mode fs.FileMode) string {
 	return "special file"
 }
 
-// isJunk reports names that systems leave behind in folders by themselves and, at the top, those that vaultd writes into a
-// folder that it returns.
-func isJunk(name string, top bool) bool {
+// isSystemJunk reports names that systems leave behind in folders by themselves.
+func isSystemJunk(name string) bool {
 	switch strings.ToLower(name) {
 	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir":
 		return true
 	}
-	return strings.HasPrefix(name, "._") || top && isVaultdNote(name)
+	return strings.HasPrefix(name, "._")
 }
 
+// isVaultdNote reports names that vaultd writes at the top of a folder that it returns.
 func isVaultdNote(name string) bool {
 	switch strings.ToLower(name) {
 	case "_reason.txt", "_receipt.txt", "_receipt.json", "_help.txt":
@@ -379,4 +380,4 @@ func withoutPath(err error) error {
 
 // IsJunkName reports names, at the top of a folder, that are neither content nor a reason to wait: those that file managers
 // leave behind, and vaultd's own notes.
-func IsJunkName(name string) bool { return isJunk(name, true) }
+func IsJunkName(name string) bool { return isSystemJunk(name) || isVaultdNote(name) }

@@ -49,7 +49,7 @@ func (r Rules) FindFaults() []archive.Fault {
 	if r.Vault == "" {
 		add("vault", "is missing")
 	}
-	taken := isJunk(r.Sidecar, true) || isTemporary(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
+	taken := IsJunkName(r.Sidecar) || isTemporary(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
 	if taken || strings.ContainsAny(r.Sidecar, "/\\\x00") || r.Sidecar == "." || r.Sidecar == ".." {
 		add("sidecar", "%q cannot be the name of a sidecar; write metadata.json", r.Sidecar)
 	}
