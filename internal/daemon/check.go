@@ -41,7 +41,7 @@ func (c *checker) lastResult() selfcheck.Result {
 	return c.last
 }
 
-func (c *checker) run(ctx context.Context, d *Daemon) {
+func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 	every := d.cfg.CheckEvery
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -110,7 +110,7 @@ func (d *Daemon) recordFindings(ctx context.Context, found selfcheck.Result) {
 		cause += fmt.Sprintf(", and %d more", more)
 	}
 	// After a crash before this commit the next start checks again, at once, and finds the same damage.
-	err := d.ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.VaultdUID}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
+	err := d.ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.VaultdUID}, Cause: truncateText(cause, 500), At: d.cfg.Now().Wall}, nil)
 	if err != nil {
 		d.endProcess(fmt.Errorf("the ledger is damaged, and the damage could not be recorded: %w", err))
 		return
@@ -119,7 +119,7 @@ func (d *Daemon) recordFindings(ctx context.Context, found selfcheck.Result) {
 	d.statusFiles.AllChanged()
 }
 
-func clip(s string, n int) string {
+func truncateText(s string, n int) string {
 	if len(s) > n {
 		return s[:n]
 	}

@@ -20,7 +20,7 @@ import (
 func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 	for _, fault := range []error{unix.EACCES, unix.EIO, unix.ESTALE} {
 		t.Run(fault.Error(), func(t *testing.T) {
-			inHouse(t, nil, func(h *house) {
+			withDaemon(t, nil, func(h *testDaemon) {
 				h.drop("Huber 88", "88", "one", false)
 				h.drop("Otto 19", "19", "two", false)
 				h.pass()
@@ -57,7 +57,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 
 // The same where only the receipt in it may not be read.
 func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		e := h.byFolder()["Huber 88"]

@@ -14,7 +14,7 @@ import (
 
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
 func TestApproveDisposal_I29(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *testDaemon) {
 		h.d.limit.AlwaysUsual = 1
 		for _, n := range []string{"1", "2", "3"} {
 			h.drop("Huber "+n, "INV-"+n, "content "+n, false)
@@ -51,7 +51,7 @@ func TestApproveDisposal_I29(t *testing.T) {
 	})
 }
 
-func (h *house) sources() map[ledger.Source]int {
+func (h *testDaemon) sources() map[ledger.Source]int {
 	h.t.Helper()
 	n := map[ledger.Source]int{}
 	h.must(h.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error { n[e.Source]++; return nil }))

@@ -97,7 +97,7 @@ type Daemon struct {
 	fatal     chan error // size 1: why the process must end
 }
 
-// gather is the least time between two commits of a busy ledger: at a thousand documents a
+// commitInterval is the least time between two commits of a busy ledger: at a thousand documents a
 // second each costs less than a tenth of an fsync, and none waits for it.
 const commitInterval = 25 * time.Millisecond
 
@@ -105,13 +105,13 @@ const commitInterval = 25 * time.Millisecond
 // sent or moved before Run.
 func Open(cfg Config) (*Daemon, error) {
 	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker()}
-	if err := d.open(); err != nil {
+	if err := d.openState(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-func (d *Daemon) open() (err error) {
+func (d *Daemon) openState() (err error) {
 	cfg := d.cfg
 	if d.lock, err = statedir.LockForDaemon(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
@@ -125,11 +125,11 @@ func (d *Daemon) open() (err error) {
 	if err != nil {
 		return err
 	}
-	return d.prepare()
+	return d.openParts()
 }
 
-// prepare checks that the ledger is the right one and opens all that works on it.
-func (d *Daemon) prepare() error {
+// openParts checks that the ledger is the right one and opens all that works on it.
+func (d *Daemon) openParts() error {
 	cfg := d.cfg
 	if err := Bound(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (d *Daemon) shareAmongDrops() error {
 	return d.shared.Takeover.Recall(d.former)
 }
 
-// settleSpool makes the packages durable that were made before. Where that cannot be told the process ends.
+// settleSpool makes the packages durable that were made before. Where that fails the process ends: nobody knows what is on disk.
 func (d *Daemon) settleSpool() error {
 	err := d.spool.Settle()
 	if err != nil {
@@ -280,9 +280,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { return d.engine.Run(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })
-	g.Go(func() error { d.check.run(ctx, d); return nil })
+	g.Go(func() error { d.check.runChecks(ctx, d); return nil })
 	for _, account := range Accounts(d.cfg.Drops) {
-		g.Go(func() error { d.vaultLists.run(ctx, d, account); return nil })
+		g.Go(func() error { d.vaultLists.askRegularly(ctx, d, account); return nil })
 	}
 	g.Go(func() error { d.compareWhileInDoubt(ctx); return nil })
 	g.Go(func() error { d.shared.Scans.Run(ctx, d.drops); return nil })

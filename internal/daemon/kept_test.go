@@ -22,7 +22,7 @@ import (
 
 // mapFile maps a file of a dropped folder as a program does that edits it in place, and changes nothing yet: what it writes later needs no
 // open file and no call.
-func (h *house) mapFile(path string) []byte {
+func (h *testDaemon) mapFile(path string) []byte {
 	h.t.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	h.must(err)
@@ -36,7 +36,7 @@ func (h *house) mapFile(path string) []byte {
 }
 
 // byFolder gives the entries by the names of their folders: which is taken first is chance.
-func (h *house) byFolder() map[string]ledger.Entry {
+func (h *testDaemon) byFolder() map[string]ledger.Entry {
 	h.t.Helper()
 	_, all := h.entries()
 	found := map[string]ledger.Entry{}
@@ -47,7 +47,7 @@ func (h *house) byFolder() map[string]ledger.Entry {
 }
 
 // receipts reads both receipts of a kept folder.
-func (h *house) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
+func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 	h.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(h.path, e.Dest, "_RECEIPT.json"))
 	h.must(err)
@@ -60,7 +60,7 @@ func (h *house) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 // I17, I18: a program writes into its mapping of a file after the folder was packed. The archive has what was packed. The folder is kept for
 // good, and receipts, ledger and log name the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.lost.Store(true) // packed, and not registered before the file changed
 		h.drop("Otto 19", "19", "what was archived", false)
 		h.drop("Kern 6", "6", "two", false)
@@ -117,7 +117,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 
 // I17, I25: the process ends after the folder was moved and before that was noted down: the next start still tells.
 func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		var armed atomic.Bool
 		var cut atomic.Int32
 		f := durable.Hook(func(op, name string, do func() error) error {

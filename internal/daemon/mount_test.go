@@ -22,7 +22,7 @@ import (
 )
 
 // mounts plays a mount on every folder of that name, as long as on is true. also is asked about each other operation.
-func (h *house) mounts(name string, on *atomic.Bool, also func(op, name string)) {
+func (h *testDaemon) mounts(name string, on *atomic.Bool, also func(op, name string)) {
 	f := durable.Hook(func(op, n string, do func() error) error {
 		if op == "mount" && n == name && on.Load() {
 			return &durable.MountError{Path: n}
@@ -37,7 +37,7 @@ func (h *house) mounts(name string, on *atomic.Bool, also func(op, name string))
 }
 
 // withAttachment drops a folder that has another one in it.
-func (h *house) withAttachment(folder, number string, bad bool) {
+func (h *testDaemon) withAttachment(folder, number string, bad bool) {
 	h.t.Helper()
 	h.must(os.MkdirAll(filepath.Join(h.path, folder, "Anlagen"), 0o770))
 	h.must(os.WriteFile(filepath.Join(h.path, folder, "Anlagen", "vertrag.pdf"), []byte("%PDF "+number), 0o660))
@@ -45,7 +45,7 @@ func (h *house) withAttachment(folder, number string, bad bool) {
 }
 
 // lies tells where a folder lies, relative to the drop folder.
-func (h *house) lies(folder string) string {
+func (h *testDaemon) lies(folder string) string {
 	h.t.Helper()
 	for _, pattern := range []string{"", "_archived/*", "_rejected", ".vaultd/claimed/*"} {
 		if found, err := filepath.Glob(filepath.Join(h.path, pattern, folder, "Anlagen", "vertrag.pdf")); err == nil && len(found) > 0 {
@@ -57,7 +57,7 @@ func (h *house) lies(folder string) string {
 	return "nowhere"
 }
 
-func (h *house) pauses() (all []string) {
+func (h *testDaemon) pauses() (all []string) {
 	for _, p := range h.d.State().Pauses {
 		all = append(all, p.Target.String()+" "+p.Cause.Code)
 	}
@@ -66,7 +66,7 @@ func (h *house) pauses() (all []string) {
 
 // A mount that was there before the claim: the folder is not taken, and people are told.
 func TestMount_I19_NotTaken(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		var on atomic.Bool
 		on.Store(true)
 		h.mounts("Anlagen", &on, nil)
@@ -93,7 +93,7 @@ func TestMount_I19_NotTaken(t *testing.T) {
 // A mount that came between the claim and the packing: quarantined, and the folder goes nowhere, whatever people decide.
 func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 	for _, bad := range []bool{false, true} { // a faulty folder with a mount in it is not given back either
-		inHouse(t, nil, func(h *house) {
+		withDaemon(t, nil, func(h *testDaemon) {
 			var on atomic.Bool
 			h.mounts("Anlagen", &on, func(op, name string) {
 				if op == "rename" && name == "Huber 88" {
@@ -134,16 +134,16 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 // kept, or while it is being removed, is not touched.
 func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 	for name, row := range map[string]struct {
-		when func(h *house, on *atomic.Bool) func(op, name string) // to mount
+		when func(h *testDaemon, on *atomic.Bool) func(op, name string) // to mount
 		at   string
 	}{
-		"BetweenPackAndKeep": {at: ".vaultd", when: func(_ *house, on *atomic.Bool) func(op, name string) {
+		"BetweenPackAndKeep": {at: ".vaultd", when: func(_ *testDaemon, on *atomic.Bool) func(op, name string) {
 			return func(op, name string) { on.Store(on.Load() || op == "rename" && strings.HasSuffix(name, ".zip")) }
 		}},
-		"WhileItIsKept": {at: "_archived", when: func(h *house, on *atomic.Bool) func(op, name string) {
+		"WhileItIsKept": {at: "_archived", when: func(h *testDaemon, on *atomic.Bool) func(op, name string) {
 			return func(op, name string) { on.Store(on.Load() || op == "rmdir") } // of the empty claim
 		}},
-		"WhileItIsRemoved": {at: ".vaultd", when: func(h *house, on *atomic.Bool) func(op, name string) {
+		"WhileItIsRemoved": {at: ".vaultd", when: func(h *testDaemon, on *atomic.Bool) func(op, name string) {
 			renames := 0
 			return func(op, name string) {
 				if op == "rename" && name == "Huber 88" {
@@ -154,7 +154,7 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+			withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
 				var on atomic.Bool
 				h.mounts("Anlagen", &on, row.when(h, &on))
 				h.withAttachment("Huber 88", "88", false)
@@ -184,7 +184,7 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 
 // A mount that came after the packing, where the package is gone: it is not packed again through the mount.
 func TestMount_I17_NotPackedAgain(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		var on atomic.Bool
 		h.lost.Store(true) // nothing is registered yet
 		h.mounts("Anlagen", &on, nil)
@@ -203,7 +203,7 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 
 // A mount that comes while a folder with something strange in it goes back: its disposal is not given up while it lies in its claim, where nobody finds it.
 func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *testDaemon) {
 		var on atomic.Bool
 		h.withAttachment("Huber 88", "88", false)
 		h.pass()
@@ -244,7 +244,7 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 // A mount on the place where all kept folders of a drop lie is one thing to mend, however many folders wait for it: it is one pause, told once. Folders
 // that go elsewhere go on. Another error in its place is not called a mount, and without either all goes on by itself.
 func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		var fault atomic.Pointer[error]
 		f := durable.Hook(func(op, name string, do func() error) error {
 			if err := fault.Load(); op == "mount" && name == "_archived" && err != nil {

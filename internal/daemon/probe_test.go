@@ -16,7 +16,7 @@ import (
 func TestProbe_I26_AShareThatHangs(t *testing.T) {
 	var hangs atomic.Pointer[chan struct{}]
 	counted := func() {}
-	inHouseWith(t, func(c *Config) {
+	withConfiguredDaemon(t, func(c *Config) {
 		c.FreeBytes = func(path string) int64 {
 			if dead := hangs.Load(); dead != nil {
 				counted()
@@ -24,7 +24,7 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 			}
 			return durable.FreeBytes(path)
 		}
-	}, func(h *house) {
+	}, func(h *testDaemon) {
 		h.drop("Huber 1", "INV-1", "content 1", false)
 		h.pass()
 		if s := h.d.State().Drops[0]; s.Paused != "" || s.Free <= 0 {

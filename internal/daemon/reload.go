@@ -26,7 +26,7 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 	}
 	d.stopListening()
 	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker(), ledger: d.ledger, former: d.shared.Takeover}
-	if err := next.prepare(); err != nil {
+	if err := next.openParts(); err != nil {
 		for _, r := range next.drops {
 			errs = append(errs, r.Close())
 		}

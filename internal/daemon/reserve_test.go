@@ -32,7 +32,7 @@ func TestDisk_I24_DropDiskFails(t *testing.T) {
 				}
 				return do()
 			})
-			inHouseWith(t, func(c *Config) { c.FileFault = faulty }, func(h *house) {
+			withConfiguredDaemon(t, func(c *Config) { c.FileFault = faulty }, func(h *testDaemon) {
 				h.drop("Huber 1", "1", "a", false)
 				h.drop("Huber 2", "2", "b", false)
 				h.pass()

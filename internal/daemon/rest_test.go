@@ -19,7 +19,7 @@ import (
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
 func TestRest_G10_NothingIsWritten(t *testing.T) {
 	var tally durable.SyncCounter
-	inHouseWith(t, func(c *Config) { c.FileFault = tally.CountSync }, func(h *house) {
+	withConfiguredDaemon(t, func(c *Config) { c.FileFault = tally.CountSync }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.drop("Huber 89", "89", "two", true)
 		h.must(os.Mkdir(filepath.Join(h.path, "no sidecar yet"), 0o770))
@@ -49,7 +49,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 
 // I4: a package whose bytes on disk were changed is made again, once, and goes to the address that was open.
 func TestSpool_I4_DamagedOnDisk(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		var damaged atomic.Int32
 		spoil := durable.Hook(func(op, name string, do func() error) error {
 			err := do()
@@ -78,7 +78,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 // I5: before a package is registered its name is on disk; where that cannot be told nothing is sent and the process ends.
 // The two packages share one sync, or the second is sealed after the first was registered and has one of its own.
 func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		var names, early int
 		watch := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
@@ -105,7 +105,7 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 			t.Errorf("the spool was synced %d times, %d times after more documents were registered than were synced", names, early)
 		}
 	})
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		broken := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
 				return syscall.EIO

@@ -19,7 +19,7 @@ import (
 )
 
 // backup copies the ledger as it stands.
-func (h *house) backup() string {
+func (h *testDaemon) backup() string {
 	h.t.Helper()
 	var b bytes.Buffer
 	_, err := h.d.Ledger().Backup(&b)
@@ -30,7 +30,7 @@ func (h *house) backup() string {
 }
 
 // restored stops the daemon, loses its ledger, puts a backup back and goes on.
-func (h *house) restored(file string) {
+func (h *testDaemon) restored(file string) {
 	h.t.Helper()
 	h.halt()
 	h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
@@ -40,14 +40,14 @@ func (h *house) restored(file string) {
 	h.again()
 }
 
-func (h *house) halt() {
+func (h *testDaemon) halt() {
 	h.t.Helper()
 	h.stop()
 	h.must(<-h.ended)
 	h.must(h.d.Close())
 }
 
-func (h *house) again() {
+func (h *testDaemon) again() {
 	h.t.Helper()
 	var err error
 	h.d, err = Open(h.cfg)
@@ -56,7 +56,7 @@ func (h *house) again() {
 }
 
 // archived counts the documents that the service has archived, by the invoice's number.
-func (h *house) archived() map[string]int {
+func (h *testDaemon) archived() map[string]int {
 	n := map[string]int{}
 	for _, s := range h.emu.Registrations() {
 		if s.State == "ArchivingSuccessful" {
@@ -66,7 +66,7 @@ func (h *house) archived() map[string]int {
 	return n
 }
 
-func (h *house) onceEach(numbers ...string) {
+func (h *testDaemon) onceEach(numbers ...string) {
 	h.t.Helper()
 	got := h.archived()
 	for _, n := range numbers {
@@ -80,7 +80,7 @@ func (h *house) onceEach(numbers ...string) {
 }
 
 // registered makes n registrations that are none of ours.
-func (h *house) registered(n int) {
+func (h *testDaemon) registered(n int) {
 	h.t.Helper()
 	var batch []archive.RegisterRequest
 	for i := range n {
@@ -94,7 +94,7 @@ func (h *house) registered(n int) {
 	}
 }
 
-func (h *house) reconcile() operator.Compared {
+func (h *testDaemon) reconcile() operator.Compared {
 	h.t.Helper()
 	c, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 7, Reason: "test"})
 	h.must(err)
@@ -104,7 +104,7 @@ func (h *house) reconcile() operator.Compared {
 // I15, I2: while a folder that had been taken is not packed, nobody knows which invoice it is. Safe mode ends only then: the same
 // invoice, dropped again at that moment, would pass for a new one.
 func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()
 		file := h.backup()
 		h.drop("Otto 19", "19", "one", false)
@@ -141,7 +141,7 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 // I15: what was registered after the backup is found, by the index where the status list is too short; of what nobody can speak
 // for nothing is sent before nothing can be under way any more.
 func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
 		h.drop("Otto 19", "19", "one", false)
 		h.drop("Huber 88", "88", "two", false)
@@ -189,7 +189,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 
 // I15: a list that lags behind proves nothing by what it leaves out, and a comparison without safe mode changes nothing.
 func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true)
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -214,7 +214,7 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 
 // I15: damage that the check finds enters safe mode, and no comparison ends it while it is there.
 func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
-	inHouseWith(t, func(c *Config) { c.CheckEvery = time.Hour }, func(h *house) {
+	withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.want("Otto 19 archived")
@@ -262,7 +262,7 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 	var release chan struct{}
 	var hung atomic.Bool
 	other := ""
-	inHouseWith(t, func(c *Config) {
+	withConfiguredDaemon(t, func(c *Config) {
 		release = make(chan struct{}) // of the bubble
 		other = filepath.Join(filepath.Dir(c.Drops[0].Path), "other")
 		if err := os.Mkdir(other, 0o770); err != nil {
@@ -278,7 +278,7 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 			}
 			return inner(op, name, do)
 		})
-	}, func(h *house) {
+	}, func(h *testDaemon) {
 		paused := 0
 		for _, d := range h.d.State().Drops {
 			if d.Paused != "" {

@@ -18,7 +18,7 @@ import (
 )
 
 // audit examines the ledger as the command does; running says whether the daemon answers.
-func (h *house) audit(running bool) report.Summary {
+func (h *testDaemon) audit(running bool) report.Summary {
 	h.t.Helper()
 	l := h.d.Ledger()
 	var scan ledger.Scan
@@ -39,7 +39,7 @@ func (h *house) audit(running bool) report.Summary {
 }
 
 // reload has another configuration read, which says the same.
-func (h *house) reload() {
+func (h *testDaemon) reload() {
 	h.t.Helper()
 	h.stop()
 	h.must(<-h.ended)
@@ -52,7 +52,7 @@ func (h *house) reload() {
 
 // pendingWorld is a drop folder in which random things come and go.
 type pendingWorld struct {
-	*house
+	*testDaemon
 	r     *rand.Rand
 	n     int
 	there map[string]time.Time // what nobody will take, since when a running daemon could see it
@@ -175,8 +175,8 @@ func (w *pendingWorld) check(when string) {
 func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 	audits, green := 0, 0
 	for seed := range uint64(8) {
-		inHouse(t, nil, func(h *house) {
-			w := &pendingWorld{house: h, r: rand.New(rand.NewPCG(seed, 17)), there: map[string]time.Time{}}
+		withDaemon(t, nil, func(h *testDaemon) {
+			w := &pendingWorld{testDaemon: h, r: rand.New(rand.NewPCG(seed, 17)), there: map[string]time.Time{}}
 			h.drop("first", "1", "1", false)
 			h.pass()
 			for i := range 40 {
@@ -197,7 +197,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 
 // What lies in the drop keeps the result from being complete, is told in status file and log, and is known without a daemon.
 func TestScans_I32_ThingsNeverTaken(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF"), 0o660))
 		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
@@ -246,7 +246,7 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 
 // More things than are named are counted; the ledger keeps a thousand names.
 func TestScans_I32_MoreThanAreNamed(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
 		}
@@ -265,7 +265,7 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 
 // Names of what lies in the drop never stand in the journal, and are gone from the ledger with the thing.
 func TestScans_I7_NamesAreErasable(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Frau Schmidt"), 0o770))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -288,7 +288,7 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 
 // What a comparison came to is a line of the journal, and the audit tells it.
 func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.pass()
 		if s := h.audit(true); len(s.Compared) != 0 {
@@ -305,7 +305,7 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 
 // Of 1,500 loose files a clerk takes the thousand away that are named: the others are as old as they were.
 func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
 		}
@@ -325,7 +325,7 @@ func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 
 // The drop gets another name in the configuration; the folder is the same.
 func TestScans_I32_RenamedDrop(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
@@ -346,7 +346,7 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 
 // After kill -9 it is known when vaultd last looked, though nothing was written for hours.
 func TestScans_I32_LastLookAfterACrash(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
 		synctest.Wait()
@@ -364,7 +364,7 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 
 // The machine began with a clock of 2037 (no RTC), saw the thing, and was set right: the ledger has the future time.
 func TestScans_I32_ClockWasAhead(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		h.drop("good", "1", "1", false)
 		h.pass()
@@ -387,7 +387,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 
 // What people read on the share keeps "since" over a restart, and calls for a hand at once where the time is over.
 func TestScans_I26_StatusFileKeepsSince(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -47,7 +47,7 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 	for _, row := range []string{"PutBack", "Restarted", "Removed"} {
 		t.Run(row, func(t *testing.T) {
-			inHouse(t, nil, func(h *house) {
+			withDaemon(t, nil, func(h *testDaemon) {
 				h.lost.Store(true) // nothing is registered yet
 				h.drop("Huber 88", "88", "one", false)
 				h.pass()

@@ -28,7 +28,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			inHouse(t, nil, func(h *house) {
+			withDaemon(t, nil, func(h *testDaemon) {
 				h.stop()
 				h.must(<-h.ended)
 				h.must(h.d.Close())
@@ -72,7 +72,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 
 // state_dir itself may be a link: an administrator wrote the path.
 func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.stop()
 		h.must(<-h.ended)
 		h.must(h.d.Close())
@@ -96,7 +96,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 		k + ".tmp", "." + k + ".tmp", ".photo.zip.tmp", k, "new\nline"}
 	ours := []string{k + ".zip", "." + k + ".zip.tmp", "fetch-12.tmp"}
 	var log bytes.Buffer
-	inHouseWith(t, func(c *Config) {
+	withConfiguredDaemon(t, func(c *Config) {
 		dir := filepath.Join(c.StateDir, statedir.SpoolFolder)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		foreign = append(foreign, link)
-	}, func(h *house) {
+	}, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		h.want("Huber 88 archived")

@@ -20,12 +20,12 @@ import (
 )
 
 // inStorm is a house whose events are what the test says.
-func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), before func(path string), test func(h *house)) {
+func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), before func(path string), test func(h *testDaemon)) {
 	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // thousands of syncs
 	}
-	inHouseWith(t, func(c *Config) {
+	withConfiguredDaemon(t, func(c *Config) {
 		c.Events = events
 		c.Drops[0].Mode = watch.Events
 		if before != nil {
@@ -39,7 +39,7 @@ func silent(string) (watch.EventSource, error) {
 }
 
 // onTime is I22: taken within two rescans of being whole, and settling.
-func (h *house) onTime(whole time.Time) {
+func (h *testDaemon) onTime(whole time.Time) {
 	h.t.Helper()
 	_, all := h.entries()
 	for _, e := range all {
@@ -50,7 +50,7 @@ func (h *house) onTime(whole time.Time) {
 }
 
 // kept gives the files' sizes as they were archived, by path, of the folder that was archived under this name.
-func (h *house) kept(folder string) map[string]int64 {
+func (h *testDaemon) kept(folder string) map[string]int64 {
 	h.t.Helper()
 	sizes := map[string]int64{}
 	_, all := h.entries()
@@ -76,11 +76,11 @@ func TestStorm_I22_Events(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		events func(string) (watch.EventSource, error)
-		during func(h *house)
+		during func(h *testDaemon)
 		mode   watch.Mode
 		why    string
 	}{
-		"Silent": {events: silent, mode: watch.Poll, why: "do not arrive", during: func(h *house) {
+		"Silent": {events: silent, mode: watch.Poll, why: "do not arrive", during: func(h *testDaemon) {
 			for i := range 4 {
 				h.must(os.WriteFile(fmt.Sprintf("%s/lose%d", h.path, i), nil, 0o660))
 				time.Sleep(time.Minute)
@@ -90,13 +90,13 @@ func TestStorm_I22_Events(t *testing.T) {
 			return watch.EventSource{}, fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", syscall.ENOSPC)
 		}, mode: watch.Poll, why: "max_user_watches"},
 		"OverflowAgainAndAgain": {events: flooded, mode: watch.Poll, why: "do not arrive",
-			during: func(h *house) {
+			during: func(h *testDaemon) {
 				for range 20_000 {
 					flood <- watch.Event{Overflow: true}
 				}
 			}},
 		"NamesOfNothing": {events: flooded, mode: watch.Poll, why: "do not arrive",
-			during: func(h *house) {
+			during: func(h *testDaemon) {
 				for i := range 20_000 {
 					flood <- watch.Event{Name: []string{"../../etc", "", ".", "..", "weg", ".vaultd", "_STATUS.txt", "a/b", "\x00"}[i%9]}
 				}
@@ -108,7 +108,7 @@ func TestStorm_I22_Events(t *testing.T) {
 		}, mode: watch.Poll, why: "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inStorm(t, row.events, nil, func(h *house) {
+			inStorm(t, row.events, nil, func(h *testDaemon) {
 				synctest.Wait()
 				whole := time.Now()
 				h.drop("Otto 19", "19", "one", false)
@@ -133,11 +133,11 @@ func TestStorm_I22_Events(t *testing.T) {
 
 func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
 	inStorm(t, silent, func(path string) {
-		h := &house{t: t, path: path}
+		h := &testDaemon{t: t, path: path}
 		h.drop("Otto 19", "19", "one", false)
 		old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 		h.must(os.Chtimes(path+"/Otto 19/rechnung.pdf", old, old))
-	}, func(h *house) {
+	}, func(h *testDaemon) {
 		whole := time.Now()
 		h.pass()
 		h.want("Otto 19 archived")
@@ -158,7 +158,7 @@ func TestStorm_I17_SlowWriters(t *testing.T) {
 		"KeepsOldMtimes":   {25 * time.Second, 40, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inStorm(t, silent, nil, func(h *house) {
+			inStorm(t, silent, nil, func(h *testDaemon) {
 				h.drop("Wagner 5", "5", "first part", false)
 				h.drop("Otto 19", "19", "a good neighbour", false)
 				f, err := os.OpenFile(filepath.Join(h.path, "Wagner 5/rechnung.pdf"), os.O_WRONLY|os.O_APPEND, 0)
@@ -196,7 +196,7 @@ func TestStorm_I17_SlowWriters(t *testing.T) {
 
 // Folders are moved in and out while they are looked at and taken: each ends archived exactly once, none is lost.
 func TestStorm_I1_RenamesInAndOut(t *testing.T) {
-	inStorm(t, silent, nil, func(h *house) {
+	inStorm(t, silent, nil, func(h *testDaemon) {
 		r := rand.New(rand.NewPCG(7, 7))
 		out := h.path + ".out"
 		h.must(os.Mkdir(out, 0o770))
@@ -246,7 +246,7 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		}
 		mounted = true
 		t.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) }) // it may be gone
-	}, func(h *house) {
+	}, func(h *testDaemon) {
 		if !mounted {
 			return
 		}
@@ -280,7 +280,7 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 	if os.Getenv("VAULTD_LONG") != "" {
 		n = 10_000
 	}
-	inStorm(t, silent, nil, func(h *house) {
+	inStorm(t, silent, nil, func(h *testDaemon) {
 		for i := range n {
 			h.drop(fmt.Sprintf("Huber %05d", i), fmt.Sprint(i), fmt.Sprint("content ", i), false)
 		}
@@ -305,7 +305,7 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 
 // A folder that was given back and taken away before that was committed has come to its end.
 func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", true)
 		h.pass()
 		h.drop("Otto 19", "19", "two", false)
@@ -329,7 +329,7 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 // A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
 // by its content, and what is not what was archived stays.
 func TestRoom_I18_PutBackFromABackup(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.drop("Kern 6", "6", "two", false)

@@ -19,7 +19,7 @@ import (
 // I15: a vaultd that was taken over stays so while its share is away, after a restart, and where somebody takes the mark
 // away: whoever took it over sends what is open here.
 func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.lost.Store(true) // nothing can be registered
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -68,7 +68,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 
 // What cannot be read is no leave to send.
 func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.halt()
 		name := filepath.Join(h.cfg.StateDir, "taken-over")
 		h.must(os.WriteFile(name, nil, 0o600))
@@ -83,7 +83,7 @@ func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 
 // I15: nobody takes a folder again in safe mode: it might have been sent.
 func TestRetry_I15_NotInSafeMode(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", true)
 		h.pass()
 		h.pass()
@@ -108,7 +108,7 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 }
 
 // damage spoils what the ledger's file says of a folder.
-func (h *house) damage(word string) {
+func (h *testDaemon) damage(word string) {
 	h.t.Helper()
 	name := filepath.Join(h.cfg.StateDir, "ledger.db")
 	text, err := os.ReadFile(name)
@@ -131,7 +131,7 @@ func (h *house) damage(word string) {
 func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 	for name, every := range map[string]time.Duration{"Regular": 24 * time.Hour, "Never": 0} {
 		t.Run(name, func(t *testing.T) {
-			inHouseWith(t, func(c *Config) { c.CheckEvery = every }, func(h *house) {
+			withConfiguredDaemon(t, func(c *Config) { c.CheckEvery = every }, func(h *testDaemon) {
 				h.drop("Otto 19", "19", "one", false)
 				h.pass()
 				h.damage("Otto 19")
@@ -152,7 +152,7 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 // I15, I2: a claim made before the backup was put back, in a drop folder that comes back after safe mode has ended: it may be
 // archived long since.
 func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
-	inHouseWith(t, func(*Config) {}, func(h *house) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()
 		file := h.backup()
 		key := archive.NewKey(time.Now())
@@ -188,7 +188,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 }
 
 // deadClock fills the journal as a start does whose clock has lost its time.
-func deadClock(h *house) {
+func deadClock(h *testDaemon) {
 	h.t.Helper()
 	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "elsewhere", Folder: "f"}}
 	for range 600 {
@@ -202,7 +202,7 @@ func deadClock(h *house) {
 
 // I15: a folder that waits for the end of safe mode has no fault, and is taken as soon as that ends.
 func TestTake_I15_HeldIsNoFault(t *testing.T) {
-	inHouseWith(t, func(c *Config) { c.Drops[0].Rescan = time.Hour }, func(h *house) {
+	withConfiguredDaemon(t, func(c *Config) { c.Drops[0].Rescan = time.Hour }, func(h *testDaemon) {
 		h.restored(h.backup())
 		h.drop("Otto 19", "19", "one", false)
 		h.log.Reset()

@@ -14,7 +14,7 @@ import (
 )
 
 // dropDated makes a folder whose invoice has a date of its own.
-func (h *house) dropDated(folder, number, date, content string) {
+func (h *testDaemon) dropDated(folder, number, date, content string) {
 	h.t.Helper()
 	dir := filepath.Join(h.path, folder)
 	h.must(os.MkdirAll(dir, 0o770))
@@ -26,7 +26,7 @@ func (h *house) dropDated(folder, number, date, content string) {
 // I26: who dropped an invoice number that came twice, or an invoice of 2062, reads it in _STATUS.txt until somebody has
 // looked at it. Both are archived.
 func TestClerk_I26_UnusualDocuments(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
 		h.dropDated("Huber 88 neu", " re-88", "1999-10-31", "another")
@@ -54,7 +54,7 @@ func TestClerk_I26_UnusualDocuments(t *testing.T) {
 // same_number: hold lets the second one wait. Given back, its _REASON.txt names the first, and its re-drop with the right
 // number goes through without another word.
 func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
-	inHouse(t, func(d *dropwork.Settings) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
 		h.dropDated("Huber 89", "RE-88", "1999-10-31", "another")

@@ -68,7 +68,7 @@ func VaultAdvice(ctx context.Context, l Lister, drops []dropwork.Settings, accou
 func vaultNames(listed []vaultapi.Vault) string {
 	var names []string
 	for _, v := range listed[:min(len(listed), namedVaults)] {
-		names = append(names, clip(string(v.ID), 100))
+		names = append(names, truncateText(string(v.ID), 100))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(listed) - len(names); more > 0 {
@@ -104,9 +104,9 @@ func (v *vaultList) storeAdvice(account string, advice []present.UnlistedVault) 
 	v.advice[account] = advice
 }
 
-// run asks about the vaults of one account soon after the start, and then again and again until ctx ends. Without an answer the advice
+// askRegularly asks about the vaults of one account soon after the start, and then again and again until ctx ends. Without an answer the advice
 // stays what it was.
-func (v *vaultList) run(ctx context.Context, d *Daemon, account string) {
+func (v *vaultList) askRegularly(ctx context.Context, d *Daemon, account string) {
 	if d.cfg.Lister == nil {
 		return
 	}

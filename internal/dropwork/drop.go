@@ -122,12 +122,12 @@ func (d *Drop) RequestRescan() { d.watcher.RequestRescan() }
 func (d *Drop) Watched() watch.Snapshot { return d.watcher.Snapshot() }
 
 // Probe looks at the share again and again until ctx ends.
-func (d *Drop) Probe(ctx context.Context) { d.probe.run(ctx) }
+func (d *Drop) Probe(ctx context.Context) { d.probe.probeRegularly(ctx) }
 
 // Run watches the drop folder until ctx ends, opening it first where it was away.
 func (d *Drop) Run(ctx context.Context) error {
 	// Whatever is claimed may correct a rejected folder, and the index must know all of those first.
-	if !d.shared.Returned.await(ctx) {
+	if !d.shared.Returned.awaitLoaded(ctx) {
 		return nil
 	}
 	for {

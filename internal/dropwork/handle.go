@@ -44,16 +44,16 @@ func NewHandle(settings Settings, shared *Shared) *Handle {
 	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: watch.Rules{Sidecar: settings.Rules.Sidecar, IsJunk: packager.IsJunkName}}
 }
 
-// Open opens the drop folder, once. One that worked before and has lost its mark is
-// the wrong one. It may hang for as long as a file server does.
+// Open opens the drop folder, once. A folder that vaultd worked in before and that has lost its mark is
+// the wrong one: that is an error. Open may hang for as long as a file server does.
 func (h *Handle) Open() error {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	return h.openHolding()
 }
 
-// openWithoutWaiting is Open for a loop, which must come round: where the folder is just being
-// opened, it does not wait for that.
+// openWithoutWaiting is Open for a loop, which must go on: while somebody else opens the folder, it returns
+// an error at once.
 func (h *Handle) openWithoutWaiting() error {
 	if !h.opening.TryLock() {
 		return errNotOpened
@@ -124,7 +124,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The mark is looked at before the lock: whoever took the folder over needs that.
+	// The mark is read before the lock is taken: another vaultd that took the folder over may hold the lock, and its mark says so.
 	m := h.shared.Takeover.Mark()
 	err = drop.CheckMark(h.Settings.Path, m)
 	if _, foreign := errors.AsType[*drop.ForeignError](err); foreign {
@@ -161,7 +161,7 @@ func (h *Handle) isKnown() (bool, error) {
 
 // writeMarker notes that this ledger works in this drop folder.
 func (h *Handle) writeMarker() error {
-	// One that is there stays as it is: its time of change says when vaultd last looked.
+	// A marker that is there is not written again: its time of change says when vaultd last scanned the folder.
 	if there, err := os.ReadFile(h.markerPath()); err == nil && string(there) == h.Settings.Path+"\n" {
 		return nil
 	}
@@ -207,15 +207,15 @@ func (h *Handle) Hold() (f *drop.Folder, done func(), err error) {
 	return f, h.inUse.RUnlock, nil
 }
 
-// Check is asked before every rescan and every piece of work. A folder that was lost
-// may be back, mounted again and so on another device: then its mark tells.
+// Check returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. A folder that was lost
+// may be back, mounted again and so on another device: then its mark says whose it is.
 func (h *Handle) Check() error {
 	f, done, err := h.Hold()
 	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {
 		return err
 	}
 	if err != nil {
-		return h.reopen(err)
+		return h.reopenFolder(err)
 	}
 	err = f.CheckStillOurs()
 	done()
@@ -223,14 +223,14 @@ func (h *Handle) Check() error {
 		return h.leaveToOwner(err)
 	}
 	if errors.Is(err, drop.ErrUnavailable) {
-		return h.reopen(err)
+		return h.reopenFolder(err)
 	}
 	return err
 }
 
-// reopen opens the drop folder again after lost, the error that says it was away. While
-// somebody still works in it, or opens it, nothing is done.
-func (h *Handle) reopen(lost error) error {
+// reopenFolder opens the drop folder again after lost, the error of a folder that was away. It does nothing while
+// somebody still works in it, or opens it.
+func (h *Handle) reopenFolder(lost error) error {
 	if !h.opening.TryLock() {
 		return lost
 	}

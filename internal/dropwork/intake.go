@@ -69,7 +69,7 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 }
 
 // takeFolder claims a settled folder and opens its entry. The claim is durable before the
-// entry is asked for; if we die in between, the next start adopts it.
+// entry is asked for.
 func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
 	if why := d.shared.Held(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)

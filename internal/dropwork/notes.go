@@ -38,7 +38,7 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.ReceiptNote(m.receiptText(e, receipt))}, nil
 }
 
-// back is how every refusal of a folder ends; the place is told here, where it is known.
+// moveBack is how every refusal of a folder ends. The place is added here, where it is known.
 const moveBack = "move this whole folder back"
 
 // rejectionText is what a person reads in a folder that came back.

@@ -17,13 +17,12 @@ import (
 )
 
 const (
-	probeEvery    = 30 * time.Second // between two looks at a drop folder's share
+	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share
 	probePatience = 10 * time.Second // after which a share counts as one that does not answer
 )
 
-// probe looks at the share of one drop folder again and again, and keeps what it found:
-// a share that hangs holds up whoever touches it for as long as it likes, and nobody who
-// only wants to know how things stand may be held up.
+// probe inspects the share of one drop folder again and again, and keeps the last result. A share that hangs blocks
+// whoever touches it. Whoever only asks for the state must not touch it, and gets the last result.
 type probe struct {
 	inspect func() probeResult // touches the share
 	every   time.Duration
@@ -31,11 +30,11 @@ type probe struct {
 	zone    *time.Location // of times for people
 
 	mu    sync.Mutex
-	begun time.Time    // of the look under way; zero: none is; guarded by mu
+	begun time.Time    // of the inspection that runs; zero: none does; guarded by mu
 	last  *probeResult // nil: none ended yet; guarded by mu
 }
 
-// probeResult is what one look at a share found.
+// probeResult is what one inspection of a share found.
 type probeResult struct {
 	err    error             // why it cannot be worked in
 	free   int64             // bytes on its file system; -1: unknown
@@ -60,14 +59,14 @@ func (d *Drop) newProbe() *probe {
 	}}
 }
 
-// run looks until ctx ends. A look that hangs cannot be ended: it is left behind, alone,
-// for no other begins before it has ended.
-func (p *probe) run(ctx context.Context) {
+// probeRegularly inspects the share until ctx ends. An inspection that hangs cannot be ended. It is left alone,
+// and no other begins before it has ended.
+func (p *probe) probeRegularly(ctx context.Context) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	ended := make(chan struct{}, 1)
 	for {
-		p.begin(ended)
+		p.startProbe(ended)
 		select {
 		case <-ctx.Done():
 			return
@@ -81,8 +80,8 @@ func (p *probe) run(ctx context.Context) {
 	}
 }
 
-// begin starts a look that tells ended when it is over.
-func (p *probe) begin(ended chan<- struct{}) {
+// startProbe starts one inspection, which sends on ended when it is over.
+func (p *probe) startProbe(ended chan<- struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun = p.now()
@@ -105,7 +104,7 @@ func (p *probe) hangsSince() error {
 	return fmt.Errorf("its file server has not been answering since %s", p.begun.In(p.zone).Format("2 Jan 15:04:05 MST"))
 }
 
-// lastFound returns what the last look found; ok is false before the first has ended.
+// lastFound returns the last result; ok is false before the first inspection has ended.
 func (p *probe) lastFound() (f probeResult, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -46,11 +46,11 @@ func NewReturned() *Returned {
 // Load reads the unresolved rejections from the ledger, and lets the drop folders begin.
 func (x *Returned) Load(l *boltledger.Ledger) error {
 	defer close(x.loaded)
-	return l.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, x.add)
+	return l.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, x.addRejected)
 }
 
-// await returns true once the index is loaded, and false when ctx ends first.
-func (x *Returned) await(ctx context.Context) bool {
+// awaitLoaded returns true once the index is loaded, and false when ctx ends first.
+func (x *Returned) awaitLoaded(ctx context.Context) bool {
 	select {
 	case <-x.loaded:
 		return true
@@ -63,13 +63,13 @@ func (x *Returned) await(ctx context.Context) bool {
 func (x *Returned) Committed(rs []ledger.Result) {
 	for _, r := range rs {
 		if r.Err == nil && r.Entry.State == ledger.Rejected {
-			x.add(r.Entry)
+			x.addRejected(r.Entry)
 		}
 	}
 }
 
-// add takes in a rejected entry, or forgets it where it cannot be corrected any more.
-func (x *Returned) add(e ledger.Entry) {
+// addRejected takes in a rejected entry, or forgets it where it cannot be corrected any more.
+func (x *Returned) addRejected(e ledger.Entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.byDrop[e.Drop] == nil {
@@ -82,8 +82,8 @@ func (x *Returned) add(e ledger.Entry) {
 	x.byDrop[e.Drop][e.Key] = []string{foldName(e.Folder), foldName(path.Base(e.Dest))}
 }
 
-// candidates returns the unresolved rejections of a name in a drop, the newest first.
-func (x *Returned) candidates(drop, name string) []archive.Key {
+// findCandidates returns the unresolved rejections of a name in a drop, the newest first.
+func (x *Returned) findCandidates(drop, name string) []archive.Key {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var keys []archive.Key
@@ -116,7 +116,7 @@ func isCorrectable(e ledger.Entry) bool {
 func (d *Drop) findCorrected(f *drop.Folder, c drop.ClaimedFolder) (*ledger.Entry, error) {
 	var best *ledger.Entry
 	bestRank := 0
-	for _, k := range d.shared.Returned.candidates(d.Settings.Name, c.Folder) {
+	for _, k := range d.shared.Returned.findCandidates(d.Settings.Name, c.Folder) {
 		e, ok, err := d.shared.Ledger.Entry(k)
 		if err != nil {
 			return nil, err

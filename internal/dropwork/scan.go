@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	scanInterval    = 30 * time.Second // between two looks at whether something new is to be stored
+	scanInterval    = 30 * time.Second // between two checks of what is to be stored
 	lastScanTimeout = 10 * time.Second // for the last one, when vaultd ends
 )
 
@@ -64,12 +64,12 @@ func (s *Scans) Run(ctx context.Context, drops []*Drop) {
 		case <-ctx.Done():
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastScanTimeout)
 			defer stop()
-			_ = s.store(last, drops, true) // a ledger that failed says so itself
+			_ = s.storeScans(last, drops, true) // a ledger that failed says so itself
 			return
 		case <-tick.C:
 		}
 		s.warnOverdue(drops)
-		if s.store(ctx, drops, false) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
+		if s.storeScans(ctx, drops, false) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
 			s.noteScanTimes(drops)
 		}
 	}
@@ -105,9 +105,9 @@ func LastScanTime(stateDir, path string) time.Time {
 	return info.ModTime()
 }
 
-// store stores what the drop folders hold that was not taken, where it is not what the ledger has; withTimes, also how
+// storeScans stores what the drop folders hold that was not taken, where it is not what the ledger has; withTimes, also how
 // recently that was seen. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
-func (s *Scans) store(ctx context.Context, drops []*Drop, withTimes bool) error {
+func (s *Scans) storeScans(ctx context.Context, drops []*Drop, withTimes bool) error {
 	if s.shared.Disk.IsBlocked() {
 		return nil
 	}
@@ -225,9 +225,9 @@ func (s *Scans) warnOverdue(drops []*Drop) {
 	s.warned = still
 }
 
-// scan makes of what the watcher and the probe know what the ledger keeps. Before the first look, and while the drop folder
+// makeScan makes of what the watcher and the probe know what the ledger keeps. Before the first look, and while the drop folder
 // cannot be read, what was known before stays: nobody knows better.
-func (d *Drop) scan(now State) ledger.Scan {
+func (d *Drop) makeScan(now State) ledger.Scan {
 	before, _ := d.shared.Scans.scanOf(d.Settings)
 	at := asStored(d.shared.Now().Wall)
 	s := ledger.Scan{Drop: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, RemindAfter: d.Settings.Reminder(), LastScan: earlierOf(asStored(now.Watch.LastRescan), at), Fault: now.Paused}
@@ -273,6 +273,6 @@ func (d *Drop) scan(now State) ledger.Scan {
 // StateWithScan is State with what lies in the drop folder and was not taken.
 func (d *Drop) StateWithScan() State {
 	s := d.State()
-	s.Scan, s.RemindAfter = d.scan(s), d.Settings.Reminder()
+	s.Scan, s.RemindAfter = d.makeScan(s), d.Settings.Reminder()
 	return s
 }

@@ -43,8 +43,8 @@ func (t *Takeover) Mark() drop.OwnershipMark {
 	return drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
 }
 
-// met returns the latest epoch that was met; zero: none.
-func (t *Takeover) met() uint64 {
+// metEpoch returns the latest epoch that was met; zero: none.
+func (t *Takeover) metEpoch() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.epoch
@@ -55,7 +55,7 @@ func (t *Takeover) Recall(former *Takeover) error {
 	epoch, err := ReadTakenOver(t.stateDir)
 	known := uint64(0)
 	if former != nil {
-		known = former.met()
+		known = former.metEpoch()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +121,7 @@ func writeTakenOver(stateDir string, epoch uint64) error {
 // Epoch returns the epoch of the vaultd that has taken over this ledger's drop
 // folders; zero: none has, as far as is known.
 func (t *Takeover) Epoch() uint64 {
-	if epoch := t.met(); epoch > t.Mark().Epoch {
+	if epoch := t.metEpoch(); epoch > t.Mark().Epoch {
 		return epoch
 	}
 	return 0

@@ -20,9 +20,9 @@ type AcceptedIndex struct {
 	Found int // documents that it says there are; FoundUnknown: it does not say
 }
 
-// covers reports whether the decision holds for a walk: it read as much at least, and lacks no more. The index of a vault
+// coversWalk reports whether the decision holds for a walk: it read as much at least, and lacks no more. The index of a vault
 // that is in use may have grown since the person saw the numbers.
-func (a AcceptedIndex) covers(v recovery.VaultReport) bool {
+func (a AcceptedIndex) coversWalk(v recovery.VaultReport) bool {
 	read, found := v.Index.Read, v.Index.Found
 	if a.Found == FoundUnknown || found == FoundUnknown {
 		return a.Vault == v.Vault && a.Found == found && read >= a.Read
@@ -30,20 +30,20 @@ func (a AcceptedIndex) covers(v recovery.VaultReport) bool {
 	return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read
 }
 
-// walk is the walk that the person saw.
-func (a AcceptedIndex) walk() recovery.VaultReport {
+// asWalk is the walk that the person saw.
+func (a AcceptedIndex) asWalk() recovery.VaultReport {
 	return recovery.VaultReport{Vault: a.Vault, Index: archive.IndexResult{Read: a.Read, Found: a.Found}}
 }
 
-// accept returns the function that lets an incomplete index count as complete where the person decided so. It journals the
+// acceptIndex returns the function that lets an incomplete index count as complete where the person decided so. It journals the
 // numbers of the walk before anything is concluded from it. Nil: the person decided nothing.
-func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport) (bool, error) {
+func (c Comparison) acceptIndex(p Person) func(context.Context, recovery.VaultReport) (bool, error) {
 	if len(c.Accept) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, v recovery.VaultReport) (bool, error) {
 		for _, a := range c.Accept {
-			if !a.covers(v) {
+			if !a.coversWalk(v) {
 				continue
 			}
 			by, note := p.Sign()
@@ -80,7 +80,7 @@ func (c Compared) Incomplete(accept []AcceptedIndex) (why []string) {
 			v.Vault, v.DescribeIndex(), stays, v.Index.Request)
 		for _, a := range accept {
 			if a.Vault == v.Vault {
-				text += fmt.Sprintf(" It is not accepted: --accept-index names %s.", a.walk().DescribeIndex())
+				text += fmt.Sprintf(" It is not accepted: --accept-index names %s.", a.asWalk().DescribeIndex())
 			}
 		}
 		why = append(why, text)

@@ -112,7 +112,7 @@ func TestAcceptedIndex_I32_Covers(t *testing.T) {
 	} {
 		a := AcceptedIndex{"V", row.accepted[0], row.accepted[1]}
 		v := recovery.VaultReport{Vault: "V", Index: archive.IndexResult{Read: row.walk[0], Found: row.walk[1]}}
-		if got := a.covers(v); got != row.want {
+		if got := a.coversWalk(v); got != row.want {
 			t.Errorf("%v accepts %v: %v", row.accepted, row.walk, got)
 		}
 	}

@@ -78,7 +78,7 @@ func (a *Actions) Act(ctx context.Context, e ledger.Entry, p Person, event func(
 	by, note := p.Sign()
 	after, err := a.applyChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: a.cfg.Now()})
 	if err == nil {
-		a.announce(after, event(by))
+		a.logAct(after, event(by))
 	}
 	return after, err
 }
@@ -112,8 +112,8 @@ func (a *Actions) applyChange(ctx context.Context, c ledger.Change) (ledger.Entr
 	}
 }
 
-// announce logs the act and tells who must know.
-func (a *Actions) announce(e ledger.Entry, ev ledger.Event) {
+// logAct logs the act and tells who must know.
+func (a *Actions) logAct(e ledger.Entry, ev ledger.Event) {
 	by, _ := ledger.ActorOf(ev)
 	a.cfg.Log.Info("a person acted", "act", ev.JournalName(), "uid", by.UID, "key", e.Key, "state", e.State, "drop", e.Drop)
 	a.cfg.Committed()
@@ -215,14 +215,14 @@ func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next l
 		resolved.Rev = stale.Have
 		after, err := a.applyChange(ctx, resolved)
 		if err == nil {
-			a.announce(after, resolved.Events[0])
+			a.logAct(after, resolved.Events[0])
 		} else if is, ok := errors.AsType[*ledger.IllegalError](err); ok && is.Reason == ledger.AlreadyResolved {
 			err = nil // somebody closed it meanwhile; the new entry names it all the same
 		}
 		return rs[0].Entry, err
 	}
 	if rs[1].Err == nil {
-		a.announce(rs[1].Entry, resolved.Events[0])
+		a.logAct(rs[1].Entry, resolved.Events[0])
 	}
 	return rs[0].Entry, rs[1].Err
 }

@@ -56,12 +56,12 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	}
 	out.Report, err = recovery.Reconcile(ctx, recovery.Config{
 		Book: c.Ledger, Committer: c.Ledger, Service: c.Archive, Drops: c.Drops, Grace: c.Grace, Now: c.Now,
-		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.accept(p),
+		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.acceptIndex(p),
 	})
 	if err != nil {
 		return out, fmt.Errorf("compare with the archive: %w", err)
 	}
-	if err := c.note(ctx, out.Report, p); err != nil {
+	if err := c.journalComparison(ctx, out.Report, p); err != nil {
 		return out, err
 	}
 	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
@@ -86,9 +86,9 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	return out, err
 }
 
-// note puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd
+// journalComparison puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd
 // compares by itself after a restore is told by the end of safe mode.
-func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error {
+func (c Comparison) journalComparison(ctx context.Context, r recovery.Report, p Person) error {
 	if p.UID == ledger.VaultdUID {
 		return nil
 	}
@@ -125,7 +125,7 @@ func LastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
 		return nil, err
 	}
 	var all doubts
-	err = l.Lines(1, func(_ uint64, line []byte) error { return all.line(line) })
+	err = l.Lines(1, func(_ uint64, line []byte) error { return all.addLine(line) })
 	return all.last, err
 }
 
@@ -134,11 +134,11 @@ func LastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
 type doubts struct {
 	last    *recovery.Doubt
 	safe    bool
-	suspect map[string]bool // keys
+	doubted map[string]bool // keys
 	before  time.Time       // of the line before
 }
 
-func (d *doubts) line(line []byte) error {
+func (d *doubts) addLine(line []byte) error {
 	x, err := ledger.ParseLine(line)
 	if err != nil {
 		return err
@@ -149,12 +149,12 @@ func (d *doubts) line(line []byte) error {
 	}
 	switch {
 	case x.Key != "" && slices.Contains(strings.Fields(x.Flags), "suspect"):
-		if d.suspect == nil {
-			d.suspect = map[string]bool{}
+		if d.doubted == nil {
+			d.doubted = map[string]bool{}
 		}
-		d.suspect[x.Key] = true
+		d.doubted[x.Key] = true
 	case x.Key != "":
-		delete(d.suspect, x.Key)
+		delete(d.doubted, x.Key)
 	case x.Event == ledger.MarkReconciled:
 		if d.safe = false; d.last != nil && d.last.Told.IsZero() {
 			if d.last.Told, err = time.Parse(time.RFC3339Nano, x.Time); err != nil {
@@ -166,7 +166,7 @@ func (d *doubts) line(line []byte) error {
 		if x.Event == ledger.MarkRebuilt || x.Event == ledger.MarkDamaged {
 			from = time.Time{} // nothing is sure
 		}
-		if (d.safe || len(d.suspect) > 0) && d.last != nil && d.last.From.Before(from) {
+		if (d.safe || len(d.doubted) > 0) && d.last != nil && d.last.From.Before(from) {
 			from = d.last.From
 		}
 		d.last, d.safe = &recovery.Doubt{From: from, Since: at}, true

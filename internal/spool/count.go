@@ -164,7 +164,7 @@ func (s *Spool) countPackage(k archive.Key, keep func(archive.Key) (archive.Vaul
 	case bookedByMaker:
 		return nil
 	case needed:
-		s.used[vault] += s.size(k)
+		s.used[vault] += s.packageSize(k)
 		return nil
 	}
 	// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.

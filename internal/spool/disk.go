@@ -66,7 +66,7 @@ type NoSpaceError struct{ Free, MinFree int64 } // bytes
 // Error implements error.
 func (e *NoSpaceError) Error() string {
 	return fmt.Sprintf("the disk of state_dir has %s left, min_free is %s; it goes on by itself at %s",
-		megabytes(e.Free), megabytes(e.MinFree), megabytes(resumeAt(e.MinFree)))
+		formatMegabytes(e.Free), formatMegabytes(e.MinFree), formatMegabytes(resumeAt(e.MinFree)))
 }
 
 // Unwrap makes it a lack of space like any other.
@@ -76,7 +76,7 @@ func (e *NoSpaceError) Unwrap() error { return syscall.ENOSPC }
 // leaves would let one more in, and it would stop and go on every second.
 func resumeAt(minFree int64) int64 { return minFree + minFree/20 }
 
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/archive.MB) }
+func formatMegabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/archive.MB) }
 
 // CheckMinFree returns a *NoSpaceError where the disk at path has less than minFree. It is for commands that work while no daemon runs.
 func CheckMinFree(path string, minFree int64) error {
@@ -96,13 +96,13 @@ func (k *Disk) CheckSpace() error {
 	case free < 0 || free >= least && !wasFull || free >= resumeAt(least):
 		if wasFull {
 			k.fullSince = time.Time{}
-			k.log.Info("the disk of state_dir has room again: taking and packing go on", "free", megabytes(free))
+			k.log.Info("the disk of state_dir has room again: taking and packing go on", "free", formatMegabytes(free))
 		}
 		return nil
 	case !wasFull:
 		k.fullSince = k.now()
 		k.log.Error("nothing new is taken or packed: the disk of state_dir has less than min_free; uploads go on, their outcomes are recorded",
-			"free", megabytes(free), "min_free", megabytes(least))
+			"free", formatMegabytes(free), "min_free", formatMegabytes(least))
 	}
 	return &NoSpaceError{free, least}
 }
@@ -156,7 +156,7 @@ func (k *Disk) AwaitReserve(ctx context.Context) bool {
 
 // CanBegin reports whether the ledger can be trusted with its first commit.
 func (k *Disk) CanBegin() bool {
-	if k.reserve() {
+	if k.reserveSpace() {
 		return true
 	}
 	k.mu.Lock()
@@ -184,7 +184,7 @@ func (k *Disk) KeepReserve(ctx context.Context) {
 		case <-k.wake:
 		case <-timer.C:
 		}
-		whole := k.reserve()
+		whole := k.reserveSpace()
 		wait := reserveInterval
 		if k.CheckSpace() != nil || !whole {
 			wait = reserveWhenShort
@@ -193,8 +193,8 @@ func (k *Disk) KeepReserve(ctx context.Context) {
 	}
 }
 
-// reserve reserves what the ledger may need and reports whether that is whole.
-func (k *Disk) reserve() bool {
+// reserveSpace reserves what the ledger may need and reports whether that is whole.
+func (k *Disk) reserveSpace() bool {
 	wanted := reserveFor(k.ledger.Balance(), k.minFree)
 	if k.isWhole(wanted) {
 		return true
@@ -215,9 +215,9 @@ func (k *Disk) reserve() bool {
 	}
 	if trouble != k.trouble {
 		if k.trouble = trouble; trouble == "" {
-			k.log.Info("the ledger's reserve is whole again", "held", megabytes(held))
+			k.log.Info("the ledger's reserve is whole again", "held", formatMegabytes(held))
 		} else {
-			k.log.Warn(trouble, "held", megabytes(held), "wanted", megabytes(wanted))
+			k.log.Warn(trouble, "held", formatMegabytes(held), "wanted", formatMegabytes(wanted))
 		}
 	}
 	return trouble == "" || errors.Is(err, errors.ErrUnsupported)

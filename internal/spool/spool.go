@@ -97,8 +97,8 @@ const packageSuffix = ".zip"
 // PackagePath is the path of the package of k.
 func (s *Spool) PackagePath(k archive.Key) string { return filepath.Join(s.dir, PackageName(k)) }
 
-// size returns the bytes of the package of k; 0: there is none.
-func (s *Spool) size(k archive.Key) int64 {
+// packageSize returns the bytes of the package of k; 0: there is none.
+func (s *Spool) packageSize(k archive.Key) int64 {
 	info, err := s.names.Lstat(PackageName(k))
 	if err != nil {
 		return 0
@@ -112,7 +112,7 @@ func (s *Spool) BeginPackage(k archive.Key) {
 	defer s.mu.Unlock()
 	s.making[k] = 0
 	if s.isBooked(k) {
-		s.making[k] = s.size(k)
+		s.making[k] = s.packageSize(k)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Spool) BeginPackage(k archive.Key) {
 func (s *Spool) EndPackage(k archive.Key, v archive.VaultID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used[v] += s.size(k) - s.making[k]
+	s.used[v] += s.packageSize(k) - s.making[k]
 	s.unsynced = true
 	delete(s.making, k)
 	if !s.isBooked(k) {
@@ -189,7 +189,7 @@ func (s *Spool) CheckSpace(v archive.VaultID) error {
 		return err
 	}
 	if used, share := s.UsedBy(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
-		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
+		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, formatMegabytes(used), formatMegabytes(share))
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (s *Spool) HasDigest(ctx context.Context, k archive.Key, recorded archive.P
 func (s *Spool) RemovePackage(k archive.Key, v archive.VaultID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := s.size(k)
+	size := s.packageSize(k)
 	// After a crash here the package may still be there: its entry has ended, so the count of the next start removes it.
 	if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)

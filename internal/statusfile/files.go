@@ -53,7 +53,7 @@ func (f *Files) Add(drop *dropwork.Drop) { f.writers[drop.Settings.Name] = newWr
 func (f *Files) Run(ctx context.Context) {
 	var g errgroup.Group
 	for _, w := range f.writers {
-		g.Go(func() error { w.run(ctx); return nil })
+		g.Go(func() error { w.keepFile(ctx); return nil })
 	}
 	_ = g.Wait() // no writer returns an error
 }

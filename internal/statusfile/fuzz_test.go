@@ -13,13 +13,13 @@ func FuzzStatusWords(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, got := range []string{shorten(s), replaceUnprintable(s)} {
+		for _, got := range []string{shortenName(s), replaceUnprintable(s)} {
 			if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) && r != unicode.ReplacementChar }) {
 				t.Errorf("%q: %q", s, got)
 			}
 		}
-		if utf8.RuneCountInString(shorten(s)) > longestShown {
-			t.Errorf("%q is too long", shorten(s))
+		if utf8.RuneCountInString(shortenName(s)) > longestShown {
+			t.Errorf("%q is too long", shortenName(s))
 		}
 	})
 }

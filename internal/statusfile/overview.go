@@ -45,7 +45,7 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 	age := time.Since(s.at)
 	fresh := s.head == l.Head().N && age < overviewOld || age < overviewShare*s.took
 	if s.parts == nil || !fresh {
-		if err := s.refresh(l); err != nil {
+		if err := s.refreshAll(l); err != nil {
 			return nil, err
 		}
 	}
@@ -58,8 +58,8 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 // mostDisputed bounds how many entries that the service contradicts are looked at.
 const mostDisputed = 1000
 
-// refresh counts by the ledger's index, and reads of each class no more than is shown.
-func (s *overview) refresh(l *boltledger.Ledger) error {
+// refreshAll counts by the ledger's index, and reads of each class no more than is shown.
+func (s *overview) refreshAll(l *boltledger.Ledger) error {
 	began, head := time.Now(), l.Head().N
 	parts := map[string]*dropOverview{}
 	of := func(drop string) *dropOverview {

@@ -44,7 +44,7 @@ type section struct {
 	items []item
 }
 
-func (h *section) add(name, text string) {
+func (h *section) addItem(name, text string) {
 	h.count++
 	if len(h.items) < mostShown {
 		h.items = append(h.items, item{name, text})
@@ -56,14 +56,14 @@ type item struct{ name, text string }
 // addLedger takes in what the open entries tell, newest first.
 func (p *page) addLedger(part *dropOverview) {
 	for _, e := range slices.Backward(part.rejects) {
-		p.Rejected.add(p.describeRejected(e))
+		p.Rejected.addItem(p.describeRejected(e))
 	}
 	for _, e := range slices.Backward(part.newest) {
 		text := "taken " + p.formatTime(e.SeenAt) + ", " + describeProgress(e)
 		if !e.Hold && e.NeedsReview() {
 			text += describeUnusual(e)
 		}
-		p.Taken.add(e.Folder, text)
+		p.Taken.addItem(e.Folder, text)
 	}
 	p.Rejected.count, p.Taken.count = part.fix, part.taken
 }
@@ -139,7 +139,7 @@ func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 			case act:
 				to = &p.Refused
 			}
-			to.add(n.Name, text)
+			to.addItem(n.Name, text)
 		}
 		to.count += w.Count - len(w.Items) // those without a name go where the last one went
 	}
@@ -232,7 +232,7 @@ func (p *page) formatAgo(t time.Time) string {
 
 // renderHead is the only part that changes by itself.
 func (p *page) renderHead() string {
-	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+shorten(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
+	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+shortenName(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
 		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
 	}
@@ -245,7 +245,7 @@ func (p *page) renderBody() string {
 	width := narrowest
 	for _, h := range []section{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {items: p.Duplicates}} {
 		for _, l := range h.items {
-			width = min(max(width, utf8.RuneCountInString(shorten(l.name))), widest)
+			width = min(max(width, utf8.RuneCountInString(shortenName(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
@@ -260,35 +260,35 @@ func (p *page) renderBody() string {
 	}
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
 		fmt.Fprintf(&b, "PLEASE FIX (%d)\n", n)
-		p.Rejected.write(&b, width)
+		p.Rejected.writeTo(&b, width)
 		if slices.ContainsFunc(p.Rejected.items, func(l item) bool { return strings.Contains(l.name, `\`) }) {
 			b.WriteString("  (read _REASON.txt there)\n")
 		}
-		p.Refused.write(&b, width)
+		p.Refused.writeTo(&b, width)
 	}
 	if p.Crowded.count > 0 {
 		fmt.Fprintf(&b, "WAITING FOR ROOM (%d)\n", p.Crowded.count)
-		p.Crowded.write(&b, width)
+		p.Crowded.writeTo(&b, width)
 	}
 	if p.Held.count > 0 {
 		fmt.Fprintf(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", p.Held.count)
-		p.Held.write(&b, width)
+		p.Held.writeTo(&b, width)
 	}
 	if p.Copying.count > 0 {
 		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)
-		p.Copying.write(&b, width)
+		p.Copying.writeTo(&b, width)
 	}
 	if p.Waiting.count > 0 {
 		fmt.Fprintf(&b, "NOT TAKEN YET (%d)\n", p.Waiting.count)
-		p.Waiting.write(&b, width)
+		p.Waiting.writeTo(&b, width)
 	}
 	if p.Taken.count > 0 {
 		fmt.Fprintf(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", p.Taken.count)
-		p.Taken.write(&b, width)
+		p.Taken.writeTo(&b, width)
 	}
 	if p.Unusual.count > 0 {
 		fmt.Fprintf(&b, "PLEASE CHECK (%d)\n", p.Unusual.count)
-		p.Unusual.write(&b, width)
+		p.Unusual.writeTo(&b, width)
 		b.WriteString("  (tell IT whether they are right)\n")
 	}
 	p.writeEnded(&b, width)
@@ -299,19 +299,19 @@ func (p *page) renderBody() string {
 func (p *page) writeEnded(b *strings.Builder, width int) {
 	fmt.Fprintf(b, "ARCHIVED TODAY (%d)", p.Today.archived)
 	if p.Today.archived > 0 {
-		fmt.Fprintf(b, "     last: %s, %s", shorten(p.Today.last), p.formatTime(p.Today.lastAt))
+		fmt.Fprintf(b, "     last: %s, %s", shortenName(p.Today.last), p.formatTime(p.Today.lastAt))
 	}
 	b.WriteByte('\n')
 	if p.Today.repeats == 0 {
 		return
 	}
 	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.repeats)
-	section{p.Today.repeats, p.Duplicates}.write(b, width)
+	section{p.Today.repeats, p.Duplicates}.writeTo(b, width)
 }
 
-func (h section) write(b *strings.Builder, width int) {
+func (h section) writeTo(b *strings.Builder, width int) {
 	for _, l := range h.items {
-		fmt.Fprintf(b, "  %-*s %s\n", width, shorten(l.name), replaceUnprintable(l.text))
+		fmt.Fprintf(b, "  %-*s %s\n", width, shortenName(l.name), replaceUnprintable(l.text))
 	}
 	if more := h.count - len(h.items); more > 0 {
 		fmt.Fprintf(b, "  ... and %d more\n", more)
@@ -325,7 +325,9 @@ const (
 	widest       = 36
 )
 
-// shorten makes a name of unknown origin fit for a line.
-func shorten(name string) string { return sanitize.Truncate(replaceUnprintable(name), longestShown) }
+// shortenName makes a name of unknown origin fit for a line.
+func shortenName(name string) string {
+	return sanitize.Truncate(replaceUnprintable(name), longestShown)
+}
 
 func replaceUnprintable(text string) string { return sanitize.Replace(text, unicode.ReplacementChar) }

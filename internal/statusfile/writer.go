@@ -18,8 +18,8 @@ import (
 
 const (
 	writesPerInterval = 10               // files may be written in one interval, however much happens
-	rewriteAfter      = 5 * time.Minute  // its time tells whether vaultd lives
-	usualInterval     = 30 * time.Second // for what nobody tells of: a person's act, a pause that lasts
+	rewriteAfter      = 5 * time.Minute  // people see by its time whether vaultd lives
+	usualInterval     = 30 * time.Second // for changes that nobody reports, such as a pause that lasts
 	delayedAfter      = 30 * time.Second // a shorter pause is no delay that a person should read of
 
 )
@@ -30,12 +30,12 @@ type writer struct {
 	drop  *dropwork.Drop
 	wake  chan struct{} // size 1: something may have changed
 
-	checkedAt  time.Time              // when it was last made up, written or not; the loop's alone
+	checkedAt  time.Time              // when its text was last made, written or not; the loop's alone
 	written    time.Time              // of the last _STATUS.txt; the loop's alone
 	body       string                 // what it said beside the time; the loop's alone
 	faults     map[string]loggedFault // faults that were logged, by folder; the loop's alone
 	failed     string                 // why the last one could not be written; the loop's alone
-	templateIn *drop.Folder           // where the template was looked after; the loop's alone
+	templateIn *drop.Folder           // in which the template was written; the loop's alone
 
 	mu  sync.Mutex
 	day dayCounts // guarded by mu
@@ -61,8 +61,8 @@ func (w *writer) noteCommitted(e ledger.Entry, now time.Time) {
 	w.wakeUp()
 }
 
-// run keeps _STATUS.txt true until ctx ends, and leaves it as things stand then.
-func (w *writer) run(ctx context.Context) {
+// keepFile keeps _STATUS.txt true until ctx ends, and leaves it as things stand then.
+func (w *writer) keepFile(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -234,7 +234,7 @@ func (w *writer) addUnusual(p *page, part *dropOverview) error {
 		if err != nil {
 			return err
 		}
-		p.Unusual.add(e.Folder, strings.Join(lines, "; "))
+		p.Unusual.addItem(e.Folder, strings.Join(lines, "; "))
 	}
 	p.Unusual.count = part.unusual
 	return nil

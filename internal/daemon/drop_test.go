@@ -30,8 +30,8 @@ import (
 
 const service = "https://archive.example"
 
-// house is one daemon with one drop folder, in a bubble of virtual time.
-type house struct {
+// testDaemon is one daemon with one drop folder, in a bubble of virtual time.
+type testDaemon struct {
 	t    *testing.T
 	path string
 	d    *Daemon
@@ -47,18 +47,18 @@ type house struct {
 	emu    *emulator.Server
 }
 
-func inHouse(t *testing.T, change func(*dropwork.Settings), test func(h *house)) {
-	inHouseWith(t, func(c *Config) {
+func withDaemon(t *testing.T, change func(*dropwork.Settings), test func(h *testDaemon)) {
+	withConfiguredDaemon(t, func(c *Config) {
 		if change != nil {
 			change(&c.Drops[0])
 		}
 	}, test)
 }
 
-func inHouseWith(t *testing.T, change func(*Config), test func(h *house)) {
+func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testDaemon)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		h := &house{t: t, path: filepath.Join(dir, "in")}
+		h := &testDaemon{t: t, path: filepath.Join(dir, "in")}
 		h.must(os.Mkdir(h.path, 0o770))
 		h.must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
 		h.must(boltledger.Create(filepath.Join(dir, "state"), ledger.Info{ID: "L-1", Environment: "test", BaseURL: service, Schema: boltledger.Schema, Created: time.Now()}))
@@ -103,20 +103,20 @@ func inHouseWith(t *testing.T, change func(*Config), test func(h *house)) {
 }
 
 // run lets the daemon work.
-func (h *house) run() {
+func (h *testDaemon) run() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	h.stop, h.ended = cancel, make(chan error, 1)
 	go func(d *Daemon, ended chan<- error) { ended <- d.Run(ctx) }(h.d, h.ended)
 }
 
-func (h *house) file(op, name string, do func() error) error {
+func (h *testDaemon) file(op, name string, do func() error) error {
 	if f := h.files.Load(); f != nil {
 		return (*f)(op, name, do)
 	}
 	return do()
 }
 
-func (h *house) must(err error) {
+func (h *testDaemon) must(err error) {
 	h.t.Helper()
 	if err != nil {
 		h.t.Fatal(err)
@@ -124,7 +124,7 @@ func (h *house) must(err error) {
 }
 
 // drop makes a folder; bad makes a sidecar that is refused.
-func (h *house) drop(folder, number, content string, bad bool) {
+func (h *testDaemon) drop(folder, number, content string, bad bool) {
 	h.t.Helper()
 	dir := filepath.Join(h.path, folder)
 	amount := "119.00"
@@ -138,12 +138,12 @@ func (h *house) drop(folder, number, content string, bad bool) {
 }
 
 // pass lets time go by until everything that can end has ended.
-func (h *house) pass() {
+func (h *testDaemon) pass() {
 	time.Sleep(15 * time.Minute)
 	synctest.Wait()
 }
 
-func (h *house) status() string {
+func (h *testDaemon) status() string {
 	h.t.Helper()
 	text, err := os.ReadFile(filepath.Join(h.path, "_STATUS.txt"))
 	h.must(err)
@@ -151,7 +151,7 @@ func (h *house) status() string {
 }
 
 // entries gives "folder state" of each, and "resolved" where nobody needs to look any more, in the order of the claims.
-func (h *house) entries() (words []string, all []ledger.Entry) {
+func (h *testDaemon) entries() (words []string, all []ledger.Entry) {
 	h.t.Helper()
 	h.must(h.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		w := e.Folder + " " + e.State.String()
@@ -164,7 +164,7 @@ func (h *house) entries() (words []string, all []ledger.Entry) {
 	return words, all
 }
 
-func (h *house) want(words ...string) []ledger.Entry {
+func (h *testDaemon) want(words ...string) []ledger.Entry {
 	h.t.Helper()
 	got, all := h.entries()
 	if strings.Join(got, ", ") != strings.Join(words, ", ") {
@@ -177,32 +177,32 @@ func (h *house) want(words ...string) []ledger.Entry {
 func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
 	for name, row := range map[string]struct {
-		again func(h *house)
+		again func(h *testDaemon)
 		want  []string
 	}{
-		"MovedBack": {func(h *house) {
+		"MovedBack": {func(h *testDaemon) {
 			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
 			h.drop("Huber 88", "88", "one", false)
 		}, []string{"Huber 88 rejected resolved", "Huber 88 archived"}},
-		"MovedBackAndRenamed": {func(h *house) {
+		"MovedBackAndRenamed": {func(h *testDaemon) {
 			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "HUBER 88")))
 			h.drop("HUBER 88", "88", "one", false)
 		}, []string{"Huber 88 rejected resolved", "HUBER 88 archived"}},
-		"CopiedBackThenRemoved": {func(h *house) {
+		"CopiedBackThenRemoved": {func(h *testDaemon) {
 			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
 			h.drop("Huber 88", "new number", "other file", false)
 		}, []string{"Huber 88 rejected resolved", "Huber 88 archived"}},
-		"ExportedAgain": {func(h *house) { h.drop("Huber 88", "88", "a new rendering", false) },
+		"ExportedAgain": {func(h *testDaemon) { h.drop("Huber 88", "88", "a new rendering", false) },
 			[]string{"Huber 88 rejected resolved", "Huber 88 archived"}},
-		"AnotherInvoiceOfThatName": {func(h *house) { h.drop("Huber 88", "89", "one", false) },
+		"AnotherInvoiceOfThatName": {func(h *testDaemon) { h.drop("Huber 88", "89", "one", false) },
 			[]string{"Huber 88 rejected", "Huber 88 archived"}},
-		"WrongAgain": {func(h *house) {
+		"WrongAgain": {func(h *testDaemon) {
 			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
 			h.drop("Huber 88", "88", "one", true)
 		}, []string{"Huber 88 rejected resolved", "Huber 88 rejected"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, nil, func(h *house) {
+			withDaemon(t, nil, func(h *testDaemon) {
 				h.drop("Huber 88", "88", "one", true)
 				h.pass()
 				h.want("Huber 88 rejected")
@@ -222,7 +222,7 @@ func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
 func TestRoom_I16_RightFolderComesBack(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		aside := h.path + ".aside"
@@ -264,7 +264,7 @@ func TestRoom_I16_RightFolderComesBack(t *testing.T) {
 
 // A drop folder that can only be read is paused: status, log and health say so with the way out, and it goes on by itself.
 func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		readOnly := durable.Hook(func(op, _ string, do func() error) error {
@@ -295,7 +295,7 @@ func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
 
 // That the service refuses the credentials is certain after its first answer: clerks read of it at once.
 func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		h.lost.Store(true)
 		h.drop("Otto 19", "19", "one", false)
@@ -319,7 +319,7 @@ func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
 func TestRoom_CompleteByListAndMarker(t *testing.T) {
 	list := func(d *dropwork.Settings) { d.Rules.Complete = "list" }
-	inHouse(t, list, func(h *house) {
+	withDaemon(t, list, func(h *testDaemon) {
 		dir := filepath.Join(h.path, "Wagner 5")
 		h.must(os.Mkdir(dir, 0o770))
 		h.must(os.WriteFile(filepath.Join(dir, "metadata.json"),
@@ -342,7 +342,7 @@ func TestRoom_CompleteByListAndMarker(t *testing.T) {
 		h.pass()
 		h.want("Wagner 5 archived")
 	})
-	inHouse(t, func(d *dropwork.Settings) { d.Rules.Complete = "marker" }, func(h *house) {
+	withDaemon(t, func(d *dropwork.Settings) { d.Rules.Complete = "marker" }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.want()
@@ -357,7 +357,7 @@ func TestRoom_CompleteByListAndMarker(t *testing.T) {
 
 // _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
 func TestClerk_TimeAndDelay(t *testing.T) {
-	inHouse(t, nil, func(h *house) {
+	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		path := filepath.Join(h.path, "_STATUS.txt")
 		for range 100 {
