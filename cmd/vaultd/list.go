@@ -9,14 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
-
-// zeroKey is where a read of all entries begins.
-var zeroKey archive.Key
 
 const (
 	listed    = 100 // rows of a table unless more are asked for
