@@ -25,45 +25,45 @@ type bench struct {
 	weights map[string]weight // what sets weigh when they are packed, by set and level
 }
 
-// of gives n, or a tenth of it where the bench is quick.
-func (b *bench) of(n int) int {
+// scaleForQuick gives n, or a tenth of it where the bench is quick.
+func (b *bench) scaleForQuick(n int) int {
 	if b.quick {
 		return max(n/10, 1)
 	}
 	return n
 }
 
-// few is how many pairs a row has that takes long and only tells.
-func (b *bench) few() int {
+// fewPairs is how many pairs a row has that takes long and only tells.
+func (b *bench) fewPairs() int {
 	if b.quick {
 		return 1
 	}
 	return min(b.pairs, 2)
 }
 
-// thorough is how many pairs a row has whose times are short and lie far apart, whatever the others have.
-func (b *bench) thorough() int {
+// manyPairs is how many pairs a row has whose times are short and lie far apart, whatever the others have.
+func (b *bench) manyPairs() int {
 	if b.quick {
 		return b.pairs
 	}
 	return max(b.pairs, 5)
 }
 
-// costly is how many pairs a row has that is judged and would take longer than a row may.
-func (b *bench) costly() int { return min(b.pairs, 3) }
+// costlyPairs is how many pairs a row has that is judged and would take longer than a row may.
+func (b *bench) costlyPairs() int { return min(b.pairs, 3) }
 
-// scratch makes a fresh, empty directory for one run of one side. It holds nothing that is anybody else's, so drop
+// makeRunDir makes a fresh, empty directory for one run of one side. It holds nothing that is anybody else's, so drop
 // removes it whole.
-func (b *bench) scratch(name string) (dir string, drop func() error, err error) {
+func (b *bench) makeRunDir(name string) (dir string, drop func() error, err error) {
 	if dir, err = os.MkdirTemp(b.work, "run-"+name+"-"); err != nil {
 		return "", nil, fmt.Errorf("make a directory for a run: %w", err)
 	}
 	return dir, func() error { return os.RemoveAll(dir) }, nil //nolint:forbidigo // made above, by us and for us
 }
 
-// claim makes the work directory this bench's alone until release is called, and removes what runs left in it that were
+// lockWorkDir makes the work directory this bench's alone until release is called, and removes what runs left in it that were
 // killed: their folders are named so by scratch.
-func (b *bench) claim() (release func(), err error) {
+func (b *bench) lockWorkDir() (release func(), err error) {
 	lock, err := os.OpenFile(filepath.Join(b.work, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("claim the work directory: %w", err)
@@ -84,9 +84,9 @@ func (b *bench) claim() (release func(), err error) {
 	return release, nil
 }
 
-// once makes something in the work directory unless an earlier use of the bench has made it: the directory of that
+// makeOnce makes something in the work directory unless an earlier use of the bench has made it: the directory of that
 // name counts as whole when a file NAME.whole lies beside it, which is written last.
-func (b *bench) once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
+func (b *bench) makeOnce(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	dir := filepath.Join(b.work, name)
 	whole := filepath.Join(b.work, name+".whole")
 	if _, err := os.Stat(whole); err == nil {

@@ -37,19 +37,19 @@ func TestCounted(t *testing.T) {
 // countedGoals hold for every run of a set. Some are asked of tiny documents alone, of which enough come even on a slow
 // machine; what is asked of their syncs leaves room for one that takes no more than forty a second.
 func countedGoals(set string) []count {
-	none := func(name, figure string) count { return count{name, more(figure), "0", atMost(0)} }
+	none := func(name, figure string) count { return count{name, figureOfRow(figure), "0", atMost(0)} }
 	all := []count{
 		{"G3: ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
 		{"G9: peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
-		{"documents registered again without a fault", func(s sample) float64 { return s.noted("registered") - float64(s.Docs) }, "0", atMost(0)},
-		{"uploads that were not needed", func(s sample) float64 { return s.noted("puts") - float64(s.Docs) }, "0", atMost(0)},
+		{"documents registered again without a fault", func(s sample) float64 { return s.figureNamed("registered") - float64(s.Docs) }, "0", atMost(0)},
+		{"uploads that were not needed", func(s sample) float64 { return s.figureNamed("puts") - float64(s.Docs) }, "0", atMost(0)},
 		none("documents under two numbers", "duplicates"),
 		none("short, spoilt or badly signed bodies", "bad"),
 	}
 	if set == setTiny {
 		all = append(all,
 			count{"G3: ledger syncs a document, as it was", syncsPerDoc, "<= 2", atMost(2)},
-			count{"documents in a registration call", func(s sample) float64 { return quotient(s.noted("registered"), s.noted("batches")) }, ">= 25", atLeast(25)})
+			count{"documents in a registration call", func(s sample) float64 { return quotient(s.figureNamed("registered"), s.figureNamed("batches")) }, ">= 25", atLeast(25)})
 	}
 	return all
 }

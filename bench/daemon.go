@@ -48,8 +48,8 @@ type installation struct {
 	listen   string // address of the pages
 }
 
-// install writes configuration and secret into dir, and makes the ledger unless the setup brings one.
-func (b *bench) install(ctx context.Context, dir string, s setup) (*installation, error) {
+// installVaultd writes configuration and secret into dir, and makes the ledger unless the setup brings one.
+func (b *bench) installVaultd(ctx context.Context, dir string, s setup) (*installation, error) {
 	program := b.program
 	if s.Slow {
 		program = b.slowProgram
@@ -68,19 +68,19 @@ func (b *bench) install(ctx context.Context, dir string, s setup) (*installation
 	}
 	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "secret"), []byte(benchSecret+"\n"), 0o600),
-		os.WriteFile(in.config(), []byte(in.yaml(s)), 0o600),
+		os.WriteFile(in.configPath(), []byte(in.configText(s)), 0o600),
 	)
 	if err != nil || s.State != "" {
 		return in, err
 	}
-	_, err = in.command(ctx, "init")
+	_, err = in.runCommand(ctx, "init")
 	return in, err
 }
 
-func (in *installation) config() string { return filepath.Join(in.dir, "config.yaml") }
+func (in *installation) configPath() string { return filepath.Join(in.dir, "config.yaml") }
 
-// yaml is the configuration. Paths of the work directory need no quotes that %q does not give.
-func (in *installation) yaml(s setup) string {
+// configText is the configuration. Paths of the work directory need no quotes that %q does not give.
+func (in *installation) configText(s setup) string {
 	or := func(d, normal time.Duration) time.Duration {
 		if d > 0 {
 			return d
@@ -110,13 +110,13 @@ func (in *installation) yaml(s setup) string {
 	return y.String()
 }
 
-// command runs one of vaultd's commands to its end and returns what it printed.
-func (in *installation) command(ctx context.Context, args ...string) ([]byte, error) {
+// runCommand runs one of vaultd's commands to its end and returns what it printed.
+func (in *installation) runCommand(ctx context.Context, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
-	cmd := child(ctx, in.bin, append([]string{"--config", in.config()}, args...)...)
+	cmd := child(ctx, in.bin, append([]string{"--config", in.configPath()}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("vaultd %s: %w: %s", args[0], err, tail(said.Bytes()))
+		return out.Bytes(), fmt.Errorf("vaultd %s: %w: %s", args[0], err, lastLines(said.Bytes()))
 	}
 	return out.Bytes(), nil
 }
@@ -131,24 +131,24 @@ type process struct {
 	err   error         // how; readable once ended is closed
 }
 
-// start starts the daemon and begins to sample what it holds.
-func (in *installation) start(ctx context.Context) (*process, error) {
+// startDaemon starts the daemon and begins to sample what it holds.
+func (in *installation) startDaemon(ctx context.Context) (*process, error) {
 	log, err := os.OpenFile(in.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	p := &process{in: in, cmd: child(ctx, in.bin, "--config", in.config(), "run"), ended: make(chan struct{})}
+	p := &process{in: in, cmd: child(ctx, in.bin, "--config", in.configPath(), "run"), ended: make(chan struct{})}
 	p.cmd.Stderr = log
 	p.began = time.Now()
 	if err := errors.Join(p.cmd.Start(), log.Close()); err != nil {
 		return nil, fmt.Errorf("start vaultd: %w", err)
 	}
-	p.watch()
+	p.startSampling()
 	return p, nil
 }
 
-// watch begins to sample what the process holds, and waits for its end.
-func (p *process) watch() {
+// startSampling begins to sample what the process holds, and waits for its end.
+func (p *process) startSampling() {
 	p.gauge = watchProcess(p.cmd.Process.Pid)
 	go func() {
 		defer close(p.ended)
@@ -176,9 +176,9 @@ func (p *process) stop() error {
 	return nil
 }
 
-// standing lets the process stand still while something is done. It goes on afterwards, whatever became of that; where the
+// whileStopped lets the process stand still while something is done. It goes on afterwards, whatever became of that; where the
 // bench ends meanwhile, the process ends with it as any other: it cannot put off a SIGKILL.
-func (p *process) standing(do func() error) error {
+func (p *process) whileStopped(do func() error) error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("let vaultd stand still: %w", err)
 	}
@@ -202,15 +202,15 @@ func (p *process) lastWords() string {
 	if err != nil {
 		return err.Error()
 	}
-	return tail(text)
+	return lastLines(text)
 }
 
-func tail(text []byte) string {
+func lastLines(text []byte) string {
 	return strings.TrimSpace(string(text[max(0, len(text)-800):]))
 }
 
-// await asks again and again, every so often, until done says so. It fails when the process ends before that.
-func (p *process) await(ctx context.Context, every time.Duration, what string, done func() (bool, error)) error {
+// awaitUntil asks again and again, every so often, until done says so. It fails when the process ends before that.
+func (p *process) awaitUntil(ctx context.Context, every time.Duration, what string, done func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -227,11 +227,11 @@ func (p *process) await(ctx context.Context, every time.Duration, what string, d
 	}
 }
 
-// ready waits until /readyz says yes and returns how long that took since the process was started.
-func (p *process) ready(ctx context.Context) (time.Duration, error) {
+// awaitReady waits until /readyz says yes and returns how long that took since the process was started.
+func (p *process) awaitReady(ctx context.Context) (time.Duration, error) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
-	err := p.await(ctx, time.Millisecond, "/readyz", func() (bool, error) {
+	err := p.awaitUntil(ctx, time.Millisecond, "/readyz", func() (bool, error) {
 		resp, err := client.Get("http://" + p.in.listen + "/readyz")
 		if err != nil {
 			return false, nil // it does not listen yet

@@ -37,7 +37,7 @@ func (b *bench) build(ctx context.Context, name, tags string) (string, error) {
 	cmd.Dir = strings.TrimSpace(string(root)) // the versions of that module's go.mod count, not those of this one
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build vaultd, for want of one named by -vaultd: %w: %s", err, tail(out))
+		return "", fmt.Errorf("build vaultd, for want of one named by -vaultd: %w: %s", err, lastLines(out))
 	}
 	return bin, nil
 }

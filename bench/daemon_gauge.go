@@ -35,7 +35,7 @@ func watchProcess(pid int) *gauge {
 		tick := time.NewTicker(gaugeEvery)
 		defer tick.Stop()
 		for {
-			g.look()
+			g.takeSample()
 			select {
 			case <-g.done:
 				return
@@ -51,7 +51,7 @@ func (g *gauge) stop() {
 	g.stopped.Wait()
 }
 
-func (g *gauge) look() {
+func (g *gauge) takeSample() {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid))
 	if err != nil {
 		return // it has ended
@@ -73,23 +73,23 @@ func (g *gauge) look() {
 	}
 }
 
-// forget begins the search for the highest anew.
-func (g *gauge) forget() {
+// resetPeak begins the search for the highest anew.
+func (g *gauge) resetPeak() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.peak = 0
 }
 
-// memory returns anonymous memory now and at its highest, and the highest of all resident memory, which includes the
+// readMemory returns anonymous memory now and at its highest, and the highest of all resident memory, which includes the
 // pages of the ledger that are mapped.
-func (g *gauge) memory() (anon, peak, high int64) {
+func (g *gauge) readMemory() (anon, peak, high int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.anon, g.peak, g.high
 }
 
-// cpu is what the process has used so far, in user and in kernel mode. Its resolution is a hundredth of a second.
-func (p *process) cpu() (time.Duration, error) {
+// readCPU is what the process has used so far, in user and in kernel mode. Its resolution is a hundredth of a second.
+func (p *process) readCPU() (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("read CPU time: %w", err)
@@ -117,8 +117,8 @@ func ownCPU() time.Duration {
 // metrics are the figures of /metrics by name and labels, as they are written there.
 type metrics map[string]float64
 
-// metrics asks the daemon. That costs it some work, so that rows ask at their ends only.
-func (p *process) metrics() (metrics, error) {
+// readMetrics asks the daemon. That costs it some work, so that rows ask at their ends only.
+func (p *process) readMetrics() (metrics, error) {
 	client := &http.Client{Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get("http://" + p.in.listen + "/metrics")
@@ -157,37 +157,37 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// folders is how many folders stand in a state.
-func (m metrics) folders(state string) int { return int(m[`vaultd_folders{state="`+state+`"}`]) }
+// foldersIn is how many folders stand in a state.
+func (m metrics) foldersIn(state string) int { return int(m[`vaultd_folders{state="`+state+`"}`]) }
 
-func (m metrics) seen() int       { return int(m["vaultd_folders_seen_total"]) }
-func (m metrics) commits() uint64 { return uint64(m["vaultd_ledger_commits_total"]) }
-func (m metrics) syncs() uint64   { return uint64(m["vaultd_ledger_syncs_total"]) }
+func (m metrics) foldersSeen() int      { return int(m["vaultd_folders_seen_total"]) }
+func (m metrics) ledgerCommits() uint64 { return uint64(m["vaultd_ledger_commits_total"]) }
+func (m metrics) ledgerSyncs() uint64   { return uint64(m["vaultd_ledger_syncs_total"]) }
 
 // otherSyncs are those of packages and receipts, and of the folders that hold them.
 func (m metrics) otherSyncs() (files, dirs float64) {
 	return m[`vaultd_file_syncs_total{what="file"}`], m[`vaultd_file_syncs_total{what="directory"}`]
 }
 
-// account fills in what the daemon has used and done since the work began.
-func (p *process) account(s *sample, begin beginning) error {
-	cpu, err := p.cpu()
+// fillSample fills in what the daemon has used and done since the work began.
+func (p *process) fillSample(s *sample, begin beginning) error {
+	cpu, err := p.readCPU()
 	if err != nil {
 		return err
 	}
 	s.CPU = cpu - begin.cpu
-	m, err := p.metrics()
+	m, err := p.readMetrics()
 	if err != nil {
 		return err
 	}
-	s.Commits, s.Syncs = m.commits()-begin.commits, m.syncs()-begin.syncs
+	s.Commits, s.Syncs = m.ledgerCommits()-begin.commits, m.ledgerSyncs()-begin.syncs
 	files, dirs := m.otherSyncs()
-	s.note("file_syncs", files-begin.fileSyncs)
-	s.note("dir_syncs", dirs-begin.dirSyncs)
-	_, peak, high := p.gauge.memory()
+	s.noteFigure("file_syncs", files-begin.fileSyncs)
+	s.noteFigure("dir_syncs", dirs-begin.dirSyncs)
+	_, peak, high := p.gauge.readMemory()
 	s.PeakAnon = peak
-	s.note("peak_rss", float64(high))
-	s.note("seen", float64(m.seen()))
+	s.noteFigure("peak_rss", float64(high))
+	s.noteFigure("seen", float64(m.foldersSeen()))
 	if m["vaultd_balance_agrees"] != 1 {
 		return errors.New("the balance of the ledger does not agree")
 	}

@@ -28,7 +28,7 @@ const (
 
 func (b *bench) shelf(ctx context.Context, name string) (*shelf, error) {
 	return wholeShelf(func() (dir string, docs int, err error) {
-		made, err := b.set(ctx, name)
+		made, err := b.dataSet(ctx, name)
 		return made.Dir, made.Docs, err
 	})
 }
@@ -76,8 +76,8 @@ func openShelf(dir string) (*shelf, error) {
 	return s, nil
 }
 
-// lend renames all folders into a drop folder on the same file system, which it makes.
-func (s *shelf) lend(drop string) error {
+// moveToDrop renames all folders into a drop folder on the same file system, which it makes.
+func (s *shelf) moveToDrop(drop string) error {
 	if err := os.MkdirAll(drop, 0o770); err != nil {
 		return fmt.Errorf("make drop folder: %w", err)
 	}
@@ -123,8 +123,8 @@ func withoutNotes(folder string) error {
 	return err
 }
 
-// left counts the folders of the shelf that still lie in a drop folder, not taken.
-func (s *shelf) left(drop string) (int, error) {
+// countLeft counts the folders of the shelf that still lie in a drop folder, not taken.
+func (s *shelf) countLeft(drop string) (int, error) {
 	dir, err := os.Open(drop)
 	if err != nil {
 		return 0, err

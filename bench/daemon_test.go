@@ -14,7 +14,7 @@ import (
 
 func TestParseMetrics(t *testing.T) {
 	m := parseMetrics([]byte("# HELP vaultd_folders x 7\nvaultd_folders{state=\"archived\"} 12\nvaultd_ledger_syncs_total 1.5e+03\nvaultd_folders_seen_total 13\nnonsense\n\n"))
-	if m.folders("archived") != 12 || m.syncs() != 1500 || m.seen() != 13 || m.folders("open") != 0 || len(m) != 3 {
+	if m.foldersIn("archived") != 12 || m.ledgerSyncs() != 1500 || m.foldersSeen() != 13 || m.foldersIn("open") != 0 || len(m) != 3 {
 		t.Errorf("%v", m)
 	}
 }
@@ -26,14 +26,14 @@ func TestShelf_TakeBack(t *testing.T) {
 	s, err := openShelf(made.Dir)
 	must(t, err)
 	drop := filepath.Join(t.TempDir(), "drop")
-	must(t, s.lend(drop))
+	must(t, s.moveToDrop(drop))
 	for i, place := range []string{"_archived/2026-11", "_rejected", ".vaultd/claimed/some-key", "_duplicates"} {
 		must(t, os.MkdirAll(filepath.Join(drop, place), 0o770))
 		must(t, os.Rename(filepath.Join(drop, s.names[i]), filepath.Join(drop, place, s.names[i])))
 	}
 	must(t, os.WriteFile(filepath.Join(drop, "_archived/2026-11", s.names[0], "_RECEIPT.json"), nil, 0o600))
 	must(t, os.WriteFile(filepath.Join(drop, "_rejected", s.names[1], "_REASON.txt"), nil, 0o600))
-	if left, err := s.left(drop); left != 1 || err != nil {
+	if left, err := s.countLeft(drop); left != 1 || err != nil {
 		t.Errorf("%d left: %v", left, err)
 	}
 	must(t, s.takeBack(drop))
@@ -51,12 +51,12 @@ func TestClaim_AfterADeath(t *testing.T) {
 	b := quickBench(t)
 	s, err := b.crowd(t.Context(), 3)
 	must(t, err)
-	run, _, err := b.scratch("x")
+	run, _, err := b.makeRunDir("x")
 	must(t, err)
-	must(t, s.lend(filepath.Join(run, "drop")))
-	release, err := b.claim()
+	must(t, s.moveToDrop(filepath.Join(run, "drop")))
+	release, err := b.lockWorkDir()
 	must(t, err)
-	if _, err := b.claim(); err == nil {
+	if _, err := b.lockWorkDir(); err == nil {
 		t.Error("two work in the same directory")
 	}
 	release()
@@ -84,7 +84,7 @@ func TestSyncsAtPace(t *testing.T) {
 func TestProcess_Standing(t *testing.T) {
 	p := &process{cmd: child(t.Context(), "sleep", "60"), ended: make(chan struct{})}
 	must(t, p.cmd.Start())
-	p.watch()
+	p.startSampling()
 	defer p.kill()
 	await := func(state string) {
 		t.Helper()
@@ -99,11 +99,11 @@ func TestProcess_Standing(t *testing.T) {
 		t.Fatalf("not in state %s", state)
 	}
 	failed := errors.New("no")
-	if err := p.standing(func() error { await("T"); return failed }); !errors.Is(err, failed) {
+	if err := p.whileStopped(func() error { await("T"); return failed }); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 	await("S")
-	if err := p.standing(func() error { await("T"); p.kill(); return nil }); !errors.Is(err, os.ErrProcessDone) {
+	if err := p.whileStopped(func() error { await("T"); p.kill(); return nil }); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("killed meanwhile: %v", err)
 	}
 }

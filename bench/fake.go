@@ -82,7 +82,7 @@ func (b *bench) startFake(ctx context.Context, dir string, o fakeOptions) (*fake
 		return nil, fmt.Errorf("start stand-in: %w", err)
 	}
 	var said bytes.Buffer
-	cmd := child(ctx, self, append([]string{"fake", "-dir", dir}, o.args()...)...)
+	cmd := child(ctx, self, append([]string{"fake", "-dir", dir}, o.asFlags()...)...)
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -105,8 +105,8 @@ func (b *bench) startFake(ctx context.Context, dir string, o fakeOptions) (*fake
 	return f, nil
 }
 
-// args are the flags that give o again.
-func (o fakeOptions) args() []string {
+// asFlags are the flags that give o again.
+func (o fakeOptions) asFlags() []string {
 	return []string{
 		fmt.Sprintf("-tls=%t", o.TLS), "-listen=" + cmp.Or(o.Listen, "127.0.0.1:0"), "-disk=" + o.Disk, fmt.Sprintf("-verify=%t", o.Verify), fmt.Sprintf("-lax=%t", o.Lax), fmt.Sprintf("-busy=%t", o.Busy),
 		fmt.Sprintf("-index=%d", o.Index), fmt.Sprintf("-rewritten=%t", o.Rewritten), "-delay=" + o.Delay.String(),
@@ -116,20 +116,20 @@ func (o fakeOptions) args() []string {
 
 // Stats asks what the stand-in has counted.
 func (f *fake) Stats(ctx context.Context) (s fakeStats, err error) {
-	return s, f.ask(ctx, "/_stats", &s)
+	return s, f.askFake(ctx, "/_stats", &s)
 }
 
 // Objects asks what the stand-in holds, in the order in which it came.
 func (f *fake) Objects(ctx context.Context) (all []stored, err error) {
-	return all, f.ask(ctx, "/_objects", &all)
+	return all, f.askFake(ctx, "/_objects", &all)
 }
 
 // Clients asks how often each clientUUID was registered.
 func (f *fake) Clients(ctx context.Context) (registered map[string]int, err error) {
-	return registered, f.ask(ctx, "/_clients", &registered)
+	return registered, f.askFake(ctx, "/_clients", &registered)
 }
 
-func (f *fake) ask(ctx context.Context, path string, to any) error {
+func (f *fake) askFake(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+path, nil)
 	if err != nil {
 		return fmt.Errorf("ask stand-in: %w", err)

@@ -46,8 +46,8 @@ func parseFaults(text string) (all []fault, err error) {
 	return all, nil
 }
 
-// strikes draws whether a fault befalls this call, and which.
-func (s *fakeServer) strikes(op string) *fault {
+// drawFault draws whether a fault befalls this call, and which.
+func (s *fakeServer) drawFault(op string) *fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, f := range s.faults {
@@ -59,8 +59,8 @@ func (s *fakeServer) strikes(op string) *fault {
 	return nil
 }
 
-// op is what all calls have in common: they come late where that is asked for, and some of them fail.
-func (s *fakeServer) op(name string, h http.HandlerFunc) http.HandlerFunc {
+// withFaults is what all calls have in common: they come late where that is asked for, and some of them fail.
+func (s *fakeServer) withFaults(name string, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.o.Delay > 0 {
 			late := time.NewTimer(s.o.Delay)
@@ -71,7 +71,7 @@ func (s *fakeServer) op(name string, h http.HandlerFunc) http.HandlerFunc {
 				return
 			}
 		}
-		f := s.strikes(name)
+		f := s.drawFault(name)
 		switch {
 		case f == nil:
 			h(w, r)
@@ -81,7 +81,7 @@ func (s *fakeServer) op(name string, h http.HandlerFunc) http.HandlerFunc {
 			if f.done {
 				h(unheard{http.Header{}}, r)
 			}
-			reset(w)
+			resetConnection(w)
 		}
 	}
 }
@@ -98,8 +98,8 @@ func (u unheard) Write(p []byte) (int, error) { return len(p), nil }
 // WriteHeader implements http.ResponseWriter.
 func (u unheard) WriteHeader(int) {}
 
-// reset ends the connection without an answer, and lets the client know it at once.
-func reset(w http.ResponseWriter) {
+// resetConnection ends the connection without an answer, and lets the client know it at once.
+func resetConnection(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -39,7 +39,7 @@ func (x *filledIndex) page(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"message":"no metadata"}`, http.StatusInternalServerError)
 		return
 	}
-	answer(w, map[string]any{"cursor": fmt.Sprint(from + len(docs)), "documents": docs, "found": x.docs, "start": from})
+	writeJSON(w, map[string]any{"cursor": fmt.Sprint(from + len(docs)), "documents": docs, "found": x.docs, "start": from})
 }
 
 // take gives n documents from the given one on.

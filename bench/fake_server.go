@@ -68,16 +68,16 @@ func newFakeServer(o fakeOptions, base string) (*fakeServer, error) {
 func (s *fakeServer) handler() http.Handler {
 	const documents = "/v1/vaults/{vault}/documents"
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+documents, s.op("register", s.guarded(s.register)))
-	mux.HandleFunc("GET "+documents+"/status", s.op("list", s.guarded(s.list)))
-	mux.HandleFunc("GET "+documents+"/{bumId}/status", s.op("status", s.guarded(s.status)))
-	mux.HandleFunc("GET /v1/vaults/{vault}/index", s.op("index", s.guarded((&filledIndex{docs: s.o.Index, rewritten: s.o.Rewritten}).page)))
-	mux.HandleFunc("GET /v1/vaults", s.op("vaults", s.guarded(s.vaults)))
-	mux.HandleFunc("PUT /packages/{name}", s.op("store", s.put))
+	mux.HandleFunc("POST "+documents, s.withFaults("register", s.requirePassword(s.serveRegister)))
+	mux.HandleFunc("GET "+documents+"/status", s.withFaults("list", s.requirePassword(s.serveStatusList)))
+	mux.HandleFunc("GET "+documents+"/{bumId}/status", s.withFaults("status", s.requirePassword(s.serveStatus)))
+	mux.HandleFunc("GET /v1/vaults/{vault}/index", s.withFaults("index", s.requirePassword((&filledIndex{docs: s.o.Index, rewritten: s.o.Rewritten}).page)))
+	mux.HandleFunc("GET /v1/vaults", s.withFaults("vaults", s.requirePassword(s.serveVaults)))
+	mux.HandleFunc("PUT /packages/{name}", s.withFaults("store", s.servePut))
 	mux.HandleFunc("GET /_stats", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		answer(w, s.stats)
+		writeJSON(w, s.stats)
 	})
 	mux.HandleFunc("GET /_objects", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
@@ -86,7 +86,7 @@ func (s *fakeServer) handler() http.Handler {
 		for i, d := range s.objects {
 			all[i] = stored{d.bumID, d.clientUUID, d.size, d.md5}
 		}
-		answer(w, all)
+		writeJSON(w, all)
 	})
 	mux.HandleFunc("GET /_clients", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()
@@ -95,22 +95,22 @@ func (s *fakeServer) handler() http.Handler {
 		for id, c := range s.clients {
 			registered[id] = c.registered
 		}
-		answer(w, registered)
+		writeJSON(w, registered)
 	})
 	return mux
 }
 
-// count changes the figures.
-func (s *fakeServer) count(change func(*fakeStats)) {
+// updateStats changes the figures.
+func (s *fakeServer) updateStats(change func(*fakeStats)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.stats)
 }
 
-func (s *fakeServer) guarded(h http.HandlerFunc) http.HandlerFunc {
+func (s *fakeServer) requirePassword(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if user, secret, ok := r.BasicAuth(); !ok || user != benchUser || secret != benchSecret {
-			s.count(func(st *fakeStats) { st.Unauthorized++ })
+			s.updateStats(func(st *fakeStats) { st.Unauthorized++ })
 			http.Error(w, `{"message":"invalid credentials"}`, http.StatusForbidden)
 			return
 		}
@@ -118,13 +118,13 @@ func (s *fakeServer) guarded(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (s *fakeServer) vaults(w http.ResponseWriter, _ *http.Request) {
-	answer(w, []map[string]string{{"id": benchVault, "name": "Bench"}})
+func (s *fakeServer) serveVaults(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, []map[string]string{{"id": benchVault, "name": "Bench"}})
 }
 
-// register takes a batch and gives each document a number and an address.
-func (s *fakeServer) register(w http.ResponseWriter, r *http.Request) {
-	s.count(func(st *fakeStats) { st.Posts++ })
+// serveRegister takes a batch and gives each document a number and an address.
+func (s *fakeServer) serveRegister(w http.ResponseWriter, r *http.Request) {
+	s.updateStats(func(st *fakeStats) { st.Posts++ })
 	var batch []struct {
 		ClientUUID string `json:"clientUUID"`
 		DocumentID string `json:"documentId"`
@@ -143,24 +143,24 @@ func (s *fakeServer) register(w http.ResponseWriter, r *http.Request) {
 		ArchiveFileURL address `json:"archiveFileURL"`
 	}
 	grants := make([]grant, len(batch))
-	spoilt := s.strikes("batch") != nil
+	spoilt := s.drawFault("batch") != nil
 	for i, e := range batch {
-		d := s.enter(&fakeDoc{clientUUID: e.ClientUUID, documentID: e.DocumentID, spoilt: spoilt})
-		grants[i] = grant{d.bumID, d.documentID, d.clientUUID, address{s.signer.presign(s.store()+"/"+d.bumID+".zip", time.Now(), s.o.Window)}}
+		d := s.addDocument(&fakeDoc{clientUUID: e.ClientUUID, documentID: e.DocumentID, spoilt: spoilt})
+		grants[i] = grant{d.bumID, d.documentID, d.clientUUID, address{s.signer.presign(s.storeURL()+"/"+d.bumID+".zip", time.Now(), s.o.Window)}}
 	}
-	s.count(func(st *fakeStats) { st.BatchCalls++; st.Registered += len(batch) })
-	answer(w, grants)
+	s.updateStats(func(st *fakeStats) { st.BatchCalls++; st.Registered += len(batch) })
+	writeJSON(w, grants)
 }
 
-// store is where packages are to be sent.
-func (s *fakeServer) store() string {
+// storeURL is where packages are to be sent.
+func (s *fakeServer) storeURL() string {
 	if s.o.Store != "" {
 		return s.o.Store
 	}
 	return s.base + "/packages"
 }
 
-func (s *fakeServer) enter(d *fakeDoc) *fakeDoc {
+func (s *fakeServer) addDocument(d *fakeDoc) *fakeDoc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.bumID = uuid.NewString() // not by the seed: a filled ledger knows the numbers of the stand-ins that it had before
@@ -183,18 +183,18 @@ type denial struct {
 	count         func(*fakeStats)
 }
 
-// put takes a package: all of it or nothing.
-func (s *fakeServer) put(w http.ResponseWriter, r *http.Request) {
-	s.count(func(st *fakeStats) { st.Puts++ })
-	d, no := s.target(r)
+// servePut takes a package: all of it or nothing.
+func (s *fakeServer) servePut(w http.ResponseWriter, r *http.Request) {
+	s.updateStats(func(st *fakeStats) { st.Puts++ })
+	d, no := s.findTarget(r)
 	if no == nil {
-		no = s.receive(r, d)
+		no = s.receiveBody(r, d)
 	}
 	if no == nil {
 		return // 200
 	}
 	if no.count != nil {
-		s.count(no.count)
+		s.updateStats(no.count)
 	}
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(no.status)
@@ -207,11 +207,11 @@ func (s *fakeServer) put(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// target is the registration that a PUT is for, if it may be.
-func (s *fakeServer) target(r *http.Request) (*fakeDoc, *denial) {
+// findTarget is the registration that a PUT is for, if it may be.
+func (s *fakeServer) findTarget(r *http.Request) (*fakeDoc, *denial) {
 	expired := &denial{403, "AccessDenied", "Request has expired", func(st *fakeStats) { st.Expired++ }}
 	bumID, _ := strings.CutSuffix(path.Base(r.URL.Path), ".zip")
-	d := s.begun(bumID)
+	d := s.bookUploadBegin(bumID)
 	switch err := s.signer.verify(r, time.Now()); {
 	case errors.Is(err, errExpired):
 		return nil, expired
@@ -232,8 +232,8 @@ func (s *fakeServer) target(r *http.Request) (*fakeDoc, *denial) {
 // rush is the time in which uploads are counted to see how many come at once.
 const rush = 100 * time.Millisecond
 
-// begun books that an upload for a number has begun; nil: nobody has that number.
-func (s *fakeServer) begun(bumID string) *fakeDoc {
+// bookUploadBegin books that an upload for a number has begun; nil: nobody has that number.
+func (s *fakeServer) bookUploadBegin(bumID string) *fakeDoc {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -255,8 +255,8 @@ func (s *fakeServer) begun(bumID string) *fakeDoc {
 // buffers are for bodies that are only counted: io.Discard reads with small ones.
 var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
 
-// receive reads the body, hashed where that is asked for and kept where there is a place for it, and books it.
-func (s *fakeServer) receive(r *http.Request, d *fakeDoc) *denial {
+// receiveBody reads the body, hashed where that is asked for and kept where there is a place for it, and books it.
+func (s *fakeServer) receiveBody(r *http.Request, d *fakeDoc) *denial {
 	broken := &denial{500, "InternalError", "We encountered an internal error. Please try again.", nil}
 	to, sum := io.Discard, md5.New()
 	if s.o.Verify {
@@ -277,7 +277,7 @@ func (s *fakeServer) receive(r *http.Request, d *fakeDoc) *denial {
 	n, err := io.CopyBuffer(struct{ io.Writer }{to}, r.Body, buf[:])
 	switch short := err != nil || n != r.ContentLength; {
 	case short && s.o.Lax && r.Header.Get("Content-MD5") == "":
-		s.count(func(st *fakeStats) { st.TakenShort++ })
+		s.updateStats(func(st *fakeStats) { st.TakenShort++ })
 	case short:
 		return &denial{400, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header", func(st *fakeStats) { st.ShortBodies++ }}
 	}
@@ -291,12 +291,12 @@ func (s *fakeServer) receive(r *http.Request, d *fakeDoc) *denial {
 	if err := keep(); err != nil {
 		return broken
 	}
-	s.book(d, n, digest)
+	s.bookStored(d, n, digest)
 	return nil
 }
 
-// book counts a package that was stored.
-func (s *fakeServer) book(d *fakeDoc, size int64, md5 string) {
+// bookStored counts a package that was stored.
+func (s *fakeServer) bookStored(d *fakeDoc, size int64, md5 string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Stored++
@@ -315,13 +315,13 @@ func (s *fakeServer) book(d *fakeDoc, size int64, md5 string) {
 	d.stored, d.size, d.md5, d.at = true, size, md5, time.Now()
 }
 
-func (s *fakeServer) status(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) serveStatus(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.stats.StatusAsked++
 	d, known := s.byBumID[r.PathValue("bumId")]
 	var record statusRecord
 	if known {
-		record = s.record(d)
+		record = s.statusRecordOf(d)
 	}
 	s.mu.Unlock()
 	if id, err := uuid.Parse(r.PathValue("bumId")); !known && s.o.Busy && err == nil {
@@ -332,19 +332,19 @@ func (s *fakeServer) status(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"message":"no document with this bumId"}`, http.StatusNotFound)
 		return
 	}
-	answer(w, record)
+	writeJSON(w, record)
 }
 
-// list gives the last 500, newest first.
-func (s *fakeServer) list(w http.ResponseWriter, _ *http.Request) {
+// serveStatusList gives the last 500, newest first.
+func (s *fakeServer) serveStatusList(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	s.stats.ListsAsked++
 	all := []statusRecord{}
 	for i := len(s.order) - 1; i >= 0 && len(all) < 500; i-- {
-		all = append(all, s.record(s.order[i]))
+		all = append(all, s.statusRecordOf(s.order[i]))
 	}
 	s.mu.Unlock()
-	answer(w, all)
+	writeJSON(w, all)
 }
 
 type statusRecord struct {
@@ -356,8 +356,8 @@ type statusRecord struct {
 	Message     *string `json:"message"`
 }
 
-// record is what the service says about a document. The caller holds mu.
-func (s *fakeServer) record(d *fakeDoc) statusRecord {
+// statusRecordOf is what the service says about a document. The caller holds mu.
+func (s *fakeServer) statusRecordOf(d *fakeDoc) statusRecord {
 	r := statusRecord{BumID: d.bumID, DocumentID: d.documentID, ClientUUID: d.clientUUID, LastUpdated: d.at.UTC().Format(time.RFC3339), Status: "WaitingForPackageUpload"}
 	switch {
 	case !d.stored:
@@ -374,7 +374,7 @@ func (s *fakeServer) record(d *fakeDoc) statusRecord {
 	return r
 }
 
-func answer(w http.ResponseWriter, v any) {
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	body, err := json.Marshal(v)
 	if err != nil {

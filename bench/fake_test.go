@@ -70,7 +70,7 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 			disk := t.TempDir()
 			f := standIn(t, fakeOptions{TLS: tls, Disk: disk, Verify: true})
 			zips := []archive.Package{parcel(t, "one"), parcel(t, "two")}
-			grants, err := f.grant(t.Context(), zips)
+			grants, err := f.registerPackages(t.Context(), zips)
 			must(t, err)
 			put, err := ownClient(f.URL, f.CA)
 			must(t, err)
@@ -102,7 +102,7 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 func TestFake_GivesNoNumberTwice(t *testing.T) {
 	given := map[archive.RemoteID]bool{}
 	for range 2 {
-		grants, err := standIn(t, fakeOptions{Seed: 1}).grant(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
+		grants, err := standIn(t, fakeOptions{Seed: 1}).registerPackages(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
 		must(t, err)
 		for _, g := range grants {
 			given[g.ticket.Remote] = true
@@ -115,7 +115,7 @@ func TestFake_GivesNoNumberTwice(t *testing.T) {
 
 func TestFake_RefusesAWrongSignature(t *testing.T) {
 	f := standIn(t, fakeOptions{})
-	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
+	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
 	must(t, err)
 	first, second := string(grants[0].ticket.URL), string(grants[1].ticket.URL)
 	path, query, _ := strings.Cut(first, "?")
@@ -148,7 +148,7 @@ func TestFake_RefusesWhatIsOver(t *testing.T) {
 		t.Errorf("too late: %v", err)
 	}
 	f := standIn(t, fakeOptions{Faults: "batch:expired:1"})
-	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	must(t, err)
 	if code := put(t, f, string(grants[0].ticket.URL), "one", ""); code != http.StatusForbidden || f.counted(t).Expired != 1 {
 		t.Errorf("%d, counted %+v", code, f.counted(t))
@@ -158,7 +158,7 @@ func TestFake_RefusesWhatIsOver(t *testing.T) {
 // G12: what ends early or is not what it says is never taken for stored.
 func TestFake_G12_CountsShortAndWrongBodies(t *testing.T) {
 	f := standIn(t, fakeOptions{Verify: true})
-	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	must(t, err)
 	address := string(grants[0].ticket.URL)
 	host, rest, _ := strings.Cut(strings.TrimPrefix(address, "http://"), "/")
@@ -192,7 +192,7 @@ func putShort(t *testing.T, host, path, header string) string {
 // stored is only worth something against such a one.
 func TestFake_G12_LaxTakesShortBodies(t *testing.T) {
 	f := standIn(t, fakeOptions{Verify: true, Lax: true})
-	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	grants, err := f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	must(t, err)
 	host, rest, _ := strings.Cut(strings.TrimPrefix(string(grants[0].ticket.URL), "http://"), "/")
 	if answer := putShort(t, host, rest, "Content-MD5: "+digestOf("one")+"\r\n"); !strings.Contains(answer, "400") {
@@ -251,7 +251,7 @@ func TestFake_Faults(t *testing.T) {
 	f := standIn(t, fakeOptions{Verify: true, Faults: "store:reset-done:1,register:503:0.5", Seed: 3})
 	var grants []granted
 	for len(grants) == 0 {
-		grants, _ = f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+		grants, _ = f.registerPackages(t.Context(), []archive.Package{parcel(t, "one")})
 	}
 	put, err := rawClient(f.URL, f.CA)
 	must(t, err)

@@ -20,13 +20,13 @@ func (b *bench) faultRows() []row {
 		rows = append(rows, row{ID: "fault-" + set, Goal: "G13", Title: "one upload in twenty gets a 503, one in a hundred a reset, set " + set,
 			A: side{"with faults", b.faulty(set, usualFaults)}, B: side{"without", b.faulty(set, "")}, Warmup: 1,
 			Ratios: []ratio{
-				{"documents a second, of the first 95 %", func(a, b sample) float64 { return quotient(a.noted("bulk_rate"), b.noted("bulk_rate")) }, ">= 0.90", atLeast(0.90)},
+				{"documents a second, of the first 95 %", func(a, b sample) float64 { return quotient(a.figureNamed("bulk_rate"), b.figureNamed("bulk_rate")) }, ">= 0.90", atLeast(0.90)},
 				{"documents a second, to the last one", rateRatio, "told", nil},
 				{"CPU", cpuRatio, "told", nil},
 			},
 			Counts: []count{
-				{"answers spoilt", more("faulted"), ">= 1", atLeast(1)},
-				{"documents sent twice under two numbers", more("duplicates"), "0", atMost(0)},
+				{"answers spoilt", figureOfRow("faulted"), ">= 1", atLeast(1)},
+				{"documents sent twice under two numbers", figureOfRow("duplicates"), "0", atMost(0)},
 			}})
 	}
 	expired := func(faults string) func(context.Context, string) (sample, error) {
@@ -35,13 +35,13 @@ func (b *bench) faultRows() []row {
 	return append(rows, row{ID: "expired", Goal: "G13", Title: "the addresses of one batch in ten are over when they come",
 		A: side{"with faults", expired("batch:expired:0.1")}, B: side{"without", expired("")}, Exact: true,
 		Ratios: []ratio{{"further calls a spoilt batch, that is calls beyond those", func(a, b sample) float64 {
-			return quotient(a.noted("posts")-b.noted("posts"), a.noted("faulted"))
+			return quotient(a.figureNamed("posts")-b.figureNamed("posts"), a.figureNamed("faulted"))
 		}, "<= 1", atMost(1)}},
 		Counts: []count{
-			{"batches spoilt", more("faulted"), ">= 1", atLeast(1)},
-			{"calls", more("posts"), "told", nil},
+			{"batches spoilt", figureOfRow("faulted"), ">= 1", atLeast(1)},
+			{"calls", figureOfRow("posts"), "told", nil},
 			{"documents registered again, in batches of 50, a spoilt batch", func(s sample) float64 {
-				return quotient((s.noted("registered")-float64(s.Docs))/bareBatch, s.noted("faulted"))
+				return quotient((s.figureNamed("registered")-float64(s.Docs))/bareBatch, s.figureNamed("faulted"))
 			}, "<= 1", atMost(1)},
 		}})
 }
@@ -61,7 +61,7 @@ func (b *bench) faultyRun(set string, o runOptions) func(context.Context, string
 			if err := w.awaitStored(ctx, docs); err != nil {
 				return err
 			}
-			w.told.note("bulk_rate", quotient(float64(docs), time.Since(w.began).Seconds()))
+			w.told.noteFigure("bulk_rate", quotient(float64(docs), time.Since(w.began).Seconds()))
 			return w.awaitStored(ctx, w.docs)
 		}
 		return b.run(ctx, dir, set, o)

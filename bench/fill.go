@@ -21,7 +21,7 @@ const filling = 512
 // ledger gives a filled ledger, made the first time that it is asked for. It is everybody's: a run that writes opens a
 // copy.
 func (b *bench) ledger(ctx context.Context, docs, open int) (dir string, err error) {
-	return b.once(ctx, fmt.Sprintf("ledger-%d-%d", docs, open), func(ctx context.Context, dir string) error {
+	return b.makeOnce(ctx, fmt.Sprintf("ledger-%d-%d", docs, open), func(ctx context.Context, dir string) error {
 		return fillLedger(ctx, dir, docs, open)
 	})
 }

@@ -23,16 +23,16 @@ const (
 // flatRows ask whether a document costs more on a large ledger than on a small one: a vaultd on each takes the same number of
 // new documents, in turn.
 func (b *bench) flatRows() []row {
-	small, large := b.of(smallLedger), b.of(largeLedger)
+	small, large := b.scaleForQuick(smallLedger), b.scaleForQuick(largeLedger)
 	var rows []row
-	for _, docs := range []int{b.of(100_000), large} {
+	for _, docs := range []int{b.scaleForQuick(100_000), large} {
 		both := &residents{b: b, daemons: map[int]*resident{}}
 		rows = append(rows, row{ID: fmt.Sprintf("flat-%s", short(docs)), Goal: "G7",
 			Title:  fmt.Sprintf("new documents on a ledger of %s and on one of %s", short(docs), short(small)),
 			A:      side{short(docs) + " documents", both.take(docs)},
 			B:      side{short(small) + " documents", both.take(small)},
 			End:    both.leave,
-			Warmup: 1, Pairs: b.costly(),
+			Warmup: 1, Pairs: b.costlyPairs(),
 			Ratios: []ratio{
 				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.25", atMost(1.25)},
 				{"wall a document", func(a, b sample) float64 { return quotient(b.rate(), a.rate()) }, "<= 1.05", atMost(1.05)},
@@ -40,7 +40,7 @@ func (b *bench) flatRows() []row {
 			},
 			Counts: []count{
 				{"documents a second", sample.rate, "told", nil},
-				{"ledger, MB", more("ledger_mb"), "told", nil},
+				{"ledger, MB", figureOfRow("ledger_mb"), "told", nil},
 				{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
 			}})
 	}
@@ -81,7 +81,7 @@ func (r *residents) on(ctx context.Context, docs int) (_ *resident, err error) {
 		return at, nil
 	}
 	if r.svc == nil {
-		if r.dir, r.tidy, err = r.b.scratch("residents"); err != nil {
+		if r.dir, r.tidy, err = r.b.makeRunDir("residents"); err != nil {
 			return nil, err
 		}
 		if r.svc, err = r.b.serveIn(ctx, r.dir, fakeOptions{TLS: true, Listen: ledgerAddress}); err != nil {
@@ -96,11 +96,11 @@ func (r *residents) on(ctx context.Context, docs int) (_ *resident, err error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := r.b.install(ctx, own, setup{URL: r.svc.URL, CA: r.svc.CA, Drops: []string{at.drop}, State: at.state})
+	in, err := r.b.installVaultd(ctx, own, setup{URL: r.svc.URL, CA: r.svc.CA, Drops: []string{at.drop}, State: at.state})
 	if err != nil {
 		return nil, err
 	}
-	if at.p, err = in.start(ctx); err != nil {
+	if at.p, err = in.startDaemon(ctx); err != nil {
 		return nil, err
 	}
 	r.daemons[docs] = at
@@ -112,9 +112,9 @@ func (r *residents) on(ctx context.Context, docs int) (_ *resident, err error) {
 func (r *residents) take(docs int) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
 		tiny := recipes()[setTiny]
-		tiny.docs = r.b.of(10_000)
+		tiny.docs = r.b.scaleForQuick(10_000)
 		seed := uint64(time.Now().UnixNano()) // never again: the ledger would know the documents
-		if err := tiny.generate(ctx, setTiny, seed, dir); err != nil {
+		if err := tiny.writeSet(ctx, setTiny, seed, dir); err != nil {
 			return s, err
 		}
 		folders, err := openShelf(dir)
@@ -129,9 +129,9 @@ func (r *residents) take(docs int) func(context.Context, string) (sample, error)
 		if err != nil {
 			return s, err
 		}
-		at.p.gauge.forget()
+		at.p.gauge.resetPeak()
 		defer func() { err = errors.Join(err, folders.takeBack(at.drop)) }()
-		if err := folders.lend(at.drop); err != nil {
+		if err := folders.moveToDrop(at.drop); err != nil {
 			return s, err
 		}
 		if err := at.p.awaitKept(ctx, at.drop, folders); err != nil {
@@ -142,8 +142,8 @@ func (r *residents) take(docs int) func(context.Context, string) (sample, error)
 		if err != nil {
 			return s, err
 		}
-		s.note("ledger_mb", float64(info.Size())/1e6)
-		return s, at.p.account(&s, begin)
+		s.noteFigure("ledger_mb", float64(info.Size())/1e6)
+		return s, at.p.fillSample(&s, begin)
 	}
 }
 
@@ -169,7 +169,7 @@ func (b *bench) workingLedger(ctx context.Context, docs, open int, dir string) (
 		state := filepath.Join(dir, "state")
 		return state, copyState(filled, state)
 	}
-	return b.once(ctx, fmt.Sprintf("ledger-%d-%d-working", docs, open), func(_ context.Context, dir string) error { return copyState(filled, dir) })
+	return b.makeOnce(ctx, fmt.Sprintf("ledger-%d-%d-working", docs, open), func(_ context.Context, dir string) error { return copyState(filled, dir) })
 }
 
 // copyState copies a state directory that holds nothing but a ledger, and has it on the disk.

@@ -19,20 +19,20 @@ const (
 
 // commitRows ask the same of the ledger alone: what a commit costs that takes one change each of a hundred documents.
 func (b *bench) commitRows() []row {
-	small := b.of(smallLedger)
+	small := b.scaleForQuick(smallLedger)
 	var rows []row
-	for _, docs := range []int{b.of(100_000), b.of(largeLedger)} {
+	for _, docs := range []int{b.scaleForQuick(100_000), b.scaleForQuick(largeLedger)} {
 		rows = append(rows, row{ID: "commit-" + short(docs), Goal: "G7",
 			Title: fmt.Sprintf("commits of %d changes on a ledger of %s and on one of %s", commitDocs, short(docs), short(small)),
 			A:     side{short(docs) + " documents", b.commits(docs)}, B: side{short(small) + " documents", b.commits(small)}, Warmup: 1,
 			Ratios: []ratio{
-				{"p50 of a commit", func(a, b sample) float64 { return quotient(a.noted("p50_ms"), b.noted("p50_ms")) }, "<= 1.25", atMost(1.25)},
+				{"p50 of a commit", func(a, b sample) float64 { return quotient(a.figureNamed("p50_ms"), b.figureNamed("p50_ms")) }, "<= 1.25", atMost(1.25)},
 				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.25", atMost(1.25)},
-				{"p99 of a commit", func(a, b sample) float64 { return quotient(a.noted("p99_ms"), b.noted("p99_ms")) }, "told", nil},
+				{"p99 of a commit", func(a, b sample) float64 { return quotient(a.figureNamed("p99_ms"), b.figureNamed("p99_ms")) }, "told", nil},
 			},
 			Counts: []count{
-				{"p50 of a commit, ms", more("p50_ms"), "told", nil},
-				{"p99 of a commit, ms", more("p99_ms"), "told", nil},
+				{"p50 of a commit, ms", figureOfRow("p50_ms"), "told", nil},
+				{"p99 of a commit, ms", figureOfRow("p99_ms"), "told", nil},
 			}})
 	}
 	return rows
@@ -65,8 +65,8 @@ func (b *bench) commits(docs int) func(context.Context, string) (sample, error) 
 		}
 		s = sample{Wall: time.Since(began), CPU: ownCPU() - cpu, Docs: commitDocs * commitRounds}
 		slices.Sort(took)
-		s.note("p50_ms", took[len(took)/2])
-		s.note("p99_ms", took[len(took)*99/100])
+		s.noteFigure("p50_ms", took[len(took)/2])
+		s.noteFigure("p99_ms", took[len(took)*99/100])
 		return s, nil
 	}
 }

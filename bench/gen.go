@@ -53,18 +53,18 @@ type set struct {
 	Bytes     int64 // of all files
 }
 
-// set gives a data set of the size that the bench has, made the first time that it is asked for.
-func (b *bench) set(ctx context.Context, name string) (set, error) {
+// dataSet gives a data set of the size that the bench has, made the first time that it is asked for.
+func (b *bench) dataSet(ctx context.Context, name string) (set, error) {
 	r, ok := recipes()[name]
 	if !ok {
 		return set{}, fmt.Errorf("there is no data set %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(recipes())), ", "))
 	}
-	r.docs = b.of(r.docs)
+	r.docs = b.scaleForQuick(r.docs)
 	if name == "L" && b.quick {
 		r.docs = 2
 	}
-	dir, err := b.once(ctx, fmt.Sprintf("set-%s-%d-seed%d", name, r.docs, b.seed), func(ctx context.Context, dir string) error {
-		return r.generate(ctx, name, b.seed, dir)
+	dir, err := b.makeOnce(ctx, fmt.Sprintf("set-%s-%d-seed%d", name, r.docs, b.seed), func(ctx context.Context, dir string) error {
+		return r.writeSet(ctx, name, b.seed, dir)
 	})
 	if err != nil {
 		return set{}, err
@@ -83,8 +83,8 @@ func (b *bench) set(ctx context.Context, name string) (set, error) {
 	return s, err
 }
 
-// folders are the paths of the set's folders, in order.
-func (s set) folders() []string {
+// folderPaths are the paths of the set's folders, in order.
+func (s set) folderPaths() []string {
 	all := make([]string, s.Docs)
 	for i := range all {
 		all[i] = filepath.Join(s.Dir, folderName(s.Name, i))
@@ -94,9 +94,9 @@ func (s set) folders() []string {
 
 func folderName(set string, i int) string { return fmt.Sprintf("%s-%06d", set, i) }
 
-// generate writes the folders of a set. Each document depends on the seed, the set and its number alone, so that a
+// writeSet writes the folders of a set. Each document depends on the seed, the set and its number alone, so that a
 // smaller set is the beginning of a larger one.
-func (r recipe) generate(ctx context.Context, name string, seed uint64, dir string) error {
+func (r recipe) writeSet(ctx context.Context, name string, seed uint64, dir string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.NumCPU())
 	for i := range r.docs {
@@ -104,14 +104,14 @@ func (r recipe) generate(ctx context.Context, name string, seed uint64, dir stri
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return r.folder(filepath.Join(dir, folderName(name, i)), i, newInk(seed, name, i))
+			return r.writeFolder(filepath.Join(dir, folderName(name, i)), i, newInk(seed, name, i))
 		})
 	}
 	return g.Wait()
 }
 
-// folder writes one document. The marker comes last, as it should.
-func (r recipe) folder(dir string, i int, ink *ink) error {
+// writeFolder writes one document. The marker comes last, as it should.
+func (r recipe) writeFolder(dir string, i int, ink *ink) error {
 	if err := os.Mkdir(dir, 0o770); err != nil {
 		return err
 	}
@@ -135,15 +135,15 @@ func (r recipe) folder(dir string, i int, ink *ink) error {
 		if !f.here || f.size == (span{}) {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, f.name), func(w io.Writer) error { return f.write(w, f.size.at(i, f.turn)) }); err != nil {
+		if err := writeFile(filepath.Join(dir, f.name), func(w io.Writer) error { return f.write(w, f.size.sizeAt(i, f.turn)) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// at is the i-th size. Sizes go round evenly rather than by chance, so that every beginning of a set has its mean.
-func (s span) at(i int, turn float64) int {
+// sizeAt is the i-th size. Sizes go round evenly rather than by chance, so that every beginning of a set has its mean.
+func (s span) sizeAt(i int, turn float64) int {
 	_, part := math.Modf((float64(i) + 0.5) * turn)
 	return s.min + int(part*float64(s.max-s.min))
 }

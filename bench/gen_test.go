@@ -19,7 +19,7 @@ func grow(t *testing.T, name string, docs int, seed uint64) set {
 	r := recipes()[name]
 	r.docs = docs
 	s := set{Name: name, Dir: t.TempDir(), Docs: docs}
-	must(t, r.generate(t.Context(), name, seed, s.Dir))
+	must(t, r.writeSet(t.Context(), name, seed, s.Dir))
 	return s
 }
 
@@ -76,10 +76,10 @@ func TestGen_EveryFolderIsComplete(t *testing.T) {
 			continue // 95 MB
 		}
 		t.Run(name, func(t *testing.T) {
-			for _, folder := range grow(t, name, docs, 1).folders() {
+			for _, folder := range grow(t, name, docs, 1).folderPaths() {
 				root, err := os.OpenRoot(folder)
 				must(t, err)
-				sealed, err := packager.ValidateFolder(t.Context(), root, rules("fast"))
+				sealed, err := packager.ValidateFolder(t.Context(), root, packRules("fast"))
 				if err := errors.Join(err, root.Close()); err != nil {
 					t.Fatalf("%s: %v", folder, err)
 				}
@@ -92,7 +92,7 @@ func TestGen_EveryFolderIsComplete(t *testing.T) {
 }
 
 func TestGen_InvoicesAreXML(t *testing.T) {
-	for _, folder := range grow(t, "T", 10, 1).folders() {
+	for _, folder := range grow(t, "T", 10, 1).folderPaths() {
 		f, err := os.Open(filepath.Join(folder, "invoice.xml"))
 		must(t, err)
 		d, lines := xml.NewDecoder(f), 0

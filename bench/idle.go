@@ -12,16 +12,16 @@ import (
 // idleRows watch vaultd doing nothing, with the times of a usual installation, a large ledger and very many folders: such
 // as it has archived and keeps, and such as lie in the drop folder without a sidecar and are not taken.
 func (b *bench) idleRows() []row {
-	large, folders := b.of(largeLedger), b.of(100_000)
+	large, folders := b.scaleForQuick(largeLedger), b.scaleForQuick(100_000)
 	counts := []count{
-		{"share of one core, %", more("core_percent"), "<= 0.1", atMost(0.1)},
+		{"share of one core, %", figureOfRow("core_percent"), "<= 0.1", atMost(0.1)},
 		{"ledger syncs", func(s sample) float64 { return float64(s.Syncs) }, "0", atMost(0)},
-		{"syncs of files", more("file_syncs"), "0", atMost(0)},
-		{"syncs of directories", more("dir_syncs"), "0", atMost(0)},
+		{"syncs of files", figureOfRow("file_syncs"), "0", atMost(0)},
+		{"syncs of directories", figureOfRow("dir_syncs"), "0", atMost(0)},
 		{"RssAnon, MiB", peakMiB, "<= 24", atMost(24)},
 		{"watched for, s", func(s sample) float64 { return s.Wall.Seconds() }, "told", nil},
-		{"check of the ledger before, s", more("check_s"), "told", nil},
-		{"CPU of that check, s", more("check_cpu_s"), "told", nil},
+		{"check of the ledger before, s", figureOfRow("check_s"), "told", nil},
+		{"CPU of that check, s", figureOfRow("check_cpu_s"), "told", nil},
 	}
 	at := func(id, title string, lay func(drop string) error) row {
 		return row{ID: "idle-" + id, Goal: "G10", Title: fmt.Sprintf("at rest, ledger of %s, %s folders %s", short(large), short(folders), title),
@@ -59,11 +59,11 @@ func (b *bench) idle(docs int, lay func(drop string) error) func(context.Context
 		if err := errors.Join(os.Mkdir(drop, 0o770), lay(drop)); err != nil {
 			return s, err
 		}
-		in, err := b.install(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, State: state, Calm: true})
+		in, err := b.installVaultd(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, State: state, Calm: true})
 		if err != nil {
 			return s, err
 		}
-		p, err := in.start(ctx)
+		p, err := in.startDaemon(ctx)
 		if err != nil {
 			return s, err
 		}
@@ -72,8 +72,8 @@ func (b *bench) idle(docs int, lay func(drop string) error) func(context.Context
 		if err != nil {
 			return s, err
 		}
-		s.note("check_s", time.Since(p.began).Seconds())
-		s.note("check_cpu_s", checked.cpu.Seconds())
+		s.noteFigure("check_s", time.Since(p.began).Seconds())
+		s.noteFigure("check_cpu_s", checked.cpu.Seconds())
 		return s, errors.Join(b.watchIdle(ctx, p, &s), p.stop())
 	}
 }
@@ -84,43 +84,43 @@ func (b *bench) watchIdle(ctx context.Context, p *process, s *sample) error {
 	if err := p.rest(ctx, settle); err != nil {
 		return err
 	}
-	m, err := p.metrics()
+	m, err := p.readMetrics()
 	if err != nil {
 		return err
 	}
-	before, err := p.cpu()
+	before, err := p.readCPU()
 	if err != nil {
 		return err
 	}
-	p.gauge.forget()
+	p.gauge.resetPeak()
 	began := time.Now()
 	if err := p.rest(ctx, watch); err != nil {
 		return err
 	}
 	s.Wall = time.Since(began)
-	after, err := p.cpu()
+	after, err := p.readCPU()
 	if err != nil {
 		return err
 	}
-	_, s.PeakAnon, _ = p.gauge.memory()
+	_, s.PeakAnon, _ = p.gauge.readMemory()
 	s.CPU = after - before
-	s.note("core_percent", 100*quotient(s.CPU.Seconds(), s.Wall.Seconds()))
-	later, err := p.metrics()
+	s.noteFigure("core_percent", 100*quotient(s.CPU.Seconds(), s.Wall.Seconds()))
+	later, err := p.readMetrics()
 	if err != nil {
 		return err
 	}
-	s.Syncs, s.Commits = later.syncs()-m.syncs(), later.commits()-m.commits()
+	s.Syncs, s.Commits = later.ledgerSyncs()-m.ledgerSyncs(), later.ledgerCommits()-m.ledgerCommits()
 	files, dirs := m.otherSyncs()
 	laterFiles, laterDirs := later.otherSyncs()
-	s.note("file_syncs", laterFiles-files)
-	s.note("dir_syncs", laterDirs-dirs)
+	s.noteFigure("file_syncs", laterFiles-files)
+	s.noteFigure("dir_syncs", laterDirs-dirs)
 	return nil
 }
 
 // rest leaves the process alone for a while.
 func (p *process) rest(ctx context.Context, d time.Duration) error {
 	over := time.Now().Add(d)
-	return p.await(ctx, d/10, "the end of a rest", func() (bool, error) { return !time.Now().Before(over), nil })
+	return p.awaitUntil(ctx, d/10, "the end of a rest", func() (bool, error) { return !time.Now().Before(over), nil })
 }
 
 // emptyFolders makes folders that vaultd has no reason to look into.

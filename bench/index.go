@@ -13,12 +13,12 @@ import (
 // indexRows compare the archive's index with a large ledger, and set beside it what reading that index costs alone. Both
 // sides are the program as people call it.
 func (b *bench) indexRows() []row {
-	docs := b.of(largeLedger)
+	docs := b.scaleForQuick(largeLedger)
 	of := func(id, title string, rewritten bool, want string, holds func(float64) bool) row {
 		return row{ID: id + "-" + short(docs), Goal: "index", Title: fmt.Sprintf("an index of %s documents, %s", short(docs), title),
 			A:     side{"vaultd reconcile", b.askIndex(docs, rewritten, "reconcile")},
 			B:     side{"vaultd index", b.askIndex(docs, rewritten, "index")},
-			Pairs: b.costly(),
+			Pairs: b.costlyPairs(),
 			Ratios: []ratio{
 				{"CPU", cpuRatio, want, holds},
 				{"wall", wallRatio, "told", nil},
@@ -51,12 +51,12 @@ func (b *bench) askIndex(docs int, rewritten bool, command string) func(context.
 		if err := os.Mkdir(drop, 0o770); err != nil {
 			return s, err
 		}
-		in, err := b.install(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, State: state, Calm: true})
+		in, err := b.installVaultd(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, State: state, Calm: true})
 		if err != nil {
 			return s, err
 		}
 		var said bytes.Buffer
-		cmd := child(ctx, in.bin, "--config", in.config(), command)
+		cmd := child(ctx, in.bin, "--config", in.configPath(), command)
 		cmd.Stdout, cmd.Stderr = &said, &said
 		began := time.Now()
 		if err := cmd.Start(); err != nil {
@@ -66,11 +66,11 @@ func (b *bench) askIndex(docs int, rewritten bool, command string) func(context.
 		err = cmd.Wait()
 		g.stop()
 		if err != nil {
-			return s, fmt.Errorf("vaultd %s: %w: %s", command, err, tail(said.Bytes()))
+			return s, fmt.Errorf("vaultd %s: %w: %s", command, err, lastLines(said.Bytes()))
 		}
 		s.Wall, s.Docs = time.Since(began), docs
 		s.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-		_, s.PeakAnon, _ = g.memory()
+		_, s.PeakAnon, _ = g.readMemory()
 		return s, nil
 	}
 }

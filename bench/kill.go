@@ -24,26 +24,26 @@ import (
 // more than comes in twice that time; how many this is depends on the machine, and is taken from the run itself.
 func (b *bench) killRows() []row {
 	const asked = 2 * bareBatch
-	kills := b.of(200)
+	kills := b.scaleForQuick(200)
 	perKill := func(name string) func(sample) float64 {
-		return func(s sample) float64 { return s.noted(name) / float64(kills) }
+		return func(s sample) float64 { return s.figureNamed(name) / float64(kills) }
 	}
 	var rows []row
 	for _, set := range []string{setNormal, setTiny} {
 		rows = append(rows, row{ID: "kill-" + set, Goal: "G12", Title: fmt.Sprintf("kill -9 at %d moments, set %s", kills, set), A: side{"vaultd", b.kills(set, kills)}, Pairs: 1,
 			Counts: []count{
-				{"lost", more("lost"), "0", atMost(0)},
-				{"archived under two numbers", more("duplicates"), "0", atMost(0)},
-				{"registered without a record of it", more("unrecorded"), "0", atMost(0)},
-				{"archived with other bytes than recorded, or with fewer", more("differ"), "0", atMost(0)},
-				{"bodies that were cut off and stored as whole ones", more("taken_short"), "0", atMost(0)},
-				{"deaths with work under way", more("under_way"), "told", nil},
-				{"uploads begun again after the worst death, of the most begun in 0.1 s", func(s sample) float64 { return quotient(s.noted("most_rebegun"), s.noted("rush")) }, "<= 1", atMost(1)},
-				{"uploads begun again, after the worst death", more("most_rebegun"), "told", nil},
-				{"documents registered again, after the worst death", more("most_reregistered"), fmt.Sprintf("<= %d", asked), atMost(asked)},
+				{"lost", figureOfRow("lost"), "0", atMost(0)},
+				{"archived under two numbers", figureOfRow("duplicates"), "0", atMost(0)},
+				{"registered without a record of it", figureOfRow("unrecorded"), "0", atMost(0)},
+				{"archived with other bytes than recorded, or with fewer", figureOfRow("differ"), "0", atMost(0)},
+				{"bodies that were cut off and stored as whole ones", figureOfRow("taken_short"), "0", atMost(0)},
+				{"deaths with work under way", figureOfRow("under_way"), "told", nil},
+				{"uploads begun again after the worst death, of the most begun in 0.1 s", func(s sample) float64 { return quotient(s.figureNamed("most_rebegun"), s.figureNamed("rush")) }, "<= 1", atMost(1)},
+				{"uploads begun again, after the worst death", figureOfRow("most_rebegun"), "told", nil},
+				{"documents registered again, after the worst death", figureOfRow("most_reregistered"), fmt.Sprintf("<= %d", asked), atMost(asked)},
 				{"uploads begun again, a death", perKill("rebegun"), "told", nil},
 				{"documents registered again, a death", perKill("reregistered"), "told", nil},
-				{"bodies that were cut off and refused", more("short"), "told", nil},
+				{"bodies that were cut off and refused", figureOfRow("short"), "told", nil},
 			}})
 	}
 	return rows
@@ -68,7 +68,7 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 		}
 		defer func() { err = errors.Join(err, svc.Stop()) }()
 		drop := filepath.Join(dir, "drop")
-		in, err := b.install(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}})
+		in, err := b.installVaultd(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}})
 		if err != nil {
 			return s, err
 		}
@@ -77,7 +77,7 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 		var t toll
 		for n := range kills {
 			portion := &shelf{dir: folders.dir, names: folders.names[n*len(folders.names)/kills : (n+1)*len(folders.names)/kills]}
-			if err := portion.lend(drop); err != nil {
+			if err := portion.moveToDrop(drop); err != nil {
 				return s, err
 			}
 			if err := in.shortLife(ctx, time.Duration(r.Int64N(int64(lifeSpan)))); err != nil {
@@ -87,7 +87,7 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 				return s, err
 			}
 		}
-		p, err := in.start(ctx)
+		p, err := in.startDaemon(ctx)
 		if err != nil {
 			return s, err
 		}
@@ -96,7 +96,7 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 			return s, err
 		}
 		s = sample{Wall: time.Since(began), Docs: len(folders.names), In: folders.bytes}
-		if err := errors.Join(t.account(ctx, svc, &s), p.account(&s, beginning{}), svc.account(ctx, &s), p.stop()); err != nil {
+		if err := errors.Join(t.account(ctx, svc, &s), p.fillSample(&s, beginning{}), svc.account(ctx, &s), p.stop()); err != nil {
 			return s, err
 		}
 		return s, in.holdAgainst(ctx, svc, objects, &s)
@@ -105,12 +105,12 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 
 // shortLife lets the daemon live for a while and kills it.
 func (in *installation) shortLife(ctx context.Context, life time.Duration) error {
-	p, err := in.start(ctx)
+	p, err := in.startDaemon(ctx)
 	if err != nil {
 		return err
 	}
 	defer p.kill()
-	if _, err := p.ready(ctx); err != nil {
+	if _, err := p.awaitReady(ctx); err != nil {
 		return err
 	}
 	return p.rest(ctx, life+time.Millisecond)
@@ -143,11 +143,11 @@ func (t *toll) life(now fakeStats) {
 func (t *toll) account(ctx context.Context, svc *fake, s *sample) error {
 	now, err := svc.Stats(ctx)
 	t.life(now)
-	s.note("under_way", float64(t.underWay))
-	s.note("most_rebegun", float64(t.rebegun))
-	s.note("most_reregistered", float64(t.reregistered))
-	s.note("rebegun", float64(now.Rebegun))
-	s.note("rush", float64(now.Rush))
+	s.noteFigure("under_way", float64(t.underWay))
+	s.noteFigure("most_rebegun", float64(t.rebegun))
+	s.noteFigure("most_reregistered", float64(t.reregistered))
+	s.noteFigure("rebegun", float64(now.Rebegun))
+	s.noteFigure("rush", float64(now.Rush))
 	return err
 }
 
@@ -183,10 +183,10 @@ func (in *installation) holdAgainst(ctx context.Context, svc *fake, objects stri
 		unrecorded += max(0, n)
 	}
 	t, err := svc.Stats(ctx)
-	s.note("lost", float64(s.Docs-archived))
-	s.note("differ", float64(differ))
-	s.note("unrecorded", float64(unrecorded))
-	s.note("short", float64(t.ShortBodies))
-	s.note("taken_short", float64(t.TakenShort))
+	s.noteFigure("lost", float64(s.Docs-archived))
+	s.noteFigure("differ", float64(differ))
+	s.noteFigure("unrecorded", float64(unrecorded))
+	s.noteFigure("short", float64(t.ShortBodies))
+	s.noteFigure("taken_short", float64(t.TakenShort))
 	return err
 }

@@ -11,14 +11,14 @@ func TestFake_CountsUploadsBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := newFakeServer(fakeOptions{}, "")
 		must(t, err)
-		one, other := s.enter(&fakeDoc{clientUUID: "one"}), s.enter(&fakeDoc{clientUUID: "other"})
-		s.begun(one.bumID)
-		s.begun(other.bumID)
-		s.begun("nobody's")
+		one, other := s.addDocument(&fakeDoc{clientUUID: "one"}), s.addDocument(&fakeDoc{clientUUID: "other"})
+		s.bookUploadBegin(one.bumID)
+		s.bookUploadBegin(other.bumID)
+		s.bookUploadBegin("nobody's")
 		time.Sleep(rush / 2)
-		s.begun(s.enter(&fakeDoc{clientUUID: "one"}).bumID)
+		s.bookUploadBegin(s.addDocument(&fakeDoc{clientUUID: "one"}).bumID)
 		time.Sleep(rush)
-		s.begun(other.bumID)
+		s.bookUploadBegin(other.bumID)
 		if s.stats.Rebegun != 2 || s.stats.Reregistered != 1 || s.stats.Rush != 4 {
 			t.Errorf("%+v", s.stats)
 		}
@@ -39,7 +39,7 @@ func TestToll_IsThatOfTheWorstDeath(t *testing.T) {
 	alive := &toll{was: fakeStats{Rebegun: -5}}
 	s := sample{}
 	must(t, alive.account(t.Context(), f, &s))
-	if s.noted("most_rebegun") != 5 {
+	if s.figureNamed("most_rebegun") != 5 {
 		t.Errorf("%+v", s.More)
 	}
 	alive.was.Puts = -1

@@ -43,7 +43,7 @@ type sender func(url, ca string) (send func(context.Context, granted) error, err
 
 func (b *bench) putRun(set string, tls bool, client sender) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
-		zips, err := b.parcels(ctx, set)
+		zips, err := b.finishedPackages(ctx, set)
 		if err != nil {
 			return s, err
 		}
@@ -52,7 +52,7 @@ func (b *bench) putRun(set string, tls bool, client sender) func(context.Context
 			return s, err
 		}
 		defer func() { err = errors.Join(err, f.Stop()) }()
-		grants, err := f.grant(ctx, zips)
+		grants, err := f.registerPackages(ctx, zips)
 		if err != nil {
 			return s, err
 		}
@@ -60,7 +60,7 @@ func (b *bench) putRun(set string, tls bool, client sender) func(context.Context
 		if err != nil {
 			return s, err
 		}
-		s, err = alone(func() error { return sendAll(ctx, grants, send) })
+		s, err = measureOwnWork(func() error { return sendAll(ctx, grants, send) })
 		s.Docs = len(zips)
 		for _, z := range zips {
 			s.Out += z.Size
@@ -94,8 +94,8 @@ func sendAll(ctx context.Context, grants []granted, send func(context.Context, g
 	return g.Wait()
 }
 
-// grant registers finished ZIPs under identities that nobody has used.
-func (f *fake) grant(ctx context.Context, zips []archive.Package) ([]granted, error) {
+// registerPackages registers finished ZIPs under identities that nobody has used.
+func (f *fake) registerPackages(ctx context.Context, zips []archive.Package) ([]granted, error) {
 	client, err := bareClient(f.URL, f.CA)
 	if err != nil {
 		return nil, err
@@ -119,15 +119,15 @@ func (f *fake) grant(ctx context.Context, zips []archive.Package) ([]granted, er
 	return grants, nil
 }
 
-// parcels are the finished ZIPs of a data set, at the default level, made the first time that they are asked for.
-func (b *bench) parcels(ctx context.Context, name string) ([]archive.Package, error) {
-	set, err := b.set(ctx, name)
+// finishedPackages are the finished ZIPs of a data set, at the default level, made the first time that they are asked for.
+func (b *bench) finishedPackages(ctx context.Context, name string) ([]archive.Package, error) {
+	set, err := b.dataSet(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := b.once(ctx, fmt.Sprintf("zips-%s-%d-seed%d", name, set.Docs, b.seed), func(ctx context.Context, dir string) error {
-		for _, folder := range set.folders() {
-			if _, err := build(ctx, folder, "default", filepath.Join(dir, filepath.Base(folder)+".zip")); err != nil {
+	dir, err := b.makeOnce(ctx, fmt.Sprintf("zips-%s-%d-seed%d", name, set.Docs, b.seed), func(ctx context.Context, dir string) error {
+		for _, folder := range set.folderPaths() {
+			if _, err := buildPackage(ctx, folder, "default", filepath.Join(dir, filepath.Base(folder)+".zip")); err != nil {
 				return err
 			}
 		}
@@ -137,7 +137,7 @@ func (b *bench) parcels(ctx context.Context, name string) ([]archive.Package, er
 		return nil, err
 	}
 	zips := make([]archive.Package, 0, set.Docs)
-	for _, folder := range set.folders() {
+	for _, folder := range set.folderPaths() {
 		z, err := measured(filepath.Join(dir, filepath.Base(folder)+".zip"))
 		if err != nil {
 			return nil, err
@@ -147,18 +147,18 @@ func (b *bench) parcels(ctx context.Context, name string) ([]archive.Package, er
 	return zips, nil
 }
 
-// rules are those of a drop folder that takes what has a marker.
-func rules(level string) packager.Rules {
+// packRules are those of a drop folder that takes what has a marker.
+func packRules(level string) packager.Rules {
 	return packager.Rules{Vault: benchVault, Complete: "marker", Compression: level}
 }
 
-// build seals one folder as vaultd does.
-func build(ctx context.Context, folder, level, to string) (s packager.SealedFolder, err error) {
+// buildPackage seals one folder as vaultd does.
+func buildPackage(ctx context.Context, folder, level, to string) (s packager.SealedFolder, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return s, err
 	}
-	s, err = buildAt(ctx, root, rules(level), to)
+	s, err = buildAt(ctx, root, packRules(level), to)
 	return s, errors.Join(err, root.Close())
 }
 
@@ -173,14 +173,14 @@ func buildAt(ctx context.Context, root *os.Root, rules packager.Rules, zipPath s
 	return s, errors.Join(err, spool.Close())
 }
 
-// alone measures work that this process does itself.
-func alone(work func() error) (s sample, err error) {
+// measureOwnWork measures work that this process does itself.
+func measureOwnWork(work func() error) (s sample, err error) {
 	g := watchProcess(os.Getpid())
 	cpu, began := ownCPU(), time.Now()
 	err = work()
 	s.Wall, s.CPU = time.Since(began), ownCPU()-cpu
-	g.look()
+	g.takeSample()
 	g.stop()
-	_, s.PeakAnon, _ = g.memory()
+	_, s.PeakAnon, _ = g.readMemory()
 	return s, err
 }

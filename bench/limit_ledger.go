@@ -26,9 +26,9 @@ func (b *bench) ledgerRows() []row {
 	for _, writers := range []int{1, 16, 64, 256} {
 		rows = append(rows, row{ID: fmt.Sprintf("ledger-%d", writers), Goal: "R4",
 			Title: fmt.Sprintf("%d writers, each waiting for each of the nine changes of a document: syncs of 5 ms against this disk", writers),
-			A:     side{"5 ms syncs", b.writersRun(writers, slowSync)}, B: side{"this disk", b.writersRun(writers, 0)}, Pairs: b.few(),
+			A:     side{"5 ms syncs", b.writersRun(writers, slowSync)}, B: side{"this disk", b.writersRun(writers, 0)}, Pairs: b.fewPairs(),
 			Ratios: []ratio{{"documents a second", rateRatio, "told", nil}},
-			Counts: []count{{"changes a second on the slow disk", more("changes_per_s"), "told", nil}, {"ledger syncs a document", syncsPerDoc, "told", nil}},
+			Counts: []count{{"changes a second on the slow disk", figureOfRow("changes_per_s"), "told", nil}, {"ledger syncs a document", syncsPerDoc, "told", nil}},
 		})
 	}
 	steady := row{ID: "ledger-flow", Goal: "G3 R4",
@@ -39,7 +39,7 @@ func (b *bench) ledgerRows() []row {
 			{"documents a second on the slow disk", sample.rate, "told", nil},
 			{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
 			{"commits a gather window", func(s sample) float64 { return quotient(float64(s.Commits), float64(s.Wall)/float64(gatherWindow)) }, "<= 2", atMost(2)},
-			{"ms of a document on the slow disk", more("life_ms"), "told", nil},
+			{"ms of a document on the slow disk", figureOfRow("life_ms"), "told", nil},
 		}}
 	full := row{ID: "ledger-full", Goal: "R4",
 		Title: fmt.Sprintf("%d documents on their way at any time, as fast as the ledger takes them: syncs of 5 ms against this disk", crowded),
@@ -51,8 +51,10 @@ func (b *bench) ledgerRows() []row {
 		Counts: []count{
 			{"documents a second on the slow disk", sample.rate, "told", nil},
 			{"ledger syncs a document", syncsPerDoc, "told", nil},
-			{"changes a commit", func(s sample) float64 { return quotient(s.noted("changes_per_s")*s.Wall.Seconds(), float64(s.Commits)) }, "told", nil},
-			{"ms of a document on the slow disk", more("life_ms"), "told", nil},
+			{"changes a commit", func(s sample) float64 {
+				return quotient(s.figureNamed("changes_per_s")*s.Wall.Seconds(), float64(s.Commits))
+			}, "told", nil},
+			{"ms of a document on the slow disk", figureOfRow("life_ms"), "told", nil},
 		}}
 	return append(rows, steady, full)
 }
@@ -84,18 +86,18 @@ func onLedger(dir string, gather, sync time.Duration, work func(*boltledger.Ledg
 	if err != nil {
 		return s, err
 	}
-	s, err = alone(func() error { return work(l) })
+	s, err = measureOwnWork(func() error { return work(l) })
 	var changes uint64
 	s.Commits, changes = l.CommitCounts()
 	s.Syncs = l.SyncCount()
-	s.note("changes_per_s", quotient(float64(changes), s.Wall.Seconds()))
+	s.noteFigure("changes_per_s", quotient(float64(changes), s.Wall.Seconds()))
 	return s, errors.Join(err, l.Close())
 }
 
 // writersRun lets so many writers bring documents through their lives, each waiting for the disk at every change.
 func (b *bench) writersRun(writers int, sync time.Duration) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (sample, error) {
-		each := max(b.of(40), 10)
+		each := max(b.scaleForQuick(40), 10)
 		all := newLives(time.Now()).take(writers * each)
 		s, err := onLedger(dir, 0, sync, func(l *boltledger.Ledger) error {
 			g, ctx := errgroup.WithContext(ctx)
@@ -135,11 +137,11 @@ func (f *life) apply(ctx context.Context, l *boltledger.Ledger) error {
 // flowRun brings documents to a ledger in one of two manners. Each goes on as soon as its last change is durable.
 func (b *bench) flowRun(sync time.Duration, bring func(*flow, context.Context, *boltledger.Ledger, []*life) error) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (sample, error) {
-		all := newLives(time.Now()).take(max(b.of(10*offered), 3*offered))
+		all := newLives(time.Now()).take(max(b.scaleForQuick(10*offered), 3*offered))
 		f := newFlow(len(all))
 		s, err := onLedger(dir, gatherWindow, sync, func(l *boltledger.Ledger) error { return bring(f, ctx, l, all) })
 		s.Docs = len(all)
-		s.note("life_ms", quotient(float64(f.lived.Microseconds())/1000, float64(len(all))))
+		s.noteFigure("life_ms", quotient(float64(f.lived.Microseconds())/1000, float64(len(all))))
 		return s, err
 	}
 }

@@ -36,7 +36,7 @@ func (b *bench) zipRows() []row {
 			Counts: []count{
 				{"bytes of ZIPs, of the files", func(s sample) float64 { return quotient(float64(s.Out), float64(s.In)) }, "told", nil},
 				{"MB/s of one core, compression alone", func(s sample) float64 { return quotient(float64(s.In)/1e6, compressing(s)) }, "told", nil},
-				{"bytes over storing, worst document", more("over_stored"), "<= 0", atMost(0)},
+				{"bytes over storing, worst document", figureOfRow("over_stored"), "<= 0", atMost(0)},
 			}}
 		if c.level == "default" && (c.set == "S" || c.set == "T") {
 			r.Goal = "G6 R2"
@@ -44,31 +44,31 @@ func (b *bench) zipRows() []row {
 			r.Ratios[1].Want, r.Ratios[1].Holds = "<= 1", atMost(1)
 		}
 		if c.level != "default" {
-			r.Warmup, r.Pairs = 0, b.few()
+			r.Warmup, r.Pairs = 0, b.fewPairs()
 		}
 		rows = append(rows, r)
 	}
 	for _, set := range []string{"S", "T"} {
 		rows = append(rows, row{ID: "build-" + set, Goal: "R3", Title: "set " + set + ": ZIPs as vaultd makes them, written, read back and synced, against packing alone",
-			A: side{"build", b.buildRun(set)}, B: side{"pack", b.packRun(set, "default")}, Pairs: b.few(),
+			A: side{"build", b.buildRun(set)}, B: side{"pack", b.packRun(set, "default")}, Pairs: b.fewPairs(),
 			Ratios: []ratio{{"CPU", cpuRatio, "told", nil}, {"wall", wallRatio, "told", nil}}})
 	}
 	return rows
 }
 
 // compressing is the CPU time without that of reading the files and of all digests; 0: it is less than the noise of the two.
-func compressing(s sample) float64 { return max(s.CPU.Seconds()-s.noted("digests_cpu_s"), 0) }
+func compressing(s sample) float64 { return max(s.CPU.Seconds()-s.figureNamed("digests_cpu_s"), 0) }
 
 // twiceTheSpeed is at most 1 where A compresses at least twice as fast as B. The quotient of the two speeds says the same,
 // but where A hardly takes longer than its digests that is a quotient by next to nothing, and noisy.
 func twiceTheSpeed(a, b sample) float64 {
-	return quotient(a.CPU.Seconds(), b.noted("digests_cpu_s")+compressing(b)/2)
+	return quotient(a.CPU.Seconds(), b.figureNamed("digests_cpu_s")+compressing(b)/2)
 }
 
 // each measures work on every folder of a set, one after the other.
 func (s set) each(work func(folder string) error) (sample, error) {
-	out, err := alone(func() error {
-		for _, folder := range s.folders() {
+	out, err := measureOwnWork(func() error {
+		for _, folder := range s.folderPaths() {
 			if err := work(folder); err != nil {
 				return fmt.Errorf("%s: %w", filepath.Base(folder), err)
 			}
@@ -82,7 +82,7 @@ func (s set) each(work func(folder string) error) (sample, error) {
 // packRun packs a set to nowhere: folders read and checked, files compressed, all digests.
 func (b *bench) packRun(name, level string) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (sample, error) {
-		set, err := b.set(ctx, name)
+		set, err := b.dataSet(ctx, name)
 		if err != nil {
 			return sample{}, err
 		}
@@ -95,11 +95,11 @@ func (b *bench) packRun(name, level string) func(context.Context, string) (sampl
 			if err != nil {
 				return err
 			}
-			_, err = packager.ValidateFolder(ctx, root, rules(level))
+			_, err = packager.ValidateFolder(ctx, root, packRules(level))
 			return errors.Join(err, root.Close())
 		})
 		s.In, s.Out = size.In, size.Out
-		s.note("over_stored", size.Over)
+		s.noteFigure("over_stored", size.Over)
 		return s, errors.Join(err, set.digests(&s))
 	}
 }
@@ -117,8 +117,8 @@ func (b *bench) weigh(ctx context.Context, set set, level, dir string) (weight, 
 		return w, nil
 	}
 	w := weight{Over: -1 << 40}
-	for _, folder := range set.folders() {
-		sealed, err := build(ctx, folder, level, filepath.Join(dir, "weighed.zip"))
+	for _, folder := range set.folderPaths() {
+		sealed, err := buildPackage(ctx, folder, level, filepath.Join(dir, "weighed.zip"))
 		if err != nil {
 			return w, err
 		}
@@ -149,13 +149,13 @@ func stores(files []archive.File) int64 {
 // buildRun makes the ZIPs as vaultd does.
 func (b *bench) buildRun(name string) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (sample, error) {
-		set, err := b.set(ctx, name)
+		set, err := b.dataSet(ctx, name)
 		if err != nil {
 			return sample{}, err
 		}
 		var out int64
 		s, err := set.each(func(folder string) error {
-			sealed, err := build(ctx, folder, "default", filepath.Join(dir, "x.zip"))
+			sealed, err := buildPackage(ctx, folder, "default", filepath.Join(dir, "x.zip"))
 			out += sealed.Package.Size
 			return err
 		})
@@ -168,7 +168,7 @@ func (b *bench) buildRun(name string) func(context.Context, string) (sample, err
 // the files, MD5 of the ZIP. The SHA-256 of the ZIP belongs to its read-back, which is in neither side.
 func (b *bench) plainRun(name string) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, _ string) (sample, error) {
-		set, err := b.set(ctx, name)
+		set, err := b.dataSet(ctx, name)
 		if err != nil {
 			return sample{}, err
 		}
@@ -249,6 +249,6 @@ func (s set) digests(of *sample) error {
 			return err
 		})
 	})
-	of.note("digests_cpu_s", took.CPU.Seconds())
+	of.noteFigure("digests_cpu_s", took.CPU.Seconds())
 	return err
 }

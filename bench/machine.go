@@ -34,8 +34,8 @@ type machine struct {
 // fastDisk is a disk, or a memory, on which a sync costs next to nothing.
 const fastDisk = 500 * time.Microsecond
 
-// look describes the machine. What cannot be found out stays empty.
-func (b *bench) look(ctx context.Context) machine {
+// describeMachine describes the machine. What cannot be found out stays empty.
+func (b *bench) describeMachine(ctx context.Context) machine {
 	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), Quick: b.quick, Pairs: b.pairs, Seed: b.seed}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		first, _, _ := strings.Cut(string(text), " ")
@@ -44,7 +44,7 @@ func (b *bench) look(ctx context.Context) machine {
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}
-	m.CPU = field("/proc/cpuinfo", "model name")
+	m.CPU = readField("/proc/cpuinfo", "model name")
 	if bin, err := b.program(ctx); err == nil {
 		out, err := child(ctx, bin, "version").Output()
 		first, _, _ := strings.Cut(string(out), "\n")
@@ -59,8 +59,8 @@ func (b *bench) look(ctx context.Context) machine {
 	return m
 }
 
-// field is the first line of that name in a file of "name : value" lines.
-func field(path, name string) string {
+// readField is the first line of that name in a file of "name : value" lines.
+func readField(path, name string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""

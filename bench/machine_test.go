@@ -12,7 +12,7 @@ func TestLook_KnowsTheProgramByItsBytes(t *testing.T) {
 	b.vaultd = filepath.Join(b.work, "vaultd")
 	look := func(text string) machine {
 		must(t, os.WriteFile(b.vaultd, []byte(text), 0o700))
-		return b.look(t.Context())
+		return b.describeMachine(t.Context())
 	}
 	one, other := look("#!/bin/sh\necho vaultd devel\n"), look("#!/bin/sh\necho vaultd devel # other\n")
 	if one.Version != "vaultd devel" || other.Version != one.Version {
@@ -21,7 +21,7 @@ func TestLook_KnowsTheProgramByItsBytes(t *testing.T) {
 	if one.Program != "6e2b079b7693" {
 		t.Errorf("program %q", one.Program)
 	}
-	if one.like(other) || !one.like(one) {
+	if one.isLike(other) || !one.isLike(one) {
 		t.Errorf("%q is like %q", one.Program, other.Program)
 	}
 }

@@ -51,7 +51,7 @@ var errGoals = errors.New("not every goal is reached")
 // run executes one command line and returns its exit code: 1 where a goal was not reached or something failed, 2 where
 // the command line makes no sense.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	commands := map[string]func(context.Context, *flags) error{"all": all, "table": table, "list": list, "gen": gen, "fill": fill, "fake": runFake}
+	commands := map[string]func(context.Context, *flags) error{"all": all, "table": printTable, "list": list, "gen": gen, "fill": fill, "fake": runFake}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
 		return 2
@@ -134,7 +134,7 @@ func all(ctx context.Context, f *flags) error {
 	if err := errors.Join(os.MkdirAll(b.work, 0o770), os.MkdirAll(*out, 0o770)); err != nil {
 		return err
 	}
-	release, err := b.claim()
+	release, err := b.lockWorkDir()
 	if err != nil {
 		return err
 	}
@@ -143,13 +143,13 @@ func all(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	r := &report{machine: b.look(ctx), at: time.Now()}
+	r := &report{machine: b.describeMachine(ctx), at: time.Now()}
 	r.sittings = []machine{r.machine}
 	runErr := errors.Join(json.NewEncoder(log).Encode(r.machine), b.runAll(ctx, rows, log, r))
-	text := r.markdown()
+	text := r.asMarkdown()
 	fmt.Fprint(f.stdout, text)
 	err = errors.Join(runErr, log.Close(), os.WriteFile(filepath.Join(*out, "table.md"), []byte(text), 0o660))
-	if err == nil && r.failed() {
+	if err == nil && r.hasFailed() {
 		return errGoals
 	}
 	return err
@@ -211,7 +211,7 @@ func gen(ctx context.Context, f *flags) error {
 	if err := os.MkdirAll(words[1], 0o770); err != nil {
 		return err
 	}
-	return r.generate(ctx, words[0], *seed, words[1])
+	return r.writeSet(ctx, words[0], *seed, words[1])
 }
 
 func fill(ctx context.Context, f *flags) error {

@@ -18,10 +18,10 @@ const (
 // ledger and on a large one, and with a long queue. The pages of the ledger that are mapped belong to the kernel, which
 // takes them back when it needs room; they are told beside it.
 func (b *bench) memoryRows() []row {
-	large, waiting, dropped := b.of(largeLedger), b.of(waitingDocuments), b.of(droppedFolders)
+	large, waiting, dropped := b.scaleForQuick(largeLedger), b.scaleForQuick(waitingDocuments), b.scaleForQuick(droppedFolders)
 	counts := []count{
 		{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
-		{"peak RSS with mapped pages, MiB", func(s sample) float64 { return s.noted("peak_rss") / (1 << 20) }, "told", nil},
+		{"peak RSS with mapped pages, MiB", func(s sample) float64 { return s.figureNamed("peak_rss") / (1 << 20) }, "told", nil},
 		{"documents a second", sample.rate, "told", nil},
 	}
 	of := func(id, title string, run func(context.Context, string) (sample, error)) row {
@@ -66,19 +66,19 @@ func (b *bench) backlog(n int) func(context.Context, string) (sample, error) {
 		if err != nil {
 			return s, err
 		}
-		return b.among(ctx, dir, folders, setup{URL: "http://" + away, Rescan: 5 * time.Second}, func(p *process, drop string) (s sample, err error) {
-			if err := folders.lend(drop); err != nil {
+		return b.runAmongFolders(ctx, dir, folders, setup{URL: "http://" + away, Rescan: 5 * time.Second}, func(p *process, drop string) (s sample, err error) {
+			if err := folders.moveToDrop(drop); err != nil {
 				return s, err
 			}
-			err = p.await(ctx, time.Second, "all folders to be taken", func() (bool, error) {
-				left, err := folders.left(drop)
+			err = p.awaitUntil(ctx, time.Second, "all folders to be taken", func() (bool, error) {
+				left, err := folders.countLeft(drop)
 				return left == 0, err
 			})
 			if err != nil {
 				return s, err
 			}
 			s = sample{Wall: time.Since(p.began), Docs: n, In: folders.bytes}
-			return s, p.account(&s, beginning{})
+			return s, p.fillSample(&s, beginning{})
 		})
 	}
 }
@@ -86,9 +86,9 @@ func (b *bench) backlog(n int) func(context.Context, string) (sample, error) {
 // crowd is a set of very many folders with a few hundred bytes each, which are complete when they come.
 func (b *bench) crowd(ctx context.Context, n int) (*shelf, error) {
 	return wholeShelf(func() (dir string, docs int, err error) {
-		dir, err = b.once(ctx, fmt.Sprintf("crowd-%d-seed%d", n, b.seed), func(ctx context.Context, dir string) error {
+		dir, err = b.makeOnce(ctx, fmt.Sprintf("crowd-%d-seed%d", n, b.seed), func(ctx context.Context, dir string) error {
 			r := recipe{docs: n, xml: span{1000, 1500}}
-			return r.generate(ctx, "crowd", b.seed, dir)
+			return r.writeSet(ctx, "crowd", b.seed, dir)
 		})
 		return dir, n, err
 	})

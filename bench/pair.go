@@ -60,7 +60,7 @@ func (b *bench) runAll(ctx context.Context, rows []row, log io.Writer, r *report
 		if row.Missing == "" {
 			b.log.Info("row", "id", row.ID, "goal", row.Goal)
 		}
-		res := b.limited(ctx, row, log)
+		res := b.measureWithLimit(ctx, row, log)
 		r.results = append(r.results, res)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -78,19 +78,19 @@ const (
 	quickLimit = 4 * time.Minute
 )
 
-// limited measures a row for no longer than it may take.
-func (b *bench) limited(ctx context.Context, r row, log io.Writer) result {
+// measureWithLimit measures a row for no longer than it may take.
+func (b *bench) measureWithLimit(ctx context.Context, r row, log io.Writer) result {
 	limit := cmp.Or(r.Limit, rowLimit)
 	if b.quick {
 		limit = min(limit, quickLimit)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
-	return b.measure(ctx, r, log)
+	return b.measureRow(ctx, r, log)
 }
 
-// measure runs both sides in turn, A B A B, after a warm-up that does not count.
-func (b *bench) measure(ctx context.Context, r row, log io.Writer) (res result) {
+// measureRow runs both sides in turn, A B A B, after a warm-up that does not count.
+func (b *bench) measureRow(ctx context.Context, r row, log io.Writer) (res result) {
 	res.row = r
 	if r.Missing != "" {
 		return res
@@ -103,7 +103,7 @@ func (b *bench) measure(ctx context.Context, r row, log io.Writer) (res result) 
 		pairs = b.pairs
 	}
 	for n := 1 - r.Warmup; n <= pairs; n++ {
-		p, err := b.pair(ctx, r, n, log)
+		p, err := b.runPair(ctx, r, n, log)
 		if err != nil {
 			res.err = err
 			return res
@@ -112,11 +112,11 @@ func (b *bench) measure(ctx context.Context, r row, log io.Writer) (res result) 
 			res.pairs = append(res.pairs, p)
 		}
 	}
-	res.judge()
+	res.judgeFigures()
 	return res
 }
 
-func (b *bench) pair(ctx context.Context, r row, n int, log io.Writer) (p pair, err error) {
+func (b *bench) runPair(ctx context.Context, r row, n int, log io.Writer) (p pair, err error) {
 	if p.A, err = b.runSide(ctx, r, "A", r.A, n, log); err == nil && r.B.Run != nil {
 		p.B, err = b.runSide(ctx, r, "B", r.B, n, log)
 	}
@@ -124,7 +124,7 @@ func (b *bench) pair(ctx context.Context, r row, n int, log io.Writer) (p pair, 
 }
 
 func (b *bench) runSide(ctx context.Context, r row, letter string, s side, n int, log io.Writer) (sample, error) {
-	dir, drop, err := b.scratch(r.ID + "-" + letter)
+	dir, drop, err := b.makeRunDir(r.ID + "-" + letter)
 	if err != nil {
 		return sample{}, err
 	}
@@ -138,10 +138,10 @@ func (b *bench) runSide(ctx context.Context, r row, letter string, s side, n int
 	return out, json.NewEncoder(log).Encode(line{Row: r.ID, Goal: r.Goal, Side: letter, Name: s.Name, Pair: max(n, 0), At: at, sample: out})
 }
 
-// judge works out the figures of a row from its pairs.
-func (res *result) judge() {
+// judgeFigures works out the figures of a row from its pairs.
+func (res *result) judgeFigures() {
 	for _, c := range res.row.Ratios {
-		f := over(res.pairs, func(p pair) float64 { return c.Of(p.A, p.B) })
+		f := figureOver(res.pairs, func(p pair) float64 { return c.Of(p.A, p.B) })
 		f.Name, f.Want = c.Name, c.Want
 		switch {
 		case c.Holds == nil:
@@ -155,7 +155,7 @@ func (res *result) judge() {
 		res.Ratios = append(res.Ratios, f)
 	}
 	for _, c := range res.row.Counts {
-		f := over(res.pairs, func(p pair) float64 { return c.Of(p.A) })
+		f := figureOver(res.pairs, func(p pair) float64 { return c.Of(p.A) })
 		f.Name, f.Want = c.Name, c.Want
 		if c.Holds != nil { // every run must hold it, so both ends do
 			f.Verdict = verdictOf(c.Holds(f.Min) && c.Holds(f.Max))
@@ -171,8 +171,8 @@ func verdictOf(ok bool) verdict {
 	return missed
 }
 
-// over is the median and the span of a figure over the pairs.
-func over(pairs []pair, of func(pair) float64) figure {
+// figureOver is the median and the span of a figure over the pairs.
+func figureOver(pairs []pair, of func(pair) float64) figure {
 	values := make([]float64, len(pairs))
 	for i, p := range pairs {
 		values[i] = of(p)

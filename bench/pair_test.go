@@ -35,7 +35,7 @@ func TestMeasure_MedianOfTheRatiosOfThePairs(t *testing.T) {
 		A: walls(&order, "a", 100, 2, 4, 6), B: walls(&order, "b", 1, 2, 5, 5), // ratios 1, 0.8, 1.2; of the medians it would be 0.8
 		Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}, {"wall again", wallRatio, "<= 0.9", atMost(0.9)}},
 		Counts: []count{{"syncs", func(s sample) float64 { return float64(s.Syncs) }, "<= 5", atMost(5)}, {"documents", func(s sample) float64 { return float64(s.Docs) }, "told", nil}}}
-	res := b.measure(t.Context(), r, &log)
+	res := b.measureRow(t.Context(), r, &log)
 	if res.err != nil || order.String() != "abababab" || len(res.pairs) != 3 {
 		t.Fatalf("%v: ran %s, %d pairs", res.err, &order, len(res.pairs))
 	}
@@ -69,7 +69,7 @@ func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
 	b.pairs = 2
 	r := row{ID: "x", A: walls(&order, "a", 1, 1.6), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}},
 		Counts: []count{{"documents", func(s sample) float64 { return float64(s.Docs) }, "10", atMost(10)}}}
-	res := b.measure(t.Context(), r, &bytes.Buffer{})
+	res := b.measureRow(t.Context(), r, &bytes.Buffer{})
 	if res.Ratios[0].Verdict != unsure || res.Counts[0].Verdict != reached {
 		t.Errorf("ratio %q, count %q", res.Ratios[0].Verdict, res.Counts[0].Verdict)
 	}
@@ -79,15 +79,15 @@ func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
 func TestMeasure_AMissingFigureReachesNothing(t *testing.T) {
 	var order strings.Builder
 	r := row{ID: "x", A: walls(&order, "a", 1), B: walls(&order, "b", 0), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}, {"wall", wallRatio, ">= 0", atLeast(0)}},
-		Counts: []count{{"nothing", more("nothing"), "<= 9", atMost(9)}, {"nothing", more("nothing"), ">= 0", atLeast(0)}}}
-	res := quickBench(t).measure(t.Context(), r, &bytes.Buffer{})
+		Counts: []count{{"nothing", figureOfRow("nothing"), "<= 9", atMost(9)}, {"nothing", figureOfRow("nothing"), ">= 0", atLeast(0)}}}
+	res := quickBench(t).measureRow(t.Context(), r, &bytes.Buffer{})
 	for _, f := range append(res.Ratios, res.Counts...) {
-		if f.Verdict != missed || digits(f.Median) != "–" {
+		if f.Verdict != missed || formatDigits(f.Median) != "–" {
 			t.Errorf("%+v", f)
 		}
 	}
 	s := sample{}
-	s.note("nothing", quotient(1, 0))
+	s.noteFigure("nothing", quotient(1, 0))
 	if _, err := json.Marshal(s); err != nil {
 		t.Error(err)
 	}
@@ -99,7 +99,7 @@ func TestMeasure_ExactRatios(t *testing.T) {
 	b := quickBench(t)
 	b.pairs = 2
 	r := row{ID: "x", Exact: true, A: walls(&order, "a", 1, 2), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}}}
-	if res := b.measure(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
+	if res := b.measureRow(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
 		t.Errorf("%+v", res.Ratios[0])
 	}
 }
@@ -116,7 +116,7 @@ func TestRunAll_ARowHasItsLimit(t *testing.T) {
 	if err := quickBench(t).runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil || len(r.results) != 2 || r.results[1].err != nil {
 		t.Errorf("%v: %d results", err, len(r.results))
 	}
-	if text := r.markdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
+	if text := r.asMarkdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
 		t.Error(text)
 	}
 }
@@ -129,13 +129,13 @@ func TestReport_SaysWhatWasNotRun(t *testing.T) {
 	if err := b.runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil {
 		t.Error("a row that broke off is no error")
 	}
-	text := r.markdown()
+	text := r.asMarkdown()
 	for _, want := range []string{"| peer |  | against a peer | | | | not run: zip is not installed |", `broken off: a: no \| such thing |`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
-	if !r.failed() {
+	if !r.hasFailed() {
 		t.Error("the report does not count a row that broke off")
 	}
 }

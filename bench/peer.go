@@ -34,7 +34,7 @@ func (b *bench) peerRows() []row {
 				A: side{"vaultd", b.vaultdToGateway(set)}, B: side{"xargs -P2 zip -9, " + p.name, b.shellToGateway(set, p)}, Warmup: 1, Missing: missing}
 			r.Ratios = p.wholeRatios(set)
 			if !p.judged() {
-				r.Warmup, r.Pairs = 0, b.few()
+				r.Warmup, r.Pairs = 0, b.fewPairs()
 			}
 			rows = append(rows, r)
 		}
@@ -57,7 +57,9 @@ func (p peer) wholeRatios(set string) []ratio {
 		judgedIf(p.judged(), ratio{"documents a second", rateRatio, fmt.Sprintf(">= %.0f", rate), atLeast(rate)}),
 		judgedIf(p.judged(), ratio{"CPU", cpuRatio, fmt.Sprintf("<= %.2f", cpu), atMost(cpu)}),
 		judgedIf(p.judged(), ratio{"bytes of ZIPs", sizeRatio, "<= 1.005", atMost(1.005)}),
-		{"CPU without the read-back", func(a, b sample) float64 { return quotient(a.CPU.Seconds()-a.noted("readback_cpu_s"), b.CPU.Seconds()) }, "told", nil},
+		{"CPU without the read-back", func(a, b sample) float64 {
+			return quotient(a.CPU.Seconds()-a.figureNamed("readback_cpu_s"), b.CPU.Seconds())
+		}, "told", nil},
 	}
 }
 
@@ -109,7 +111,7 @@ func (b *bench) vaultdToGateway(set string) func(context.Context, string) (sampl
 		}
 		s.Out = bytes
 		cost, readErr := readBackCost(ctx, g.bucket)
-		s.note("readback_cpu_s", cost.Seconds())
+		s.noteFigure("readback_cpu_s", cost.Seconds())
 		return s, errors.Join(err, readErr)
 	}
 }

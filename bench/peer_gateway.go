@@ -126,7 +126,7 @@ func (g *gateway) objects(prefix string, size bool) (n int, bytes int64, err err
 // costs the machine something too.
 func (g *gateway) awaitStored(ctx context.Context, p *process, prefix string, want int) error {
 	began, next := time.Now(), time.Time{}
-	return p.await(ctx, 10*time.Millisecond, "objects in the store", func() (bool, error) {
+	return p.awaitUntil(ctx, 10*time.Millisecond, "objects in the store", func() (bool, error) {
 		if time.Now().Before(next) {
 			return false, nil
 		}
@@ -152,7 +152,7 @@ func spent(ctx context.Context, dir string, stdin io.Reader, env []string, name 
 	cmd.Dir, cmd.Stdin, cmd.Env = dir, stdin, append(cmd.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w: %s", name, err, tail(out))
+		return 0, fmt.Errorf("%s: %w: %s", name, err, lastLines(out))
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }

@@ -112,7 +112,7 @@ func (b *bench) zips(ctx context.Context) (zips []archive.Package, err error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := b.once(ctx, "zips-of-"+filepath.Base(folders.dir), func(ctx context.Context, dir string) error {
+	dir, err := b.makeOnce(ctx, "zips-of-"+filepath.Base(folders.dir), func(ctx context.Context, dir string) error {
 		w := &bare{spool: dir}
 		for _, name := range folders.names {
 			if _, err := w.pack(ctx, filepath.Join(folders.dir, name)); err != nil {

@@ -18,8 +18,8 @@ type report struct {
 	results   []result
 }
 
-// failed reports whether a goal was not reached, or a row not run to its end.
-func (r *report) failed() bool {
+// hasFailed reports whether a goal was not reached, or a row not run to its end.
+func (r *report) hasFailed() bool {
 	for _, res := range r.results {
 		if res.err != nil {
 			return true
@@ -33,13 +33,13 @@ func (r *report) failed() bool {
 	return false
 }
 
-// markdown is the report as people read it.
-func (r *report) markdown() string {
+// asMarkdown is the report as people read it.
+func (r *report) asMarkdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s. %s.\n\n", r.when(), r.machine)
+	fmt.Fprintf(&b, "Measured %s. %s.\n\n", r.describeTime(), r.machine)
 	fmt.Fprint(&b, "| row | goal | what | median | span | wanted | |\n|---|---|---|---|---|---|---|\n")
 	for _, res := range r.results {
-		res.write(&b)
+		res.writeResult(&b)
 	}
 	fmt.Fprint(&b, "\nMedians of the runs themselves. CPU is that of the process that does the work, memory its anonymous resident part.\n\n")
 	fmt.Fprint(&b, "| row | side | documents | wall s | CPU s | docs/s | CPU ms/doc | MB in | MB out | MB/s out | syncs/doc | peak MiB |\n")
@@ -53,8 +53,8 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
-// when is the time of the report, and what the machine had to do before, and how many pairs its rows have.
-func (r *report) when() string {
+// describeTime is the time of the report, and what the machine had to do before, and how many pairs its rows have.
+func (r *report) describeTime() string {
 	const layout = "2006-01-02 15:04 MST"
 	loads := make([]float64, len(r.sittings))
 	for i, m := range r.sittings {
@@ -68,11 +68,11 @@ func (r *report) when() string {
 	default:
 		text += fmt.Sprintf(" to %s, in %d sittings, load %.2f to %.2f before them", r.until.UTC().Format(layout), len(loads), slices.Min(loads), slices.Max(loads))
 	}
-	return text + r.pairs()
+	return text + r.describePairs()
 }
 
-// pairs says how many the rows have that compare two sides.
-func (r *report) pairs() string {
+// describePairs says how many the rows have that compare two sides.
+func (r *report) describePairs() string {
 	var n []int
 	for _, res := range r.results {
 		if res.row.B.Run != nil && len(res.pairs) > 0 {
@@ -88,7 +88,7 @@ func (r *report) pairs() string {
 	return fmt.Sprintf(", %d to %d pairs", slices.Min(n), slices.Max(n))
 }
 
-func (res *result) write(b *strings.Builder) {
+func (res *result) writeResult(b *strings.Builder) {
 	first := func(what string) {
 		fmt.Fprintf(b, "| %s | %s | %s ", res.row.ID, res.row.Goal, what)
 	}
@@ -99,25 +99,25 @@ func (res *result) write(b *strings.Builder) {
 		return
 	case res.err != nil:
 		first(res.row.Title)
-		fmt.Fprintf(b, "| | | | broken off: %s |\n", cell(fmt.Sprintf("%.200s", res.err))) // what vaultd logged is in the error as well
+		fmt.Fprintf(b, "| | | | broken off: %s |\n", escapeCell(fmt.Sprintf("%.200s", res.err))) // what vaultd logged is in the error as well
 		return
 	}
 	for _, f := range res.Ratios {
 		first(fmt.Sprintf("%s: %s to %s", f.Name, res.row.A.Name, res.row.B.Name))
-		f.write(b)
+		f.writeFigure(b)
 	}
 	for _, f := range res.Counts {
 		first(f.Name)
-		f.write(b)
+		f.writeFigure(b)
 	}
 }
 
-func (f figure) write(b *strings.Builder) {
-	fmt.Fprintf(b, "| %s | %s – %s | %s | %s |\n", digits(f.Median), digits(f.Min), digits(f.Max), f.Want, f.Verdict)
+func (f figure) writeFigure(b *strings.Builder) {
+	fmt.Fprintf(b, "| %s | %s – %s | %s | %s |\n", formatDigits(f.Median), formatDigits(f.Min), formatDigits(f.Max), f.Want, f.Verdict)
 }
 
-// cell is text that breaks no table.
-func cell(s string) string {
+// escapeCell is text that breaks no table.
+func escapeCell(s string) string {
 	return strings.NewReplacer("\n", " ", "|", "\\|").Replace(s)
 }
 
@@ -126,7 +126,7 @@ func (res *result) writeSide(b *strings.Builder, s side, of func(pair) sample) {
 		return
 	}
 	m := func(figure func(sample) float64) string {
-		return digits(over(res.pairs, func(p pair) float64 { return figure(of(p)) }).Median)
+		return formatDigits(figureOver(res.pairs, func(p pair) float64 { return figure(of(p)) }).Median)
 	}
 	const MB = 1e6
 	fmt.Fprintf(b, "| %s | %s", res.row.ID, s.Name)
@@ -147,8 +147,8 @@ func (res *result) writeSide(b *strings.Builder, s side, of func(pair) sample) {
 	fmt.Fprint(b, " |\n")
 }
 
-// digits writes a figure with as many digits as it is worth.
-func digits(v float64) string {
+// formatDigits writes a figure with as many digits as it is worth.
+func formatDigits(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):
 		return "–"

@@ -19,12 +19,12 @@ const pendingDocuments = 1000
 // the page cache, and with it in. The service is not there: nobody waits for it. It is the filled ledger itself and no copy:
 // vaultd has started on it before, in the warm-up at the latest, and writes next to nothing to it.
 func (b *bench) restartRows() []row {
-	small, large := b.of(smallLedger), b.of(largeLedger)
+	small, large := b.scaleForQuick(smallLedger), b.scaleForQuick(largeLedger)
 	pending := min(pendingDocuments, small)
 	rows := []row{}
 	for _, cold := range []bool{true, false} {
 		word, missing := "warm", ""
-		inCache := count{"ledger in memory before, MB", more("resident_mb"), "told", nil}
+		inCache := count{"ledger in memory before, MB", figureOfRow("resident_mb"), "told", nil}
 		if cold {
 			word = "cold"
 			inCache.Want, inCache.Holds = "<= 1", atMost(1)
@@ -35,7 +35,7 @@ func (b *bench) restartRows() []row {
 		rows = append(rows, row{ID: "restart-" + word, Goal: "G8", Missing: missing,
 			Title: fmt.Sprintf("start to ready, file %s, %d documents under way: ledger of %s and of %s", word, pending, short(large), short(small)),
 			A:     side{short(large) + " documents", b.restart(large, pending, cold)},
-			B:     side{short(small) + " documents", b.restart(small, pending, cold)}, Warmup: 1, Pairs: b.thorough(),
+			B:     side{short(small) + " documents", b.restart(small, pending, cold)}, Warmup: 1, Pairs: b.manyPairs(),
 			Ratios: []ratio{{"time to ready", wallRatio, "<= 2", atMost(2)}},
 			Counts: []count{
 				{"time to ready, ms", func(s sample) float64 { return float64(s.Wall.Microseconds()) / 1000 }, "<= 100", atMost(100)},
@@ -56,7 +56,7 @@ func (b *bench) restart(docs, open int, cold bool) func(context.Context, string)
 		if err := os.Mkdir(drop, 0o770); err != nil {
 			return s, err
 		}
-		in, err := b.install(ctx, dir, setup{URL: "https://" + ledgerAddress, Drops: []string{drop}, State: state, Calm: true})
+		in, err := b.installVaultd(ctx, dir, setup{URL: "https://" + ledgerAddress, Drops: []string{drop}, State: state, Calm: true})
 		if err != nil {
 			return s, err
 		}
@@ -65,22 +65,22 @@ func (b *bench) restart(docs, open int, cold bool) func(context.Context, string)
 		if err != nil {
 			return s, err
 		}
-		s.note("resident_mb", float64(resident)/1e6)
-		p, err := in.start(ctx)
+		s.noteFigure("resident_mb", float64(resident)/1e6)
+		p, err := in.startDaemon(ctx)
 		if err != nil {
 			return s, err
 		}
 		defer p.kill()
 		limited, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		defer cancel()
-		if s.Wall, err = p.ready(limited); err != nil {
+		if s.Wall, err = p.awaitReady(limited); err != nil {
 			return s, err
 		}
-		if s.CPU, err = p.cpu(); err != nil {
+		if s.CPU, err = p.readCPU(); err != nil {
 			return s, err
 		}
 		s.Docs = docs
-		_, s.PeakAnon, _ = p.gauge.memory()
+		_, s.PeakAnon, _ = p.gauge.readMemory()
 		return s, p.stop()
 	}
 }

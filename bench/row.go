@@ -16,8 +16,8 @@ type sample struct {
 	More           map[string]float64
 }
 
-// note keeps a figure that only this row has. What is no number is not kept.
-func (s *sample) note(name string, v float64) {
+// noteFigure keeps a figure that only this row has. What is no number is not kept.
+func (s *sample) noteFigure(name string, v float64) {
 	if math.IsNaN(v) {
 		return
 	}
@@ -77,16 +77,18 @@ func syncsPerDoc(s sample) float64   { return quotient(float64(s.Syncs), float64
 func commitsPerDoc(s sample) float64 { return quotient(float64(s.Commits), float64(s.Docs)) }
 func peakMiB(s sample) float64       { return float64(s.PeakAnon) / (1 << 20) }
 
-// noted is a figure that only this row has. One that is missing is no number, so that nothing holds of it.
-func (s sample) noted(name string) float64 {
+// figureNamed is a figure that only this row has. One that is missing is no number, so that nothing holds of it.
+func (s sample) figureNamed(name string) float64 {
 	if v, ok := s.More[name]; ok {
 		return v
 	}
 	return math.NaN()
 }
 
-// more is the count of a figure that only this row has.
-func more(name string) func(sample) float64 { return func(s sample) float64 { return s.noted(name) } }
+// figureOfRow is the count of a figure that only this row has.
+func figureOfRow(name string) func(sample) float64 {
+	return func(s sample) float64 { return s.figureNamed(name) }
+}
 
 // rate is documents a second.
 func (s sample) rate() float64 { return quotient(float64(s.Docs), s.Wall.Seconds()) }

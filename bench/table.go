@@ -20,8 +20,8 @@ type sitting struct {
 	runs        map[string][]line // by row, in order
 }
 
-// table makes one table of what was measured in several sittings: of each row what was measured when it was last run to its end.
-func table(_ context.Context, f *flags) error {
+// printTable makes one table of what was measured in several sittings: of each row what was measured when it was last run to its end.
+func printTable(_ context.Context, f *flags) error {
 	out := f.String("out", defaultOut, "`directory` of runs.jsonl")
 	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by this one")
 	if _, err := f.read(); err != nil {
@@ -36,15 +36,15 @@ func table(_ context.Context, f *flags) error {
 	if err != nil {
 		return fmt.Errorf("make table of %s: %w", file.Name(), err)
 	}
-	r := gather(sittings)
-	text := r.markdown()
+	r := gatherRows(sittings)
+	text := r.asMarkdown()
 	fmt.Fprint(f.stdout, text)
 	if *doc != "" {
 		if err := replaceTable(*doc, text); err != nil {
 			return err
 		}
 	}
-	if r.failed() {
+	if r.hasFailed() {
 		return errGoals
 	}
 	return nil
@@ -87,32 +87,32 @@ func readSittings(from io.Reader) (all []sitting, err error) {
 	}
 }
 
-// gather takes each row from the latest sitting that has all its pairs, among those on the same machine, of the same size and
+// gatherRows takes each row from the latest sitting that has all its pairs, among those on the same machine, of the same size and
 // the same vaultd as the last. What was missed in an earlier one of them is said beside it: a goal is not reached by trying
 // until it is.
-func gather(all []sitting) *report {
+func gatherRows(all []sitting) *report {
 	r := &report{}
 	if len(all) == 0 {
 		return r
 	}
 	r.machine = all[len(all)-1].machine
 	used := map[int]bool{}
-	for n, row := range all[len(all)-1].bench().rows() {
+	for n, row := range all[len(all)-1].asBench().rows() {
 		res := result{row: row}
 		res.row.Missing = cmp.Or(row.Missing, "not yet")
 		for i, s := range slices.Backward(all) {
-			if !s.machine.like(r.machine) {
+			if !s.machine.isLike(r.machine) {
 				continue
 			}
-			then, whole := s.result(n)
+			then, whole := s.resultOf(n)
 			switch {
 			case !whole:
 			case res.pairs == nil:
 				res, used[i] = then, true
 			default:
 				at := s.runs[row.ID][0].At
-				recall(res.Ratios, then.Ratios, at)
-				recall(res.Counts, then.Counts, at)
+				recallMisses(res.Ratios, then.Ratios, at)
+				recallMisses(res.Counts, then.Counts, at)
 			}
 		}
 		r.results = append(r.results, res)
@@ -129,17 +129,17 @@ func gather(all []sitting) *report {
 	return r
 }
 
-// result is that of the n-th row, if it was run to its end.
-func (s sitting) result(n int) (res result, whole bool) {
-	res.row = s.bench().rows()[n]
+// resultOf is that of the n-th row, if it was run to its end.
+func (s sitting) resultOf(n int) (res result, whole bool) {
+	res.row = s.asBench().rows()[n]
 	res.row.Missing = ""
-	res.pairs, whole = s.pairs(res.row)
-	res.judge()
+	res.pairs, whole = s.pairsOf(res.row)
+	res.judgeFigures()
 	return res, whole
 }
 
-// recall says of figures that are not missed when they last were.
-func recall(taken, earlier []figure, at time.Time) {
+// recallMisses says of figures that are not missed when they last were.
+func recallMisses(taken, earlier []figure, at time.Time) {
 	for i, f := range earlier {
 		if v := &taken[i].Verdict; f.Verdict == missed && (*v == reached || *v == unsure) {
 			*v += verdict("; missed on " + at.UTC().Format("2006-01-02 15:04"))
@@ -147,13 +147,13 @@ func recall(taken, earlier []figure, at time.Time) {
 	}
 }
 
-// bench is one that would measure as this sitting did.
-func (s sitting) bench() *bench {
+// asBench is one that would measure as this sitting did.
+func (s sitting) asBench() *bench {
 	return &bench{quick: s.machine.Quick, pairs: s.machine.Pairs, seed: s.machine.Seed}
 }
 
-// pairs are those of a row, if all of them were run.
-func (s sitting) pairs(r row) (pairs []pair, whole bool) {
+// pairsOf are those of a row, if all of them were run.
+func (s sitting) pairsOf(r row) (pairs []pair, whole bool) {
 	want := cmp.Or(r.Pairs, s.machine.Pairs)
 	pairs = make([]pair, want)
 	sides := 0
@@ -174,8 +174,8 @@ func (s sitting) pairs(r row) (pairs []pair, whole bool) {
 	return pairs, sides == want
 }
 
-// like reports whether figures of both can stand in one table.
-func (m machine) like(other machine) bool {
+// isLike reports whether figures of both can stand in one table.
+func (m machine) isLike(other machine) bool {
 	return m.Cores == other.Cores && m.CPU == other.CPU && m.Kernel == other.Kernel && m.FileSystem == other.FileSystem && m.Go == other.Go &&
 		m.Version == other.Version && m.Program == other.Program && m.Quick == other.Quick && m.Seed == other.Seed
 }

@@ -34,7 +34,7 @@ func (k *kept) both(row string, pair, docs int) {
 func (k *kept) gather() *report {
 	sittings, err := readSittings(strings.NewReader(k.String()))
 	must(k.t, err)
-	return gather(sittings)
+	return gatherRows(sittings)
 }
 
 // A row is told as it was when it was last run to its end, on the same machine and at the same size.
@@ -69,7 +69,7 @@ func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 	head := "Measured 2026-11-20 10:01 UTC to 2026-11-20 10:17 UTC, in 2 sittings, load 0.38 to 3.79 before them, 1 to 2 pairs. 2 cores"
-	if text := r.markdown(); !strings.HasPrefix(text, head) ||
+	if text := r.asMarkdown(); !strings.HasPrefix(text, head) ||
 		!strings.Contains(text, "| not run: not yet |") {
 		t.Error(text[:min(len(text), 500)])
 	}
@@ -104,10 +104,10 @@ func TestTable_SaysWhatWasMissedBefore(t *testing.T) {
 			t.Errorf("never missed: %q", f.Verdict)
 		}
 	}
-	if r.failed() {
+	if r.hasFailed() {
 		t.Error("what holds now counts as failed")
 	}
-	if text := r.markdown(); !strings.HasPrefix(text, "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs.") {
+	if text := r.asMarkdown(); !strings.HasPrefix(text, "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs.") {
 		t.Error(text[:min(len(text), 200)])
 	}
 }

@@ -21,7 +21,7 @@ func (b *bench) wholeRows() []row {
 			row{ID: "whole-" + set, Goal: "G1 G2 G3", Title: "the whole path, set " + set + ": vaultd against its parts, and against the same path without a ledger",
 				A: side{"vaultd", b.wholeRun(set, true)}, B: side{"without a ledger", b.bareRun(set)}, Warmup: 1,
 				Ratios: []ratio{
-					{"CPU, of the parts alone", func(a, b sample) float64 { return quotient(a.CPU.Seconds(), b.noted("parts_cpu_s")) }, "<= 1.10", atMost(1.10)},
+					{"CPU, of the parts alone", func(a, b sample) float64 { return quotient(a.CPU.Seconds(), b.figureNamed("parts_cpu_s")) }, "<= 1.10", atMost(1.10)},
 					{"wall, of the path without a ledger", wallRatio, wallWant(set), atMost(wallLimit(set))},
 					{"CPU, of the path without a ledger", cpuRatio, "told", nil},
 					{"bytes of ZIPs", sizeRatio, "= 1", within(0.999, 1.001)},
@@ -32,9 +32,9 @@ func (b *bench) wholeRows() []row {
 					{"commits a document", commitsPerDoc, "told", nil},
 					notedPerDoc("syncs of other files a document", "file_syncs"),
 					notedPerDoc("syncs of directories a document", "dir_syncs"),
-					{"registration calls", more("batches"), "told", nil},
+					{"registration calls", figureOfRow("batches"), "told", nil},
 					{"documents a second", sample.rate, "told", nil},
-					{"sent twice", more("duplicates"), "0", atMost(0)},
+					{"sent twice", figureOfRow("duplicates"), "0", atMost(0)},
 					{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
 				}},
 			row{ID: "life-" + set, Goal: "G3", Title: "from the drop folder to _archived, with receipts, set " + set,
@@ -71,9 +71,9 @@ func lifeCounts(set string) []count {
 		notedPerDoc("syncs of directories a document", "dir_syncs"),
 		{"documents a second", sample.rate, "told", nil},
 		{"CPU ms a document", func(s sample) float64 { return quotient(float64(s.CPU.Microseconds())/1000, float64(s.Docs)) }, "told", nil},
-		{"sent twice", more("duplicates"), "0", atMost(0)},
-		{"short or badly signed", more("bad"), "0", atMost(0)},
-		{"status calls", more("status_calls"), "told", nil},
+		{"sent twice", figureOfRow("duplicates"), "0", atMost(0)},
+		{"short or badly signed", figureOfRow("bad"), "0", atMost(0)},
+		{"status calls", figureOfRow("status_calls"), "told", nil},
 		{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
 	}
 }
@@ -101,7 +101,7 @@ func syncsAsTheyWere(set string) count {
 
 // notedPerDoc tells of a figure that only this row has, for each document.
 func notedPerDoc(name, figure string) count {
-	return count{name, func(s sample) float64 { return quotient(s.noted(figure), float64(s.Docs)) }, "told", nil}
+	return count{name, func(s sample) float64 { return quotient(s.figureNamed(figure), float64(s.Docs)) }, "told", nil}
 }
 
 func within(low, high float64) func(float64) bool {
@@ -160,7 +160,7 @@ func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (s sampl
 	if o.untilStored {
 		o.setup.PollMin = 10 * time.Minute
 	}
-	in, err := b.install(ctx, dir, o.setup)
+	in, err := b.installVaultd(ctx, dir, o.setup)
 	if err == nil {
 		err = os.Mkdir(drop, 0o770)
 	}
@@ -168,10 +168,10 @@ func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (s sampl
 		return s, err
 	}
 	defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
-	if err := folders.lend(drop); err != nil {
+	if err := folders.moveToDrop(drop); err != nil {
 		return s, err
 	}
-	p, err := in.start(ctx)
+	p, err := in.startDaemon(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -192,7 +192,7 @@ func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (s sampl
 		return s, err
 	}
 	s.Wall, s.Docs, s.In = time.Since(begin.at), len(folders.names), folders.bytes
-	return s, errors.Join(p.account(&s, begin), svc.account(ctx, &s), p.stop())
+	return s, errors.Join(p.fillSample(&s, begin), svc.account(ctx, &s), p.stop())
 }
 
 // beginning is what a process had done when the work that is measured began.
@@ -206,11 +206,11 @@ type beginning struct {
 
 // awaitChecked waits until vaultd has looked through its whole ledger, which it does after each start.
 func (p *process) awaitChecked(ctx context.Context) (begin beginning, err error) {
-	if _, err := p.ready(ctx); err != nil {
+	if _, err := p.awaitReady(ctx); err != nil {
 		return begin, err
 	}
-	err = p.await(ctx, time.Second/2, "the check of the ledger", func() (bool, error) {
-		m, err := p.metrics()
+	err = p.awaitUntil(ctx, time.Second/2, "the check of the ledger", func() (bool, error) {
+		m, err := p.readMetrics()
 		return m["vaultd_check_timestamp_seconds"] > 0, err
 	})
 	if err != nil {
@@ -221,19 +221,19 @@ func (p *process) awaitChecked(ctx context.Context) (begin beginning, err error)
 
 // beginning is what the process has done up to now.
 func (p *process) beginning() (begin beginning, err error) {
-	m, err := p.metrics()
+	m, err := p.readMetrics()
 	if err != nil {
 		return begin, err
 	}
-	cpu, err := p.cpu()
-	begin = beginning{at: time.Now(), cpu: cpu, commits: m.commits(), syncs: m.syncs()}
+	cpu, err := p.readCPU()
+	begin = beginning{at: time.Now(), cpu: cpu, commits: m.ledgerCommits(), syncs: m.ledgerSyncs()}
 	begin.fileSyncs, begin.dirSyncs = m.otherSyncs()
 	return begin, err
 }
 
 // awaitStored waits until the service has so many documents.
 func (w work) awaitStored(ctx context.Context, want int) error {
-	return w.p.await(ctx, 10*time.Millisecond, "uploads", func() (bool, error) {
+	return w.p.awaitUntil(ctx, 10*time.Millisecond, "uploads", func() (bool, error) {
 		t, err := w.svc.Stats(ctx)
 		return t.Stored-t.Again >= want, err
 	})
@@ -241,11 +241,11 @@ func (w work) awaitStored(ctx context.Context, want int) error {
 
 // awaitKept waits until every folder lies in _archived.
 func (p *process) awaitKept(ctx context.Context, drop string, s *shelf) error {
-	return p.await(ctx, 25*time.Millisecond, "folders in _archived", func() (bool, error) {
+	return p.awaitUntil(ctx, 25*time.Millisecond, "folders in _archived", func() (bool, error) {
 		months, err := filepath.Glob(filepath.Join(drop, "_archived", "*"))
 		n := 0
 		for _, month := range months {
-			there, oneErr := s.left(month)
+			there, oneErr := s.countLeft(month)
 			n, err = n+there, errors.Join(err, oneErr)
 		}
 		return n >= len(s.names), err
@@ -256,16 +256,16 @@ func (p *process) awaitKept(ctx context.Context, drop string, s *shelf) error {
 func (f *fake) account(ctx context.Context, s *sample) error {
 	t, err := f.Stats(ctx)
 	s.Out = t.Bytes
-	s.note("posts", float64(t.Posts))
-	s.note("batches", float64(t.BatchCalls))
-	s.note("registered", float64(t.Registered))
-	s.note("puts", float64(t.Puts))
-	s.note("again", float64(t.Again))
-	s.note("duplicates", float64(t.Duplicates))
-	s.note("bad", float64(t.ShortBodies+t.BadDigests+t.BadSignatures+t.Different))
-	s.note("faulted", float64(t.Faulted))
-	s.note("reregistered", float64(t.Reregistered))
-	s.note("status_calls", float64(t.StatusAsked+t.ListsAsked))
+	s.noteFigure("posts", float64(t.Posts))
+	s.noteFigure("batches", float64(t.BatchCalls))
+	s.noteFigure("registered", float64(t.Registered))
+	s.noteFigure("puts", float64(t.Puts))
+	s.noteFigure("again", float64(t.Again))
+	s.noteFigure("duplicates", float64(t.Duplicates))
+	s.noteFigure("bad", float64(t.ShortBodies+t.BadDigests+t.BadSignatures+t.Different))
+	s.noteFigure("faulted", float64(t.Faulted))
+	s.noteFigure("reregistered", float64(t.Reregistered))
+	s.noteFigure("status_calls", float64(t.StatusAsked+t.ListsAsked))
 	return err
 }
 

@@ -81,7 +81,7 @@ func (b *bench) bareRun(set string) func(context.Context, string) (sample, error
 			return s, err
 		}
 		s = sample{Wall: time.Since(began), CPU: ownCPU() - cpu, Docs: len(w.folders), In: w.bytes}
-		s.note("parts_cpu_s", parts.Seconds())
+		s.noteFigure("parts_cpu_s", parts.Seconds())
 		return s, svc.account(ctx, &s)
 	}
 }
