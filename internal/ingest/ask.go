@@ -103,6 +103,7 @@ func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, e
 
 // readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
 func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusList) error {
+	// The time counts from before the call: the answer may be older than its arrival.
 	l.asked = c.cfg.Now().Wall
 	// A GET: a crash during it changes nothing, and the next start asks again.
 	records, err := c.cfg.Vault.StatusList(ctx, vault)
@@ -118,6 +119,7 @@ func (c *Engine) askAbout(ctx context.Context, es []ledger.Entry) (cs []ledger.C
 	vault := es[0].Vault
 	heard, said := c.readListIfWorthIt(ctx, vault, es)
 	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*apicall.Error{}}
+	// What the list does not tell is asked one by one.
 	c.askSingly(ctx, vault, es, &q)
 	if again := c.settleSuspects(ctx, vault, es, &q); again != nil {
 		said = again
@@ -126,6 +128,7 @@ func (c *Engine) askAbout(ctx context.Context, es []ledger.Entry) (cs []ledger.C
 		c.updateAskBreaker(vault, &q)
 	}
 	for _, e := range es {
+		// What was heard counts even if the call for another document failed.
 		switch evs := c.eventsOf(e, q.heard); {
 		case len(evs) > 0:
 			cs = append(cs, c.newChange(e, evs...))
@@ -280,6 +283,7 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 		}
 	}
 	if !slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote }) {
+		// A registration that this entry does not list is taken in only if the answer names the document.
 		if rc.ID.IsZero() {
 			return nil // whose it is now, nobody says
 		}

@@ -56,6 +56,7 @@ func newBreakers() *breakers {
 func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// A breaker that is locked open keeps its first cause: people must see what locked it.
 	br, known := b.get(t, now)
 	if br.locked {
 		return !known
@@ -134,6 +135,7 @@ func (b *breakers) countFault(t Target) (mustOpen bool) {
 func (b *breakers) close(t Target, now time.Time) (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// One success ends a row of faults.
 	delete(b.faults, t)
 	br, known := b.by[t]
 	if known && (br.locked || now.Before(br.Asked)) {

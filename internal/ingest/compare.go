@@ -18,6 +18,7 @@ func (c *Engine) compareWithOthers(d Drop, e ledger.Entry, s *ledger.Sealed) (ho
 		return "", err
 	}
 	s.SameContent = twin.Key
+	// The index is asked about the entry as it will be once it is sealed. Nothing is committed here.
 	after, err := ledger.Transition(e, *s, c.cfg.Now())
 	if err != nil {
 		return "", err

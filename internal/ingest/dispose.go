@@ -106,6 +106,7 @@ func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant
 	if until := e.ArchivedAt.Add(d.Grace); now.Wall.Before(until) {
 		return []ledger.Event{ledger.Postponed{NotBefore: until, Cause: ledger.Cause{Code: "grace-is-longer"}}}, false, nil
 	}
+	// Committed before the first file goes: a folder of which a part is missing is not mistaken for one that people changed.
 	return []ledger.Event{ledger.DisposeIntended{}}, true, nil
 }
 
@@ -118,6 +119,7 @@ func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Cha
 	// Files are unlinked, or moved, one by one: DisposeIntended is committed. After a crash the next start goes on with the
 	// files that are left.
 	dest, err := d.Mover.Dispose(ctx, e, doc)
+	// A file that is not what was archived is not ours to remove.
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		c.noteSourceMoved(e) // nothing is mounted in it, and it stays for another reason
 		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
@@ -130,6 +132,7 @@ func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Cha
 		return c.sourceFaultChanges(e, err)
 	}
 	c.noteSourceMoved(e)
+	// After a crash before this commit the next start finds no file left, and commits it then.
 	return []ledger.Change{c.newChange(e, ledger.Disposed{Dest: dest})}
 }
 

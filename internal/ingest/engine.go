@@ -119,6 +119,7 @@ func (c *Engine) Run(ctx context.Context) error {
 	if err := c.recallBacklog(); err != nil {
 		return err
 	}
+	// ctx ends the taking of new tasks at once; work ends those under way after the grace.
 	g, stop := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.supervise(g, stop, work) })
 	err := g.Wait()
@@ -151,6 +152,7 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 		if err := c.recallBacklogIfAsked(); err != nil {
 			return err
 		}
+		// Whatever a restart finds has its queues here: going on after a crash needs no other code.
 		for s := range c.steps {
 			queues, err := c.cfg.Index.Queues(s)
 			if err != nil {
@@ -336,6 +338,7 @@ func (c *Engine) noteResult(res ledger.Result) {
 	e := res.Entry
 	c.backlog.update(e)
 	c.logState(e)
+	// The ledger alone says what is next. This only tells the worker sooner than its timer would.
 	if s, _, ok := ledger.Due(e); ok {
 		c.worker(s, ledger.QueueOf(e)).wakeUp()
 	}

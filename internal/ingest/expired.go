@@ -50,6 +50,7 @@ func (s *expiredBatches) has(e ledger.Entry) bool {
 // about the call that brought the ticket, which counts once. Where all tickets of three calls
 // in a row were over, more of them would only be lost as well.
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
+	// All tickets of one POST live and end together: its other documents need not be refused one by one.
 	first := c.expiredBatches.add(e, c.cfg.Planner.Window, c.cfg.Now())
 	if target := UploadTarget(e.Vault); first && c.breakers.countFault(target) {
 		c.openBreaker(target, causeOf(err), err.RetryAfter)

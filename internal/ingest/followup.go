@@ -27,6 +27,7 @@ func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledge
 			continue
 		}
 		t := &task{handling: handling{target: store, most: 1}, entries: []ledger.Entry{{Key: change.Key}}}
+		// The upload counts as under way before its intent is committed: the upload worker must not take the entry as well.
 		if !w.pool.take(w, t) {
 			continue
 		}

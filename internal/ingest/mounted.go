@@ -22,6 +22,7 @@ func (c *Engine) sourceFaultChanges(e ledger.Entry, err error) []ledger.Change {
 		c.endMountPauses(e)
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
+	// Nothing was moved. The entry stays as it is, and is tried again.
 	now := c.cfg.Now().Wall
 	switch {
 	case mounted.Place == "":

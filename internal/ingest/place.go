@@ -21,6 +21,7 @@ func (c *Engine) placeStep() step {
 }
 
 func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Change {
+	// A drop folder that is away or replaced is paused: its entries stay as they are.
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
 		c.endMountPauses(e)
@@ -36,6 +37,7 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	switch {
 	case changed:
 	case errors.Is(err, ErrTaken):
+		// Somebody put another folder there since the destination was committed: nothing was moved, and a free place is chosen anew.
 		return c.chooseDestination(d, e)
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -66,6 +68,7 @@ func (c *Engine) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	if err != nil {
 		return c.sourceFaultChanges(e, err)
 	}
+	// The destination is committed before the move: after a crash the next start knows where the folder may lie.
 	return []ledger.Change{c.newChange(e, ledger.PlaceIntended{Dest: dest})}
 }
 

@@ -57,6 +57,7 @@ func (p *pool) freeTasks(w *worker) int {
 	if p.closed || p.ending >= maxEnding {
 		return 0
 	}
+	// Slow work takes nothing ahead: a crash would leave intents to upload of which no byte was sent.
 	ahead := 0
 	if w.usual > 0 {
 		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usual))

@@ -34,6 +34,7 @@ func (c *Engine) registerStep() step {
 			if _, err := c.configuredDrop(e); err != nil {
 				return nil, false, err // it could not be uploaded
 			}
+			// The grant counts from here on, before its commit: the next plan must not give the same room away twice.
 			c.backlog.grant(e)
 			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 		},
@@ -50,6 +51,7 @@ func (c *Engine) registerStep() step {
 // now count: those of a vault whose store is away do not use the network link. A vault
 // that holds none may always have one.
 func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
+	// A ticket is worth nothing while the store does not take uploads: it would only expire.
 	store := UploadTarget(ready[0].Vault)
 	if again, open := c.breakers.isOpen(store, c.cfg.Now().Wall); open {
 		return 0, again // a ticket would only run out
@@ -62,7 +64,9 @@ func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) 
 	for _, e := range ready {
 		waiting = append(waiting, e.Package.Size)
 	}
+	// The planner sees the tickets of all vaults: their uploads share one network link.
 	n = c.cfg.Planner.Plan(waiting, granted, c.cfg.Now())
+	// A vault without any ticket gets one, however busy the link is with other vaults.
 	if own == 0 {
 		n = max(n, 1)
 	}
@@ -87,6 +91,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 		}
 		frozen, asked = append(frozen, req), append(asked, e)
 	}
+	// What does not fit into this body is not sent: its intent is taken back, and it is due again.
 	changes := c.changeEach(rest, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "left-out"}}
 	})
@@ -108,12 +113,14 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 		return append(changes, c.registerFaultChanges(vault, asked, call, apicall.AsError(err))...)
 	}
 	c.limiters.succeeded(RegisterTarget(vault), vaultCalls)
+	// The tickets are committed by the worker. Until then nobody uses them.
 	return append(changes, c.ticketChanges(vault, asked, answer)...)
 }
 
 // ticketChanges returns the outcomes of an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
 func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
+	// An answer with tickets shows that the service takes documents of this vault.
 	c.refusals.reset(vault)
 	c.updateRegisterBreaker(vault, a)
 	if a.Foreign > 0 {
@@ -123,12 +130,14 @@ func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a ar
 		defer c.noteMixUp(vault)
 	}
 	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
+		// A mixed-up answer comes first: a ticket that may be another document's must never be used.
 		if why, crossed := a.Crossed[e.ID]; crossed {
 			return ledger.AnswerMixedUp{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
 		if why, barred := a.Barred[e.ID]; barred {
 			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
 		}
+		// The life of the ticket counts from before the POST left.
 		if t, ok := a.Tickets[e.ID]; ok {
 			return ledger.TicketReceived{Ticket: t}
 		}

@@ -80,6 +80,7 @@ func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change
 	if err != nil {
 		return c.dropFaultChanges(e, err)
 	}
+	// A writer may hold files open across the claim: the folder is read twice, and both readings must agree.
 	look, err := d.Packer.Fingerprint(e)
 	if err != nil {
 		return c.sealFaultChanges(d, e, err)
@@ -87,6 +88,7 @@ func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change
 	if look != e.Fingerprint {
 		return []ledger.Change{c.newChange(e, ledger.StillChanging{Fingerprint: look, NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}
+	// Nothing has changed since this folder was found to be the same invoice as another one: it need not be packed to see that.
 	if first, waits, err := c.stillWaits(e); err != nil {
 		return c.sealFaultChanges(d, e, err)
 	} else if waits {
@@ -149,6 +151,7 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 	if !known {
 		return c.sealUnlessSucceeded(d, e, p)
 	}
+	// Two entries of one identity never go on at the same time. The ledger compares once more when the seal is committed.
 	verdict := ledger.CompareIdentity(first, p.Sealed, string(d.Vault))
 	if verdict == ledger.Proceed {
 		return c.sealEntry(d, e, p, &first)
@@ -244,6 +247,7 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 			more = append(more, c.newChange(*first, ledger.Superseded{By: e.Key}))
 		}
 	}
+	// What is held stands in the same commit as the seal: it is never registered in between.
 	hold, err := c.compareWithOthers(d, e, &p.Sealed)
 	if err != nil {
 		return c.sealFaultChanges(d, e, err)
@@ -255,6 +259,8 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
 		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.VaultdUID, Reason: note.Digest()}})
 	}
+	// The entry, its document and the note of a hold are one commit. A crash before it leaves a package in the spool that the
+	// next start makes again.
 	sealed := c.newChange(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
 	return append([]ledger.Change{sealed}, more...)

@@ -109,6 +109,7 @@ func (c *Engine) registerAgainAt(e ledger.Entry) time.Time {
 }
 
 func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Change {
+	// This attempt sends nothing before the PUT below: after a fault before it the document still has its ticket.
 	d, err := c.configuredDrop(e)
 	if err != nil {
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
@@ -136,6 +137,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	if c.sharedTickets.has(e) && !wasSentBefore(e) { // heard while this waited for a slot
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall}, stopForSharedTicket())}
 	}
+	// The PUT ends with the ticket at the latest: after that its bytes prove nothing.
 	ticket := e.Current().Ticket
 	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
@@ -161,6 +163,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	uploader := c.worker(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
 	c.closeBreaker(UploadTarget(e.Vault))
+	// Other bytes at the store are no success. The same address takes the right ones again while it works.
 	if !c.isTrustworthyETag(etag, pkg) {
 		return []ledger.Change{c.newChange(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
@@ -179,6 +182,7 @@ func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context
 	go func() {
 		defer close(ended)
 		look := time.NewTicker(clockLook)
+		// This goroutine ends with ctx. The returned function waits for it.
 		defer look.Stop()
 		for {
 			select {
@@ -294,6 +298,7 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 	for _, r := range e.Registrations[:len(e.Registrations)-1] {
 		sent = sent || r.Fate != ledger.Unsent
 	}
+	// From the first byte that was sent on only the identical package may follow: the store may hold the old one.
 	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
 	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
 	if !sameInvoice || sent && !identical {

@@ -213,6 +213,7 @@ func (w *worker) split(how handling, found []ledger.Entry, now archive.Instant) 
 
 // intendTask commits the intents of a task, and lets it wait for a slot then.
 func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) {
+	// An entry that is under way is never taken twice, whatever an old look found.
 	if !w.pool.take(w, t) {
 		w.endProbe(t)
 		return
@@ -230,6 +231,7 @@ func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) 
 			t.acts = append(t.acts, e)
 		}
 	}
+	// From here on Run waits for the task, whichever goroutine has it.
 	w.c.wg.Add(1)
 	if len(intents) == 0 {
 		w.enter(work, t)
@@ -273,6 +275,7 @@ func (w *worker) doTask(work context.Context, t *task) {
 		outcome, acted = w.do(work, t.acts), true
 	}
 	w.endProbe(t)
+	// The slot is free before the outcome is committed: the next task does not wait for the disk.
 	w.pool.done(w, t, acted)
 	w.pool.startReady(work)
 	if len(outcome) == 0 {
