@@ -8,7 +8,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// listenToCommits tells everybody who must know of what the ledger commits, until stop is called. A new reader of commits is one line here.
+// listenToCommits adds the commit listeners to the ledger; stop removes them. A new reader of commits is one line here.
 func (d *Daemon) listenToCommits() (stop func()) {
 	stops := []func(){
 		d.ledger.Listen(func(rs []ledger.Result) { d.disk.LedgerGrew(len(rs)) }),
@@ -35,6 +35,7 @@ func (d *Daemon) onPause(p ingest.Pause) {
 // recallEarlier finds, beside the work, what people should know of before the start: what they
 // may correct, for which the drop folders wait, and then what happened today.
 func (d *Daemon) recallEarlier(ctx context.Context) {
+	// The index comes first, for no folder is taken before it; the listeners hear of what is committed meanwhile.
 	err := d.shared.Returned.Load(d.ledger)
 	err = errors.Join(err, d.statusFiles.RecallToday(ctx))
 	if err == nil || ctx.Err() != nil {

@@ -100,13 +100,13 @@ func codeOf(words string) string {
 	}, words), "-")
 }
 
-// Spooled implements ingest.Packer.
-func (p *Packer) Spooled(e ledger.Entry) (archive.Package, error) {
+// FindPackage implements ingest.Packer.
+func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
 	return p.shared.Spool.FindPackage(e.Key, e.Package)
 }
 
-// Drop implements ingest.Packer.
-func (p *Packer) Drop(e ledger.Entry) error { return p.shared.Spool.RemovePackage(e.Key, e.Vault) }
+// RemovePackage implements ingest.Packer.
+func (p *Packer) RemovePackage(e ledger.Entry) error { return p.shared.Spool.RemovePackage(e.Key, e.Vault) }
 
 // claimPath is where the claimed folder of an entry lies, relative to the drop folder.
 func claimPath(e ledger.Entry) string { return path.Join(".vaultd/claimed", e.Key.String(), e.Folder) }

@@ -170,7 +170,7 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p), Number: f.number, StrangeDate: f.dated}}, nil
 }
 
-func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {
+func (f *folders) FindPackage(e ledger.Entry) (archive.Package, error) {
 	if f.finds != nil {
 		f.finds()
 	}
@@ -183,7 +183,7 @@ func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {
 	return p, nil
 }
 
-func (f *folders) Drop(e ledger.Entry) error {
+func (f *folders) RemovePackage(e ledger.Entry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.sealed, e.Key)

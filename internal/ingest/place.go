@@ -47,7 +47,7 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	c.noteSourceMoved(e)
 	// The package is unlinked after the move: a crash between the two places the folder again, which changes nothing, and
 	// comes here.
-	if err := d.Packer.Drop(e); err != nil {
+	if err := d.Packer.RemovePackage(e); err != nil {
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
 	var disposeAt time.Time

@@ -52,10 +52,10 @@ type Packer interface {
 	// document's own faults, ErrChanged when a file changed meanwhile, a *MountedError for a
 	// mount in the folder, and anything else for the environment's.
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
-	// Spooled returns the package where it lies, or an error wrapping fs.ErrNotExist.
-	Spooled(e ledger.Entry) (archive.Package, error)
-	// Drop removes the spooled package, if any.
-	Drop(e ledger.Entry) error
+	// FindPackage returns the package where it lies, or an error wrapping fs.ErrNotExist.
+	FindPackage(e ledger.Entry) (archive.Package, error)
+	// RemovePackage removes the spooled package, if any.
+	RemovePackage(e ledger.Entry) error
 }
 
 // Packed is a sealed ZIP with all that the ledger wants to know.
@@ -79,7 +79,7 @@ type Mover interface {
 	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) (dest string, err error)
 }
 
-// Drop is one drop folder as the engine sees it.
+// RemovePackage is one drop folder as the engine sees it.
 type Drop struct {
 	Name        string
 	Vault       archive.VaultID

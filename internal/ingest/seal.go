@@ -156,7 +156,7 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 	if verdict == ledger.Proceed {
 		return c.sealEntry(d, e, p, &first)
 	}
-	if err := d.Packer.Drop(e); err != nil {
+	if err := d.Packer.RemovePackage(e); err != nil {
 		return c.sealFaultChanges(d, e, err)
 	}
 	switch verdict {
@@ -182,7 +182,7 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.
 		case !known:
 			continue
 		}
-		if err := d.Packer.Drop(e); err != nil {
+		if err := d.Packer.RemovePackage(e); err != nil {
 			return c.sealFaultChanges(d, e, err)
 		}
 		switch {

@@ -114,7 +114,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	if err != nil {
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
 	}
-	pkg, err := d.Packer.Spooled(e)
+	pkg, err := d.Packer.FindPackage(e)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.dropBooking(e.Key) // packing does not use the line
 		return c.packAgain(ctx, d, e)
@@ -264,7 +264,7 @@ func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) le
 	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
 	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
 	// finds the damage again.
-	if err := d.Packer.Drop(e); err != nil {
+	if err := d.Packer.RemovePackage(e); err != nil {
 		c.cfg.Log.Warn("a damaged package was not removed; the next upload finds it again", "key", e.Key, "err", err)
 	}
 	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickRetryAt(e)), Cause: causeOf(fault)}

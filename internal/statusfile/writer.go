@@ -89,9 +89,8 @@ func (w *writer) waitFor(ctx context.Context, timer *time.Timer) {
 	}
 }
 
-// writeIfChanged writes _STATUS.txt where it would say something new, or is old. Where the drop
-// folder cannot be worked in, nothing is written: it may be another one; nor while it is not
-// known yet what happened earlier today.
+// writeIfChanged writes _STATUS.txt where it would say something new, or is old. It writes nothing where the drop
+// folder cannot be worked in, for that may be another folder, and nothing before it is known what happened earlier today.
 func (w *writer) writeIfChanged() {
 	if w.isRecalling() {
 		return
@@ -108,6 +107,7 @@ func (w *writer) writeIfChanged() {
 	if err != nil {
 		return // the ledger has failed, and the process is about to end for it
 	}
+	// The time in the head changes always, the body only with the facts: the file is written anew for the body, or when its time is old.
 	body := p.renderBody()
 	if body == w.body && now.Sub(w.written) < rewriteAfter-usualInterval || f.CheckStillOurs() != nil {
 		return

@@ -169,7 +169,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DamagedPackageSentAgain", promise: "I4", file: "internal/ingest/upload.go",
-		old: "if err := d.Packer.Drop(e); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{conductor, readings},
+		old: "if err := d.Packer.RemovePackage(e); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{conductor, readings},
 	},
 	{
 		name: "WrongBytesSentWhole", promise: "I4", file: "internal/apicall/content.go",
