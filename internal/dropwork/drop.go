@@ -77,7 +77,7 @@ func (s *Shared) zone() *time.Location {
 	return s.Location
 }
 
-// RemovePackage is one drop folder at work: its handle, its watcher, and what was claimed in it.
+// Drop is one drop folder at work: its handle, its watcher, and what was claimed in it.
 type Drop struct {
 	*Handle
 	watcher *watch.Watcher

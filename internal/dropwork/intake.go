@@ -172,7 +172,7 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 	return errors.New(text)
 }
 
-// ClaimAgain implements operator.RemovePackage.
+// ClaimAgain implements operator.Drop.
 func (h *Handle) ClaimAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
 	f, done, err := h.Hold()
 	if err != nil {

@@ -106,7 +106,9 @@ func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
 }
 
 // RemovePackage implements ingest.Packer.
-func (p *Packer) RemovePackage(e ledger.Entry) error { return p.shared.Spool.RemovePackage(e.Key, e.Vault) }
+func (p *Packer) RemovePackage(e ledger.Entry) error {
+	return p.shared.Spool.RemovePackage(e.Key, e.Vault)
+}
 
 // claimPath is where the claimed folder of an entry lies, relative to the drop folder.
 func claimPath(e ledger.Entry) string { return path.Join(".vaultd/claimed", e.Key.String(), e.Folder) }

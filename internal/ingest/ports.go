@@ -79,7 +79,7 @@ type Mover interface {
 	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) (dest string, err error)
 }
 
-// RemovePackage is one drop folder as the engine sees it.
+// Drop is one drop folder as the engine sees it.
 type Drop struct {
 	Name        string
 	Vault       archive.VaultID
