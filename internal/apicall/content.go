@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 )
 
-// ErrAnsweredEarly says that a store answered 2xx before the whole content of an upload had left. Whatever it said yes to,
-// it was not this content.
+// ErrAnsweredEarly says that a store answered 2xx before the whole content of an upload had left. So the answer does not accept
+// this content.
 var ErrAnsweredEarly = errors.New("the store said yes before it could have the whole content, so it has said nothing about it")
 
 // ErrWebPage says that an upload was answered with a web page.
 var ErrWebPage = errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
 
-// ContentError says that the content of an upload is not the announced one, or cannot be read to its end. Its last bytes
-// were withheld and the connection was given up, so no store got a whole body. It may have kept what it got.
+// ContentError says that the content of an upload is not the announced one, or cannot be read to its end. Its last bytes were not
+// sent and the connection was closed, so no store got a whole body. A store may have kept the part that it got.
 type ContentError struct{ Err error }
 
 // Error implements error.
@@ -29,10 +29,10 @@ func (e *ContentError) Error() string {
 // Unwrap returns what is wrong with the content.
 func (e *ContentError) Unwrap() error { return e.Err }
 
-// content is the body of one upload on one hop. It hashes what the transport reads from it. The piece that would complete
-// the announced length is handed out only if there is nothing behind it and the digest of everything is the announced one.
+// content is the body of one upload on one hop. It hashes what the transport reads from it. The last piece is handed out only if
+// the content ends there and its digest is the announced one.
 //
-// The transport reads in a goroutine of its own, which may go on after the answer came. What others ask is atomic.
+// The transport reads in a goroutine of its own, which may go on after the answer came. What other goroutines read is atomic.
 type content struct {
 	from io.ReadCloser
 	size int64
@@ -46,7 +46,7 @@ type content struct {
 	fault atomic.Pointer[ContentError]
 }
 
-// newContent returns the content that from yields. Where size is 0 there is nothing to withhold: then it is judged at once.
+// newContent returns the content that from yields. Where size is 0 there is no last piece, so the content is checked at once.
 func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*content, error) {
 	c := &content{from: from, size: size, want: want, sum: sha256.New()}
 	if size > 0 {
@@ -99,7 +99,7 @@ func (c *content) checkWhole() error {
 	return nil
 }
 
-// withholdEnd ends the content before its end. A content that the transport has closed is not at fault.
+// withholdEnd ends the content before its last piece. A read error after the transport closed the content is no fault of it.
 func (c *content) withholdEnd(err error) error {
 	c.err = err
 	if !errors.Is(err, fs.ErrClosed) {

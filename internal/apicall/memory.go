@@ -11,13 +11,13 @@ import (
 // allAnswers bounds the bodies of all answers that are being read or are not released yet, in bytes.
 const allAnswers = 64 << 20
 
-// answerMemory is what the bodies of answers may take together. Whoever finds no room waits, for as long as his call may.
+// answerMemory limits the memory of the bodies of all answers together. A call waits for free memory, within its own time limit.
 type answerMemory struct{ free *semaphore.Weighted }
 
 func newAnswerMemory() answerMemory { return answerMemory{semaphore.NewWeighted(allAnswers)} }
 
-// readBody reads a body of at most limit bytes; more is ErrTooLarge. The body counts until release is called. An answer that
-// tells its length counts with that, any other one with its limit.
+// readBody reads a body of at most limit bytes; more is ErrTooLarge. The body counts until release is called. An answer with
+// a Content-Length counts by it, any other one by its limit.
 func (m answerMemory) readBody(ctx context.Context, resp *http.Response, limit int64) (body []byte, release func(), err error) {
 	size := limit
 	if told := resp.ContentLength; told >= 0 {

@@ -73,7 +73,7 @@ func pageTitle(body []byte) string {
 	return ""
 }
 
-// xmlWords takes Code and Message wherever they stand, and nothing else: the store's other elements repeat the request
+// xmlWords reads Code and Message wherever they stand, and nothing else: other elements of the store's errors repeat the request
 // with its signature.
 func xmlWords(body []byte) (code, message string) {
 	dec := xml.NewDecoder(bytes.NewReader(body))
@@ -212,8 +212,8 @@ var (
 	namedPattern = regexp.MustCompile(`(?i)(x-amz-signature|x-amz-credential|x-amz-security-token|signature|access_token|client_secret|password|secret)(["']?\s*[=:]\s*["']?)[^\s&"'<>,;]+`)
 )
 
-// hideSecrets hides what is, or looks like, a secret and makes the rest plain text of at most limit characters. Known secrets
-// are looked for before and after the text is made plain: a character that vanishes on the way might have split one.
+// hideSecrets hides what is, or looks like, a secret, and sanitizes the rest to at most limit characters. Known secrets are searched
+// before and after that, because an invisible character that is removed may have split one.
 func hideSecrets(text string, hide []string, limit int) string {
 	hide = slices.Clone(hide)
 	slices.SortFunc(hide, func(a, b string) int { return len(b) - len(a) })

@@ -81,10 +81,10 @@ func (p *Policy) checkPresigned(u *url.URL) error {
 	return nil
 }
 
-// checkTarget is the rule for calls of the API that leave the base address (a link or a redirect). It also says whether the
-// credentials go along: to the base host and to listed hosts, and never with a URL that is signed itself, because an
-// object store refuses two ways of authentication. A signed URL elsewhere is something to fetch; a body goes to the
-// hosts that an operator named, and nowhere else.
+// checkTarget is the rule for calls of the API to another address than the base address: a link or a redirect. It also says
+// whether the credentials are sent: to the base host and to listed hosts, and never with a signed URL, because an object store
+// refuses two ways of authentication. A signed URL on another host is only fetched. A body is sent only to hosts that an operator
+// named.
 func (p *Policy) checkTarget(method string, u *url.URL) (credentials bool, err error) {
 	switch signed := isPresigned(u); {
 	case p.isServiceHost(u):
@@ -115,8 +115,8 @@ func (p *Policy) isListed(u *url.URL) bool {
 	return p.listed[name] || p.listed[net.JoinHostPort(name, portOf(u))] || p.listed[strings.ToLower(u.Host)]
 }
 
-// checkAddress is the rule on the address that a name stands for, asked when dialling: a public name that points into the
-// local network would let whoever answers us reach machines that only we can reach.
+// checkAddress is the rule for the address that a name resolves to. It is checked when the connection is made: otherwise a public
+// name that points into the local network would reach machines that only this machine can reach.
 func (p *Policy) checkAddress(host string, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if ip.IsLoopback() && p.loopback {
@@ -128,7 +128,7 @@ func (p *Policy) checkAddress(host string, ip netip.Addr) error {
 	return nil
 }
 
-// isConfigured reports whether an operator named this host and port: then their address is their business.
+// isConfigured reports whether an operator named this host and port. Their address is not checked.
 func (p *Policy) isConfigured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	at := net.JoinHostPort(host, port)

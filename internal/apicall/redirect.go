@@ -7,7 +7,8 @@ import (
 
 const maxHops = 10
 
-// redirectTarget returns where resp sends us, nil if nowhere, or why we do not go.
+// redirectTarget returns the address that resp redirects to; nil: it is no redirect. The error says why the redirect is not
+// followed.
 func (c *call) redirectTarget(from *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	location := resp.Header.Get("Location")
 	switch resp.StatusCode {
@@ -44,7 +45,7 @@ func (c *call) redirectTarget(from *url.URL, resp *http.Response, hop int) (*url
 	return to, nil
 }
 
-// maxRedirects is how many redirects this call follows: a PUT one, which is the object store's "other region" answer.
+// maxRedirects is how many redirects this call follows. A PUT follows one: object stores redirect so to the bucket's region.
 func (c *call) maxRedirects() int {
 	if c.method == http.MethodPut {
 		return 1

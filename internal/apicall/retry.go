@@ -13,16 +13,16 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 )
 
-// How GETs and token requests are repeated: full jitter on a doubling bound. A service that asks for a longer pause
-// than longestWait gets it from the caller, not from a goroutine that sleeps here.
+// GETs and token requests are repeated after a random wait below a limit that doubles (full jitter). Where a service asks for a
+// longer pause than longestWait, the call fails, and its caller keeps the pause.
 const (
 	repeats     = 3
 	firstWait   = 500 * time.Millisecond
 	longestWait = 15 * time.Second
 )
 
-// repeater runs one call under go-retryablehttp, which sees neither our URL nor our secrets: its transport is the
-// call's exchange.
+// repeater runs one call with go-retryablehttp. The library sees neither the URL nor secrets: each of its attempts is one
+// followRedirects of the call.
 type repeater struct {
 	call  *call
 	ctx   context.Context
@@ -67,8 +67,8 @@ func (r *repeater) RoundTrip(*http.Request) (*http.Response, error) {
 	return r.call.followRedirects(r.ctx)
 }
 
-// consumeAnswer reads an answer that will not be asked for again. A 2xx that broke off is the exception: its error goes back
-// to check.
+// consumeAnswer reads the answer of the last attempt. Only the error of a 2xx that broke off goes back to shouldRetry, which may
+// repeat the call.
 func (r *repeater) consumeAnswer(resp *http.Response) error {
 	r.ans, r.err = r.call.takeAnswer(r.ctx, resp, r.take)
 	r.taken = true
@@ -92,7 +92,7 @@ func (r *repeater) shouldRetry(ctx context.Context, resp *http.Response, err err
 	return r.wait <= longestWait && (!limited || r.wait < time.Until(deadline)), nil
 }
 
-// isTransient reports whether a fault is of the kind that goes away by itself within seconds.
+// isTransient reports whether a fault may go away by itself within seconds.
 func isTransient(ctx context.Context, resp *http.Response, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -126,7 +126,8 @@ func isTransientStatus(status int) bool {
 	}
 }
 
-// isBeforeConnection recognises, without the help of a trace, errors that come before any byte of a request.
+// isBeforeConnection reports whether an error came before any byte of the request left. It is for transports that do not tell when
+// a connection is handed over.
 func isBeforeConnection(err error) bool {
 	var (
 		op     *net.OpError
