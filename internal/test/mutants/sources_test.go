@@ -95,7 +95,7 @@ var sources = []mutant{
 	},
 	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
-		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn SealedFolder{}, err\n\t}\n", new: "\tsum, _ := b.readWhole(ctx, part, w)\n", tests: []string{packing},
+		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn SealedFolder{}, err\n\t}\n", new: "\tsum, _ := b.hashWhole(ctx, part, w)\n", tests: []string{packing},
 	},
 	{
 		name: "EntriesNotReadBack", promise: "I4", file: "internal/packager/readback.go",
