@@ -116,13 +116,6 @@ func (d *Daemon) logSafeMode() {
 	}
 }
 
-func (d *Daemon) zone() *time.Location {
-	if d.cfg.Location == nil {
-		return time.UTC
-	}
-	return d.cfg.Location
-}
-
 // enterDoubted gives an entry to a claimed folder that was found without one while the ledger
 // is not sure of anything: it may have been sent.
 func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
