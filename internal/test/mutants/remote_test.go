@@ -104,7 +104,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/planner.go",
-		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return remaining > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
+		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{
 		name: "DeadTokenKept403", promise: "I24", file: "internal/apicall/call.go",
@@ -117,7 +117,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RetryAfterStoredInTheDocument", promise: "I24", file: "internal/ingest/register.go",
-		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}", new: "ledger.RegisterUnanswered{NotBefore: count(e).Add(err.RetryAfter), Cause: causeOf(err)}",
+		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}", new: "ledger.RegisterUnanswered{NotBefore: again(e).Add(err.RetryAfter), Cause: causeOf(err)}",
 		tests: []string{readings},
 	},
 	{
@@ -160,7 +160,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
-		old: "return 0, again // a ticket would only run out", new: "_ = count\n\t\treturn 0, time.Time{}",
+		old: "return 0, again // a ticket would only run out", new: "_ = again\n\t\treturn 0, time.Time{}",
 		tests: []string{conductor},
 	},
 	{
@@ -319,7 +319,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ShortWalkMissesDocuments", promise: "I32", file: "internal/recovery/conclude.go",
-		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.ArchivedRemote && ok &&", tests: []string{"vaultd/internal/recovery"},
+		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.Archived && ok &&", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "SafeModeEndsAfterAShortWalk", promise: "I15", file: "internal/operator/reconcile.go",

@@ -82,7 +82,7 @@ var sources = []mutant{
 	},
 	{
 		name: "EventsAloneAreTheTruth", promise: "I22", file: "internal/watch/rescan.go",
-		old: "\tr := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := r.readAll(ctx); err != nil {", new: "\tr := rescanPass{session: s, notTakenCounts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := ctx.Err(); err != nil {",
+		old: "\tr := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := r.readAll(ctx); err != nil {", new: "\tr := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := ctx.Err(); err != nil {",
 		tests: []string{watching},
 	},
 	{
