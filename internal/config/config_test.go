@@ -317,6 +317,7 @@ func TestConfigFaults(t *testing.T) {
 		"UnclearGrace": {with("status: {unclear_grace: 14m}"), []string{"6:25 status.unclear_grace: is shorter than upload.window*"}},
 
 		"AddressOpaque":       {strings.Replace(smallConfig, "https://vault.example", "vault.example:443", 1), []string{"2:13 service.base_url: is not an address; *"}},
+		"AddressOfSlashes":    {strings.Replace(smallConfig, "https://vault.example", "//", 1), []string{"2:13 service.base_url: is not an address; *"}},
 		"AddressOfTheExample": {strings.Replace(smallConfig, "vault.example", "Archive.Example", 1), []string{"2:13 service.base_url: is the address of the example; write the one that the provider gave you"}},
 		"AddressWithV1":       {strings.Replace(smallConfig, "vault.example", "vault.example/v1", 1), []string{"2:13 service.base_url: has v1 in its path, which vaultd adds itself; write https://vault.example"}},
 		"VaultOfTheExample":   {strings.Replace(smallConfig, "vault: V-1", "vault: VAULT-ID", 1), []string{"5:57 drops[0].vault: is that of the example; write the vault's id as the provider gave it to you"}},
@@ -393,6 +394,29 @@ func TestConfigAccepts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A section or a list of comments is shown as what it is: empty.
+func TestConfigSettings_WithoutAValueAreEmpty(t *testing.T) {
+	cfg := mustLoad(t, strings.Replace(with("access: {groups: }"), "vault: V-1", "vault: V-1, defaults: , require: ", 1))
+	shown := map[string]string{}
+	for _, s := range cfg.Settings {
+		shown[s.Key] = s.FormatYAML()
+	}
+	for key, want := range map[string]string{"access.groups": "[]", "drops[0].defaults": "{}", "drops[0].require": "{}"} {
+		if shown[key] != want {
+			t.Errorf("%s is shown as %q, want %q", key, shown[key], want)
+		}
+	}
+}
+
+// Below a value that is no section nothing is missing, though a variable is set for a key there.
+func TestConfigEnvironment_BelowWhatIsNoSection(t *testing.T) {
+	_, faults := load(t, "service: hello\n"+smallConfig[strings.Index(smallConfig, "drops:"):], map[string]string{
+		"VAULTD_SERVICE_BASE_URL":      "https://vault.example",
+		"VAULTD_SERVICE_AUTH_USERNAME": "u",
+	})
+	wantFaults(t, faults, []string{"1:10 service: is not a section; *"})
 }
 
 func TestConfigEnvironment(t *testing.T) {

@@ -44,7 +44,8 @@ func (p *pass) takeValue(n *schemaNode, v any, written bool, loc location) (take
 		text, _ := p.env(n.variable)
 		v, written, p.values[loc.key()] = parseVariable(text, n), true, mark{variable: n.variable}
 	}
-	if !written {
+	// A section or a list that has a key and no value is empty: all of its lines are comments.
+	if !written || v == nil && (n.Type == "object" || n.Type == "array") {
 		v = n.defaultValue()
 	}
 	before := len(p.settings)
@@ -64,7 +65,8 @@ func (p *pass) takeValue(n *schemaNode, v any, written bool, loc location) (take
 
 func (p *pass) takeSection(n *schemaNode, v any, written bool, loc location) any {
 	m, isSection := v.(map[string]any)
-	if v != nil && !isSection { // without a value all of its lines are comments
+	isWrong := v != nil && !isSection
+	if isWrong {
 		p.addValueFault(n, v, loc)
 		written = false
 	}
@@ -81,7 +83,8 @@ func (p *pass) takeSection(n *schemaNode, v any, written bool, loc location) any
 	for _, name := range n.names {
 		child := n.properties[name]
 		below, there := m[name]
-		there = there || p.hasVariable(child)
+		// Below a value that is no section nothing is missing, whatever variables are set: one fault is told, not its consequences.
+		there = there || !isWrong && p.hasVariable(child)
 		if written && !there && slices.Contains(n.Required, name) {
 			p.addFaultAt(loc.child(name), "is missing", "add "+name+": "+child.Title)
 		}

@@ -91,7 +91,10 @@ func (c *Config) cleanPaths() {
 		account.SecretFile = cleanPath(account.SecretFile)
 		c.Service.Accounts[name] = account
 	}
-	c.Service.BaseURL = strings.TrimRight(c.Service.BaseURL, "/")
+	// An address of slashes alone stays as it is, and is refused later: an empty address counts as not written.
+	if base := strings.TrimRight(c.Service.BaseURL, "/"); base != "" {
+		c.Service.BaseURL = base
+	}
 }
 
 // cleanPath leaves a credential's name and an empty text as they are.

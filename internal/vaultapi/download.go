@@ -34,7 +34,7 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 	// The credentials do not go to that URL: the store's client has none.
 	if err == nil && elsewhere != "" {
 		ans, err = c.store.Fetch(ctx, op, elsewhere, func(_ *apicall.Answer, body io.Reader) error {
-			return out.copyZIP(bufio.NewReader(body))
+			return out.copyZIP(bufio.NewReaderSize(body, 64<<10))
 		})
 	}
 	switch {
@@ -68,7 +68,7 @@ func (d *packageWriter) Write(p []byte) (int, error) {
 
 // copyZIPOrLink copies a ZIP from body, or returns the URL where body is JSON that names one.
 func (d *packageWriter) copyZIPOrLink(body io.Reader) (elsewhere string, err error) {
-	in := bufio.NewReader(body)
+	in := bufio.NewReaderSize(body, 64<<10)
 	if err := d.copyZIP(in); !errors.Is(err, ErrNotZIP) {
 		return "", err
 	}
