@@ -8,7 +8,7 @@
 // are committed waits for a free slot in memory for a moment; a crash loses nothing by that, because the ledger holds the
 // intents.
 //
-// Whatever hangs, fails or piles up in one queue costs the others nothing: each worker has a slot of its own. A faulty
+// Whatever hangs, fails or piles up in one queue costs the others nothing: each may always have one task done. A faulty
 // document never delays another one. A fault of the environment opens a breaker and never ends a document.
 //
 // After a crash nothing needs to be repaired here: the next start asks the ledger the same question again. The end of

@@ -10,15 +10,17 @@ import (
 )
 
 // pool holds the slots of one step. A task has a slot while it is done; the commits before and after that need none.
-// Each queue has one slot of its own. The slots beyond that are shared, width of them with a queue's own, and go to the
-// queues that wait for one in turn.
+// There are width slots for all queues together, which go to the queues that wait for one in turn. A queue in which
+// nothing is done may always begin one task, also beyond that: it waits for no other queue.
 type pool struct {
 	width int
+
+	choosing sync.Mutex // held by a worker from what the step's limit allows until that is booked; taken before mu
 
 	mu      sync.Mutex // guards the pool, and the fields of its workers that say so
 	workers []*worker
 	last    int  // the worker whose task began last
-	shared  int  // slots in use, beside the queues' own
+	doing   int  // tasks of all queues that have a slot
 	waiting int  // tasks of all queues that have no slot yet
 	ending  int  // tasks whose outcomes are being committed
 	closed  bool // the end was asked for: whatever waits is recalled
@@ -62,10 +64,7 @@ func (p *pool) freeTasks(w *worker) int {
 	if w.usual > 0 {
 		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usual))
 	}
-	free := p.width - 1 - p.shared - p.waiting
-	if w.doing == 0 {
-		free++
-	}
+	free := p.width - p.doing - p.waiting
 	held := w.waiting + w.doing
 	return max(0, ahead-w.waiting, min(max(free, 1-w.waiting), most-held))
 }
@@ -128,11 +127,11 @@ func (p *pool) next() (*worker, *task) {
 	return nil, nil
 }
 
-// mayBegin reports whether a task of w may begin beside the others. A queue in which nothing is done has a slot of its
-// own. The caller holds mu.
+// mayBegin reports whether a task of w may begin beside the others. A queue in which nothing is done waits for no slot.
+// The caller holds mu.
 func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
 	alone := w.doing == 0
-	if !alone && (p.shared >= p.width-1 || w.doing >= p.mostOf(w)) {
+	if !alone && (p.doing >= p.width || w.doing >= p.mostOf(w)) {
 		return false
 	}
 	return w.begin == nil || w.begin(e, alone)
@@ -143,9 +142,8 @@ func (p *pool) leave(w *worker, t *task, now time.Time) {
 	t.began = now
 	w.waiting--
 	p.waiting--
-	if w.doing++; w.doing > 1 {
-		p.shared++
-	}
+	w.doing++
+	p.doing++
 }
 
 // done gives the slot of a task back. Its entries stay busy until the outcome is committed.
@@ -158,9 +156,8 @@ func (p *pool) done(w *worker, t *task, acted bool) {
 		p.waiting--
 		return
 	}
-	if w.doing--; w.doing > 0 {
-		p.shared--
-	}
+	w.doing--
+	p.doing--
 	if took := max(time.Since(t.began), time.Microsecond); acted && w.usual == 0 {
 		w.usual = took
 	} else if acted {

@@ -12,7 +12,7 @@ import (
 
 // worker does the work of one step in one queue: it takes what is due, commits the intents, does it and commits the
 // outcomes. Whatever hangs, waits or piles up in its queue costs the workers of other queues nothing: they share the
-// pool's slots alone, and each has one of its own.
+// pool's slots alone, and a worker that has none may always take one.
 //
 // It remembers which entries are under way, and nothing else that a restart would miss.
 type worker struct {
@@ -112,14 +112,13 @@ func (w *worker) takeDue(work context.Context) (time.Time, error) {
 			next.add(full)
 			break
 		}
-		t, rest, again := w.choose(found, now)
+		rest, again, taken := w.takeTask(work, found, now)
 		next.add(again)
-		if t == nil {
+		if !taken {
 			refused = true
 			break
 		}
 		w.since, found = time.Time{}, rest
-		w.intendTask(work, t, now)
 	}
 	w.refused.Store(refused)
 	return next.time, nil
@@ -162,6 +161,20 @@ func (w *worker) fullAt(n int, now time.Time) time.Time {
 		w.since = now
 	}
 	return w.since.Add(w.linger)
+}
+
+// takeTask commits the intents of one task of what was found, and returns the rest. taken: it did.
+func (w *worker) takeTask(work context.Context, found []ledger.Entry, now archive.Instant) (rest []ledger.Entry, again time.Time, taken bool) {
+	if w.limit != nil {
+		// What the limit allows one worker depends on what the others have taken: one decides after the other.
+		w.pool.choosing.Lock()
+		defer w.pool.choosing.Unlock()
+	}
+	t, rest, again := w.choose(found, now)
+	if t != nil {
+		w.intendTask(work, t, now)
+	}
+	return rest, again, t != nil
 }
 
 // choose makes a task of the first entry and of those that are handled like it, and returns the rest. nil: nothing may go
@@ -329,10 +342,11 @@ func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
 	})
 }
 
-// endTask makes the entries of a task free for what is due next.
+// endTask makes the entries of a task free for what is due next. It may have made room for other queues as well.
 func (w *worker) endTask(t *task) {
 	w.pool.end(w, t)
 	w.wakeUp()
+	w.c.wakeRefused(w.name)
 }
 
 // endProbe ends a probe that may have said nothing about its target.
