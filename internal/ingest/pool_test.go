@@ -154,6 +154,31 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 	})
 }
 
+// I25: a wall clock that is set back while a batch fills does not keep it waiting.
+func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{slow: true})
+		packaged(t, r, "V", 1)
+		set := time.Duration(0)
+		r.cfg.Now = func() archive.Instant {
+			at := now()
+			at.Wall = at.Wall.Add(set)
+			return at
+		}
+		w := r.worker(ledger.Register, "vault V")
+		next, err := w.takeDue(t.Context())
+		if wait := time.Until(next); err != nil || wait != r.cfg.BatchWait || !r.Idle() {
+			t.Fatal("vacuous", wait, err)
+		}
+		set = -time.Hour
+		time.Sleep(r.cfg.BatchWait)
+		if _, err := w.takeDue(t.Context()); err != nil || r.Idle() {
+			t.Error("it waits on", err)
+		}
+		r.end()
+	})
+}
+
 // registerIntents counts the documents whose registration is intended. It commits none of that, so that nothing goes on.
 type registerIntents struct {
 	Ledger

@@ -26,7 +26,7 @@ type worker struct {
 	started bool                      // its loop runs; guarded by Engine.mu
 	looked  atomic.Pointer[time.Time] // when the loop last found out what to start
 	refused atomic.Bool               // something that is due was not taken: there was no room for it
-	since   time.Time                 // when the first entry of a batch that is not full was seen; only the loop
+	since   archive.Instant           // when the first entry of a batch that is not full was seen; only the loop
 
 	// Guarded by pool.mu:
 	busy    map[archive.Key]bool // from being taken until the outcome is committed
@@ -105,10 +105,10 @@ func (w *worker) takeDue(work context.Context) (time.Time, error) {
 			}
 		}
 		if len(found) == 0 {
-			w.since = time.Time{}
+			w.since = archive.Instant{}
 			break
 		}
-		if full := w.fullAt(len(found), now.Wall); now.Wall.Before(full) {
+		if full := w.fullAt(len(found), now); now.Wall.Before(full) {
 			next.add(full)
 			break
 		}
@@ -118,7 +118,7 @@ func (w *worker) takeDue(work context.Context) (time.Time, error) {
 			refused = true
 			break
 		}
-		w.since, found = time.Time{}, rest
+		w.since, found = archive.Instant{}, rest
 	}
 	w.refused.Store(refused)
 	return next.time, nil
@@ -152,15 +152,16 @@ func (w *worker) look(now archive.Instant, limit int, next *earliest) (found []l
 	return found, refused, err
 }
 
-// fullAt returns until when a batch of n entries waits for more; zero: it does not wait.
-func (w *worker) fullAt(n int, now time.Time) time.Time {
+// fullAt returns until when a batch of n entries waits for more; zero: it does not wait. The wait is measured by the boot
+// clock, so that a wall clock that is set back does not lengthen it.
+func (w *worker) fullAt(n int, now archive.Instant) time.Time {
 	if w.linger == 0 || n >= w.batch {
 		return time.Time{}
 	}
-	if w.since.IsZero() {
+	if w.since == (archive.Instant{}) {
 		w.since = now
 	}
-	return w.since.Add(w.linger)
+	return now.Wall.Add(w.linger - (now.Boot - w.since.Boot))
 }
 
 // takeTask commits the intents of one task of what was found, and returns the rest. taken: it did.
