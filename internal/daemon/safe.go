@@ -80,7 +80,7 @@ func (d *Daemon) heldReason() string {
 	return heldReasonOf(d.shared.Takeover, d.ledger, d.cfg.Location)
 }
 
-// heldReasonOf is held for a command as well.
+// heldReasonOf is heldReason, for a command that works while no daemon runs as well.
 func heldReasonOf(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.Location) string {
 	if epoch := takeover.Epoch(); epoch > 0 {
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)

@@ -18,9 +18,9 @@ import (
 // taken over. It holds while that is later than the ledger's own.
 const takenOverFile = "taken-over"
 
-// Takeover knows whether the drop folders of this ledger were taken over by another vaultd, which met a later state of the ledger. It is never
-// forgotten: a share that is away says nothing of whose it is, and whoever took the
-// folders over goes on with what is open here as well.
+// Takeover knows whether the drop folders of this ledger were taken over by another vaultd, which works with a later state of the ledger.
+// A takeover is never forgotten: a share that is away does not say whose it is, and the other vaultd goes on with what is open here as
+// well.
 type Takeover struct {
 	stateDir string
 	ledger   interface{ Info() ledger.Info }

@@ -78,9 +78,14 @@ func resumeAt(minFree int64) int64 { return minFree + minFree/20 }
 
 func formatMegabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/archive.MB) }
 
-// CheckMinFree returns a *NoSpaceError where the disk at path has less than minFree. It is for commands that work while no daemon runs.
-func CheckMinFree(path string, minFree int64) error {
-	if free := durable.FreeBytes(path); free >= 0 && free < minFree {
+// CheckMinFree returns a *NoSpaceError where the disk of a state directory has less than minFree. Like [Disk], it looks at the spool, which
+// may be a mount of its own, and at the state directory itself before the spool is made.
+func CheckMinFree(stateDir string, minFree int64) error {
+	free := durable.FreeBytes(filepath.Join(stateDir, statedir.SpoolFolder))
+	if free < 0 {
+		free = durable.FreeBytes(stateDir)
+	}
+	if free >= 0 && free < minFree {
 		return &NoSpaceError{Free: free, MinFree: minFree}
 	}
 	return nil

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/statedir"
 )
 
 func TestReserveFor(t *testing.T) {
@@ -42,6 +45,26 @@ func TestNoSpaceError(t *testing.T) {
 	err := fmt.Errorf("not taken: %w", &NoSpaceError{Free: 1_900_000_000, MinFree: 2_000_000_000})
 	if !errors.Is(err, syscall.ENOSPC) || err.Error() != "not taken: the disk of state_dir has 1900.0 MB left, min_free is 2000.0 MB; it goes on by itself at 2100.0 MB" {
 		t.Error(err)
+	}
+}
+
+// A person's act looks at the disk that the daemon looks at: the spool may be a mount of its own.
+func TestCheckMinFree_LooksAtTheSpool(t *testing.T) {
+	const other = "/dev/shm" // stands for the mount
+	stateDir := t.TempDir()
+	here, there := durable.FreeBytes(stateDir), durable.FreeBytes(other)
+	if there < 0 || here-there < 100e6 && there-here < 100e6 {
+		t.Skip("no second disk with another amount of free space")
+	}
+	if err := CheckMinFree(stateDir, 1<<62); err == nil {
+		t.Error("a state directory without a spool is not looked at")
+	}
+	if err := os.Symlink(other, filepath.Join(stateDir, statedir.SpoolFolder)); err != nil {
+		t.Fatal(err)
+	}
+	lacks, ok := errors.AsType[*NoSpaceError](CheckMinFree(stateDir, 1<<62))
+	if !ok || lacks.Free-there > 50e6 || there-lacks.Free > 50e6 {
+		t.Errorf("%+v; the spool's disk has %d, the other one %d", lacks, there, here)
 	}
 }
 

@@ -197,8 +197,9 @@ func (s *Spool) CheckSpace(v archive.VaultID) error {
 // FindPackage returns the package of k as it lies on disk. Its size must be the recorded
 // one. Its digest was read back when it was sealed and is taken again while it is sent.
 func (s *Spool) FindPackage(k archive.Key, recorded archive.Package) (archive.Package, error) {
-	// This comes first: a package that is not in another folder must not count as missing, or it would be made again and again.
-	if err := s.checkInPlace(); err != nil { // first
+	// This comes first: where another folder lies in place of the spool, its packages must not count as missing, or each would be made
+	// again and again.
+	if err := s.checkInPlace(); err != nil {
 		return archive.Package{}, err
 	}
 	info, err := s.names.Lstat(PackageName(k))

@@ -178,7 +178,7 @@ var sources = []mutant{
 	},
 	{
 		name: "MissingInAnotherFolder", promise: "I24", file: "internal/spool/spool.go",
-		old: "if err := s.checkInPlace(); err != nil { // first", new: "if err := error(nil); err != nil { // first", tests: []string{"-run TestSpool_I vaultd/internal/spool", "-run TestSpool_I vaultd/internal/daemon"},
+		old: "if err := s.checkInPlace(); err != nil {\n\t\treturn archive.Package{}, err", new: "if err := error(nil); err != nil {\n\t\treturn archive.Package{}, err", tests: []string{"-run TestSpool_I vaultd/internal/spool", "-run TestSpool_I vaultd/internal/daemon"},
 	},
 	{
 		name: "PackedWithAnotherFolderInPlace", promise: "I24", file: "internal/spool/spool.go",
