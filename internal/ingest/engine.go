@@ -111,7 +111,8 @@ const stopGrace = 4 * time.Second
 // Run works until ctx ends, then gives what is under way a few seconds, and returns
 // when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
 //
-// The loops of the workers and supervise end with ctx or with the first error. The tasks, each in a goroutine or in a
+// The loops of the workers and supervise end with ctx or with the first error; that of a worker whose queue is empty ends
+// earlier, and supervise starts it again. The tasks, each in a goroutine or in a
 // commit that is waited for, end after the grace at the latest.
 func (c *Engine) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -131,8 +132,8 @@ func (c *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// supervise starts a worker for each queue that the ledger has, also for those that appear later. At the end it recalls
-// the tasks that wait for a slot.
+// supervise starts a worker for each queue that the ledger has, also for those that appear later, and starts again
+// those that ended because their queues were empty. At the end it recalls the tasks that wait for a slot.
 func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error {
 	defer func() {
 		for _, p := range c.pools {
@@ -159,26 +160,29 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 				return err
 			}
 			for _, queue := range queues {
-				c.worker(s, queue)
+				if w := c.worker(s, queue); !w.running.Load() {
+					w.wakeUp()
+				}
 			}
 		}
-		for _, w := range c.unstarted() {
+		now := time.Now()
+		for _, w := range c.wokenWhileResting() {
+			w.looked.Store(&now)
+			w.running.Store(true)
 			g.Go(func() error { return w.run(stop, work) })
 		}
-		now := time.Now()
 		c.looked.Store(&now)
 		timer.Reset(c.longestSleep())
 	}
 }
 
-// unstarted returns the workers whose loops are to be started now.
-func (c *Engine) unstarted() (all []*worker) {
+// wokenWhileResting returns the workers whose loops do not run and are to look at what is due.
+func (c *Engine) wokenWhileResting() (all []*worker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, workers := range c.workers {
 		for _, w := range workers {
-			if !w.started {
-				w.started = true
+			if !w.running.Load() && len(w.wake) > 0 {
 				all = append(all, w)
 			}
 		}
@@ -186,7 +190,7 @@ func (c *Engine) unstarted() (all []*worker) {
 	return all
 }
 
-// worker returns the worker of a step and a queue. The loop of a new one is started by supervise.
+// worker returns the worker of a step and a queue. It begins to run when it is woken.
 func (c *Engine) worker(s ledger.Step, queue string) *worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,12 +198,16 @@ func (c *Engine) worker(s ledger.Step, queue string) *worker {
 	if w == nil {
 		w = newWorker(c, c.steps[s], c.pools[s], queue)
 		c.workers[s][queue] = w
-		select {
-		case c.queues <- struct{}{}:
-		default:
-		}
 	}
 	return w
+}
+
+// wakeSupervisor makes supervise look at once for workers that are to run. It never waits.
+func (c *Engine) wakeSupervisor() {
+	select {
+	case c.queues <- struct{}{}:
+	default:
+	}
 }
 
 // wakeRefused wakes the workers of a step that left something undone for want of room.
@@ -213,13 +221,15 @@ func (c *Engine) wakeRefused(s ledger.Step) {
 	}
 }
 
-// wakeWorkers makes all workers look at what is due.
+// wakeWorkers makes all workers that run look at what is due.
 func (c *Engine) wakeWorkers() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, workers := range c.workers {
 		for _, w := range workers {
-			w.wakeUp()
+			if w.running.Load() {
+				w.wakeUp()
+			}
 		}
 	}
 }
@@ -229,16 +239,13 @@ func (c *Engine) wakeWorkers() {
 // may call it.
 func (c *Engine) Wake() {
 	c.woken.Store(true)
-	select {
-	case c.queues <- struct{}{}:
-	default:
-	}
+	c.wakeSupervisor()
 	c.wakeWorkers()
 }
 
 // LastLooks tells when the slowest worker of each step last looked at what is due and found out what to
 // start; zero: never. Only the loops themselves set it: one that hangs does not look any more, however
-// well the rest of the process does. An idle worker looks once a minute.
+// well the rest of the process does. An idle worker looks once a minute, or does not run.
 func (c *Engine) LastLooks() map[ledger.Step]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,7 +257,7 @@ func (c *Engine) LastLooks() map[ledger.Step]time.Time {
 			looks[s] = time.Time{}
 		}
 		for _, w := range workers {
-			if at := w.looked.Load(); w.started && at.Before(looks[s]) {
+			if at := w.looked.Load(); w.running.Load() && at.Before(looks[s]) {
 				looks[s] = *at
 			}
 		}

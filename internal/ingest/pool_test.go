@@ -213,3 +213,38 @@ func packaged(t *testing.T, r *running, v archive.VaultID, n int) {
 		r.backlog.update(rs[0].Entry)
 	}
 }
+
+// G10: a worker whose queue is empty does not run, however many queues there have been. It runs again at once when there
+// is something to do.
+func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{}, "A", "B")
+		runs := func() (all []string) {
+			for s, workers := range r.workers {
+				for queue, w := range workers {
+					if w.running.Load() {
+						all = append(all, s.String()+" "+queue)
+					}
+				}
+			}
+			return all
+		}
+		for n := range 3 {
+			r.dropNamed("A", fmt.Sprint("round ", n), 3)
+			r.pass(3 * time.Second)
+			if n := r.stateOf("A", ledger.Discovered); n != 0 || len(runs()) == 0 {
+				t.Errorf("%d folders are not packed, %v run", n, runs())
+			}
+			r.pass(2 * time.Hour)
+			if got := r.stateOf("A", ledger.Archived); got != 3*(n+1) {
+				t.Errorf("%d of %d are archived", got, 3*(n+1))
+			}
+			if all := runs(); len(all) != 0 {
+				t.Errorf("nothing waits, and %v run", all)
+			}
+		}
+		if len(r.workers[ledger.Seal]) != 1 {
+			t.Errorf("%d workers to seal, for one queue that ever was", len(r.workers[ledger.Seal]))
+		}
+	})
+}

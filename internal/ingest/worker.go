@@ -23,7 +23,7 @@ type worker struct {
 	needs Target        // that all work of the queue needs; zero: none
 	wake  chan struct{} // size 1: a hint that something may be due
 
-	started bool                      // its loop runs; guarded by Engine.mu
+	running atomic.Bool               // its loop runs; supervise starts it
 	looked  atomic.Pointer[time.Time] // when the loop last found out what to start
 	refused atomic.Bool               // something that is due was not taken: there was no room for it
 	since   archive.Instant           // when the first entry of a batch that is not full was seen; only the loop
@@ -46,32 +46,51 @@ type task struct {
 	began   time.Time      // zero: it did not
 }
 
-// wakeUp makes the loop look at what is due. It never waits.
+// wakeUp makes the loop look at what is due, and starts it where it does not run. It never waits.
 func (w *worker) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
+	if !w.running.Load() {
+		w.c.wakeSupervisor()
+	}
 }
 
-// run takes what is due until stop ends; work goes on under its own context.
+// rest ends the loop of a worker whose queue has been empty for a while. A hint that came meanwhile starts it again.
+func (w *worker) rest() {
+	w.running.Store(false)
+	if len(w.wake) > 0 {
+		w.c.wakeSupervisor()
+	}
+}
+
+// run takes what is due until stop ends, or until nothing was due for the longest sleep; work goes on under its own
+// context.
 func (w *worker) run(stop, work context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for waits := true; ; {
+		slept := false
 		select {
 		case <-stop.Done():
 			return nil
 		case <-w.wake:
 		case <-timer.C:
+			slept = true
 		}
 		if stop.Err() != nil {
+			return nil
+		}
+		if slept && !waits {
+			w.rest() // a thousand queues that are empty cost nothing
 			return nil
 		}
 		next, err := w.takeDue(work)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
+		waits = !next.IsZero() || w.refused.Load()
 		now := time.Now() // it keeps its monotonic part: a wall clock that was set makes no loop look stalled
 		w.looked.Store(&now)
 		timer.Reset(w.c.sleepUntil(next))
