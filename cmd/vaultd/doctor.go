@@ -225,7 +225,7 @@ func (a *app) tryDaemon(user string) tried {
 		return newWarning("daemon", "", "vaultd is not running; all this is tried as "+user,
 			"start it and ask again: then its user, its mounts and the ReadWritePaths of its unit are tried")
 	}
-	if held := a.inside.State().Held; held != "" {
+	if held := a.inside.State().HeldReason; held != "" {
 		return newWarning("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status")
 	}
 	return newSuccess("daemon", "", "it runs as "+user+", and tries all this itself")

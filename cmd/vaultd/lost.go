@@ -81,7 +81,7 @@ func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	if err := closeLedger(); err != nil {
 		return "", false, err
 	}
-	if lines > 1 || daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL) == nil {
+	if lines > 1 || daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL) == nil {
 		return "", false, nil
 	}
 	// After a crash between the two renames the ledger is there without its head, and the next init does this again. After both,
@@ -123,7 +123,7 @@ func ownedByUs(info os.FileInfo) bool {
 
 // bindingTrouble describes why a ledger does not belong to this configuration and its drop folders, and what to do; empty: it does.
 func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
-	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
+	if err := daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir. " + adviceWrongBinding
 	}
 	all, err := readDropMarks(cfg)

@@ -102,9 +102,9 @@ func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, 
 		after.States[ledger.Archived]-before.States[ledger.Archived], after.States[ledger.Rejected]-before.States[ledger.Rejected],
 		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.OpenEntries())
 	needs := after.States[ledger.Rejected] > before.States[ledger.Rejected] || after.States[ledger.Quarantined] > 0 || after.States[ledger.Unclear] > 0
-	if state.Held != "" {
+	if state.HeldReason != "" {
 		needs = true
-		fmt.Fprintf(a.stdout, "nothing is taken or sent: %s\n", state.Held)
+		fmt.Fprintf(a.stdout, "nothing is taken or sent: %s\n", state.HeldReason)
 	}
 	for _, p := range state.Pauses {
 		needs = true

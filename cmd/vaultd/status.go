@@ -190,7 +190,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 		return
 	}
 	d := v.state()
-	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.Taken
+	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}
@@ -207,7 +207,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 		})
 	}
 	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
-	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.Stands
+	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.IsBlocked
 	for _, ds := range d.Drops {
 		i := slices.IndexFunc(s.Drops, func(one present.DropStatus) bool { return one.Name == ds.Name })
 		if i < 0 {

@@ -12,8 +12,8 @@ import (
 // once.
 func (d *Daemon) Actions() *operator.Actions {
 	return operator.New(operator.Config{
-		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.limit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
-		Held: d.heldReason, KeepOpen: d.keepDropsOpen, Committed: d.engine.Wake, Resume: d.engine.ResumeDisposals,
+		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.disposalLimit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
+		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, Committed: d.engine.Wake, Resume: d.engine.ResumeDisposals,
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {
@@ -35,11 +35,11 @@ func (d *Daemon) keepDropsOpen() (release func()) {
 // decided. Of cfg it needs StateDir, Now, Log, SpoolMinFree and Drops; for a release Archive
 // and Grace too. A drop folder is opened, and so locked, only while something is done in it.
 func NewActions(cfg Config, l *boltledger.Ledger) *operator.Actions {
-	shared := shareForCommand(cfg, l)
+	shared := sharedForCommand(cfg, l)
 	return operator.New(operator.Config{
 		Ledger: l, Now: cfg.Now, Log: cfg.Log, Service: cfg.Archive, Grace: cfg.Grace,
 		Limit: operator.NewDisposalLimit(cfg.StateDir, func() time.Time { return cfg.Now().Wall }, cfg.Log),
-		Held: func() string {
+		HeldReason: func() string {
 			if err := shared.Takeover.Recall(nil); err != nil {
 				return err.Error()
 			}

@@ -30,7 +30,7 @@ func (d *Daemon) CheckNow() {
 		return
 	}
 	select {
-	case d.check.wake <- struct{}{}:
+	case d.checker.wake <- struct{}{}:
 	default:
 	}
 }

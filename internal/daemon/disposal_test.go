@@ -15,7 +15,7 @@ import (
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
 func TestApproveDisposal_I29(t *testing.T) {
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *testDaemon) {
-		h.d.limit.AlwaysUsual = 1
+		h.d.disposalLimit.AlwaysUsual = 1
 		for _, n := range []string{"1", "2", "3"} {
 			h.drop("Huber "+n, "INV-"+n, "content "+n, false)
 		}

@@ -56,7 +56,7 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 // isPassComplete reports whether a single pass has nothing left to do.
 func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 	for _, r := range d.drops {
-		s := r.Watched()
+		s := r.WatcherSnapshot()
 		if r.State().Paused != "" {
 			continue
 		}

@@ -53,7 +53,7 @@ func (d *Daemon) Progress() Progress {
 		}
 	}
 	for _, r := range d.drops {
-		snap := r.Watched()
+		snap := r.WatcherSnapshot()
 		if snap.Paused != nil { // it says so itself, and tries again
 			continue
 		}

@@ -33,7 +33,7 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	}
 	if err == nil && c.Waits > 0 && p.UID != ledger.VaultdUID {
 		select {
-		case d.compared <- struct{}{}:
+		case d.compareSoon <- struct{}{}:
 		default:
 		}
 	}
@@ -52,14 +52,14 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	return c, err
 }
 
-// packPatience is how long a comparison in safe mode waits, at least, for the folders that
+// packingPatience is how long a comparison in safe mode waits, at least, for the folders that
 // had been taken: they settle once more before they are packed.
-const packPatience = 90 * time.Second
+const minPackPatience = 90 * time.Second
 
-// packPatience allows for a folder that was seen to change once more meanwhile: then it must
+// packingPatience allows for a folder that was seen to change once more meanwhile: then it must
 // be quiet for twice as long.
-func (d *Daemon) packPatience() time.Duration {
-	wait := packPatience
+func (d *Daemon) packingPatience() time.Duration {
+	wait := minPackPatience
 	for _, r := range d.drops {
 		wait = max(wait, 4*r.Settings.Settle+30*time.Second)
 	}
@@ -69,7 +69,7 @@ func (d *Daemon) packPatience() time.Duration {
 // awaitPacking gives the folders in doubt the time to get their identities, without which
 // the archive cannot speak for them. It does not wait for those that cannot be packed.
 func (d *Daemon) awaitPacking(ctx context.Context) error {
-	over := time.NewTimer(d.packPatience())
+	over := time.NewTimer(d.packingPatience())
 	defer over.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -99,7 +99,7 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
 	var ends []func()
 	for _, r := range d.drops {
-		f, end, err := r.Hold()
+		f, end, err := r.HoldOpen()
 		if err == nil {
 			err = f.CheckStillOurs()
 			ends = append(ends, end)
@@ -132,7 +132,7 @@ func (d *Daemon) compareWhileInDoubt(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-d.compared:
+		case <-d.compareSoon:
 			wait, look = firstComparisonWait, true
 			continue
 		case <-timer.C:

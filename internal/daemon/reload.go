@@ -25,7 +25,7 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		return nil, err
 	}
 	d.stopListening()
-	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker(), ledger: d.ledger, former: d.shared.Takeover}
+	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compareSoon: make(chan struct{}, 1), checker: newChecker(), ledger: d.ledger, former: d.shared.Takeover}
 	if err := next.openParts(); err != nil {
 		for _, r := range next.drops {
 			errs = append(errs, r.Close())
@@ -39,6 +39,6 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		return nil, errors.Join(append(errs, err)...)
 	}
 	// From here the new daemon owns lock and ledger. A crash on either side of this line leaves the same ledger, and the kernel frees the lock.
-	next.lock, d.lock, d.given = d.lock, nil, true
+	next.lock, d.lock, d.handedOver = d.lock, nil, true
 	return next, nil
 }

@@ -58,7 +58,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 	if err != nil {
 		return out, err
 	}
-	if err := Bound(info, cfg.Environment, cfg.BaseURL); err != nil {
+	if err := CheckBinding(info, cfg.Environment, cfg.BaseURL); err != nil {
 		return out, err
 	}
 	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
@@ -102,8 +102,8 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 	return out, nil
 }
 
-// Bound returns a [*BindingError] where a ledger was made for another environment or service.
-func Bound(info ledger.Info, environment, baseURL string) error {
+// CheckBinding returns a [*BindingError] where a ledger was made for another environment or service.
+func CheckBinding(info ledger.Info, environment, baseURL string) error {
 	if info.Environment != environment {
 		return &BindingError{"environment", info.Environment, environment}
 	}
@@ -245,7 +245,7 @@ func (cfg Config) findOwner() (ours drop.OwnershipMark, err error) {
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.
 func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
-	shared := shareForCommand(cfg, l)
+	shared := sharedForCommand(cfg, l)
 	var handles []*dropwork.Handle
 	done = func() error {
 		var errs []error
@@ -270,12 +270,12 @@ func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done fu
 	return drops, done, nil
 }
 
-// shareForCommand is what drop folders need of a command that works while no daemon does. A disk that cannot be trusted fails the call itself.
-func shareForCommand(cfg Config, l *boltledger.Ledger) *dropwork.Shared {
+// sharedForCommand is what drop folders need of a command that works while no daemon does. A disk that cannot be trusted fails the call itself.
+func sharedForCommand(cfg Config, l *boltledger.Ledger) *dropwork.Shared {
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	ignore := func(error) {}
 	return &dropwork.Shared{
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: log, FileFault: cfg.FileFault,
-		MinFree: cfg.SpoolMinFree, Ledger: l, Takeover: dropwork.NewTakeover(cfg.StateDir, l, log, ignore), Fail: ignore, Changed: func(string) {},
+		MinFree: cfg.SpoolMinFree, Ledger: l, Takeover: dropwork.NewTakeover(cfg.StateDir, l, log, ignore), EndProcess: ignore, Changed: func(string) {},
 	}
 }

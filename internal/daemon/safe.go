@@ -127,7 +127,7 @@ func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
 		}
 		d.engine.Wake()
 		select {
-		case d.compared <- struct{}{}: // outside safe mode it is compared without a person
+		case d.compareSoon <- struct{}{}: // outside safe mode it is compared without a person
 		default:
 		}
 	})

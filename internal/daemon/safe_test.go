@@ -163,7 +163,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		h.restored(file)
 		h.pass()
 		calls := h.emu.CountCalls("register")
-		if why := h.d.State().Held; !strings.Contains(why, "safe mode") {
+		if why := h.d.State().HeldReason; !strings.Contains(why, "safe mode") {
 			t.Errorf("held: %q", why)
 		}
 		c := h.reconcile()
@@ -239,7 +239,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		safe, is := h.d.Ledger().SafeMode()
-		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.Held == "" || len(s.Check.Ledger) == 0 {
+		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
 			t.Fatalf("after the damage: %+v %+v", safe, s.Check)
 		}
 		h.drop("Huber 88", "88", "two", false)

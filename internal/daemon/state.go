@@ -11,15 +11,15 @@ import (
 
 // State is what a running vaultd knows beside its ledger; a restart forgets it.
 type State struct {
-	Since  time.Time
-	Pauses []ingest.Pause // circuit breakers that are not closed, and why
-	Drops  []dropwork.State
-	Spool  SpoolState
-	Idle   bool   // no piece of work is under way
-	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
-	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
-	Check  selfcheck.Result
-	Advice []present.UnlistedVault
+	Since       time.Time
+	Pauses      []ingest.Pause // circuit breakers that are not closed, and why
+	Drops       []dropwork.State
+	Spool       SpoolState
+	Idle        bool   // no piece of work is under way
+	HeldReason  string // why nothing may be taken, sent, moved or removed; empty: it may
+	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
+	Check       selfcheck.Result
+	Advice      []present.UnlistedVault
 }
 
 // SpoolState is where sealed packages wait.
@@ -29,15 +29,15 @@ type SpoolState struct {
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
-	Full   time.Time // since when nothing new is taken or packed for want of room; zero: it is
-	Stands bool      // nothing is begun at all before there is room for the ledger
+	Full      time.Time // since when nothing new is taken or packed for want of room; zero: it is
+	IsBlocked bool      // nothing is begun at all before there is room for the ledger
 }
 
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.engine.Pauses(), Idle: d.engine.Idle(), Spool: d.spoolState()}
-	s.Held, s.Check, s.Taken = d.heldReason(), d.check.lastResult(), d.shared.Takeover.Epoch()
+	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
 		s.Drops = append(s.Drops, r.StateWithScan())
@@ -46,7 +46,7 @@ func (d *Daemon) State() State {
 }
 
 func (d *Daemon) spoolState() SpoolState {
-	s := SpoolState{Used: d.spool.Used(), Max: d.spool.Max(), Free: d.disk.Free(), MinFree: d.disk.MinFree(), Full: d.disk.FullSince(), Stands: d.disk.IsBlocked()}
+	s := SpoolState{Used: d.spool.Used(), Max: d.spool.Max(), Free: d.disk.Free(), MinFree: d.disk.MinFree(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
 	s.Reserve, s.ReserveWanted = d.disk.Reserved()
 	return s
 }

@@ -31,7 +31,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		h.lost.Store(false)
 		silent := func(when string) {
 			t.Helper()
-			if why := h.d.State().Held; !strings.Contains(why, "(epoch 7)") {
+			if why := h.d.State().HeldReason; !strings.Contains(why, "(epoch 7)") {
 				t.Errorf("%s: held %q", when, why)
 			}
 			if n := len(h.emu.Registrations()); n != 0 {
@@ -141,7 +141,7 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 				}
 				h.d.CheckNow()
 				time.Sleep(time.Minute)
-				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().Held == "" {
+				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().HeldReason == "" {
 					t.Errorf("a minute later: %+v", safe)
 				}
 			})

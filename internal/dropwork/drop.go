@@ -55,7 +55,7 @@ type Shared struct {
 	MinFree               int64 // bytes on the disk of the state directory, below which nothing is taken
 	Ledger                *boltledger.Ledger
 	Takeover              *Takeover
-	Fail                  func(error) // ends the process: nobody knows what is on disk
+	EndProcess            func(error) // ends the process: nobody knows what is on disk
 
 	Spool        *spool.Spool
 	Disk         *spool.Disk
@@ -64,7 +64,7 @@ type Shared struct {
 	ProbeEvery   time.Duration // 0: the usual
 	Returned     *Returned
 	Scans        *Scans
-	Held         func() string                                                       // why nothing may be taken; empty: it may
+	HeldReason   func() string                                                       // why nothing may be taken; empty: it may
 	Changed      func(drop string)                                                   // something changed that people should read of
 	EnterClaimed func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) // commits the entry of a claimed folder
 	EnterDoubted func(k archive.Key, evs []ledger.Event)                             // commits an entry of which the ledger may have lost what became of it
@@ -97,7 +97,7 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 	d.watcher, err = watch.New(watch.Config{
 		Path: settings.Path, Settle: settings.Settle, Rescan: settings.Rescan, Mode: settings.Mode,
 		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName,
-		IsComplete: d.isComplete, CheckDropFolder: d.Check, OnChange: func() { shared.Changed(settings.Name) }, OpenEvents: shared.Events,
+		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.Changed(settings.Name) }, OpenEvents: shared.Events,
 		FirstSeen: shared.Scans.firstSeen(settings),
 	})
 	if err != nil {
@@ -118,8 +118,8 @@ func (d *Drop) ForEngine() ingest.Drop {
 // RequestRescan has the watcher look at everything again soon.
 func (d *Drop) RequestRescan() { d.watcher.RequestRescan() }
 
-// Watched is what the watcher knows. It touches no drop folder.
-func (d *Drop) Watched() watch.Snapshot { return d.watcher.Snapshot() }
+// WatcherSnapshot is what the watcher knows. It touches no drop folder.
+func (d *Drop) WatcherSnapshot() watch.Snapshot { return d.watcher.Snapshot() }
 
 // Probe looks at the share again and again until ctx ends.
 func (d *Drop) Probe(ctx context.Context) { d.probe.probeRegularly(ctx) }

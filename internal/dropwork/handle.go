@@ -128,12 +128,12 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	m := h.shared.Takeover.Mark()
 	err = drop.CheckMark(h.Settings.Path, m)
 	if _, foreign := errors.AsType[*drop.ForeignError](err); foreign {
-		h.shared.Takeover.Note(err)
+		h.shared.Takeover.NoteForeignMark(err)
 		return nil, fmt.Errorf("open drop %s: %w", h.Settings.Name, err)
 	}
 	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group,
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
-	h.shared.Takeover.Note(err)
+	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (h *Handle) Current() (*drop.Folder, error) {
 	return h.folder, nil
 }
 
-// Hold returns the open folder and keeps it open until done is called.
-func (h *Handle) Hold() (f *drop.Folder, done func(), err error) {
+// HoldOpen returns the open folder and keeps it open until done is called.
+func (h *Handle) HoldOpen() (f *drop.Folder, done func(), err error) {
 	h.inUse.RLock()
 	if f, err = h.Current(); err != nil {
 		h.inUse.RUnlock()
@@ -207,10 +207,10 @@ func (h *Handle) Hold() (f *drop.Folder, done func(), err error) {
 	return f, h.inUse.RUnlock, nil
 }
 
-// Check returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. A folder that was lost
+// CheckUsable returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. A folder that was lost
 // may be back, mounted again and so on another device: then its mark says whose it is.
-func (h *Handle) Check() error {
-	f, done, err := h.Hold()
+func (h *Handle) CheckUsable() error {
+	f, done, err := h.HoldOpen()
 	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {
 		return err
 	}
@@ -265,7 +265,7 @@ func (h *Handle) closeForNow(why error) bool {
 
 // leaveToOwner leaves the drop folder to whoever it belongs to now.
 func (h *Handle) leaveToOwner(foreign error) error {
-	h.shared.Takeover.Note(foreign)
+	h.shared.Takeover.NoteForeignMark(foreign)
 	if h.closeForNow(foreign) {
 		h.shared.Log.Error("the drop folder belongs to another vaultd now; nothing more is taken or sent here", "drop", h.Settings.Name, "err", foreign)
 		h.shared.Changed(h.Settings.Name)
@@ -300,7 +300,7 @@ func (h *Handle) logPause(err error) {
 // the kernel has in memory would only look like a success.
 func (h *Handle) endOnSyncError(err error) {
 	if errors.Is(err, durable.ErrSync) {
-		h.shared.Fail(fmt.Errorf("drop %s: %w", h.Settings.Name, err))
+		h.shared.EndProcess(fmt.Errorf("drop %s: %w", h.Settings.Name, err))
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // adoptClaims gives an entry to every claimed folder that has none: the process ended
 // between the claim and the commit.
 func (d *Drop) adoptClaims(ctx context.Context) error {
-	f, done, err := d.Hold()
+	f, done, err := d.HoldOpen()
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 // takeFolder claims a settled folder and opens its entry. The claim is durable before the
 // entry is asked for.
 func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
-	if why := d.shared.Held(); why != "" {
+	if why := d.shared.HeldReason(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
 	if err := d.shared.Disk.CheckSpace(); err != nil {
@@ -90,7 +90,7 @@ func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
 
 // claimFolder claims a folder and asks for its entry.
 func (d *Drop) claimFolder(ctx context.Context, w watch.Folder) error {
-	f, done, err := d.Hold()
+	f, done, err := d.HoldOpen()
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 
 // ClaimAgain implements operator.Drop.
 func (h *Handle) ClaimAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
-	f, done, err := h.Hold()
+	f, done, err := h.HoldOpen()
 	if err != nil {
 		return ev, key, err
 	}

@@ -20,7 +20,7 @@ type Mover struct{ *Handle }
 
 // Destination implements ingest.Mover.
 func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
-	f, done, err := m.Hold()
+	f, done, err := m.HoldOpen()
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
 
 // Place implements ingest.Mover.
 func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) error {
-	f, done, err := m.Hold()
+	f, done, err := m.HoldOpen()
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func claimOf(e ledger.Entry) drop.ClaimedFolder {
 
 // Dispose implements ingest.Mover.
 func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document) (string, error) {
-	f, done, err := m.Hold()
+	f, done, err := m.HoldOpen()
 	if err != nil {
 		return "", err
 	}

@@ -26,7 +26,7 @@ type Packer struct{ *Handle }
 
 // Fingerprint implements ingest.Packer.
 func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
-	f, done, err := p.Hold()
+	f, done, err := p.HoldOpen()
 	if err != nil {
 		return archive.Digest{}, err
 	}
@@ -37,7 +37,7 @@ func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
 
 // Pack implements ingest.Packer.
 func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
-	f, done, err := p.Hold()
+	f, done, err := p.HoldOpen()
 	if err != nil {
 		return ingest.Packed{}, err
 	}

@@ -43,11 +43,11 @@ type probeResult struct {
 
 func (d *Drop) newProbe() *probe {
 	return &probe{now: time.Now, zone: d.shared.zone(), every: cmp.Or(d.shared.ProbeEvery, probeEvery), inspect: func() probeResult {
-		f := probeResult{err: d.Check(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
+		f := probeResult{err: d.CheckUsable(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
 		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
 			d.logPause(f.err)
 		}
-		for _, w := range d.Snapshot().NotTaken {
+		for _, w := range d.SnapshotWithRights().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
 			}
@@ -156,10 +156,10 @@ func (d *Drop) State() State {
 	return s
 }
 
-// Snapshot is the watcher's, with faults of rights in words for an administrator.
-func (d *Drop) Snapshot() watch.Snapshot {
+// SnapshotWithRights is the watcher's, with faults of rights in words for an administrator.
+func (d *Drop) SnapshotWithRights() watch.Snapshot {
 	s := d.watcher.Snapshot()
-	f, done, err := d.Hold()
+	f, done, err := d.HoldOpen()
 	if err != nil {
 		return s
 	}
@@ -187,5 +187,5 @@ func (d *Drop) Unavailable() error {
 	if hangs := d.probe.hangsSince(); hangs != nil {
 		return hangs
 	}
-	return d.Check()
+	return d.CheckUsable()
 }

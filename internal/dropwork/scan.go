@@ -83,7 +83,7 @@ const noteInterval = 10 * time.Minute
 func (s *Scans) noteScanTimes(drops []*Drop) {
 	for _, r := range drops {
 		stored, known := s.scanOf(r.Settings)
-		looked := asStored(r.Watched().LastRescan)
+		looked := asStored(r.WatcherSnapshot().LastRescan)
 		if !known || stored.Fault != "" || looked.Sub(s.noted[r.Settings.Name]) < noteInterval || looked.After(s.shared.Now().Wall) {
 			continue
 		}

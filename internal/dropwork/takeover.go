@@ -22,10 +22,10 @@ const takenOverFile = "taken-over"
 // A takeover is never forgotten: a share that is away does not say whose it is, and the other vaultd goes on with what is open here as
 // well.
 type Takeover struct {
-	stateDir string
-	ledger   interface{ Info() ledger.Info }
-	log      *slog.Logger
-	fail     func(error) // ends the process
+	stateDir   string
+	ledger     interface{ Info() ledger.Info }
+	log        *slog.Logger
+	endProcess func(error) // ends the process
 
 	mu    sync.Mutex
 	epoch uint64 // zero: none was met; guarded by mu
@@ -34,7 +34,7 @@ type Takeover struct {
 
 // NewTakeover returns what is known of a state directory's ledger once Recall has read it.
 func NewTakeover(stateDir string, l interface{ Info() ledger.Info }, log *slog.Logger, fail func(error)) *Takeover {
-	return &Takeover{stateDir: stateDir, ledger: l, log: log, fail: fail}
+	return &Takeover{stateDir: stateDir, ledger: l, log: log, endProcess: fail}
 }
 
 // Mark is what our drop folders bear.
@@ -78,10 +78,10 @@ func ReadTakenOver(stateDir string) (epoch uint64, err error) {
 	return epoch, nil
 }
 
-// Note records err where it says that a drop folder was marked by a later state of
+// NoteForeignMark records err where it says that a drop folder was marked by a later state of
 // this ledger. It stops everything at once; the file makes that outlast the process, and
 // is tried again each time the mark is met.
-func (t *Takeover) Note(err error) {
+func (t *Takeover) NoteForeignMark(err error) {
 	foreign, ok := errors.AsType[*drop.ForeignError](err)
 	ours := t.Mark()
 	if !ok || foreign.LedgerID != ours.LedgerID || foreign.Environment != ours.Environment || foreign.Epoch <= ours.Epoch {
@@ -101,7 +101,7 @@ func (t *Takeover) Note(err error) {
 	case err == nil:
 		t.saved = t.epoch
 	case errors.Is(err, durable.ErrSync):
-		t.fail(err)
+		t.endProcess(err)
 	case t.log != nil:
 		t.log.Error("that this ledger was taken over is not on the disk yet", "err", err)
 	}

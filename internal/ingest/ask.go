@@ -278,7 +278,7 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 		return nil
 	}
 	if rc.Status == archive.Unfamiliar {
-		if _, known := c.words.LoadOrStore(rc.Raw, true); !known {
+		if _, known := c.reportedWords.LoadOrStore(rc.Raw, true); !known {
 			c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", rc.Raw))
 		}
 	}

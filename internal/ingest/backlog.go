@@ -174,6 +174,6 @@ func (c *Engine) recallBacklogIfAsked() error {
 	if err := c.recallBacklog(); err != nil {
 		return err
 	}
-	c.wakeRefused(ledger.Seal) // there may be room for a package
+	c.wakeWorkersWithoutRoom(ledger.Seal) // there may be room for a package
 	return nil
 }

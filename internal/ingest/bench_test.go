@@ -70,7 +70,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := New(Config{Ledger: l, Index: l, Vault: service, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 8}, Now: now,
 			Log: slog.New(slog.DiscardHandler), Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second,
-			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, Settle: func() error { return nil },
+			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, SyncPackages: func() error { return nil },
 			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
@@ -78,7 +78,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		b.StartTimer()
 		go func() { ended <- c.Run(ctx) }()
 		for i := range many {
-			c.Claimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: fmt.Sprint(i), Look: archive.Digest{1}})
+			c.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: fmt.Sprint(i), Look: archive.Digest{1}})
 		}
 		for service.uploaded.Load() < many {
 			time.Sleep(time.Millisecond)

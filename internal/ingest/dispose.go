@@ -84,7 +84,7 @@ func (c *Engine) countDueForDisposal(queue string, now archive.Instant) (n int, 
 // ResumeDisposals lets the disposals of a drop go on that the limit has stopped. The limit must have been told before.
 func (c *Engine) ResumeDisposals(drop string) {
 	c.breakers.unlock(DisposalTarget(drop))
-	c.worker(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
+	c.workerOf(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
 }
 
 const keptLook = 24 * time.Hour // between two looks at a source that the configuration now keeps

@@ -39,17 +39,16 @@ type Config struct {
 	// SpoolSpace returns why nothing of a vault may be packed just now: its share of the spool
 	// is full (ErrFull), or the disk nearly is.
 	SpoolSpace func(archive.VaultID) error
-	// Settle makes packages survive a power cut that were made before; nothing of them is sent before that.
-	Settle func() error
-	// DisposalLimit returns a *DisposalLimitError where so many sources of a drop may not be disposed of at
-	// once, and otherwise books them as if they were. nil: any number may.
+	// SyncPackages makes the packages in the spool durable. Nothing of them is sent before it returned.
+	SyncPackages func() error
+	// DisposalLimit books that many disposals of a drop, or returns a *DisposalLimitError when that is too many at
+	// once. nil: there is no limit.
 	DisposalLimit func(drop string, due int) error
-	// Safe reports whether nothing may be sent, moved or removed before the service was
-	// asked: then only folders are sealed and questions asked; what is under way ends as it
-	// may. nil: never.
-	Safe func() bool
-	// Paused is told of each pause that begins, or that now needs a person. It must not block. nil: nobody is told.
-	Paused func(Pause)
+	// IsHeld reports whether nothing may be sent, moved or removed: in safe mode, and when another vaultd has taken
+	// over the drop folders. Folders are still sealed and questions are still asked. Calls under way go on. nil: never.
+	IsHeld func() bool
+	// OnPause is told of each pause that begins, or that now needs a person. It must not block. nil: nobody is told.
+	OnPause func(Pause)
 }
 
 // Engine runs the steps of every entry. It has one worker for each step and queue.
@@ -58,12 +57,12 @@ type Engine struct {
 	drops    map[string]Drop
 	breakers *breakers
 	limiters limiters
-	wg       sync.WaitGroup // tasks that are not done
+	tasks    sync.WaitGroup // tasks that are not done
 
-	steps  map[ledger.Step]step
-	pools  map[ledger.Step]*pool
-	queues chan struct{}             // size 1: a hint that there may be a new queue
-	looked atomic.Pointer[time.Time] // when supervise last read the queues
+	steps          map[ledger.Step]step
+	pools          map[ledger.Step]*pool
+	supervisorWake chan struct{}             // size 1: a hint that there may be a new queue
+	queuesReadAt   atomic.Pointer[time.Time] // when supervise last read the queues
 
 	mu      sync.Mutex
 	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
@@ -77,15 +76,15 @@ type Engine struct {
 	statusLists     statusLists
 	questionLimiter rateLimiter
 	backlog         backlog
-	recalling       sync.Mutex  // held while the backlog is recalled
-	woken           atomic.Bool // Wake was called, and the backlog not recalled since
+	recalling       sync.Mutex  // held while the backlog is read anew
+	woken           atomic.Bool // Wake was called, and the backlog was not read anew since
 	disposable      disposable
-	words           sync.Map // unfamiliar words that were reported: word → true
+	reportedWords   sync.Map // unknown words of the service that were logged: word → true
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
-	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), queues: make(chan struct{}, 1),
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), supervisorWake: make(chan struct{}, 1),
 		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
 	c.limiters.by = map[Target]*window.Limiter{}
@@ -128,12 +127,12 @@ func (c *Engine) Run(ctx context.Context) error {
 	defer grace.Stop()
 	// Outcomes are committed even now. What does not end within the grace is cancelled: its intent stands, and the next
 	// start goes on from it.
-	c.wg.Wait()
+	c.tasks.Wait()
 	return err
 }
 
 // supervise starts a worker for each queue that the ledger has, also for those that appear later, and starts again
-// those that ended because their queues were empty. At the end it recalls the tasks that wait for a slot.
+// those that ended because their queues were empty. At the end it takes back the tasks that wait for a slot.
 func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error {
 	defer func() {
 		for _, p := range c.pools {
@@ -147,7 +146,7 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 		select {
 		case <-stop.Done():
 			return nil
-		case <-c.queues:
+		case <-c.supervisorWake:
 		case <-timer.C:
 		}
 		if err := c.recallBacklogIfAsked(); err != nil {
@@ -160,18 +159,18 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 				return err
 			}
 			for _, queue := range queues {
-				if w := c.worker(s, queue); !w.running.Load() {
+				if w := c.workerOf(s, queue); !w.running.Load() {
 					w.wakeUp()
 				}
 			}
 		}
 		now := time.Now()
 		for _, w := range c.wokenWhileResting() {
-			w.looked.Store(&now)
+			w.lookedAt.Store(&now)
 			w.running.Store(true)
 			g.Go(func() error { return w.run(stop, work) })
 		}
-		c.looked.Store(&now)
+		c.queuesReadAt.Store(&now)
 		timer.Reset(c.longestSleep())
 	}
 }
@@ -190,8 +189,8 @@ func (c *Engine) wokenWhileResting() (all []*worker) {
 	return all
 }
 
-// worker returns the worker of a step and a queue. It begins to run when it is woken.
-func (c *Engine) worker(s ledger.Step, queue string) *worker {
+// workerOf returns the worker of a step and a queue. It begins to run when it is woken.
+func (c *Engine) workerOf(s ledger.Step, queue string) *worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.workers[s][queue]
@@ -205,17 +204,17 @@ func (c *Engine) worker(s ledger.Step, queue string) *worker {
 // wakeSupervisor makes supervise look at once for workers that are to run. It never waits.
 func (c *Engine) wakeSupervisor() {
 	select {
-	case c.queues <- struct{}{}:
+	case c.supervisorWake <- struct{}{}:
 	default:
 	}
 }
 
-// wakeRefused wakes the workers of a step that left something undone for want of room.
-func (c *Engine) wakeRefused(s ledger.Step) {
+// wakeWorkersWithoutRoom wakes the workers of a step that left something undone for want of room.
+func (c *Engine) wakeWorkersWithoutRoom(s ledger.Step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, w := range c.workers[s] {
-		if w.refused.Load() {
+		if w.lacksRoom.Load() {
 			w.wakeUp()
 		}
 	}
@@ -251,13 +250,13 @@ func (c *Engine) LastLooks() map[ledger.Step]time.Time {
 	defer c.mu.Unlock()
 	looks := make(map[ledger.Step]time.Time, len(c.workers))
 	for s, workers := range c.workers {
-		if at := c.looked.Load(); at != nil {
+		if at := c.queuesReadAt.Load(); at != nil {
 			looks[s] = *at
 		} else {
 			looks[s] = time.Time{}
 		}
 		for _, w := range workers {
-			if at := w.looked.Load(); w.running.Load() && at.Before(looks[s]) {
+			if at := w.lookedAt.Load(); w.running.Load() && at.Before(looks[s]) {
 				looks[s] = *at
 			}
 		}
@@ -315,10 +314,10 @@ func (c *Engine) Idle() bool {
 	return true
 }
 
-// Claimed commits the entry of a folder that lies in the claimed area: at the claim,
+// EnterClaimed commits the entry of a folder that lies in the claimed area: at the claim,
 // and again for each folder found there without an entry. What follows from it for
 // other entries is committed with it.
-func (c *Engine) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+func (c *Engine) EnterClaimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 	// The folder lies in the claimed area already. A crash before this commit leaves it there without an entry, and the
 	// next start adopts it under its key.
 	first := ledger.Change{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}
@@ -347,13 +346,13 @@ func (c *Engine) noteResult(res ledger.Result) {
 	c.logState(e)
 	// The ledger alone says what is next. This only tells the worker sooner than its timer would.
 	if s, _, ok := ledger.Due(e); ok {
-		c.worker(s, ledger.QueueOf(e)).wakeUp()
+		c.workerOf(s, ledger.QueueOf(e)).wakeUp()
 	}
 	if e.State != ledger.Registered && e.State != ledger.Sending {
-		c.wakeRefused(ledger.Register) // one ticket less may be in use
+		c.wakeWorkersWithoutRoom(ledger.Register) // one ticket less may be in use
 	}
 	if e.State >= ledger.Uploaded {
-		c.wakeRefused(ledger.Seal) // a package waits no more, or has left the spool
+		c.wakeWorkersWithoutRoom(ledger.Seal) // a package waits no more, or has left the spool
 	}
 }
 
@@ -416,7 +415,7 @@ func (c *Engine) correctOutcome(es []ledger.Entry, outcome []ledger.Change, res 
 
 // correctCollision answers an outcome that was not committed. Where a person acted on the
 // entry meanwhile, what happened is still what happened, and is offered again. Where
-// an identity, a number or an upload address belongs elsewhere, the entry is looked at again, or stopped.
+// an identity, a number or an upload address belongs elsewhere, the entry is examined again, or stopped.
 func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {
@@ -484,4 +483,4 @@ func (c *Engine) availableDrop(e ledger.Entry) (Drop, error) {
 	return d, nil
 }
 
-func (c *Engine) isSafeMode() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
+func (c *Engine) isHeld() bool { return c.cfg.IsHeld != nil && c.cfg.IsHeld() }

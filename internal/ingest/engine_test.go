@@ -247,7 +247,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	}
 	cfg := Config{Ledger: l, Index: l, Vault: s, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 4}, Now: now,
 		Log: slog.New(slog.DiscardHandler), Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
-		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, Settle: func() error { return nil }}
+		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, SyncPackages: func() error { return nil }}
 	if len(vaults) == 0 {
 		vaults = []archive.VaultID{"V"}
 	}
@@ -279,7 +279,7 @@ func (r *running) drop(v archive.VaultID, n int) { r.dropNamed(v, string(v), n) 
 
 func (r *running) dropNamed(v archive.VaultID, name string, n int) {
 	for i := range n {
-		r.Claimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),
+		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),
 			Folder: fmt.Sprintf("%s %d", name, i), Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
 	}
 }

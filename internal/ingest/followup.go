@@ -12,8 +12,8 @@ import (
 // Ticket and intent are one commit then: without that a document costs one commit more, which the rows flat-100k and
 // whole-S of the bench measure. It returns the outcome to commit, and the upload tasks that it has taken.
 func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task) {
-	w, store, now := c.worker(ledger.Upload, queue), UploadTarget(vaultOf(queue)), c.cfg.Now()
-	if !c.breakers.isClosed(store) || c.isSafeMode() {
+	w, store, now := c.workerOf(ledger.Upload, queue), UploadTarget(vaultOf(queue)), c.cfg.Now()
+	if !c.breakers.isClosed(store) || c.isHeld() {
 		return outcome, nil
 	}
 	sizes := map[archive.Key]int64{}
@@ -28,19 +28,19 @@ func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledge
 		}
 		t := &task{handling: handling{target: store, most: 1}, entries: []ledger.Entry{{Key: change.Key}}}
 		// The upload counts as under way before its intent is committed: the upload worker must not take the entry as well.
-		if !w.pool.take(w, t) {
+		if !w.pool.bookEntries(w, t) {
 			continue
 		}
-		c.wg.Add(1)
+		c.tasks.Add(1)
 		tasks[change.Key] = t
 		with[i].Events = []ledger.Event{got, ledger.UploadIntended{}}
 	}
 	return with, tasks
 }
 
-// enterFollowed lets the uploads wait for a slot whose intent was committed with their ticket. The
+// queueFollowUps lets the uploads wait for a slot whose intent was committed with their ticket. The
 // others end: what was not committed is offered again as a ticket alone.
-func (c *Engine) enterFollowed(work context.Context, queue string, tasks map[archive.Key]*task, rs []ledger.Result) {
+func (c *Engine) queueFollowUps(work context.Context, queue string, tasks map[archive.Key]*task, rs []ledger.Result) {
 	for _, res := range rs {
 		t := tasks[res.Key]
 		if t == nil {
@@ -49,6 +49,6 @@ func (c *Engine) enterFollowed(work context.Context, queue string, tasks map[arc
 		if res.Err == nil {
 			t.entries[0], t.acts = res.Entry, []ledger.Entry{res.Entry}
 		}
-		c.worker(ledger.Upload, queue).enter(work, t)
+		c.workerOf(ledger.Upload, queue).queueTask(work, t)
 	}
 }

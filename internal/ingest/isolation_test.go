@@ -141,7 +141,7 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 		var safe atomic.Bool
 		s := &service{slow: true}
 		r := build(t, s)
-		r.cfg.Safe = safe.Load
+		r.cfg.IsHeld = safe.Load
 		r.start()
 		r.drop("V", 10)
 		r.pass(10 * time.Minute)

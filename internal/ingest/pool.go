@@ -17,21 +17,21 @@ type pool struct {
 
 	choosing sync.Mutex // held by a worker from what the step's limit allows until that is booked; taken before mu
 
-	mu      sync.Mutex // guards the pool, and the fields of its workers that say so
-	workers []*worker
-	last    int  // the worker whose task began last
-	doing   int  // tasks of all queues that have a slot
-	waiting int  // tasks of all queues that have no slot yet
-	ending  int  // tasks whose outcomes are being committed
-	closed  bool // the end was asked for: whatever waits is recalled
+	mu         sync.Mutex // guards the pool, and the fields of its workers that say so
+	workers    []*worker
+	lastServed int  // the worker whose task began last
+	doing      int  // tasks of all queues that have a slot
+	waiting    int  // tasks of all queues that have no slot yet
+	committing int  // tasks whose outcomes are being committed
+	closed     bool // the end was asked for: the intents of whatever waits are taken back
 }
 
 const (
 	// readyTime is for how long tasks may wait for a slot with their intents committed: about as long as a commit takes, so
 	// that quick work never waits for the disk.
 	readyTime = 50 * time.Millisecond
-	// maxEnding bounds the outcomes that the ledger has not committed yet.
-	maxEnding = 512
+	// maxCommitting bounds the outcomes that the ledger has not committed yet.
+	maxCommitting = 512
 )
 
 // add makes a worker one of the pool's.
@@ -41,8 +41,8 @@ func (p *pool) add(w *worker) {
 	p.workers = append(p.workers, w)
 }
 
-// mostOf returns how many tasks of a queue may be done at once.
-func (p *pool) mostOf(w *worker) int {
+// slotLimit returns how many tasks of a queue may be done at once.
+func (p *pool) slotLimit(w *worker) int {
 	if w.pace == nil {
 		return p.width
 	}
@@ -53,24 +53,24 @@ func (p *pool) mostOf(w *worker) int {
 // slots. Beyond that it may take as many as are done within readyTime. Without those a vault would upload small packages
 // only as fast as the disk commits; BenchmarkEngine and the rows flat-100k and whole-S of the bench measure that.
 func (p *pool) freeTasks(w *worker) int {
-	most := p.mostOf(w)
+	most := p.slotLimit(w)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.ending >= maxEnding {
+	if p.closed || p.committing >= maxCommitting {
 		return 0
 	}
 	// Slow work takes nothing ahead: a crash would leave intents to upload of which no byte was sent.
 	ahead := 0
-	if w.usual > 0 {
-		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usual))
+	if w.usualTime > 0 {
+		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usualTime))
 	}
 	free := p.width - p.doing - p.waiting
 	held := w.waiting + w.doing
 	return max(0, ahead-w.waiting, min(max(free, 1-w.waiting), most-held))
 }
 
-// take books the entries of a task as busy; false: one of them is under way already.
-func (p *pool) take(w *worker, t *task) bool {
+// bookEntries books the entries of a task as busy; false: one of them is under way already.
+func (p *pool) bookEntries(w *worker, t *task) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range t.entries {
@@ -96,7 +96,7 @@ func (p *pool) makeReady(w *worker, t *task) {
 // startReady starts the tasks for which there is a slot. Each has a goroutine, which Run waits for.
 func (p *pool) startReady(work context.Context) {
 	for {
-		w, t := p.next()
+		w, t := p.giveNextSlot()
 		if t == nil {
 			return
 		}
@@ -104,22 +104,22 @@ func (p *pool) startReady(work context.Context) {
 	}
 }
 
-// next gives a slot to the next task: the queues come in turn, behind the one that came last. nil: there is no task that
+// giveNextSlot gives a slot to the next task: the queues come in turn, behind the one that came last. nil: there is no task that
 // may begin.
-func (p *pool) next() (*worker, *task) {
+func (p *pool) giveNextSlot() (*worker, *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.workers {
-		n := (p.last + 1 + i) % len(p.workers)
+		n := (p.lastServed + 1 + i) % len(p.workers)
 		w := p.workers[n]
 		if len(w.ready) == 0 || !p.closed && !p.mayBegin(w, w.ready[0].acts[0]) {
 			continue
 		}
 		t := w.ready[0]
 		w.ready = w.ready[1:]
-		p.last = n
-		p.leave(w, t, time.Now())
-		if w.waiting == 0 && w.refused.Load() {
+		p.lastServed = n
+		p.giveSlot(w, t, time.Now())
+		if w.waiting == 0 && w.lacksRoom.Load() {
 			w.wakeUp() // it may take another task, which waits for the next slot
 		}
 		return w, t
@@ -131,14 +131,14 @@ func (p *pool) next() (*worker, *task) {
 // The caller holds mu.
 func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
 	alone := w.doing == 0
-	if !alone && (p.doing >= p.width || w.doing >= p.mostOf(w)) {
+	if !alone && (p.doing >= p.width || w.doing >= p.slotLimit(w)) {
 		return false
 	}
 	return w.begin == nil || w.begin(e, alone)
 }
 
-// leave moves a task from those that wait to those that are done. The caller holds mu.
-func (p *pool) leave(w *worker, t *task, now time.Time) {
+// giveSlot moves a task from those that wait to those that are done. The caller holds mu.
+func (p *pool) giveSlot(w *worker, t *task, now time.Time) {
 	t.began = now
 	w.waiting--
 	p.waiting--
@@ -146,11 +146,11 @@ func (p *pool) leave(w *worker, t *task, now time.Time) {
 	p.doing++
 }
 
-// done gives the slot of a task back. Its entries stay busy until the outcome is committed.
-func (p *pool) done(w *worker, t *task, acted bool) {
+// releaseSlot gives the slot of a task back. Its entries stay busy until the outcome is committed.
+func (p *pool) releaseSlot(w *worker, t *task, acted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ending++
+	p.committing++
 	if t.began.IsZero() {
 		w.waiting--
 		p.waiting--
@@ -158,25 +158,25 @@ func (p *pool) done(w *worker, t *task, acted bool) {
 	}
 	w.doing--
 	p.doing--
-	if took := max(time.Since(t.began), time.Microsecond); acted && w.usual == 0 {
-		w.usual = took
+	if took := max(time.Since(t.began), time.Microsecond); acted && w.usualTime == 0 {
+		w.usualTime = took
 	} else if acted {
-		w.usual += (took - w.usual) / 4
+		w.usualTime += (took - w.usualTime) / 4
 	}
 }
 
-// end gives the entries of a task free.
-func (p *pool) end(w *worker, t *task) {
+// releaseEntries gives the entries of a task free.
+func (p *pool) releaseEntries(w *worker, t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range t.entries {
 		delete(w.busy, e.Key)
 		w.ended[e.Key] = true
 	}
-	p.ending--
+	p.committing--
 }
 
-// forgetEnded is called where a worker begins to look.
+// forgetEnded is called when a worker begins to look for what is due: from then on it reads the outcomes of earlier tasks.
 func (p *pool) forgetEnded(w *worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *pool) doingOf(w *worker) int {
 	return w.doing
 }
 
-// close lets nothing begin any more: whatever waits, or will, is recalled.
+// close lets nothing begin any more: the intents of whatever waits, or will wait, are taken back.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,12 +217,12 @@ func (p *pool) isIdle() bool {
 
 // newWorker returns a worker of a step and a queue; its loop is not started.
 func newWorker(c *Engine, s step, p *pool, queue string) *worker {
-	w := &worker{step: s, c: c, pool: p, queue: queue, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}, ended: map[archive.Key]bool{}}
+	w := &worker{step: s, engine: c, pool: p, queue: queue, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}, ended: map[archive.Key]bool{}}
 	if s.target != nil {
-		w.needs = s.target(queue)
+		w.queueTarget = s.target(queue)
 	}
 	now := time.Now()
-	w.looked.Store(&now)
+	w.lookedAt.Store(&now)
 	p.add(w)
 	return w
 }

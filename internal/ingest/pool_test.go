@@ -24,11 +24,11 @@ func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 		n++
 		task := &task{entries: []ledger.Entry{{Key: archive.Key{n}}}}
 		task.acts = task.entries
-		p.take(w, task)
+		p.bookEntries(w, task)
 		p.makeReady(w, task)
 	}
 	begins := func() (all int) {
-		for _, begun := p.next(); begun != nil; _, begun = p.next() {
+		for _, begun := p.giveNextSlot(); begun != nil; _, begun = p.giveNextSlot() {
 			all++
 		}
 		return all
@@ -54,11 +54,11 @@ func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{}, "A", "B")
-		a, b := r.worker(ledger.Upload, "vault A"), r.worker(ledger.Upload, "vault B")
+		a, b := r.workerOf(ledger.Upload, "vault A"), r.workerOf(ledger.Upload, "vault B")
 		ended := &task{entries: []ledger.Entry{{Key: archive.Key{1}}}}
-		a.pool.take(a, ended)
-		a.pool.done(a, ended, false)
-		a.pool.ending = maxEnding // the disk hangs
+		a.pool.bookEntries(a, ended)
+		a.pool.releaseSlot(a, ended, false)
+		a.pool.committing = maxCommitting // the disk hangs
 		if _, err := b.takeDue(t.Context()); err != nil || len(b.wake) != 0 {
 			t.Fatal("vacuous", err)
 		}
@@ -136,7 +136,7 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		for _, v := range vaults {
-			w := r.worker(ledger.Register, "vault "+string(v))
+			w := r.workerOf(ledger.Register, "vault "+string(v))
 			w.linger = 0
 			wg.Go(func() {
 				if _, err := w.takeDue(t.Context()); err != nil {
@@ -165,7 +165,7 @@ func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
 			at.Wall = at.Wall.Add(set)
 			return at
 		}
-		w := r.worker(ledger.Register, "vault V")
+		w := r.workerOf(ledger.Register, "vault V")
 		next, err := w.takeDue(t.Context())
 		if wait := time.Until(next); err != nil || wait != r.cfg.BatchWait || !r.Idle() {
 			t.Fatal("vacuous", wait, err)

@@ -26,7 +26,7 @@ func (c *Engine) registerStep() step {
 			return handling{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
 		},
 		admit: func(string, archive.Instant) (func(ledger.Entry) bool, error) {
-			return func(ledger.Entry) bool { return true }, c.recallBacklogIfAsked() // affordable decides by the backlog
+			return func(ledger.Entry) bool { return true }, c.recallBacklogIfAsked() // countAffordable decides by the backlog
 		},
 		limit: c.countAffordable,
 		pace:  func(queue string) int { return c.limiters.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
@@ -40,7 +40,7 @@ func (c *Engine) registerStep() step {
 		},
 		do:       c.registerBatch,
 		followUp: c.uploadAtOnce,
-		recall: func(ledger.Entry) ledger.Event {
+		takeBack: func(ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
 	}
@@ -51,13 +51,13 @@ func (c *Engine) registerStep() step {
 // now count: those of a vault whose store is away do not use the network link. A vault
 // that holds none may always have one.
 func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
-	// A ticket is worth nothing while the store does not take uploads: it would only expire.
+	// While the store takes no uploads a ticket would expire unused.
 	store := UploadTarget(ready[0].Vault)
 	if again, open := c.breakers.isOpen(store, c.cfg.Now().Wall); open {
-		return 0, again // a ticket would only run out
+		return 0, again
 	}
 	own, granted := c.backlog.grantedSizes(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
-	if !c.breakers.isClosed(store) { // what holds a ticket probes; without any, one more is needed for that
+	if !c.breakers.isClosed(store) { // a document with a ticket makes the probe; the vault needs one ticket for that
 		return max(0, 1-own), time.Time{}
 	}
 	var waiting []int64
@@ -99,7 +99,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 		return changes
 	}
 	// The packages are synced before anything is said about them: a power cut must not take one that the service expects.
-	if err := c.cfg.Settle(); err != nil {
+	if err := c.cfg.SyncPackages(); err != nil {
 		return append(changes, c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFaultCause(err)}
 		})...)
@@ -247,8 +247,8 @@ func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Durat
 	}
 	p := Pause{Target: t, Cause: cause}
 	c.cfg.Log.Error("route paused", "route", t.String(), "cause", cause.Code, "err", cause.Text, "do", p.Advice())
-	if c.cfg.Paused != nil {
-		c.cfg.Paused(p)
+	if c.cfg.OnPause != nil {
+		c.cfg.OnPause(p)
 	}
 }
 

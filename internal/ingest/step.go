@@ -12,7 +12,7 @@ import (
 type step struct {
 	name   ledger.Step
 	width  int           // tasks of all queues at once, see pool
-	ahead  int           // tasks of a queue, at most, that wait with their intents committed, see worker.freeTasks
+	ahead  int           // tasks of a queue, at most, that wait with their intents committed, see pool.freeTasks
 	batch  int           // entries in one task
 	linger time.Duration // how long a batch that is not full waits for more
 	risky  bool          // it sends, moves or removes something: it does nothing in safe mode
@@ -35,8 +35,8 @@ type step struct {
 	do func(context.Context, []ledger.Entry) []ledger.Change
 	// followUp adds to an outcome the intents of the next step, and returns the tasks of that step; nil: nothing follows.
 	followUp func(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task)
-	// recall returns the outcome of an intent that is committed and not acted upon; nil: the next start goes on from it.
-	recall func(ledger.Entry) ledger.Event
+	// takeBack returns the outcome of an intent that is committed and not acted upon; nil: the next start goes on from it.
+	takeBack func(ledger.Entry) ledger.Event
 }
 
 // handling is how an entry is handled. It is decided once for each task: clocks and speeds that are asked twice may answer

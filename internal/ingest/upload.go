@@ -43,7 +43,7 @@ func (c *Engine) uploadStep() step {
 			defer c.dropBooking(es[0].Key)
 			return c.uploadPackage(ctx, es[0])
 		},
-		recall: func(e ledger.Entry) ledger.Event {
+		takeBack: func(e ledger.Entry) ledger.Event {
 			c.dropBooking(e.Key)
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
@@ -160,7 +160,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 		}
 		return []ledger.Change{c.newChange(e, c.uploadFaultEvents(e, call, fault)...)}
 	}
-	uploader := c.worker(ledger.Upload, ledger.QueueOf(e))
+	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
 	c.closeBreaker(UploadTarget(e.Vault))
 	// Other bytes at the store are no success. The same address takes the right ones again while it works.
@@ -282,7 +282,7 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 	// here, or makes it once more.
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {
-		err = c.cfg.Settle()
+		err = c.cfg.SyncPackages()
 	}
 	mounted, isMounted := errors.AsType[*MountedError](err)
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {

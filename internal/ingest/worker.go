@@ -17,24 +17,24 @@ import (
 // It remembers which entries are under way, and nothing else that a restart would miss.
 type worker struct {
 	step
-	c     *Engine
-	pool  *pool
-	queue string
-	needs Target        // that all work of the queue needs; zero: none
-	wake  chan struct{} // size 1: a hint that something may be due
+	engine      *Engine
+	pool        *pool
+	queue       string
+	queueTarget Target        // what all work of the queue needs; zero: nothing
+	wake        chan struct{} // size 1: a hint that something may be due
 
-	running atomic.Bool               // its loop runs; supervise starts it
-	looked  atomic.Pointer[time.Time] // when the loop last found out what to start
-	refused atomic.Bool               // something that is due was not taken: there was no room for it
-	since   archive.Instant           // when the first entry of a batch that is not full was seen; only the loop
+	running    atomic.Bool               // its loop runs; supervise starts it
+	lookedAt   atomic.Pointer[time.Time] // when the loop last found out what to start
+	lacksRoom  atomic.Bool               // something that is due was not taken: there was no room for it
+	batchSince archive.Instant           // when the first entry of a batch that is not full was seen; only the loop
 
 	// Guarded by pool.mu:
-	busy    map[archive.Key]bool // from being taken until the outcome is committed
-	ended   map[archive.Key]bool // since the loop began to look: what it finds may be older than their outcome
-	ready   []*task              // that wait for a slot, with their intents committed
-	waiting int                  // tasks whose intents are being committed, or are
-	doing   int                  // tasks being done
-	usual   time.Duration        // that a task takes; 0: none was done yet
+	busy      map[archive.Key]bool // from being taken until the outcome is committed
+	ended     map[archive.Key]bool // tasks of them ended since the loop began to look: what it read of them may be too old
+	ready     []*task              // tasks that wait for a slot; their intents are committed
+	waiting   int                  // tasks without a slot: their intents are being committed, or they are ready
+	doing     int                  // tasks being done
+	usualTime time.Duration        // how long a task takes; 0: none was done yet
 }
 
 // task is a number of entries of a queue that are worked on together.
@@ -43,7 +43,7 @@ type task struct {
 	entries []ledger.Entry
 	acts    []ledger.Entry // those whose intents are committed, and that are to be done
 	probe   bool           // it finds out whether a target works again
-	began   time.Time      // zero: it did not
+	began   time.Time      // when it got its slot; zero: it has none yet
 }
 
 // wakeUp makes the loop look at what is due, and starts it where it does not run. It never waits.
@@ -53,7 +53,7 @@ func (w *worker) wakeUp() {
 	default:
 	}
 	if !w.running.Load() {
-		w.c.wakeSupervisor()
+		w.engine.wakeSupervisor()
 	}
 }
 
@@ -61,7 +61,7 @@ func (w *worker) wakeUp() {
 func (w *worker) rest() {
 	w.running.Store(false)
 	if len(w.wake) > 0 {
-		w.c.wakeSupervisor()
+		w.engine.wakeSupervisor()
 	}
 }
 
@@ -90,116 +90,116 @@ func (w *worker) run(stop, work context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		waits = !next.IsZero() || w.refused.Load()
+		waits = !next.IsZero() || w.lacksRoom.Load()
 		now := time.Now() // it keeps its monotonic part: a wall clock that was set makes no loop look stalled
-		w.looked.Store(&now)
-		timer.Reset(w.c.sleepUntil(next))
+		w.lookedAt.Store(&now)
+		timer.Reset(w.engine.sleepUntil(next))
 	}
 }
 
 // takeDue takes as many tasks as there is room for, and returns when to look again.
 func (w *worker) takeDue(work context.Context) (time.Time, error) {
-	if w.risky && w.c.isSafeMode() {
+	if w.risky && w.engine.isHeld() {
 		return time.Time{}, nil
 	}
 	// Set before anything is decided: what makes room meanwhile wakes the loop once more.
-	w.refused.Store(true)
+	w.lacksRoom.Store(true)
 	w.pool.forgetEnded(w)
-	now, next, refused := w.c.cfg.Now(), earliest{}, false
+	now, next, lacksRoom := w.engine.cfg.Now(), earliest{}, false
 	var found []ledger.Entry
 	for {
 		free := w.pool.freeTasks(w)
 		if free == 0 {
-			refused = true // the end of a task makes room
+			lacksRoom = true // the end of a task makes room
 			break
 		}
-		if until, open := w.c.breakers.isOpen(w.needs, now.Wall); open {
+		if until, open := w.engine.breakers.isOpen(w.queueTarget, now.Wall); open {
 			next.add(until)
 			break
 		}
 		if len(found) == 0 {
 			var err error
-			if found, refused, err = w.look(now, max(w.batch, free), &next); err != nil {
+			if found, lacksRoom, err = w.findDue(now, max(w.batch, free), &next); err != nil {
 				return next.time, err
 			}
 		}
 		if len(found) == 0 {
-			w.since = archive.Instant{}
+			w.batchSince = archive.Instant{}
 			break
 		}
-		if full := w.fullAt(len(found), now); now.Wall.Before(full) {
+		if full := w.batchWaitsUntil(len(found), now); now.Wall.Before(full) {
 			next.add(full)
 			break
 		}
 		rest, again, taken := w.takeTask(work, found, now)
 		next.add(again)
 		if !taken {
-			refused = true
+			lacksRoom = true
 			break
 		}
-		w.since, found = archive.Instant{}, rest
+		w.batchSince, found = archive.Instant{}, rest
 	}
-	w.refused.Store(refused)
+	w.lacksRoom.Store(lacksRoom)
 	return next.time, nil
 }
 
-// look returns up to limit entries that are due and may go now. refused: others are due that may not.
-func (w *worker) look(now archive.Instant, limit int, next *earliest) (found []ledger.Entry, refused bool, err error) {
+// findDue returns up to limit entries that are due and may go now. lacksRoom: others are due for which there is no room.
+func (w *worker) findDue(now archive.Instant, limit int, next *earliest) (found []ledger.Entry, lacksRoom bool, err error) {
 	admitted := func(ledger.Entry) bool { return true }
 	if w.admit != nil {
 		if admitted, err = w.admit(w.queue, now); admitted == nil || err != nil {
 			return nil, true, err
 		}
 	}
-	found, at, err := w.c.cfg.Index.DueInQueue(w.name, w.queue, now.Wall, limit, w.isBusy, func(e ledger.Entry) bool {
+	found, at, err := w.engine.cfg.Index.DueInQueue(w.name, w.queue, now.Wall, limit, w.isBusy, func(e ledger.Entry) bool {
 		how := w.handling(e, now)
 		if now.Wall.Before(how.from) {
 			next.add(how.from)
 			return true
 		}
-		if until, open := w.c.breakers.isOpen(how.target, now.Wall); open {
+		if until, open := w.engine.breakers.isOpen(how.target, now.Wall); open {
 			next.add(until)
 			return true
 		}
 		if !admitted(e) {
-			refused = true
+			lacksRoom = true
 			return true
 		}
 		return false
 	})
 	next.add(at)
-	return found, refused, err
+	return found, lacksRoom, err
 }
 
-// fullAt returns until when a batch of n entries waits for more; zero: it does not wait. The wait is measured by the boot
-// clock, so that a wall clock that is set back does not lengthen it.
-func (w *worker) fullAt(n int, now archive.Instant) time.Time {
+// batchWaitsUntil returns until when a batch of n entries waits for more; zero: it does not wait. The boot clock measures
+// the wait, so that a wall clock that is set back does not lengthen it.
+func (w *worker) batchWaitsUntil(n int, now archive.Instant) time.Time {
 	if w.linger == 0 || n >= w.batch {
 		return time.Time{}
 	}
-	if w.since == (archive.Instant{}) {
-		w.since = now
+	if w.batchSince == (archive.Instant{}) {
+		w.batchSince = now
 	}
-	return now.Wall.Add(w.linger - (now.Boot - w.since.Boot))
+	return now.Wall.Add(w.linger - (now.Boot - w.batchSince.Boot))
 }
 
-// takeTask commits the intents of one task of what was found, and returns the rest. taken: it did.
+// takeTask makes a task of entries that were found, commits its intents, and returns the other entries. taken: there was one.
 func (w *worker) takeTask(work context.Context, found []ledger.Entry, now archive.Instant) (rest []ledger.Entry, again time.Time, taken bool) {
 	if w.limit != nil {
 		// What the limit allows one worker depends on what the others have taken: one decides after the other.
 		w.pool.choosing.Lock()
 		defer w.pool.choosing.Unlock()
 	}
-	t, rest, again := w.choose(found, now)
+	t, rest, again := w.chooseTask(found, now)
 	if t != nil {
 		w.intendTask(work, t, now)
 	}
 	return rest, again, t != nil
 }
 
-// choose makes a task of the first entry and of those that are handled like it, and returns the rest. nil: nothing may go
+// chooseTask makes a task of the first entry and of those that are handled like it, and returns the rest. nil: nothing may go
 // now, and more may go again later.
-func (w *worker) choose(found []ledger.Entry, now archive.Instant) (t *task, rest []ledger.Entry, again time.Time) {
+func (w *worker) chooseTask(found []ledger.Entry, now archive.Instant) (t *task, rest []ledger.Entry, again time.Time) {
 	if w.limit != nil {
 		n, again := w.limit(found)
 		if n == 0 {
@@ -208,11 +208,11 @@ func (w *worker) choose(found []ledger.Entry, now archive.Instant) (t *task, res
 		found = found[:min(n, len(found))]
 	}
 	how := w.handling(found[0], now)
-	probe, allowed := w.c.breakers.allow(how.target, now.Wall)
-	if !allowed { // it opened since the look; the next look finds what needs another target
+	probe, allowed := w.engine.breakers.allow(how.target, now.Wall)
+	if !allowed { // it opened since findDue; the next search finds what needs another target
 		return nil, nil, now.Wall
 	}
-	entries, rest := w.split(how, found, now)
+	entries, rest := w.splitByHandling(how, found, now)
 	if probe {
 		entries, rest = entries[:1], nil
 	}
@@ -226,11 +226,11 @@ func (w *worker) handling(e ledger.Entry, now archive.Instant) handling {
 	if w.handle != nil {
 		return w.handle(e, now)
 	}
-	return handling{target: w.needs, most: w.batch}
+	return handling{target: w.queueTarget, most: w.batch}
 }
 
-// split returns those of the found entries that are handled as the first one is, and the rest.
-func (w *worker) split(how handling, found []ledger.Entry, now archive.Instant) (entries, rest []ledger.Entry) {
+// splitByHandling returns those of the found entries that are handled as the first one is, and the rest.
+func (w *worker) splitByHandling(how handling, found []ledger.Entry, now archive.Instant) (entries, rest []ledger.Entry) {
 	if how.most == 1 {
 		return found[:1:1], found[1:]
 	}
@@ -246,8 +246,8 @@ func (w *worker) split(how handling, found []ledger.Entry, now archive.Instant) 
 
 // intendTask commits the intents of a task, and lets it wait for a slot then.
 func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) {
-	// An entry that is under way is never taken twice, whatever an old look found.
-	if !w.pool.take(w, t) {
+	// An entry that is under way is never taken twice, whatever an older search found.
+	if !w.pool.bookEntries(w, t) {
 		w.endProbe(t)
 		return
 	}
@@ -256,7 +256,7 @@ func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) 
 	for _, e := range t.entries {
 		evs, act, err := w.intend(e, t.handling, now)
 		if err != nil {
-			evs, act = []ledger.Event{w.c.postpone(e, localFaultCause(err))}, false
+			evs, act = []ledger.Event{w.engine.postpone(e, localFaultCause(err))}, false
 		}
 		if acting[e.Key] = act; len(evs) > 0 {
 			intents = append(intents, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: now})
@@ -265,54 +265,54 @@ func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) 
 		}
 	}
 	// From here on Run waits for the task, whichever goroutine has it.
-	w.c.wg.Add(1)
+	w.engine.tasks.Add(1)
 	if len(intents) == 0 {
-		w.enter(work, t)
+		w.queueTask(work, t)
 		return
 	}
 	// Nothing is done before this commit is durable. A crash before it changes nothing. A crash after it finds the intent,
 	// and the next start goes on as if the work had begun.
-	w.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {
+	w.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {
 		for _, res := range rs {
-			w.c.noteResult(res)
+			w.engine.noteResult(res)
 			if res.Err == nil && acting[res.Key] {
 				t.acts = append(t.acts, res.Entry)
 			}
 		}
-		w.enter(work, t)
+		w.queueTask(work, t)
 	})
 }
 
-// enter lets a task wait for a slot whose intents are committed. Where nothing is to be done it ends.
-func (w *worker) enter(work context.Context, t *task) {
+// queueTask makes a task whose intents are committed wait for a slot. A task that has nothing to do ends here.
+func (w *worker) queueTask(work context.Context, t *task) {
 	if len(t.acts) > 0 {
 		w.pool.makeReady(w, t)
 		w.pool.startReady(work)
 		return
 	}
-	defer w.c.wg.Done()
+	defer w.engine.tasks.Done()
 	w.endProbe(t)
-	w.pool.done(w, t, false)
+	w.pool.releaseSlot(w, t, false)
 	w.endTask(t)
 }
 
 // doTask does a task that has a slot, and commits its outcome.
 func (w *worker) doTask(work context.Context, t *task) {
-	defer w.c.wg.Done()
+	defer w.engine.tasks.Done()
 	var outcome []ledger.Change
 	acted := false
 	switch {
-	case w.pool.isClosed() || w.risky && w.c.isSafeMode() || w.isStopped(t):
-		outcome = w.recalled(t.acts)
+	case w.pool.isClosed() || w.risky && w.engine.isHeld() || w.isStopped(t):
+		outcome = w.takeBackIntents(t.acts)
 	case work.Err() == nil:
 		outcome, acted = w.do(work, t.acts), true
 	}
 	w.endProbe(t)
 	// The slot is free before the outcome is committed: the next task does not wait for the disk.
-	w.pool.done(w, t, acted)
+	w.pool.releaseSlot(w, t, acted)
 	w.pool.startReady(work)
 	if len(outcome) == 0 {
-		w.endTask(t) // the end of the process kept it from being done: the next start goes on from the intents
+		w.endTask(t) // the end of the process stopped it: the next start goes on from the intents
 		return
 	}
 	submit, next := outcome, map[archive.Key]*task(nil)
@@ -321,31 +321,32 @@ func (w *worker) doTask(work context.Context, t *task) {
 	}
 	// A crash before this commit loses what the other side said. The intents stand, and the next start asks, or does it
 	// again where that is safe.
-	w.c.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
-		w.c.enterFollowed(work, w.queue, next, rs)
-		w.settle(t, outcome, rs)
+	w.engine.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
+		w.engine.queueFollowUps(work, w.queue, next, rs)
+		w.noteOutcome(t, outcome, rs)
 	})
 }
 
 // isStopped reports whether the breaker of a task's target opened while it waited for its slot.
 func (w *worker) isStopped(t *task) bool {
-	_, open := w.c.breakers.isOpen(t.target, w.c.cfg.Now().Wall)
+	_, open := w.engine.breakers.isOpen(t.target, w.engine.cfg.Now().Wall)
 	return open && !t.probe
 }
 
-func (w *worker) recalled(es []ledger.Entry) []ledger.Change {
-	if w.recall == nil {
+// takeBackIntents returns the outcome of intents that are committed and that nobody acts upon.
+func (w *worker) takeBackIntents(es []ledger.Entry) []ledger.Change {
+	if w.takeBack == nil {
 		return nil
 	}
-	return w.c.changeEach(es, w.recall)
+	return w.engine.changeEach(es, w.takeBack)
 }
 
-// settle notes what became of an outcome, and offers what was not committed once more.
-func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
+// noteOutcome takes note of the results of an outcome's commit. What was refused is corrected and committed once more.
+func (w *worker) noteOutcome(t *task, outcome []ledger.Change, rs []ledger.Result) {
 	var more []ledger.Change
 	for _, res := range rs {
-		w.c.noteResult(res)
-		if again, is := w.c.correctOutcome(t.acts, outcome, res); is {
+		w.engine.noteResult(res)
+		if again, is := w.engine.correctOutcome(t.acts, outcome, res); is {
 			more = append(more, again)
 		}
 	}
@@ -354,9 +355,9 @@ func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
 		return
 	}
 	// A crash before this commit is one before the first: see doTask.
-	w.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
+	w.engine.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
 		for _, res := range rs {
-			w.c.noteResult(res)
+			w.engine.noteResult(res)
 		}
 		w.endTask(t)
 	})
@@ -364,20 +365,20 @@ func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
 
 // endTask makes the entries of a task free for what is due next. It may have made room for other queues as well.
 func (w *worker) endTask(t *task) {
-	w.pool.end(w, t)
+	w.pool.releaseEntries(w, t)
 	w.wakeUp()
-	w.c.wakeRefused(w.name)
+	w.engine.wakeWorkersWithoutRoom(w.name)
 }
 
 // endProbe ends a probe that may have said nothing about its target.
 func (w *worker) endProbe(t *task) {
 	if t.probe {
-		w.c.breakers.endProbe(t.target, w.c.cfg.Now().Wall)
+		w.engine.breakers.endProbe(t.target, w.engine.cfg.Now().Wall)
 	}
 }
 
-// isBusy reports whether a look passes by an entry. It is under way, or was when the look began: what is seen of it may
-// be older than its outcome. The end of its task wakes the loop, which then looks anew.
+// isBusy reports whether findDue skips an entry: it is under way, or was when the search began. What is read of it may
+// then be older than its outcome. The end of its task wakes the loop, which then looks anew.
 func (w *worker) isBusy(k archive.Key) bool {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()

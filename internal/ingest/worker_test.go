@@ -64,7 +64,7 @@ func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
 // end waits for what a test began by itself, without Run.
 func (r *running) end() {
 	synctest.Wait()
-	r.wg.Wait()
+	r.tasks.Wait()
 	if err := r.ledger.Close(); err != nil {
 		r.t.Error(err)
 	}
@@ -86,8 +86,8 @@ func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 			return nil
 		}})
 		a := registered(t, r, 10, now())
-		up := r.worker(ledger.Upload, "vault V")
-		up.usual = time.Millisecond // so that many may wait for a slot
+		up := r.workerOf(ledger.Upload, "vault V")
+		up.usualTime = time.Millisecond // so that many may wait for a slot
 		a.first = func() { r.openBreaker(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Hour) }
 		look := func() {
 			if _, err := up.takeDue(t.Context()); err != nil {
@@ -122,15 +122,15 @@ func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 	p, e := &pool{width: 4}, ledger.Entry{Key: archive.Key{1}}
 	w, first := newWorker(nil, step{}, p, "A"), &task{entries: []ledger.Entry{e}}
-	if !p.take(w, first) || p.take(w, &task{entries: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
+	if !p.bookEntries(w, first) || p.bookEntries(w, &task{entries: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
 		t.Error("taken twice")
 	}
 	if w.isBusy(archive.Key{2}) || w.waiting != 1 || p.waiting != 1 {
 		t.Error("what was refused is taken")
 	}
-	p.done(w, first, false)
-	p.end(w, first)
-	if !p.take(w, &task{entries: []ledger.Entry{e}}) {
+	p.releaseSlot(w, first, false)
+	p.releaseEntries(w, first)
+	if !p.bookEntries(w, &task{entries: []ledger.Entry{e}}) {
 		t.Error("busy for ever")
 	}
 }
@@ -225,13 +225,13 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		sent.Boot, sent.Wall = sent.Boot-12*time.Minute, sent.Wall.Add(-12*time.Minute)
 		registered(t, r, 20, sent) // three minutes are left of each
 		r.learn(3 * time.Minute)
-		up, at := r.worker(ledger.Upload, "vault V"), now()
-		ready, _, err := up.look(at, 64, &earliest{})
+		up, at := r.workerOf(ledger.Upload, "vault V"), now()
+		ready, _, err := up.findDue(at, 64, &earliest{})
 		if err != nil || len(ready) != 20 || r.mayStartUpload(ready[0], nil, at) {
 			t.Fatal("vacuous", len(ready), err)
 		}
 		how := up.handling(ready[0], at)
-		es, _ := up.split(how, ready, at)
+		es, _ := up.splitByHandling(how, ready, at)
 		for range 60 {
 			r.learn(0) // what ends meanwhile shows that the line is quick
 		}
@@ -259,7 +259,7 @@ func TestWake_ReadsNothingItself(t *testing.T) {
 		if len(looks.seen) != 0 || r.backlog.countSealed("V") != 0 {
 			t.Error("it was read", looks.seen)
 		}
-		if _, err := r.worker(ledger.Register, "vault V").takeDue(t.Context()); err != nil {
+		if _, err := r.workerOf(ledger.Register, "vault V").takeDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := r.backlog.countSealed("V"); n != 3 {
@@ -388,7 +388,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 		f := r.drops["V"].Packer.(*folders)
 		clear(f.sealed)
 		r.cfg.SpoolSpace = func(archive.VaultID) error { return ErrFull }
-		es, _, err := r.worker(ledger.Upload, "vault V").look(now(), 1, &earliest{})
+		es, _, err := r.workerOf(ledger.Upload, "vault V").findDue(now(), 1, &earliest{})
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)
 		}

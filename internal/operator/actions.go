@@ -32,8 +32,8 @@ type Config struct {
 
 	// OpenDrop returns a drop folder by its name; close ends its use.
 	OpenDrop func(name string) (d Drop, close func() error, err error)
-	// Held says why nothing may be taken; empty: it may.
-	Held func() string
+	// HeldReason says why nothing may be taken; empty: it may.
+	HeldReason func() string
 	// KeepOpen keeps the drop folders open until release is called.
 	KeepOpen func() (release func())
 	// Committed is told that the ledger changed, so that the work goes on at once; nil while no daemon runs.
@@ -164,7 +164,7 @@ func (a *Actions) checkMayTake() error {
 	if _, safe := a.cfg.Ledger.SafeMode(); safe {
 		return fmt.Errorf("%w: nothing is taken in safe mode: run vaultd reconcile first", ErrNothingTaken)
 	}
-	if why := a.cfg.Held(); why != "" {
+	if why := a.cfg.HeldReason(); why != "" {
 		return fmt.Errorf("%w: %s", ErrNothingTaken, why)
 	}
 	return nil

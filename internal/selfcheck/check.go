@@ -174,7 +174,7 @@ func (c *Checker) checkReceipt(e ledger.Entry) (what string, err error) {
 		if r.Settings.Name != e.Drop {
 			continue
 		}
-		f, done, err := r.Hold()
+		f, done, err := r.HoldOpen()
 		if err != nil {
 			return "", nil //nolint:nilerr // the drop is away, and says so itself
 		}

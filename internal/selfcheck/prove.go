@@ -14,7 +14,7 @@ import (
 // ledger lives on meanwhile: what is said about an entry that changed since is not
 // about one moment; moved names those entries.
 func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
-	head, balance := oneMoment(l)
+	head, balance := readHeadAndBalance(l)
 	errEnough := errors.New("enough")
 	keep := func(walked error) {
 		if !errors.Is(walked, errEnough) {
@@ -50,8 +50,8 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 	return r, moved, err
 }
 
-// oneMoment returns head and balance of one moment.
-func oneMoment(l *boltledger.Ledger) (ledger.Head, ledger.Balance) {
+// readHeadAndBalance returns head and balance of one moment.
+func readHeadAndBalance(l *boltledger.Ledger) (ledger.Head, ledger.Balance) {
 	for {
 		head := l.Head()
 		balance := l.Balance()

@@ -5,6 +5,6 @@
 // downloads. Any other file there is logged once in a run and stays.
 //
 // After a crash the folder is read once, beside the work: half-made files and packages that no entry needs are removed, the others are
-// counted. The file of a package is durable when it is made, its name only once [Spool.Settle] returned, which happens before anything is
+// counted. The file of a package is durable when it is made, its name only once [Spool.SyncPackages] returned, which happens before anything is
 // sent. After a power cut a package may be missing, and is made again.
 package spool

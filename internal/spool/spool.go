@@ -52,9 +52,9 @@ type Spool struct {
 	countErr error                     // why they could not be counted; guarded by mu
 	making   map[archive.Key]int64     // packages that are being made, with the bytes that are booked for them; guarded by mu
 	early    map[archive.Key]bool      // packages that were made, and booked, before the count came to them; guarded by mu
-	unsynced bool                      // packages were made, here or before a crash, since the last Settle; guarded by mu
+	unsynced bool                      // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
 
-	settling sync.Mutex // held while names is synced: who comes meanwhile waits for that
+	syncing sync.Mutex // held while names is synced: who comes meanwhile waits for that
 
 	foreignLogged bool // foreign files were logged; of CountAll alone
 }
@@ -128,10 +128,10 @@ func (s *Spool) EndPackage(k archive.Key, v archive.VaultID) {
 	}
 }
 
-// Settle makes the names of all packages durable that were made before it was called. After a failure the next call tries again.
-func (s *Spool) Settle() error {
-	s.settling.Lock()
-	defer s.settling.Unlock()
+// SyncPackages makes the names of all packages durable that were made before it was called. After a failure the next call tries again.
+func (s *Spool) SyncPackages() error {
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
 	s.mu.Lock()
 	unsynced := s.unsynced
 	s.unsynced = false // before the sync: a package that is made during it needs the next one

@@ -11,13 +11,13 @@ import (
 
 // dayCounts counts what ended on one calendar day, in memory.
 type dayCounts struct {
-	date       string
-	archived   int
-	last       string // folder
-	lastAt     time.Time
-	repeats    int
-	duplicates []duplicateItem      // the last of them
-	ended      map[archive.Key]bool // counted: their next change must not count again; false: placed meanwhile
+	date           string
+	archived       int
+	last           string // folder
+	lastAt         time.Time
+	duplicateCount int
+	duplicates     []duplicateItem      // the last of them
+	ended          map[archive.Key]bool // counted: their next change must not count again; false: placed meanwhile
 
 	recalling bool // what happened before the start is still being counted
 }
@@ -79,7 +79,7 @@ func (t *dayCounts) addEarlier(e ledger.Entry, now time.Time) {
 	case archived:
 		t.addEnded(e, now)
 	case e.State == ledger.Duplicate && e.SeenAt.In(now.Location()).Format(time.DateOnly) == t.date:
-		if t.repeats++; len(t.duplicates) < mostDuplicates {
+		if t.duplicateCount++; len(t.duplicates) < mostDuplicates {
 			t.duplicates = slices.Insert(t.duplicates, 0, duplicateItem{e.Folder, e.DuplicateOf})
 		}
 	}
@@ -91,7 +91,7 @@ func (t *dayCounts) addEarlier(e ledger.Entry, now time.Time) {
 // addEnded counts an entry that has ended.
 func (t *dayCounts) addEnded(e ledger.Entry, now time.Time) {
 	if e.State == ledger.Duplicate {
-		t.repeats++
+		t.duplicateCount++
 		if t.duplicates = append(t.duplicates, duplicateItem{e.Folder, e.DuplicateOf}); len(t.duplicates) > mostDuplicates {
 			t.duplicates = slices.Delete(t.duplicates, 0, 1)
 		}

@@ -302,11 +302,11 @@ func (p *page) writeEnded(b *strings.Builder, width int) {
 		fmt.Fprintf(b, "     last: %s, %s", shortenName(p.Today.last), p.formatTime(p.Today.lastAt))
 	}
 	b.WriteByte('\n')
-	if p.Today.repeats == 0 {
+	if p.Today.duplicateCount == 0 {
 		return
 	}
-	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.repeats)
-	section{p.Today.repeats, p.Duplicates}.writeTo(b, width)
+	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.duplicateCount)
+	section{p.Today.duplicateCount, p.Duplicates}.writeTo(b, width)
 }
 
 func (h section) writeTo(b *strings.Builder, width int) {

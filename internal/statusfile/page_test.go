@@ -39,7 +39,7 @@ func TestPage_WhatAClerkReads(t *testing.T) {
 			{Name: "Meier 13", FirstSeen: at(time.Minute), Detail: "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)"}}},
 		{Reason: watch.Copying, Count: 1, Items: []watch.NotTakenItem{{Name: "Wagner 5", FirstSeen: at(time.Minute), LastChanged: at(20 * time.Second)}}},
 	}}, 30*time.Minute, false)
-	p.Today = dayCounts{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), repeats: 1}
+	p.Today = dayCounts{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), duplicateCount: 1}
 	p.Duplicates = []item{{"Otto 9", "archived 3 Nov 2026, nothing to do"}}
 	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32 CET
 TEST, NO EVIDENCE: nothing dropped here counts as archived.
@@ -95,11 +95,11 @@ func TestDayCounts_CountsEachOnce(t *testing.T) {
 	for i := range 9 {
 		d.addCommitted(ledger.Entry{Key: archive.NewKey(now), State: ledger.Duplicate, Source: ledger.Claimed, Folder: string(rune('a' + i))}, now)
 	}
-	if got := d.onDay(now); got.archived != 1 || got.last != "Kunz 301" || got.repeats != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
+	if got := d.onDay(now); got.archived != 1 || got.last != "Kunz 301" || got.duplicateCount != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
 		t.Errorf("%+v", got)
 	}
 	next := now.Add(time.Hour)
-	if got := d.onDay(next); got.archived != 0 || got.repeats != 0 {
+	if got := d.onDay(next); got.archived != 0 || got.duplicateCount != 0 {
 		t.Errorf("the next day: %+v", got)
 	}
 	d.addCommitted(late, next) // still not placed: no news
@@ -109,7 +109,7 @@ func TestDayCounts_CountsEachOnce(t *testing.T) {
 	var again dayCounts
 	again.addEarlier(ledger.Entry{State: ledger.Archived, Source: ledger.Kept, Folder: "Kunz 301", ArchivedAt: now}, now)
 	again.addEarlier(ledger.Entry{State: ledger.Duplicate, Source: ledger.Returned, SeenAt: now.AddDate(0, 0, -1)}, now)
-	if got := again.onDay(now); got.archived != 1 || got.repeats != 0 {
+	if got := again.onDay(now); got.archived != 1 || got.duplicateCount != 0 {
 		t.Errorf("after a start: %+v", got)
 	}
 }

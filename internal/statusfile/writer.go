@@ -97,7 +97,7 @@ func (w *writer) writeIfChanged() {
 	}
 	now := time.Now()
 	w.checkedAt = now
-	f, done, err := w.drop.Hold()
+	f, done, err := w.drop.HoldOpen()
 	if err != nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (w *writer) gatherPage() (page, error) {
 			p.Delayed = earlierOf(p.Delayed, pause.Since)
 		}
 	}
-	snap := w.drop.Snapshot()
+	snap := w.drop.SnapshotWithRights()
 	w.logFaults(snap)
 	p.addNotTaken(snap, w.drop.Settings.Reminder(), !full.IsZero())
 	if p.Duplicates, err = w.describeDuplicates(p.Today); err != nil {

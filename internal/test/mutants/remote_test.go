@@ -22,8 +22,8 @@ var remote = []mutant{
 	},
 	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/worker.go",
-		old:   "\tw.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
-		new:   "\tgo w.do(work, t.entries)\n\tw.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
+		old:   "\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
+		new:   "\tgo w.do(work, t.entries)\n\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
 		tests: []string{conductor, worlds},
 	},
 	{
@@ -160,7 +160,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
-		old: "return 0, again // a ticket would only run out", new: "_ = again\n\t\treturn 0, time.Time{}",
+		old: "return 0, again\n", new: "_ = again\n\t\treturn 0, time.Time{}\n",
 		tests: []string{conductor},
 	},
 	{
@@ -430,7 +430,7 @@ var remote = []mutant{
 	},
 	{
 		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/worker.go",
-		old: "if !allowed { // it opened since the look; the next look finds what needs another target", new: "if false && !allowed {", tests: []string{conductor},
+		old: "if !allowed { // it opened since findDue; the next search finds what needs another target", new: "if false && !allowed {", tests: []string{conductor},
 	},
 	{
 		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/worker.go",

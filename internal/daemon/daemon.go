@@ -1,0 +1,320 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/operator"
+	"vaultd/internal/recovery"
+	"vaultd/internal/spool"
+	"vaultd/internal/statedir"
+	"vaultd/internal/statusfile"
+	"vaultd/internal/watch"
+	"vaultd/internal/window"
+)
+
+// Config is what a daemon is made of.
+type Config struct {
+	StateDir    string
+	Environment string // as the ledger was made for
+	BaseURL     string // as the ledger was made for
+	Location    *time.Location
+	Vault       ingest.Vault     // the service
+	Archive     recovery.Service // the same, as comparisons with it ask; nil: none can be made
+	Lister      Lister           // the same, as it lists its vaults; nil: it is not asked
+	Drops       []dropwork.Settings
+	Now         func() archive.Instant
+	Log         *slog.Logger
+
+	SpoolMax, SpoolMinFree int64 // bytes
+	Workers, BatchSize     int
+	BatchWait, Window      time.Duration
+	PollMin, PollMax       time.Duration
+	Grace                  time.Duration // unclear_grace
+	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
+	StatusLook             time.Duration // between two looks at a drop folder's share, and at what _STATUS.txt should say, where nobody told of a change; 0: half a minute. What is told is written at most ten times as often
+
+	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
+
+	LedgerFault func(op string) error   // nil but in tests and measurements
+	FileFault   durable.Hook            // nil, or a count; more in tests only
+	FreeBytes   func(path string) int64 // nil but in tests: what the file system says
+	Events      func(path string) (watch.EventSource, error)
+}
+
+// BindingError says that a ledger was made for another environment or service.
+type BindingError struct{ What, Ledger, Config string }
+
+// Error implements error.
+func (e *BindingError) Error() string {
+	return fmt.Sprintf("the ledger was made for %s %q, the configuration says %q", e.What, e.Ledger, e.Config)
+}
+
+// Daemon is one open vaultd.
+type Daemon struct {
+	cfg           Config
+	since         time.Time
+	lock          *os.File
+	ledger        *boltledger.Ledger
+	handedOver    bool // lock and ledger went over to another daemon
+	spool         *spool.Spool
+	disk          *spool.Disk
+	disposalLimit *operator.DisposalLimit
+	shared        *dropwork.Shared
+	drops         []*dropwork.Drop
+	statusFiles   *statusfile.Files
+	engine        *ingest.Engine
+	stopListening func()             // removes the commit listeners; nil: there are none
+	reloading     sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
+	former        *dropwork.Takeover // what was known before a reload; nil: nothing
+	checker       *checker
+	vaultLists    vaultList
+	comparing     sync.Mutex    // held while the ledger is held against the archive
+	compareSoon   chan struct{} // size 1: a person compared, and entries are still in doubt
+
+	fatalOnce sync.Once
+	fatal     chan error // size 1: why the process must end
+}
+
+// commitInterval is the least time between two commits of a busy ledger: at a thousand documents a
+// second each costs less than a tenth of an fsync, and none waits for it.
+const commitInterval = 25 * time.Millisecond
+
+// Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
+// sent or moved before Run.
+func Open(cfg Config) (*Daemon, error) {
+	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compareSoon: make(chan struct{}, 1), checker: newChecker()}
+	if err := d.openState(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) openState() (err error) {
+	cfg := d.cfg
+	if d.lock, err = statedir.LockForDaemon(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
+	} else if err != nil {
+		return err
+	}
+	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
+	// copy was put back, is opened in safe mode, which is committed before anything else is.
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault},
+		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
+	if err != nil {
+		return err
+	}
+	return d.openParts()
+}
+
+// openParts checks that the ledger is the right one and opens all that works on it.
+func (d *Daemon) openParts() error {
+	cfg := d.cfg
+	if err := CheckBinding(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
+		return err
+	}
+	// Nothing is removed here, nor read entry by entry: the spool is counted, and claimed folders without an entry are adopted, beside the work.
+	if err := d.openSpool(); err != nil {
+		return err
+	}
+	if err := d.makeShared(); err != nil {
+		return err
+	}
+	d.statusFiles = statusfile.New(statusfile.Config{
+		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
+		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusLook,
+	})
+	for _, settings := range cfg.Drops {
+		r, err := dropwork.New(settings, d.shared)
+		if err != nil {
+			return err
+		}
+		d.drops = append(d.drops, r)
+		d.statusFiles.Add(r)
+	}
+	if err := d.openDrops(); err != nil {
+		return err
+	}
+	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
+	d.stopListening = d.listenToCommits()
+	d.logSafeMode()
+	d.engine = ingest.New(d.engineConfig())
+	return nil
+}
+
+func (d *Daemon) openSpool() error {
+	vaults := map[archive.VaultID]bool{}
+	for _, dc := range d.cfg.Drops {
+		vaults[dc.Vault] = true
+	}
+	// Before anything is made or removed in one of them.
+	if err := statedir.CheckFolders(d.cfg.StateDir); err != nil {
+		return err
+	}
+	now := func() time.Time { return d.cfg.Now().Wall }
+	d.disk = spool.NewDisk(d.cfg.StateDir, d.cfg.SpoolMinFree, d.ledger, now, d.cfg.Log)
+	d.disposalLimit = operator.NewDisposalLimit(d.cfg.StateDir, now, d.cfg.Log)
+	var err error
+	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Vaults: len(vaults), Log: d.cfg.Log, Fault: d.cfg.FileFault})
+	return err
+}
+
+// makeShared makes what all drop folders have in common.
+func (d *Daemon) makeShared() error {
+	cfg := d.cfg
+	d.shared = &dropwork.Shared{
+		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
+		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.endProcess), EndProcess: d.endProcess,
+		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
+		Changed: func(drop string) { d.statusFiles.Changed(drop) },
+		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+			d.engine.EnterClaimed(k, ev, more...)
+		},
+		EnterDoubted: d.enterDoubted,
+	}
+	if d.shared.FreeBytes = cfg.FreeBytes; cfg.FreeBytes == nil {
+		d.shared.FreeBytes = durable.FreeBytes
+	}
+	d.shared.Scans = dropwork.NewScans(d.shared)
+	return d.shared.Takeover.Recall(d.former)
+}
+
+// syncSpool makes the packages durable that were made before. Where that fails the process ends: nobody knows what is on disk.
+func (d *Daemon) syncSpool() error {
+	err := d.spool.SyncPackages()
+	if err != nil {
+		d.endProcess(fmt.Errorf("spool: %w", err))
+	}
+	return err
+}
+
+// checkSpace says why nothing of a vault may be packed now; nil: it may.
+func (d *Daemon) checkSpace(v archive.VaultID) error {
+	if err := d.disk.CheckSpace(); err != nil {
+		return err
+	}
+	return d.spool.CheckSpace(v)
+}
+
+// countRetry is the wait after a count of the spool that failed.
+const countRetry = time.Minute
+
+// countSpool counts what lies in the spool, beside the work, and again until it is complete. It keeps the packages of entries that
+// have not ended, or whose folders are not placed yet.
+func (d *Daemon) countSpool(ctx context.Context) {
+	for {
+		err := d.spool.CountAll(ctx, func(k archive.Key) (archive.VaultID, bool, error) {
+			e, ok, err := d.ledger.Entry(k)
+			return e.Vault, ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.engine.Wake()
+		if err == nil {
+			return
+		}
+		d.cfg.Log.Error("nothing is packed: the spool cannot be looked through", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(countRetry):
+		}
+	}
+}
+
+func (d *Daemon) engineConfig() ingest.Config {
+	cfg := d.cfg
+	ic := ingest.Config{
+		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
+		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
+		Now:     cfg.Now, Log: cfg.Log,
+		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
+		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
+		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: func() bool { return d.heldReason() != "" }, OnPause: d.onPause,
+	}
+	for _, r := range d.drops {
+		ic.Drops = append(ic.Drops, r.ForEngine())
+	}
+	return ic
+}
+
+// Ledger is the daemon's ledger, for commands that run inside it.
+func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
+
+// Run works until ctx ends. It returns nil then, and an error only where the ledger
+// cannot commit or the disk cannot be trusted: the process must end, and the next
+// start goes on from what was committed.
+func (d *Daemon) Run(ctx context.Context) error {
+	// Before the first commit: on a full disk it would fail and end the process, and the next start would end the same way.
+	if !d.disk.AwaitReserve(ctx) {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range d.drops {
+		g.Go(func() error { return r.Run(ctx) })
+		g.Go(func() error { r.Probe(ctx); return nil })
+	}
+	g.Go(func() error { d.statusFiles.Run(ctx); return nil })
+	g.Go(func() error { return d.engine.Run(ctx) })
+	g.Go(func() error { d.countSpool(ctx); return nil })
+	g.Go(func() error { d.recallEarlier(ctx); return nil })
+	g.Go(func() error { d.checker.runChecks(ctx, d); return nil })
+	for _, account := range Accounts(d.cfg.Drops) {
+		g.Go(func() error { d.vaultLists.askRegularly(ctx, d, account); return nil })
+	}
+	g.Go(func() error { d.compareWhileInDoubt(ctx); return nil })
+	g.Go(func() error { d.shared.Scans.Run(ctx, d.drops); return nil })
+	g.Go(func() error { d.disk.KeepReserve(ctx); return nil })
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-d.fatal:
+			return err
+		case <-d.ledger.Failed():
+			return fmt.Errorf("the ledger stopped: %w", d.ledger.Err())
+		}
+	})
+	return g.Wait()
+}
+
+// endProcess makes Run end: what is on disk is not known any more.
+func (d *Daemon) endProcess(err error) {
+	d.fatalOnce.Do(func() { d.fatal <- err })
+}
+
+// Close gives everything back. Run must have returned.
+func (d *Daemon) Close() error {
+	var errs []error
+	if d.stopListening != nil {
+		d.stopListening()
+	}
+	for _, r := range d.drops {
+		errs = append(errs, r.Close())
+	}
+	if d.spool != nil {
+		errs = append(errs, d.spool.Close())
+	}
+	if d.ledger != nil && !d.handedOver {
+		errs = append(errs, d.ledger.Close())
+	}
+	// The lock goes last: whoever takes it finds the ledger closed.
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}
