@@ -59,7 +59,7 @@ func (p *pool) freeTasks(w *worker) int {
 	if p.closed || p.committing >= maxCommitting {
 		return 0
 	}
-	// Slow work takes nothing ahead: a crash would leave intents to upload of which no byte was sent.
+	// Slow work takes no more than that: a crash would leave intents to upload of which no byte was sent.
 	ahead := 0
 	if w.usualTime > 0 {
 		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usualTime))
@@ -137,7 +137,7 @@ func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
 	return w.begin == nil || w.begin(e, alone)
 }
 
-// giveSlot moves a task from those that wait to those that are done. The caller holds mu.
+// giveSlot moves a task from those that wait for a slot to those that have one. The caller holds mu.
 func (p *pool) giveSlot(w *worker, t *task, now time.Time) {
 	t.began = now
 	w.waiting--
@@ -165,7 +165,8 @@ func (p *pool) releaseSlot(w *worker, t *task, acted bool) {
 	}
 }
 
-// releaseEntries gives the entries of a task free.
+// releaseEntries makes the entries of a task free: their outcome is committed, or the end of the process kept it from
+// being done.
 func (p *pool) releaseEntries(w *worker, t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

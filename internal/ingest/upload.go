@@ -257,7 +257,7 @@ func (c *Engine) refusedPackageAt(e ledger.Entry, again time.Time) time.Time {
 	return again
 }
 
-// discardDamaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
+// discardDamaged removes a package that turned out to be no longer what was sealed while it was sent: packAgain makes it again
 // before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
 // nobody knows what the address holds now. The store is not at fault.
 func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) ledger.Event {

@@ -312,7 +312,7 @@ func (w *worker) doTask(work context.Context, t *task) {
 	w.pool.releaseSlot(w, t, acted)
 	w.pool.startReady(work)
 	if len(outcome) == 0 {
-		w.endTask(t) // the end of the process stopped it: the next start goes on from the intents
+		w.endTask(t) // nothing was done. Intents stand, and what is due is found again: now, or by the next start
 		return
 	}
 	submit, next := outcome, map[archive.Key]*task(nil)

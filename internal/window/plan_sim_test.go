@@ -16,7 +16,7 @@ import (
 )
 
 // TestPlan_I6_SimulatedLines lets thousands of lines carry a backlog each, planned, paced
-// and started as the conductor does it: sizes, speeds, latencies, lives of tickets and
+// and started as the engine does it: sizes, speeds, latencies, lives of tickets and
 // clocks differ from line to line, and speeds change while they work. No upload may start
 // after its window, whatever the line. Where no package takes the line more than a sixteenth
 // of half a window, all end in the first half, and the line carries at least 95 % of what it

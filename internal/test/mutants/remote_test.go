@@ -429,6 +429,18 @@ var remote = []mutant{
 		old: "\t\tif w.busy[e.Key] {\n", new: "\t\tif false && w.busy[e.Key] {\n", tests: []string{conductor},
 	},
 	{
+		name: "VaultsRegisterBesideEachOther", promise: "I6", file: "internal/ingest/worker.go",
+		old: "\tif w.limit != nil {\n\t\t// What", new: "\tif false {\n\t\t// What", tests: []string{conductor},
+	},
+	{
+		name: "RoomToldToNoOtherQueue", promise: "I25", file: "internal/ingest/worker.go",
+		old: "\tw.engine.wakeWorkersWithoutRoom(w.name)\n", new: "", tests: []string{conductor},
+	},
+	{
+		name: "WorkerOfAnEmptyQueueNotStartedAgain", promise: "I25", file: "internal/ingest/worker.go",
+		old: "\tif !w.running.Load() {\n\t\tw.engine.wakeSupervisor()\n", new: "\tif false {\n\t\tw.engine.wakeSupervisor()\n", tests: []string{conductor},
+	},
+	{
 		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/worker.go",
 		old: "if !allowed { // it opened since findDue; the next search finds what needs another target", new: "if false && !allowed {", tests: []string{conductor},
 	},
