@@ -108,7 +108,8 @@ func (f *Folder) fetchKept(claim *durable.Dir, c ClaimedFolder, p place) (fs.Fil
 	defer parent.Close()
 	entry, err := parent.Root().Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		// It was disposed of before a crash. Sync: that may not have reached the disk, and the caller records it now.
+		// It was disposed of before a crash, or people took it away. Sync: that may not have reached the disk, and the caller records
+		// it now.
 		return nil, errors.Join(err, parent.Sync())
 	}
 	if err != nil {

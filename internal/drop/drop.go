@@ -174,7 +174,7 @@ func (f *Folder) CheckStillOurs() error {
 	return f.checkWritable()
 }
 
-// own are the names directly in a drop folder that are vaultd's.
+// ownNames are the names directly in a drop folder that are vaultd's.
 var ownNames = []string{vaultdDir, string(Archived), string(Rejected), string(Duplicates), templateDir, statusFile, durable.TemporaryName(statusFile)}
 
 // IsOwnName reports whether vaultd itself makes something of this name directly in a drop folder.

@@ -31,7 +31,7 @@ const (
 	MarkDamaged    = "damaged"           // the check of a running ledger found damage
 	MarkReconciled = "reconciled"        // the service was asked for everything since
 	MarkMigrated   = "migrated"          // brought to a newer schema
-	MarkDisposal   = "disposal-approved" // a person lets the disposal brake go
+	MarkDisposal   = "disposal-approved" // a person lets more be removed than the disposal limit
 	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 
 	MarkCompared = "compared" // the ledger was held against the archive's index of a vault; Cause begins with one of the outcomes below, then says how much was read

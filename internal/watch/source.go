@@ -94,7 +94,7 @@ func explainLimit(err error) error {
 	return err
 }
 
-// remote names the file systems where other machines change things without local events, or events are not to be relied on.
+// networkFileSystems names the file systems where other machines change things without local events, or events are not to be relied on.
 var networkFileSystems = map[uint32]string{
 	unix.NFS_SUPER_MAGIC: "nfs", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb", unix.SMB_SUPER_MAGIC: "smb",
 	unix.FUSE_SUPER_MAGIC: "fuse", unix.V9FS_MAGIC: "9p", unix.CEPH_SUPER_MAGIC: "ceph", unix.AFS_SUPER_MAGIC: "afs",
