@@ -42,9 +42,10 @@ type breakers struct {
 // breaker is a circuit breaker that is open or half-open.
 type breaker struct {
 	Pause
-	opened  int  // times in a row
-	probing bool // it is half-open, and its probe is under way
-	locked  bool // it stays open until a person acts or the process ends
+	opened  int       // times in a row
+	probing bool      // it is half-open, and its probe is under way
+	locked  bool      // it stays open until a person acts or the process ends
+	asOf    time.Time // the wall clock when Next was set
 }
 
 func newBreakers() *breakers {
@@ -61,6 +62,7 @@ func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now 
 	if br.locked {
 		return !known
 	}
+	br.followClock(now)
 	news = !known || Pause{Target: t, Cause: c}.NeedsPerson() && !br.NeedsPerson()
 	// Work that was under way when the breaker opened fails as well, and tells nothing new.
 	if !known || br.probing || !now.Before(br.Next) {
@@ -76,6 +78,7 @@ func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now 
 	if br.Asked.After(br.Next) {
 		br.Next = br.Asked
 	}
+	br.asOf = now
 	return news
 }
 
@@ -138,6 +141,9 @@ func (b *breakers) close(t Target, now time.Time) (closed bool) {
 	// One success ends a row of faults.
 	delete(b.faults, t)
 	br, known := b.by[t]
+	if known {
+		br.followClock(now)
+	}
 	if known && (br.locked || now.Before(br.Asked)) {
 		return false
 	}
@@ -157,6 +163,7 @@ func (b *breakers) isOpen(t Target, now time.Time) (next time.Time, open bool) {
 }
 
 func (br *breaker) isOpen(now time.Time) (next time.Time, open bool) {
+	br.followClock(now)
 	switch {
 	case br.locked:
 		return time.Time{}, true
@@ -164,6 +171,19 @@ func (br *breaker) isOpen(now time.Time) (next time.Time, open bool) {
 		return now.Add(firstPause), true
 	}
 	return br.Next, now.Before(br.Next)
+}
+
+// followClock keeps a wait as long as it was where the wall clock was set back: it would last until the clock is there
+// again. Less than a minute may also be a worker that decides by the time at which it began to look.
+func (br *breaker) followClock(now time.Time) {
+	back := br.asOf.Sub(now)
+	if back < time.Minute || br.locked {
+		return
+	}
+	br.Next, br.asOf = br.Next.Add(-back), now
+	if !br.Asked.IsZero() {
+		br.Asked = br.Asked.Add(-back)
+	}
 }
 
 // allow reports whether a task may go out now. probe: the breaker is half-open, and this one alone finds out
@@ -198,7 +218,7 @@ func (b *breakers) endProbe(t Target, now time.Time) {
 	defer b.mu.Unlock()
 	if br, known := b.by[t]; known && br.probing {
 		br.probing = false
-		br.Next = now.Add(firstPause)
+		br.Next, br.asOf = now.Add(firstPause), now
 	}
 }
 

@@ -50,6 +50,27 @@ func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
 	}
 }
 
+// I25: a wall clock that is set back makes no pause longer than it was.
+func TestBreakers_I25_ClockSetBack(t *testing.T) {
+	b, now := newBreakers(), time.Unix(1e9, 0)
+	b.open(RegisterTarget("V"), ledger.Cause{Code: "dns"}, 0, now)
+	b.open(RegisterTarget("ASKED"), ledger.Cause{Code: "http-429"}, time.Hour, now)
+	now = now.AddDate(0, 0, -1)
+	b.open(RegisterTarget("V"), ledger.Cause{Code: "dns"}, 0, now) // it was under way
+	if next, open := b.isOpen(RegisterTarget("V"), now); !open || next.After(now.Add(2*firstPause)) {
+		t.Errorf("open %v until %v, it is %v", open, next, now)
+	}
+	if next, open := b.isOpen(RegisterTarget("ASKED"), now); !open || !next.Equal(now.Add(time.Hour)) || !b.list()[0].Asked.Equal(next) {
+		t.Errorf("open %v until %v, it is %v", open, next, now)
+	}
+	if probe, allowed := b.allow(RegisterTarget("V"), now.Add(2*firstPause)); !probe || !allowed {
+		t.Error("it is not tried again")
+	}
+	if b.close(RegisterTarget("ASKED"), now.Add(time.Hour)); !b.isClosed(RegisterTarget("ASKED")) {
+		t.Error("it does not close after the wait")
+	}
+}
+
 // Uploads that are under way when the store asks to be left alone go on; what has a ticket and was not begun waits.
 func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
