@@ -17,9 +17,9 @@ const root = "../../.."
 // place is a Go file or a folder that a page names, and perhaps a declaration in it.
 var place = regexp.MustCompile("`((?:cmd|internal|bench)/[\\w/]*\\w(?:\\.go)?)(?:: ([\\w.]+))?`")
 
-// TestTour_NamesWhatExists holds the tour and CONTRIBUTING against the files and declarations that they name.
+// TestTour_NamesWhatExists holds the pages for developers against the files and declarations that they name.
 func TestTour_NamesWhatExists(t *testing.T) {
-	for _, page := range []string{"docs/tour.md", "CONTRIBUTING.md"} {
+	for _, page := range []string{"docs/tour.md", "docs/write-order.md", "CONTRIBUTING.md"} {
 		text := readPage(t, page)
 		names := 0
 		for _, m := range place.FindAllStringSubmatch(text, -1) {
