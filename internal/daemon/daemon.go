@@ -33,8 +33,8 @@ type Config struct {
 	BaseURL     string // as the ledger was made for
 	Location    *time.Location
 	Vault       ingest.Vault     // the service
-	Archive     recovery.Service // the same, as comparisons with it ask; nil: none can be made
-	Lister      Lister           // the same, as it lists its vaults; nil: it is not asked
+	Archive     recovery.Service // the same service, for comparisons; nil: none can be made
+	Lister      Lister           // the same service, for its list of vaults; nil: it is not asked
 	Drops       []dropwork.Settings
 	Now         func() archive.Instant
 	Log         *slog.Logger
@@ -45,7 +45,7 @@ type Config struct {
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
-	StatusLook             time.Duration // between two looks at a drop folder's share, and at what _STATUS.txt should say, where nobody told of a change; 0: half a minute. What is told is written at most ten times as often
+	StatusLook             time.Duration // between two inspections of a drop folder's share, and between two checks of _STATUS.txt; 0: half a minute. After a reported change _STATUS.txt may be written ten times as often
 
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
@@ -69,7 +69,7 @@ type Daemon struct {
 	since         time.Time
 	lock          *os.File
 	ledger        *boltledger.Ledger
-	handedOver    bool // lock and ledger went over to another daemon
+	handedOver    bool // another daemon has lock and ledger now
 	spool         *spool.Spool
 	disk          *spool.Disk
 	disposalLimit *operator.DisposalLimit
@@ -78,12 +78,12 @@ type Daemon struct {
 	statusFiles   *statusfile.Files
 	engine        *ingest.Engine
 	stopListening func()             // removes the commit listeners; nil: there are none
-	reloading     sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
+	reloading     sync.RWMutex       // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
 	former        *dropwork.Takeover // what was known before a reload; nil: nothing
 	checker       *checker
 	vaultLists    vaultList
-	comparing     sync.Mutex    // held while the ledger is held against the archive
-	compareSoon   chan struct{} // size 1: a person compared, and entries are still in doubt
+	comparing     sync.Mutex    // held while the ledger is compared with the archive
+	compareSoon   chan struct{} // size 1: entries are in doubt; they are compared soon, without a person
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end

@@ -88,17 +88,17 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 // waits for a target that is stalled.
 func (d *Daemon) hasDueWork(s ledger.Step, wait bool, stalled []ingest.Target) (bool, error) {
 	far := d.cfg.Now().Wall.AddDate(100, 0, 0)
-	lanes, err := d.ledger.Queues(s)
+	queues, err := d.ledger.Queues(s)
 	if err != nil {
 		return false, err
 	}
-	for _, lane := range lanes {
+	for _, queue := range queues {
 		if slices.ContainsFunc(stalled, func(t ingest.Target) bool {
-			return t.Queue() == lane && t.Purpose != ingest.ToDispose || t == ingest.SpoolTarget() && s == ledger.Seal
+			return t.Queue() == queue && t.Purpose != ingest.ToDispose || t == ingest.SpoolTarget() && s == ledger.Seal
 		}) {
 			continue
 		}
-		es, _, err := d.ledger.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { return isDoneInPass(e, wait) })
+		es, _, err := d.ledger.DueInQueue(s, queue, far, 1, nil, func(e ledger.Entry) bool { return isDoneInPass(e, wait) })
 		if err != nil || len(es) > 0 {
 			return true, err
 		}

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Stall is a loop that has not come round for too long.
+// Stall is a loop that has not finished a round for too long.
 type Stall struct {
 	What  string    // such as "step upload" or "drop acme-in"
-	Since time.Time // when it last did; its beginning when it never did
+	Since time.Time // when it last did, or the start of the daemon
 	Drop  bool      // it looks at one drop folder
 }
 
 const (
-	stepPatience = 3 * time.Minute // of a step's loop, which comes round at least once a minute
+	stepPatience = 3 * time.Minute // of a step's loop, which finishes a round at least once a minute
 	dropPatience = 2 * time.Minute // of a drop folder, beside three times its rescan
 )
 
@@ -45,9 +45,9 @@ func (d *Daemon) Progress() Progress {
 	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
-	turned := d.engine.LastLooks()
-	for _, s := range slices.Sorted(maps.Keys(turned)) {
-		since := laterOf(turned[s], d.since)
+	looks := d.engine.LastLooks()
+	for _, s := range slices.Sorted(maps.Keys(looks)) {
+		since := laterOf(looks[s], d.since)
 		if time.Since(since) > stepPatience {
 			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
 		}

@@ -13,7 +13,7 @@ import (
 // ErrComparing says that another comparison is under way.
 var ErrComparing = errors.New("the ledger is just being compared with the archive")
 
-// Reconcile holds the ledger against the archive. In safe mode it first gives an entry to
+// Reconcile compares the ledger with the archive. In safe mode it first gives an entry to
 // every claimed folder that has none, waits a while for those to be packed, and it ends safe mode once everything was read and
 // every drop folder was there. Its error is the first that kept something from being
 // read; then safe mode stays. accept names the incomplete indexes that p lets count as complete.
@@ -52,12 +52,12 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	return c, err
 }
 
-// packingPatience is how long a comparison in safe mode waits, at least, for the folders that
-// had been taken: they settle once more before they are packed.
+// minPackPatience is how long a comparison in safe mode waits, at least, for folders that were
+// taken before: they settle once more before they are packed.
 const minPackPatience = 90 * time.Second
 
-// packingPatience allows for a folder that was seen to change once more meanwhile: then it must
-// be quiet for twice as long.
+// packingPatience is how long a comparison in safe mode waits. A folder that changes once more meanwhile must then be quiet
+// for twice its settle time, and the wait allows for that.
 func (d *Daemon) packingPatience() time.Duration {
 	wait := minPackPatience
 	for _, r := range d.drops {
@@ -94,8 +94,8 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 	}
 }
 
-// openFolders lends the drop folders that are open, and says of the others why they are
-// not.
+// openFolders returns the drop folders, keeps those that are open from being closed until done is called, and says why the
+// others are away.
 func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
 	var ends []func()
 	for _, r := range d.drops {

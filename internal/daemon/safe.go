@@ -22,8 +22,8 @@ const (
 )
 
 // openDrops opens all drop folders at once. Only what no waiting can mend ends the
-// start: one bad drop must not keep the others from working. run opens it later, and
-// says meanwhile why it is paused.
+// start: one bad drop must not keep the others from working. Drop.Run opens it later, and
+// Drop.State says meanwhile why it is paused.
 func (d *Daemon) openDrops() error {
 	type outcome struct {
 		i   int
@@ -31,7 +31,7 @@ func (d *Daemon) openDrops() error {
 	}
 	opened := make(chan outcome, len(d.drops)) // nobody may be left to listen
 	for i, r := range d.drops {
-		go func() { opened <- outcome{i, r.OpenForStart()} }() // run waits for it, and close lets go of what it opens
+		go func() { opened <- outcome{i, r.OpenForStart()} }() // Drop.Run waits while the folder is being opened; Close closes what is opened too late
 	}
 	patience := time.NewTimer(openPatience)
 	defer patience.Stop()
@@ -119,6 +119,7 @@ func (d *Daemon) logSafeMode() {
 // enterDoubted gives an entry to a claimed folder that was found without one while the ledger
 // is not sure of anything: it may have been sent.
 func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
+	// After a crash before this commit the next start finds the claimed folder without an entry again.
 	change := ledger.Change{Key: k, Events: evs, At: d.cfg.Now()}
 	d.ledger.Submit([]ledger.Change{change}, func(rs []ledger.Result) {
 		if _, known := errors.AsType[*ledger.StaleError](rs[0].Err); rs[0].Err != nil && !known {
@@ -127,7 +128,7 @@ func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
 		}
 		d.engine.Wake()
 		select {
-		case d.compareSoon <- struct{}{}: // outside safe mode it is compared without a person
+		case d.compareSoon <- struct{}{}: // outside safe mode the comparison needs no person
 		default:
 		}
 	})

@@ -29,8 +29,8 @@ type SpoolState struct {
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
-	Full      time.Time // since when nothing new is taken or packed for want of room; zero: it is
-	IsBlocked bool      // nothing is begun at all before there is room for the ledger
+	Full      time.Time // since when nothing new is taken or packed for want of room; zero: new folders are taken
+	IsBlocked bool      // nothing at all is begun before there is room for the ledger
 }
 
 // State returns the present state. It touches no drop folder: what it tells of one was

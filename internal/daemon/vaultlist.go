@@ -46,6 +46,7 @@ func VaultAdvice(ctx context.Context, l Lister, drops []dropwork.Settings, accou
 	if first < 0 {
 		return nil, nil
 	}
+	// This call only reads, and nothing of it is stored: after a crash the next start asks again.
 	listed, err := l.Vaults(ctx, drops[first].Vault)
 	if err != nil || len(listed) == 0 {
 		return nil, err

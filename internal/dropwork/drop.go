@@ -118,7 +118,7 @@ func (d *Drop) ForEngine() ingest.Drop {
 // RequestRescan has the watcher look at everything again soon.
 func (d *Drop) RequestRescan() { d.watcher.RequestRescan() }
 
-// WatcherSnapshot is what the watcher knows. It touches no drop folder.
+// WatcherSnapshot returns what the watcher knows. It touches no drop folder.
 func (d *Drop) WatcherSnapshot() watch.Snapshot { return d.watcher.Snapshot() }
 
 // Probe looks at the share again and again until ctx ends.

@@ -74,7 +74,7 @@ func (h *Handle) openHolding() error {
 	case err != nil:
 		h.why = err
 		return err
-	case h.closed: // nobody waited for it
+	case h.closed: // the handle was closed while the folder was being opened
 		return errors.Join(errReopening, folder.Close())
 	}
 	h.folder, h.why = folder, nil
@@ -86,8 +86,8 @@ const (
 	lockRetry      = 200 * time.Millisecond
 )
 
-// OpenForStart is Open for a start. Whoever has the folder may have been taken over, and
-// lets it go when he sees that.
+// OpenForStart is Open for a start. When another vaultd has locked the folder and this one took the folder over, it waits
+// a while: the other one closes the folder when it reads the new mark.
 func (h *Handle) OpenForStart() error {
 	giveUp := time.NewTimer(lockedPatience)
 	defer giveUp.Stop()
@@ -131,6 +131,8 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 		h.shared.Takeover.NoteForeignMark(err)
 		return nil, fmt.Errorf("open drop %s: %w", h.Settings.Name, err)
 	}
+	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
+	// does not exist yet.
 	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group,
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
@@ -207,8 +209,8 @@ func (h *Handle) HoldOpen() (f *drop.Folder, done func(), err error) {
 	return f, h.inUse.RUnlock, nil
 }
 
-// CheckUsable returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. A folder that was lost
-// may be back, mounted again and so on another device: then its mark says whose it is.
+// CheckUsable returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. It opens a folder
+// that was away again when it is back: the folder may be mounted anew, on another device, and its mark says whose it is.
 func (h *Handle) CheckUsable() error {
 	f, done, err := h.HoldOpen()
 	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {
@@ -304,14 +306,15 @@ func (h *Handle) endOnSyncError(err error) {
 	}
 }
 
+// takeFingerprint scans the claimed folder of k and returns its fingerprint.
 func (h *Handle) takeFingerprint(f *drop.Folder, k archive.Key) (archive.Digest, error) {
 	dir, _, err := f.OpenClaimed(k)
 	if err != nil {
 		return archive.Digest{}, err
 	}
 	defer dir.Close() // read-only
-	look, err := h.scanRules.ScanFolder(dir.Root(), ".")
-	return archive.Digest(look.Fingerprint), err
+	scan, err := h.scanRules.ScanFolder(dir.Root(), ".")
+	return archive.Digest(scan.Fingerprint), err
 }
 
 // IsAway reports whether the drop folder was found to be away, and waits to be opened. While

@@ -29,7 +29,7 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 	defer done()
 	known := func(k archive.Key) bool {
 		e, is, err := d.shared.Ledger.Entry(k)
-		return is && e.Source == ledger.Claimed && err == nil // what has left may have left its claim empty
+		return is && e.Source == ledger.Claimed && err == nil // a folder that left its claim may have left an empty one
 	}
 	for c, err := range f.UnknownClaims(known) {
 		if errors.Is(err, drop.ErrUnexpectedItem) {
@@ -49,7 +49,8 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 		if known {
 			continue
 		}
-		// The claim may not be on disk yet: the entry must not be there before it.
+		// The claim may not be on disk yet: the entry must not be there before it. After a crash here the next start adopts the
+		// folder in its claim, or finds it in the drop folder and claims it again.
 		if err := f.SyncClaim(c); err != nil {
 			return fmt.Errorf("adopt a claimed folder: %w", err)
 		}
@@ -95,6 +96,7 @@ func (d *Drop) claimFolder(ctx context.Context, w watch.Folder) error {
 		return err
 	}
 	defer done()
+	// When this returns, the claim is durable. After a crash here the next start finds the folder in one of the two places.
 	c, err := f.ClaimFolder(w.Name, d.shared.Now().Wall)
 	d.endOnSyncError(err)
 	if err != nil {

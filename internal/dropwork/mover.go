@@ -77,6 +77,7 @@ func (m *Mover) placeByContent(ctx context.Context, f *drop.Folder, e ledger.Ent
 	switch {
 	case err == nil:
 		m.shared.Log.Warn("folder known again by its content: another inode, as after a backup was put back", "drop", m.Settings.Name, "key", e.Key)
+		// After a crash here the next start knows the folder by its content again, in either place.
 		return f.PlaceFolder(c, e.Dest, notes...)
 	case errors.Is(err, drop.ErrFolderLost):
 		m.shared.Log.Error("folder was placed and taken away, or taken out of its claim by hand; vaultd is done with it", "drop", m.Settings.Name, "key", e.Key, "state", e.State)
@@ -118,8 +119,8 @@ func (m *Mover) contentsOf(doc ledger.Document) drop.Disposal {
 	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo}
 }
 
-// compareKeptFolder compares a folder that is about to be kept with what was archived: its receipt must not say of it what is not true. What was
-// archived is certain: those bytes were packed. Other folders are not compared.
+// compareKeptFolder compares a folder that is about to be kept with what was packed and archived: the receipt must be true
+// for the folder in which it lies. Other folders are not compared.
 func (m *Mover) compareKeptFolder(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document) ([]drop.Difference, error) {
 	if e.Source != ledger.Keeping || len(doc.Files) == 0 { // found in the archive's index: nothing is known to compare with
 		return nil, nil

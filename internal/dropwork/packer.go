@@ -107,6 +107,8 @@ func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
 
 // RemovePackage implements ingest.Packer.
 func (p *Packer) RemovePackage(e ledger.Entry) error {
+	// After a crash here the package may still be there. A package that its entry still needs is used or made again; any other
+	// one is removed by the count at the next start.
 	return p.shared.Spool.RemovePackage(e.Key, e.Vault)
 }
 

@@ -156,7 +156,7 @@ func (d *Drop) State() State {
 	return s
 }
 
-// SnapshotWithRights is the watcher's, with faults of rights in words for an administrator.
+// SnapshotWithRights returns what the watcher knows, and explains missing rights to an administrator. It touches the drop folder.
 func (d *Drop) SnapshotWithRights() watch.Snapshot {
 	s := d.watcher.Snapshot()
 	f, done, err := d.HoldOpen()

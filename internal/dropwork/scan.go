@@ -24,7 +24,7 @@ const (
 type Scans struct {
 	shared *Shared
 	warned map[string]bool      // overdue things that were logged, by drop and name; the loop's alone
-	noted  map[string]time.Time // when vaultd looked into a drop, as its mark says; the loop's alone
+	noted  map[string]time.Time // when vaultd looked into a drop, as its marker says; the loop's alone
 
 	mu     sync.Mutex
 	stored map[string]ledger.Scan // by drop, as the ledger has it; guarded by mu
@@ -78,7 +78,7 @@ func (s *Scans) Run(ctx context.Context, drops []*Drop) {
 // noteInterval is how often the time of the last look is noted outside the ledger.
 const noteInterval = 10 * time.Minute
 
-// noteScanTimes notes when vaultd last looked into each drop folder: as the time of change of the folder's mark in the state
+// noteScanTimes notes when vaultd last looked into each drop folder: as the time of change of the folder's marker in the state
 // directory, which costs no sync. It runs after what was seen is stored, so that the ledger is never behind it.
 func (s *Scans) noteScanTimes(drops []*Drop) {
 	for _, r := range drops {
@@ -95,8 +95,8 @@ func (s *Scans) noteScanTimes(drops []*Drop) {
 	}
 }
 
-// LastScanTime returns when vaultd last looked into the drop folder at path, as far as its mark in the state directory tells; zero:
-// it tells nothing. It is good for ledgers that have a scan of the drop: the mark is made before the first look.
+// LastScanTime returns when vaultd last looked into the drop folder at path, as far as its marker in the state directory tells; zero:
+// it tells nothing. Use it only for a ledger that has a scan of the drop: before the first scan the time is that of the marker itself.
 func LastScanTime(stateDir, path string) time.Time {
 	info, err := os.Lstat(markerPathOf(stateDir, path))
 	if err != nil {

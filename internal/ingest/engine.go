@@ -18,7 +18,7 @@ import (
 	"vaultd/internal/window"
 )
 
-// Config is what an engine works with. All fields are needed.
+// Config is what an engine works with. A field that may be left out says what nil or zero means.
 type Config struct {
 	Ledger  Ledger
 	Index   Index
@@ -61,7 +61,7 @@ type Engine struct {
 
 	steps          map[ledger.Step]step
 	pools          map[ledger.Step]*pool
-	supervisorWake chan struct{}             // size 1: a hint that there may be a new queue
+	supervisorWake chan struct{}             // size 1: a hint that a worker is to be started
 	queuesReadAt   atomic.Pointer[time.Time] // when supervise last read the queues
 
 	mu      sync.Mutex

@@ -9,9 +9,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// pool holds the slots of one step. A task has a slot while it is done; the commits before and after that need none.
-// There are width slots for all queues together, which go to the queues that wait for one in turn. A queue in which
-// nothing is done may always begin one task, also beyond that: it waits for no other queue.
+// pool holds the slots of one step. A task has a slot while do runs; the commits before and after that need none.
+// All queues together have width slots, and the queues that wait for one get it in turn. A queue that has no slot may
+// always begin one task, even when all slots are taken: it waits for no other queue.
 type pool struct {
 	width int
 
@@ -104,8 +104,8 @@ func (p *pool) startReady(work context.Context) {
 	}
 }
 
-// giveNextSlot gives a slot to the next task: the queues come in turn, behind the one that came last. nil: there is no task that
-// may begin.
+// giveNextSlot gives a slot to the next task. The queues get slots in turn, beginning after the queue that got the last one.
+// nil: no task may begin.
 func (p *pool) giveNextSlot() (*worker, *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,7 +127,7 @@ func (p *pool) giveNextSlot() (*worker, *task) {
 	return nil, nil
 }
 
-// mayBegin reports whether a task of w may begin beside the others. A queue in which nothing is done waits for no slot.
+// mayBegin reports whether a task of w may begin beside the others. A queue that has no slot waits for none.
 // The caller holds mu.
 func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
 	alone := w.doing == 0
@@ -184,7 +184,7 @@ func (p *pool) forgetEnded(w *worker) {
 	clear(w.ended)
 }
 
-// doingOf returns how many tasks of a worker are being done.
+// doingOf returns how many tasks of a worker have a slot.
 func (p *pool) doingOf(w *worker) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

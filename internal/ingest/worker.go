@@ -33,7 +33,7 @@ type worker struct {
 	ended     map[archive.Key]bool // tasks of them ended since the loop began to look: what it read of them may be too old
 	ready     []*task              // tasks that wait for a slot; their intents are committed
 	waiting   int                  // tasks without a slot: their intents are being committed, or they are ready
-	doing     int                  // tasks being done
+	doing     int                  // tasks that have a slot
 	usualTime time.Duration        // how long a task takes; 0: none was done yet
 }
 

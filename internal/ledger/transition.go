@@ -114,7 +114,7 @@ func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 	switch {
 	case e.State == Discovered:
 		return Seal, e.NotBefore, true
-	// Placing and disposing wait too: where the folder lies may have changed in the lost part of its life.
+	// Placing and disposing wait too: the ledger may have lost where the folder was moved.
 	case len(e.OpenQuestions()) > 0 && e.State != None:
 		return Ask, e.NotBefore, true
 	}

@@ -36,7 +36,7 @@ type Config struct {
 	HeldReason func() string
 	// KeepOpen keeps the drop folders open until release is called.
 	KeepOpen func() (release func())
-	// Committed is told that the ledger changed, so that the work goes on at once; nil while no daemon runs.
+	// Committed is called after each commit, so that the engine goes on at once; nil while no daemon runs.
 	Committed func()
 	// Resume lets the disposals of a drop go on; nil while no daemon runs.
 	Resume func(drop string)
@@ -100,6 +100,7 @@ const maxStaleTries = 5
 // again: whether it is still allowed, the transition decides.
 func (a *Actions) applyChange(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
 	for try := 0; ; try++ {
+		// After a crash before this commit the person's act was not given, and is given again.
 		rs, err := a.cfg.Ledger.Apply(ctx, c)
 		if err != nil {
 			return ledger.Entry{}, err
@@ -148,6 +149,7 @@ func (a *Actions) ApproveDisposal(ctx context.Context, drop string, p Person) (n
 	if err := a.cfg.Ledger.CommitMark(ctx, mark, note); err != nil {
 		return 0, err
 	}
+	// It holds from here on, also after a crash: it is written to the disk.
 	if err := a.cfg.Limit.Approve(drop, n); err != nil {
 		return 0, err
 	}
@@ -213,6 +215,7 @@ func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next l
 	a.cfg.Committed()
 	if stale, moved := errors.AsType[*ledger.StaleError](rs[1].Err); moved {
 		resolved.Rev = stale.Have
+		// After a crash before this commit the new entry names the old one, and the old one stays unresolved until a person closes it.
 		after, err := a.applyChange(ctx, resolved)
 		if err == nil {
 			a.logAct(after, resolved.Events[0])

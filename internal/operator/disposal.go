@@ -38,10 +38,10 @@ type DisposalLimit struct {
 
 // dayCount is how much of one drop is disposed of.
 type dayCount struct {
-	Busiest  float64   `json:"busiest"`  // number of a busy day, fading
-	Day      time.Time `json:"day"`      // that Done counts
-	Done     int       `json:"done"`     // on that day
-	Approved int       `json:"approved"` // that a person let go, and that are not done yet
+	Busiest  float64   `json:"busiest"`  // disposals on the busiest day; it halves every halfLifeDays
+	Day      time.Time `json:"day"`      // the day that Done is about
+	Done     int       `json:"done"`     // disposals on that day
+	Approved int       `json:"approved"` // approved by a person and not done yet
 }
 
 // NewDisposalLimit returns the limit whose memory lies in dir.
@@ -75,7 +75,7 @@ func (l *DisposalLimit) Approve(drop string, n int) error {
 	return l.writeFile()
 }
 
-// countOf returns a drop's, on the present day. The caller holds mu.
+// countOf returns the count of a drop, moved on to today. The caller holds mu.
 func (l *DisposalLimit) countOf(drop string) *dayCount {
 	if l.days == nil {
 		l.days = l.readFile()

@@ -45,13 +45,14 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 		return f, err
 	}
 	var failed error
+	// The call may be charged. After a crash during it the intent stands in the journal, and nothing is downloaded again by itself.
 	f.Size, f.SHA256, failed = d.Archive.Download(ctx, v, r, w)
 	mark.Name, mark.Bytes, mark.Cause = ledger.MarkFetched, f.Size, ledger.FetchFailed
 	if failed == nil {
 		mark.Cause = judge(f)
 	}
 	mark.At = d.Now()
-	// Whoever asked may have gone away meanwhile; what came of it is recorded all the same.
+	// The outcome is recorded even when the asker has gone away. After a crash before this commit the download counts, without an outcome.
 	return f, errors.Join(failed, d.Ledger.CommitMark(context.WithoutCancel(ctx), mark, nil))
 }
 

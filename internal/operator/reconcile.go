@@ -18,18 +18,18 @@ import (
 // Compared is what a comparison of the ledger with the archive came to.
 type Compared struct {
 	recovery.Report
-	Safe bool     // the ledger was in safe mode when it began
-	Left bool     // and is not any more
-	Why  []string // why it still is, in words
+	Safe bool     // the ledger was in safe mode when the comparison began
+	Left bool     // the comparison ended safe mode
+	Why  []string // why the ledger is still in safe mode
 }
 
 // Comparison is what [Reconcile] works on.
 type Comparison struct {
 	Ledger  *boltledger.Ledger
 	Archive recovery.Service
-	Drops   []recovery.Drop // every configured one; those that are away without their folder
-	Away    []string        // why they are; while there are some, safe mode stays
-	Accept  []AcceptedIndex // what the person lets count as complete
+	Drops   []recovery.Drop // every configured drop; Folder is nil where the drop folder is away
+	Away    []string        // why drop folders are away; safe mode stays while there are any
+	Accept  []AcceptedIndex // the incomplete indexes that the person accepts as complete
 	Grace   time.Duration
 	Now     func() archive.Instant
 }
@@ -54,6 +54,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if err != nil {
 		return out, err
 	}
+	// It commits what it learns about each entry by itself. After a crash here the ledger knows a part, and the next comparison learns the rest.
 	out.Report, err = recovery.Reconcile(ctx, recovery.Config{
 		Book: c.Ledger, Committer: c.Ledger, Service: c.Archive, Drops: c.Drops, Grace: c.Grace, Now: c.Now,
 		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.acceptIndex(p),

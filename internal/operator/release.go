@@ -54,6 +54,7 @@ func (a *Actions) askAboutAll(ctx context.Context, e ledger.Entry) (evs []ledger
 	if len(numbers) > 0 && a.cfg.Service == nil {
 		return nil, errors.New("no archive is configured")
 	}
+	// These calls only read. After a crash here nothing has changed, and the person gives the command again.
 	told, err := recovery.AskEach(ctx, a.cfg.Service, e.Vault, numbers)
 	if err != nil {
 		return nil, err

@@ -61,8 +61,8 @@ func (e *unreadError) Error() string {
 	return "its receipt cannot be read, and nothing is known of it: " + why
 }
 
-// Check makes one check. What it finds in a ledger at work it looks for once more: a
-// finding that was about two moments is gone then.
+// Check makes one check. It checks twice where it finds something: the ledger may have changed between two reads of the
+// first check.
 func (c *Checker) Check(ctx context.Context) (r Result) {
 	for range 2 {
 		found, err := c.checkLedger(ctx)

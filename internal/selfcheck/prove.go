@@ -10,9 +10,8 @@ import (
 	"vaultd/internal/proof"
 )
 
-// Prove replays the journal as far as it goes now and compares the entries with it. The
-// ledger lives on meanwhile: what is said about an entry that changed since is not
-// about one moment; moved names those entries.
+// Prove replays the journal up to its present end and compares the entries with it. Entries may change meanwhile. moved
+// names those that did: a finding about one of them proves nothing.
 func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
 	head, balance := readHeadAndBalance(l)
 	errEnough := errors.New("enough")
@@ -50,7 +49,7 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 	return r, moved, err
 }
 
-// readHeadAndBalance returns head and balance of one moment.
+// readHeadAndBalance returns the head and the balance of the same moment.
 func readHeadAndBalance(l *boltledger.Ledger) (ledger.Head, ledger.Balance) {
 	for {
 		head := l.Head()

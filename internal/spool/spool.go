@@ -65,6 +65,7 @@ var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted
 // Open opens the spool of a state directory, and makes its folder where it is missing. The error is a
 // [*statedir.OwnFolderError] where a link or something else lies there.
 func Open(cfg Config) (*Spool, error) {
+	// After a crash here the folder is there or missing; the next start makes a missing one.
 	names, err := openFolder(cfg.StateDir, cfg.Fault)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (s *Spool) EndPackage(k archive.Key, v archive.VaultID) {
 	}
 }
 
-// SyncPackages makes the names of all packages durable that were made before it was called. After a failure the next call tries again.
+// SyncPackages makes the names of all packages durable that were made before this call; their contents are durable already. After a failure the next call tries again.
 func (s *Spool) SyncPackages() error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()

@@ -13,11 +13,11 @@ import (
 type dayCounts struct {
 	date           string
 	archived       int
-	last           string // folder
+	last           string // name of the folder that was archived last
 	lastAt         time.Time
 	duplicateCount int
-	duplicates     []duplicateItem      // the last of them
-	ended          map[archive.Key]bool // counted: their next change must not count again; false: placed meanwhile
+	duplicates     []duplicateItem      // the last few of them, oldest first
+	ended          map[archive.Key]bool // entries that were counted and must not count again; false: their folders were placed meanwhile
 
 	recalling bool // what happened before the start is still being counted
 }

@@ -16,26 +16,26 @@ const mostShown = 20
 
 // dropOverview is what the open entries of one drop tell people.
 type dropOverview struct {
-	taken   int
-	newest  []ledger.Entry // of the taken ones, oldest first
-	fix     int
-	rejects []ledger.Entry // of those that a person must put right, oldest first
-	unusual int            // archived of late, and nobody has looked at what is unusual about them
-	checks  []ledger.Entry // of those, oldest first
+	taken   int            // folders that were taken and are not archived yet
+	newest  []ledger.Entry // the newest of them, oldest first
+	fix     int            // folders that a person must put right
+	rejects []ledger.Entry // the newest of them, oldest first
+	unusual int            // unusual folders that were archived lately and that nobody has checked
+	checks  []ledger.Entry // the newest of them, oldest first
 }
 
 // overview reads what people are told of, once for all drops.
 type overview struct {
 	mu    sync.Mutex
 	parts map[string]*dropOverview // guarded by mu
-	head  uint64                   // the ledger's, when they were read; guarded by mu
-	at    time.Time                // guarded by mu
-	took  time.Duration            // guarded by mu
+	head  uint64                   // number of the journal's last line when the parts were read; guarded by mu
+	at    time.Time                // when they were read; guarded by mu
+	took  time.Duration            // how long that took; guarded by mu
 }
 
 const (
-	overviewOld   = time.Minute // quiet changes do not move the ledger's head
-	overviewShare = 20          // reading takes at most this part of the time
+	overviewOld   = time.Minute // after that it is read again: some changes have no journal line, so head does not tell of them
+	overviewShare = 20          // reading takes at most one part in so many of the time
 )
 
 // ofDrop returns what a drop's open entries tell.
@@ -104,7 +104,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 	return nil
 }
 
-// refreshUnusual takes in what was archived, was taken after a time, and should be looked at by a person.
+// refreshUnusual adds the unusual folders that were taken at or after since and are archived: a person should check them.
 func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *dropOverview) error {
 	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate} {
 		all, err := l.CountAttention(class, time.Time{})
