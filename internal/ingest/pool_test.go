@@ -114,6 +114,7 @@ func (c *changing) Pack(context.Context, ledger.Entry) (Packed, error) {
 // I6: workers that decide at the same moment how much to register count each other's tickets. Each vault may have one
 // ticket beyond what the network link can carry.
 func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // they come in turn then, whatever else the machine does
 	synctest.Test(t, func(t *testing.T) {
 		vaults := []archive.VaultID{"A", "B", "C", "D", "E", "F"}
 		r := build(t, &service{}, vaults...)
@@ -128,6 +129,9 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 		}
 		intents := &registerIntents{Ledger: r.cfg.Ledger}
 		r.cfg.Ledger = intents
+		found := &foundTogether{Index: r.cfg.Index}
+		found.looks.Add(len(vaults))
+		r.cfg.Index = found
 		r.cfg.Now = func() archive.Instant {
 			for range 1000 {
 				runtime.Gosched() // so that the others get as far
@@ -152,6 +156,22 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// foundTogether lets the first look of each of several workers end at the same moment.
+type foundTogether struct {
+	Index
+	looks  sync.WaitGroup
+	looked sync.Map // queue → true
+}
+
+func (f *foundTogether) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	es, at, err := f.Index.DueInQueue(s, queue, now, limit, busy, skip)
+	if _, again := f.looked.LoadOrStore(queue, true); !again {
+		f.looks.Done()
+		f.looks.Wait()
+	}
+	return es, at, err
 }
 
 // I25: a wall clock that is set back while a batch fills does not keep it waiting.
