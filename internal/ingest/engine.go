@@ -238,8 +238,9 @@ func (c *Engine) wakeWorkers() {
 // may call it.
 func (c *Engine) Wake() {
 	c.woken.Store(true)
-	c.wakeSupervisor()
+	// In this order: a worker that does not run, or ends after it was passed by, is found by supervise then.
 	c.wakeWorkers()
+	c.wakeSupervisor()
 }
 
 // LastLooks tells when the slowest worker of each step last looked at what is due and found out what to
