@@ -188,7 +188,7 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	defer cancel()
 	var all []string
 	drops := wireDrops(cfg)
-	for _, account := range daemon.Accounts(drops) {
+	for _, account := range daemon.ListAccounts(drops) {
 		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
 		for _, u := range advice {
 			all = append(all, u.Text)

@@ -125,7 +125,7 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	tell("disk", "", func(context.Context) []tried { return []tried{tryDisk(cfg)} })
 	tell("service", "", func(ctx context.Context) []tried { return a.tryService(ctx, cfg) })
 	if !slices.ContainsFunc(d.Tries, func(t tried) bool { return t.code == exitUnavailable }) {
-		for _, account := range daemon.Accounts(wireDrops(cfg)) {
+		for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
 			tell("credentials", accountWord(account), func(ctx context.Context) []tried { return a.tryAccount(ctx, cfg, account) })
 		}
 	}

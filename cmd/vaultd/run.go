@@ -88,7 +88,7 @@ func (a *app) serveDaemon(ctx context.Context, d *daemon.Daemon, cfg config.Conf
 // runOnce makes one pass over all work that is due and prints its outcome.
 func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
 	before := d.Ledger().Balance()
-	if err := d.Once(ctx, wait); err != nil {
+	if err := d.RunOnce(ctx, wait); err != nil {
 		return fail(exitIO, err, "")
 	}
 	if ctx.Err() != nil {

@@ -89,7 +89,7 @@ func (v view) newSummary() present.StatusSummary {
 		s.Service = u.Host
 	}
 	if safe, is := v.ledger.SafeMode(); is {
-		s.Safe = &present.SafeMode{Word: safe.Mark, Since: safe.Since.UTC(), From: present.TimeOrNil(safe.KnownUntil), Text: daemon.SafeWords(safe)}
+		s.Safe = &present.SafeMode{Word: safe.Mark, Since: safe.Since.UTC(), From: present.TimeOrNil(safe.KnownUntil), Text: daemon.DescribeSafeMode(safe)}
 	}
 	return s
 }

@@ -59,7 +59,7 @@ func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 	}
 	var rows []vaultRow
 	var failed []error
-	for _, account := range daemon.Accounts(wireDrops(cfg)) {
+	for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
 		of := cfg
 		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d config.Drop) bool { return d.Account != account })
 		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))

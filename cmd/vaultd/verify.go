@@ -233,9 +233,9 @@ func (d *verdict) printFolded(w io.Writer) {
 // unknownSince says why a ledger is in safe mode, and what it does not know.
 func (v view) unknownSince(s ledger.SafeMode) string {
 	if s.KnownUntil.IsZero() {
-		return daemon.SafeWords(s) + "; what it says is not known to be all"
+		return daemon.DescribeSafeMode(s) + "; what it says is not known to be all"
 	}
-	return daemon.SafeWords(s) + "; what was done after " + v.Exact(s.KnownUntil) + " is not known"
+	return daemon.DescribeSafeMode(s) + "; what was done after " + v.Exact(s.KnownUntil) + " is not known"
 }
 
 // printDoubts says what cannot be guaranteed, so that nobody takes silence for a proof.

@@ -13,7 +13,7 @@ import (
 func (d *Daemon) Actions() *operator.Actions {
 	return operator.New(operator.Config{
 		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.disposalLimit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
-		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, Committed: d.engine.Wake, Resume: d.engine.ResumeDisposals,
+		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, AfterCommit: d.engine.Wake, Resume: d.engine.ResumeDisposals,
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {

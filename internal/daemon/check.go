@@ -116,7 +116,7 @@ func (d *Daemon) recordFindings(ctx context.Context, found selfcheck.Result) {
 		return
 	}
 	d.logSafeMode()
-	d.statusFiles.AllChanged()
+	d.statusFiles.NoteChangeOfAll()
 }
 
 func truncateText(s string, n int) string {

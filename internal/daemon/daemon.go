@@ -179,7 +179,7 @@ func (d *Daemon) makeShared() error {
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
 		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.endProcess), EndProcess: d.endProcess,
 		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
-		Changed: func(drop string) { d.statusFiles.Changed(drop) },
+		OnChange: func(drop string) { d.statusFiles.NoteChange(drop) },
 		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 			d.engine.EnterClaimed(k, ev, more...)
 		},
@@ -273,7 +273,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { d.countSpool(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })
 	g.Go(func() error { d.checker.runChecks(ctx, d); return nil })
-	for _, account := range Accounts(d.cfg.Drops) {
+	for _, account := range ListAccounts(d.cfg.Drops) {
 		g.Go(func() error { d.vaultLists.askRegularly(ctx, d, account); return nil })
 	}
 	g.Go(func() error { d.compareWhileInDoubt(ctx); return nil })

@@ -11,9 +11,9 @@ import (
 // listenToCommits adds the commit listeners to the ledger; stop removes them. A new reader of commits is one line here.
 func (d *Daemon) listenToCommits() (stop func()) {
 	stops := []func(){
-		d.ledger.Listen(func(rs []ledger.Result) { d.disk.LedgerGrew(len(rs)) }),
-		d.ledger.Listen(d.shared.Returned.Committed),
-		d.ledger.Listen(d.statusFiles.Committed),
+		d.ledger.Listen(func(rs []ledger.Result) { d.disk.NoteLedgerGrowth(len(rs)) }),
+		d.ledger.Listen(d.shared.Returned.NoteCommit),
+		d.ledger.Listen(d.statusFiles.NoteCommit),
 	}
 	return func() {
 		for _, stop := range stops {
@@ -24,7 +24,7 @@ func (d *Daemon) listenToCommits() (stop func()) {
 
 // onPause tells the status files of a pause, and asks for the list of vaults where the service refuses one of them.
 func (d *Daemon) onPause(p ingest.Pause) {
-	d.statusFiles.Paused(p.Target)
+	d.statusFiles.NotePause(p.Target)
 	for _, r := range d.drops {
 		if p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
 			d.vaultLists.askSoon(r.Settings.Account)

@@ -20,10 +20,10 @@ const (
 	stallAfter   = 15 * time.Second       // of a pause of some route, after which a single pass ends
 )
 
-// Once works until everything that lies in the drop folders was taken or has a
+// RunOnce works until everything that lies in the drop folders was taken or has a
 // reason not to be, was sent, and was asked about once; with wait, until everything
 // is final or needs a person. It returns earlier when ctx ends.
-func (d *Daemon) Once(ctx context.Context, wait bool) error {
+func (d *Daemon) RunOnce(ctx context.Context, wait bool) error {
 	if !d.disk.CanBegin() {
 		return fmt.Errorf("nothing was begun: %w", &spool.NoSpaceError{Free: d.disk.Free(), MinFree: d.disk.MinFree()})
 	}

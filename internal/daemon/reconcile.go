@@ -44,7 +44,7 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	if c.Left {
 		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
 		d.engine.Wake()
-		d.statusFiles.AllChanged()
+		d.statusFiles.NoteChangeOfAll()
 		for _, r := range d.drops {
 			r.RequestRescan()
 		}

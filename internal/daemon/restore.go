@@ -276,6 +276,6 @@ func sharedForCommand(cfg Config, l *boltledger.Ledger) *dropwork.Shared {
 	ignore := func(error) {}
 	return &dropwork.Shared{
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: log, FileFault: cfg.FileFault,
-		MinFree: cfg.SpoolMinFree, Ledger: l, Takeover: dropwork.NewTakeover(cfg.StateDir, l, log, ignore), EndProcess: ignore, Changed: func(string) {},
+		MinFree: cfg.SpoolMinFree, Ledger: l, Takeover: dropwork.NewTakeover(cfg.StateDir, l, log, ignore), EndProcess: ignore, OnChange: func(string) {},
 	}
 }

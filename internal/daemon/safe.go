@@ -86,13 +86,13 @@ func heldReasonOf(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
 	}
 	if safe, is := l.SafeMode(); is {
-		return "safe mode since " + safe.Since.In(cmp.Or(zone, time.UTC)).Format("2 Jan 15:04 MST") + " (" + SafeWords(safe) + ")"
+		return "safe mode since " + safe.Since.In(cmp.Or(zone, time.UTC)).Format("2 Jan 15:04 MST") + " (" + DescribeSafeMode(safe) + ")"
 	}
 	return ""
 }
 
-// SafeWords says in a few words why a ledger is in safe mode.
-func SafeWords(s ledger.SafeMode) string {
+// DescribeSafeMode says in a few words why a ledger is in safe mode.
+func DescribeSafeMode(s ledger.SafeMode) string {
 	words := map[string]string{
 		ledger.MarkRestored:   "the ledger was put back from a backup",
 		ledger.MarkRebuilt:    "the ledger was made anew from what lies in the folders",
@@ -111,7 +111,7 @@ func SafeWords(s ledger.SafeMode) string {
 // logSafeMode logs at a start that nothing will be sent.
 func (d *Daemon) logSafeMode() {
 	if safe, is := d.ledger.SafeMode(); is {
-		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", SafeWords(safe),
+		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", DescribeSafeMode(safe),
 			"since", safe.Since, "unknown_after", safe.KnownUntil, "do", "vaultd reconcile")
 	}
 }

@@ -29,8 +29,8 @@ const (
 	namedVaults = 20        // listed vaults that one advice names
 )
 
-// Accounts lists the accounts that the drops' vaults are called with, each once.
-func Accounts(drops []dropwork.Settings) (accounts []string) {
+// ListAccounts lists the accounts that the drops' vaults are called with, each once.
+func ListAccounts(drops []dropwork.Settings) (accounts []string) {
 	for _, d := range drops {
 		if !slices.Contains(accounts, d.Account) {
 			accounts = append(accounts, d.Account)
@@ -90,7 +90,7 @@ type vaultList struct {
 func (v *vaultList) currentAdvice(drops []dropwork.Settings) (all []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, account := range Accounts(drops) {
+	for _, account := range ListAccounts(drops) {
 		all = append(all, v.advice[account]...)
 	}
 	return all

@@ -65,7 +65,7 @@ type Shared struct {
 	Returned     *Returned
 	Scans        *Scans
 	HeldReason   func() string                                                       // why nothing may be taken; empty: it may
-	Changed      func(drop string)                                                   // something changed that people should read of
+	OnChange     func(drop string)                                                   // something changed that people should read of
 	EnterClaimed func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) // commits the entry of a claimed folder
 	EnterDoubted func(k archive.Key, evs []ledger.Event)                             // commits an entry of which the ledger may have lost what became of it
 }
@@ -97,7 +97,7 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 	d.watcher, err = watch.New(watch.Config{
 		Path: settings.Path, Settle: settings.Settle, Rescan: settings.Rescan, Mode: settings.Mode,
 		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName,
-		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.Changed(settings.Name) }, OpenEvents: shared.Events,
+		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.OnChange(settings.Name) }, OpenEvents: shared.Events,
 		FirstSeen: shared.Scans.firstSeen(settings),
 	})
 	if err != nil {

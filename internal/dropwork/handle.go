@@ -270,7 +270,7 @@ func (h *Handle) leaveToOwner(foreign error) error {
 	h.shared.Takeover.NoteForeignMark(foreign)
 	if h.closeForNow(foreign) {
 		h.shared.Log.Error("the drop folder belongs to another vaultd now; nothing more is taken or sent here", "drop", h.Settings.Name, "err", foreign)
-		h.shared.Changed(h.Settings.Name)
+		h.shared.OnChange(h.Settings.Name)
 	}
 	return foreign
 }

@@ -59,8 +59,8 @@ func (x *Returned) awaitLoaded(ctx context.Context) bool {
 	}
 }
 
-// Committed is the index's commit listener.
-func (x *Returned) Committed(rs []ledger.Result) {
+// NoteCommit is the index's commit listener.
+func (x *Returned) NoteCommit(rs []ledger.Result) {
 	for _, r := range rs {
 		if r.Err == nil && r.Entry.State == ledger.Rejected {
 			x.addRejected(r.Entry)

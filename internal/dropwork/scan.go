@@ -22,9 +22,9 @@ const (
 // Scans keeps in the ledger what the drop folders hold that was not taken. The watchers forget it with the process; the
 // ledger knows since when each thing lies there.
 type Scans struct {
-	shared *Shared
-	warned map[string]bool      // overdue things that were logged, by drop and name; the loop's alone
-	noted  map[string]time.Time // when vaultd looked into a drop, as its marker says; the loop's alone
+	shared  *Shared
+	warned  map[string]bool      // overdue things that were logged, by drop and name; the loop's alone
+	notedAt map[string]time.Time // when vaultd looked into a drop, as its marker says; the loop's alone
 
 	mu     sync.Mutex
 	stored map[string]ledger.Scan // by drop, as the ledger has it; guarded by mu
@@ -33,7 +33,7 @@ type Scans struct {
 // NewScans reads what an earlier process saw. Records that cannot be read keep nobody from working: the check of the
 // whole ledger logs the damage, and the watchers look again.
 func NewScans(shared *Shared) *Scans {
-	s := &Scans{shared: shared, warned: map[string]bool{}, noted: map[string]time.Time{}, stored: map[string]ledger.Scan{}}
+	s := &Scans{shared: shared, warned: map[string]bool{}, notedAt: map[string]time.Time{}, stored: map[string]ledger.Scan{}}
 	all, err := shared.Ledger.Scans()
 	if err != nil {
 		shared.Log.Error("since when things lie in the drop folders is not known any more", "err", err)
@@ -84,10 +84,10 @@ func (s *Scans) noteScanTimes(drops []*Drop) {
 	for _, r := range drops {
 		stored, known := s.scanOf(r.Settings)
 		looked := asStored(r.WatcherSnapshot().LastRescan)
-		if !known || stored.Fault != "" || looked.Sub(s.noted[r.Settings.Name]) < noteInterval || looked.After(s.shared.Now().Wall) {
+		if !known || stored.Fault != "" || looked.Sub(s.notedAt[r.Settings.Name]) < noteInterval || looked.After(s.shared.Now().Wall) {
 			continue
 		}
-		s.noted[r.Settings.Name] = looked
+		s.notedAt[r.Settings.Name] = looked
 		// A time that a power cut loses makes the last look seem earlier than it was, never later.
 		if err := os.Chtimes(r.markerPath(), looked, looked); err != nil {
 			s.shared.Log.Warn("when vaultd last looked is not noted", "drop", r.Settings.Name, "err", err)

@@ -57,7 +57,7 @@ type Engine struct {
 	drops    map[string]Drop
 	breakers *breakers
 	limiters limiters
-	tasks    sync.WaitGroup // tasks that are not done
+	tasks    sync.WaitGroup // tasks that have not ended
 
 	steps          map[ledger.Step]step
 	pools          map[ledger.Step]*pool
@@ -67,6 +67,7 @@ type Engine struct {
 	mu      sync.Mutex
 	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
 
+	// What the engine remembers of this run. A restart forgets it; the types say what that costs.
 	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags
 	refusals        refusals
 	mixUps          mixUps

@@ -43,10 +43,10 @@ func (p *pool) add(w *worker) {
 
 // slotLimit returns how many tasks of a queue may be done at once.
 func (p *pool) slotLimit(w *worker) int {
-	if w.pace == nil {
+	if w.maxTasks == nil {
 		return p.width
 	}
-	return min(w.pace(w.queue), p.width)
+	return min(w.maxTasks(w.queue), p.width)
 }
 
 // freeTasks returns how many more tasks a worker may take: one that waits for its slot, and as many as there are free
@@ -134,7 +134,7 @@ func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
 	if !alone && (p.doing >= p.width || w.doing >= p.slotLimit(w)) {
 		return false
 	}
-	return w.begin == nil || w.begin(e, alone)
+	return w.tryBegin == nil || w.tryBegin(e, alone)
 }
 
 // giveSlot moves a task from those that wait for a slot to those that have one. The caller holds mu.

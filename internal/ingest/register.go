@@ -28,8 +28,8 @@ func (c *Engine) registerStep() step {
 		admit: func(string, archive.Instant) (func(ledger.Entry) bool, error) {
 			return func(ledger.Entry) bool { return true }, c.recallBacklogIfAsked() // countAffordable decides by the backlog
 		},
-		limit: c.countAffordable,
-		pace:  func(queue string) int { return c.limiters.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
+		limit:    c.countAffordable,
+		maxTasks: func(queue string) int { return c.limiters.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
 		intend: func(e ledger.Entry, _ handling, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if _, err := c.configuredDrop(e); err != nil {
 				return nil, false, err // it could not be uploaded

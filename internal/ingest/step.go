@@ -23,12 +23,13 @@ type step struct {
 	handle func(ledger.Entry, archive.Instant) handling
 	// admit returns which entries of a queue may go now; nil: all.
 	admit func(queue string, now archive.Instant) (func(ledger.Entry) bool, error)
-	// limit returns how many of the ready entries may go now, and when more may where no change of an entry tells; nil: all.
+	// limit returns how many of the ready entries may go now, and when to ask again; zero: a change of an entry will wake the
+	// worker. nil: all may go.
 	limit func(ready []ledger.Entry) (n int, again time.Time)
-	// pace returns how many tasks of a queue may be done at once; nil: width.
-	pace func(queue string) int
-	// begin reports whether a task may begin beside the others of its queue, or alone; if so it books it. nil: it may.
-	begin func(e ledger.Entry, alone bool) bool
+	// maxTasks returns how many tasks of a queue may be done at once; nil: width.
+	maxTasks func(queue string) int
+	// tryBegin reports whether a task may begin beside the others of its queue, or alone, and books it if so; nil: it may.
+	tryBegin func(e ledger.Entry, alone bool) bool
 	// intend returns the events to commit before anything is done, and whether anything is done then.
 	intend func(ledger.Entry, handling, archive.Instant) (evs []ledger.Event, act bool, err error)
 	// do reaches the world. It returns one change for each entry, but for those that the end of ctx kept it from.
@@ -39,8 +40,8 @@ type step struct {
 	takeBack func(ledger.Entry) ledger.Event
 }
 
-// handling is how an entry is handled. It is decided once for each task: clocks and speeds that are asked twice may answer
-// twice.
+// handling is how an entry is handled. It is decided once for each task: a clock or a speed that is read twice may give two
+// answers.
 type handling struct {
 	target Target    // that must work
 	most   int       // entries, at most, in one task

@@ -28,8 +28,8 @@ func (c *Engine) uploadStep() step {
 			}
 			return handling{target: UploadTarget(e.Vault), most: 1}
 		},
-		pace:  func(queue string) int { return c.limiters.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
-		begin: c.beginUpload,
+		maxTasks: func(queue string) int { return c.limiters.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
+		tryBegin: c.beginUpload,
 		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if how.late {
 				return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil

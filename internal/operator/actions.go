@@ -36,8 +36,8 @@ type Config struct {
 	HeldReason func() string
 	// KeepOpen keeps the drop folders open until release is called.
 	KeepOpen func() (release func())
-	// Committed is called after each commit, so that the engine goes on at once; nil while no daemon runs.
-	Committed func()
+	// AfterCommit is called after each commit, so that the engine goes on at once; nil while no daemon runs.
+	AfterCommit func()
 	// Resume lets the disposals of a drop go on; nil while no daemon runs.
 	Resume func(drop string)
 }
@@ -53,8 +53,8 @@ type Actions struct{ cfg Config }
 
 // New returns the actions that work on cfg.
 func New(cfg Config) *Actions {
-	if cfg.Committed == nil {
-		cfg.Committed = func() {}
+	if cfg.AfterCommit == nil {
+		cfg.AfterCommit = func() {}
 	}
 	if cfg.Resume == nil {
 		cfg.Resume = func(string) {}
@@ -117,7 +117,7 @@ func (a *Actions) applyChange(ctx context.Context, c ledger.Change) (ledger.Entr
 func (a *Actions) logAct(e ledger.Entry, ev ledger.Event) {
 	by, _ := ledger.ActorOf(ev)
 	a.cfg.Log.Info("a person acted", "act", ev.JournalName(), "uid", by.UID, "key", e.Key, "state", e.State, "drop", e.Drop)
-	a.cfg.Committed()
+	a.cfg.AfterCommit()
 }
 
 // ErrNothingDue says that no archived folder of a drop is due for removal.
@@ -212,7 +212,7 @@ func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next l
 	if err != nil || rs[0].Err != nil {
 		return next, errors.Join(err, firstError(rs))
 	}
-	a.cfg.Committed()
+	a.cfg.AfterCommit()
 	if stale, moved := errors.AsType[*ledger.StaleError](rs[1].Err); moved {
 		resolved.Rev = stale.Have
 		// After a crash before this commit the new entry names the old one, and the old one stays unresolved until a person closes it.

@@ -35,7 +35,7 @@ func (a *Actions) Release(ctx context.Context, e ledger.Entry, p Person) (ledger
 		if err != nil {
 			return heard, err
 		}
-		a.cfg.Committed()
+		a.cfg.AfterCommit()
 		if e = heard; e.State != ledger.Unclear && e.State != ledger.Quarantined {
 			return e, nil
 		}

@@ -125,8 +125,8 @@ func (k *Disk) FullSince() time.Time {
 	return k.fullSince
 }
 
-// LedgerGrew says that the ledger has grown by n changes. It never blocks.
-func (k *Disk) LedgerGrew(n int) {
+// NoteLedgerGrowth says that the ledger has grown by n changes. It never blocks.
+func (k *Disk) NoteLedgerGrowth(n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.grown += n; k.grown < reserveChanges {

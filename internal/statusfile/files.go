@@ -58,18 +58,18 @@ func (f *Files) Run(ctx context.Context) {
 	_ = g.Wait() // no writer returns an error
 }
 
-// Changed says that something may have changed in a drop. It never blocks.
-func (f *Files) Changed(drop string) { f.writers[drop].wakeUp() }
+// NoteChange says that something may have changed in a drop. It never blocks.
+func (f *Files) NoteChange(drop string) { f.writers[drop].wakeUp() }
 
-// AllChanged says that something may have changed in every drop. It never blocks.
-func (f *Files) AllChanged() {
+// NoteChangeOfAll says that something may have changed in every drop. It never blocks.
+func (f *Files) NoteChangeOfAll() {
 	for _, w := range f.writers {
 		w.wakeUp()
 	}
 }
 
-// Paused says that a circuit breaker opened or closed. It never blocks.
-func (f *Files) Paused(t ingest.Target) {
+// NotePause says that a circuit breaker opened, or that it now needs a person. It never blocks.
+func (f *Files) NotePause(t ingest.Target) {
 	for _, w := range f.writers {
 		if w.isDelayedBy(t) {
 			w.wakeUp()
@@ -77,8 +77,8 @@ func (f *Files) Paused(t ingest.Target) {
 	}
 }
 
-// Committed is the commit listener of the files.
-func (f *Files) Committed(rs []ledger.Result) {
+// NoteCommit is the commit listener of the files.
+func (f *Files) NoteCommit(rs []ledger.Result) {
 	for _, r := range rs {
 		if w := f.writers[r.Entry.Drop]; r.Err == nil && w != nil {
 			w.noteCommitted(r.Entry, f.cfg.Now().Wall)
