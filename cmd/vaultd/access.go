@@ -93,6 +93,32 @@ func (a *app) configForAsking() (config.Config, error) {
 	return config.NewUnusable(a.configPath, a.env, err), nil
 }
 
+// runWithoutLedger runs a command that needs the credentials and no ledger: inside the daemon, and when none runs in this process.
+func (a *app) runWithoutLedger(c *cobra.Command, args []string, do func(context.Context, config.Config) error) error {
+	if a.inside != nil {
+		return do(c.Context(), *a.cfg)
+	}
+	cfg, err := a.configForAsking()
+	if err != nil {
+		return err
+	}
+	return a.askDaemonOrRun(c.Context(), cfg, commandLine(c, args, nil), a.stdout, func() error { return do(c.Context(), cfg) })
+}
+
+// askDaemonOrRun runs a command that needs no ledger inside the daemon and copies its output to stdout. When no daemon runs, it
+// calls do in this process.
+func (a *app) askDaemonOrRun(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func() error) error {
+	code, err := callControl(ctx, socketPath(cfg), request, stdout, a.stderr)
+	switch {
+	case !errors.Is(err, errNoDaemon):
+		a.warnOfConfigFault(cfg)
+		return remoteResult(code, err)
+	case cfg.Unusable != nil:
+		return cfg.Unusable
+	}
+	return do()
+}
+
 // warnOfConfigFault tells that the daemon answered although the configuration file has faults.
 func (a *app) warnOfConfigFault(cfg config.Config) {
 	switch {

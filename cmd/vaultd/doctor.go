@@ -46,24 +46,7 @@ reached; 77 where only credentials were refused; 1 for all else.`,
   runuser -u vaultd -- vaultd doctor
   vaultd doctor --json | jq -r '.tries[] | select(.result == "FAIL") | .do'`,
 		Args: expectArgs(),
-		RunE: func(c *cobra.Command, args []string) error {
-			if a.inside != nil {
-				return a.runDoctor(c.Context(), *a.cfg)
-			}
-			cfg, err := a.configForAsking()
-			if err != nil {
-				return err
-			}
-			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
-			switch {
-			case !errors.Is(err, errNoDaemon):
-				a.warnOfConfigFault(cfg)
-				return remoteResult(code, err)
-			case cfg.Unusable != nil:
-				return cfg.Unusable
-			}
-			return a.runDoctor(c.Context(), cfg)
-		},
+		RunE: func(c *cobra.Command, args []string) error { return a.runWithoutLedger(c, args, a.runDoctor) },
 	}
 }
 

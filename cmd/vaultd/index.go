@@ -141,15 +141,7 @@ func (a *app) runIndex(c *cobra.Command, f indexFlags) error {
 		replace["json"] = "true"
 	}
 	read := func(w io.Writer) error {
-		code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, nil, replace), w, a.stderr)
-		switch {
-		case !errors.Is(err, errNoDaemon):
-			a.warnOfConfigFault(cfg)
-			return remoteResult(code, err)
-		case cfg.Unusable != nil:
-			return cfg.Unusable
-		}
-		return a.readIndex(c.Context(), cfg, f, w) // no ledger is needed, so it need not be free
+		return a.askDaemonOrRun(c.Context(), cfg, commandLine(c, nil, replace), w, func() error { return a.readIndex(c.Context(), cfg, f, w) })
 	}
 	if f.output == "" || f.output == "-" {
 		return read(a.stdout)

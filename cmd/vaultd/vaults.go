@@ -30,24 +30,8 @@ With --json each line is an object. It sends nothing.`,
 		Example: `  vaultd vaults
   vaultd vaults --json | jq -r 'select(.configured | not) | .id'`,
 		Args: expectArgs(),
-		RunE: func(c *cobra.Command, args []string) error {
-			if a.inside != nil {
-				return a.askVaults(c.Context(), *a.cfg)
-			}
-			cfg, err := a.configForAsking()
-			if err != nil {
-				return err
-			}
-			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
-			switch {
-			case !errors.Is(err, errNoDaemon):
-				a.warnOfConfigFault(cfg)
-				return remoteResult(code, err)
-			case cfg.Unusable != nil:
-				return cfg.Unusable
-			}
-			return a.askVaults(c.Context(), cfg) // before the first start there is no ledger, and none is needed
-		},
+		// Before the first start there is no ledger, and none is needed.
+		RunE: func(c *cobra.Command, args []string) error { return a.runWithoutLedger(c, args, a.askVaults) },
 	}
 }
 
