@@ -27,7 +27,6 @@ type Auth struct {
 
 // authorizer makes the Authorization header of API calls.
 type authorizer struct {
-	method   string
 	username string
 	secret   func() (string, error)
 	escape   bool
@@ -52,7 +51,7 @@ func newAuthorizer(a Auth, base *url.URL, w *wire) (*authorizer, error) {
 	case a.Encoding != "" && a.Encoding != "raw" && a.Encoding != "rfc6749":
 		return nil, fmt.Errorf("credentials: encoding %q is neither raw nor rfc6749", a.Encoding)
 	}
-	auth := &authorizer{method: a.Method, username: a.Username, secret: a.Secret, escape: a.Encoding == "rfc6749"}
+	auth := &authorizer{username: a.Username, secret: a.Secret, escape: a.Encoding == "rfc6749"}
 	if a.Method == Basic {
 		return auth, nil
 	}

@@ -14,7 +14,6 @@ import (
 
 // Inspection is what one request without credentials found out about the service.
 type Inspection struct {
-	Status       int       // of the answer; any is good, for nothing was asked for
 	Date         time.Time // the service's clock; zero: it does not tell
 	Asked, Told  time.Time // this machine's clock before the question left, and after the answer came
 	Certificates []Certificate
@@ -66,7 +65,7 @@ func (m *Inspection) inspectService(ctx context.Context, calls http.RoundTripper
 	if t, ok := calls.(*http.Transport); ok {
 		t.CloseIdleConnections()
 	}
-	m.Status, m.Date = resp.StatusCode, serverDate(resp.Header)
+	m.Date = serverDate(resp.Header) // any status is good, for nothing was asked for
 	if resp.TLS != nil {
 		m.addCertificate(base.Hostname(), false, resp.TLS.PeerCertificates)
 	}

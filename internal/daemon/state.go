@@ -15,7 +15,6 @@ type State struct {
 	Pauses      []ingest.Pause // circuit breakers that are not closed, and why
 	Drops       []dropwork.State
 	Spool       SpoolState
-	Idle        bool   // no piece of work is under way
 	HeldReason  string // why nothing may be taken, sent, moved or removed; empty: it may
 	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check       selfcheck.Result
@@ -24,8 +23,7 @@ type State struct {
 
 // SpoolState is where sealed packages wait.
 type SpoolState struct {
-	Used, Max     int64 // bytes
-	Free, MinFree int64 // bytes on its file system
+	Used          int64 // bytes
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
@@ -36,7 +34,7 @@ type SpoolState struct {
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
-	s := State{Since: d.since, Pauses: d.engine.Pauses(), Idle: d.engine.Idle(), Spool: d.spoolState()}
+	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
@@ -46,7 +44,7 @@ func (d *Daemon) State() State {
 }
 
 func (d *Daemon) spoolState() SpoolState {
-	s := SpoolState{Used: d.spool.Used(), Max: d.spool.Max(), Free: d.disk.Free(), MinFree: d.disk.MinFree(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
+	s := SpoolState{Used: d.spool.Used(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
 	s.Reserve, s.ReserveWanted = d.disk.Reserved()
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
@@ -117,8 +116,6 @@ func (p *probe) lastFound() (f probeResult, ok bool) {
 // State is one drop folder as it is being watched.
 type State struct {
 	Name   string
-	Path   string
-	Vault  archive.VaultID
 	Paused string // why it is not worked in; empty: it is
 	Do     string // what a person should do about that, where more is known than that it must be mended
 	Watch  watch.Snapshot
@@ -137,7 +134,7 @@ func (d *Drop) State() State {
 	if hangs := d.probe.hangsSince(); hangs != nil {
 		f.err = hangs
 	}
-	s := State{Name: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, Watch: d.watcher.Snapshot(), Free: f.free}
+	s := State{Name: d.Settings.Name, Watch: d.watcher.Snapshot(), Free: f.free}
 	if f.err != nil {
 		s.Paused = f.err.Error()
 	} else if p := s.Watch.Paused; p != nil {

@@ -172,9 +172,6 @@ func (s *Spool) Used() (sum int64) {
 	return sum
 }
 
-// Max returns how many bytes all packages may have.
-func (s *Spool) Max() int64 { return s.max }
-
 // CheckSpace says why no package of a vault may be made now: the vault's share is used, or what lies there is not counted yet. Nil: one may.
 func (s *Spool) CheckSpace(v archive.VaultID) error {
 	s.mu.Lock()
