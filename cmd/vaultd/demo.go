@@ -76,7 +76,7 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	}
 	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the archive service at %s\n             everything lies in %s\n\n", emu.url, dir)
 	var g errgroup.Group
-	g.Go(func() error { return a.serveDaemon(ctx, d, cfg, log) })
+	g.Go(func() error { return a.newHost(d, cfg, log).serveUntilStopped(ctx) })
 	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
 	if keep && err == nil && ctx.Err() == nil {
 		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\n",

@@ -137,11 +137,6 @@ func (p *healthMonitor) latestFacts(ctx context.Context) healthFacts {
 	return f
 }
 
-// factsForPages gives the health pages the newest facts.
-func (p *healthMonitor) factsForPages(ctx context.Context) func() web.Facts {
-	return func() web.Facts { return p.latestFacts(ctx).Facts }
-}
-
 // findStalls says why the daemon makes no progress. It asks the loops themselves and reads the ledger: that
 // this timer runs proves nothing about them.
 func (p *healthMonitor) findStalls(ctx context.Context) []string {

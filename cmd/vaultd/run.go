@@ -80,11 +80,6 @@ func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) (err erro
 	return errors.Join(err, h.currentGeneration().d.Close())
 }
 
-// serveDaemon runs a daemon and answers commands until ctx ends. The caller closes the daemon.
-func (a *app) serveDaemon(ctx context.Context, d *daemon.Daemon, cfg config.Config, log *slog.Logger) error {
-	return a.newHost(d, cfg, log).serveUntilStopped(ctx)
-}
-
 // runOnce makes one pass over all work that is due and prints its outcome.
 func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
 	before := d.Ledger().Balance()

@@ -129,7 +129,7 @@ func (v view) verifyLedger(ctx context.Context) (verdict, error) {
 	for _, p := range problems {
 		found.Problems = append(found.Problems, verdictProblem{p.Where, p.What})
 	}
-	report, moved, err := v.proveJournal(ctx)
+	report, moved, err := selfcheck.Prove(ctx, v.ledger)
 	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 		found.Problems = append(found.Problems, verdictProblem{"promises", "could not be checked: " + broken.What})
 		return found, nil
@@ -140,11 +140,6 @@ func (v view) verifyLedger(ctx context.Context) (verdict, error) {
 	found.setReport(report, moved)
 	found.OK = len(found.Problems) == 0 && len(found.Findings) == 0 && found.Omitted == 0
 	return found, nil
-}
-
-// proveJournal replays the journal up to its present end and compares the entries with the result.
-func (v view) proveJournal(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
-	return selfcheck.Prove(ctx, v.ledger)
 }
 
 // readHeadAndBalance returns head and balance of the same moment.

@@ -84,7 +84,7 @@ func (c *call) checkAcceptance(resp *http.Response) error {
 		// The body only helps to say what answered. It may never end: the peer may wait for the rest of our content.
 		defer time.AfterFunc(earlyAnswerWait, func() { resp.Body.Close() }).Stop()
 	}
-	switch start, err := readStart(resp.Body); {
+	switch start, err := io.ReadAll(io.LimitReader(resp.Body, startOfAnswer)); {
 	case err != nil && !early:
 		return err
 	case isErrorDocument(start):
@@ -102,9 +102,6 @@ const startOfAnswer = 4 << 10
 
 // earlyAnswerWait limits the wait for the body of an answer that came too early.
 const earlyAnswerWait = time.Second
-
-// readStart reads the beginning of r.
-func readStart(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, startOfAnswer)) }
 
 // Fetch streams the content behind a pre-signed URL into into, as API.Stream does.
 func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer, io.Reader) error) (*Answer, error) {
