@@ -15,6 +15,7 @@
 package apicall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -114,14 +115,8 @@ func New(cfg Config) (*API, *Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	header := cfg.RequestIDHeader
-	if header == "" {
-		header = requestIDHeader
-	}
-	agent := cfg.UserAgent
-	if agent == "" {
-		agent = defaultUserAgent
-	}
+	header := cmp.Or(cfg.RequestIDHeader, requestIDHeader)
+	agent := cmp.Or(cfg.UserAgent, defaultUserAgent)
 	api := &API{base: base, timeout: cfg.Timeout, memory: newAnswerMemory()}
 	if api.timeout <= 0 {
 		api.timeout = defaultTimeout
@@ -204,9 +199,7 @@ func (a *API) newCall(r Request) (*call, error) {
 		c.tokens = nil
 	}
 	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.checkTarget(c.method, u) }
-	if c.method == "" {
-		c.method = http.MethodGet
-	}
+	c.method = cmp.Or(c.method, http.MethodGet)
 	if c.header == nil {
 		c.header = http.Header{}
 	}

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"net/url"
@@ -64,9 +65,7 @@ func (u PresignedURL) parts() (host, key string, ok bool) {
 		return "", "", false
 	}
 	host, key = strings.ToLower(strings.TrimSuffix(p.Hostname(), ".")), p.Path
-	if key == "" {
-		key = "/"
-	}
+	key = cmp.Or(key, "/")
 	if port := p.Port(); port != "" && port != map[string]string{"http": "80", "https": "443"}[p.Scheme] {
 		host += ":" + port
 	}

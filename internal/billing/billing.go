@@ -14,6 +14,7 @@
 package billing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
@@ -109,9 +110,7 @@ func Bills(totals []ledger.Total, r Rule, now time.Time) ([]Bill, error) {
 
 // checkPrice returns the price, nil where none is known.
 func (r *Rule) checkPrice() (*big.Rat, error) {
-	if r.Included == 0 {
-		r.Included = archive.MB
-	}
+	r.Included = cmp.Or(r.Included, archive.MB)
 	if r.Included < 0 {
 		return nil, fmt.Errorf("%w: included size %d is negative", ErrRule, r.Included)
 	}

@@ -99,9 +99,7 @@ func DescribeSafeMode(s ledger.SafeMode) string {
 		ledger.MarkRolledBack: "the ledger is older than what was written outside it",
 		ledger.MarkDamaged:    "the check found damage in the ledger",
 	}[s.Mark]
-	if words == "" {
-		words = s.Mark
-	}
+	words = cmp.Or(words, s.Mark)
 	if s.Cause != "" {
 		words += ": " + strings.TrimSuffix(s.Cause, ".")
 	}

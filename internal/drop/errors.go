@@ -1,6 +1,7 @@
 package drop
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,11 +15,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	holder := e.Holder
-	if holder == "" {
-		holder = "another process"
-	}
-	return fmt.Sprintf("%q is in use by %s", e.Path, holder)
+	return fmt.Sprintf("%q is in use by %s", e.Path, cmp.Or(e.Holder, "another process"))
 }
 
 // ForeignError says that the drop folder belongs to another ledger, to the other environment, or to a later epoch of this ledger.

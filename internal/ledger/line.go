@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -58,13 +59,8 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Vault, l.Other = string(ev.Vault), keyText(ev.Supersedes)
 		l.UID = uidPointer(ev.Owner)
 	case Sealed:
-		l.Seal, l.Size, l.Other = ev.Seal.String(), ev.Package.Size, keyText(after.Supersedes)
-		if l.Other == "" {
-			l.Other = keyText(ev.SameContent)
-		}
-		if l.Other == "" {
-			l.Other = keyText(ev.SameNumber)
-		}
+		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
+		l.Other = cmp.Or(keyText(after.Supersedes), keyText(ev.SameContent), keyText(ev.SameNumber))
 	case Resealed:
 		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
 	case FoundDuplicate:

@@ -2,6 +2,7 @@ package packager
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -211,9 +212,7 @@ func (m listsByName) compareFile(f archive.File) []Fault {
 			continue
 		}
 		x := w.by
-		if x.Field == "" {
-			x.Field = path.Base(f.Path)
-		}
+		x.Field = cmp.Or(x.Field, path.Base(f.Path))
 		x.Brief, x.Text, x.Advice = "a file differs from the list", said, "Copy "+showName(path.Base(f.Path))+" into the folder again"
 		faults = append(faults, x)
 	}

@@ -1,6 +1,7 @@
 package packager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,9 +213,7 @@ func (d *droppedFolder) checkLists(manifest []listedFile) {
 			continue
 		}
 		x := w.by
-		if x.Field == "" {
-			x.Field = path.Base(w.path)
-		}
+		x.Field = cmp.Or(x.Field, path.Base(w.path))
 		x.Brief, x.Text, x.Advice = "a named file is missing", showName(w.path)+" is not in the folder", "Add the file, or correct the list"
 		d.faults = append(d.faults, x)
 	}

@@ -1,6 +1,7 @@
 package packager
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -68,17 +69,10 @@ func (r Rules) FindFaults() []archive.Fault {
 }
 
 func (r Rules) withDefaults() Rules {
-	or := func(s *string, def string) {
-		if *s == "" {
-			*s = def
-		}
-	}
-	or(&r.Sidecar, "metadata.json")
-	or(&r.Complete, "quiet")
-	or(&r.Compression, "default")
-	if r.MaxSize == 0 {
-		r.MaxSize = archive.MaxPackage
-	}
+	r.Sidecar = cmp.Or(r.Sidecar, "metadata.json")
+	r.Complete = cmp.Or(r.Complete, "quiet")
+	r.Compression = cmp.Or(r.Compression, "default")
+	r.MaxSize = cmp.Or(r.MaxSize, archive.MaxPackage)
 	if r.openFile == nil {
 		r.openFile = durable.OpenRegular
 	}

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -151,10 +152,7 @@ func (t Evidence) addTo(p *Page, c Clock) {
 		archive.Failed.String():            "that it failed",
 		archive.Absent.String():            "that it does not know this number",
 	}[*t.Said]
-	if said == "" {
-		said = "something that vaultd does not know"
-	}
-	p.AddText(fmt.Sprintf("The archive said last, at %s, %s.", c.Exact(*t.At), said))
+	p.AddText(fmt.Sprintf("The archive said last, at %s, %s.", c.Exact(*t.At), cmp.Or(said, "something that vaultd does not know")))
 	p.AddText(t.Means)
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ var errStop = errors.New("stop")
 // entries with it, and counts what the summary shows. It returns errors of the ledger and
 // of the context only; what is wrong with the ledger is in the summary.
 func Examine(ctx context.Context, c Config) (*Audit, error) {
-	if c.Location == nil {
-		c.Location = time.UTC
-	}
+	c.Location = cmp.Or(c.Location, time.UTC)
 	if c.Person == nil {
 		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
 	}

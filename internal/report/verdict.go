@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -50,10 +51,7 @@ func (a *Audit) listSafeModeDoubts() []doubt {
 func (a *Audit) isSafeMode() bool { return a.proof.Safe || a.c.Safe != "" }
 
 func (a *Audit) describeSafeMode() string {
-	why := a.c.Safe
-	if why == "" {
-		why = "what was done since the ledger was put back is not known"
-	}
+	why := cmp.Or(a.c.Safe, "what was done since the ledger was put back is not known")
 	return "SAFE MODE: " + why + ". It lasts until vaultd reconcile has asked the archive."
 }
 

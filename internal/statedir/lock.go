@@ -1,6 +1,7 @@
 package statedir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,11 +23,7 @@ type InUseError struct {
 
 // Error implements error.
 func (e *InUseError) Error() string {
-	by := e.By
-	if by == "" {
-		by = "another process"
-	}
-	return fmt.Sprintf("%s is in use by %s", e.Path, by)
+	return fmt.Sprintf("%s is in use by %s", e.Path, cmp.Or(e.By, "another process"))
 }
 
 // Lock takes the state directory for this process until the file is closed. The

@@ -1,6 +1,7 @@
 package statusfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,12 +38,8 @@ type Files struct {
 
 // New returns the status files of no drop folder yet.
 func New(cfg Config) *Files {
-	if cfg.Location == nil {
-		cfg.Location = time.UTC
-	}
-	if cfg.Interval == 0 {
-		cfg.Interval = usualInterval
-	}
+	cfg.Location = cmp.Or(cfg.Location, time.UTC)
+	cfg.Interval = cmp.Or(cfg.Interval, usualInterval)
 	return &Files{cfg: cfg, writers: map[string]*writer{}}
 }
 

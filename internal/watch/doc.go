@@ -20,6 +20,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Mode == "" {
-		c.Mode = Auto
-	}
-	if c.Complete == "" {
-		c.Complete = Quiet
-	}
+	c.Mode = cmp.Or(c.Mode, Auto)
+	c.Complete = cmp.Or(c.Complete, Quiet)
 	if c.MaxObserved <= 0 {
 		c.MaxObserved = 10_000
 	}

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -82,9 +83,7 @@ func (r Rules) hasExactSidecar(parent *os.File, name string) bool {
 }
 
 func (r Rules) withDefaults() Rules {
-	if r.maxEntries == 0 {
-		r.maxEntries = 20_000
-	}
+	r.maxEntries = cmp.Or(r.maxEntries, 20_000)
 	if r.IsJunk == nil {
 		r.IsJunk = isJunk
 	}

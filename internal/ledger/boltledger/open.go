@@ -2,6 +2,7 @@ package boltledger
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -43,9 +44,7 @@ func (c Config) open(o opening) (*Ledger, error) {
 		l.form = *c.form
 	}
 	l.close = sync.OnceValue(l.stopAndClose)
-	if l.loc == nil {
-		l.loc = time.UTC
-	}
+	l.loc = cmp.Or(l.loc, time.UTC)
 	if l.fault == nil {
 		l.fault = func(string) error { return nil }
 	}
