@@ -266,29 +266,13 @@ func (p *page) renderBody() string {
 		}
 		p.Refused.writeTo(&b, width)
 	}
-	if p.Crowded.count > 0 {
-		fmt.Fprintf(&b, "WAITING FOR ROOM (%d)\n", p.Crowded.count)
-		p.Crowded.writeTo(&b, width)
-	}
-	if p.Held.count > 0 {
-		fmt.Fprintf(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", p.Held.count)
-		p.Held.writeTo(&b, width)
-	}
-	if p.Copying.count > 0 {
-		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)
-		p.Copying.writeTo(&b, width)
-	}
-	if p.Waiting.count > 0 {
-		fmt.Fprintf(&b, "NOT TAKEN YET (%d)\n", p.Waiting.count)
-		p.Waiting.writeTo(&b, width)
-	}
-	if p.Taken.count > 0 {
-		fmt.Fprintf(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", p.Taken.count)
-		p.Taken.writeTo(&b, width)
-	}
+	p.Crowded.writeTitled(&b, "WAITING FOR ROOM (%d)\n", width)
+	p.Held.writeTitled(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", width)
+	p.Copying.writeTitled(&b, "STILL COPYING (%d)\n", width)
+	p.Waiting.writeTitled(&b, "NOT TAKEN YET (%d)\n", width)
+	p.Taken.writeTitled(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", width)
+	p.Unusual.writeTitled(&b, "PLEASE CHECK (%d)\n", width)
 	if p.Unusual.count > 0 {
-		fmt.Fprintf(&b, "PLEASE CHECK (%d)\n", p.Unusual.count)
-		p.Unusual.writeTo(&b, width)
 		b.WriteString("  (tell IT whether they are right)\n")
 	}
 	p.writeEnded(&b, width)
@@ -307,6 +291,14 @@ func (p *page) writeEnded(b *strings.Builder, width int) {
 	}
 	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.duplicateCount)
 	section{p.Today.duplicateCount, p.Duplicates}.writeTo(b, width)
+}
+
+// writeTitled writes a part with its title, which holds its count; nothing where it is empty.
+func (h section) writeTitled(b *strings.Builder, title string, width int) {
+	if h.count > 0 {
+		fmt.Fprintf(b, title, h.count)
+		h.writeTo(b, width)
+	}
 }
 
 func (h section) writeTo(b *strings.Builder, width int) {
