@@ -57,52 +57,48 @@ func (l *listing) includeSidecar() {
 
 // readLists reads the small files that say something about the others.
 func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
-	if d.sidecar != nil {
-		src, err := d.readSmallFile(*d.sidecar, maxSidecar, "such a file")
-		if err != nil {
-			return nil, err
-		}
-		if src != nil {
-			if !d.rules.IncludeSidecar {
-				d.recordAuxiliary(*d.sidecar, src)
-			}
-			d.form = readSidecar(d.sidecar.path, src, d.rules)
-			d.faults = append(d.faults, d.form.faults...)
-		}
+	src, err := d.readSmallFile(d.sidecar, "such a file")
+	if err != nil {
+		return nil, err
 	}
-	if d.manifest != nil {
-		src, err := d.readSmallFile(*d.manifest, maxAuxiliary, "a manifest")
-		if err != nil {
-			return nil, err
+	if src != nil {
+		if !d.rules.IncludeSidecar {
+			d.recordAuxiliary(*d.sidecar, src)
 		}
-		if src != nil {
-			d.recordAuxiliary(*d.manifest, src)
-			var faults []Fault
-			manifest, faults = readManifest(d.manifest.path, src)
-			d.faults = append(d.faults, faults...)
-		}
+		d.form = readSidecar(d.sidecar.path, src, d.rules)
+		d.faults = append(d.faults, d.form.faults...)
 	}
-	if d.marker != nil {
-		src, err := d.readSmallFile(*d.marker, maxAuxiliary, "a marker")
-		if err != nil {
-			return nil, err
-		}
-		if src != nil {
-			d.recordAuxiliary(*d.marker, src)
-		}
+	if src, err = d.readSmallFile(d.manifest, "a manifest"); err != nil {
+		return nil, err
+	}
+	if src != nil {
+		d.recordAuxiliary(*d.manifest, src)
+		var faults []Fault
+		manifest, faults = readManifest(d.manifest.path, src)
+		d.faults = append(d.faults, faults...)
+	}
+	if src, err = d.readSmallFile(d.marker, "a marker"); err != nil {
+		return nil, err
+	}
+	if src != nil {
+		d.recordAuxiliary(*d.marker, src)
 	}
 	return manifest, nil
 }
 
-// readSmallFile reads a small file whole. For a file that is too large it adds a fault and returns nil.
-func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string) ([]byte, error) {
-	if f.state.size > limit {
+// readSmallFile reads a small file whole. It returns nil where there is no such file, and for a file that is too large, to which
+// it adds a fault.
+func (d *droppedFolder) readSmallFile(f *foundFile, what string) ([]byte, error) {
+	if f == nil {
+		return nil, nil
+	}
+	if f.state.size > maxSmallFile {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
-			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
+			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(maxSmallFile)), Advice: `Look whether it is the right file`})
 		return nil, nil
 	}
 	src := make([]byte, f.state.size)
-	err := d.readFile(f, func(r io.Reader) error {
+	err := d.readFile(*f, func(r io.Reader) error {
 		_, err := io.ReadFull(r, src)
 		return err
 	})

@@ -13,9 +13,8 @@ import (
 
 // Bounds of a sidecar. They keep a hostile one cheap; a real one stays far below.
 const (
-	maxSidecar = 1_000_000 // bytes
-	maxDepth   = 16        // objects and arrays within each other
-	maxValues  = 20_000
+	maxDepth  = 16 // objects and arrays within each other
+	maxValues = 20_000
 )
 
 const digits = "0123456789"

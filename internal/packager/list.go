@@ -24,7 +24,7 @@ const (
 	maxFiles     = 1_000         // files of one invoice
 	maxEntries   = 10_000        // names looked at, before the listing gives up
 	maxSource    = 2_000_000_000 // bytes before packing: ten times as much would keep a packer busy for minutes
-	maxAuxiliary = 1_000_000     // bytes of a manifest or a marker
+	maxSmallFile = 1_000_000     // bytes of a sidecar, a manifest or a marker
 )
 
 const (

@@ -26,7 +26,7 @@ func TestSidecar_Refused(t *testing.T) {
 	}{
 		{"Empty", "", []string{"metadata.json is empty"}},
 		{"OnlyByteOrderMark", "\xef\xbb\xbf \n", []string{"is empty"}},
-		{"Huge", sidecar + strings.Repeat(" ", maxSidecar), []string{"1.0 MB; such a file has at most 1.0 MB"}},
+		{"Huge", sidecar + strings.Repeat(" ", maxSmallFile), []string{"1.0 MB; such a file has at most 1.0 MB"}},
 		{"Deep", strings.Repeat(`[`, 200_000), []string{"line 1, column 17", "nested deeper than 16"}},
 		{"ManyValues", `{"files": [` + strings.Repeat("1,", 30_000) + "1]}", []string{"more than 20000 values"}},
 		{"UTF16LittleEndian", "\xff\xfe{\x00}\x00", []string{"UTF-16", "Save as", "UTF-8"}},
