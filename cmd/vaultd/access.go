@@ -131,7 +131,7 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 
 // runLocally opens the ledger in this process and calls do with it.
 func runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
 	if err != nil {
 		return explainMissingLedger(cfg, err)
 	}

@@ -478,7 +478,7 @@ func TestControl_I27_RightsOfTheSocket(t *testing.T) {
 func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
 	stop()
-	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
 	if err != nil {
 		t.Fatal(err)
 	}

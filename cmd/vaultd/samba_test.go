@@ -198,7 +198,7 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 	t := h.t
 	t.Helper()
 	exactlyOnce(t, emu, 8)
-	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil, nil)
+	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil)
 	h.must(err)
 	defer func() { h.must(closeLedger()) }()
 	b := l.Balance()

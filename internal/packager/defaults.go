@@ -13,7 +13,7 @@ import (
 // fromConfig turns a configuration's values into those of a sidecar, without a place, and checks each as if it stood in one.
 func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
 	v := value{kind: object, at: -1}
-	f := newSidecarReader(name, nil)
+	f := newSidecarReader(name)
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		x, ok := toValue(config[key])
 		if key == "amount" && x.kind == text {

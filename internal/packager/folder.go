@@ -33,7 +33,7 @@ func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 	if err != nil {
 		return nil, err
 	}
-	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar, nil)}
+	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar)}
 	manifest, err := d.readLists()
 	if err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) 
 		}
 		return missing, nil
 	}
-	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar, nil)}
+	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar)}
 	manifest, err := d.readLists()
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ type sidecarReader struct {
 
 // readSidecar understands the bytes of a sidecar under the rules of its drop.
 func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
-	f := newSidecarReader(name, nil)
+	f := newSidecarReader(name)
 	if text, advice := describeUnreadable(src); text != "" {
 		f.faults = []Fault{{File: name, Brief: name + " unreadable", Text: text, Advice: advice}}
 		return f
@@ -71,8 +71,8 @@ func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
 	return f
 }
 
-func newSidecarReader(name string, src []byte) *sidecarReader {
-	return &sidecarReader{name: name, src: src, at: map[string]int{}, faulty: map[string]bool{}}
+func newSidecarReader(name string) *sidecarReader {
+	return &sidecarReader{name: name, at: map[string]int{}, faulty: map[string]bool{}}
 }
 
 // describeUnreadable returns why the bytes are no text at all; empty: they are.

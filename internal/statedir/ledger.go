@@ -15,7 +15,7 @@ const commandRole = "vaultd"
 
 // OpenLedger takes the lock of a state directory and opens its ledger, for commands
 // that work while no daemon runs. The returned function gives both back.
-func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (*boltledger.Ledger, func() error, error) {
+func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func() error, error) {
 	lock, err := Lock(stateDir, commandRole)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
@@ -23,7 +23,7 @@ func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc, Fault: fault})
+	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc})
 	if err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}

@@ -69,7 +69,7 @@ func (c *campaign) between(b blow, what string) {
 			must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
 		}
 	}
-	l, done, err := statedir.OpenLedger(copied, time.UTC, nil)
+	l, done, err := statedir.OpenLedger(copied, time.UTC)
 	if err != nil {
 		c.t.Errorf("life %d (%s): the ledger does not open: %v", c.lives, what, err)
 		return
@@ -189,7 +189,7 @@ func (c *campaign) judge() {
 	}
 	c.run(code, "run", "--once", "--wait")
 	c.run(0, "verify")
-	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC, nil)
+	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC)
 	must(c.t, err)
 	report, entries := c.proof(l)
 	must(c.t, done())

@@ -220,7 +220,7 @@ func (w *World) checkBetweenLives() {
 
 func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 	w.t.Helper()
-	l, done, err := statedir.OpenLedger(w.stateDir(), time.UTC, nil)
+	l, done, err := statedir.OpenLedger(w.stateDir(), time.UTC)
 	w.failOn(err)
 	return l, done
 }
