@@ -88,7 +88,9 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g.Go(func() error { return h.runDaemons(ctx) })
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
 	if pages != nil {
-		g.Go(func() error { return web.Serve(ctx, pages, h.gate, func() web.Facts { return p.latestFacts(ctx).Facts }, h.log) })
+		g.Go(func() error {
+			return web.Serve(ctx, pages, h.gate, func() web.Facts { return p.latestFacts(ctx).Facts }, h.log)
+		})
 	}
 	h.notify.notifyReady("started")
 	g.Go(func() error { return p.run(ctx) })
