@@ -48,15 +48,6 @@ func (r *Refusal) Error() string {
 	return s
 }
 
-// Brief returns a few words for a list of folders, like "amount not understood".
-func (r *Refusal) Brief() string {
-	s := r.Faults[0].Brief
-	if n := len(r.Faults) - 1; n > 0 {
-		s += fmt.Sprintf(", and %d more", n)
-	}
-	return s
-}
-
 // Text returns the whole message for the person who dropped the folder, in lines
 // that end with LF. It may hold values of the sidecar.
 func (r *Refusal) Text() string {

@@ -141,7 +141,11 @@ func TestRefusal_I7_ErrorHoldsNoValues(t *testing.T) {
 	src := strings.NewReplacer("2026-10-31", "SECRET-date", "1234.56", `"SECRET-amount"`, "EUR", "SECRET-currency", "Invoice", "SECRET-type").Replace(sidecar)
 	_, root := drop(t, tree{"metadata.json": src, "a.pdf": "x"})
 	refused := refusalOf(t, root, rules, "SECRET-date", "SECRET-amount")
-	for _, s := range []string{refused.Error(), refused.Brief()} {
+	texts := []string{refused.Error()}
+	for _, f := range refused.Faults {
+		texts = append(texts, f.Brief)
+	}
+	for _, s := range texts {
 		if strings.Contains(s, "SECRET") || strings.Contains(s, "\n") {
 			t.Errorf("%q holds a value", s)
 		}
