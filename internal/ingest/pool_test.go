@@ -240,6 +240,8 @@ func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "A", "B")
 		runs := func() (all []string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			for s, workers := range r.workers {
 				for queue, w := range workers {
 					if w.running.Load() {
@@ -263,8 +265,10 @@ func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
 				t.Errorf("nothing waits, and %v run", all)
 			}
 		}
-		if len(r.workers[ledger.Seal]) != 1 {
-			t.Errorf("%d workers to seal, for one queue that ever was", len(r.workers[ledger.Seal]))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n := len(r.workers[ledger.Seal]); n != 1 {
+			t.Errorf("%d workers to seal, for one queue that ever was", n)
 		}
 	})
 }
