@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fault is a rule by which answers are spoilt.
+// fault is a rule by which answers are damaged.
 type fault struct {
 	op   string
 	code int  // an error answer with this status; 0: the connection is reset

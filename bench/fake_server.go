@@ -46,8 +46,8 @@ type fakeClient struct{ registered, holding, begun int }
 type fakeDoc struct {
 	bumID, clientUUID, documentID string
 
-	client *fakeClient
-	spoilt bool // its address ends early
+	client  *fakeClient
+	faulted bool // its address ends early
 
 	stored bool
 	size   int64
@@ -143,9 +143,9 @@ func (s *fakeServer) serveRegister(w http.ResponseWriter, r *http.Request) {
 		ArchiveFileURL address `json:"archiveFileURL"`
 	}
 	grants := make([]grant, len(batch))
-	spoilt := s.drawFault("batch") != nil
+	faulted := s.drawFault("batch") != nil
 	for i, e := range batch {
-		d := s.addDocument(&fakeDoc{clientUUID: e.ClientUUID, documentID: e.DocumentID, spoilt: spoilt})
+		d := s.addDocument(&fakeDoc{clientUUID: e.ClientUUID, documentID: e.DocumentID, faulted: faulted})
 		grants[i] = grant{d.bumID, d.documentID, d.clientUUID, address{s.signer.presign(s.storeURL()+"/"+d.bumID+".zip", time.Now(), s.o.Window)}}
 	}
 	s.updateStats(func(st *fakeStats) { st.BatchCalls++; st.Registered += len(batch) })
@@ -221,7 +221,7 @@ func (s *fakeServer) findTarget(r *http.Request) (*fakeDoc, *denial) {
 		return nil, &denial{400, "InvalidArgument", "Only one auth mechanism allowed", nil}
 	case d == nil:
 		return nil, &denial{404, "NoSuchKey", "The specified key does not exist.", nil}
-	case d.spoilt:
+	case d.faulted:
 		return nil, expired
 	case r.ContentLength < 0:
 		return nil, &denial{411, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}

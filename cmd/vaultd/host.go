@@ -27,7 +27,7 @@ type host struct {
 	notify notifier
 	reread func() (config.Config, error) // reads the configuration again
 	hup    <-chan os.Signal              // nil: never
-	gate   *web.Gate                     // in front of the HTML pages; nil where there are none
+	gate   *web.AccessGuard              // in front of the HTML pages; nil where there are none
 
 	mu    sync.Mutex
 	now   generation // guarded by mu
@@ -247,7 +247,7 @@ func (g healthFacts) describeCounts() string {
 	return text
 }
 
-// listenPages opens the port of the HTML pages and makes the gate in front of them. Without an address it does nothing.
+// listenPages opens the port of the HTML pages and makes the guard in front of them. Without an address it does nothing.
 func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, error) {
 	if c.Listen == "" {
 		return nil, nil
@@ -263,7 +263,7 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 	case err != nil:
 		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
 	}
-	h.gate = web.NewGate(access)
+	h.gate = web.NewAccessGuard(access)
 	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "password", c.PasswordFile != "")
 	return l, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // bookings knows the uploads that have a slot. The planner hears of each before the next one is compared with it: of
-// several that begin at the same moment each would find the line free.
+// several that begin at the same moment each would find the link free.
 type bookings struct {
 	mu sync.Mutex
 	by map[archive.Key]*window.Upload // guarded by mu

@@ -116,7 +116,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	}
 	pkg, err := d.Packer.FindPackage(e)
 	if errors.Is(err, fs.ErrNotExist) {
-		c.dropBooking(e.Key) // packing does not use the line
+		c.dropBooking(e.Key) // packing does not use the link
 		return c.packAgain(ctx, d, e)
 	}
 	doc, known, errDoc := c.cfg.Ledger.Document(e.Key)

@@ -39,9 +39,9 @@ const (
 	maxRefusals  = 4           // that wait so at once: more than four guesses in a second are turned away unread
 )
 
-// Gate stands before the pages. Its access may be exchanged while it works: a renewed password or certificate counts
+// AccessGuard stands before the pages. Its access may be exchanged while it works: a renewed password or certificate counts
 // from the next request or connection on. Whether TLS is spoken and a password asked stays as it was at first.
-type Gate struct {
+type AccessGuard struct {
 	pause    time.Duration
 	refusals chan struct{}
 
@@ -49,26 +49,26 @@ type Gate struct {
 	access Access // guarded by mu
 }
 
-// NewGate returns a gate.
-func NewGate(a Access) *Gate {
-	return &Gate{pause: refusalPause, refusals: make(chan struct{}, maxRefusals), access: a}
+// NewAccessGuard returns a guard.
+func NewAccessGuard(a Access) *AccessGuard {
+	return &AccessGuard{pause: refusalPause, refusals: make(chan struct{}, maxRefusals), access: a}
 }
 
 // SetAccess exchanges the access.
-func (g *Gate) SetAccess(a Access) {
+func (g *AccessGuard) SetAccess(a Access) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.access = a
 }
 
-func (g *Gate) currentAccess() Access {
+func (g *AccessGuard) currentAccess() Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.access
 }
 
 // tlsConfig gives the newest certificate to each connection; nil where none is set.
-func (g *Gate) tlsConfig() *tls.Config {
+func (g *AccessGuard) tlsConfig() *tls.Config {
 	if !g.currentAccess().HasTLS() {
 		return nil
 	}
@@ -88,7 +88,7 @@ const (
 )
 
 // checkPassword compares a request's password. Any user name is accepted, so that there is none to guess.
-func (g *Gate) checkPassword(r *http.Request) passwordResult {
+func (g *AccessGuard) checkPassword(r *http.Request) passwordResult {
 	a := g.currentAccess()
 	if !a.asks {
 		return accessGranted
@@ -105,7 +105,7 @@ func (g *Gate) checkPassword(r *http.Request) passwordResult {
 }
 
 // refuseRequest answers 401: at once to who gave no password, and after a pause to who gave a wrong one.
-func (g *Gate) refuseRequest(w http.ResponseWriter, r *http.Request, t passwordResult) {
+func (g *AccessGuard) refuseRequest(w http.ResponseWriter, r *http.Request, t passwordResult) {
 	if t == wrongPassword {
 		select {
 		case g.refusals <- struct{}{}:

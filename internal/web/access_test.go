@@ -42,7 +42,7 @@ func certificate(t *testing.T, name string) *tls.Certificate {
 }
 
 // serve answers on a port of this machine until the test ends.
-func serve(t *testing.T, gate *Gate, f Facts) (address string) {
+func serve(t *testing.T, gate *AccessGuard, f Facts) (address string) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", gate.currentAccess())
 	if err != nil {
@@ -62,7 +62,7 @@ func serve(t *testing.T, gate *Gate, f Facts) (address string) {
 
 // I7: the health pages say one word to strangers, metrics nothing; whoever knows the password is told all.
 func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
-	gate := NewGate(NewAccess(nil, canary))
+	gate := NewAccessGuard(NewAccess(nil, canary))
 	gate.pause = time.Millisecond
 	f := sample()
 	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
@@ -118,7 +118,7 @@ func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
 
 // Guessing is slow, and does not keep out who knows the password.
 func TestGate_I21_GuessingIsSlow(t *testing.T) {
-	gate := NewGate(NewAccess(nil, canary))
+	gate := NewAccessGuard(NewAccess(nil, canary))
 	gate.pause = time.Minute
 	ctx, stop := context.WithCancel(t.Context())
 	h := Handler(gate, sample)
@@ -170,7 +170,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 
 // HasTLS is 1.2 or newer; a renewed certificate and password count without a restart.
 func TestServe_I20_TLSAndRenewal(t *testing.T) {
-	gate := NewGate(NewAccess(certificate(t, "one"), canary))
+	gate := NewAccessGuard(NewAccess(certificate(t, "one"), canary))
 	address := serve(t, gate, sample())
 	name := func(c *tls.Config) string {
 		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
@@ -219,7 +219,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 // No more connections than there are places take descriptors: the next one is answered once another has gone.
 func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	address := serve(t, NewGate(Access{}), sample())
+	address := serve(t, NewAccessGuard(Access{}), sample())
 	dial := func(text string) net.Conn {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -253,7 +253,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		t.Skip("takes as long as a request may: left to make test-long")
 	}
 	t.Parallel()
-	address := serve(t, NewGate(Access{}), sample())
+	address := serve(t, NewAccessGuard(Access{}), sample())
 	slow := make([]net.Conn, 0, 20)
 	for range 20 {
 		conn, err := net.Dial("tcp", address)

@@ -55,7 +55,7 @@ const (
 
 // Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. Its error says why it stopped
 // earlier.
-func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, log *slog.Logger) error {
+func Serve(ctx context.Context, l net.Listener, gate *AccessGuard, facts func() Facts, log *slog.Logger) error {
 	s := &http.Server{
 		Handler: Handler(gate, facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -90,10 +90,10 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 	return errors.Join(err, g.Wait())
 }
 
-// Handler answers /livez, /readyz (also as /healthz) and /metrics. When the gate asks for a password, a request without one
+// Handler answers /livez, /readyz (also as /healthz) and /metrics. When the guard asks for a password, a request without one
 // gets only one word, ok or failing, from the health pages. When it asks for none, only requests for a loopback address or
 // localhost are answered: a web page whose own name resolves to this machine gets nothing.
-func Handler(gate *Gate, facts func() Facts) http.Handler {
+func Handler(gate *AccessGuard, facts func() Facts) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func Handler(gate *Gate, facts func() Facts) http.Handler {
 }
 
 // secureHeaders sets the headers that browsers need, and refuses requests that are not for this machine.
-func secureHeaders(gate *Gate, next http.Handler) http.Handler {
+func secureHeaders(gate *AccessGuard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(r.Host); err == nil {

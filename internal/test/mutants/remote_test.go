@@ -58,7 +58,7 @@ var remote = []mutant{
 		old: "return RemoteID(id.String()), nil", new: "_ = id", tests: []string{"vaultd/internal/archive", speech, readings},
 	},
 	{
-		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/engine.go",
+		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/correct.go",
 		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{conductor, readings, worlds},
 	},
 	{

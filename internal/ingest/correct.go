@@ -1,0 +1,61 @@
+package ingest
+
+import (
+	"errors"
+
+	"vaultd/internal/ledger"
+)
+
+// correctOutcome returns the change to commit in the place of one that the ledger refused.
+func (c *Engine) correctOutcome(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+	if again, is := c.correctCollision(es, outcome, res); is {
+		return again, true
+	}
+	return c.postponeIllegal(es, res)
+}
+
+// correctCollision answers an outcome that was not committed. Where a person acted on the
+// entry meanwhile, what happened is still what happened, and is offered again. Where
+// an identity, a number or an upload address belongs elsewhere, the entry is examined again, or stopped.
+func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
+		for _, change := range outcome {
+			if change.Key == res.Key {
+				change.Rev = stale.Have
+				return change, true
+			}
+		}
+	}
+	taken, ok := errors.AsType[*ledger.TakenError](res.Err)
+	if !ok {
+		return ledger.Change{}, false
+	}
+	for _, e := range es {
+		if e.Key != res.Key {
+			continue
+		}
+		if e.State == ledger.Registering && taken.What != ledger.TakenID {
+			return c.newChange(e, c.mixedUpWith(e, taken)), true
+		}
+		code := "identity-taken"
+		if taken.What == ledger.TakenNumber || taken.What == ledger.TakenFiles {
+			code = "another-sealed-meanwhile"
+		}
+		return c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: code}}), true
+	}
+	return ledger.Change{}, false
+}
+
+// postponeIllegal puts off an entry whose outcome the ledger refused for a reason that
+// should not exist: it must not be due again at once.
+func (c *Engine) postponeIllegal(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+	if res.Err == nil || !errors.Is(res.Err, ledger.ErrIllegal) {
+		return ledger.Change{}, false
+	}
+	for _, e := range es {
+		if e.Key == res.Key {
+			return c.newChange(e, c.postpone(e, localFaultCause(res.Err))), true
+		}
+	}
+	return ledger.Change{}, false
+}
