@@ -144,12 +144,12 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 			return func(op, name string) { on.Store(on.Load() || op == "rmdir") } // of the empty claim
 		}},
 		"WhileItIsRemoved": {at: ".vaultd", when: func(h *testDaemon, on *atomic.Bool) func(op, name string) {
-			renames := 0
+			var renames atomic.Int32 // status files are written by a goroutine of their own
 			return func(op, name string) {
 				if op == "rename" && name == "Huber 88" {
-					renames++
+					renames.Add(1)
 				}
-				on.Store(on.Load() || renames == 3) // claimed, kept, and back into its claim
+				on.Store(on.Load() || renames.Load() == 3) // claimed, kept, and back into its claim
 			}
 		}},
 	} {
