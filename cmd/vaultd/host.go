@@ -27,7 +27,7 @@ type host struct {
 	notify notifier
 	reread func() (config.Config, error) // reads the configuration again
 	hup    <-chan os.Signal              // nil: never
-	gate   *web.AccessGuard              // in front of the HTML pages; nil where there are none
+	guard  *web.AccessGuard              // in front of the HTML pages; nil where there are none
 
 	mu    sync.Mutex
 	now   generation // guarded by mu
@@ -89,7 +89,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
 	if pages != nil {
 		g.Go(func() error {
-			return web.Serve(ctx, pages, h.gate, func() web.Facts { return p.latestFacts(ctx).Facts }, h.log)
+			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, h.log)
 		})
 	}
 	h.notify.notifyReady("started")
@@ -263,7 +263,7 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 	case err != nil:
 		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
 	}
-	h.gate = web.NewAccessGuard(access)
+	h.guard = web.NewAccessGuard(access)
 	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "password", c.PasswordFile != "")
 	return l, nil
 }
@@ -271,7 +271,7 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 // renewAccess reads the certificate and the password again. When they cannot be read, the ones before stay in use: the reload
 // found them good a moment ago.
 func (h *host) renewAccess(c config.HTTP) {
-	if h.gate == nil {
+	if h.guard == nil {
 		return
 	}
 	access, faults := readPageAccess(c, h.a.env)
@@ -279,7 +279,7 @@ func (h *host) renewAccess(c config.HTTP) {
 		h.log.Error("certificate and password of the pages not renewed", "key", faults[0].Key, "err", faults[0].Err)
 		return
 	}
-	h.gate.SetAccess(access)
+	h.guard.SetAccess(access)
 }
 
 func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.PortFault) {

@@ -174,7 +174,7 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 }
 
 // What is dropped again resolves what came back, but never an invoice that only bears the same name.
-func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
+func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
 	for name, row := range map[string]struct {
 		again func(h *testDaemon)
@@ -221,7 +221,7 @@ func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 }
 
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
-func TestRoom_I16_RightFolderComesBack(t *testing.T) {
+func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -263,7 +263,7 @@ func TestRoom_I16_RightFolderComesBack(t *testing.T) {
 }
 
 // A drop folder that can only be read is paused: status, log and health say so with the way out, and it goes on by itself.
-func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
+func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -294,7 +294,7 @@ func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
 }
 
 // That the service refuses the credentials is certain after its first answer: clerks read of it at once.
-func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
+func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		h.lost.Store(true)
@@ -317,7 +317,7 @@ func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 }
 
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
-func TestRoom_CompleteByListAndMarker(t *testing.T) {
+func TestDrop_CompleteByListAndMarker(t *testing.T) {
 	list := func(d *dropwork.Settings) { d.Rules.Complete = "list" }
 	withDaemon(t, list, func(h *testDaemon) {
 		dir := filepath.Join(h.path, "Wagner 5")
@@ -356,7 +356,7 @@ func TestRoom_CompleteByListAndMarker(t *testing.T) {
 }
 
 // _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
-func TestClerk_TimeAndDelay(t *testing.T) {
+func TestStatusFile_TimeAndDelay(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		path := filepath.Join(h.path, "_STATUS.txt")

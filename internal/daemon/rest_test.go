@@ -18,8 +18,8 @@ import (
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
 func TestRest_G10_NothingIsWritten(t *testing.T) {
-	var tally durable.SyncCounter
-	withConfiguredDaemon(t, func(c *Config) { c.FileFault = tally.CountSync }, func(h *testDaemon) {
+	var syncs durable.SyncCounter
+	withConfiguredDaemon(t, func(c *Config) { c.FileFault = syncs.CountSync }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
 		h.drop("Huber 89", "89", "two", true)
 		h.must(os.Mkdir(filepath.Join(h.path, "no sidecar yet"), 0o770))
@@ -32,7 +32,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		all := func() (w written) {
 			w.commits, w.changes = h.d.ledger.CommitCounts()
 			w.syncs = h.d.ledger.SyncCount()
-			w.files, w.dirs = tally.FileAndDirSyncs()
+			w.files, w.dirs = syncs.FileAndDirSyncs()
 			return w
 		}
 		before := all()

@@ -328,7 +328,7 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 
 // A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
 // by its content, and what is not what was archived stays.
-func TestRoom_I18_PutBackFromABackup(t *testing.T) {
+func TestDrop_I18_PutBackFromABackup(t *testing.T) {
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()

@@ -25,7 +25,7 @@ func (h *testDaemon) dropDated(folder, number, date, content string) {
 
 // I26: who dropped an invoice number that came twice, or an invoice of 2062, reads it in _STATUS.txt until somebody has
 // looked at it. Both are archived.
-func TestClerk_I26_UnusualDocuments(t *testing.T) {
+func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
@@ -53,7 +53,7 @@ func TestClerk_I26_UnusualDocuments(t *testing.T) {
 
 // same_number: hold lets the second one wait. Given back, its _REASON.txt names the first, and its re-drop with the right
 // number goes through without another word.
-func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
+func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
 	withDaemon(t, func(d *dropwork.Settings) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *testDaemon) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()

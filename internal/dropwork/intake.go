@@ -146,7 +146,7 @@ func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.Cla
 func (h *Handle) claimedEvent(c drop.ClaimedFolder, fingerprint archive.Digest) ledger.ClaimedFolder {
 	return ledger.ClaimedFolder{
 		Route: ledger.Vault, Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner,
-		Node: ledger.Node(c.Inode), Look: fingerprint, NotBefore: h.shared.Now().Wall.Add(h.Settings.Settle),
+		Node: ledger.Node(c.Inode), Fingerprint: fingerprint, NotBefore: h.shared.Now().Wall.Add(h.Settings.Settle),
 	}
 }
 

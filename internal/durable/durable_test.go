@@ -356,7 +356,7 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 }
 
 // A tally changes nothing and tells what was synced; a sync of a directory that serves several counts once.
-func TestTally_CountsSyncs(t *testing.T) {
+func TestSyncCounter_CountsSyncs(t *testing.T) {
 	var tally SyncCounter
 	d := open(t, t.TempDir(), tally.CountSync)
 	if err := errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)); err != nil {

@@ -78,7 +78,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		b.StartTimer()
 		go func() { ended <- c.Run(ctx) }()
 		for i := range many {
-			c.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: fmt.Sprint(i), Look: archive.Digest{1}})
+			c.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: fmt.Sprint(i), Fingerprint: archive.Digest{1}})
 		}
 		for service.uploaded.Load() < many {
 			time.Sleep(time.Millisecond)

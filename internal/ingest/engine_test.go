@@ -280,7 +280,7 @@ func (r *running) drop(v archive.VaultID, n int) { r.dropNamed(v, string(v), n) 
 func (r *running) dropNamed(v archive.VaultID, name string, n int) {
 	for i := range n {
 		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),
-			Folder: fmt.Sprintf("%s %d", name, i), Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+			Folder: fmt.Sprintf("%s %d", name, i), Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
 	}
 }
 

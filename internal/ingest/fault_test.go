@@ -205,7 +205,7 @@ func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
 			d := r.drops["V"]
 			d.Packer = refusing{d.Packer.(*folders)}
 			r.drops["V"] = d
-			evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "f", Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)}}
+			evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "f", Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)}}
 			if doubted {
 				evs = append(evs, ledger.ReconcileRequired{})
 			}

@@ -109,7 +109,7 @@ func (c *counting) DueInQueue(s ledger.Step, queue string, now time.Time, limit 
 }
 
 // I23: what waits in a queue whose breaker is open is not even looked at for another one's sake.
-func TestLanes_I23_WhatRestsIsNotScanned(t *testing.T) {
+func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{}, "AWAY", "B")
 		away := &counting{Index: r.cfg.Index, seen: map[string]int{}}
@@ -267,7 +267,7 @@ func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
 
 // I3: when far more than usual is due for disposal at once, nothing goes before a person
 // says so; and what people chose to keep since stays.
-func TestDispose_I3_Brake(t *testing.T) {
+func TestDispose_I3_DisposalLimit(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*Drop)
 		after  time.Duration // after the grace was over

@@ -224,7 +224,7 @@ func packaged(t *testing.T, r *running, v archive.VaultID, n int) {
 		}
 		done := make(chan []ledger.Result, 1)
 		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
-			ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Look: archive.Digest{1}}, p.Sealed}}},
+			ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}}},
 			func(rs []ledger.Result) { done <- rs })
 		rs := <-done
 		if rs[0].Err != nil {

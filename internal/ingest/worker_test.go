@@ -50,7 +50,7 @@ func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
 		ticket := archive.Ticket{Remote: numbered(1000 + i), URL: addressed(1000 + i), Sent: sent}
 		done := make(chan []ledger.Result, 1)
 		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
-			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Look: archive.Digest{1}},
+			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Fingerprint: archive.Digest{1}},
 			p.Sealed, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}}}}, func(rs []ledger.Result) { done <- rs })
 		if rs := <-done; rs[0].Err != nil {
 			t.Fatal(rs[0].Err)

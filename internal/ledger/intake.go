@@ -8,15 +8,15 @@ import (
 
 // ClaimedFolder opens an entry: the folder lies in the claimed area under Key.
 type ClaimedFolder struct {
-	Route      Route
-	Vault      archive.VaultID
-	Drop       string
-	Folder     string
-	Owner      uint32
-	Node       Node
-	Look       archive.Digest // fingerprint at the claim
-	NotBefore  time.Time      // the second scan is due then
-	Supersedes archive.Key
+	Route       Route
+	Vault       archive.VaultID
+	Drop        string
+	Folder      string
+	Owner       uint32
+	Node        Node
+	Fingerprint archive.Digest // fingerprint at the claim
+	NotBefore   time.Time      // the second scan is due then
+	Supersedes  archive.Key
 }
 
 // JournalName implements Event.
@@ -30,7 +30,7 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	// which the next start adopts under the key in its path.
 	e.State, e.Source = Discovered, Claimed
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
-	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Look, ev.NotBefore, ev.Supersedes
+	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Fingerprint, ev.NotBefore, ev.Supersedes
 	e.SeenAt = at.Wall
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 // Config is what is compared, and what is known about the ledger's past.
 type Config struct {
-	Book      Book
+	Book      EntryReader
 	Committer Committer
 	Service   Service
 	Drops     []Drop        // all that are configured; their vaults are asked

@@ -11,18 +11,18 @@ import (
 
 // looks counts what is asked of a book.
 type looks struct {
-	Book
+	EntryReader
 	passes, records int
 }
 
 func (l *looks) EntriesOldestFirst(fn func(ledger.Entry) error) error {
 	l.passes++
-	return l.Book.EntriesOldestFirst(fn)
+	return l.EntryReader.EntriesOldestFirst(fn)
 }
 
 func (l *looks) FindEntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {
 	l.records += len(rs)
-	return l.Book.FindEntriesByRemote(rs)
+	return l.EntryReader.FindEntriesByRemote(rs)
 }
 
 // rested puts an entry into the book that was archived long ago under the last of the numbers; the store had refused the
@@ -97,7 +97,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 			if row.change != nil {
 				recs = row.change(recs)
 			}
-			book := &looks{Book: s.book}
+			book := &looks{EntryReader: s.book}
 			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
 			must(t, err)

@@ -42,15 +42,15 @@ func certificate(t *testing.T, name string) *tls.Certificate {
 }
 
 // serve answers on a port of this machine until the test ends.
-func serve(t *testing.T, gate *AccessGuard, f Facts) (address string) {
+func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0", gate.currentAccess())
+	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, gate, func() Facts { return f }, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -61,9 +61,9 @@ func serve(t *testing.T, gate *AccessGuard, f Facts) (address string) {
 }
 
 // I7: the health pages say one word to strangers, metrics nothing; whoever knows the password is told all.
-func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
-	gate := NewAccessGuard(NewAccess(nil, canary))
-	gate.pause = time.Millisecond
+func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
+	guard := NewAccessGuard(NewAccess(nil, canary))
+	guard.pause = time.Millisecond
 	f := sample()
 	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
 	ask := func(path, user, password string) (int, string) {
@@ -73,7 +73,7 @@ func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
 			r.SetBasicAuth(user, password)
 		}
 		w := httptest.NewRecorder()
-		Handler(gate, func() Facts { return f }).ServeHTTP(w, r)
+		Handler(guard, func() Facts { return f }).ServeHTTP(w, r)
 		return w.Code, w.Body.String() + fmt.Sprint(w.Header())
 	}
 	for name, row := range map[string]struct {
@@ -111,17 +111,17 @@ func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
 			}
 		})
 	}
-	if said := fmt.Sprintf("%v %+v %#v %d %s", gate.currentAccess(), gate.currentAccess(), gate.currentAccess(), gate.currentAccess(), gate.currentAccess()); strings.Contains(said, "[67") || !strings.Contains(said, "[access]") {
+	if said := fmt.Sprintf("%v %+v %#v %d %s", guard.currentAccess(), guard.currentAccess(), guard.currentAccess(), guard.currentAccess(), guard.currentAccess()); strings.Contains(said, "[67") || !strings.Contains(said, "[access]") {
 		t.Error(said)
 	}
 }
 
 // Guessing is slow, and does not keep out who knows the password.
-func TestGate_I21_GuessingIsSlow(t *testing.T) {
-	gate := NewAccessGuard(NewAccess(nil, canary))
-	gate.pause = time.Minute
+func TestAccessGuard_I21_GuessingIsSlow(t *testing.T) {
+	guard := NewAccessGuard(NewAccess(nil, canary))
+	guard.pause = time.Minute
 	ctx, stop := context.WithCancel(t.Context())
-	h := Handler(gate, sample)
+	h := Handler(guard, sample)
 	var guessing sync.WaitGroup
 	guess := func() int {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(ctx)
@@ -133,7 +133,7 @@ func TestGate_I21_GuessingIsSlow(t *testing.T) {
 	for range maxRefusals {
 		guessing.Go(func() { guess() })
 	}
-	for len(gate.refusals) < maxRefusals {
+	for len(guard.refusals) < maxRefusals {
 		time.Sleep(time.Millisecond) // until they wait
 	}
 	if code := guess(); code != http.StatusTooManyRequests {
@@ -170,8 +170,8 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 
 // HasTLS is 1.2 or newer; a renewed certificate and password count without a restart.
 func TestServe_I20_TLSAndRenewal(t *testing.T) {
-	gate := NewAccessGuard(NewAccess(certificate(t, "one"), canary))
-	address := serve(t, gate, sample())
+	guard := NewAccessGuard(NewAccess(certificate(t, "one"), canary))
+	address := serve(t, guard, sample())
 	name := func(c *tls.Config) string {
 		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
 		conn, err := tls.Dial("tcp", address, c)
@@ -201,11 +201,11 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 		defer res.Body.Close()
 		return res.StatusCode
 	}
-	gate.pause = time.Millisecond
+	guard.pause = time.Millisecond
 	if a, b := ask(canary), ask("the-renewed-one"); a != 200 || b != 401 {
 		t.Error("before:", a, b)
 	}
-	gate.SetAccess(NewAccess(certificate(t, "two"), "the-renewed-one"))
+	guard.SetAccess(NewAccess(certificate(t, "two"), "the-renewed-one"))
 	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { //nolint:gosec // as above
 		t.Error("after:", a, b, c)
 	}

@@ -55,15 +55,15 @@ const (
 
 // Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. Its error says why it stopped
 // earlier.
-func Serve(ctx context.Context, l net.Listener, gate *AccessGuard, facts func() Facts, log *slog.Logger) error {
+func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func() Facts, log *slog.Logger) error {
 	s := &http.Server{
-		Handler: Handler(gate, facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
+		Handler: Handler(guard, facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
 	l = netutil.LimitListener(l, maxConnections)
-	if secure := gate.tlsConfig(); secure != nil {
+	if secure := guard.tlsConfig(); secure != nil {
 		l = tls.NewListener(l, secure)
 	}
 	var g errgroup.Group
@@ -93,13 +93,13 @@ func Serve(ctx context.Context, l net.Listener, gate *AccessGuard, facts func() 
 // Handler answers /livez, /readyz (also as /healthz) and /metrics. When the guard asks for a password, a request without one
 // gets only one word, ok or failing, from the health pages. When it asks for none, only requests for a loopback address or
 // localhost are answered: a web page whose own name resolves to this machine gets nothing.
-func Handler(gate *AccessGuard, facts func() Facts) http.Handler {
+func Handler(guard *AccessGuard, facts func() Facts) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			switch t := gate.checkPassword(r); t {
+			switch t := guard.checkPassword(r); t {
 			case wrongPassword:
-				gate.refuseRequest(w, r, t)
+				guard.refuseRequest(w, r, t)
 			default:
 				writeHealth(w, reasons(facts()), t == accessGranted)
 			}
@@ -111,9 +111,9 @@ func Handler(gate *AccessGuard, facts func() Facts) http.Handler {
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { // whatever else there may be is not told to strangers
-		switch t := gate.checkPassword(r); {
+		switch t := guard.checkPassword(r); {
 		case t != accessGranted:
-			gate.refuseRequest(w, r, t)
+			guard.refuseRequest(w, r, t)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
@@ -123,11 +123,11 @@ func Handler(gate *AccessGuard, facts func() Facts) http.Handler {
 			metrics.ServeHTTP(w, r)
 		}
 	})
-	return secureHeaders(gate, mux)
+	return secureHeaders(guard, mux)
 }
 
 // secureHeaders sets the headers that browsers need, and refuses requests that are not for this machine.
-func secureHeaders(gate *AccessGuard, next http.Handler) http.Handler {
+func secureHeaders(guard *AccessGuard, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(r.Host); err == nil {
@@ -139,7 +139,7 @@ func secureHeaders(gate *AccessGuard, next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		if !gate.currentAccess().asks && !IsLoopback(host) {
+		if !guard.currentAccess().asks && !IsLoopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return
 		}

@@ -17,19 +17,20 @@ import (
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
-	err = recoverDamage(func() error {
+	err = recoverDamage(func() (err error) {
 		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
 		if err != nil {
 			return err
 		}
-		err = db.View(func(tx *bbolt.Tx) error {
+		// Deferred, because bbolt panics over damage: a file that stays open keeps its lock until this process ends.
+		defer func() { err = errors.Join(err, db.Close()) }()
+		return db.View(func(tx *bbolt.Tx) error {
 			var s summary
 			var err error
 			info, s, err = readSelf(tx, currentForm())
 			head = s.head
 			return err
 		})
-		return errors.Join(err, db.Close())
 	})
 	if err != nil {
 		err = fmt.Errorf("examine ledger %q: %w", name, err)

@@ -26,7 +26,7 @@ func TestSize_G8_OfADocument(t *testing.T) {
 	for _, step := range []func(d *doc) []ledger.Event{
 		func(d *doc) []ledger.Event {
 			c := d.claim().(ledger.ClaimedFolder)
-			c.Look, c.Owner, c.Node = sum("look"), 1000, ledger.Node{Dev: 64769, Ino: 12345678}
+			c.Fingerprint, c.Owner, c.Node = sum("look"), 1000, ledger.Node{Dev: 64769, Ino: 12345678}
 			return []ledger.Event{c}
 		},
 		func(d *doc) []ledger.Event {

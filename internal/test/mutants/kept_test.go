@@ -144,6 +144,6 @@ var kept = []mutant{
 	},
 	{
 		name: "SafeModeSends", promise: "I15", file: "internal/ingest/engine.go",
-		old: "func (c *Engine) isHeld() bool { return c.cfg.IsHeld != nil && c.cfg.IsHeld() }", new: "func (c *Engine) isHeld() bool { return c.cfg.IsHeld == nil }", tests: []string{conductor},
+		old: "func (c *Engine) isHeld() bool { return c.cfg.IsHeld != nil && c.cfg.IsHeld() }", new: "func (c *Engine) isHeld() bool { return c.cfg.IsHeld == nil }", tests: []string{engine},
 	},
 }

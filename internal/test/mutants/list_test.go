@@ -4,16 +4,16 @@ import "slices"
 
 // Tests that several mutants are held against, from the quickest on.
 const (
-	pure      = "vaultd/internal/ledger"
-	onDisk    = "vaultd/internal/ledger/boltledger"
-	conductor = "vaultd/internal/ingest"
-	calls     = "vaultd/internal/apicall"
-	speech    = "vaultd/internal/vaultapi"
-	readings  = "vaultd/internal/test/readings"
-	worlds    = "vaultd/internal/test/simulation -sample"
-	folders   = "vaultd/internal/drop"
-	packing   = "vaultd/internal/packager"
-	watching  = "vaultd/internal/watch"
+	pure     = "vaultd/internal/ledger"
+	onDisk   = "vaultd/internal/ledger/boltledger"
+	engine   = "vaultd/internal/ingest"
+	calls    = "vaultd/internal/apicall"
+	speech   = "vaultd/internal/vaultapi"
+	readings = "vaultd/internal/test/readings"
+	worlds   = "vaultd/internal/test/simulation -sample"
+	folders  = "vaultd/internal/drop"
+	packing  = "vaultd/internal/packager"
+	watching = "vaultd/internal/watch"
 )
 
 // list holds the mutants, by what they break.

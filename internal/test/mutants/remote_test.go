@@ -24,12 +24,12 @@ var remote = []mutant{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/worker.go",
 		old:   "\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
 		new:   "\tgo w.do(work, t.entries)\n\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
-		tests: []string{conductor, worlds},
+		tests: []string{engine, worlds},
 	},
 	{
 		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/worker.go",
 		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, t.entries[0])",
-		tests: []string{conductor, worlds},
+		tests: []string{engine, worlds},
 	},
 	{
 		name: "MatchedByPosition", promise: "I8", file: "internal/vaultapi/register.go",
@@ -59,7 +59,7 @@ var remote = []mutant{
 	},
 	{
 		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/correct.go",
-		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{conductor, readings, worlds},
+		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{engine, readings, worlds},
 	},
 	{
 		name: "FreshSignatureIsAnotherAddress", promise: "I8", file: "internal/archive/object.go",
@@ -72,7 +72,7 @@ var remote = []mutant{
 	},
 	{
 		name: "SharedAddressSentByItsFirstOwner", promise: "I8", file: "internal/ingest/upload.go",
-		old: "if c.sharedTickets.has(e) && !wasSentBefore(e) {", new: "if false {", tests: []string{conductor},
+		old: "if c.sharedTickets.has(e) && !wasSentBefore(e) {", new: "if false {", tests: []string{engine},
 	},
 	{
 		name: "RedirectToAnotherObjectFollowed", promise: "I8", file: "internal/apicall/redirect.go",
@@ -80,7 +80,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StatusOfAnotherDocumentBelieved", promise: "I8", file: "internal/ingest/ask.go",
-		old: "if !rc.ID.IsZero() && !isOwnID(e, rc.ID) {", new: "if false {", tests: []string{conductor, readings},
+		old: "if !rc.ID.IsZero() && !isOwnID(e, rc.ID) {", new: "if false {", tests: []string{engine, readings},
 	},
 	{
 		name: "TicketCountsFromTheAnswer", promise: "I6", file: "internal/vaultapi/register.go",
@@ -128,21 +128,21 @@ var remote = []mutant{
 	},
 	{
 		name: "SuccessEndsAnAskedWait", promise: "I24", file: "internal/ingest/breaker.go",
-		old: "if known && (br.locked || now.Before(br.Asked)) {", new: "if known && br.locked {", tests: []string{conductor},
+		old: "if known && (br.locked || now.Before(br.Asked)) {", new: "if known && br.locked {", tests: []string{engine},
 	},
 	{
 		name: "OneBadNumberPausesTheVault", promise: "I23", file: "internal/ingest/ask.go",
-		old: "\tcase fault.MayBeAbsent():\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{conductor, readings},
+		old: "\tcase fault.MayBeAbsent():\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{engine, readings},
 	},
 	{
 		name: "WrongPathBlamesTheDocuments", promise: "I24", file: "internal/ingest/absent.go",
-		old: "if err != nil && !c.answersForAnother(ctx, vault, q) {", new: "if err != nil && len(q.suspects) == 0 {", tests: []string{conductor, readings},
+		old: "if err != nil && !c.answersForAnother(ctx, vault, q) {", new: "if err != nil && len(q.suspects) == 0 {", tests: []string{engine, readings},
 	},
 	{
 		name: "FaultThatHasPassedIsAbsence", promise: "I24", file: "internal/ingest/absent.go",
 		old:   "\tfor r := range q.suspects {\n\t\tif rc, is := said[r]; is {\n",
 		new:   "\tfor r := range q.suspects {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Status: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
-		tests: []string{conductor},
+		tests: []string{engine},
 	},
 	{
 		name: "WrongPathIsAbsenceInTheIndex", promise: "I32", file: "internal/recovery/absent.go",
@@ -150,26 +150,26 @@ var remote = []mutant{
 	},
 	{
 		name: "RefusedBatchRejectsAll", promise: "I23", file: "internal/ingest/register.go",
-		old: "if n := len(asked); n > 1 {", new: "if n := len(asked); n < 0 {", tests: []string{conductor, readings},
+		old: "if n := len(asked); n > 1 {", new: "if n := len(asked); n < 0 {", tests: []string{engine, readings},
 	},
 	{
 		name: "ForbiddenRejects", promise: "I24", file: "internal/ingest/register.go",
 		old:   "\tswitch err.Outcome {\n\tcase apicall.Refused:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent, apicall.NotProcessed:",
 		new:   "\tswitch err.Outcome {\n\tcase apicall.Refused, apicall.NotProcessed:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent:",
-		tests: []string{conductor, readings, worlds},
+		tests: []string{engine, readings, worlds},
 	},
 	{
 		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
 		old: "return 0, again\n", new: "_ = again\n\t\treturn 0, time.Time{}\n",
-		tests: []string{conductor},
+		tests: []string{engine},
 	},
 	{
 		name: "RefusedForEver", promise: "I25", file: "internal/ingest/upload.go",
-		old: "again = c.refusedPackageAt(e, again)", new: "_ = c.refusedPackageAt(e, again)", tests: []string{conductor},
+		old: "again = c.refusedPackageAt(e, again)", new: "_ = c.refusedPackageAt(e, again)", tests: []string{engine},
 	},
 	{
 		name: "DamagedPackageSentAgain", promise: "I4", file: "internal/ingest/upload.go",
-		old: "if err := d.Packer.RemovePackage(e); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{conductor, readings},
+		old: "if err := d.Packer.RemovePackage(e); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{engine, readings},
 	},
 	{
 		name: "WrongBytesSentWhole", promise: "I4", file: "internal/apicall/content.go",
@@ -177,7 +177,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DigestThatLeftIgnored", promise: "I4", file: "internal/ledger/remote.go",
-		old: "err != nil || ev.Sent != e.Package.SHA256 {", new: "err != nil {", tests: []string{pure, conductor},
+		old: "err != nil || ev.Sent != e.Package.SHA256 {", new: "err != nil {", tests: []string{pure, engine},
 	},
 	{
 		name: "SealOfWhatLeftIgnored", promise: "I4", file: "internal/proof/replay.go",
@@ -214,24 +214,24 @@ var remote = []mutant{
 	},
 	{
 		name: "HeldPackagesFillTheirVault", promise: "I23", file: "internal/ingest/backlog.go",
-		old: "|| e.State > ledger.Sending || e.Hold || e.NeedsReconcile {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
+		old: "|| e.State > ledger.Sending || e.Hold || e.NeedsReconcile {", new: "|| e.State > ledger.Sending {", tests: []string{engine},
 	},
 	{
 		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/bookings.go",
-		old: "\tc.underWay.by[e.Key] = c.cfg.Planner.BeginUpload(", new: "\tc.underWay.by[e.Key] = new(window.Planner).BeginUpload(", tests: []string{conductor},
+		old: "\tc.underWay.by[e.Key] = c.cfg.Planner.BeginUpload(", new: "\tc.underWay.by[e.Key] = new(window.Planner).BeginUpload(", tests: []string{engine},
 	},
 	{
 		name: "DoneTwiceByAnOldLook", promise: "I11", file: "internal/ingest/worker.go",
-		old: "return w.busy[k] || w.ended[k]", new: "return w.busy[k]", tests: []string{conductor},
+		old: "return w.busy[k] || w.ended[k]", new: "return w.busy[k]", tests: []string{engine},
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
 		old: "return len(r.by[v]) >= tolerated\n}\n\nfunc (r *refusals) isFull", new: "return false\n}\n\nfunc (r *refusals) isFull",
-		tests: []string{conductor, readings},
+		tests: []string{engine, readings},
 	},
 	{
 		name: "ETagIgnored", promise: "I4", file: "internal/ingest/upload.go",
-		old: "return len(etag) != 32 || !c.md5ETags.Load()", new: "return true", tests: []string{conductor, readings},
+		old: "return len(etag) != 32 || !c.md5ETags.Load()", new: "return true", tests: []string{engine, readings},
 	},
 	{
 		name: "NoContentMD5", promise: "I4", file: "internal/vaultapi/upload.go",
@@ -245,7 +245,7 @@ var remote = []mutant{
 	{
 		name: "LengthOfAnotherBody", promise: "I4", file: "internal/ingest/upload.go",
 		old: "identical := packed.Sealed.Package.SHA256 == e.Package.SHA256", new: "identical := packed.Sealed.Package.Size > 0",
-		tests: []string{conductor, worlds},
+		tests: []string{engine, worlds},
 	},
 	{
 		name: "CredentialsGoToSignedURLs", promise: "I20", file: "internal/apicall/policy.go",
@@ -422,31 +422,31 @@ var remote = []mutant{
 	},
 	{
 		name: "SuspendVoidsNothing", promise: "I6", file: "internal/window/window.go",
-		old: "if !ok || gone < 0 || now.SleptSince(t.Sent) {", new: "if !ok || gone < 0 {", tests: []string{"vaultd/internal/window", conductor},
+		old: "if !ok || gone < 0 || now.SleptSince(t.Sent) {", new: "if !ok || gone < 0 {", tests: []string{"vaultd/internal/window", engine},
 	},
 	{
 		name: "TakenTwice", promise: "I2", file: "internal/ingest/pool.go",
-		old: "\t\tif w.busy[e.Key] {\n", new: "\t\tif false && w.busy[e.Key] {\n", tests: []string{conductor},
+		old: "\t\tif w.busy[e.Key] {\n", new: "\t\tif false && w.busy[e.Key] {\n", tests: []string{engine},
 	},
 	{
 		name: "VaultsRegisterBesideEachOther", promise: "I6", file: "internal/ingest/worker.go",
-		old: "\tif w.limit != nil {\n\t\t// What", new: "\tif false {\n\t\t// What", tests: []string{conductor},
+		old: "\tif w.limit != nil {\n\t\t// What", new: "\tif false {\n\t\t// What", tests: []string{engine},
 	},
 	{
 		name: "RoomToldToNoOtherQueue", promise: "I25", file: "internal/ingest/worker.go",
-		old: "\tw.engine.wakeWorkersWithoutRoom(w.name)\n", new: "", tests: []string{conductor},
+		old: "\tw.engine.wakeWorkersWithoutRoom(w.name)\n", new: "", tests: []string{engine},
 	},
 	{
 		name: "WorkerOfAnEmptyQueueNotStartedAgain", promise: "I25", file: "internal/ingest/worker.go",
-		old: "\tif !w.running.Load() {\n\t\tw.engine.wakeSupervisor()\n", new: "\tif false {\n\t\tw.engine.wakeSupervisor()\n", tests: []string{conductor},
+		old: "\tif !w.running.Load() {\n\t\tw.engine.wakeSupervisor()\n", new: "\tif false {\n\t\tw.engine.wakeSupervisor()\n", tests: []string{engine},
 	},
 	{
 		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/worker.go",
-		old: "if !allowed { // it opened since findDue; the next search finds what needs another target", new: "if false && !allowed {", tests: []string{conductor},
+		old: "if !allowed { // it opened since findDue; the next search finds what needs another target", new: "if false && !allowed {", tests: []string{engine},
 	},
 	{
 		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/worker.go",
-		old: "return open && !t.probe", new: "return false && open", tests: []string{conductor},
+		old: "return open && !t.probe", new: "return false && open", tests: []string{engine},
 	},
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/tracked_conn.go",

@@ -66,7 +66,7 @@ var sources = []mutant{
 	},
 	{
 		name: "SettledOnceIsEnough", promise: "I17", file: "internal/ingest/seal.go",
-		old: "if look != e.Fingerprint {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
+		old: "if look != e.Fingerprint {", new: "if look.IsZero() {", tests: []string{engine, "vaultd/internal/daemon", worlds},
 	},
 	{
 		name: "RightsOfAFolderOutsideTheLook", promise: "I23", file: "internal/watch/scan.go",
@@ -153,7 +153,7 @@ var sources = []mutant{
 	{
 		name: "FirstStillOpenIsADuplicate", promise: "I2", file: "internal/ingest/seal.go",
 		old: "\tcase ledger.WaitFor:\n\t\treturn c.waitForFirst(e, first)\n", new: "\tcase ledger.WaitFor:\n\t\treturn []ledger.Change{c.newChange(e, ledger.FoundDuplicate{First: first.Key})}\n",
-		tests: []string{conductor, worlds},
+		tests: []string{engine, worlds},
 	},
 	{
 		name: "NoBrake", promise: "I3", file: "internal/operator/disposal.go",
