@@ -104,7 +104,7 @@ func (l *lives) next() *life {
 		Record: fmt.Appendf(nil, `{"bumId":"%s","documentId":"R-%07d","lastUpdated":"%s","status":"ArchivingSuccessful","message":null}`, remote, l.n, l.at.Format(time.RFC3339))}
 	ticket := archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/packages/" + string(remote) + ".zip?X-Amz-Signature=0"), Sent: archive.Instant{Wall: l.at}, Date: l.at, SignedAt: l.at, Validity: 15 * time.Minute}
 	return &life{key: archive.NewKey(l.at), at: l.at, remote: remote, document: doc, changes: [][]ledger.Event{
-		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: benchVault, Drop: "drop-1", Folder: fmt.Sprintf("Rechnung %07d", l.n), Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(l.n)}, Look: l.digest()}},
+		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: benchVault, Drop: "drop-1", Folder: fmt.Sprintf("Rechnung %07d", l.n), Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(l.n)}, Fingerprint: l.digest()}},
 		{ledger.Sealed{ID: archive.ID(id), Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg), Number: archive.NumberDigest(id)}},
 		{ledger.RegisterIntended{}},
 		{ledger.TicketReceived{Ticket: ticket}},
