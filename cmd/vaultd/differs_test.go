@@ -26,7 +26,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	s.tell("Otto 19", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Otto 19"}, ledger.Placed{},
 		ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: what}})
 	named := func() (present.Need, bool) {
-		st, err := s.collectStatus(t.Context())
+		st, err := s.collectStatus()
 		if err != nil {
 			t.Fatal(err)
 		}

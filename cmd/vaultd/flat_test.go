@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,5 +80,65 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	pile(t, l, 5_000)
 	if many := testing.AllocsPerRun(3, count); many > few+100 {
 		t.Errorf("%.0f allocations with 60 entries, %.0f with 5,000 more", few, many)
+	}
+}
+
+// status costs the same however much was archived, today above all, and whatever the time zone is now: thousands of archived
+// documents make it read none of them, and no line of the journal.
+func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
+	s := newShelf(t)
+	archived := 0
+	addArchived := func(n int) {
+		t.Helper()
+		for range n {
+			var cs []ledger.Change
+			for range 100 {
+				at := noon.Add(-time.Duration(archived%3600) * time.Second)
+				cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{
+					ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Huber 88", ID: archive.ID{1, 13: byte(archived >> 16), 14: byte(archived >> 8), 15: byte(archived)},
+						Remote: archive.RemoteID(fmt.Sprint("R", archived)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: at, ArchivedAt: at},
+					ledger.Reconciled{}}})
+				archived++
+			}
+			rs, err := s.ledger.Apply(t.Context(), cs...)
+			if err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs[0].Err)
+			}
+		}
+	}
+	look := func() {
+		st, err := s.collectStatus()
+		if err != nil || len(st.Drops) == 0 || st.Drops[0].Today != archived || len(st.Billing) == 0 || int(st.Billing[0].Documents) != archived {
+			t.Fatalf("%v: %+v %+v, want %d", err, st.Drops, st.Billing, archived)
+		}
+	}
+	addArchived(2)
+	few := testing.AllocsPerRun(3, look)
+	addArchived(60)
+	if many := testing.AllocsPerRun(3, look); many > few+500 {
+		t.Errorf("%.0f allocations with 200 archived, %.0f with 6,200", few, many)
+	}
+	// Opened in another time zone, with the status as a command takes it.
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.cfg
+	cfg.Location = tokyo
+	most := testing.AllocsPerRun(1, func() {
+		l := s.open(cfg)
+		v := view{Clock: present.Clock{Now: noon, Location: tokyo}, cfg: cfg, ledger: l}
+		if st, err := v.collectStatus(); err != nil || st.Drops[0].Today != archived {
+			t.Fatalf("%v: %+v, want %d", err, st.Drops, archived)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if most > few+2000 {
+		t.Errorf("%.0f allocations to open it in another time zone and to tell the status, %.0f to tell it with 200", most, few)
 	}
 }

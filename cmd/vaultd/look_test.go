@@ -273,7 +273,7 @@ func TestStatus_I26_Loud(t *testing.T) {
 			s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
 			s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
 			row.more(s)
-			got, err := s.collectStatus(t.Context())
+			got, err := s.collectStatus()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -180,7 +180,7 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 	s := newShelf(t)
 	lives()["Contradicted"](s, "Müller 4711")
 	needs := func() int {
-		got, err := s.collectStatus(t.Context())
+		got, err := s.collectStatus()
 		if err != nil {
 			t.Fatal(err)
 		}

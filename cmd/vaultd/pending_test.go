@@ -54,7 +54,7 @@ func TestPending_FaultsAreNotToldTwice(t *testing.T) {
 	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
 		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
-	st, again := s.collectStatus(t.Context())
+	st, again := s.collectStatus()
 	if err := errors.Join(err, again); err != nil {
 		t.Fatal(err)
 	}

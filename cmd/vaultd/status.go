@@ -56,8 +56,8 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 	return c
 }
 
-func (a *app) runStatus(ctx context.Context, v view) error {
-	s, err := v.collectStatus(ctx)
+func (a *app) runStatus(_ context.Context, v view) error {
+	s, err := v.collectStatus()
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func (v view) collectHealth() (s present.StatusSummary, err error) {
 
 // collectStatus gathers everything that "status" shows. Damage in the ledger ends nothing: it is noted, and what can be
 // read is shown.
-func (v view) collectStatus(ctx context.Context) (present.StatusSummary, error) {
+func (v view) collectStatus() (present.StatusSummary, error) {
 	s, t := v.newSummary(), newEntryCounts(v)
-	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, func(l *boltledger.Ledger) error { return t.readRecentJournal(ctx, l) }} {
+	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.countArchivedToday, t.compareClocks} {
 		if err := noteDamage(&s, count(v.ledger)); err != nil {
 			return s, err
 		}
@@ -274,9 +274,15 @@ func describeWaiting(w watch.NotTakenGroup) []string {
 	return names
 }
 
-// billsOfThisYear are the bills of the current calendar year.
+// billsOfThisYear are the bills of the current calendar year. They are made from the totals of a year and a half, whatever
+// the ledger holds.
 func (v view) billsOfThisYear() (all []present.Bill, err error) {
-	bills, err := calculateBills(v.ledger, v.cfg, v.Now)
+	now := v.Now.In(v.Location)
+	totals, err := v.ledger.RecentTotals(time.Date(now.Year()-1, time.July, 1, 0, 0, 0, 0, v.Location)) // the forecast looks a few months back
+	if err != nil {
+		return nil, err
+	}
+	bills, err := calculateBills(totals, v.cfg, v.Now)
 	for _, b := range bills {
 		if b.Year == v.Now.In(v.Location).Year() {
 			all = append(all, present.NewBill(b))
@@ -286,11 +292,7 @@ func (v view) billsOfThisYear() (all []present.Bill, err error) {
 }
 
 // calculateBills applies the price rule to what each vault archived in each year, as it stands at now.
-func calculateBills(l *boltledger.Ledger, c config.Config, now time.Time) ([]billing.Bill, error) {
-	totals, err := l.Totals()
-	if err != nil {
-		return nil, err
-	}
+func calculateBills(totals []ledger.Total, c config.Config, now time.Time) ([]billing.Bill, error) {
 	return billing.Bills(totals, billing.Rule{
 		Included: c.Billing.Included, Price: archive.Decimal(c.Billing.PricePerTransaction), Currency: c.Billing.Currency,
 	}, now.In(c.Location))
@@ -298,7 +300,11 @@ func calculateBills(l *boltledger.Ledger, c config.Config, now time.Time) ([]bil
 
 // billingLines writes the bills of every year.
 func (a *app) billingLines(l *boltledger.Ledger, c config.Config) error {
-	all, err := calculateBills(l, c, time.Now())
+	totals, err := l.Totals()
+	if err != nil {
+		return err
+	}
+	all, err := calculateBills(totals, c, time.Now())
 	for _, b := range all {
 		present.NewBill(b).WriteText(a.stdout)
 	}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"time"
 
 	"vaultd/internal/archive"
@@ -13,8 +10,7 @@ import (
 )
 
 // entryCounts counts entries for people. Every number comes from the ledger, so a restart loses none. They come from the
-// ledger's indexes and the end of the journal: what is read every few seconds must cost the same with ten entries and
-// with a million.
+// ledger's indexes and counts: what is read every few seconds must cost the same with ten entries and with ten million.
 type entryCounts struct {
 	present.Clock
 	alertAfter      time.Duration
@@ -148,110 +144,31 @@ func (t *entryCounts) countsOfDrop(name string) *dropCounts {
 }
 
 // findLastSuccess finds when the archive last took something, by its own clock. A time in the future counts as now.
-func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) error {
-	totals, err := l.Totals()
-	for _, x := range totals {
-		if x.Last.After(t.lastSuccess) {
-			t.lastSuccess = x.Last
-		}
-	}
+func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) (err error) {
+	t.lastSuccess, err = l.LastSuccess()
 	if t.lastSuccess.After(t.Now) {
 		t.lastSuccess = t.Now
 	}
 	return err
 }
 
-const (
-	journalSpan = 1000   // journal lines that are looked through at once
-	journalMost = 20_000 // of them, for the newest registration
-)
+// countArchivedToday counts, by drop folder, what the archive took today by its own clock.
+func (t *entryCounts) countArchivedToday(l *boltledger.Ledger) error {
+	today, err := l.CountArchived(t.Now, t.IsToday)
+	for drop, n := range today {
+		t.countsOfDrop(drop).today = n
+	}
+	return err
+}
 
-// readRecentJournal reads the end of the journal backwards: what was archived today, and how far the
-// clocks were apart at the newest registration.
-func (t *entryCounts) readRecentJournal(ctx context.Context, l *boltledger.Ledger) error {
-	head := l.Head().N
-	for upper := head; upper > 0; {
-		from := upper - min(upper, journalSpan) + 1
-		today, err := t.readJournalRange(ctx, l, from, upper)
-		if err != nil {
-			return err
-		}
-		if !today && (!t.clockComparedAt.IsZero() || head-from > journalMost) {
-			return nil
-		}
-		upper = from - 1
+// compareClocks notes by how much this machine's clock was ahead of the service's at the newest registration. The
+// service's time has a resolution of a second.
+func (t *entryCounts) compareClocks(l *boltledger.Ledger) error {
+	asked, service := l.ClockComparison()
+	if !asked.IsZero() {
+		t.clockComparedAt, t.clockAhead = asked, asked.Sub(service)
 	}
 	return nil
-}
-
-// readJournalRange goes through the journal's lines in a range, and reports whether the first of
-// them is of today.
-func (t *entryCounts) readJournalRange(ctx context.Context, l *boltledger.Ledger, from, to uint64) (today bool, err error) {
-	var ticket string
-	err = l.Lines(from, func(n uint64, line []byte) error {
-		archived := bytes.Contains(line, []byte(`"state":"archived","source":"claimed"`)) || bytes.Contains(line, []byte(`"event":"recovered"`))
-		switch got := bytes.Contains(line, []byte(`"event":"`+(ledger.TicketReceived{}).JournalName()+`"`)); {
-		case n > to:
-			return errEnough
-		case n != from && !archived && !got:
-			return nil
-		}
-		x, err := ledger.ParseLine(line)
-		if err != nil {
-			return err
-		}
-		if n == from {
-			at, err := time.Parse(time.RFC3339, x.At)
-			if today = t.IsToday(at); err != nil {
-				return err
-			}
-		}
-		if x.Event == (ledger.TicketReceived{}).JournalName() {
-			ticket = x.Key
-		}
-		if archived {
-			err = t.countArchivedToday(l, x)
-		}
-		return errors.Join(err, context.Cause(ctx))
-	})
-	if err == nil || errors.Is(err, errEnough) {
-		err = t.compareClockOf(l, ticket)
-	}
-	return today, err
-}
-
-// countArchivedToday counts the entry of a line by which it became archived.
-func (t *entryCounts) countArchivedToday(l *boltledger.Ledger, x ledger.Line) error {
-	key, err := archive.ParseKey(x.Key)
-	if err != nil {
-		return err
-	}
-	e, _, err := l.Entry(key)
-	if err == nil && e.State == ledger.Archived && t.IsToday(e.ArchivedAt) {
-		t.countsOfDrop(e.Drop).today++
-	}
-	return err
-}
-
-// compareClockOf compares the clocks by the entry that the newest line of a ticket is about.
-func (t *entryCounts) compareClockOf(l *boltledger.Ledger, key string) error {
-	k, err := archive.ParseKey(key)
-	if err != nil || !t.clockComparedAt.IsZero() {
-		return nil //nolint:nilerr // there is none
-	}
-	e, _, err := l.Entry(k)
-	t.compareClock(e)
-	return err
-}
-
-// compareClock notes by how much this machine's clock was ahead of the service's at the current registration of e. The
-// service's time has a resolution of a second.
-func (t *entryCounts) compareClock(e ledger.Entry) {
-	r := e.Current()
-	if r == nil || r.Ticket.Date.IsZero() || !r.Ticket.Sent.Wall.After(t.clockComparedAt) {
-		return
-	}
-	t.clockComparedAt, t.clockAhead = r.Ticket.Sent.Wall, r.Ticket.Sent.Wall.Sub(r.Ticket.Date)
 }
 
 // earlierOf gives the earlier of two times, where zero is none.

@@ -75,7 +75,7 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 // I26: status names what is unusual until a person has looked at it, and for a month at most.
 func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	named := func(s *shelf) string {
-		got, err := s.collectStatus(t.Context())
+		got, err := s.collectStatus()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	}
 	later := s.view
 	later.Now = noon.Add(ledger.ReviewPeriod)
-	got, err := later.collectStatus(t.Context())
+	got, err := later.collectStatus()
 	if err != nil || slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }) {
 		t.Errorf("%v, still named after a month: %+v", err, got.Needs)
 	}

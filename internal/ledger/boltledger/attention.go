@@ -33,16 +33,15 @@ func attentionKey(e ledger.Entry) []byte {
 }
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
-// It reads the index alone, and with a time no further than that.
+// It adds up the counts of days, and reads the index of no more than the one day that the time lies in.
 func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (counts []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		queues, err := queuesOf(tx, classBit|ledger.Step(class))
 		if err != nil {
 			return err
 		}
-		cur := tx.Bucket(dueBucket).Cursor()
 		for _, queue := range queues {
-			c, err := countClass(cur, queuePrefix(classBit|ledger.Step(class), queue), before)
+			c, err := countClass(tx, queuePrefix(classBit|ledger.Step(class), queue), before)
 			if err != nil {
 				return err
 			}
@@ -58,16 +57,41 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (count
 	return counts, nil
 }
 
-func countClass(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
+func countClass(tx *bbolt.Tx, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
+	cur := tx.Bucket(dueBucket).Cursor()
 	k, _ := cur.Seek(prefix)
 	if _, c.Oldest, _, err = decodeDueKey(k); err != nil {
 		return c, err
 	}
 	end := endOfCount(prefix, before)
-	for ; k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
+	rest := bytes.Clone(prefix) // from where on entries are counted one by one
+	days := tx.Bucket(countsBucket).Cursor()
+	for k, v := days.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = days.Next() {
+		next := dayAfter(k)
+		// The day that the time lies in counts in part only.
+		if bytes.Compare(next, end) > 0 {
+			break
+		}
+		n, err := decodeCount(k, v)
+		if err != nil {
+			return c, err
+		}
+		c.Entries += int(n)
+		rest = next
+	}
+	if before.IsZero() {
+		return c, nil
+	}
+	for k, _ := cur.Seek(rest); k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
 		c.Entries++
 	}
 	return c, nil
+}
+
+// dayAfter returns where the day after that of a class's count begins.
+func dayAfter(k []byte) []byte {
+	at := len(k) - 8
+	return binary.BigEndian.AppendUint64(bytes.Clone(k[:at]), binary.BigEndian.Uint64(k[at:])+dayNanos)
 }
 
 // endOfCount is the first key of a queue that does not count: the one at that time, or with

@@ -16,8 +16,8 @@
 //
 // Where to read: open.go opens, committer.go queues and commits, groupcommit.go builds one
 // commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
-// entry by its names, read.go, queues.go and attention.go answer questions, verify.go
-// checks, replace.go restores, schema.go and wire.go are the stored form.
+// entry by its names, read.go, queues.go and attention.go answer questions, totals.go and
+// counts.go keep sums of what they would have to count, verify.go checks, replace.go restores, schema.go and wire.go are the stored form.
 package boltledger
 
 import (
@@ -34,10 +34,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Config says where a ledger lies and in which time zone its months and years begin.
+// Config says where a ledger lies and in which time zone months and years begin.
 type Config struct {
 	Dir      string         // the state directory; holds ledger.db and ledger.head
-	Location *time.Location // in which a year of the totals begins; nil: UTC
+	Location *time.Location // in which the months of the totals begin; nil: UTC. It is not stored: it may be another one each time.
 
 	// CommitInterval is the least time from the beginning of one commit to that of the next,
 	// so that a busy ledger commits much at a time; 0: as soon as the disk is done. A
@@ -71,10 +71,11 @@ var (
 	dueBucket     = []byte("due")
 	journalBucket = []byte("journal")
 	totalsBucket  = []byte("totals")
+	countsBucket  = []byte("counts")
 	findBucket    = []byte("find")
 	scanBucket    = []byte("scan")
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, findBucket, scanBucket}
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, findBucket, scanBucket}
 )
 
 // Keys of the meta bucket.
@@ -86,7 +87,6 @@ var (
 	secretKey   = []byte("secret")
 	runsKey     = []byte("runs")     // none before the first name
 	safeKey     = []byte("safe")     // only in safe mode
-	fetchesKey  = []byte("fetches")  // none before the first download
 	replacedKey = []byte("replaced") // only until the outside head was written anew
 )
 
@@ -113,6 +113,7 @@ type Ledger struct {
 	balance   ledger.Balance           // guarded by mu: as committed
 	marks     uint64                   // guarded by mu: as committed
 	alarmed   time.Time                // guarded by mu: as committed
+	clocks    clockComparison          // guarded by mu: as committed
 	safe      *safeMode                // guarded by mu: as committed; nil: not in safe mode
 	err       error                    // guarded by mu: why the ledger stopped
 
@@ -145,6 +146,14 @@ func (l *Ledger) Balance() ledger.Balance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.balance
+}
+
+// ClockComparison returns when the newest registration was asked for whose answer gave the service's time, by this machine's clock, and
+// that time; zero: there was none. It is as committed, and cheap to ask. The service's time has a resolution of a second.
+func (l *Ledger) ClockComparison() (asked, service time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clocks.asked, l.clocks.service
 }
 
 // CommitCounts returns how many transactions the committer committed since Open, and how
@@ -198,18 +207,6 @@ func stateCounts(b ledger.Balance) []stateCount {
 		}
 	}
 	return all
-}
-
-// newSummary returns the record that each commit rewrites.
-func newSummary(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Time, loc *time.Location) summary {
-	return summary{head: h, seen: b.Seen, counts: stateCounts(b), zone: loc.String(), marks: marks, alarmed: alarmed}
-}
-
-// totalOf is what a success counts, and in which month. Its time goes through the stored form, so that a rebuild finds the
-// same.
-func (l *Ledger) totalOf(e ledger.Entry, t ledger.Transaction) ledger.Total {
-	t.At = time.Unix(0, nanosOf(t.At)).UTC()
-	return t.Total(e.Vault, l.loc)
 }
 
 func pathIn(dir, name string) string { return filepath.Join(dir, name) }

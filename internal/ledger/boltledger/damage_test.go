@@ -83,6 +83,12 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 		"JournalFlipped": flipFirst(journalBucket), "TotalsFlipped": flipFirst(totalsBucket), "FindFlipped": flipFirst(findBucket),
 		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
 		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "FindLost": dropFirst(findBucket),
+		"CountsLost": dropFirst(countsBucket), "CountOfAnother": func(tx *bbolt.Tx) error { return addToCount(tx, []byte("aaaaaaaa?drop"), 1) },
+		"CountTooHigh": func(tx *bbolt.Tx) error {
+			k, _ := tx.Bucket(countsBucket).Cursor().First()
+			return addToCount(tx, k, 1)
+		},
+		"DownloadAtNoTime": func(tx *bbolt.Tx) error { return addToCount(tx, append(fetchKey(began), 0), 1) },
 		"Info": func(tx *bbolt.Tx) error {
 			return putValue(tx, metaBucket, infoKey, flipped(tx.Bucket(metaBucket).Get(infoKey)))
 		},

@@ -2,6 +2,7 @@ package boltledger
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -25,9 +26,8 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 		if refused != nil || err != nil {
 			return refused, err
 		}
-		f, err := readFetches(g.tx)
 		// Read in the same transaction, after this download was counted.
-		used = f.countIn(monthOf(m.At, g.ledger.loc))
+		used, err = fetchesInMonth(g.tx, m.At, g.ledger.loc)
 		return nil, err
 	})
 	return used, err
@@ -36,8 +36,7 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 // CountFetches returns how many downloads were announced in the month of a time.
 func (l *Ledger) CountFetches(at time.Time) (n uint64, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		f, err := readFetches(tx)
-		n = f.countIn(monthOf(at, l.loc))
+		n, err = fetchesInMonth(tx, at, l.loc)
 		return err
 	})
 	return n, err
@@ -53,116 +52,62 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 	case m.mark.Name == ledger.MarkFetched:
 		return nil, nil
 	}
-	f, err := readFetches(g.tx)
+	used, err := fetchesInMonth(g.tx, m.mark.At, g.ledger.loc)
 	if err != nil {
 		return nil, err
 	}
-	month := monthOf(m.mark.At, g.ledger.loc)
-	if used := f.countIn(month); used >= m.budget {
+	if used >= m.budget {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
 	// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
-	f.countOne(month)
-	return nil, putValue(g.tx, metaBucket, fetchesKey, fetchesForm.encode(&f))
+	return nil, addToCount(g.tx, fetchKey(m.mark.At), 1)
 }
 
-// fetches are the downloads that were announced, by month.
-type fetches struct{ months []month }
+// Downloads are counted by spans of time that belong to one month in every time zone: by milliseconds, as the journal has them,
+// in the first and the last day of a month of UTC, and the days between them as one. A zone is at most a day away from UTC.
 
-// month is a calendar month: twelve times the year, and the month from 0.
-type month struct{ number, fetches uint64 }
-
-var monthForm = &message[month]{"Month", []field[month]{
-	numberField(1, "number", func(m *month) *uint64 { return &m.number }),
-	numberField(2, "fetches", func(m *month) *uint64 { return &m.fetches }),
-}}
-
-var fetchesForm = &message[fetches]{"Fetches", []field[fetches]{
-	listField(1, "months", monthForm, func(f *fetches) *[]month { return &f.months }),
-}}
-
-// monthOf returns the number of the month. The journal keeps milliseconds: the month is that of the line.
-func monthOf(at time.Time, loc *time.Location) uint64 {
-	at = at.UTC().Truncate(time.Millisecond).In(loc)
-	return uint64(max(12*at.Year()+int(at.Month())-1, 0))
-}
-
-func readFetches(tx *bbolt.Tx) (f fetches, err error) {
-	record := tx.Bucket(metaBucket).Get(fetchesKey)
-	if record == nil {
-		return f, nil
+// fetchKey is the count of the downloads that were announced at a time.
+func fetchKey(at time.Time) []byte {
+	at = at.UTC().Truncate(time.Millisecond)
+	if from, to := spanOf(at); to.Sub(from) > quarterHour {
+		at = from
 	}
-	if f, err = fetchesForm.decode(record); err != nil {
-		return f, damage("%v", err)
-	}
-	return f, nil
+	return binary.BigEndian.AppendUint64([]byte{countFetches}, uint64(at.UnixMilli())^1<<63)
 }
 
-func (f fetches) countIn(number uint64) uint64 {
-	for _, m := range f.months {
-		if m.number == number {
-			return m.fetches
+// fetchTime returns the beginning of the span of a key that fetchKey made.
+func fetchTime(k []byte) time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(k[1:]) ^ 1<<63)).UTC()
+}
+
+// fetchesInMonth returns how many downloads were announced in the month of a time.
+func fetchesInMonth(tx *bbolt.Tx, at time.Time, zone *time.Location) (n uint64, err error) {
+	at = at.UTC().Truncate(time.Millisecond)
+	month := monthNumber(at, zone)
+	c := tx.Bucket(countsBucket).Cursor()
+	// From the last month on: the day at which a month begins is never far from that of UTC.
+	for k, v := c.Seek(fetchKey(at.AddDate(0, -2, 0))); len(k) == 9 && k[0] == countFetches; k, v = c.Next() {
+		number := monthNumber(fetchTime(k), zone)
+		if number > month {
+			break
 		}
-	}
-	return 0
-}
-
-func (f *fetches) countOne(number uint64) {
-	for i := range f.months {
-		if f.months[i].number == number {
-			f.months[i].fetches++
-			return
+		if number < month {
+			continue
 		}
-	}
-	f.months = append(f.months, month{number, 1})
-}
-
-// countLine counts a line of the journal where it announces a download.
-func (f *fetches) countLine(l ledger.Line, loc *time.Location) error {
-	if l.Key != "" || l.Event != ledger.MarkFetchIntended {
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, l.At)
-	if err != nil {
-		return damage("journal line %d: %v", l.N, err)
-	}
-	f.countOne(monthOf(at, loc))
-	return nil
-}
-
-// missingFrom names a month for which the ledger counts fewer downloads than the journal; empty: there is none. While the
-// ledger is in use it may count more.
-func (f fetches) missingFrom(journal fetches) string {
-	for _, m := range journal.months {
-		if kept := f.countIn(m.number); kept < m.fetches {
-			return fmt.Sprintf("the journal tells of %d downloads in %d-%02d, the ledger remembers %d", m.fetches, m.number/12, m.number%12+1, kept)
-		}
-	}
-	return ""
-}
-
-// recountFetches counts the downloads anew from the journal: the months begin elsewhere than before.
-func (l *Ledger) recountFetches(tx *bbolt.Tx) error {
-	// From the journal, which never forgets: the stored months are only derived from it.
-	var f fetches
-	c := tx.Bucket(journalBucket).Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		_, b, err := decodeBlock(k, v)
+		one, err := decodeCount(k, v)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		for _, stored := range b.lines {
-			line, err := ledger.ParseLine(stored)
-			if err != nil {
-				return damage("%v", err)
-			}
-			if err := f.countLine(line, l.loc); err != nil {
-				return err
-			}
-		}
+		n += one
 	}
-	if f.months == nil {
-		return tx.Bucket(metaBucket).Delete(fetchesKey)
+	return n, nil
+}
+
+// fetchTimeOf returns when a line of the journal announced a download; ok is false where it does not.
+func fetchTimeOf(l ledger.Line) (at time.Time, ok bool, err error) {
+	if l.Key != "" || l.Event != ledger.MarkFetchIntended {
+		return at, false, nil
 	}
-	return putValue(tx, metaBucket, fetchesKey, fetchesForm.encode(&f))
+	at, err = time.Parse(time.RFC3339Nano, l.At)
+	return at, err == nil, err
 }

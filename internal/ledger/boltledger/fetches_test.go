@@ -135,9 +135,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		f, err := readFetches(tx)
-		f.months[0].fetches--
-		return errors.Join(err, putValue(tx, metaBucket, fetchesKey, fetchesForm.encode(&f)))
+		return addToCount(tx, fetchKey(began), -1)
 	})
 	if l = open(t, Config{Dir: dir}); !found(t, l, "the journal tells of 2 downloads in 2026-") {
 		t.Error("the check did not miss a download")

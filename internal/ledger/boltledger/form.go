@@ -18,7 +18,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 5
+const layout = 6
 
 // storedForm is the stored form that a program reads and writes.
 type storedForm struct {
@@ -96,7 +96,7 @@ func tables() []table {
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
 		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
-		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(fetchesForm), tableOf(monthForm),
+		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(countForm),
 		tableOf(pendingForm), tableOf(scanForm),
 	}
 }

@@ -30,8 +30,11 @@ type groupCommit struct {
 	balance ledger.Balance
 	marks   uint64
 	alarmed time.Time // the latest that any mark said that something was lost
-	safe    *safeMode // nil: not in safe mode
-	touched bool      // meta was written beside entries and lines
+	clocks  clockComparison
+	totals  map[string]spanTotal // what this commit adds to the totals, by their keys
+	counts  map[string]int64     // what it changes of the counts, by their keys
+	safe    *safeMode            // nil: not in safe mode
+	touched bool                 // meta was written beside entries and lines
 }
 
 // changedEntry is one entry of a group commit, before it and now. The state None means: not stored yet.
@@ -48,7 +51,8 @@ type draft struct {
 	bindings []nameBinding
 	doc      *ledger.Document
 	note     *ledger.Note
-	noted    uint32 // the revision that the note is about
+	noted    uint32          // the revision that the note is about
+	clocks   clockComparison // zero: it tells nothing of the clocks
 }
 
 // draftChange works out what a change would do. An error concerns this change alone, and
@@ -90,6 +94,9 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 			d.lines = append(d.lines, line)
 		}
 		d.entry = after
+		if got, ok := ev.(ledger.TicketReceived); ok && !got.Ticket.Date.IsZero() {
+			d.clocks = clockComparison{got.Ticket.Sent.Wall, got.Ticket.Date}
+		}
 		if by, ok := ledger.ActorOf(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
 			d.note, d.noted = c.Note, after.Rev
 		}
@@ -112,6 +119,9 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	}
 	w.now = d.entry
 	g.head = d.head
+	if d.clocks != (clockComparison{}) {
+		g.clocks = d.clocks
+	}
 	g.lines = append(g.lines, d.lines...)
 	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
@@ -170,13 +180,17 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 			g.newest = k
 		}
 	}
+	// In the transaction of the entries that they are derived from: a crash leaves both or neither.
+	if err := errors.Join(g.writeTotals(), g.writeCounts()); err != nil {
+		return nil, err
+	}
 	// A wait that was only prolonged. The summary stays as it is, because the journal does.
 	if len(g.lines) == 0 { // nothing that the journal tells of
 		return committed, nil
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := newSummary(g.head, g.balance, g.marks, g.alarmed, g.ledger.loc)
+	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks}
 	return committed, errors.Join(
 		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeSized(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),
@@ -204,33 +218,54 @@ func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 	if err := putValue(g.tx, home, e.Key[:], record); err != nil {
 		return e, err
 	}
-	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
-		if err := g.updateDueIndex(keyOf, w.stored, e, isNew); err != nil {
-			return e, err
-		}
+	if err := g.updateDerived(w.stored, e); err != nil {
+		return e, err
 	}
 	g.balance.CountChange(w.stored.State, e.State)
-	return e, g.ledger.addTotals(g.tx, w.stored, e)
+	g.addTotals(w.stored, e)
+	return e, nil
 }
 
-// updateDueIndex brings one part of the due index up to date.
-func (g *groupCommit) updateDueIndex(keyOf func(ledger.Entry) []byte, before, after ledger.Entry, isNew bool) error {
-	var was, is []byte
-	if !isNew {
-		was = keyOf(before)
+// updateDerived brings the due index and the counts up to date.
+func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
+	isNew := before.State == ledger.None
+	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
+		var was []byte
+		if !isNew {
+			was = keyOf(before)
+		}
+		is := keyOf(after)
+		if bytes.Equal(was, is) {
+			continue
+		}
+		if err := g.moveDueKey(was, is); err != nil {
+			return err
+		}
 	}
-	if is = keyOf(after); bytes.Equal(was, is) {
-		return nil
+	if was, is := archivedCountKey(before), archivedCountKey(after); !bytes.Equal(was, is) {
+		g.changeCount(was, -1)
+		g.changeCount(is, 1)
 	}
+	return nil
+}
+
+// moveDueKey replaces a key of the due index by another one; nil: there is none. What is counted of the index follows.
+func (g *groupCommit) moveDueKey(was, is []byte) error {
 	due := g.tx.Bucket(dueBucket)
 	// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
 	if was != nil {
 		if err := due.Delete(was); err != nil {
 			return err
 		}
+		if was[0] >= classBit {
+			g.changeCount(classCountKey(was), -1)
+		}
 	}
 	if is == nil {
 		return nil
+	}
+	if is[0] >= classBit {
+		g.changeCount(classCountKey(is), 1)
 	}
 	return due.Put(is, []byte{})
 }

@@ -48,14 +48,8 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
 		// Without a committer and without a head: nothing is written, and a crash leaves nothing behind.
-		l := &Ledger{db: db, form: currentForm()}
-		err = db.View(func(tx *bbolt.Tx) error {
-			_, s, err := readSelf(tx, currentForm())
-			if err == nil {
-				l.loc, err = time.LoadLocation(s.zone) // the years of its totals
-			}
-			return err
-		})
+		l := &Ledger{db: db, form: currentForm(), loc: time.UTC}
+		err = db.View(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx, currentForm()); return err })
 		if err == nil {
 			found, err = l.Verify(ctx)
 		}

@@ -72,25 +72,19 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	}()
 	// Only under the lock of the ledger: the leftovers can belong to nobody who still works.
 	sweepLeftovers(dir)
-	anew, zone, err := l.compareWithHead(outside, o)
+	anew, err := l.compareWithHead(outside, o)
 	if err != nil {
 		return err
 	}
 	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
 	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger.
-	if l.info.Schema < l.form.schema || zone != l.loc.String() || marking { // then everything is read
+	if l.info.Schema < l.form.schema || marking { // then everything is read
 		if err := l.checkAllPages(nil); err != nil {
 			return err
 		}
 	}
 	if l.info.Schema < l.form.schema {
 		if err := l.migrate(dir, o.copied); err != nil {
-			return err
-		}
-	}
-	if zone != l.loc.String() {
-		// The totals and their time zone change in one transaction: a crash leaves the old zone, and the next start does this again.
-		if err := recoverDamage(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
 			return err
 		}
 	}
@@ -105,13 +99,13 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 
 // compareWithHead reads the ledger's record of itself and compares it with the outside head.
 // anew says that the outside head must be written anew, whatever it says.
-func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zone string, err error) {
+func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		info, s, err := readSelf(tx, l.form)
 		if err != nil {
 			return err
 		}
-		l.info, l.end, l.balance, l.marks, l.alarmed, zone = info, s.head, s.balance(), s.marks, s.alarmed, s.zone
+		l.info, l.end, l.balance, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.marks, s.alarmed, s.clocks
 		if err := l.loadCommitterState(tx); err != nil {
 			return err
 		}
@@ -129,7 +123,7 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zon
 		}
 		return err
 	})
-	return anew, zone, err
+	return anew, err
 }
 
 // loadCommitterState reads what the committer keeps in memory: the runs of names, the key of digests, and the newest entry.

@@ -227,15 +227,21 @@ var stateCountForm = &message[stateCount]{"Tally", []field[stateCount]{
 	numberField(2, "entries", func(t *stateCount) *uint64 { return &t.entries }),
 }}
 
-// summary is what changes with every commit: where the journal ends, the balance,
-// and the zone in which the totals' years are reckoned.
+// summary is what changes with every commit: where the journal ends, the balance, and
+// how far the clocks were apart.
 type summary struct {
 	head    ledger.Head
 	seen    uint64
 	counts  []stateCount
-	zone    string
 	marks   uint64    // lines that belong to no entry, the first one not counted
 	alarmed time.Time // the latest that one of them tells of having lost something
+	clocks  clockComparison
+}
+
+// clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.
+type clockComparison struct {
+	asked   time.Time // by our clock, before the call left
+	service time.Time // by the service's clock, as it answered
 }
 
 var summaryForm = &message[summary]{"Standing", []field[summary]{
@@ -243,9 +249,10 @@ var summaryForm = &message[summary]{"Standing", []field[summary]{
 	fixedField(2, "hash", func(s *summary) []byte { return s.head.Hash[:] }),
 	numberField(3, "seen", func(s *summary) *uint64 { return &s.seen }),
 	listField(4, "tallies", stateCountForm, func(s *summary) *[]stateCount { return &s.counts }),
-	textField(5, "zone", func(s *summary) *string { return &s.zone }),
-	numberField(6, "marks", func(s *summary) *uint64 { return &s.marks }),
-	instantField(7, "alarmed", func(s *summary) *time.Time { return &s.alarmed }),
+	numberField(5, "marks", func(s *summary) *uint64 { return &s.marks }),
+	instantField(6, "alarmed", func(s *summary) *time.Time { return &s.alarmed }),
+	instantField(7, "asked", func(s *summary) *time.Time { return &s.clocks.asked }),
+	instantField(8, "service", func(s *summary) *time.Time { return &s.clocks.service }),
 }}
 
 var runForm = &message[run]{"Run", []field[run]{
@@ -277,14 +284,17 @@ func readNameIndex(tx *bbolt.Tx) (x nameIndex, err error) {
 	return x, nil
 }
 
-var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
-	textField(1, "vault", func(t *ledger.Total) *archive.VaultID { return &t.Vault }),
-	signedField(2, "year", func(t *ledger.Total) *int { return &t.Year }),
-	numberField(3, "documents", func(t *ledger.Total) *uint64 { return &t.Documents }),
-	numberField(4, "bytes", func(t *ledger.Total) *uint64 { return &t.Bytes }),
-	instantField(5, "last", func(t *ledger.Total) *time.Time { return &t.Last }),
-	signedField(6, "month", func(t *ledger.Total) *int { return &t.Month }),
-	numberField(7, "unsized", func(t *ledger.Total) *uint64 { return &t.Unsized }),
+var totalForm = &message[spanTotal]{"Total", []field[spanTotal]{
+	textField(1, "vault", func(t *spanTotal) *archive.VaultID { return &t.Vault }),
+	signedField(2, "from", func(t *spanTotal) *int64 { return &t.From }),
+	numberField(3, "documents", func(t *spanTotal) *uint64 { return &t.Documents }),
+	numberField(4, "bytes", func(t *spanTotal) *uint64 { return &t.Bytes }),
+	instantField(5, "last", func(t *spanTotal) *time.Time { return &t.Last }),
+	numberField(6, "unsized", func(t *spanTotal) *uint64 { return &t.Unsized }),
+}}
+
+var countForm = &message[count]{"Count", []field[count]{
+	numberField(1, "number", func(c *count) *uint64 { return &c.number }),
 }}
 
 // safeMode is why the ledger is in safe mode, and whether some of its entries still have to

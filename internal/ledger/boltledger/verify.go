@@ -37,7 +37,7 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return 
 // VerifySlowly is Verify with a rest after every few hundred records, for the check
 // that runs beside the work.
 func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger.Problem, error) {
-	c := &checker{ledger: l, ctx: ctx, rest: rest}
+	c := &checker{ledger: l, ctx: ctx, rest: rest, fetches: fetchCounts{}}
 	open := func() error { return c.eachRecord(openBucket, c.checkEntry(openBucket, doneBucket)) }
 	passes := []struct {
 		bucket []byte
@@ -82,8 +82,8 @@ type checker struct {
 	again  bool          // a second pass: what the first one found is not told twice
 	found  []ledger.Problem
 
-	alarmed time.Time // the latest alarm that the journal tells of
-	fetches fetches   // the downloads that the journal tells of
+	alarmed time.Time   // the latest alarm that the journal tells of
+	fetches fetchCounts // the downloads that the journal tells of
 }
 
 // reportProblem notes a problem and says whether to go on.
@@ -175,7 +175,7 @@ func (c *checker) compareRecount() error {
 		if err != nil {
 			return c.reportError(metaBucket, err)
 		}
-		r, err := c.ledger.recountEntries(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
+		r, err := recountEntries(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
 		if err != nil {
 			return err
 		}
@@ -190,29 +190,8 @@ func (c *checker) compareRecount() error {
 				return err
 			}
 		}
-		return c.compareTotals(tx, r.totals)
+		return r.compareDerived(tx, c.reportError)
 	})
-}
-
-// compareTotals compares the stored totals with the recounted ones, and uses those up.
-func (c *checker) compareTotals(tx *bbolt.Tx, want map[string]ledger.Total) error {
-	cur := tx.Bucket(totalsBucket).Cursor()
-	for k, v := cur.First(); k != nil; k, v = cur.Next() {
-		t, err := decodeTotal(k, v)
-		if err == nil && t != want[string(k)] {
-			err = fmt.Errorf("kept as %+v, the entries add up to %+v", t, want[string(k)])
-		}
-		delete(want, string(k))
-		if err := c.reportError(totalsBucket, err); err != nil {
-			return err
-		}
-	}
-	for _, t := range want {
-		if err := c.reportProblem(totalsBucket, "%s %d-%02d is missing", t.Vault, t.Year, t.Month); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkEntry checks one entry, and that everything derived from it is there.
@@ -314,7 +293,7 @@ func (c *checker) checkChain() error {
 				return c.reportError(journalBucket, err)
 			}
 			c.alarmed = laterOf(c.alarmed, at)
-			if err := c.fetches.countLine(l, c.ledger.loc); err != nil {
+			if err := c.fetches.addLine(l); err != nil {
 				return c.reportError(journalBucket, err)
 			}
 		}
@@ -364,10 +343,7 @@ func (c *checker) checkChainEnd(h ledger.Head) error {
 			}
 		}
 		if err == nil {
-			var f fetches
-			if f, err = readFetches(tx); err == nil && f.missingFrom(c.fetches) != "" {
-				err = damage("%s", f.missingFrom(c.fetches))
-			}
+			err = errors.Join(checkFetchKeys(tx), c.fetches.compareWith(tx))
 		}
 		return c.reportError(journalBucket, err)
 	})

@@ -55,8 +55,8 @@ func goldenStored() ledger.Entry {
 	return e
 }
 
-func goldenTotal() ledger.Total {
-	return ledger.Total{Vault: "VAULT-1", Year: 2026, Month: 11, Documents: 3, Unsized: 1, Bytes: 1 << 40, Last: goldenTime(12)}
+func goldenTotal() spanTotal {
+	return spanTotal{Vault: "VAULT-1", From: 1_793_577_600, Documents: 3, Unsized: 1, Bytes: 1 << 40, Last: goldenTime(12)}
 }
 
 func goldenIndex() nameIndex {
@@ -67,7 +67,7 @@ func goldenIndex() nameIndex {
 }
 
 func goldenStanding() summary {
-	return summary{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, counts: []stateCount{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, zone: "Europe/Vienna", marks: 3, alarmed: goldenTime(13)}
+	return summary{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, counts: []stateCount{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, marks: 3, alarmed: goldenTime(13), clocks: clockComparison{goldenTime(18), goldenTime(19)}}
 }
 
 func goldenDocument() ledger.Document {
@@ -131,6 +131,7 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "note", noteForm, goldenNote())
 	golden(t, "block", blockForm, goldenBlock())
 	golden(t, "total", totalForm, goldenTotal())
+	golden(t, "count", countForm, count{300})
 	golden(t, "runs", indexForm, goldenIndex())
 	golden(t, "standing", summaryForm, goldenStanding())
 	golden(t, "scan", scanForm, goldenScan())

@@ -3,6 +3,26 @@ package mutants
 // kept are mistakes in how the ledger is kept.
 var kept = []mutant{
 	{
+		name: "MonthsCutByHours", promise: "I12", file: "internal/ledger/boltledger/totals.go",
+		old: "const quarterHour = 15 * time.Minute", new: "const quarterHour = time.Hour", tests: []string{"-run TestSpans " + onDisk},
+	},
+	{
+		name: "LastDayOfAMonthWithTheOthers", promise: "I12", file: "internal/ledger/boltledger/totals.go",
+		old: "if d == 1 || d == last.Day() {", new: "if d == 1 {", tests: []string{"-run TestTotals_I12 " + onDisk},
+	},
+	{
+		name: "DayOfTheTimeCountedWhole", promise: "I26", file: "internal/ledger/boltledger/attention.go",
+		old: "if bytes.Compare(next, end) > 0 {", new: "if bytes.Compare(k, end) > 0 {", tests: []string{"-run TestCountAttention " + onDisk},
+	},
+	{
+		name: "CountedAndNeverTakenAway", promise: "I26", file: "internal/ledger/boltledger/groupcommit.go",
+		old: "g.changeCount(classCountKey(was), -1)", new: "g.changeCount(classCountKey(was), 0)", tests: []string{"-run TestCountAttention " + onDisk},
+	},
+	{
+		name: "ArchivedTodayReadFromTheEntries", promise: "I21", file: "internal/ledger/boltledger/counts.go",
+		old: "if cut = first != last; cut {", new: "if cut = first || last; cut {", tests: []string{"-run TestStatus_G15 vaultd/cmd/vaultd"},
+	},
+	{
 		name: "CommitErrorIgnored", promise: "I5", file: "internal/ledger/boltledger/committer.go",
 		old: "\tif err := tx.Commit(); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n\tif err := l.fault(\"committed\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n",
 		new: "\t_ = tx.Commit()\n\t_ = l.fault(\"committed\")\n", tests: []string{onDisk, worlds},

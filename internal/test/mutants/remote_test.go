@@ -9,7 +9,7 @@ var remote = []mutant{
 	},
 	{
 		name: "BudgetCheckedBesideTheCommit", promise: "I29", file: "internal/ledger/boltledger/fetches.go",
-		old: "if used := f.countIn(month); used >= m.budget {", new: "used, err := g.ledger.CountFetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
+		old: "used, err := fetchesInMonth(g.tx, m.mark.At, g.ledger.loc)", new: "used, err := g.ledger.CountFetches(m.mark.At)",
 		tests: []string{"-run IntendFetch " + onDisk},
 	},
 	{

@@ -1,0 +1,160 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// Counts are kept for questions that are asked every few seconds, so that the answer costs the same with ten entries and
+// with ten million. The first byte of a key says what is counted.
+const (
+	countArchived = 'a' // then a quarter of an hour and a drop folder: entries that are archived, by the service's time
+	countFetches  = 'f' // then a span of time: downloads that were announced
+	// From classBit on it is a key of the second part of the due index up to its time, and then a day: entries of a class, by
+	// the time at which they were taken.
+)
+
+// dayNanos is the day of UTC by which classes are counted.
+const dayNanos = uint64(24 * time.Hour)
+
+// count is the value of a count.
+type count struct{ number uint64 }
+
+func decodeCount(k, v []byte) (uint64, error) {
+	n, err := countForm.decode(v)
+	if err != nil {
+		return 0, damage("counts %q: %v", bytes.ToValidUTF8(k, nil), err)
+	}
+	return n.number, nil
+}
+
+// addToCount changes a count. One that is zero is not kept.
+func addToCount(tx *bbolt.Tx, k []byte, change int64) error {
+	b := tx.Bucket(countsBucket)
+	n := int64(0)
+	if v := b.Get(k); v != nil {
+		stored, err := decodeCount(k, v)
+		if err != nil {
+			return err
+		}
+		n = int64(stored)
+	}
+	// Never below zero: the check of the whole ledger finds a count that was too low, and nothing but answers depends on it.
+	if n = max(n+change, 0); n == 0 {
+		return b.Delete(k)
+	}
+	return putValue(tx, countsBucket, k, countForm.encode(&count{uint64(n)}))
+}
+
+// classCountKey returns the count that an entry's key in the second part of the due index belongs to.
+func classCountKey(attention []byte) []byte {
+	at := 2 + int(attention[1])
+	n := binary.BigEndian.Uint64(attention[at:])
+	return binary.BigEndian.AppendUint64(bytes.Clone(attention[:at]), n-n%dayNanos)
+}
+
+// archivedCountKey returns the count that an archived entry belongs to; nil: it belongs to none.
+func archivedCountKey(e ledger.Entry) []byte {
+	if e.State != ledger.Archived || e.ArchivedAt.IsZero() {
+		return nil
+	}
+	return append(quarterKey(time.Unix(0, nanosOf(e.ArchivedAt))), e.Drop...)
+}
+
+// quarterKey begins the counts of archived entries of the quarter of an hour that t lies in.
+func quarterKey(t time.Time) []byte {
+	return binary.BigEndian.AppendUint64([]byte{countArchived}, orderedSeconds(t.UTC().Truncate(quarterHour)))
+}
+
+// countKeys returns every count that an entry belongs to.
+func countKeys(e ledger.Entry) (keys [][]byte) {
+	if k := attentionKey(e); k != nil {
+		keys = append(keys, classCountKey(k))
+	}
+	if k := archivedCountKey(e); k != nil {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// changeCount has this commit change a count; k is nil where there is none.
+func (g *groupCommit) changeCount(k []byte, change int64) {
+	if k != nil {
+		g.counts[string(k)] += change
+	}
+}
+
+// writeCounts writes what this commit changes of the counts.
+func (g *groupCommit) writeCounts() error {
+	for _, k := range sortedKeys(g.counts) {
+		if g.counts[k] == 0 {
+			continue
+		}
+		if err := addToCount(g.tx, []byte(k), g.counts[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortedKeys returns the keys of a map in their order, so that each page of a tree is touched once.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// CountArchived counts, by drop folder, the entries that are archived by a success of the service at a time for which isWanted returns true.
+// It asks about times from two days before until two days after around, and reads the counts of those days alone: as many for a
+// ledger of any size. Where isWanted changes within a quarter of an hour all entries are counted instead, which takes long.
+func (l *Ledger) CountArchived(around time.Time, isWanted func(time.Time) bool) (byDrop map[string]int, err error) {
+	byDrop = map[string]int{}
+	cut := false
+	err = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(countsBucket).Cursor()
+		end := quarterKey(around.AddDate(0, 0, 2))
+		for k, v := c.Seek(quarterKey(around.AddDate(0, 0, -2))); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
+			n, err := decodeCount(k, v)
+			if err != nil {
+				return err
+			}
+			from := time.Unix(int64(binary.BigEndian.Uint64(k[1:])^1<<63), 0)
+			first, last := isWanted(from), isWanted(from.Add(quarterHour-1))
+			if cut = first != last; cut {
+				return nil
+			}
+			if first {
+				byDrop[string(k[9:])] += int(n)
+			}
+		}
+		return nil
+	})
+	if cut && err == nil {
+		byDrop, err = l.recountArchived(isWanted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("count what is archived: %w", err)
+	}
+	return byDrop, nil
+}
+
+// recountArchived is CountArchived from all entries.
+func (l *Ledger) recountArchived(isWanted func(time.Time) bool) (map[string]int, error) {
+	byDrop := map[string]int{}
+	// Before everything is read: bbolt follows a wrong page number without asking.
+	if err := l.checkAllPages(nil); err != nil {
+		return nil, err
+	}
+	return byDrop, l.view(func(tx *bbolt.Tx) error {
+		return visitEntries(tx, func(e ledger.Entry, err error) error {
+			if archivedCountKey(e) != nil && isWanted(e.ArchivedAt) {
+				byDrop[e.Drop]++
+			}
+			return err
+		})
+	})
+}

@@ -1,0 +1,292 @@
+package boltledger
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// chooseTime proposes times at which zones disagree about the month or the day. With old times some are of years in which
+// zones were no quarter of an hour away from UTC, or went back at another time.
+type chooseTime func(r *rand.Rand) time.Time
+
+func oldTimes(r *rand.Rand) time.Time {
+	switch r.IntN(20) {
+	case 0: // in Newfoundland November began twice, and October came back between
+		return time.Date(2009, 11, 1, 2, 30, r.IntN(120), 0, time.UTC)
+	case 1, 2:
+		return time.Date([]int{1, 1690, 1900, 1969, 1971, 2250, 2400}[r.IntN(7)], 12, 31, 23, r.IntN(60), r.IntN(60), 0, time.UTC)
+	}
+	return aroundMonths(r)
+}
+
+func aroundMonths(r *rand.Rand) time.Time {
+	at := time.Date(2024+r.IntN(3), time.Month(1+r.IntN(12)), 1, 0, 0, 0, 0, time.UTC)
+	if r.IntN(4) == 0 {
+		return at.Add(time.Duration(r.Int64N(int64(28 * 24 * time.Hour))))
+	}
+	at = at.Add(time.Duration(r.IntN(240)-120) * quarterHour)
+	return at.Add([]time.Duration{0, -1, 1, time.Duration(r.Int64N(int64(quarterHour)))}[r.IntN(4)])
+}
+
+func zones(t *testing.T) (all []*time.Location) {
+	for _, name := range []string{"UTC", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Etc/GMT+12", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "America/St_Johns"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, zone)
+	}
+	return append(all, time.FixedZone("odd", 20*60+7), time.FixedZone("far", -86_399), time.FixedZone("farther", 30*3600))
+}
+
+// successes gives a ledger n documents that were archived at such times, in two vaults and three drop folders; the size of some of them is not known.
+func successes(t *testing.T, l *Ledger, r *rand.Rand, n int, at chooseTime) {
+	t.Helper()
+	var cs []ledger.Change
+	for i := range n {
+		d := newDoc(t, l, i)
+		vault, drop := archive.VaultID([]string{"V1", "V1x"}[i%2]), fmt.Sprint("drop-", r.IntN(3))
+		if i%5 == 0 {
+			cs = append(cs, d.change(ledger.Recovered{Route: ledger.Vault, Vault: vault, Drop: drop, Folder: "x", ID: archive.ID{1, 14: byte(i >> 8), 15: byte(i)},
+				Remote: archive.RemoteID(fmt.Sprint("R", i)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: d.at, ArchivedAt: at(r)}, ledger.Reconciled{}))
+			continue
+		}
+		claim := d.claim().(ledger.ClaimedFolder)
+		claim.Vault, claim.Drop = vault, drop
+		seal, first, second := d.sealed(), d.ticket(), d.ticket()
+		second.Ticket.Remote, second.Ticket.URL = first.Ticket.Remote+"-again", first.Ticket.URL+"-again"
+		says := func(g ledger.TicketReceived) ledger.StatusSeen {
+			return ledger.StatusSeen{Receipt: archive.Receipt{Remote: g.Ticket.Remote, Status: archive.Successful, Updated: at(r), Record: []byte("{}")}, Grace: time.Hour}
+		}
+		events := []ledger.Event{claim, seal, ledger.RegisterIntended{}, first, ledger.UploadIntended{}}
+		if i%7 == 0 { // archived twice
+			events = append(events, ledger.UploadRefused{}, ledger.RegisterIntended{}, second, ledger.UploadIntended{}, d.accepted(), says(second), says(first))
+		} else {
+			events = append(events, d.accepted(), says(first))
+		}
+		cs = append(cs, d.change(events...))
+	}
+	for some := range slices.Chunk(cs, 40) {
+		rs, err := l.Apply(t.Context(), some...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, res := range rs {
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+		}
+	}
+}
+
+// totalsFromEntries counts the totals of a zone from every entry.
+func totalsFromEntries(t *testing.T, l *Ledger, zone *time.Location) []ledger.Total {
+	t.Helper()
+	sums := map[ledger.Total]ledger.Total{} // by vault and month
+	if err := l.EntriesOldestFirst(func(e ledger.Entry) error {
+		for _, tr := range e.Transactions() {
+			one := tr.Total(e.Vault, zone)
+			k := ledger.Total{Vault: one.Vault, Year: one.Year, Month: one.Month}
+			if had, ok := sums[k]; ok {
+				one = had.Plus(one)
+			}
+			sums[k] = one
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return slices.SortedFunc(maps.Values(sums), func(a, b ledger.Total) int {
+		return cmp.Or(cmp.Compare(a.Vault, b.Vault), cmp.Compare(a.Year, b.Year), cmp.Compare(a.Month, b.Month))
+	})
+}
+
+// recentOf leaves what RecentTotals promises: the months from since on, and each vault's first month before it with a known size.
+func recentOf(all []ledger.Total, since time.Time) (recent []ledger.Total) {
+	first := map[archive.VaultID]bool{}
+	for _, one := range all {
+		isFirst := !first[one.Vault] && one.Documents > one.Unsized
+		first[one.Vault] = first[one.Vault] || isFirst
+		if isFirst || 12*one.Year+one.Month-1 >= monthNumber(since, since.Location()) {
+			recent = append(recent, one)
+		}
+	}
+	return recent
+}
+
+// Totals, the archived of a day and the downloads of a month are the same in every time zone as counting every entry and every line
+// gives, and a ledger needs no rebuilding to tell them in another one.
+func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
+	for seed, at := range []chooseTime{aroundMonths, aroundMonths, oldTimes} {
+		r := rand.New(rand.NewPCG(uint64(seed), 19))
+		dir := newLedger(t)
+		l := open(t, Config{Dir: dir})
+		successes(t, l, r, 300, at)
+		var fetched []time.Time
+		for range 60 {
+			at := aroundMonths(r) // a journal line has our own clock
+			fetched = append(fetched, at)
+			if _, err := l.IntendFetch(t.Context(), fetchOf(at), 1000); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sound(t, l)
+		head := l.Head()
+		for _, zone := range zones(t) {
+			l.Close()
+			l = open(t, Config{Dir: dir, Location: zone})
+			all := totalsFromEntries(t, l, zone)
+			if got, err := l.Totals(); err != nil || !slices.Equal(got, all) {
+				t.Errorf("%v: %v, totals\n%+v\nthe entries add up to\n%+v", zone, err, got, all)
+			}
+			since := aroundMonths(r).In(zone)
+			got, err := l.RecentTotals(since)
+			if want := recentOf(all, since); err != nil || !slices.Equal(recentOf(got, since), want) || len(got) != len(want) && len(got) != len(all) {
+				t.Errorf("%v since %v: %v, totals\n%+v\nwant\n%+v", zone, since, err, got, want)
+			}
+			checkLastSuccess(t, l, all)
+			for range 20 {
+				checkDayAndMonth(t, l, aroundMonths(r).In(zone), fetched)
+			}
+			sound(t, l)
+		}
+		if l.Head() != head {
+			t.Error("another time zone was written into the ledger")
+		}
+	}
+}
+
+func checkLastSuccess(t *testing.T, l *Ledger, all []ledger.Total) {
+	t.Helper()
+	var want time.Time
+	for _, one := range all {
+		want = laterOf(want, one.Last)
+	}
+	if got, err := l.LastSuccess(); err != nil || !got.Equal(want) {
+		t.Errorf("the last success is %v (%v), want %v", got, err, want)
+	}
+}
+
+// checkDayAndMonth holds what is told of the day and of the month of a time against counting one by one.
+func checkDayAndMonth(t *testing.T, l *Ledger, now time.Time, fetched []time.Time) {
+	t.Helper()
+	zone, today := now.Location(), map[string]int{}
+	isToday := func(at time.Time) bool { return at.In(zone).Format(time.DateOnly) == now.Format(time.DateOnly) }
+	if err := l.EntriesOldestFirst(func(e ledger.Entry) error {
+		if e.State == ledger.Archived && isToday(e.ArchivedAt) {
+			today[e.Drop]++
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.CountArchived(now, isToday); err != nil || !maps.Equal(got, today) {
+		t.Errorf("%v: %v archived that day (%v), want %v", now, got, err, today)
+	}
+	fetches := uint64(0)
+	for _, at := range fetched {
+		if at.Truncate(time.Millisecond).In(zone).Format("2006-01") == now.Truncate(time.Millisecond).Format("2006-01") {
+			fetches++
+		}
+	}
+	got, err := l.CountFetches(now)
+	if _, offset := now.Zone(); offset > 86_400 { // no zone is as far away as that
+		fetches = got
+	}
+	if err != nil || got != fetches {
+		t.Errorf("%v: %d downloads that month (%v), want %d", now, got, err, fetches)
+	}
+}
+
+// Every month of these zones begins with a span since 1980, so that nothing has to be counted one by one. In Newfoundland clocks
+// went back at one minute past midnight until 2011.
+func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
+	for _, zone := range zones(t)[:9] {
+		for year := 1980; year < 2100; year++ {
+			for month := time.January; month <= time.December; month++ {
+				at := time.Date(year, month, 1, 0, 0, 0, 0, zone)
+				from, to := spanOf(at)
+				before, end := spanOf(at.Add(-1))
+				if _, ok := monthOfSpan(from, to, zone); !ok || !from.Equal(at) || !end.Equal(at) || !before.Before(from) {
+					t.Fatalf("%v: %v lies in the span from %v to %v", zone, at, from, to)
+				}
+			}
+		}
+	}
+}
+
+// I21: what is counted by class is read by the day and not by the entry, and of the day that a time lies in no further than that.
+func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	r := rand.New(rand.NewPCG(19, 19))
+	const entries = 400
+	var seen []time.Time
+	var cs []ledger.Change
+	for i := range entries {
+		d := newDoc(t, l, i)
+		d.at = began.Add(time.Duration(r.Int64N(int64(20 * 24 * time.Hour))))
+		if i%10 == 0 {
+			d.at = d.at.Truncate(24 * time.Hour)
+		}
+		seen = append(seen, d.at)
+		cs = append(cs, d.change(d.claim()))
+	}
+	if rs, err := l.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs[0].Err)
+	}
+	for range 200 {
+		before := began.Add(time.Duration(r.Int64N(int64(22 * 24 * time.Hour))))
+		switch r.IntN(4) {
+		case 0:
+			before = before.Truncate(24 * time.Hour)
+		case 1:
+			before = seen[r.IntN(entries)]
+		}
+		want := 0
+		for _, at := range seen {
+			if at.Before(before) {
+				want++
+			}
+		}
+		counts, err := l.CountAttention(ledger.Waiting, before)
+		if err != nil || len(counts) != 1 || counts[0].Entries != want || counts[0].Oldest.After(before) && want > 0 {
+			t.Fatalf("before %v: %+v (%v), want %d", before, counts, err, want)
+		}
+	}
+	sound(t, l)
+	// The index loses what lies behind its first day. An answer that is made from the counts does not see that.
+	day := began.Truncate(24*time.Hour).AddDate(0, 0, 1)
+	err := l.db.Update(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(dueBucket).Cursor()
+		for k, _ := c.Seek([]byte{classBit}); k != nil; k, _ = c.Next() {
+			if _, at, _, err := decodeDueKey(k); err != nil || at.Before(day) {
+				continue
+			}
+			if err := c.Delete(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []time.Time{{}, began.AddDate(1, 0, 0)} {
+		if counts, err := l.CountAttention(ledger.Waiting, before); err != nil || counts[0].Entries != entries {
+			t.Errorf("before %v: %+v (%v), want %d from the counts alone", before, counts, err, entries)
+		}
+	}
+	if !found(t, l, "is not in the due index") {
+		t.Error("the index lost nothing: vacuous")
+	}
+}
