@@ -32,11 +32,12 @@ type auditFlags struct {
 	output    string // empty or "-": standard output
 	force     bool
 	beside    string // the folder in which the report is to lie; empty: not known
+	stem      string // of the names of the files beside the page; empty: there are none
 
 	sel report.Selection
 }
 
-var auditFormats = []string{"html", "csv", "json"}
+var auditFormats = []string{"html", "csv", "json", "xlsx"}
 
 func (a *app) auditCommand() *cobra.Command {
 	var f auditFlags
@@ -52,11 +53,15 @@ and it ends with 4. It asks nobody and changes nothing.
 folder was taken; the bill goes by the year in which the archive said "archived". What
 was taken in that year and bears a date that can hardly be right is named as a remark.
 
-html is one page for screen and paper. json is the same as one object. csv is the
-table alone, and so without what was not taken: commas (--separator ";" for
-spreadsheets that want it), UTF-8 with a byte order mark, and no cell that a
-spreadsheet could take for a formula. Without --format the end of the file's name
-decides.
+html is one page for screen and paper, of at most 3 MB. It has every folder up to 2,000
+of them; of more it has the newest 200, and the complete table lies beside FILE under
+its name with .csv and .xlsx. json is the same as one object, with every folder.
+
+csv and xlsx are the table alone, and so without what was not taken. csv has commas
+(--separator ";" for spreadsheets that want it) and UTF-8 with a byte order mark. xlsx
+has dates as dates, in UTC, and amounts as numbers; an amount of more than 15 digits,
+which a spreadsheet would round, is a text. No cell of either is a formula. Without
+--format the end of the file's name decides.
 
 What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
 checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.
@@ -78,13 +83,16 @@ above it, that place is a link, which works wherever the page is opened from the
 	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
 	c.Flags().StringVar(&f.states, "state", "", "only these `states`, separated by commas; see vaultd list")
-	c.Flags().StringVar(&f.format, "format", "", "html, csv or json")
+	c.Flags().StringVar(&f.format, "format", "", "html, csv, xlsx or json")
 	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
 	c.Flags().StringVar(&f.beside, "beside", "", "the `folder` in which the page will lie")
-	if err := c.Flags().MarkHidden("beside"); err != nil { // it follows from --output, which the daemon does not see
-		panic(err)
+	c.Flags().StringVar(&f.stem, "stem", "", "the `name` of the page without its end; the output is in pieces")
+	for _, hidden := range []string{"beside", "stem"} { // they follow from --output, which the daemon does not see
+		if err := c.Flags().MarkHidden(hidden); err != nil {
+			panic(err)
+		}
 	}
 	return c
 }
@@ -104,7 +112,7 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 	case f.format == "" && end == "htm":
 		f.format = "html"
 	case f.format == "" && end != "":
-		return usageError{fmt.Errorf("the name %q ends in no format that is known (html, csv, json); say which with --format", sanitize.Text(filepath.Base(f.output)))}
+		return usageError{fmt.Errorf("the name %q ends in no format that is known (html, csv, xlsx, json); say which with --format", sanitize.Text(filepath.Base(f.output)))}
 	case f.format == "":
 		f.format = "html"
 	}
@@ -113,7 +121,7 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 	case err != nil:
 		return err
 	case !slices.Contains(auditFormats, f.format):
-		return usageError{fmt.Errorf("%q is no format; known are html, csv and json", f.format)}
+		return usageError{fmt.Errorf("%q is no format; known are html, csv, xlsx and json", f.format)}
 	case f.separator != "," && f.separator != ";":
 		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
 	case f.year != 0 && (f.year < 1970 || f.year > 9999):
@@ -128,8 +136,8 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 		return func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) }
 	}
 	switch out, isFile := a.stdout.(*os.File); {
-	case (f.output == "" || f.output == "-") && f.format == "html" && isFile && term.IsTerminal(int(out.Fd())):
-		return fail(exitUsage, errors.New("a page is nothing for a terminal"), "vaultd audit -o audit.html, then open it in a browser")
+	case (f.output == "" || f.output == "-") && (f.format == "html" || f.format == "xlsx") && isFile && term.IsTerminal(int(out.Fd())):
+		return fail(exitUsage, fmt.Errorf("%s is nothing for a terminal", f.format), "vaultd audit -o audit."+f.format+", then open it")
 	case f.output == "" || f.output == "-":
 		return a.withLedger(c, args, to(a.stdout))
 	case a.inside != nil: // it would be written with the daemon's rights
@@ -142,8 +150,14 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
 		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
 	}
-	return a.auditFile(f, func(w io.Writer) error {
-		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format, "beside": f.beside}), w, to(w))
+	replace := map[string]string{"output": "-", "format": f.format, "beside": f.beside}
+	fill := a.auditFile
+	if f.format == "html" {
+		f.stem, fill = filepath.Base(f.tablePath()), a.auditPage
+		replace["stem"] = f.stem
+	}
+	return fill(f, func(w io.Writer) error {
+		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, replace), w, func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) })
 	})
 }
 
@@ -164,8 +178,10 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		end, err = r.CSV(ctx, w, rune(f.separator[0]))
 	case "json":
 		end, err = r.JSON(ctx, w)
+	case "xlsx":
+		end, err = r.XLSX(ctx, w)
 	default:
-		end, err = r.HTML(ctx, w)
+		end, err = f.writeHTML(ctx, r, w)
 	}
 	if err != nil {
 		return err
@@ -222,6 +238,10 @@ func (v view) reasonOf(key archive.Key, rev uint32) (string, error) {
 // auditFile lets write fill a file, which gets its name when it is complete: also when the
 // report is about differences, because then it is needed most.
 func (a *app) auditFile(f auditFlags, write func(io.Writer) error) error {
-	return a.fillFile(newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "report", skipped: "written", keptCode: exitDifferences,
-		hint: "name another file with -o, or overwrite it with --force"}, write)
+	return a.fillFile(f.newReport(), write)
+}
+
+func (f auditFlags) newReport() newFile {
+	return newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "report", skipped: "written", keptCode: exitDifferences,
+		hint: "name another file with -o, or overwrite it with --force"}
 }

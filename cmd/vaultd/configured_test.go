@@ -78,7 +78,7 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 }
 
 func TestAudit_AnUnknownEndingIsRefused(t *testing.T) {
-	for name, ok := range map[string]bool{"x.txt": false, "x.xlsx": false, "x.pdf": false, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
+	for name, ok := range map[string]bool{"x.txt": false, "x.ods": false, "x.pdf": false, "x.xlsx": true, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
 		f := auditFlags{output: name, separator: ","}
 		if err := f.completeFlags(false); (err == nil) != ok {
 			t.Errorf("%s: %v", name, err)

@@ -39,22 +39,49 @@ func (a *app) fillFile(f newFile, write func(io.Writer) error) error {
 // writeWhole lets write fill the file, which gets its name once all of it is on the disk. Nothing begins where the name is taken. path is
 // empty where no file was kept. After a crash a file "vaultd-WHAT-N.part" may be left beside it; nothing reads it.
 func (f newFile) writeWhole(write func(io.Writer) error) (path string, err error) {
-	if err := f.checkNames(); err != nil {
+	p, err := f.begin()
+	if err != nil {
 		return "", err
 	}
-	dir, name := filepath.Split(f.path)
-	d, err := durable.Open(filepath.Clean(dir), nil)
-	if err != nil {
-		return "", fail(exitCreate, fmt.Errorf("open the folder for the %s: %w", f.what, err), "")
+	defer p.discard()
+	return p.keep(write(p))
+}
+
+// partFile is a new file that has not got its name yet.
+type partFile struct {
+	*durable.TempFile
+	newFile
+	dir  *durable.Dir
+	part string // its name until then
+}
+
+// begin makes the part file. Somebody must call discard in the end.
+func (f newFile) begin() (*partFile, error) {
+	if err := f.checkNames(); err != nil {
+		return nil, err
 	}
-	defer d.Close()
+	d, err := durable.Open(filepath.Clean(filepath.Dir(f.path)), nil)
+	if err != nil {
+		return nil, fail(exitCreate, fmt.Errorf("open the folder for the %s: %w", f.what, err), "")
+	}
 	part := fmt.Sprintf("vaultd-%s-%d.part", f.what, os.Getpid())
 	p, err := d.Create(part, f.mode)
 	if err != nil {
-		return "", fail(exitCreate, fmt.Errorf("make the file for the %s: %w", f.what, err), "")
+		return nil, errors.Join(fail(exitCreate, fmt.Errorf("make the file for the %s: %w", f.what, err), ""), d.Close())
 	}
-	defer p.Discard()
-	wrong := write(p)
+	return &partFile{TempFile: p, newFile: f, dir: d, part: part}, nil
+}
+
+// discard removes the part file where keep did not give it its name.
+func (p *partFile) discard() {
+	p.Discard()
+	p.dir.Close() // nothing in it is changed
+}
+
+// keep gives the file its name. wrong is what the writing ended with: most of it means that there is no file.
+func (p *partFile) keep(wrong error) (path string, err error) {
+	f, d := p.newFile, p.dir
+	dir, name := filepath.Split(f.path)
 	if wrong != nil {
 		if code, _ := exitCodeOf(wrong); f.keptCode == 0 || code != f.keptCode {
 			return "", wrong
@@ -65,18 +92,18 @@ func (f newFile) writeWhole(write func(io.Writer) error) (path string, err error
 		return "", fail(exitIO, fmt.Errorf("write the %s: %w", f.what, err), "")
 	}
 	if f.inspect != nil {
-		if err := f.inspect(filepath.Join(filepath.Clean(dir), part)); err != nil {
-			return "", errors.Join(err, d.Unlink(part))
+		if err := f.inspect(filepath.Join(filepath.Clean(dir), p.part)); err != nil {
+			return "", errors.Join(err, d.Unlink(p.part))
 		}
 	}
 	// The bytes are on the disk before the name is: a crash here leaves the part file, and the name is free or still the old file's.
 	if f.overwrite {
-		err = d.Root().Rename(part, name)
+		err = d.Root().Rename(p.part, name)
 	} else {
-		err = d.Rename(part, d, name) // never replaces a file that came meanwhile
+		err = d.Rename(p.part, d, name) // never replaces a file that came meanwhile
 	}
 	if err != nil {
-		return "", fail(exitCreate, errors.Join(fmt.Errorf("name the %s: %w", f.what, err), d.Unlink(part)), "")
+		return "", fail(exitCreate, errors.Join(fmt.Errorf("name the %s: %w", f.what, err), d.Unlink(p.part)), "")
 	}
 	return filepath.Join(dir, name), wrong
 }

@@ -2,10 +2,8 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"math/big"
 	"slices"
-	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -15,7 +13,7 @@ import (
 )
 
 const (
-	namedAtMost = 10   // folders that the summary names of each kind
+	namedAtMost = 500  // folders that the summary names of each kind
 	actsAtMost  = 1000 // acts of people that are listed, the latest ones
 )
 
@@ -39,6 +37,8 @@ type counts struct {
 	longest            string // folder
 	skewed, unmeasured uint64 // of archived ones: by how the two clocks of their spans stood
 	sums               map[group]*sum
+	months             months
+	senders            senders
 	withoutAmount      uint64 // archived, of the selection: without an amount
 	retentionEnded     uint64 // archived, of the selection: their retention is over
 	actCount           uint64
@@ -63,6 +63,7 @@ type sum struct {
 func newCounts(c Config) *counts {
 	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
+		months: newMonths(), senders: newSenders(),
 		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
@@ -109,15 +110,12 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	if !t.c.Select.selectsEntry(e) {
 		return nil
 	}
-	var m archive.Document
-	if t.c.Select.Year != 0 || e.State == ledger.Archived { // else nothing of it is counted
-		var err error
-		if m, _, err = present.ReadMetadata(t.c.Ledger, e); err != nil {
-			return err
-		}
-		if !t.c.Select.selectsYearOf(e, m, t.c.Location) {
-			return t.countRemarksElsewhere(e)
-		}
+	m, _, err := present.ReadMetadata(t.c.Ledger, e)
+	if err != nil {
+		return err
+	}
+	if !t.c.Select.selectsYearOf(e, m, t.c.Location) {
+		return t.countRemarksElsewhere(e)
 	}
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++
@@ -129,6 +127,8 @@ func (t *counts) countEntry(e ledger.Entry) error {
 // countSelected counts a selected entry.
 func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 	t.selected.CountChange(ledger.None, e.State)
+	month := t.c.monthOf(e, m)
+	t.months.countState(month, e.State)
 	t.countNeed(e)
 	t.sample.Add(e, &t.fetches)
 	if e.NeedsReconcile {
@@ -148,15 +148,22 @@ func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 		t.retentionEnded++
 	}
 	amount := m.Amount.Rat()
+	t.senders.countDocument(m.SenderName, m.Currency, amount)
 	if amount == nil {
 		t.withoutAmount++
 		return
 	}
 	k := group{m.Type, m.Currency}
-	s := t.sums[k]
+	addAmount(t.sums, k, amount)
+	t.months.addAmount(month, k, amount)
+}
+
+// addAmount adds one document to the sum of its key.
+func addAmount[K comparable](sums map[K]*sum, k K, amount *big.Rat) {
+	s := sums[k]
 	if s == nil {
 		s = &sum{}
-		t.sums[k] = s
+		sums[k] = s
 	}
 	s.count++
 	s.total.Add(&s.total, amount)
@@ -196,31 +203,38 @@ func addTo(kinds map[string]*need, what, name string) {
 
 // countNeed books what a person must see to.
 func (t *counts) countNeed(e ledger.Entry) {
-	book := func(what string) {
-		name := e.Folder + " (" + e.Drop + ")"
-		if r := summarizeReason(e); r != "" {
-			name += ": " + r
-		}
-		addTo(t.needs, what, name)
+	what := t.c.findEntryNeed(e, &t.fetches)
+	if what == "" {
+		return
 	}
+	name := e.Folder + " (" + e.Drop + ")"
+	if r := summarizeReason(e); r != "" {
+		name += ": " + r
+	}
+	addTo(t.needs, what, name)
+}
+
+// findEntryNeed returns the stable word of why a person must see to an entry; empty: nobody must.
+func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 	switch {
 	case e.Contradicted && !e.Resolved:
-		book("contradicted")
-	case e.State == ledger.Archived && t.fetches.LastComparison(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
-		book("download-differs")
+		return "contradicted"
+	case e.State == ledger.Archived && fetches.LastComparison(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
+		return "download-differs"
 	case e.IsArchivedTwice() && !e.Resolved:
-		book("archived-twice")
+		return "archived-twice"
 	case e.State == ledger.Quarantined:
-		book("quarantined")
+		return "quarantined"
 	case e.State == ledger.Rejected && !e.Resolved:
-		book("rejected")
+		return "rejected"
 	case e.Hold:
-		book("held")
+		return "held"
 	case e.Attention() == ledger.SourceChanged:
-		book("kept-differs")
-	case e.State.IsOpen() && t.c.AlertAfter > 0 && t.c.Made.Sub(e.SeenAt) > t.c.AlertAfter:
-		book("overdue")
+		return "kept-differs"
+	case e.State.IsOpen() && c.AlertAfter > 0 && c.Made.Sub(e.SeenAt) > c.AlertAfter:
+		return "overdue"
 	}
+	return ""
 }
 
 // monthlyTotals gives what each vault archived in each month.
@@ -232,18 +246,6 @@ func (t *counts) monthlyTotals() []ledger.Total {
 	return all
 }
 
-// listSums gives the sums in a fixed order.
-func (t *counts) listSums() []sumLine {
-	lines := []sumLine{}
-	for k, s := range t.sums {
-		lines = append(lines, sumLine{Type: k.kind, Currency: k.currency, Documents: s.count, Total: formatDecimal(&s.total)})
-	}
-	slices.SortFunc(lines, func(a, b sumLine) int {
-		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Currency, b.Currency))
-	})
-	return lines
-}
-
 // formatDecimal writes a sum of decimals, which always is one, with two digits or as many as it needs.
 func formatDecimal(r *big.Rat) string {
 	n, _ := r.FloatPrec()
@@ -253,14 +255,40 @@ func formatDecimal(r *big.Rat) string {
 // durations counts times to three digits, so that a median of millions needs little memory.
 type durations struct {
 	counts  map[time.Duration]uint64
+	spread  [len(spreadLimits) + 1]uint64 // how many were shorter than each limit and not than the one before; the last: all others
 	total   uint64
 	longest time.Duration
+}
+
+// spreadLimits part the times from taken to archived.
+var spreadLimits = [...]time.Duration{10 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour}
+
+// listSpread gives how many took how long.
+func (s *durations) listSpread() []spreadLine {
+	var lines []spreadLine
+	for i, n := range s.spread {
+		l := spreadLine{Documents: n}
+		if i > 0 {
+			l.From = spreadLimits[i-1].Seconds()
+		}
+		if i < len(spreadLimits) {
+			below := spreadLimits[i].Seconds()
+			l.Below = &below
+		}
+		lines = append(lines, l)
+	}
+	return lines
 }
 
 // add counts one and reports whether it is the longest so far. The archive tells its clock in whole seconds: less than
 // nothing is nothing.
 func (s *durations) add(d time.Duration) (longest bool) {
 	d = max(d.Truncate(time.Second), 0)
+	part := 0
+	for part < len(spreadLimits) && d >= spreadLimits[part] {
+		part++
+	}
+	s.spread[part]++
 	unit := time.Second
 	for d >= 1000*unit {
 		unit *= 10

@@ -16,7 +16,7 @@ import (
 var csvHeader = []string{
 	"environment", "folder", "documentId", "documentType", "documentDate", "senderName", "amount", "currencyCode", "state", "flags",
 	"seenAt", "archivedAt", "bumId", "clientUUID", "sha256", "size", "vault", "drop", "reason", "key",
-	"recipientName", "recipientIds", "asRead", "receipt",
+	"recipientName", "recipientIds", "asRead", "receipt", "needs",
 }
 
 // CSV writes the table as RFC 4180 has it, in UTF-8 with a byte order mark: one header
@@ -28,20 +28,39 @@ var csvHeader = []string{
 // An amount is written as it is, without grouping, and only when it is a plain decimal.
 // What nobody checked is marked in the column asRead, and its amount is a text that no sum counts.
 func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, error) {
-	out := bufio.NewWriterSize(w, buffered)
-	out.WriteString("\ufeff") //nolint:errcheck // bufio keeps the first error for Flush
-	if err := writeRecord(out, separator, csvHeader); err != nil {
-		return Closing{}, err
-	}
-	mark := a.c.Info.Environment
-	if a.isTest() {
-		mark = TestMark
-	}
-	closing, err := a.eachRow(ctx, func(r row) error { return writeRecord(out, separator, r.csvCells(mark)) })
+	table := a.NewCSV(w, separator)
+	closing, err := a.eachRow(ctx, table.add)
 	if err != nil {
 		return closing, err
 	}
-	return closing, flush(out)
+	return closing, table.finish()
+}
+
+// csvTable writes the table as CSV, row by row.
+type csvTable struct {
+	out       *bufio.Writer
+	separator rune
+	mark      string // of the environment
+}
+
+// NewCSV begins the table that [Audit.CSV] writes. It writes the header. What is written stays in a buffer until finish, whose error is the first one of all.
+func (a *Audit) NewCSV(w io.Writer, separator rune) Table {
+	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: a.environmentMark()}
+	t.out.WriteString("\ufeff")                  //nolint:errcheck // bufio keeps the first error for Flush
+	_ = writeRecord(t.out, separator, csvHeader) // as above
+	return t
+}
+
+func (t *csvTable) add(r row) error { return writeRecord(t.out, t.separator, r.csvCells(t.mark)) }
+
+func (t *csvTable) finish() error { return flush(t.out) }
+
+// environmentMark is what each row of a table says of the environment.
+func (a *Audit) environmentMark() string {
+	if a.isTest() {
+		return TestMark
+	}
+	return a.c.Info.Environment
 }
 
 // csvCells are in the order of csvHeader.
@@ -60,7 +79,7 @@ func (r row) csvCells(mark string) []string {
 		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
 		formatTimestamp(r.SeenAt), formatTimestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
 		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
-		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)),
+		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)), textOf(r.Needs),
 	}
 }
 

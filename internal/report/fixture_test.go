@@ -179,6 +179,8 @@ func written(t *testing.T, a *Audit, form string) (string, Closing) {
 		c, err = a.CSV(t.Context(), &b, ',')
 	case "json":
 		c, err = a.JSON(t.Context(), &b)
+	case "xlsx":
+		c, err = a.XLSX(t.Context(), &b)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
-	"iter"
+	"net/url"
 	"strings"
 	"time"
 
@@ -29,18 +29,22 @@ var auditCSS string
 const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 12pt sans-serif } }
 `
 
-// auditPage is one document without scripts and without anything from elsewhere. The
-// rows are a loop over the ledger itself: what is written is not held.
+// auditPage is one document without scripts and without anything from elsewhere.
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
 	"safe": sanitize.Text, "number": formatNumber, "grouped": groupThousands, "span": formatSeconds,
 	"upper": strings.ToUpper, "megabytes": formatMegabytes, "many": formatCount,
+	"uint": func(n int) uint64 { return uint64(n) },
 }).Parse(auditHTML))
 
-// HTML writes the audit as one self-contained page: the summary first, then the table,
-// the newest folder first, then the lists that the summary refers to.
-func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) {
+// HTML writes the audit as one self-contained page of at most three megabytes: the summary first, then the table, the newest folder
+// first, then the lists that the summary refers to. Of a long table it has the newest rows.
+func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) { return a.Page(ctx, w) }
+
+// Page writes the page, and gives every row to the tables on the way, so that page and tables have the same rows. It links to the
+// tables and finishes them; their error ends the page.
+func (a *Audit) Page(ctx context.Context, w io.Writer, tables ...TableFile) (Closing, error) {
 	out := bufio.NewWriterSize(w, buffered)
-	p := &htmlPage{Summary: a.Summary, audit: a, ctx: ctx, Style: template.CSS(auditCSS)}
+	p := &htmlPage{Summary: a.Summary, audit: a, ctx: ctx, tables: tables, room: listBudget, Style: template.CSS(auditCSS)}
 	if a.isTest() {
 		p.Style += testCSS
 	}
@@ -54,6 +58,21 @@ func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) {
 	return p.closing, flush(out)
 }
 
+// Table is a form of the table that takes one row after the other. It is made by one of the methods of [Audit].
+type Table interface {
+	add(row) error
+	finish() error // its error is the first one of all
+}
+
+// TableFile is a table that lies beside the page.
+type TableFile struct {
+	Name string // of the file
+	Table
+}
+
+// HasLongTable reports whether the page will have the newest rows only.
+func (a *Audit) HasLongTable() bool { return a.counts.Seen > rowsOnPage }
+
 // htmlPage is what the template sees.
 type htmlPage struct {
 	Summary
@@ -61,6 +80,8 @@ type htmlPage struct {
 
 	audit   *Audit
 	ctx     context.Context // of the one call that makes the page
+	tables  []TableFile
+	room    int // bytes that are left for lists
 	closing Closing
 	err     error
 }
@@ -71,20 +92,32 @@ func (p *htmlPage) ContentPolicy() string {
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 }
 
-// Rows gives the table.
-func (p *htmlPage) Rows() iter.Seq[row] {
-	return func(yield func(row) bool) {
-		p.closing, p.err = p.audit.eachRow(p.ctx, func(r row) error {
-			if !yield(r) {
-				return errStop
+// Table reads every row, and gives those that the page shows.
+func (p *htmlPage) Table() (*pageTable, error) {
+	t := &pageTable{}
+	p.closing, p.err = p.audit.eachRow(p.ctx, func(r row) error {
+		t.add(func() template.HTML { return p.Row(r) })
+		for _, one := range p.tables {
+			if err := one.add(r); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
+	})
+	for _, one := range p.tables {
+		if p.err == nil {
+			p.err = one.finish()
+		}
 	}
+	t.Closing = p.closing
+	return t, p.err
 }
 
-// Closing is known once the rows were given.
-func (p *htmlPage) Closing() (Closing, error) { return p.closing, p.err }
+// TableFiles gives the files beside the page that have the complete table.
+func (p *htmlPage) TableFiles() []TableFile { return p.tables }
+
+// Link is the way from the page to the file.
+func (t TableFile) Link() string { return "./" + url.PathEscape(t.Name) }
 
 // FormatTime gives a time to the minute, with the zone's name.
 func (p *htmlPage) FormatTime(t time.Time) string {
@@ -123,6 +156,15 @@ func (p *htmlPage) FolderName(key string) (string, error) {
 	}
 	return sanitize.Text(e.Folder) + " (" + sanitize.Text(e.Drop) + ")", nil
 }
+
+// ShortName cuts a name that is too long for a line.
+func (p *htmlPage) ShortName(s string) string { return sanitize.Truncate(s, 160) }
+
+// ShownSums gives the sums that fit into a line.
+func (l senderLine) ShownSums() []senderSum { return l.Sums[:min(len(l.Sums), 10)] }
+
+// MoreSums is how many do not.
+func (l senderLine) MoreSums() uint64 { return uint64(len(l.Sums) - len(l.ShownSums())) }
 
 // IsPart reports whether something of the ledger is left out.
 func (p *htmlPage) IsPart() bool { return !p.audit.c.Select.isEverything() }

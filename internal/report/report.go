@@ -102,9 +102,10 @@ func (s Selection) String() string {
 type Audit struct {
 	Summary Summary
 
-	c      Config
-	counts ledger.Balance // of the selection
-	proof  proof.Report
+	c       Config
+	counts  ledger.Balance // of the selection
+	proof   proof.Report
+	fetches proof.Downloads
 }
 
 // errStop ends a read early on purpose.
@@ -133,7 +134,7 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
 	}
-	a.counts, a.proof = t.selected, report
+	a.counts, a.proof, a.fetches = t.selected, report, t.fetches
 	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err
 }
@@ -195,14 +196,15 @@ func (s Selection) selectsEntry(e ledger.Entry) bool {
 	return (len(s.States) == 0 || s.States[e.State]) && (s.Drop == "" || s.Drop == e.Drop) && (s.Vault == "" || s.Vault == e.Vault)
 }
 
-// selectsYearOf reports whether the document belongs to the year: by its date as it is
-// written, else by the day on which the folder was taken.
+// selectsYearOf reports whether the document belongs to the year.
 func (s Selection) selectsYearOf(e ledger.Entry, m archive.Document, loc *time.Location) bool {
-	if s.Year == 0 {
-		return true
-	}
+	return s.Year == 0 || dayOf(e, m, loc).Year() == s.Year
+}
+
+// dayOf returns the day by which a document counts: its date as it is written, else the day on which the folder was taken.
+func dayOf(e ledger.Entry, m archive.Document, loc *time.Location) time.Time {
 	if t, err := time.Parse(time.RFC3339, m.Date); err == nil {
-		return t.UTC().Year() == s.Year
+		return t.UTC()
 	}
-	return e.SeenAt.In(loc).Year() == s.Year
+	return e.SeenAt.In(loc)
 }

@@ -41,6 +41,7 @@ type row struct {
 	AsRead       *archive.AsRead   `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
 	First        *present.Original `json:"first"`        // that a duplicate repeats
 	Receipt      *string           `json:"receipt"`      // where it is in the kept folder, relative to the drop folder
+	Needs        *string           `json:"needs"`        // why a person must see to it, as a stable word
 
 	link string // to the receipt, from where the report will lie; empty: none would work
 }
@@ -128,6 +129,7 @@ func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error
 		}
 		counts.CountChange(ledger.None, e.State)
 		r := newRow(e, m, read)
+		r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
 		if r.First, err = present.FindOriginal(a.c.Ledger, e); err != nil {
 			return err
 		}

@@ -30,20 +30,25 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
-	NotTaken  notTaken   `json:"notTaken"`
-	Needs     []need     `json:"needs"`
-	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
-	Unchanged unchanged  `json:"unchanged"`
-	Compared  []compared `json:"compared"` // the last comparison with the archive's index of each vault
-	Bills     []billLine `json:"billing"`
-	OnTime    onTime     `json:"onTime"`
-	Sums      []sumLine  `json:"sums"`
-	NoAmount  uint64     `json:"archivedWithoutAmount"`
-	Ended     uint64     `json:"retentionEnded"` // archived: the archive need not have them any more
-	HumanActs uint64     `json:"humanActs"`      // of the whole ledger
-	Acts      []act      `json:"acts"`           // the latest thousand, the newest first
-	NotProven []doubt    `json:"notProven"`
-	Promises  []promised `json:"promises"`
+	NotTaken  notTaken     `json:"notTaken"`
+	Needs     []need       `json:"needs"`
+	Remarks   []need       `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
+	Unchanged unchanged    `json:"unchanged"`
+	Compared  []compared   `json:"compared"` // the last comparison with the archive's index of each vault
+	Bills     []billLine   `json:"billing"`
+	OnTime    onTime       `json:"onTime"`
+	Spread    []spreadLine `json:"spread"` // of those that are measured: how many took how long
+	Sums      []sumLine    `json:"sums"`
+	Months    []monthLine  `json:"months"`            // the newest first; without a document date by the month in which the folder was taken
+	MonthsCut bool         `json:"monthsWithoutSums"` // there are too many types and currencies: the months have no sums
+	Senders   []senderLine `json:"senders"`           // the twenty with most archived documents
+	Unranked  bool         `json:"sendersNotRanked"`  // there are too many different senders to rank them
+	NoAmount  uint64       `json:"archivedWithoutAmount"`
+	Ended     uint64       `json:"retentionEnded"` // archived: the archive need not have them any more
+	HumanActs uint64       `json:"humanActs"`      // of the whole ledger
+	Acts      []act        `json:"acts"`           // the latest thousand, the newest first
+	NotProven []doubt      `json:"notProven"`
+	Promises  []promised   `json:"promises"`
 
 	Unclear []string `json:"unclear"` // keys, of the whole ledger, like the three below
 	Unused  []unused `json:"unusedRegistrations"`
@@ -111,11 +116,8 @@ type need struct {
 	Count uint64   `json:"count"`
 	Text  string   `json:"text"`
 	Do    string   `json:"do"`
-	Names []string `json:"names"` // the first few
+	Names []string `json:"names"` // the first five hundred
 }
-
-// Unnamed is how many are not named.
-func (n need) Unnamed() uint64 { return n.Count - uint64(len(n.Names)) }
 
 // billLine is one bill in words and figures.
 type billLine struct {
@@ -171,6 +173,13 @@ type onTime struct {
 	Skewed  uint64  `json:"corrected"`   // of count: the archive's clock was off by more than a minute, which is taken out
 }
 
+// spreadLine is how many documents took at least From and less than Below, in seconds.
+type spreadLine struct {
+	From      float64  `json:"fromSeconds"`
+	Below     *float64 `json:"belowSeconds"` // null: without an end
+	Documents uint64   `json:"documents"`
+}
+
 type sumLine struct {
 	Type      string `json:"documentType"`
 	Currency  string `json:"currencyCode"`
@@ -216,11 +225,13 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.newAbout(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: t.listSums(), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
-		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed},
+		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
+		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(),
 		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.actCount, Acts: acts, Unused: []unused{},
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(a.proof.Double), InDoubt: stringsOf(a.proof.InDoubt),
 	}
+	s.Months, s.MonthsCut = t.months.list()
+	s.Senders, s.Unranked = t.senders.listTop()
 	if a.isTest() {
 		s.Notice = TestMark
 	}

@@ -54,7 +54,7 @@ var kept = []mutant{
 	},
 	{
 		name: "StrangeDateInNoYear", promise: "I12", file: "internal/report/counts.go",
-		old: "\t\t\treturn t.countRemarksElsewhere(e)\n", new: "\t\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
+		old: "\t\treturn t.countRemarksElsewhere(e)\n", new: "\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
 	},
 	{
 		name: "UnusualNumberLookedAtSettlesAll", promise: "I13", file: "internal/ledger/operator.go",

@@ -1,0 +1,108 @@
+package report
+
+import (
+	"html/template"
+
+	"vaultd/internal/sanitize"
+)
+
+// What the page has room for. With everything else it stays under three megabytes, which every browser opens, whatever the
+// ledger holds and whatever people wrote into names.
+const (
+	rowsOnPage  = 2000      // above that the table has the newest only
+	newestRows  = 200       // of a longer table
+	tableBudget = 1_200_000 // bytes of rows
+	listBudget  = 1_200_000 // bytes of all lists together
+)
+
+// listing is what the page shows of a list.
+type listing[T any] struct {
+	Items []T
+	More  uint64 // how many are not shown
+}
+
+// listItems takes items from the front of a list for as long as the page has room. markup is the bytes that the page
+// adds to each, texts gives what each of them shows.
+func listItems[T any](p *htmlPage, all []T, markup int, texts func(T) []string) listing[T] {
+	for i, one := range all {
+		size := markup
+		for _, text := range texts(one) {
+			size += len(sanitize.HTML(text))
+		}
+		if p.room -= size; p.room < 0 {
+			p.room += size
+			return listing[T]{all[:i], uint64(len(all) - i)}
+		}
+	}
+	return listing[T]{Items: all}
+}
+
+// The lists of the page, in the order in which it shows them: the first ones get the room.
+
+func (p *htmlPage) ListFindings() listing[finding] {
+	return listItems(p, p.Check.Findings, 80, func(f finding) []string { return []string{f.Key, f.Text} })
+}
+
+func (p *htmlPage) ListNames(n need) listing[string] {
+	l := listItems(p, n.Names, 30, func(s string) []string { return []string{s} })
+	l.More += n.Count - uint64(len(n.Names))
+	return l
+}
+
+func (p *htmlPage) ListNotTaken(d notTakenDrop) listing[notTakenItem] {
+	l := listItems(p, d.Items, 120, func(i notTakenItem) []string { return []string{i.Name, p.DescribeItem(i)} })
+	l.More += d.Unnamed
+	return l
+}
+
+func (p *htmlPage) ListSums() listing[sumLine] {
+	return listItems(p, p.Sums, 120, func(s sumLine) []string { return []string{s.Type, s.Currency, s.Total} })
+}
+
+func (p *htmlPage) ListBills() listing[billLine] {
+	return listItems(p, p.Bills, 1200, func(b billLine) []string { return []string{b.Vault, b.Vault} })
+}
+
+func (p *htmlPage) ListNotProven() listing[doubt] {
+	return listItems(p, p.NotProven, 20, func(d doubt) []string { return []string{d.Text} })
+}
+
+func (p *htmlPage) ListActs() listing[act] {
+	return listItems(p, p.Acts, 800, func(a act) []string { return []string{a.BumID, a.Reason} })
+}
+
+func (p *htmlPage) ListUnused() listing[unused] {
+	return listItems(p, p.Unused, 800, func(u unused) []string { return []string{u.BumID} })
+}
+
+// ListKeys takes keys, with the folder of each.
+func (p *htmlPage) ListKeys(keys []string) listing[string] {
+	return listItems(p, keys, 800, func(k string) []string { return []string{k} })
+}
+
+// pageTable is the table as far as the page has it.
+type pageTable struct {
+	Rows    []template.HTML
+	Closing Closing
+
+	bytes int
+	full  bool // only the newest are on the page
+}
+
+// add takes the next row; render is not called for one that is not shown.
+func (t *pageTable) add(render func() template.HTML) {
+	if t.full {
+		return
+	}
+	h := render()
+	t.bytes += len(h)
+	if len(t.Rows) == rowsOnPage || t.bytes > tableBudget {
+		t.full = true
+		t.Rows = append([]template.HTML(nil), t.Rows[:min(len(t.Rows), newestRows)]...)
+		return
+	}
+	t.Rows = append(t.Rows, h)
+}
+
+// IsNewestOnly reports whether the page leaves rows out.
+func (t *pageTable) IsNewestOnly() bool { return t.full }

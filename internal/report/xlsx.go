@@ -1,0 +1,355 @@
+package report
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/xuri/excelize/v2"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
+)
+
+// Limits of a sheet.
+const (
+	rowsPerSheet  = 1_048_576 // with the row of names
+	bytesPerSheet = 3 << 30   // of its XML: above 4 GiB not every spreadsheet opens it
+	longestCell   = 32_000    // characters; a spreadsheet refuses more than 32,767 UTF-16 units
+	exactDigits   = 15        // a spreadsheet rounds numbers with more
+)
+
+// XLSX writes the table as a workbook with the columns of [Audit.CSV]: text as text, so that no cell is a formula, dates as dates
+// (times in UTC), amounts as numbers. An amount with more digits than a spreadsheet keeps is a text, digit for digit, and so is
+// one that nobody checked. What does not fit into a sheet stands in further ones.
+//
+// The rows go straight into the file: no temporary file has them, and memory does not grow with them.
+func (a *Audit) XLSX(ctx context.Context, w io.Writer) (Closing, error) {
+	table := a.NewXLSX(w)
+	closing, err := a.eachRow(ctx, table.add)
+	if err != nil {
+		return closing, err
+	}
+	return closing, table.finish()
+}
+
+// xlsxTable writes the sheets of a workbook itself, row by row. The other parts of the workbook are excelize's. Its own stream
+// writer would put each sheet into a temporary file, and several of them into the workbook in a random order.
+type xlsxTable struct {
+	zip    *zip.Writer
+	mark   string // of the environment
+	isTest bool
+	made   time.Time
+
+	out    *bufio.Writer // of the sheet
+	count  *countWriter  // of its bytes
+	sheets int
+	rows   int // of the sheet
+	limit  int // of its rows
+}
+
+// countWriter counts bytes.
+type countWriter struct {
+	io.Writer
+	n int64
+}
+
+func (w *countWriter) Write(b []byte) (int, error) {
+	w.n += int64(len(b))
+	return w.Writer.Write(b)
+}
+
+// NewXLSX begins the workbook that [Audit.XLSX] writes.
+func (a *Audit) NewXLSX(w io.Writer) Table {
+	t := &xlsxTable{zip: zip.NewWriter(w), mark: a.environmentMark(), isTest: a.isTest(), made: a.Summary.About.Made, limit: rowsPerSheet}
+	t.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	return t
+}
+
+// The styles of cells, in the order in which newWorkbook makes them. Zero is excelize's own.
+const (
+	headStyle = iota + 1
+	textStyle
+	dateStyle
+	timeStyle
+	amountStyle
+	sizeStyle
+)
+
+var cellStyles = []*excelize.Style{
+	{Font: &excelize.Font{Bold: true}, Fill: excelize.Fill{Type: "pattern", Color: []string{"E7E9EE"}, Pattern: 1}},
+	{NumFmt: 49}, // text, also after it is edited
+	{CustomNumFmt: new("yyyy\\-mm\\-dd")},
+	{CustomNumFmt: new("yyyy\\-mm\\-dd hh:mm:ss")},
+	{CustomNumFmt: new("#,##0.00##########")},
+	{NumFmt: 3}, // thousands
+}
+
+func (t *xlsxTable) add(r row) error {
+	if t.out == nil || t.rows == t.limit || t.count.n > bytesPerSheet {
+		if err := t.beginSheet(); err != nil {
+			return err
+		}
+	}
+	return t.writeRow(r.xlsxCells(t.mark))
+}
+
+// finish writes what the workbook has beside its sheets.
+func (t *xlsxTable) finish() error {
+	err := error(nil)
+	if t.out == nil {
+		err = t.beginSheet()
+	}
+	if err == nil {
+		err = t.endSheet()
+	}
+	if err == nil {
+		err = t.writeWorkbook()
+	}
+	if err == nil {
+		err = t.zip.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("write the workbook: %w", err)
+	}
+	return nil
+}
+
+func (t *xlsxTable) beginSheet() error {
+	if err := t.endSheet(); err != nil {
+		return err
+	}
+	t.sheets++
+	part, err := t.zip.Create(sheetPart(t.sheets))
+	if err != nil {
+		return err
+	}
+	t.count, t.rows = &countWriter{Writer: part}, 0
+	t.out = bufio.NewWriterSize(t.count, buffered)
+	fmt.Fprintf(t.out, `%s<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>`+
+		`<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>`, xml.Header)
+	for i, name := range csvHeader {
+		fmt.Fprintf(t.out, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, i+1, i+1, columnWidth(name))
+	}
+	fmt.Fprint(t.out, `</cols><sheetData>`)
+	head := make([]xlsxCell, len(csvHeader))
+	for i, name := range csvHeader {
+		head[i] = xlsxCell{headStyle, name}
+	}
+	return t.writeRow(head)
+}
+
+func (t *xlsxTable) endSheet() error {
+	if t.out == nil {
+		return nil
+	}
+	last := columnNames[len(columnNames)-1]
+	fmt.Fprintf(t.out, `</sheetData><autoFilter ref="A1:%s%d"/><pageSetup paperSize="9" orientation="landscape" fitToHeight="0"/>`, last, t.rows)
+	if t.isTest {
+		fmt.Fprintf(t.out, `<headerFooter><oddHeader>&amp;C%s</oddHeader></headerFooter>`, TestMark)
+	}
+	fmt.Fprint(t.out, `</worksheet>`)
+	return t.out.Flush()
+}
+
+func sheetPart(n int) string { return fmt.Sprintf("xl/worksheets/sheet%d.xml", n) }
+
+func sheetName(n int) string { return fmt.Sprintf("Documents %d", n) }
+
+func columnWidth(name string) int {
+	switch name {
+	case "clientUUID", "sha256", "reason", "folder", "senderName", "recipientName", "receipt":
+		return 32
+	}
+	return 18
+}
+
+// columnNames are the letters of the columns.
+var columnNames = func() (names []string) {
+	for i := range csvHeader {
+		name, err := excelize.ColumnNumberToName(i + 1)
+		if err != nil {
+			panic(err) // there are few columns
+		}
+		names = append(names, name)
+	}
+	return names
+}()
+
+// xlsxCell is one cell: a number where its style is one of a number.
+type xlsxCell struct {
+	style int
+	value string
+}
+
+func (t *xlsxTable) writeRow(cells []xlsxCell) error {
+	t.rows++
+	row := strconv.Itoa(t.rows)
+	w := t.out // it keeps the first error for the end of the row
+	writeAll(w, `<row r="`, row, `">`)
+	for i, c := range cells {
+		if c.value == "" {
+			continue
+		}
+		writeAll(w, `<c r="`, columnNames[i], row, `" s="`, strconv.Itoa(c.style))
+		if c.style > textStyle {
+			writeAll(w, `"><v>`, c.value, `</v></c>`)
+			continue
+		}
+		writeAll(w, `" t="inlineStr"><is><t xml:space="preserve">`)
+		_ = xml.EscapeText(w, []byte(sanitize.Truncate(sanitize.Text(c.value), longestCell)))
+		writeAll(w, `</t></is></c>`)
+	}
+	if _, err := w.WriteString(`</row>`); err != nil {
+		return fmt.Errorf("write the workbook: %w", err)
+	}
+	return nil
+}
+
+// writeAll writes texts; out keeps the first error.
+func writeAll(out *bufio.Writer, texts ...string) {
+	for _, s := range texts {
+		_, _ = out.WriteString(s)
+	}
+}
+
+// xlsxCells are in the order of csvHeader.
+func (r row) xlsxCells(mark string) []xlsxCell {
+	text := func(s string) xlsxCell { return xlsxCell{textStyle, s} }
+	size := xlsxCell{sizeStyle, ""}
+	if r.Size != nil {
+		size.value = strconv.FormatInt(*r.Size, 10)
+	}
+	s := r.shownFields()
+	date, amount := dateCell(s.Date), amountCell(s.Amount)
+	if s.Mark != "" {
+		date, amount = text(s.Date), text(s.Amount)
+		if s.Amount != "" {
+			amount.value = "as read: " + s.Amount
+		}
+	}
+	return []xlsxCell{
+		text(mark), text(r.Folder), text(s.Number), text(s.Type), date, text(s.Sender),
+		amount, text(s.Currency), text(r.State), text(strings.Join(r.Flags, ", ")),
+		timeCell(r.SeenAt), timeCell(r.ArchivedAt), text(textOf(r.BumID)), text(textOf(r.ClientUUID)), text(textOf(r.SHA256)), size,
+		text(r.Vault), text(r.Drop), text(textOf(r.Reason)), text(r.Key),
+		text(s.Recipient), text(s.RecipientIDs), text(s.Mark), text(textOf(r.Receipt)), text(textOf(r.Needs)),
+	}
+}
+
+// amountCell is a number only where a spreadsheet keeps all of its digits.
+func amountCell(s string) xlsxCell {
+	digits := strings.TrimLeft(strings.Replace(s, ".", "", 1), "-0")
+	if _, err := archive.ParseDecimal(s); err != nil || len(digits) > exactDigits || strings.Trim(s, "-.0123456789") != "" {
+		return xlsxCell{textStyle, s}
+	}
+	return xlsxCell{amountStyle, s}
+}
+
+// firstSerial is the earliest day on which all spreadsheets agree how days are counted.
+var firstSerial = time.Date(1900, time.March, 1, 0, 0, 0, 0, time.UTC)
+
+// serialOf gives days since the end of 1899, with the time of the day as a fraction.
+func serialOf(t time.Time) string {
+	seconds := t.Unix() - time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC).Unix()
+	if seconds%86400 == 0 {
+		return strconv.FormatInt(seconds/86400, 10)
+	}
+	return strconv.FormatFloat(float64(seconds)/86400, 'f', 9, 64)
+}
+
+// dateCell is a date where s is one that a spreadsheet knows, with its time of the day where it has one; else s as it is.
+func dateCell(s string) xlsxCell {
+	t, err := time.Parse(time.RFC3339, s)
+	switch {
+	case err != nil || t.Before(firstSerial) || t.Nanosecond() != 0:
+		return xlsxCell{textStyle, s}
+	case t.Unix()%86400 == 0:
+		return xlsxCell{dateStyle, serialOf(t)}
+	}
+	return xlsxCell{timeStyle, serialOf(t)}
+}
+
+func timeCell(t *time.Time) xlsxCell {
+	if t == nil {
+		return xlsxCell{}
+	}
+	if t.Before(firstSerial) {
+		return xlsxCell{textStyle, formatTimestamp(t)}
+	}
+	return xlsxCell{timeStyle, serialOf(*t)}
+}
+
+// writeWorkbook writes the parts of the workbook that are not sheets.
+func (t *xlsxTable) writeWorkbook() error {
+	whole, err := t.newWorkbook()
+	if err != nil {
+		return err
+	}
+	parts, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(parts.File, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	for _, part := range parts.File {
+		if strings.HasPrefix(part.Name, "xl/worksheets/") {
+			continue // an empty one; ours was written
+		}
+		if err := t.copyPart(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *xlsxTable) copyPart(part *zip.File) error {
+	from, err := part.Open()
+	if err != nil {
+		return err
+	}
+	defer from.Close() // it is read from memory
+	to, err := t.zip.Create(part.Name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from) //nolint:gosec // excelize made it just now
+	return err
+}
+
+// newWorkbook gives a workbook with as many sheets, all of them empty.
+func (t *xlsxTable) newWorkbook() ([]byte, error) {
+	f := excelize.NewFile()
+	defer f.Close() // nothing of it is on a disk
+	if err := f.SetSheetName("Sheet1", sheetName(1)); err != nil {
+		return nil, err
+	}
+	for n := 2; n <= t.sheets; n++ {
+		if _, err := f.NewSheet(sheetName(n)); err != nil {
+			return nil, err
+		}
+	}
+	for i, style := range cellStyles {
+		id, err := f.NewStyle(style)
+		if err != nil || id != i+1 {
+			return nil, fmt.Errorf("style %d became %d: %w", i+1, id, err)
+		}
+	}
+	made := t.made.UTC().Format(time.RFC3339)
+	if err := f.SetDocProps(&excelize.DocProperties{Creator: "vaultd", LastModifiedBy: "vaultd", Created: made, Modified: made, Title: t.mark}); err != nil {
+		return nil, err
+	}
+	b, err := f.WriteToBuffer()
+	if err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
