@@ -123,21 +123,25 @@ func (f *replay) replayJournal(j Journal) bool {
 	f.Indexes, f.Accepted = nil, 0
 	f.Downloads = Downloads{}
 	first := true
-	for n, stored := range j.Lines {
-		if f.repeated && f.part.skipsLine(stored) {
+	var only *partition
+	if f.repeated {
+		only = &f.part
+	}
+	for l := range readAhead(j.Lines, only) {
+		n := l.number
+		if l.other {
 			first = false
 			continue
 		}
 		if !f.repeated {
 			f.Lines++
-			f.Head = f.Head.Next(stored)
+			f.Head = f.Head.Next(l.stored)
 			if n != f.Lines {
 				f.addFinding("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
 			}
 		}
-		l, err := ledger.ParseLine(stored)
 		switch {
-		case err != nil:
+		case l.err != nil:
 			f.findOnce("I14", archive.Key{}, "line %d cannot be read", n)
 		case l.N != n:
 			f.findOnce("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
@@ -146,7 +150,7 @@ func (f *replay) replayJournal(j Journal) bool {
 				f.findOnce("I14", archive.Key{}, "the first line does not say which ledger it opens")
 			}
 		case l.Key == "":
-			f.replayMark(l)
+			f.replayMark(l.Line)
 		default:
 			f.replayLine(l)
 		}
@@ -188,15 +192,13 @@ func (f *replay) replayMark(l ledger.Line) {
 }
 
 // replayLine replays one line of an entry.
-func (f *replay) replayLine(l ledger.Line) {
-	key, err := archive.ParseKey(l.Key)
-	to, err2 := ledger.ParseState(l.State)
-	then, err3 := ledger.ParseSource(l.Source)
+func (f *replay) replayLine(l *readLine) {
+	key, to, then := l.key, l.to, l.then
 	switch {
 	case !f.words[l.Event]:
 		f.findOnce("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
 		return
-	case err != nil || err2 != nil || err3 != nil:
+	case l.wrong:
 		f.findOnce("I14", key, "line %d names no key, state or source", l.N)
 		return
 	case f.stored != nil && !f.part.hasKey(l.Key):
@@ -213,7 +215,7 @@ func (f *replay) replayLine(l ledger.Line) {
 	was := it.id
 	it.rev = l.Rev
 	if l.ID != "" {
-		it.id, _ = archive.ParseID(l.ID)
+		it.id = l.id
 	}
 	f.replayRemote(key, &it, l, was)
 	f.replayStatus(key, &it, l, to)
@@ -226,7 +228,7 @@ func (f *replay) replayLine(l ledger.Line) {
 }
 
 // hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
-func (f *replay) hasEdge(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
+func (f *replay) hasEdge(it item, l *readLine, to ledger.State, then ledger.Source) bool {
 	s := edge{event: l.Event, word: l.Status, from: it.state, to: to}
 	if it.source == then && f.edges[s] {
 		return true
@@ -250,7 +252,7 @@ func brokenPromise(event string, from, to ledger.State) string {
 	return "I1"
 }
 
-func describeEvent(l ledger.Line) string {
+func describeEvent(l *readLine) string {
 	if l.Status == "" {
 		return l.Event
 	}
@@ -272,7 +274,7 @@ var intents = map[string]bool{
 }
 
 // replayRemote replays intents, outcomes and registrations.
-func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
+func (f *replay) replayRemote(key archive.Key, it *item, l *readLine, was archive.ID) {
 	// Until the service was asked, an entry in doubt may already have been sent by the lost part of the ledger.
 	if intents[l.Event] && (it.flags.needsReconcile || f.beforeReconcile) {
 		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
@@ -308,7 +310,7 @@ func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was arch
 		return
 	}
 	it.tickets++
-	n := shortNumber(archive.RemoteID(l.Remote))
+	n := l.remote
 	b, ok := f.bindings[n]
 	switch {
 	case !ok:
@@ -322,17 +324,17 @@ func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was arch
 }
 
 // replayStatus replays what the service said: an entry is archived by its success alone, and a second success is flagged.
-func (f *replay) replayStatus(key archive.Key, it *item, l ledger.Line, to ledger.State) {
+func (f *replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.State) {
 	if l.Remote != "" {
-		if b, ok := f.bindings[shortNumber(archive.RemoteID(l.Remote))]; !ok || !b.isBoundTo(key) {
+		if b, ok := f.bindings[l.remote]; !ok || !b.isBoundTo(key) {
 			f.addFinding("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
 	heard := l.Event == (ledger.StatusSeen{}).JournalName() && l.Status == archive.Successful.String()
 	if (heard || l.Event == (ledger.Recovered{}).JournalName() && to == ledger.Archived) && it.success == (number{}) {
-		it.success = shortNumber(archive.RemoteID(l.Remote))
+		it.success = l.remote
 	}
-	if first := it.success; heard && first != noSuccess && first != shortNumber(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
+	if first := it.success; heard && first != noSuccess && first != l.remote && !l.flags.double {
 		f.addFinding("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
 	}
 	if to == ledger.Archived && it.success == (number{}) {
@@ -342,7 +344,7 @@ func (f *replay) replayStatus(key archive.Key, it *item, l ledger.Line, to ledge
 }
 
 // replaySeal checks that the bytes that left in an accepted upload are the package as it was sealed last.
-func (f *replay) replaySeal(key archive.Key, it *item, l ledger.Line) {
+func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
 	is := parseSeal(l.Seal)
 	if l.Event == (ledger.UploadAccepted{}).JournalName() {
 		if it.seal != (sealStart{}) && is != it.seal {
@@ -365,8 +367,8 @@ func claimedName(p string) (string, bool) {
 // the one that says what may not be done.
 type flags struct{ inDoubt, double, needsReconcile, sameNumber, strangeDate, reviewed bool }
 
-func (it *item) replayFlags(f *replay, key archive.Key, l ledger.Line) {
-	now := parseFlags(l.Flags)
+func (it *item) replayFlags(f *replay, key archive.Key, l *readLine) {
+	now := l.flags
 	was := it.flags
 	if was.inDoubt && !now.inDoubt || was.double && !now.double && !provesEmpty(l) ||
 		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.reviewed && !now.reviewed {
@@ -377,7 +379,7 @@ func (it *item) replayFlags(f *replay, key archive.Key, l ledger.Line) {
 
 // provesEmpty reports whether the line is evidence that a registration holds no content. Only such a line may remove the flag
 // "double".
-func provesEmpty(l ledger.Line) bool {
+func provesEmpty(l *readLine) bool {
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }
 

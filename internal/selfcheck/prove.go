@@ -3,6 +3,7 @@ package selfcheck
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -15,7 +16,10 @@ import (
 func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
 	head, balance := readHeadAndBalance(l)
 	errEnough := errors.New("enough")
+	var mu sync.Mutex // lines are read ahead, while entries are looked up
 	keep := func(walked error) {
+		mu.Lock()
+		defer mu.Unlock()
 		if !errors.Is(walked, errEnough) {
 			err = errors.Join(err, walked)
 		}
@@ -36,9 +40,16 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 			return context.Cause(ctx)
 		}))
 	}
+	recent := newRecentEntries()
 	entry := func(k archive.Key) (ledger.Entry, bool) {
+		if e, ok := recent.get(k); ok {
+			return e, true
+		}
 		e, ok, readErr := l.Entry(k)
 		keep(readErr)
+		if ok {
+			recent.add(e)
+		}
 		return e, ok
 	}
 	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance, Entry: entry}, entries, proof.Seen{})
@@ -47,6 +58,26 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 	}
 	moved, err = changedSince(l, head)
 	return r, moved, err
+}
+
+// recentEntries are the entries that were looked up last. The replay looks an entry up at each of its lines that may be the
+// last one, and those mostly stand near each other.
+type recentEntries struct {
+	byKey map[archive.Key]ledger.Entry
+	keys  [2048]archive.Key // in the order in which they came, round and round
+	next  int
+}
+
+func newRecentEntries() *recentEntries {
+	return &recentEntries{byKey: map[archive.Key]ledger.Entry{}}
+}
+
+func (r *recentEntries) get(k archive.Key) (ledger.Entry, bool) { e, ok := r.byKey[k]; return e, ok }
+
+func (r *recentEntries) add(e ledger.Entry) {
+	delete(r.byKey, r.keys[r.next])
+	r.byKey[e.Key], r.keys[r.next] = e, e.Key
+	r.next = (r.next + 1) % len(r.keys)
 }
 
 // readHeadAndBalance returns the head and the balance of the same moment.

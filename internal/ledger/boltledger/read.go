@@ -37,6 +37,11 @@ func readEntry(tx *bbolt.Tx, key archive.Key) (e ledger.Entry, ok bool, err erro
 	return e, false, nil
 }
 
+// hasEntry reports whether there is a record of an entry, whatever it holds.
+func hasEntry(tx *bbolt.Tx, key archive.Key) bool {
+	return tx.Bucket(openBucket).Get(key[:]) != nil || tx.Bucket(doneBucket).Get(key[:]) != nil
+}
+
 // decodeEntryAt reads a record that lies under key.
 func decodeEntryAt(bucket, key, record []byte) (ledger.Entry, error) {
 	e, err := decodeEntry(record)

@@ -17,6 +17,10 @@ type recount struct {
 	counts  map[string]uint64    // by their keys
 }
 
+func newRecount() *recount {
+	return &recount{totals: map[string]spanTotal{}, counts: map[string]uint64{}}
+}
+
 func (r *recount) addEntry(e ledger.Entry) {
 	r.balance.CountChange(ledger.None, e.State)
 	r.revs += uint64(e.Rev)
@@ -33,21 +37,25 @@ func (r *recount) addEntry(e ledger.Entry) {
 	}
 }
 
-// recountEntries goes through all entries of one transaction. After each of them next is told
-// how reading it went, and says whether to go on.
-func recountEntries(tx *bbolt.Tx, next func(error) error) (*recount, error) {
-	r := &recount{totals: map[string]spanTotal{}, counts: map[string]uint64{}}
-	err := visitEntries(tx, func(e ledger.Entry, err error) error {
-		// A record that cannot be read is not counted; the caller decides whether that ends the count.
-		if err == nil {
-			r.addEntry(e)
-		}
-		return next(err)
-	})
-	if err != nil {
-		return nil, err
+// add adds what other entries add up to; nil: there are none.
+func (r *recount) add(more *recount) {
+	if more == nil {
+		return
 	}
-	return r, nil
+	r.balance.Seen += more.balance.Seen
+	for s, n := range more.balance.States {
+		r.balance.States[s] += n
+	}
+	r.revs += more.revs
+	for k, t := range more.totals {
+		if had, ok := r.totals[k]; ok {
+			t = had.plus(t)
+		}
+		r.totals[k] = t
+	}
+	for k, n := range more.counts {
+		r.counts[k] += n
+	}
 }
 
 // visitEntries calls fn with every entry of one transaction, or with why its record cannot be read.
@@ -156,6 +164,13 @@ func (f fetchCounts) compareWith(tx *bbolt.Tx) error {
 		}
 	}
 	return nil
+}
+
+// add counts downloads that were counted elsewhere.
+func (f fetchCounts) add(more fetchCounts) {
+	for k, n := range more {
+		f[k] += n
+	}
 }
 
 // errNoFetchKey says that a count of downloads has a key that is none.

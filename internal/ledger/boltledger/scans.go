@@ -96,7 +96,7 @@ func decodeScan(k, v []byte) (ledger.Scan, error) {
 }
 
 // checkScan checks one record of the bucket.
-func (c *checker) checkScan(_ *bbolt.Tx, k, v []byte) error {
+func checkScan(p *part, _ *bbolt.Tx, k, v []byte) error {
 	_, err := decodeScan(k, v)
-	return c.reportError(scanBucket, err)
+	return p.reportError(scanBucket, err)
 }

@@ -5,8 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -34,25 +33,32 @@ var errEnough = errors.New("enough problems")
 // found by a second pass over the open ones. The error is the context's.
 func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return l.VerifySlowly(ctx, 0) }
 
-// VerifySlowly is Verify with a rest after every few hundred records, for the check
-// that runs beside the work.
+// VerifySlowly is Verify on one core, with a rest after every few hundred records, for the
+// check that runs beside the work.
 func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger.Problem, error) {
-	c := &checker{ledger: l, ctx: ctx, rest: rest, fetches: fetchCounts{}}
-	open := func() error { return c.eachRecord(openBucket, c.checkEntry(openBucket, doneBucket)) }
+	c := &checker{ledger: l, ctx: ctx, rest: rest, workers: 1, fetches: fetchCounts{}}
+	if rest == 0 {
+		c.workers = runtime.GOMAXPROCS(0)
+	}
+	return c.checkAll()
+}
+
+func (c *checker) checkAll() ([]ledger.Problem, error) {
+	open := func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }
 	passes := []struct {
 		bucket []byte
 		run    func() error
 	}{
-		{[]byte("pages"), func() error { return l.checkAllPages(func() error { return context.Cause(ctx) }) }},
+		{[]byte("pages"), func() error { return c.ledger.checkAllPages(func() error { return context.Cause(c.ctx) }) }},
 		{metaBucket, c.compareRecount},
 		{openBucket, open},
-		{doneBucket, func() error { return c.eachRecord(doneBucket, c.checkEntry(doneBucket, openBucket)) }},
+		{doneBucket, func() error { return c.eachRecord(doneBucket, checkEntry(doneBucket, openBucket)) }},
 		{openBucket, func() error { c.again = true; return open() }}, // those that came back from the done ones meanwhile
-		{docBucket, func() error { return c.eachRecord(docBucket, c.checkDocument) }},
-		{dueBucket, func() error { return c.eachRecord(dueBucket, c.checkDue) }},
-		{findBucket, func() error { return c.eachRecord(findBucket, c.checkName) }},
-		{findBucket, c.checkRuns},
-		{scanBucket, func() error { return c.eachRecord(scanBucket, c.checkScan) }},
+		{docBucket, func() error { return c.eachRecord(docBucket, checkDocument) }},
+		{dueBucket, func() error { return c.eachRecord(dueBucket, checkDue) }},
+		{findBucket, func() error { return c.eachRecord(findBucket, checkName) }},
+		{findBucket, func() error { return c.runAlone(checkRuns) }},
+		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
 		{journalBucket, c.checkChain},
 	}
 	// Pages first: bbolt follows a wrong page number without asking, and could end the process.
@@ -75,83 +81,21 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger
 	return c.found, nil
 }
 
+// checker is one check of a ledger.
 type checker struct {
-	ledger *Ledger
-	ctx    context.Context
-	rest   time.Duration // between two short transactions
-	again  bool          // a second pass: what the first one found is not told twice
-	found  []ledger.Problem
+	ledger  *Ledger
+	ctx     context.Context
+	rest    time.Duration // between two short transactions
+	workers int           // that read stretches of one bucket at once
+	again   bool          // a second pass: what the first one found is not told twice
 
-	alarmed time.Time   // the latest alarm that the journal tells of
-	fetches fetchCounts // the downloads that the journal tells of
-}
+	everyName bool // looks every name up, without comparing them at once first; tests hold the two against each other
+	found     []ledger.Problem
 
-// reportProblem notes a problem and says whether to go on.
-func (c *checker) reportProblem(bucket []byte, format string, a ...any) error {
-	p := ledger.Problem{Where: string(bucket), What: fmt.Sprintf(format, a...)}
-	if c.again && slices.Contains(c.found, p) {
-		return context.Cause(c.ctx)
-	}
-	c.found = append(c.found, p)
-	if len(c.found) >= maxProblems {
-		return errEnough
-	}
-	return context.Cause(c.ctx)
-}
-
-// reportError reports err, if it is one.
-func (c *checker) reportError(bucket []byte, err error) error {
-	var d *ledger.DamageError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &d):
-		return c.reportProblem(bucket, "%s", strings.TrimPrefix(d.What, string(bucket)+" "))
-	}
-	return c.reportProblem(bucket, "%v", err)
-}
-
-// eachRecord calls fn with every pair of a bucket, in many short transactions.
-func (c *checker) eachRecord(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) error {
-	var last []byte
-	for more := true; more; {
-		if err := context.Cause(c.ctx); err != nil {
-			return err
-		}
-		err := c.ledger.view(func(tx *bbolt.Tx) error {
-			cur := tx.Bucket(bucket).Cursor()
-			// A new transaction each time: the committer can use replaced pages again in between.
-			k, v := cur.Seek(last)
-			if last != nil && bytes.Equal(k, last) {
-				k, v = cur.Next()
-			}
-			for n := 0; k != nil && n < chunkEntries; n += recordsToCheck(bucket, v) {
-				if err := fn(tx, k, v); err != nil {
-					return err
-				}
-				// Copied: the key belongs to the transaction.
-				last = append(last[:0], k...)
-				k, v = cur.Next()
-			}
-			more = k != nil
-			return nil
-		})
-		if err == nil && more {
-			err = c.restBetween()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// recordsToCheck is how many records it takes to check a value: each pair of names leads to one.
-func recordsToCheck(bucket, v []byte) int {
-	if bytes.Equal(bucket, findBucket) {
-		return 1 + len(v)/pairSize
-	}
-	return 1
+	names   *provenNames // those that need no look-up; nil: none is known
+	end     ledger.Head  // of the journal, as far as it was read
+	alarmed time.Time    // the latest alarm that the journal tells of
+	fetches fetchCounts  // the downloads that the journal tells of
 }
 
 func (c *checker) restBetween() error {
@@ -168,38 +112,107 @@ func (c *checker) restBetween() error {
 	}
 }
 
-// compareRecount compares balance, totals and the number of lines with what all entries add up to.
+// compareRecount compares balance, totals and the number of lines with what all entries add up to. In the same moment of
+// the ledger it finds out which names need no look-up later.
 func (c *checker) compareRecount() error {
-	return c.ledger.view(func(tx *bbolt.Tx) error {
-		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+	return c.atOneMoment(func(txs []*bbolt.Tx) error {
+		s, err := summaryForm.decode(txs[0].Bucket(metaBucket).Get(summaryKey))
 		if err != nil {
-			return c.reportError(metaBucket, err)
+			return c.runAlone(func(p *part) error { return p.reportError(metaBucket, err) })
 		}
-		r, err := recountEntries(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
+		c.names = newProvenNames(txs[0], s.head.N)
+		r, err := c.recountAtOnce(txs)
 		if err != nil {
 			return err
 		}
-		if b := s.balance(); b != r.balance {
-			if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
+		if err := c.names.compareWithRuns(c.ctx, txs); err != nil {
+			return err
+		}
+		if c.everyName {
+			c.names = nil
+		}
+		return c.runAlone(func(p *part) error { return p.compareSummary(txs[0], s, r) })
+	})
+}
+
+func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
+	if b := s.balance(); b != r.balance {
+		if err := p.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
+			return err
+		}
+	}
+	// Each revision and each mark has one line, and the journal begins with a line of its own.
+	if r.revs+s.marks+1 != s.head.N {
+		if err := p.reportProblem(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
+			return err
+		}
+	}
+	return r.compareDerived(tx, p.reportError)
+}
+
+// recountAtOnce counts all entries of one moment, on all workers. A record that cannot be read is not counted: the pass over
+// entries reports it.
+func (c *checker) recountAtOnce(txs []*bbolt.Tx) (*recount, error) {
+	all := newRecount()
+	for _, bucket := range [][]byte{openBucket, doneBucket} {
+		err := c.walkBucket(&walk{
+			bucket: bucket,
+			view: func(worker int, fn func(*bbolt.Tx) error) error {
+				return recoverDamage(func() error { return fn(txs[worker]) })
+			},
+			check: func(p *part, _ *bbolt.Tx, k, v []byte) error {
+				e, err := decodeEntryAt(bucket, k, v)
+				if p.counted == nil {
+					p.counted = newRecount()
+				}
+				if err == nil {
+					p.counted.addEntry(e)
+					c.names.addEntry(e)
+				}
+				return nil //nolint:nilerr // reported by the pass over entries
+			},
+			merge: func(p *part) error { all.add(p.counted); return nil },
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// atOneMoment runs fn with one read transaction for each worker, all of the same commit.
+func (c *checker) atOneMoment(fn func(txs []*bbolt.Tx) error) error {
+	return recoverDamage(func() error {
+		var txs []*bbolt.Tx
+		defer func() {
+			for _, tx := range txs {
+				_ = tx.Rollback() // read-only: there is nothing to lose
+			}
+		}()
+		for len(txs) < c.workers {
+			tx, err := c.ledger.db.Begin(false)
+			if err != nil {
 				return err
 			}
-		}
-		// Each revision and each mark has one line, and the journal begins with a line of its own.
-		if r.revs+s.marks+1 != s.head.N {
-			if err := c.reportProblem(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
-				return err
+			// A commit came in between: the ones before it are of another moment.
+			if len(txs) > 0 && txs[0].ID() != tx.ID() {
+				for _, old := range txs {
+					_ = old.Rollback()
+				}
+				txs = txs[:0]
 			}
+			txs = append(txs, tx)
 		}
-		return r.compareDerived(tx, c.reportError)
+		return fn(txs)
 	})
 }
 
 // checkEntry checks one entry, and that everything derived from it is there.
-func (c *checker) checkEntry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) error {
-	return func(tx *bbolt.Tx, k, v []byte) error {
+func checkEntry(bucket, other []byte) func(p *part, tx *bbolt.Tx, k, v []byte) error {
+	return func(p *part, tx *bbolt.Tx, k, v []byte) error {
 		e, err := decodeEntryAt(bucket, k, v)
 		if err != nil {
-			return c.reportError(bucket, err)
+			return p.reportError(bucket, err)
 		}
 		var wrong []string
 		// An entry in both buckets would be worked on and looked up in two different states.
@@ -215,9 +228,9 @@ func (c *checker) checkEntry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byt
 		if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
-		wrong = append(wrong, unfoundNames(tx, e)...)
+		wrong = append(wrong, p.unfoundNames(tx, e)...)
 		for _, w := range wrong {
-			if err := c.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
+			if err := p.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
 				return err
 			}
 		}
@@ -225,7 +238,7 @@ func (c *checker) checkEntry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byt
 	}
 }
 
-func (c *checker) checkDocument(tx *bbolt.Tx, k, v []byte) error {
+func checkDocument(p *part, tx *bbolt.Tx, k, v []byte) error {
 	var key archive.Key
 	err := copyKey(&key, k)
 	switch {
@@ -239,92 +252,129 @@ func (c *checker) checkDocument(tx *bbolt.Tx, k, v []byte) error {
 	}
 	if err == nil {
 		// An erasable part that no entry leads to could never be erased.
-		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok && !(isNote(k) && key.IsZero()) { // a mark's
+		if !hasEntry(tx, key) && !(isNote(k) && key.IsZero()) { // a mark's
 			err = errors.New("its entry does not exist")
 		}
 	}
 	if err != nil {
-		return c.reportProblem(docBucket, "%s: %v", key, err)
+		return p.reportProblem(docBucket, "%s: %v", key, err)
 	}
 	return nil
 }
 
-func (c *checker) checkDue(tx *bbolt.Tx, k, v []byte) error {
+func checkDue(p *part, tx *bbolt.Tx, k, v []byte) error {
 	_, _, key, err := decodeDueKey(k)
 	if err == nil && len(v) != 0 {
 		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
 	}
 	if err != nil {
-		return c.reportError(dueBucket, err)
+		return p.reportError(dueBucket, err)
 	}
 	e, ok, err := readEntry(tx, key)
 	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
-		return c.reportProblem(dueBucket, "entry %s is not due so", key)
+		return p.reportProblem(dueBucket, "entry %s is not due so", key)
 	}
 	return nil // an entry that cannot be read is reported where it lies
 }
 
-// checkChain computes the chain of the journal anew from its first line.
+// chainPart is what the blocks of one stretch of the journal tell.
+type chainPart struct {
+	begun   bool
+	before  ledger.Head // that its first block states; where that one cannot be read, as far as it could
+	broken  bool        // the first block cannot be read, and says so itself
+	end     ledger.Head
+	alarmed time.Time
+	fetches fetchCounts
+}
+
+// checkChain computes the chain of the journal anew from its first line. Each block states the hash before it, so that
+// the stretches can be read at the same time: what joins two of them is checked when the second one is taken in.
 func (c *checker) checkChain() error {
-	var h ledger.Head
-	err := c.eachRecord(journalBucket, func(tx *bbolt.Tx, k, v []byte) error {
-		start, b, err := decodeBlock(k, v)
-		if err == nil && (start != h.N+1 || b.prev != h.Hash) {
-			err = damage("block %d does not follow line %d", start, h.N)
-		}
-		if err != nil {
-			// One break is one problem: the lines behind it are checked from the hash that their block states.
-			h = ledger.Head{N: start - 1, Hash: b.prev} // go on behind the break
-			if err := c.reportError(journalBucket, err); err != nil {
-				return err
-			}
-		}
-		for _, line := range b.lines {
-			h = h.Next(line)
-			l, err := ledger.ParseLine(line)
-			if err != nil || l.N != h.N {
-				return c.reportProblem(journalBucket, "line %d is not a line of that number", h.N)
-			}
-			if err := c.checkReason(tx, l); err != nil {
-				return err
-			}
-			at, err := alarmOf(l)
-			if err != nil {
-				return c.reportError(journalBucket, err)
-			}
-			c.alarmed = laterOf(c.alarmed, at)
-			if err := c.fetches.addLine(l); err != nil {
-				return c.reportError(journalBucket, err)
-			}
-		}
-		return nil
-	})
+	shortly := func(_ int, fn func(*bbolt.Tx) error) error { return c.ledger.view(fn) }
+	err := c.walkBucket(&walk{bucket: journalBucket, view: shortly, check: checkBlock, merge: c.joinChain})
 	if err != nil {
 		return err
 	}
-	return c.checkChainEnd(h)
+	return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
+}
+
+// joinChain joins a stretch of the journal to those before it.
+func (c *checker) joinChain(p *part) error {
+	if p.chain.begun {
+		if !p.chain.broken && p.chain.before != c.end {
+			joint := &part{check: c}
+			_ = joint.reportError(journalBucket, unjoined(p.chain.before, c.end))
+			p.found = append(joint.found, p.found...)
+		}
+		c.end = p.chain.end
+		c.alarmed = laterOf(c.alarmed, p.chain.alarmed)
+		c.fetches.add(p.chain.fetches)
+	}
+	return c.takeIn(p)
+}
+
+// unjoined says that a block states another head before it than the one that is there.
+func unjoined(stated, before ledger.Head) error {
+	return damage("block %d does not follow line %d", stated.N+1, before.N)
+}
+
+func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
+	start, b, err := decodeBlock(k, v)
+	stated, first := ledger.Head{N: start - 1, Hash: b.prev}, !p.chain.begun
+	if first {
+		p.chain = chainPart{begun: true, before: stated, broken: err != nil, fetches: fetchCounts{}}
+	}
+	if err == nil && !first && stated != p.chain.end {
+		err = unjoined(stated, p.chain.end)
+	}
+	// One break is one problem: the lines behind it are checked from the hash that their block states.
+	p.chain.end = stated
+	if err != nil {
+		if err := p.reportError(journalBucket, err); err != nil {
+			return err
+		}
+	}
+	for _, line := range b.lines {
+		p.chain.end = p.chain.end.Next(line)
+		l, err := ledger.ParseLine(line)
+		if err != nil || l.N != p.chain.end.N {
+			return p.reportProblem(journalBucket, "line %d is not a line of that number", p.chain.end.N)
+		}
+		if err := p.checkReason(tx, l); err != nil {
+			return err
+		}
+		at, err := alarmOf(l)
+		if err != nil {
+			return p.reportError(journalBucket, err)
+		}
+		p.chain.alarmed = laterOf(p.chain.alarmed, at)
+		if err := p.chain.fetches.addLine(l); err != nil {
+			return p.reportError(journalBucket, err)
+		}
+	}
+	return nil
 }
 
 // checkReason checks the text of a reason against its digest in the journal.
-func (c *checker) checkReason(tx *bbolt.Tx, l ledger.Line) error {
+func (p *part) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 	key, err := archive.ParseKey(l.Key)
 	if l.Reason == "" || err != nil && l.Key != "" {
 		return nil
 	}
 	record := tx.Bucket(docBucket).Get(noteKey(key, l.Rev))
 	if record == nil {
-		return c.reportProblem(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
+		return p.reportProblem(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
 	}
 	n, err := noteForm.decode(record)
 	if err == nil && n.Digest().String() != l.Reason { // one that cannot be read is reported where it lies
-		return c.reportProblem(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
+		return p.reportProblem(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
 	}
 	return nil
 }
 
 // checkChainEnd checks the computed chain against the journal, which may have grown meanwhile.
-func (c *checker) checkChainEnd(h ledger.Head) error {
-	return c.ledger.view(func(tx *bbolt.Tx) error {
+func (p *part) checkChainEnd(h ledger.Head) error {
+	return p.check.ledger.view(func(tx *bbolt.Tx) error {
 		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.
 		kept, err := headAt(tx, h.N)
 		if err == nil && kept != h {
@@ -338,13 +388,13 @@ func (c *checker) checkChainEnd(h ledger.Head) error {
 				err = damage("the head is not that of the last line")
 			}
 			// A summary that forgot an alarm would let safe mode look as if it had never been.
-			if err == nil && s.alarmed.Before(c.alarmed) { // a later one came meanwhile
-				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
+			if err == nil && s.alarmed.Before(p.check.alarmed) { // a later one came meanwhile
+				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", p.check.alarmed, s.alarmed)
 			}
 		}
 		if err == nil {
-			err = errors.Join(checkFetchKeys(tx), c.fetches.compareWith(tx))
+			err = errors.Join(checkFetchKeys(tx), p.check.fetches.compareWith(tx))
 		}
-		return c.reportError(journalBucket, err)
+		return p.reportError(journalBucket, err)
 	})
 }

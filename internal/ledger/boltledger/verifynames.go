@@ -13,7 +13,7 @@ import (
 
 // unfoundNames lists the names by which an entry is not found, and the numbers and upload
 // addresses of it that belong to another clientUUID (I8).
-func unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
+func (p *part) unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 	x, err := readNameIndex(tx)
 	if err != nil {
 		return nil // reported with the runs
@@ -29,7 +29,11 @@ func unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 			wrong = append(wrong, "names another entry for its invoice number, which does not bear it")
 		}
 	}
+	moved := p.check.names.hasMoved(tx, e.Key)
 	for _, name := range entryNames(e) {
+		if !moved && p.check.names.isProven(hashOf(name)) {
+			continue
+		}
 		h, ok, err := x.findHolder(tx, name, read)
 		if ok && err == nil && name[0] == byID {
 			ok, err = wasTakenOver(tx, h.key, e.Key)
@@ -75,16 +79,16 @@ func belongsElsewhere(e, has ledger.Entry, generation uint8, name []byte) bool {
 
 // checkName checks what lies under one key of the find bucket: a chunk of a run, or what the
 // service gave and no entry lists.
-func (c *checker) checkName(tx *bbolt.Tx, k, v []byte) error {
+func checkName(p *part, tx *bbolt.Tx, k, v []byte) error {
 	if number, chunk, ok := decodeRunKey(k); ok {
-		return c.checkChunk(tx, number, chunk, v)
+		return p.checkChunk(tx, number, chunk, v)
 	}
 	if !fromService(k[0]) {
-		return c.reportProblem(findBucket, "a key of %d bytes", len(k))
+		return p.reportProblem(findBucket, "a key of %d bytes", len(k))
 	}
 	h, err := decodeHolder(v)
 	if err != nil {
-		return c.reportError(findBucket, err)
+		return p.reportError(findBucket, err)
 	}
 	e, ok, err := readEntry(tx, h.key)
 	if err != nil {
@@ -92,30 +96,33 @@ func (c *checker) checkName(tx *bbolt.Tx, k, v []byte) error {
 	}
 	// A key of its own is only for what an entry lists no more. One that is listed too could lead elsewhere than the run does.
 	if _, listed := bearsName(e, k); !ok || listed || e.Pruned.Total() == 0 || h.generation > e.Generation {
-		return c.reportProblem(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
+		return p.reportProblem(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
 	}
 	return nil
 }
 
 // checkChunk checks a part of a run: in order, within its bounds, and each pair of an entry
 // that bears such a name, or may have.
-func (c *checker) checkChunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
+func (p *part) checkChunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
 	x, err := readNameIndex(tx)
 	if err != nil {
 		return nil // reported with the runs
 	}
 	at := x.placeOf(number)
 	if at < 0 || chunk >= x.runs[at].chunks() || len(v) == 0 || len(v)%pairSize != 0 {
-		return c.reportProblem(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
+		return p.reportProblem(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
 	}
 	for i := range len(v) / pairSize {
 		hash, key := hashAt(v, i), keyAt(v, i)
 		if x.runs[at].chunkOf(hash) != chunk || i > 0 && hashAt(v, i-1) > hash {
-			return c.reportProblem(findBucket, "chunk %d of run %d is out of order", chunk, number)
+			return p.reportProblem(findBucket, "chunk %d of run %d is out of order", chunk, number)
+		}
+		if p.check.names.isProven(hash) && !p.check.names.hasMoved(tx, key) {
+			continue
 		}
 		e, ok, err := readEntry(tx, key)
 		if err == nil && (!ok || !mayBearHash(e, hash)) {
-			if err := c.reportProblem(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
+			if err := p.reportProblem(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
 				return err
 			}
 		}
@@ -135,11 +142,11 @@ func mayBearHash(e ledger.Entry, hash uint64) bool {
 }
 
 // checkRuns compares the list of runs with the chunks that are stored.
-func (c *checker) checkRuns() error {
-	return c.ledger.view(func(tx *bbolt.Tx) error {
+func checkRuns(p *part) error {
+	return p.check.ledger.view(func(tx *bbolt.Tx) error {
 		x, err := readNameIndex(tx)
 		if err != nil {
-			return c.reportError(findBucket, err)
+			return p.reportError(findBucket, err)
 		}
 		have := map[uint64]uint64{}
 		cur := tx.Bucket(findBucket).Cursor()
@@ -150,7 +157,7 @@ func (c *checker) checkRuns() error {
 		}
 		for _, r := range x.runs {
 			if !r.making && r.into == 0 && have[r.number] != r.pairs {
-				err = errors.Join(err, c.reportProblem(findBucket, "run %d has %d pairs, it says %d", r.number, have[r.number], r.pairs))
+				err = errors.Join(err, p.reportProblem(findBucket, "run %d has %d pairs, it says %d", r.number, have[r.number], r.pairs))
 			}
 		}
 		return err

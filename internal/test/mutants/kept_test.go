@@ -94,6 +94,14 @@ var kept = []mutant{
 		old: "case c.Rev != stored.Rev:", new: "case c.Rev > stored.Rev:", tests: []string{onDisk, worlds},
 	},
 	{
+		name: "DoubtedNamesPassUnseen", promise: "I14", file: "internal/ledger/boltledger/provennames.go",
+		old: "return n.sums[g].Load() == 0 && !n.doubt[g].Load()", new: "return n.sums[g].Load() == 0", tests: []string{onDisk + " -run=Verify"},
+	},
+	{
+		name: "StretchesOfTheChainNotJoined", promise: "I14", file: "internal/ledger/boltledger/verify.go",
+		old: "if !p.chain.broken && p.chain.before != c.end {", new: "if !p.chain.broken && p.chain.before.N != c.end.N {", tests: []string{onDisk + " -run=Verify"},
+	},
+	{
 		name: "NameBelievedWithoutItsEntry", promise: "I8", file: "internal/ledger/boltledger/find.go",
 		old: "h.generation, ok = bearsName(e, name)", new: "h.generation, ok = e.Generation, true", tests: []string{onDisk},
 	},

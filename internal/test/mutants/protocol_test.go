@@ -86,7 +86,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/replay.go",
-		old: "&& !parseFlags(l.Flags).double {\n\t\tf.addFinding(\"I2\"", new: "&& false {\n\t\tf.addFinding(\"I2\"",
+		old: "&& !l.flags.double {\n\t\tf.addFinding(\"I2\"", new: "&& false {\n\t\tf.addFinding(\"I2\"",
 		tests: []string{"vaultd/internal/proof"},
 	},
 	{
