@@ -45,8 +45,8 @@ func (a *app) auditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "the report: what was dropped, what became of it, what is not proven",
 		Long: `Writes the audit: the result in plain words, the balance, what needs a person, what
-it costs, what people did and what nobody can prove; then every folder. It folds the
-journal anew and holds every entry against it; what does not agree stands at the top,
+it costs, what people did and what nobody can prove; then every folder. It replays the
+journal and holds every entry against it; what does not agree stands at the top,
 and it ends with 4. It asks nobody and changes nothing.
 
 --year goes by the document's date, and where there is none by the day on which the

@@ -22,7 +22,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "hold the ledger to its promises",
 		Long: `Checks every record's checksum, the chain of the journal from its first line on, and
-all that is derived from them; then folds the journal anew and holds every entry
+all that is derived from them; then replays the journal and holds every entry
 against it. It changes nothing and asks nobody. Exit code 4 means differences.
 
 With --archive it does something else: it downloads archived documents and compares
@@ -57,7 +57,7 @@ type verdict struct {
 	Ledger   string           `json:"ledgerId"`
 	Test     bool             `json:"test"`     // of a test environment: no evidence
 	SafeMode string           `json:"safeMode"` // why, and what is not known; empty: it is not in safe mode
-	Folded   bool             `json:"folded"`   // false: damage kept the promises from being checked
+	Replayed bool             `json:"folded"`   // false: damage kept the promises from being checked
 	Lines    uint64           `json:"lines"`
 	Entries  uint64           `json:"entries"`
 	HeadLine uint64           `json:"headLine"`
@@ -155,7 +155,7 @@ func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
 
 func (d *verdict) setReport(r proof.Report, moved map[archive.Key]bool) {
 	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
-	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Folded = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
+	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Replayed = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
 	d.Archived, d.Compared, d.Differ = r.Sample.Archived, r.Sample.Compared, r.Sample.Differ
 	d.Accepted, d.Indexes = r.Accepted, []string{}
 	for _, i := range r.Indexes {
@@ -192,7 +192,7 @@ func (d *verdict) writeText(w io.Writer) {
 		fmt.Fprintf(w, "SAFE MODE %s\n", sanitize.Text(d.SafeMode))
 	}
 	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
-	d.printFolded(w)
+	d.printReplayed(w)
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "DIFFERS   %s: %s\n", sanitize.Text(p.Where), sanitize.Text(p.What))
 	}
@@ -211,13 +211,13 @@ func (d *verdict) writeText(w io.Writer) {
 	}
 }
 
-// printFolded tells what folding the journal anew found.
-func (d *verdict) printFolded(w io.Writer) {
-	if !d.Folded {
+// printReplayed tells what the replay of the journal found.
+func (d *verdict) printReplayed(w io.Writer) {
+	if !d.Replayed {
 		fmt.Fprintln(w, "PROMISES  could not be checked")
 		return
 	}
-	fmt.Fprintf(w, "JOURNAL   %s folded anew, up to %s\n", present.FormatCount(d.Lines, "line", "lines"), d.HeadHash)
+	fmt.Fprintf(w, "JOURNAL   %s replayed, up to %s\n", present.FormatCount(d.Lines, "line", "lines"), d.HeadHash)
 	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", present.FormatCount(d.Entries, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
 	if d.Moved > 0 {
 		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", present.FormatCount(d.Moved, "entry", "entries"))
