@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
@@ -29,6 +31,22 @@ type view struct {
 	state  func() daemon.State // nil: no daemon runs
 
 	reloadFault string // why the daemon goes on with an older configuration; empty: it does not
+
+	catalog *catalog.Catalog // of the running daemon; nil: no daemon runs
+}
+
+// openCatalog returns the catalog, and a function that gives it back. While no daemon runs it opens the file for this command.
+func (v view) openCatalog(ctx context.Context) (c *catalog.Catalog, release func() error) {
+	if v.catalog != nil {
+		return v.catalog, func() error { return nil }
+	}
+	c = catalog.OpenStopped(ctx, catalog.Config{StateDir: v.cfg.StateDir, Ledger: v.ledger, Log: slog.New(slog.DiscardHandler)})
+	return c, c.Close
+}
+
+// tellLongSearch tells people why they wait.
+func (a *app) tellLongSearch(why string) {
+	fmt.Fprintf(a.stderr, "%s; the whole ledger is read, which takes longer\n", why)
 }
 
 // lockPatience is how long a command waits for the ledger while another command has it
@@ -143,7 +161,7 @@ func runLocally(ctx context.Context, cfg config.Config, do func(context.Context,
 }
 
 func (a *app) insideView() view {
-	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault}
+	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog()}
 }
 
 func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }

@@ -342,7 +342,7 @@ func claimCode(err error) int {
 // findReturned finds the rejected entry that x names. When several folders of that name were rejected, it takes the one that is not
 // resolved yet, if there is only one.
 func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry, error) {
-	es, err := v.findByName(ctx, x)
+	es, err := a.findByName(ctx, v, x)
 	if err != nil {
 		return ledger.Entry{}, err
 	}

@@ -32,8 +32,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "everything that vaultd needs, tried for real",
 		Long: `Tries what vaultd needs, and says in one line for each thing OK, WARN or FAIL, and what
 to do: the configuration and this machine, the ledger and its binding, the service and
-its certificates, the credentials of each account, the vaults, the clock, the disk, and
-for each drop whether a file can be written, read back and removed in its .vaultd.
+its certificates, the credentials of each account, the vaults, the clock, the disk, the
+catalog, and for each drop whether a file can be written, read back and removed in its .vaultd.
 
 While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
 its unit count. Otherwise the user who asks tries, and the answer says so.
@@ -105,6 +105,9 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	tell("configuration", "", func(context.Context) []tried { return a.tryConfig(cfg) })
 	tell("daemon", "", func(context.Context) []tried { return []tried{a.tryDaemon(d.User)} })
 	tell("ledger", "", func(context.Context) []tried { return a.tryLedger(cfg) })
+	if a.inside != nil {
+		tell("catalog", "", func(context.Context) []tried { return []tried{a.tryCatalog()} })
+	}
 	tell("disk", "", func(context.Context) []tried { return []tried{tryDisk(cfg)} })
 	tell("service", "", func(ctx context.Context) []tried { return a.tryService(ctx, cfg) })
 	if !slices.ContainsFunc(d.Tries, func(t tried) bool { return t.code == exitUnavailable }) {
@@ -231,6 +234,19 @@ func (a *app) tryLedger(cfg config.Config) []tried {
 		return append(all, newFailure("binding", "", text, do))
 	}
 	return append(all, newSuccess("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
+}
+
+// tryCatalog looks whether the running vaultd has its catalog at hand.
+func (a *app) tryCatalog() tried {
+	s := a.inside.Catalog().Status()
+	switch text := s.Describe(); {
+	case text == "":
+		return newSuccess("catalog", "", "find and show answer from it")
+	case s.Fault == "":
+		return newWarning("catalog", "", text+"; until it is complete, find and show read the ledger, which takes longer", "")
+	default:
+		return newWarning("catalog", "", text, "look at the disk of state_dir; no document needs the catalog, and vaultd tries it again every minute")
+	}
 }
 
 func tryDisk(cfg config.Config) tried {

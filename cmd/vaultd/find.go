@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 
-	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -59,36 +55,35 @@ keys of "vaultd list --json".`,
 func wordsOf(args []string) []string { return strings.Fields(strings.Join(args, " ")) }
 
 func (a *app) runFind(ctx context.Context, v view, words []string, limit int) error {
-	s := newSearch(words)
+	q := catalog.NewQuery(words)
+	c, release := v.openCatalog(ctx)
 	n := 0
-	err := v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		hit, err := v.matchEntry(s, e)
-		switch {
-		case err != nil || hit == nil:
-			return err
-		case limit > 0 && n == limit:
+	err := c.Search(ctx, q, a.tellLongSearch, func(h catalog.Hit) error {
+		if limit > 0 && n == limit {
 			return errEnough
 		}
 		n++
-		return a.printHit(v, *hit)
+		return a.printHit(v, h)
 	})
-	switch {
-	case errors.Is(err, errEnough):
-		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 shows all\n", limit)
-	case err != nil:
+	enough := errors.Is(err, errEnough)
+	if enough {
+		err = nil
+	}
+	if err := errors.Join(err, release()); err != nil {
 		return err
+	}
+	switch {
+	case enough:
+		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 shows all\n", limit)
 	case n == 0:
-		return a.printNothingFound(v, s, words)
+		return a.printNothingFound(v, q, words)
 	}
 	return nil
 }
 
 // printNothingFound searches what was not taken before it says that nothing was found.
-func (a *app) printNothingFound(v view, s search, words []string) error {
-	pending, err := v.findNotTaken(func(name string) bool { return s.wordsNotIn(name) == nil })
+func (a *app) printNothingFound(v view, q catalog.Query, words []string) error {
+	pending, err := v.findNotTaken(q.OccursIn)
 	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil {
 		return err
 	}
@@ -98,44 +93,10 @@ func (a *app) printNothingFound(v view, s search, words []string) error {
 	return fail(exitFailed, fmt.Errorf("nothing was ever taken with %q", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
 }
 
-// hit is an entry that was found, with what its document says.
-type hit struct {
-	entry ledger.Entry
-	meta  archive.Document
-	read  archive.AsRead // of a folder that was refused or is a duplicate
-}
-
-// matchEntry reads the document only where the entry alone does not decide.
-func (v view) matchEntry(s search, e ledger.Entry) (*hit, error) {
-	marks := []string{e.Key.String()}
-	if !e.ID.IsZero() {
-		marks = append(marks, e.ID.String(), e.FirstID.String())
-	}
-	for _, r := range e.Registrations {
-		marks = append(marks, string(r.Ticket.Remote))
-	}
-	rest := s.wordsNotIn(e.Folder, e.Dest).wordsNotBeginning(marks)
-	doc, _, err := v.ledger.Document(e.Key)
-	if err != nil {
-		return nil, err
-	}
-	h := &hit{entry: e, read: doc.AsRead}
-	if h.meta, err = present.ParseMetadata(e, doc); err != nil {
-		return nil, err
-	}
-	m, r := h.meta, h.read
-	texts := []string{m.Number, m.SenderName, m.RecipientName, r.Number, r.SenderName, r.RecipientName, r.SenderIDs, r.RecipientIDs}
-	texts = append(append(texts, m.SenderIDs...), m.RecipientIDs...)
-	if rest.wordsNotIn(texts...) != nil {
-		return nil, nil
-	}
-	return h, nil
-}
-
 // printHit answers the question that was asked in its first line.
-func (a *app) printHit(v view, h hit) error {
-	e, c := h.entry, v.Clock
-	d, err := present.CompleteDetails(v.ledger, e, h.meta, h.read, v.Location)
+func (a *app) printHit(v view, h catalog.Hit) error {
+	e, c := h.Entry, v.Clock
+	d, err := present.CompleteDetails(v.ledger, e, h.Meta, h.Read, v.Location)
 	if err != nil {
 		return err
 	}
@@ -155,13 +116,13 @@ func (a *app) printHit(v view, h hit) error {
 		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.Brief(e.SeenAt))
 	}
 	for _, part := range []struct{ name, value string }{
-		{"number", h.meta.Number}, {"date", strings.TrimSuffix(h.meta.Date, "T00:00:00Z")}, {"from", h.meta.SenderName}, {"to", h.meta.RecipientName},
+		{"number", h.Meta.Number}, {"date", strings.TrimSuffix(h.Meta.Date, "T00:00:00Z")}, {"from", h.Meta.SenderName}, {"to", h.Meta.RecipientName},
 	} {
 		if part.value != "" {
 			fmt.Fprintf(p, "  %-10s %s\n", part.name, sanitize.Text(part.value))
 		}
 	}
-	for i, f := range present.AsReadFields(h.read) {
+	for i, f := range present.AsReadFields(h.Read) {
 		if i == 0 {
 			fmt.Fprintf(p, "  %s:\n", present.AsReadMark(e))
 		}
@@ -175,78 +136,4 @@ func (a *app) printHit(v view, h hit) error {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
 	return nil
-}
-
-// search is a list of words, each in the forms under which it may be written.
-type search [][]string
-
-func newSearch(words []string) search {
-	var s search
-	for _, w := range words {
-		s = append(s, spellingsOf(w))
-	}
-	return s
-}
-
-// wordsNotIn gives the words that occur in none of the texts; nil when all do.
-func (s search) wordsNotIn(texts ...string) search {
-	if len(s) == 0 {
-		return nil
-	}
-	var hay []string
-	for _, t := range texts {
-		hay = append(hay, spellingsOf(t)...)
-	}
-	var missing search
-	for _, forms := range s {
-		if !containsAny(forms, hay) {
-			missing = append(missing, forms)
-		}
-	}
-	return missing
-}
-
-func containsAny(forms, hay []string) bool {
-	for _, h := range hay {
-		for _, f := range forms {
-			if strings.Contains(h, f) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// leastMark is how many characters of a key or number must be given, from its beginning.
-const leastMark = 6
-
-// wordsNotBeginning gives the words with which none of the keys and numbers begins. Words inside of them do not count: a key
-// or UUID holds any short number somewhere.
-func (s search) wordsNotBeginning(marks []string) search {
-	var missing search
-	for _, forms := range s {
-		if !slices.ContainsFunc(marks, func(m string) bool {
-			return len(forms[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), forms[0])
-		}) {
-			missing = append(missing, forms)
-		}
-	}
-	return missing
-}
-
-var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
-
-// spellingsOf gives the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
-func spellingsOf(text string) []string {
-	lower := cases.Fold().String(norm.NFC.String(text))
-	plain := strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.Mn, r) {
-			return -1
-		}
-		return r
-	}, norm.NFKD.String(lower))
-	if out := spelledOut.Replace(lower); out != plain {
-		return []string{plain, out}
-	}
-	return []string{plain}
 }

@@ -52,7 +52,7 @@ func (a *app) runShow(ctx context.Context, v view, x string) error {
 
 // findOne finds the entry that x names. When x names several, it lists them and fails.
 func (a *app) findOne(ctx context.Context, v view, x string) (ledger.Entry, error) {
-	es, err := v.findByName(ctx, x)
+	es, err := a.findByName(ctx, v, x)
 	es = withoutSuperseded(es)
 	var pending []present.NotTakenItem
 	if err == nil && len(es) == 0 {
@@ -89,17 +89,16 @@ func withoutSuperseded(es []ledger.Entry) []ledger.Entry {
 
 // findByName finds the entries that x names, newest first: by key, clientUUID or bumId, else
 // by the name that the folder had when it was dropped or has now.
-func (v view) findByName(ctx context.Context, x string) ([]ledger.Entry, error) {
+func (a *app) findByName(ctx context.Context, v view, x string) ([]ledger.Entry, error) {
 	es, err := v.findByNumber(x)
 	if err != nil || len(es) > 0 {
 		return es, err
 	}
 	var similar []ledger.Entry
 	x = strings.TrimRight(x, "/")
-	err = v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
+	c, release := v.openCatalog(ctx)
+	err = c.FindNamed(ctx, x, a.tellLongSearch, func(e ledger.Entry) error {
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
 		case len(es) == maxMatches:
 			return errEnough
 		case e.Folder == x || e.Dest == x || path.Join(e.Drop, e.Folder) == x || e.Dest != "" && path.Base(e.Dest) == x:
@@ -109,7 +108,10 @@ func (v view) findByName(ctx context.Context, x string) ([]ledger.Entry, error) 
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	if err := errors.Join(err, release()); err != nil {
 		return nil, err
 	}
 	if len(es) == 0 {

@@ -191,6 +191,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	}
 	d := v.state()
 	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
+	s.Catalog = d.Catalog.Describe()
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}

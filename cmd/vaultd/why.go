@@ -46,7 +46,7 @@ func (a *app) runWhy(ctx context.Context, v view, x string) error {
 
 // explainName explains the entry that x names. When x names something that was not taken, it prints that and ok is false.
 func (a *app) explainName(ctx context.Context, v view, x string) (w present.Explanation, ok bool, err error) {
-	if es, err := v.findByName(ctx, x); err == nil && len(es) == 0 {
+	if es, err := a.findByName(ctx, v, x); err == nil && len(es) == 0 {
 		found, err := v.findNotTaken(func(name string) bool { return name == x })
 		if err != nil || len(found) > 0 {
 			return w, false, errors.Join(err, a.printNotTaken(v, found))

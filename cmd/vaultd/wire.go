@@ -104,7 +104,7 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
-		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync,
+		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync, CatalogDir: cfg.StateDir,
 	}
 	dc.Drops = wireDrops(cfg)
 	return dc, nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -46,6 +47,8 @@ type Config struct {
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
 	StatusLook             time.Duration // between two inspections of a drop folder's share, and between two checks of _STATUS.txt; 0: half a minute. After a reported change _STATUS.txt may be written ten times as often
+
+	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
@@ -82,6 +85,7 @@ type Daemon struct {
 	former        *dropwork.Takeover // what was known before a reload; nil: nothing
 	checker       *checker
 	vaultLists    vaultList
+	catalog       *catalog.Catalog
 	comparing     sync.Mutex    // held while the ledger is compared with the archive
 	compareSoon   chan struct{} // size 1: entries are in doubt; they are compared soon, without a person
 
@@ -148,6 +152,7 @@ func (d *Daemon) openParts() error {
 	if err := d.openDrops(); err != nil {
 		return err
 	}
+	d.catalog = catalog.New(catalog.Config{StateDir: cfg.CatalogDir, Ledger: d.ledger, Log: cfg.Log, CheckSpace: d.disk.CheckSpace})
 	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
 	d.stopListening = d.listenToCommits()
 	d.logSafeMode()
@@ -255,6 +260,9 @@ func (d *Daemon) engineConfig() ingest.Config {
 // Ledger is the daemon's ledger, for commands that run inside it.
 func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
 
+// Catalog is the daemon's catalog, for commands that run inside it.
+func (d *Daemon) Catalog() *catalog.Catalog { return d.catalog }
+
 // Run works until ctx ends. It returns nil then, and an error only where the ledger
 // cannot commit or the disk cannot be trusted: the process must end, and the next
 // start goes on from what was committed.
@@ -271,6 +279,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { d.statusFiles.Run(ctx); return nil })
 	g.Go(func() error { return d.engine.Run(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
+	g.Go(func() error { d.catalog.Run(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })
 	g.Go(func() error { d.checker.runChecks(ctx, d); return nil })
 	for _, account := range ListAccounts(d.cfg.Drops) {

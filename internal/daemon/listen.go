@@ -14,6 +14,7 @@ func (d *Daemon) listenToCommits() (stop func()) {
 		d.ledger.Listen(func(rs []ledger.Result) { d.disk.NoteLedgerGrowth(len(rs)) }),
 		d.ledger.Listen(d.shared.Returned.NoteCommit),
 		d.ledger.Listen(d.statusFiles.NoteCommit),
+		d.ledger.Listen(func([]ledger.Result) { d.catalog.Wake() }),
 	}
 	return func() {
 		for _, stop := range stops {

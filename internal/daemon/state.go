@@ -3,6 +3,7 @@ package daemon
 import (
 	"time"
 
+	"vaultd/internal/catalog"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/present"
@@ -19,6 +20,7 @@ type State struct {
 	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check       selfcheck.Result
 	Advice      []present.UnlistedVault
+	Catalog     catalog.Status
 }
 
 // SpoolState is where sealed packages wait.
@@ -36,6 +38,7 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
+	s.Catalog = d.catalog.Status()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
 		s.Drops = append(s.Drops, r.StateWithScan())

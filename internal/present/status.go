@@ -31,6 +31,8 @@ type StatusSummary struct {
 	Check       *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
 	Advice      []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
+	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
+
 	Attention    AttentionCounts `json:"-"`
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned

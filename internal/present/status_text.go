@@ -36,6 +36,9 @@ func (s *StatusSummary) WriteText(w io.Writer, c Clock) error {
 	s.writeOpen(w, c)
 	s.writeDrops(w, c)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", FormatSize(s.Disk.LedgerFree), FormatSize(s.Disk.SpoolUsed), FormatSize(s.Disk.SpoolMax))
+	if s.Catalog != "" {
+		fmt.Fprintf(w, "CATALOG  %s; find and show take longer until then\n", sanitize.FirstLine(s.Catalog, longestText))
+	}
 	if k := s.Check; k != nil && k.OK {
 		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.Brief(k.At))
 	}

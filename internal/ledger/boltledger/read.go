@@ -346,6 +346,16 @@ func decodeBlock(k, v []byte) (start uint64, b block, err error) {
 	return start, b, nil
 }
 
+// HeadAt returns the head as it was after line n; ok is false where the journal ends before it. It reads one block and trusts the
+// block's own previous hash.
+func (l *Ledger) HeadAt(n uint64) (h ledger.Head, ok bool, err error) {
+	if n == 0 || n > l.Head().N {
+		return h, n == 0, nil
+	}
+	err = l.view(func(tx *bbolt.Tx) (err error) { h, err = headAt(tx, n); return err })
+	return h, err == nil && h.N == n, err
+}
+
 // headAt returns the head as it was after line n, or the last one where the journal
 // ends before it. It trusts the block's own previous hash.
 func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {

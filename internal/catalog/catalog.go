@@ -1,0 +1,289 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// FileName is the catalog's file in the state directory.
+const FileName = "catalog.db"
+
+// Journal is the part of the ledger that tells what changed.
+type Journal interface {
+	Info() ledger.Info
+	Head() ledger.Head
+	// HeadAt returns the head as it was after line n; ok is false where the journal ends before it.
+	HeadAt(n uint64) (h ledger.Head, ok bool, err error)
+	Lines(from uint64, fn func(n uint64, line []byte) error) error
+}
+
+// Entries is the part of the ledger that tells what is known of each document.
+type Entries interface {
+	Entry(archive.Key) (ledger.Entry, bool, error)
+	Document(archive.Key) (ledger.Document, bool, error)
+	EntriesOldestFirst(fn func(ledger.Entry) error) error
+	EntriesNewestFirst(fn func(ledger.Entry) error) error
+}
+
+// Ledger is what the catalog is made from.
+type Ledger interface {
+	Journal
+	Entries
+	Balance() ledger.Balance
+}
+
+// Config says of what a catalog is made and where it lies.
+type Config struct {
+	StateDir   string // the file lies there; empty: there is no file, and every search reads the ledger
+	Ledger     Ledger
+	Log        *slog.Logger
+	CheckSpace func() error // says why nothing may be written for want of room; nil: there always is room
+}
+
+// Catalog is the catalog of one ledger. Its methods may be called from several goroutines.
+type Catalog struct {
+	cfg  Config
+	wake chan struct{} // size 1: the ledger may have committed, or somebody met damage in the file
+
+	mu   sync.RWMutex
+	file *readable // guarded by mu; nil: no file is open that can be asked
+	made uint64    // guarded by mu: how many files were opened so far
+	told Status    // guarded by mu
+}
+
+// readable is an open file as searches read it.
+type readable struct {
+	db *sql.DB
+	at position // as committed
+}
+
+// Status tells how a catalog is.
+type Status struct {
+	Made    int    // percent of it; 100: it has all but the last few seconds
+	Fault   string // why it stopped; empty: it works
+	Damaged string // what a search met in the file since it was opened; empty: nothing
+	IsOff   bool   // none is kept
+}
+
+// New returns the catalog of a ledger. Until Run has opened its file every search reads the ledger.
+func New(cfg Config) *Catalog {
+	return &Catalog{cfg: cfg, wake: make(chan struct{}, 1), told: Status{IsOff: cfg.StateDir == ""}}
+}
+
+// Wake tells the catalog that the ledger has committed. It never blocks.
+func (c *Catalog) Wake() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Status returns how the catalog is.
+func (c *Catalog) Status() Status {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.status()
+}
+
+// status is Status for callers that hold the lock.
+func (c *Catalog) status() Status {
+	s := c.told
+	if c.file != nil {
+		s.Made = percentOf(c.file.at.head.N, c.cfg.Ledger.Head().N)
+	}
+	return s
+}
+
+// Describe says how a catalog is; empty: it is complete, or none is kept.
+func (s Status) Describe() string {
+	switch {
+	case s.IsOff:
+		return ""
+	case s.Fault != "":
+		return "the catalog cannot be asked: " + s.Fault
+	case s.Made < 100:
+		return fmt.Sprintf("the catalog is at %d %%", s.Made)
+	}
+	return ""
+}
+
+const (
+	gatherTime  = 5 * time.Second // from a commit of the ledger until the catalog follows, so that a document changes few times in it
+	gatherLines = 5_000           // lines for which it follows at once
+	batchLines  = 10_000          // in one transaction
+	retryAfter  = time.Minute     // after a fault
+	mostBehind  = 2 * gatherLines // lines that a search looks up in the ledger; beyond it reads all of it
+)
+
+// rebuildError says that the file must be made anew.
+type rebuildError struct{ why string }
+
+func (e *rebuildError) Error() string { return e.why }
+
+// Run keeps the catalog until ctx ends. It never returns for a fault: it says it once, and tries again later.
+func (c *Catalog) Run(ctx context.Context) {
+	if c.cfg.StateDir == "" {
+		return
+	}
+	for {
+		err := c.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if again := reasonToRebuild(err); again != nil {
+			c.cfg.Log.Warn("the catalog is made anew", "why", again.why)
+			// A crash here leaves no file or an unfinished one, and the next start makes it anew.
+			err = c.rebuild(ctx)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		c.noteFault(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// noteFault logs a fault once, however often it comes.
+func (c *Catalog) noteFault(err error) {
+	c.mu.Lock()
+	known := c.told.Fault == err.Error()
+	c.told.Fault = err.Error()
+	c.mu.Unlock()
+	if !known {
+		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and what people ask for is looked up in the ledger, which takes longer", "err", err, "again_in", retryAfter)
+	}
+}
+
+// follow opens the file and enters what the ledger commits, until ctx ends or the file cannot go on.
+func (c *Catalog) follow(ctx context.Context) (err error) {
+	w, info, err := c.openFile(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.closeFile(ctx, w)) }()
+	for ctx.Err() == nil {
+		if err := c.checkFile(info); err != nil {
+			return err
+		}
+		if err := c.catchUp(ctx, w); err != nil {
+			return err
+		}
+		c.noteWorks()
+		c.awaitLines(ctx, w.at.head.N)
+	}
+	return nil
+}
+
+// noteWorks ends a fault.
+func (c *Catalog) noteWorks() {
+	c.mu.Lock()
+	had := c.told.Fault
+	c.told.Fault = ""
+	c.mu.Unlock()
+	if had != "" {
+		c.cfg.Log.Info("the catalog goes on")
+	}
+}
+
+// awaitLines waits until the ledger has lines after n, and then a little for more of them.
+func (c *Catalog) awaitLines(ctx context.Context, n uint64) {
+	var gathered <-chan time.Time // nil: nothing to gather yet
+	for {
+		newer := c.cfg.Ledger.Head().N - n
+		if newer >= gatherLines || c.Status().Damaged != "" {
+			return
+		}
+		if newer > 0 && gathered == nil {
+			t := time.NewTimer(gatherTime)
+			defer t.Stop()
+			gathered = t.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-gathered:
+			return
+		case <-c.wake:
+		}
+	}
+}
+
+// catchUp enters all lines that the journal has now.
+func (c *Catalog) catchUp(ctx context.Context, w *writer) error {
+	for ctx.Err() == nil {
+		keys, head, err := c.readChanged(w.at.head)
+		if err != nil || head.N == w.at.head.N {
+			return err
+		}
+		if c.cfg.CheckSpace != nil {
+			if err := c.cfg.CheckSpace(); err != nil {
+				return err
+			}
+		}
+		plain := context.WithoutCancel(ctx) // a batch is short; SQLite would start a goroutine for each statement that can be cancelled
+		err = w.inTransaction(plain, func() (position, error) {
+			for _, k := range keys {
+				if err := c.enter(plain, w, k); err != nil {
+					return position{}, err
+				}
+			}
+			return position{head, w.at.newest}, nil
+		})
+		if err != nil {
+			return fmt.Errorf("write %s: %w", FileName, err)
+		}
+		c.noteProgress(w.at)
+	}
+	return nil
+}
+
+// enter reads an entry and enters it as it is now.
+func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
+	e, ok, err := c.cfg.Ledger.Entry(k)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return w.drop(ctx, k)
+	}
+	r, err := c.readRow(e)
+	if err != nil {
+		return err
+	}
+	return w.put(ctx, r, false)
+}
+
+func (c *Catalog) readRow(e ledger.Entry) (row, error) {
+	doc, _, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil {
+		return row{}, err
+	}
+	return newRow(e, doc)
+}
+
+// noteProgress makes a committed position known to searches.
+func (c *Catalog) noteProgress(at position) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.file.at = at
+}
+
+// percentOf returns n of all in percent. A few lines less than all count as all of them.
+func percentOf(n, all uint64) int {
+	if n+mostBehind >= all {
+		return 100
+	}
+	return int(n * 100 / all)
+}

@@ -1,0 +1,244 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// The ways to open a file. The cache of a connection is 8 MB; no temporary file is made.
+const (
+	commonPragmas = "_pragma=cache_size(-8000)&_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
+	// writePragmas: in WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
+	writePragmas = commonPragmas + "&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)"
+	readPragmas  = commonPragmas + "&mode=ro&_pragma=query_only(1)"
+	// stoppedPragmas: nobody else has the file open, because the caller has the state directory's lock. SQLite then makes no file.
+	stoppedPragmas = readPragmas + "&immutable=1"
+	// buildPragmas: an unfinished file is thrown away after a crash, so nothing protects it.
+	buildPragmas = commonPragmas + "&_pragma=journal_mode(OFF)&_pragma=synchronous(0)&_pragma=locking_mode(EXCLUSIVE)"
+)
+
+// The states of a file, in its user_version.
+const (
+	closedCleanly = 0
+	inUse         = 1
+)
+
+func openDatabase(path, pragmas string) (*sql.DB, error) {
+	// A path may hold any character, so it goes through a URL.
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas}).String())
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+func (c *Catalog) path() string { return filepath.Join(c.cfg.StateDir, FileName) }
+
+// besides are what SQLite keeps beside a file, by the ends of their names.
+var besides = []string{"-wal", "-shm", "-journal"}
+
+// openFile opens the file for writing, and for searches, where it is the catalog of this ledger; else the error is a [*rebuildError].
+func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
+	info, err := c.moveForeign()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, walErr := os.Lstat(c.path() + "-wal")
+	w, err := newWriter(context.WithoutCancel(ctx), c.path(), writePragmas, false)
+	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR { // a table is missing or another one
+		return nil, nil, &rebuildError{"it has another form: " + err.Error()}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open %s: %w", FileName, err)
+	}
+	var version int
+	if w.at, version, err = readPosition(ctx, w.conn, c.cfg.Ledger); err == nil && version == inUse && errors.Is(walErr, fs.ErrNotExist) {
+		err = &rebuildError{"its write-ahead log is gone, and it was not closed"}
+	}
+	if err == nil {
+		// From here a crash leaves a file that is in use: it is complete only together with its log.
+		_, err = w.conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA user_version = %d", inUse))
+	}
+	if err == nil {
+		err = c.publish(w)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, w.close())
+	}
+	return w, info, nil
+}
+
+// moveForeign looks at what lies under the catalog's name, before SQLite opens it. What this package never made is moved away.
+func (c *Catalog) moveForeign() (fs.FileInfo, error) {
+	info, err := os.Lstat(c.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &rebuildError{"there is none"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	ours, err := isOurs(c.path(), info)
+	if err != nil || ours {
+		return info, err
+	}
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s.foreign-%d", c.path(), n)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		// A crash here leaves it under one of the two names, and the next start goes on. Only this process makes names here.
+		if err := os.Rename(c.path(), to); err != nil {
+			return nil, err
+		}
+		for _, end := range besides {
+			if err := os.Rename(c.path()+end, to+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+		c.cfg.Log.Warn(FileName + " is not ours; moved to " + filepath.Base(to) + ", rebuilding")
+		return nil, &rebuildError{"another file lay there"}
+	}
+}
+
+// isOurs reports whether this package made a file. An empty one counts as ours: there is nothing to lose.
+func isOurs(path string, info fs.FileInfo) (bool, error) {
+	if !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink > 1 {
+		return false, nil
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close() // read only
+	head := make([]byte, 72)
+	switch n, err := io.ReadFull(f, head); {
+	case n == 0 && errors.Is(err, io.EOF):
+		return true, nil
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return bytes.HasPrefix(head, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(head[68:]) == applicationID, nil
+}
+
+// readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
+func readPosition(ctx context.Context, q interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, l Journal) (at position, version int, err error) {
+	var made, of string
+	var hash, newest []byte
+	var line int64
+	err = q.QueryRowContext(ctx, "SELECT made, ledger, line, hash, newest FROM position").Scan(&made, &of, &line, &hash, &newest)
+	if err == nil {
+		err = q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &rebuildError{"it was never finished"}
+	}
+	if err != nil {
+		return at, version, err
+	}
+	at.head.N = uint64(line)
+	copy(at.head.Hash[:], hash)
+	copy(at.newest[:], newest)
+	switch now, ok, err := l.HeadAt(at.head.N); {
+	case made != howMade():
+		return at, version, &rebuildError{"it was made by another version of vaultd"}
+	case of != l.Info().ID:
+		return at, version, &rebuildError{"it is that of another ledger"}
+	case err != nil:
+		return at, version, err
+	case !ok || len(newest) != len(archive.Key{}):
+		return at, version, &rebuildError{fmt.Sprintf("it tells of line %d, and the journal ends before that", at.head.N)}
+	case now != (ledger.Head{N: at.head.N, Hash: at.head.Hash}):
+		return at, version, &rebuildError{fmt.Sprintf("line %d of the journal is another one now", at.head.N)}
+	}
+	return at, version, nil
+}
+
+// publish lets searches read the file.
+func (c *Catalog) publish(w *writer) error {
+	db, err := openDatabase(c.path(), readPragmas)
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(4)
+	c.mu.Lock()
+	c.file, c.made = &readable{db, w.at}, c.made+1
+	c.told = Status{Fault: c.told.Fault}
+	c.mu.Unlock()
+	return nil
+}
+
+// closeFile ends all searches in the file and closes it. What the log holds goes into the file, and the log is removed.
+func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
+	c.mu.Lock()
+	read := c.file
+	c.file = nil
+	c.mu.Unlock()
+	plain := context.WithoutCancel(ctx) // the end of ctx is why the file is closed
+	err := read.db.Close()
+	if _, failed := w.conn.ExecContext(plain, fmt.Sprintf("PRAGMA user_version = %d", closedCleanly)); failed != nil {
+		err = errors.Join(err, failed)
+	}
+	// A crash before the log is removed leaves both, and the next start reads both.
+	return errors.Join(err, w.close())
+}
+
+// checkFile reports that the open file is not the one that lies under its name any more, or that a search met damage in it.
+func (c *Catalog) checkFile(opened fs.FileInfo) error {
+	if damaged := c.Status().Damaged; damaged != "" {
+		return &rebuildError{"it is damaged: " + damaged}
+	}
+	now, err := os.Lstat(c.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &rebuildError{"its file was removed"}
+	case err != nil:
+		return err
+	case !os.SameFile(opened, now):
+		return &rebuildError{"another file lies in its place"}
+	}
+	return nil
+}
+
+// reasonToRebuild returns why an error means that the file must be made anew; nil: it does not mean that.
+func reasonToRebuild(err error) *rebuildError {
+	if again, is := errors.AsType[*rebuildError](err); is {
+		return again
+	}
+	if isDamage(err) {
+		return &rebuildError{"it is damaged: " + err.Error()}
+	}
+	return nil
+}
+
+// isDamage reports whether an error of SQLite says that what is in the file is wrong.
+func isDamage(err error) bool {
+	e, is := errors.AsType[*sqlite.Error](err)
+	if !is {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_FORMAT:
+		return true
+	}
+	return e.Code() == sqlite3.SQLITE_IOERR_SHORT_READ
+}

@@ -1,0 +1,371 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// run keeps a catalog until stop is called.
+func run(c *Catalog) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+// mustFind asks for documents and compares the answer with the ledger. It reports whether the catalog gave the answer.
+func (w *world) mustFind(c *Catalog, words ...string) (helped bool) {
+	w.t.Helper()
+	q := NewQuery(words)
+	var got []archive.Key
+	helped = helps(c, q)
+	err := c.Search(w.t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil })
+	if want := w.walk(q); err != nil || !slices.Equal(got, want) {
+		w.t.Errorf("%q: found %v, %v, want %v", words, got, err, want)
+	}
+	return helped
+}
+
+// Whatever lies in the catalog's place, and whatever ledger it was made of, the next start has the right one, and what is not ours
+// is still there.
+func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
+	foreign := []byte("the only copy of somebody's notes")
+	sqliteForeign := append([]byte("SQLite format 3\x00"), make([]byte, 4096)...)
+	write := func(b []byte) func(string) error {
+		return func(path string) error { return errors.Join(removeWithBesides(path), os.WriteFile(path, b, 0o600)) }
+	}
+	change := func(statement string) func(string) error {
+		return func(path string) error {
+			db, err := sql.Open("sqlite", path)
+			if err == nil {
+				_, err = db.Exec(statement)
+			}
+			return errors.Join(err, db.Close())
+		}
+	}
+	overwrite := func(at int64, with []byte) func(string) error {
+		return func(path string) error {
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(with, at)
+			return errors.Join(err, f.Close())
+		}
+	}
+	for name, tt := range map[string]struct {
+		plant   func(path string) error
+		says    string
+		foreign bool
+	}{
+		"Removed":          {os.Remove, "there is none", false},
+		"Empty":            {write(nil), "another form", false},
+		"Foreign":          {write(foreign), "catalog.db is not ours; moved to catalog.db.foreign-1, rebuilding", true},
+		"ForeignSQLite":    {write(sqliteForeign), "moved to catalog.db.foreign-1", true},
+		"Link":             {func(p string) error { return errors.Join(os.Remove(p), os.Symlink("/etc/passwd", p)) }, "moved to catalog.db.foreign-1", true},
+		"HardLink":         {func(p string) error { return os.Link(p, p+".other") }, "moved to catalog.db.foreign-1", true},
+		"Folder":           {func(p string) error { return errors.Join(os.Remove(p), os.MkdirAll(p+"/x", 0o700)) }, "moved to catalog.db.foreign-1", true},
+		"Unfinished":       {change("DELETE FROM position"), "never finished", false},
+		"OtherLedger":      {change("UPDATE position SET ledger = 'L-other'"), "another ledger", false},
+		"OtherVersion":     {change("UPDATE position SET made = 'x'"), "another version", false},
+		"BeyondTheJournal": {change("UPDATE position SET line = 1000000"), "the journal ends before", false},
+		"OtherJournal":     {change("UPDATE position SET hash = zeroblob(32)"), "is another one now", false},
+		"MissingTable":     {change("DROP TABLE party"), "another form", false},
+		"CrushedPages":     {overwrite(4096, bytes.Repeat([]byte{0xee}, 8192)), "anew", false},
+		"LogRemoved":       {change("PRAGMA user_version = 1"), "its write-ahead log is gone", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.goOn(200)
+			path := filepath.Join(w.dir, FileName)
+			w.inBubble(t, func(t *testing.T) {
+				stop := run(New(w.config()))
+				synctest.Wait()
+				stop()
+			})
+			if err := tt.plant(path); err != nil {
+				t.Fatal(err)
+			}
+			w.log.Reset()
+			w.inBubble(t, func(t *testing.T) {
+				c := New(w.config())
+				stop := run(c)
+				synctest.Wait()
+				if s := c.Status(); s.Made != 100 || s.Describe() != "" || !w.mustFind(c, "4711") || !w.mustFind(c, "0500", "mul") {
+					t.Errorf("not made anew: %+v", s)
+				}
+				stop()
+			})
+			if log := w.log.String(); !strings.Contains(log, tt.says) {
+				t.Errorf("it says:\n%s", log)
+			}
+			if _, err := os.Lstat(path + ".foreign-1"); errors.Is(err, fs.ErrNotExist) == tt.foreign {
+				t.Errorf("moved away: %v", err)
+			}
+			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%v, %v", info, err)
+			}
+		})
+	}
+}
+
+// What is done to the file while it is open changes no answer: a removed or replaced file is made anew, and a disk without room stops
+// the catalog alone, which says it once and goes on by itself.
+func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
+	w := newWorld(t, 2)
+	full := false
+	w.goOn(100)
+	w.inBubble(t, func(t *testing.T) {
+		cfg := w.config()
+		cfg.CheckSpace = func() error {
+			if full {
+				return errors.New("no space left on device")
+			}
+			return nil
+		}
+		c := New(cfg)
+		stop := run(c)
+		defer stop()
+		synctest.Wait()
+		path := filepath.Join(w.dir, FileName)
+		for _, do := range []func() error{
+			func() error { return os.Remove(path) },
+			func() error { return removeWithBesides(path) },
+			func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) },
+		} {
+			if err := do(); err != nil {
+				t.Fatal(err)
+			}
+			w.goOn(20)
+			w.mustFind(c, "4711")
+			c.Wake()
+			time.Sleep(gatherTime)
+			synctest.Wait()
+			if !w.mustFind(c, "4711") || c.Status().Made != 100 {
+				t.Errorf("the catalog did not come back: %+v", c.Status())
+			}
+		}
+		full = true
+		for range 5 {
+			w.goOn(20)
+			c.Wake()
+			time.Sleep(retryAfter)
+			w.mustFind(c, "4711")
+			w.mustFind(c, "ler")
+		}
+		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog cannot be asked: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 {
+			t.Errorf("%q\n%s", s.Describe(), w.log)
+		}
+		full = false
+		time.Sleep(retryAfter)
+		synctest.Wait()
+		if s := c.Status(); s.Describe() != "" || !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "the catalog goes on") {
+			t.Errorf("%+v\n%s", s, w.log)
+		}
+	})
+}
+
+// Damage that a search meets makes the catalog anew, and the search still finds everything.
+func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
+	w := newWorld(t, 3)
+	w.goOn(400)
+	w.inBubble(t, func(t *testing.T) {
+		c := New(w.config())
+		stop := run(c)
+		defer stop()
+		synctest.Wait()
+		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err == nil {
+			_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, int(info.Size())-8192), 8192)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if w.mustFind(c, "4711") {
+			t.Error("the damage was not met: the test shows nothing")
+		}
+		time.Sleep(gatherTime)
+		synctest.Wait()
+		if !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "it is damaged") {
+			t.Errorf("%+v\n%s", c.Status(), w.log)
+		}
+	})
+}
+
+// A process that dies leaves the file and its log. The next start goes on at the line that was committed; a command meanwhile reads the
+// ledger, and neither makes nor changes a file.
+func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
+	w := newWorld(t, 4)
+	w.goOn(50)
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f)
+	for range 5 {
+		w.goOn(30)
+		if err := c.catchUp(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		died := t.TempDir() // what the dead process leaves
+		for _, end := range []string{"", "-wal"} {
+			b, err := os.ReadFile(c.path() + end)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(died, FileName+end), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := filesIn(t, died)
+		stopped := OpenStopped(t.Context(), Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.DiscardHandler)})
+		if !strings.Contains(stopped.Status().Describe(), "vaultd did not end by itself") || w.mustFind(stopped, "4711") {
+			t.Errorf("%+v", stopped.Status())
+		}
+		if err := stopped.Close(); err != nil || !bytes.Equal(filesIn(t, died), before) {
+			t.Errorf("a command changed files: %v", err)
+		}
+		var log bytes.Buffer
+		next := New(Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		n, _, err := next.openFile(t.Context())
+		if err != nil || n.at != f.at || log.Len() > 0 {
+			t.Fatalf("%v: at %+v, want %+v\n%s", err, n.at, f.at, &log)
+		}
+		if err := next.closeFile(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A command that runs while vaultd is stopped reads the catalog, finds what was committed later, and creates no file.
+func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
+	w := newWorld(t, 5)
+	w.goOn(300)
+	w.inBubble(t, func(t *testing.T) {
+		stop := run(New(w.config()))
+		synctest.Wait()
+		stop()
+	})
+	w.goOn(30)
+	path := filepath.Join(w.dir, FileName)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := OpenStopped(t.Context(), w.config())
+	for _, word := range []string{"4711", "0500", "muel", "acme"} {
+		if !w.mustFind(c, word) {
+			t.Errorf("the ledger was read for %q: %+v", word, c.Status())
+		}
+	}
+	beside, err := filepath.Glob(path + "?*")
+	if err != nil || len(beside) > 0 {
+		t.Errorf("files were created: %v %v", beside, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was changed: %v", err)
+	}
+}
+
+// filesIn returns names and contents of all files in a folder.
+func filesIn(t *testing.T, dir string) []byte {
+	t.Helper()
+	var all []byte
+	es, err := os.ReadDir(dir)
+	for _, e := range es {
+		b, read := os.ReadFile(filepath.Join(dir, e.Name()))
+		all, err = append(append(append(all, e.Name()...), 0), b...), errors.Join(err, read)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// erased is a ledger of which the documents of some entries were erased.
+type erased struct {
+	Ledger
+	gone []archive.Key
+}
+
+func (l erased) Document(k archive.Key) (ledger.Document, bool, error) {
+	if slices.Contains(l.gone, k) {
+		return ledger.Document{}, false, nil
+	}
+	return l.Ledger.Document(k)
+}
+
+// A document that is erased from the ledger leaves no word in any file of a catalog that is made anew.
+func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
+	w := newWorld(t, 6)
+	w.goOn(100)
+	x := w.newLife()
+	m := archive.Document{Type: "Invoice", Number: "ZQXJ-4711", SenderName: "Wolperdinger Zyx", SenderIDs: []string{"DE777888999"}}
+	x.doc.Metadata, x.doc.AsRead = m.Metadata(), archive.AsRead{}
+	key := x.key
+	commit := func(doc *ledger.Document, evs ...ledger.Event) {
+		rs, err := w.led.Apply(t.Context(), ledger.Change{Key: key, Rev: x.rev, Events: evs, Document: doc, At: archive.Instant{Wall: x.at}})
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs)
+		}
+		x.rev = rs[0].Entry.Rev
+	}
+	commit(nil, x.evs[0]...)
+	commit(&ledger.Document{AsRead: archive.AsRead{Number: m.Number, SenderName: m.SenderName, SenderIDs: m.SenderIDs[0]}}, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
+	traces := []string{"ZQXJ", "zqxj", "Wolperdinger", "wolper", "dinger", "DE777888999", "777888"}
+	cfg := w.config()
+	keep := func(gone ...archive.Key) []byte {
+		w.inBubble(t, func(t *testing.T) {
+			cfg.Ledger = erased{w.led, gone}
+			stop := run(New(cfg))
+			synctest.Wait()
+			stop()
+		})
+		var all []byte
+		names, err := filepath.Glob(filepath.Join(w.dir, FileName+"*"))
+		for _, name := range names {
+			b, read := os.ReadFile(name)
+			all, err = append(all, b...), errors.Join(err, read)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if b := keep(); !bytes.Contains(b, []byte(m.SenderName)) {
+		t.Fatal("the words were never there: the test shows nothing")
+	}
+	if err := os.Remove(filepath.Join(w.dir, FileName)); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range traces {
+		if bytes.Contains(keep(key), []byte(word)) {
+			t.Errorf("%q is still in a file", word)
+		}
+	}
+}

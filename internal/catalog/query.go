@@ -1,0 +1,161 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Query is a list of words that must all occur in what an entry and its document say.
+type Query []word
+
+// word is one word of a query, in the forms under which it may be written. It has one form or two.
+type word []string
+
+// NewQuery returns the query for words without blanks.
+func NewQuery(words []string) Query {
+	var q Query
+	for _, w := range words {
+		q = append(q, spellingsOf(w))
+	}
+	return q
+}
+
+// Hit is an entry that a query found, with what its document says.
+type Hit struct {
+	Entry ledger.Entry
+	Meta  archive.Document // zero before the entry is sealed
+	Read  archive.AsRead   // of a folder that was refused or is a duplicate
+}
+
+// Match returns the hit where every word of the query is found in the entry or its document; nil where one is not.
+func (q Query) Match(e ledger.Entry, doc ledger.Document) (*Hit, error) {
+	rest := q.wordsNotIn(e.Folder, e.Dest).wordsNotBeginning(marksOf(e))
+	meta, err := parseMetadata(e, doc)
+	if err != nil {
+		return nil, err
+	}
+	texts := append([]string{meta.Number, doc.AsRead.Number}, partiesOf(meta, doc.AsRead)...)
+	if rest.wordsNotIn(texts...) != nil {
+		return nil, nil
+	}
+	return &Hit{Entry: e, Meta: meta, Read: doc.AsRead}, nil
+}
+
+// OccursIn reports whether every word of the query occurs in one text.
+func (q Query) OccursIn(text string) bool { return q.wordsNotIn(text) == nil }
+
+func parseMetadata(e ledger.Entry, doc ledger.Document) (archive.Document, error) {
+	if len(doc.Metadata) == 0 {
+		return archive.Document{}, nil
+	}
+	meta, err := archive.ParseMetadata(doc.Metadata)
+	if err != nil {
+		err = fmt.Errorf("entry %s: %w", e.Key, err)
+	}
+	return meta, err
+}
+
+// marksOf returns the key and the numbers of an entry. A word finds them by their beginning.
+func marksOf(e ledger.Entry) []string {
+	marks := []string{e.Key.String()}
+	if !e.ID.IsZero() {
+		marks = append(marks, e.ID.String())
+		if e.FirstID != e.ID {
+			marks = append(marks, e.FirstID.String())
+		}
+	}
+	for _, r := range e.Registrations {
+		marks = append(marks, string(r.Ticket.Remote))
+	}
+	return marks
+}
+
+// partiesOf returns the names and numbers of sender and recipient, empty ones left out.
+func partiesOf(m archive.Document, r archive.AsRead) []string {
+	all := append([]string{m.SenderName, m.RecipientName, r.SenderName, r.RecipientName, r.SenderIDs, r.RecipientIDs}, m.SenderIDs...)
+	return slices.DeleteFunc(append(all, m.RecipientIDs...), func(s string) bool { return s == "" })
+}
+
+// wordsNotIn returns the words that occur in none of the texts; nil when all do.
+func (q Query) wordsNotIn(texts ...string) Query {
+	if len(q) == 0 {
+		return nil
+	}
+	var hay []string
+	for _, t := range texts {
+		hay = append(hay, spellingsOf(t)...)
+	}
+	return q.wordsWithout(func(forms word) bool { return forms.occursInAny(hay) })
+}
+
+func (q Query) wordsWithout(found func(word) bool) Query {
+	var missing Query
+	for _, forms := range q {
+		if !found(forms) {
+			missing = append(missing, forms)
+		}
+	}
+	return missing
+}
+
+func (w word) occursInAny(hay []string) bool {
+	for _, h := range hay {
+		for _, f := range w {
+			if strings.Contains(h, f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leastMark is how many characters of a key or number must be given, from its beginning.
+const leastMark = 6
+
+// wordsNotBeginning returns the words with which none of the keys and numbers begins. Words inside of them do not count: a key
+// or UUID holds any short number somewhere.
+func (q Query) wordsNotBeginning(marks []string) Query {
+	return q.wordsWithout(func(forms word) bool {
+		return slices.ContainsFunc(marks, func(m string) bool {
+			return len(forms[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), forms[0])
+		})
+	})
+}
+
+var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
+
+// spellingsOf returns the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
+func spellingsOf(text string) []string {
+	if isPlainASCII(text) {
+		return []string{strings.ToLower(text)}
+	}
+	lower := cases.Fold().String(norm.NFC.String(text))
+	plain := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(lower))
+	if out := spelledOut.Replace(lower); out != plain {
+		return []string{plain, out}
+	}
+	return []string{plain}
+}
+
+// isPlainASCII tells the texts that folding only makes lower case; most of them are.
+func isPlainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,238 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Search calls fn with each entry of the ledger that the query finds, the newest first, and returns what fn returns first. The
+// catalog only proposes candidates: each is compared with the ledger, and what the catalog does not have yet is looked up
+// there. Where the catalog cannot help, the ledger is read instead; tell is called with the reason when that takes long.
+func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn func(Hit) error) error {
+	return c.findEntries(ctx, q.matchOf, tell, func(e ledger.Entry) error {
+		doc, _, err := c.cfg.Ledger.Document(e.Key)
+		if err != nil {
+			return err
+		}
+		hit, err := q.Match(e, doc)
+		if err != nil || hit == nil {
+			return err
+		}
+		return fn(*hit)
+	})
+}
+
+// FindNamed calls fn with each entry whose folder has the name, in any case of letters, or had it when it was dropped; the newest
+// comes first. The name may be a path. fn may be called with other entries too. tell is that of Search.
+func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why string), fn func(ledger.Entry) error) error {
+	name = strings.TrimRight(name, "/")
+	return c.findEntries(ctx, func(context.Context, *sql.DB) (string, error) {
+		if name == "" {
+			return "", nil
+		}
+		return quoted(nameToken(path.Base(name))), nil
+	}, tell, fn)
+}
+
+// findEntries calls fn with the entries that may meet a match, the newest first, each once.
+func (c *Catalog) findEntries(ctx context.Context, matchOf func(context.Context, *sql.DB) (string, error), tell func(why string), fn func(ledger.Entry) error) error {
+	s := &candidates{c: c, matchOf: matchOf}
+	err := s.visit(ctx, func(k archive.Key) error {
+		e, ok, err := c.cfg.Ledger.Entry(k)
+		if err != nil || !ok {
+			return err
+		}
+		return fn(e)
+	})
+	cannot, is := errors.AsType[*cannotHelp](err)
+	if !is {
+		return err
+	}
+	n := 0
+	return c.cfg.Ledger.EntriesNewestFirst(func(e ledger.Entry) error {
+		if n++; n == longWalk && cannot.why != "" {
+			tell(cannot.why)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case s.isGiven(e.Key):
+			return nil
+		}
+		return fn(e)
+	})
+}
+
+// longWalk is after how many entries people are told why they wait.
+const longWalk = 10_000
+
+// cannotHelp says why the whole ledger has to be read; why is empty where no catalog is kept.
+type cannotHelp struct{ why string }
+
+func (e *cannotHelp) Error() string { return e.why }
+
+// candidates gives the keys that may meet a match, the newest first.
+//
+// Rows are read in the order of their ids, the largest first. That is the order of keys but for rows that are late: an earlier row
+// has a later key. A late row is held until the rows with later keys were given.
+type candidates struct {
+	c       *Catalog
+	matchOf func(context.Context, *sql.DB) (string, error)
+
+	made  uint64        // the file that is read
+	match string        // empty: nothing was read yet
+	below int64         // the next rows have smaller ids
+	held  []archive.Key // not given yet
+	last  archive.Key   // given last; zero: none was
+}
+
+// pageRows is how many rows are read at once. A reader that takes its time between two pages holds nothing.
+const pageRows = 100
+
+func (s *candidates) visit(ctx context.Context, fn func(archive.Key) error) error {
+	for {
+		rows, err := s.readPage(ctx)
+		switch _, told := errors.AsType[*cannotHelp](err); {
+		case errors.Is(err, errOtherFile):
+			if err := s.begin(); err != nil {
+				return err
+			}
+			continue
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case told:
+			return err
+		case err != nil:
+			return s.c.noteUnread(err)
+		}
+		end := len(rows) < pageRows
+		var floor archive.Key // every row that was not read yet has an earlier key
+		for _, r := range rows {
+			s.held = append(s.held, r.key)
+			s.below = r.id
+			if !r.late {
+				floor = r.key
+			}
+		}
+		if floor.IsZero() && !end {
+			continue
+		}
+		slices.SortFunc(s.held, func(a, b archive.Key) int { return bytes.Compare(b[:], a[:]) })
+		n := 0
+		for n < len(s.held) && (end || !isEarlier(s.held[n], floor)) {
+			k := s.held[n]
+			n++
+			if s.isGiven(k) {
+				continue
+			}
+			s.last = k
+			if err := fn(k); err != nil {
+				return err
+			}
+		}
+		s.held = slices.Delete(s.held, 0, n)
+		if end {
+			return nil
+		}
+	}
+}
+
+// isGiven reports whether a key was given, or would have been.
+func (s *candidates) isGiven(k archive.Key) bool { return !s.last.IsZero() && !isEarlier(k, s.last) }
+
+type candidate struct {
+	id   int64
+	key  archive.Key
+	late bool
+}
+
+var errOtherFile = errors.New("another file was opened")
+
+// readPage reads the next rows; the error is errOtherFile before begin and where another file was opened since.
+func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
+	s.c.mu.RLock()
+	defer s.c.mu.RUnlock()
+	f := s.c.file
+	switch {
+	case f == nil:
+		return nil, &cannotHelp{s.c.status().Describe()}
+	case s.made != s.c.made:
+		return nil, errOtherFile
+	}
+	if s.match == "" {
+		var err error
+		if s.match, err = s.matchOf(ctx, f.db); err != nil {
+			return nil, err
+		}
+		if s.match == "" {
+			return nil, &cannotHelp{"the catalog does not help to find such short or frequent words"}
+		}
+	}
+	found, err := f.db.QueryContext(ctx, `SELECT d.id, d.key, d.late FROM tokens t JOIN document d ON d.id = t.rowid
+		WHERE t.tokens MATCH ? AND t.rowid < ? ORDER BY t.rowid DESC LIMIT ?`, s.match, s.below, pageRows)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close() // read only
+	var rows []candidate
+	for found.Next() {
+		var r candidate
+		var key []byte
+		if err := found.Scan(&r.id, &key, &r.late); err != nil {
+			return nil, err
+		}
+		copy(r.key[:], key)
+		rows = append(rows, r)
+	}
+	return rows, found.Err()
+}
+
+// begin prepares to read the file that is open now. What the file does not tell of yet is looked up in the journal.
+func (s *candidates) begin() error {
+	s.c.mu.RLock()
+	f, made, why := s.c.file, s.c.made, s.c.status().Describe()
+	var from uint64
+	if f != nil {
+		from = f.at.head.N + 1
+	}
+	s.c.mu.RUnlock()
+	if f == nil {
+		return &cannotHelp{why}
+	}
+	changed := map[archive.Key]bool{}
+	n := 0
+	err := s.c.cfg.Ledger.Lines(from, func(_ uint64, line []byte) error {
+		if n++; n > mostBehind {
+			return &cannotHelp{why}
+		}
+		k, is, err := keyOf(line)
+		if is {
+			changed[k] = true
+		}
+		return err
+	})
+	s.made, s.match, s.below, s.held = made, "", math.MaxInt64, sortedKeys(changed)
+	return err
+}
+
+// noteUnread tells the writer of damage that a search met. The ledger answers instead of the file.
+func (c *Catalog) noteUnread(err error) error {
+	if isDamage(err) {
+		c.mu.Lock()
+		c.told.Damaged = err.Error()
+		c.mu.Unlock()
+		c.Wake()
+	} else {
+		c.cfg.Log.Error("the catalog cannot be read", "err", err)
+	}
+	return &cannotHelp{"the catalog cannot be read: " + err.Error()}
+}

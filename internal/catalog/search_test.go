@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// walk finds what a query finds by reading the whole ledger.
+func (w *world) walk(q Query) (keys []archive.Key) {
+	w.t.Helper()
+	err := w.led.EntriesNewestFirst(func(e ledger.Entry) error {
+		doc, _, err := w.led.Document(e.Key)
+		if err != nil {
+			return err
+		}
+		hit, err := q.Match(e, doc)
+		if hit != nil {
+			keys = append(keys, e.Key)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return keys
+}
+
+// helps reports whether the catalog gives candidates for a query.
+func helps(c *Catalog, q Query) bool {
+	s := &candidates{c: c, matchOf: q.matchOf}
+	return s.visit(context.Background(), func(archive.Key) error { return nil }) == nil
+}
+
+func neverTold(string) {}
+
+// The catalog finds what reading the whole ledger finds, in the same order: over random documents in any spelling, with keys that come
+// late, while the ledger is ahead of the catalog, and after the catalog was made anew.
+func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
+	seeds := uint64(12)
+	if testing.Short() {
+		seeds = 3
+	}
+	found, helped := 0, 0
+	for seed := range seeds {
+		w := newWorld(t, seed)
+		c := New(w.config())
+		if err := c.rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for round := range 6 {
+			f, _, err := c.openFile(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				w.goOn(40)
+				if err := c.catchUp(t.Context(), f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.goOn(20) // the catalog does not have these
+			for range 40 {
+				words := w.query()
+				q := NewQuery(words)
+				want := w.walk(q)
+				var got []archive.Key
+				if helps(c, q) {
+					helped++
+				}
+				if err := c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
+				}
+				found += len(got)
+				w.compareNamed(c)
+			}
+			if err := c.closeFile(t.Context(), f); err != nil {
+				t.Fatal(err)
+			}
+			if round == 3 {
+				if err := c.rebuild(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if tried := int(seeds) * 240; found < tried || helped < tried/3 {
+		t.Errorf("%d found, and the index helped %d times of %d: the queries show nothing", found, helped, tried)
+	}
+}
+
+// compareNamed asks for an entry by one of its names.
+func (w *world) compareNamed(c *Catalog) {
+	w.t.Helper()
+	x := w.texts[w.rng.IntN(len(w.texts))]
+	switch w.rng.IntN(4) {
+	case 0:
+		x = strings.ToUpper(x)
+	case 1:
+		x = "_archived/2026-11/" + x
+	case 2:
+		x = "acme/" + x
+	}
+	if strings.Trim(x, "/") == "" {
+		return
+	}
+	isNamed := func(e ledger.Entry) bool {
+		return e.Folder == x || e.Dest == x || path.Join(e.Drop, e.Folder) == x || e.Dest != "" && path.Base(e.Dest) == x || strings.EqualFold(e.Folder, x)
+	}
+	var got, want []archive.Key
+	add := func(to *[]archive.Key) func(ledger.Entry) error {
+		return func(e ledger.Entry) error {
+			if isNamed(e) {
+				*to = append(*to, e.Key)
+			}
+			return nil
+		}
+	}
+	if err := c.FindNamed(context.Background(), x, neverTold, add(&got)); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.led.EntriesNewestFirst(add(&want)); err != nil {
+		w.t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("named %q: %v, want %v", x, got, want)
+	}
+}

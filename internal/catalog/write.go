@@ -1,0 +1,240 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// position says what the rows of a file tell of.
+type position struct {
+	head   ledger.Head // all lines up to this one
+	newest archive.Key // the latest key of all rows
+}
+
+// writer changes the rows of one file through one connection.
+type writer struct {
+	db   *sql.DB
+	conn *sql.Conn
+
+	find, insert, update, remove           *sql.Stmt // a document
+	index, unindex                         *sql.Stmt // its tokens
+	findParty, addParty, indexParty, place *sql.Stmt
+	move                                   *sql.Stmt // the position
+
+	at      position
+	lastID  int64            // of all documents
+	parties map[string]int64 // the numbers of parties that were met lately
+	places  map[string]bool  // that were met lately
+}
+
+// mostRemembered bounds what a writer remembers of parties and places.
+const mostRemembered = 20_000
+
+// documentColumns are the columns of a document from route on, in the order of [row.values].
+var documentColumns = []string{"route", "drop_name", "vault", "folder", "state", "source", "type", "number", "date", "sender", "recipient", "amount", "amount_sort",
+	"currency", "seen", "archived", "size", "flags", "duplicate_of", "client_uuid", "bum_id", "cause"}
+
+// newWriter opens the only connection that changes a file, and prepares its statements.
+func newWriter(ctx context.Context, path, pragmas string, create bool) (w *writer, err error) {
+	w = &writer{parties: map[string]int64{}, places: map[string]bool{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.db, err = openDatabase(path, pragmas); err != nil {
+		return w, err
+	}
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		return w, err
+	}
+	if create {
+		for _, s := range schemaStatements() {
+			if _, err := w.conn.ExecContext(ctx, s); err != nil {
+				return w, err
+			}
+		}
+	}
+	columns := strings.Join(documentColumns, ", ")
+	for _, p := range []struct {
+		into **sql.Stmt
+		text string
+	}{
+		{&w.find, "SELECT id, tokens FROM document WHERE key = ?"},
+		{&w.insert, "INSERT INTO document (id, key, late, tokens, " + columns + ") VALUES (?, ?, ?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
+		{&w.update, "UPDATE document SET tokens = ?, " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
+		{&w.remove, "DELETE FROM document WHERE id = ?"},
+		{&w.index, "INSERT OR REPLACE INTO tokens (rowid, t) VALUES (?, ?)"},
+		{&w.unindex, "DELETE FROM tokens WHERE rowid = ?"},
+		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
+		{&w.addParty, "INSERT INTO party (text) VALUES (?)"},
+		{&w.indexParty, "INSERT INTO party_tokens (rowid, t) VALUES (?, ?)"},
+		{&w.place, "INSERT OR IGNORE INTO place (folder) VALUES (?)"},
+		{&w.move, "UPDATE position SET line = ?, hash = ?, newest = ?"},
+	} {
+		if *p.into, err = w.conn.PrepareContext(ctx, p.text); err != nil {
+			return w, err
+		}
+	}
+	return w, w.conn.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM document").Scan(&w.lastID)
+}
+
+func (w *writer) close() error {
+	var errs []error
+	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.unindex, w.findParty, w.addParty, w.indexParty, w.place, w.move} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
+	}
+	if w.conn != nil {
+		errs = append(errs, w.conn.Close())
+	}
+	if w.db != nil {
+		errs = append(errs, w.db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// inTransaction commits what fn writes together with the position that fn returns.
+func (w *writer) inTransaction(ctx context.Context, fn func() (position, error)) error {
+	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	before, lastID := w.at, w.lastID
+	at, err := fn()
+	if err == nil {
+		_, err = w.move.ExecContext(ctx, int64(at.head.N), at.head.Hash[:], at.newest[:])
+	}
+	if err == nil {
+		// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
+		_, err = w.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
+		w.at, w.lastID = before, lastID
+		clear(w.parties) // some of them may not be in the file
+		clear(w.places)
+		_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
+		if undo != nil && strings.Contains(undo.Error(), "no transaction is active") { // SQLite has rolled back by itself
+			undo = nil
+		}
+		return errors.Join(err, undo)
+	}
+	w.at = at
+	return nil
+}
+
+// put enters the row of an entry, or changes the one that is there.
+func (w *writer) put(ctx context.Context, r row, isNew bool) error {
+	parties, err := w.partyNumbers(ctx, r)
+	if err == nil {
+		err = w.putPlace(ctx, r.place())
+	}
+	if err != nil {
+		return err
+	}
+	tokens := documentTokens(r, parties)
+	digest := digestOf(tokens)
+	var id, stored int64
+	if !isNew {
+		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored)
+		isNew = errors.Is(err, sql.ErrNoRows)
+		if err != nil && !isNew {
+			return err
+		}
+	}
+	values := r.values(parties)
+	if isNew {
+		id = w.lastID + 1
+		late := isEarlier(r.Key, w.at.newest)
+		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], late, digest}, values)...); err != nil {
+			return err
+		}
+		w.lastID = id
+		if !late {
+			w.at.newest = r.Key
+		}
+	} else if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest}, values, []any{id})...); err != nil {
+		return err
+	}
+	if isNew || stored != digest { // most changes of an entry leave its tokens as they are
+		_, err = w.index.ExecContext(ctx, id, tokens)
+	}
+	return err
+}
+
+// drop removes the row of an entry that is not in the ledger.
+func (w *writer) drop(ctx context.Context, k archive.Key) error {
+	var id, digest int64
+	err := w.find.QueryRowContext(ctx, k[:]).Scan(&id, &digest)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		_, err = w.remove.ExecContext(ctx, id)
+	}
+	if err == nil {
+		_, err = w.unindex.ExecContext(ctx, id)
+	}
+	return err
+}
+
+// partyNumbers returns the number of each party of a row, and enters those that are new.
+func (w *writer) partyNumbers(ctx context.Context, r row) (map[string]int64, error) {
+	of := map[string]int64{}
+	for _, text := range partiesOf(r.meta, r.read) {
+		id, known := w.parties[text]
+		if !known {
+			var err error
+			if id, err = w.enterParty(ctx, text); err != nil {
+				return nil, err
+			}
+		}
+		of[text] = id
+	}
+	return of, nil
+}
+
+func (w *writer) enterParty(ctx context.Context, text string) (id int64, err error) {
+	err = w.findParty.QueryRowContext(ctx, text).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		added, failed := w.addParty.ExecContext(ctx, text)
+		if failed != nil {
+			return 0, failed
+		}
+		if id, err = added.LastInsertId(); err == nil {
+			_, err = w.indexParty.ExecContext(ctx, id, partyTokens(text))
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("enter a party: %w", err)
+	}
+	if len(w.parties) >= mostRemembered {
+		clear(w.parties)
+	}
+	w.parties[text] = id
+	return id, nil
+}
+
+// putPlace enters the folder of a source.
+func (w *writer) putPlace(ctx context.Context, folder string) error {
+	if folder == "" || w.places[folder] {
+		return nil
+	}
+	if _, err := w.place.ExecContext(ctx, folder); err != nil {
+		return err
+	}
+	if len(w.places) >= mostRemembered {
+		clear(w.places)
+	}
+	w.places[folder] = true
+	return nil
+}
+
+func isEarlier(a, b archive.Key) bool { return string(a[:]) < string(b[:]) }
