@@ -369,3 +369,38 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 		}
 	}
 }
+
+// A disk that fills up in the middle of a batch takes nothing of the batch and damages nothing: the catalog goes on where it was.
+func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
+	w := newWorld(t, 7)
+	w.goOn(50)
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f)
+	limit := func(pages string) {
+		if _, err := f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit("1") // no more than there are
+	before := f.at
+	w.goOn(300)
+	if err := c.catchUp(t.Context(), f); err == nil || reasonToRebuild(err) != nil || f.at != before {
+		t.Errorf("a full disk: %v, at %+v, before %+v", err, f.at, before)
+	}
+	w.mustFind(c, "4711")
+	w.mustFind(c, "ler", "0500")
+	limit("1000000")
+	if err := c.catchUp(t.Context(), f); err != nil || f.at.head != w.led.Head() {
+		t.Errorf("it does not go on: %v", err)
+	}
+	if !w.mustFind(c, "4711") || !w.mustFind(c, "ler", "0500") {
+		t.Error("the index does not help")
+	}
+}

@@ -117,7 +117,7 @@ func (w *world) newLife() *life {
 	if w.rng.IntN(4) == 0 {
 		dest = w.name()
 	}
-	w.texts = append(w.texts, x.key.String(), dest)
+	w.texts = append(w.texts, x.key.String(), dest, "_archived/2026-11/"+dest, "_rejected/"+dest)
 	if w.rng.IntN(4) == 0 {
 		x.doc = &ledger.Document{AsRead: archive.AsRead{Number: w.valid(4), SenderName: w.valid(4), RecipientIDs: w.valid(4), Amount: "1.234,56"}}
 		x.evs = append(x.evs, []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, []ledger.Event{ledger.PlaceIntended{Dest: "_rejected/" + dest}})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -94,6 +95,37 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	}
 	if tried := int(seeds) * 240; found < tried || helped < tried/3 {
 		t.Errorf("%d found, and the index helped %d times of %d: the queries show nothing", found, helped, tried)
+	}
+}
+
+// Keys that come late stand in their place, however many pages lie between.
+func TestSearch_I32_NewestFirst(t *testing.T) {
+	w := newWorld(t, 8)
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f)
+	for range 10 {
+		var cs []ledger.Change
+		for range pageRows / 2 {
+			at := began.Add(time.Duration(w.rng.IntN(1_000_000)) * time.Millisecond)
+			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{
+				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Rechnung 4711", NotBefore: at.Add(time.Minute)}}})
+		}
+		if _, err := w.led.Apply(t.Context(), cs...); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.catchUp(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !w.mustFind(c, "rechnung", "4711") {
+		t.Error("the index does not help")
 	}
 }
 

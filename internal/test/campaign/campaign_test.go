@@ -46,6 +46,9 @@ type campaign struct {
 	fired    map[string]int // faults among them, by operation and kind
 	gauges   []gauge        // the last of each life
 	longLife []gauge        // all of the one that is long
+	spoilt   map[string]int // what was done to the catalog between two lives
+	foreign  int            // foreign files that were put in its place
+	searches int            // answers of the catalog that were held against the ledger
 }
 
 // blow is how a life is to end.
@@ -111,7 +114,7 @@ func newCampaign(t *testing.T, long bool) *campaign {
 		seed = n
 	}
 	c := &campaign{t: t, dir: home(t), long: long, r: rand.New(rand.NewPCG(seed, 1)),
-		kills: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
+		kills: map[string]int{}, spoilt: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
 	t.Logf("SEED=%d in %s", seed, c.dir)
 	drops, vaults := 6, 3
 	if long {
@@ -282,6 +285,7 @@ func (c *campaign) live(b blow) {
 	}
 	c.ended(cmd, b, log.Name(), what)
 	c.between(b, what)
+	c.spoilCatalog()
 }
 
 // start starts the program, under the filter where the blow needs that.

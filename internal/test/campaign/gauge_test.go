@@ -126,6 +126,7 @@ func (c *campaign) tell(took time.Duration) {
 	c.t.Logf("%d deaths with work under way; %d cuts of the power took back %d changes", c.underWay, c.cuts, c.lost)
 	c.t.Logf("deaths at %d points: %s", len(c.points), listed(c.points))
 	c.t.Logf("%d folders dropped, %d documents archived; %d of %d calls (%d%%) were faulty: %s", len(c.people.all), c.service.archived(), c.faulty(), c.calls, 100*c.faulty()/max(c.calls, 1), listed(c.fired))
+	c.t.Logf("the catalog was %s; %d of its answers were held against the ledger", listed(c.spoilt), c.searches)
 	for what, gs := range map[string][]gauge{"lives": c.gauges, "the long life": c.longLife} {
 		if first, last := ends(gs); len(gs) > 0 {
 			c.t.Logf("%s, first third and last: %+v, %+v (memory in kB, %d samples)", what, first, last, len(gs))
@@ -179,6 +180,9 @@ func (c *campaign) vacuous(kills int) {
 	}
 	if 2*c.underWay < kills || len(c.points) < kinds/3 || c.traps && c.lost == 0 || len(c.people.all) < 3*kills {
 		c.t.Errorf("vacuous: %d of %d deaths hit work under way, %d points, %d folders", c.underWay, kills, len(c.points), len(c.people.all))
+	}
+	if c.searches < 5*kills || len(c.spoilt) == 0 || c.long && len(c.spoilt) < 5 {
+		c.t.Errorf("vacuous: the catalog was %s, and answered %d times", listed(c.spoilt), c.searches)
 	}
 	for what, gs := range map[string][]gauge{"lives": c.gauges, "the long life": c.longLife} {
 		if first, last := ends(gs); grew(first, last) {

@@ -21,6 +21,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
@@ -63,7 +64,7 @@ func (c *campaign) between(b blow, what string) {
 	must(c.t, os.RemoveAll(copied))
 	must(c.t, os.Mkdir(copied, 0o700))
 	for _, name := range names(c.path("state")) {
-		if strings.HasPrefix(name, "ledger.") {
+		if strings.HasPrefix(name, "ledger.") || strings.HasPrefix(name, catalog.FileName) {
 			data, err := os.ReadFile(c.path("state", name))
 			must(c.t, err)
 			must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
@@ -78,6 +79,9 @@ func (c *campaign) between(b blow, what string) {
 	var problems []ledger.Problem
 	if c.lives%5 == 0 { // it takes its time
 		problems, err = l.Verify(c.t.Context())
+	}
+	if err := c.askCatalog(copied, l, entries); err != nil {
+		c.t.Errorf("life %d (%s): %v", c.lives, what, err)
 	}
 	must(c.t, errors.Join(err, done()))
 	for _, p := range problems {
@@ -205,6 +209,7 @@ func (c *campaign) judge() {
 	c.entries(entries)
 	c.archive()
 	c.audit(report.Balance)
+	c.countForeign()
 	c.logs()
 }
 

@@ -1,0 +1,115 @@
+package campaign
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// foreignText is a file of somebody else that lies in the catalog's place.
+const foreignText = "the only copy of somebody's notes"
+
+// spoilCatalog does to the catalog of a dead program what disks and people do to it.
+func (c *campaign) spoilCatalog() {
+	c.t.Helper()
+	path := c.path("state", catalog.FileName)
+	info, err := os.Lstat(path)
+	if err != nil {
+		return // a life was too short to make one
+	}
+	how := []string{"left alone", "left alone", "removed", "its log removed", "cut", "overwritten", "replaced by a foreign file"}[c.r.IntN(7)]
+	switch how {
+	case "left alone":
+		return
+	case "removed":
+		must(c.t, os.Remove(path))
+	case "its log removed":
+		if os.Remove(path+"-wal") != nil {
+			return // there was none
+		}
+	case "cut":
+		must(c.t, os.Truncate(path, info.Size()/2))
+	case "overwritten":
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		must(c.t, err)
+		_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, 8192), 4096*(1+c.r.Int64N(max(info.Size()/4096-1, 1))))
+		must(c.t, err)
+		must(c.t, f.Close())
+	case "replaced by a foreign file":
+		must(c.t, os.Remove(path))
+		must(c.t, os.WriteFile(path, []byte(foreignText), 0o600))
+		c.foreign++
+	}
+	c.spoilt[how]++
+}
+
+// askCatalog starts a catalog on a copy of what a death left, and holds its answers against the ledger.
+func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger.Entry) error {
+	ctx, stop := context.WithCancel(c.t.Context())
+	cat := catalog.New(catalog.Config{StateDir: dir, Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	done := make(chan struct{})
+	go func() { defer close(done); cat.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	for until := time.Now().Add(time.Minute); cat.Status().Describe() != ""; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			return fmt.Errorf("the catalog does not come up: %s", cat.Status().Describe())
+		}
+	}
+	for range min(len(entries), 20) {
+		e := entries[c.r.IntN(len(entries))]
+		words := strings.Fields(e.Folder)
+		if c.r.IntN(4) == 0 {
+			words = []string{e.Key.String()}
+		}
+		q := catalog.NewQuery(words)
+		var want, got []archive.Key
+		for _, e := range entries {
+			doc, _, err := l.Document(e.Key)
+			if err != nil {
+				return err
+			}
+			if hit, err := q.Match(e, doc); err != nil {
+				return err
+			} else if hit != nil {
+				want = append(want, e.Key)
+			}
+		}
+		slices.SortFunc(want, func(a, b archive.Key) int { return bytes.Compare(b[:], a[:]) })
+		err := cat.Search(ctx, q, func(string) {}, func(h catalog.Hit) error { got = append(got, h.Entry.Key); return nil })
+		if err != nil || !slices.Equal(got, want) {
+			return fmt.Errorf("find %q gives %v, %v, the ledger holds %v", words, got, err, want)
+		}
+		c.searches++
+	}
+	return nil
+}
+
+// countForeign holds what is not ours to its bytes: it was moved away, and nothing else was done to it.
+func (c *campaign) countForeign() {
+	c.t.Helper()
+	moved, err := filepath.Glob(c.path("state", catalog.FileName+".foreign-*"))
+	must(c.t, err)
+	moved = slices.DeleteFunc(moved, func(p string) bool { return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") })
+	for _, path := range moved {
+		b, err := os.ReadFile(path)
+		must(c.t, err)
+		if string(b) != foreignText && !bytes.HasPrefix(b, []byte{0xee}) {
+			c.t.Errorf("%s holds %q", path, b)
+		}
+	}
+	if len(moved) < c.foreign {
+		c.t.Errorf("%d foreign files lay in the catalog's place, %d were moved away", c.foreign, len(moved))
+	}
+}

@@ -1,0 +1,51 @@
+package mutants
+
+const finding = "-short vaultd/internal/catalog"
+
+// catalog are mistakes in what people find, and in the file that helps to find it.
+var catalog = []mutant{
+	{
+		name: "CatalogTailNotLookedUp", promise: "I32", file: "internal/catalog/search.go",
+		old: "math.MaxInt64, sortedKeys(changed)", new: "math.MaxInt64, sortedKeys(nil)", tests: []string{finding},
+	},
+	{
+		name: "CatalogLateRowInPlace", promise: "I32", file: "internal/catalog/search.go",
+		old: "if !r.late {", new: "if true {", tests: []string{finding},
+	},
+	{
+		name: "CatalogWordInAPathByItsPieces", promise: "I32", file: "internal/catalog/match.go",
+		old: "if err != nil || isPlace {", new: "if err != nil || false && isPlace {", tests: []string{finding},
+	},
+	{
+		name: "CatalogOneSpellingIndexed", promise: "I32", file: "internal/catalog/tokens.go",
+		old: "for _, form := range spellingsOf(text) {", new: "for _, form := range spellingsOf(text)[:1] {", tests: []string{finding},
+	},
+	{
+		name: "CatalogTokensNeverChanged", promise: "I32", file: "internal/catalog/write.go",
+		old: "if isNew || stored != digest {", new: "if isNew {", tests: []string{finding},
+	},
+	{
+		name: "CatalogOfAnotherJournal", promise: "I32", file: "internal/catalog/file.go",
+		old: "case now != (ledger.Head{N: at.head.N, Hash: at.head.Hash}):", new: "case now.N > 0 && now == (ledger.Head{}):", tests: []string{finding},
+	},
+	{
+		name: "CatalogWithoutItsLog", promise: "I32", file: "internal/catalog/file.go",
+		old: "version == inUse && errors.Is(walErr, fs.ErrNotExist)", new: "version > inUse && errors.Is(walErr, fs.ErrNotExist)", tests: []string{finding},
+	},
+	{
+		name: "CatalogRemovesWhatIsNotOurs", promise: "I19", file: "internal/catalog/file.go",
+		old: "if err := os.Rename(c.path(), to); err != nil {", new: "if err := os.RemoveAll(c.path()); err != nil {", tests: []string{finding},
+	},
+	{
+		name: "CatalogMadeByACommand", promise: "I27", file: "internal/catalog/stopped.go",
+		old: "openDatabase(c.path(), stoppedPragmas)", new: "openDatabase(c.path(), writePragmas)", tests: []string{finding},
+	},
+	{
+		name: "CatalogReadableByAll", promise: "I27", file: "internal/catalog/rebuild.go",
+		old: "os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600", new: "os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644", tests: []string{finding},
+	},
+	{
+		name: "CatalogDamageForgotten", promise: "I26", file: "internal/catalog/search.go",
+		old: "\t\tc.told.Damaged = err.Error()\n", new: "", tests: []string{finding},
+	},
+}
