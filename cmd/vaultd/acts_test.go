@@ -191,7 +191,7 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 		t.Error(info, err)
 	}
 	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
-	line, err := json.Marshal(controlRequest{[]string{"backup", "--", elsewhere}})
+	line, err := json.Marshal(controlRequest{Args: []string{"backup", "--", elsewhere}})
 	if err != nil {
 		t.Fatal(err)
 	}

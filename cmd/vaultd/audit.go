@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
+	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
@@ -32,6 +34,10 @@ type auditFlags struct {
 	output    string // empty or "-": standard output
 	force     bool
 	beside    string // the folder in which the report is to lie; empty: not known
+	expected  string // the file with the list of what was expected; empty: there is none
+	columns   string // what its columns are called
+	decimal   string // how it writes amounts: comma or point; empty: as the amounts show
+	listed    bool   // the list comes as input
 	stem      string // of the names of the files beside the page; empty: there are none
 
 	sel report.Selection
@@ -63,12 +69,20 @@ has dates as dates, in UTC, and amounts as numbers; an amount of more than 15 di
 which a spreadsheet would round, is a text. No cell of either is a formula. Without
 --format the end of the file's name decides.
 
+--expected LIST compares with a list of what was expected, such as an export of the
+bookkeeping for the same choice: CSV (with semicolons, commas or tabs; in UTF-8 or
+Windows-1252) or XLSX, with a column of the document's number and, where it has them, of
+sender, date, amount and currency. The report says COMPLETE only when everything on such
+a list is archived as listed. --columns says what its columns are called, where vaultd
+does not know them: --columns "number=Beleg-Nr.,amount=". No name: do not compare it.
+
 What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
 checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.
 Where FILE is an html page in a drop folder (in _archived, for instance) or in a folder
 above it, that place is a link, which works wherever the page is opened from there.`,
 		Example: `  vaultd audit -o audit.html
   vaultd audit --year 2026 --drop acme-in -o 2026.html
+  vaultd audit --year 2026 --expected bookkeeping.csv -o 2026.html
   vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
   vaultd audit --format json | jq .result`,
 		Args: expectArgs(),
@@ -87,9 +101,13 @@ above it, that place is a link, which works wherever the page is opened from the
 	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
+	c.Flags().StringVar(&f.expected, "expected", "", "compare with the `LIST` of what was expected: CSV or XLSX")
+	c.Flags().StringVar(&f.columns, "columns", "", "what its columns are called, as `FIELD=NAME,...`; the fields are number, sender, date, amount, currency")
+	c.Flags().StringVar(&f.decimal, "decimal", "", "how it writes amounts: comma or point; only where the amounts do not show it")
+	c.Flags().BoolVar(&f.listed, "listed", false, "the list comes as input")
 	c.Flags().StringVar(&f.beside, "beside", "", "the `folder` in which the page will lie")
 	c.Flags().StringVar(&f.stem, "stem", "", "the `name` of the page without its end; the output is in pieces")
-	for _, hidden := range []string{"beside", "stem"} { // they follow from --output, which the daemon does not see
+	for _, hidden := range []string{"beside", "stem", "listed"} { // they follow from --output and --expected, which the daemon does not see
 		if err := c.Flags().MarkHidden(hidden); err != nil {
 			panic(err)
 		}
@@ -124,6 +142,12 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 		return usageError{fmt.Errorf("%q is no format; known are html, csv, xlsx and json", f.format)}
 	case f.separator != "," && f.separator != ";":
 		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
+	case f.decimal != "" && f.decimal != "comma" && f.decimal != "point":
+		return usageError{fmt.Errorf("--decimal %q is not known; known are comma and point", f.decimal)}
+	case f.expected == "" && (f.columns != "" || f.decimal != ""):
+		return usageError{errors.New("--columns and --decimal are about the list of --expected")}
+	case (f.expected != "" || f.listed) && f.states != "":
+		return usageError{errors.New("--expected says what should be archived; it cannot go with --state")}
 	case f.year != 0 && (f.year < 1970 || f.year > 9999):
 		return usageError{fmt.Errorf("%d is no year", f.year)}
 	}
@@ -132,32 +156,48 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 }
 
 func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
-	to := func(w io.Writer) func(context.Context, view) error {
-		return func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) }
-	}
+	toStdout := f.output == "" || f.output == "-"
 	switch out, isFile := a.stdout.(*os.File); {
-	case (f.output == "" || f.output == "-") && (f.format == "html" || f.format == "xlsx") && isFile && term.IsTerminal(int(out.Fd())):
+	case toStdout && (f.format == "html" || f.format == "xlsx") && isFile && term.IsTerminal(int(out.Fd())):
 		return fail(exitUsage, fmt.Errorf("%s is nothing for a terminal", f.format), "vaultd audit -o audit."+f.format+", then open it")
-	case f.output == "" || f.output == "-":
-		return a.withLedger(c, args, to(a.stdout))
-	case a.inside != nil: // it would be written with the daemon's rights
+	case a.inside != nil && !toStdout: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
+	case a.inside != nil && f.expected != "":
+		return usageError{errors.New("the daemon reads no files for others")}
+	case a.inside != nil:
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, a.stdout) })
 	}
 	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
-	if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
-		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
+	list, err := f.readExpected()
+	if err != nil {
+		return err
 	}
-	replace := map[string]string{"output": "-", "format": f.format, "beside": f.beside}
-	fill := a.auditFile
-	if f.format == "html" {
-		f.stem, fill = filepath.Base(f.tablePath()), a.auditPage
+	replace := map[string]string{"output": "-", "format": f.format}
+	if list != nil { // the daemon gets the list, not the file's name
+		replace["listed"], replace["expected"], replace["columns"], replace["decimal"] = "true", "", "", ""
+		f.listed = true
+	}
+	fill := func(write func(io.Writer) error) error { return write(a.stdout) }
+	if !toStdout {
+		if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
+			return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
+		}
+		replace["beside"] = f.beside
+		fill = func(write func(io.Writer) error) error { return a.auditFile(f, write) }
+	}
+	if !toStdout && f.format == "html" {
+		f.stem = filepath.Base(f.tablePath())
 		replace["stem"] = f.stem
+		fill = func(write func(io.Writer) error) error { return a.auditPage(f, write) }
 	}
-	return fill(f, func(w io.Writer) error {
-		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, replace), w, func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) })
+	return fill(func(w io.Writer) error {
+		return a.runThroughDaemonWithInput(c.Context(), cfg, commandLine(c, args, replace), list, w, func(ctx context.Context, v view) error {
+			a.input = bytes.NewReader(list)
+			return a.auditInto(ctx, v, f, w)
+		})
 	})
 }
 
@@ -168,6 +208,11 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		return err
 	}
 	c.ReceiptLink = v.receiptLinks(f.beside)
+	if f.listed {
+		if c.Expected, err = expected.Decode(a.input); err != nil {
+			return fail(exitData, err, "")
+		}
+	}
 	r, err := report.Examine(ctx, c)
 	if err != nil {
 		return err

@@ -82,6 +82,9 @@ func TestAudit_Flags(t *testing.T) {
 		"UnknownFormat":    {auditFlags{separator: ",", format: "pdf"}, false, "is no format"},
 		"UnknownState":     {auditFlags{separator: ",", states: "archved"}, false, "is no state"},
 		"UnknownSeparator": {auditFlags{separator: "|"}, false, "is no separator"},
+		"UnknownDecimal":   {auditFlags{separator: ",", expected: "x.csv", decimal: "dot"}, false, "--decimal"},
+		"ColumnsOfNothing": {auditFlags{separator: ",", columns: "number=x"}, false, "--expected"},
+		"ListAndStates":    {auditFlags{separator: ",", expected: "x.csv", states: "archived"}, false, "cannot go with --state"},
 		"NoYear":           {auditFlags{separator: ",", year: 26}, false, "is no year"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +138,26 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	if _, errs, code := frames(t, socketPath(cfg), `{"args":["audit","--output=/tmp/x.html"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "writes no files") {
 		t.Errorf("the daemon would write a file: exit %d, %s", code, errs)
 	}
+	list := filepath.Join(dir, "erp.csv")
+	if err := os.WriteFile(list, []byte("Beleg;Betrag\nRE 1;"+strings.Repeat(" ", 200_000)+"1,00\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if errs, code := audit("--force", "--expected", list, "--columns", "number=Beleg"); code != exitDone || !strings.Contains(errs, "NOT COMPLETE: 1 listed document is not archived.") || !strings.Contains(read(), "erp.csv, SHA-256") {
+		t.Errorf("with a list: exit %d, %s", code, errs)
+	}
+	if errs, code := audit("--force", "--expected", list, "--columns", "number=Nummer"); code != exitData || !strings.Contains(errs, `no column "Nummer"`) || !strings.Contains(errs, `--columns "number=NAME"`) {
+		t.Errorf("an unknown column: exit %d, %s", code, errs)
+	}
+	if _, errs, code := frames(t, socketPath(cfg), `{"args":["audit","--expected=/etc/passwd"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "the daemon reads no files") {
+		t.Errorf("the daemon would read a file: exit %d, %s", code, errs)
+	}
 	stop()
+	if errs, code := audit("--force", "--expected", list); code != exitDone || !strings.Contains(errs, "1 listed document is not archived.") {
+		t.Errorf("with a list, beside: exit %d, %s", code, errs)
+	}
+	if err := os.Remove(list); err != nil {
+		t.Fatal(err)
+	}
 	if errs, code := audit("--force"); code != exitDone || !strings.HasSuffix(read(), "</html>\n") {
 		t.Errorf("beside: exit %d, %s", code, errs)
 	}

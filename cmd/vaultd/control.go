@@ -20,11 +20,12 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// The protocol of the socket: the client sends one line of JSON, a controlRequest. The
-// daemon answers with lines of JSON, a controlFrame each; the last one has the exit
+// The protocol of the socket: the client sends one line of JSON, a controlRequest, and the
+// bytes of input that it announces. The daemon answers with lines of JSON, a controlFrame each; the last one has the exit
 // code. The kernel tells who asks; nothing that the client sends counts for that.
 type controlRequest struct {
-	Args []string `json:"args"`
+	Args  []string `json:"args"`
+	Input int64    `json:"input,omitempty"` // bytes that follow the line; of audit: a list of what was expected
 }
 
 type controlFrame struct {
@@ -35,6 +36,7 @@ type controlFrame struct {
 
 const (
 	maxRequest     = 64 << 10
+	maxInput       = 256 << 20        // bytes of input
 	maxFrame       = 32 << 10         // bytes of output in one frame
 	requestTime    = 5 * time.Second  // for the request to arrive
 	answerTime     = time.Hour        // for a frame to be taken: a person may be reading it page by page
@@ -53,7 +55,7 @@ var insideCommands = []string{
 
 // commandServer answers commands on the daemon's socket.
 type commandServer struct {
-	execute func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int
+	execute func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int
 	peerOf  func(*net.UnixConn) (peer, error)
 	uid     uint32   // the daemon's own
 	groups  []uint32 // who else may ask
@@ -67,8 +69,8 @@ type commandServer struct {
 // as it is when the command begins.
 func serveControl(ctx context.Context, l *net.UnixListener, enter func(*app), groups []uint32) error {
 	s := &commandServer{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
-	s.execute = func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int {
-		a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid}
+	s.execute = func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int {
+		a := &app{input: input, stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid}
 		enter(a)
 		return a.executeArgs(ctx, args)
 	}
@@ -195,7 +197,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
 	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
-	line, err := readRequest(conn)
+	line, rest, err := readRequest(conn)
 	if err != nil {
 		refuseClient(conn, exitUsage, err.Error())
 		return
@@ -204,6 +206,10 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 	var req controlRequest
 	if err := json.Unmarshal(line, &req); err != nil || len(req.Args) == 0 || !slices.Contains(insideCommands, req.Args[0]) {
 		refuseClient(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
+		return
+	}
+	if req.Input < 0 || req.Input > maxInput || req.Input > 0 && req.Args[0] != "audit" {
+		refuseClient(conn, exitUsage, "this command takes no such input")
 		return
 	}
 	if req.Args[0] == "backup" && !s.isOwner(p) {
@@ -222,47 +228,53 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 		return
 	}
 	defer release()
-	s.runCommand(ctx, cancel, conn, p, req.Args)
+	s.runCommand(ctx, cancel, conn, p, req, rest)
 }
 
-// runCommand executes the command and sends what it writes.
-func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, args []string) {
+// runCommand executes the command and sends what it writes. rest is what the client sends behind the request.
+func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader) {
 	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // fails on a closed connection only
 	gone := make(chan struct{})
+	input, fed := io.Pipe()
 	go func() {
 		defer close(gone)
+		_, err := io.CopyN(fed, rest, req.Input)
+		fed.CloseWithError(err) //nolint:errcheck // it returns none
 		// The client sends nothing more, so this read ends when it goes away.
 		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes, the command ends
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
-	code := s.executeGuarded(ctx, p, args, w)
+	code := s.executeGuarded(ctx, p, req.Args, input, w)
+	input.Close() //nolint:errcheck // it returns none; input that the command did not read is not waited for
 	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()
 	<-gone
 }
 
 // executeGuarded executes a command. A panic in it ends the command alone, not the daemon.
-func (s *commandServer) executeGuarded(ctx context.Context, p peer, args []string, w *frameWriter) (code int) {
+func (s *commandServer) executeGuarded(ctx context.Context, p peer, args []string, input io.Reader, w *frameWriter) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			w.sendFrame(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", args[0], r)})
 			code = exitInternal
 		}
 	}()
-	return s.execute(ctx, p, args, stream{w, false}, stream{w, true})
+	return s.execute(ctx, p, args, input, stream{w, false}, stream{w, true})
 }
 
-// readRequest reads one line, and not a byte more than its limit.
-func readRequest(conn io.Reader) ([]byte, error) {
-	line, err := bufio.NewReaderSize(io.LimitReader(conn, maxRequest), maxRequest).ReadBytes('\n')
+// readRequest reads one line, and not a byte more than its limit. rest gives what follows the line.
+func readRequest(conn io.Reader) (line []byte, rest io.Reader, err error) {
+	in := bufio.NewReaderSize(io.LimitReader(conn, maxRequest), maxRequest)
+	line, err = in.ReadBytes('\n')
 	switch {
 	case err == nil:
-		return line, nil
+		ahead, _ := in.Peek(in.Buffered()) // what is buffered is there
+		return line, io.MultiReader(bytes.NewReader(ahead), conn), nil
 	case len(line) >= maxRequest:
-		return nil, errors.New("the request is too long")
+		return nil, nil, errors.New("the request is too long")
 	}
-	return nil, fmt.Errorf("the request did not arrive: %w", err)
+	return nil, nil, fmt.Errorf("the request did not arrive: %w", err)
 }
 
 // refuseClient answers with a message and an exit code, and closes the connection.
@@ -330,6 +342,11 @@ var errNoDaemon = errors.New("no daemon is running")
 // callControl runs a command inside the daemon that listens at path and copies what it
 // writes. The error is errNoDaemon where nobody listens.
 func callControl(ctx context.Context, path string, args []string, stdout, stderr io.Writer) (code int, err error) {
+	return callControlWithInput(ctx, path, args, nil, stdout, stderr)
+}
+
+// callControlWithInput is callControl for a command that reads input.
+func callControlWithInput(ctx context.Context, path string, args []string, input []byte, stdout, stderr io.Writer) (code int, err error) {
 	if len(path) > maxSocketPath {
 		return 0, errNoDaemon // nobody can listen there
 	}
@@ -345,15 +362,19 @@ func callControl(ctx context.Context, path string, args []string, stdout, stderr
 	defer conn.Close() // the daemon sees it and ends the command
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	line, err := json.Marshal(controlRequest{args})
+	line, err := json.Marshal(controlRequest{args, int64(len(input))})
 	if err != nil {
 		return 0, fmt.Errorf("encode the command: %w", err)
 	}
 	if len(line) >= maxRequest {
 		return 0, usageError{errors.New("the arguments are too long")}
 	}
-	if _, err := conn.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) { // refused early: the answer says why
-		return 0, fmt.Errorf("ask the running vaultd: %w", err)
+	for _, b := range [][]byte{append(line, '\n'), input} {
+		if _, err := conn.Write(b); errors.Is(err, syscall.EPIPE) {
+			break // refused early: the answer says why
+		} else if err != nil {
+			return 0, fmt.Errorf("ask the running vaultd: %w", err)
+		}
 	}
 	code, err = copyAnswer(conn, stdout, stderr)
 	if ctx.Err() != nil {

@@ -51,7 +51,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	began := make(chan struct{}, 100)
 	path, _ := listen(t, &commandServer{
 		uid: 990, groups: []uint32{2000}, peerOf: who.of,
-		execute: func(ctx context.Context, _ peer, args []string, stdout, _ io.Writer) int {
+		execute: func(ctx context.Context, _ peer, args []string, _ io.Reader, stdout, _ io.Writer) int {
 			if args[0] == "list" {
 				began <- struct{}{}
 				<-ctx.Done()
@@ -172,7 +172,7 @@ func TestControl_I19_WhatIsNoSocketStays(t *testing.T) {
 
 // Whatever arrives on the socket is answered with words, soon, and never runs.
 func TestControl_I21_HostileRequests(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _, _ io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, _, _ io.Writer) int {
 		if args[0] != "list" {
 			t.Errorf("ran %q", args)
 		}

@@ -196,7 +196,7 @@ func frames(t *testing.T, path, request string) (stdout, stderr string, code int
 func TestControl_OnlyWhatReads(t *testing.T) {
 	cfg, path, _ := startDaemon(t)
 	line := func(args ...string) string {
-		b, err := json.Marshal(controlRequest{args})
+		b, err := json.Marshal(controlRequest{Args: args})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,10 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 			ran := make(chan peer, 1)
 			path, _ := listen(t, &commandServer{
 				uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
-				execute: func(_ context.Context, p peer, _ []string, _, _ io.Writer) int { ran <- p; return exitDone },
+				execute: func(_ context.Context, p peer, _ []string, _ io.Reader, _, _ io.Writer) int {
+					ran <- p
+					return exitDone
+				},
 			})
 			_, errs, code := frames(t, path, `{"args":["list"],"uid":0}`+"\n")
 			if row.ok {
@@ -312,7 +315,7 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 // Whatever a command writes arrives unchanged, and so does its exit code.
 func TestControl_BinaryAndExitCode(t *testing.T) {
 	all := bytes.Repeat([]byte("\x00\xff\n\r{\"exit\":0}\n\xf0\x9f"), 20_000)
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, stdout, stderr io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		io.WriteString(stderr, strings.Join(args, "|")) //nolint:errcheck // the test looks at what arrives
 		stdout.Write(all)                               //nolint:errcheck // as above
 		return 42
@@ -328,13 +331,13 @@ func TestControl_BinaryAndExitCode(t *testing.T) {
 // A client that goes away ends its command, and so does the end of the daemon; neither hangs, whoever reads slowly.
 func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	wait := &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
+	wait := &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _ io.Reader, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		ended <- struct{}{}
 		return exitDone
 	}}
-	flood := &commandServer{execute: func(_ context.Context, _ peer, _ []string, stdout, _ io.Writer) int {
+	flood := &commandServer{execute: func(_ context.Context, _ peer, _ []string, _ io.Reader, stdout, _ io.Writer) int {
 		began <- struct{}{}
 		for {
 			if _, err := stdout.Write(make([]byte, 1<<20)); err != nil {
@@ -372,7 +375,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 
 func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	began := make(chan struct{}, 1)
-	path, _ := listen(t, &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _ io.Reader, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		return exitDone
@@ -386,7 +389,7 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 }
 
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int { panic("oops") }})
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {
 		if _, errs, code := frames(t, path, `{"args":["list"]}`+"\n"); code != exitInternal || !strings.Contains(errs, "internal error") {
 			t.Errorf("exit %d: %s", code, errs)
@@ -396,7 +399,7 @@ func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 
 func TestControl_TooManyAtOnce(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
-	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int {
 		began <- struct{}{}
 		<-release
 		return exitDone
@@ -490,5 +493,33 @@ func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	}
 	if err := <-released; err != nil {
 		t.Error(err)
+	}
+}
+
+// Input reaches the command that reads it, whole, and one that does not read it ends all the same. Only audit takes any.
+func TestControl_Input(t *testing.T) {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, input io.Reader, stdout, _ io.Writer) int {
+		if len(args) > 1 {
+			return exitPerson
+		}
+		b, err := io.ReadAll(input)
+		fmt.Fprint(stdout, len(b), " ", archive.Sum(b), " ", err)
+		return exitDone
+	}})
+	for _, size := range []int{0, 1, 300, maxRequest, 3 << 20} {
+		input := bytes.Repeat([]byte("x\n"), size)
+		var out bytes.Buffer
+		code, err := callControlWithInput(t.Context(), path, []string{"audit"}, input, &out, io.Discard)
+		if want := fmt.Sprint(len(input), " ", archive.Sum(input), " <nil>"); err != nil || code != exitDone || out.String() != want {
+			t.Errorf("%d: exit %d, %v, %q", size, code, err, &out)
+		}
+		if code, err := callControlWithInput(t.Context(), path, []string{"audit", "reads nothing"}, input, &out, io.Discard); err != nil || code != exitPerson {
+			t.Errorf("%d, not read: exit %d, %v", size, code, err)
+		}
+	}
+	for _, request := range []string{`{"args":["list"],"input":3}`, `{"args":["audit"],"input":-1}`, `{"args":["audit"],"input":999999999999}`} {
+		if _, errs, code := frames(t, path, request+"\nabc"); code != exitUsage || !strings.Contains(errs, "no such input") {
+			t.Errorf("%s: exit %d, %s", request, code, errs)
+		}
 	}
 }

@@ -45,6 +45,7 @@ func runCommandLine(ctx context.Context, args []string, stdout, stderr io.Writer
 // app is one execution of one command line.
 type app struct {
 	stdout, stderr io.Writer
+	input          io.Reader // of a command inside the daemon that reads any
 	env            func(string) (string, bool)
 	uid            uint32 // who asks
 

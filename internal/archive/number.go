@@ -22,25 +22,25 @@ func (d NumberDigest) IsZero() bool { return d == NumberDigest{} }
 // order; where it has none, by its name. Of the date only the day counts. Spaces around a text, its case and its Unicode form do
 // not count. Anything else makes another number: "RE 12" is not "RE-12", and "0012" is not "12".
 func (d Document) NumberDigest(v VaultID) (n NumberDigest) {
-	sender := []string{"name", plainText(d.SenderName)}
+	sender := []string{"name", PlainText(d.SenderName)}
 	if len(d.SenderIDs) > 0 {
 		var ids []string
 		for _, id := range d.SenderIDs {
-			ids = append(ids, plainText(id))
+			ids = append(ids, PlainText(id))
 		}
 		slices.Sort(ids)
 		sender = append([]string{"ids"}, ids...)
 	}
 	h := sha256.New()
-	for _, s := range append(sender, string(v), plainText(d.Number), d.day()) {
+	for _, s := range append(sender, string(v), PlainText(d.Number), d.day()) {
 		fmt.Fprintf(h, "%d:%s", len(s), s) // with its length: no two lists of texts run into the same bytes
 	}
 	copy(n[:], h.Sum(nil))
 	return n
 }
 
-// plainText gives the same text for texts that differ only in surrounding space, case or Unicode form.
-func plainText(s string) string { return cases.Fold().String(norm.NFC.String(strings.TrimSpace(s))) }
+// PlainText gives the same text for texts that differ only in surrounding space, case or Unicode form.
+func PlainText(s string) string { return cases.Fold().String(norm.NFC.String(strings.TrimSpace(s))) }
 
 // day returns the day of issue, like 2026-10-31; empty where the date is none.
 func (d Document) day() string {

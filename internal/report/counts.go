@@ -39,6 +39,7 @@ type counts struct {
 	sums               map[group]*sum
 	months             months
 	senders            senders
+	match              *matcher
 	withoutAmount      uint64 // archived, of the selection: without an amount
 	retentionEnded     uint64 // archived, of the selection: their retention is over
 	actCount           uint64
@@ -63,7 +64,7 @@ type sum struct {
 func newCounts(c Config) *counts {
 	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
-		months: newMonths(), senders: newSenders(),
+		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected),
 		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
@@ -107,15 +108,23 @@ func (t *counts) countEntry(e ledger.Entry) error {
 		k := billed{e.Vault, more.Year, more.Month}
 		t.totals[k] = more.Plus(t.totals[k])
 	}
-	if !t.c.Select.selectsEntry(e) {
+	selected := t.c.Select.selectsEntry(e)
+	if !selected && t.c.Expected == nil {
 		return nil
 	}
-	m, _, err := present.ReadMetadata(t.c.Ledger, e)
+	m, read, err := present.ReadMetadata(t.c.Ledger, e)
 	if err != nil {
 		return err
 	}
-	if !t.c.Select.selectsYearOf(e, m, t.c.Location) {
+	if !selected || !t.c.Select.selectsYearOf(e, m, t.c.Location) {
+		t.matchElsewhere(e, m)
+		if !selected {
+			return nil
+		}
 		return t.countRemarksElsewhere(e)
+	}
+	if err := t.matchEntry(e, m, read); err != nil {
+		return err
 	}
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++

@@ -16,7 +16,7 @@ import (
 var csvHeader = []string{
 	"environment", "folder", "documentId", "documentType", "documentDate", "senderName", "amount", "currencyCode", "state", "flags",
 	"seenAt", "archivedAt", "bumId", "clientUUID", "sha256", "size", "vault", "drop", "reason", "key",
-	"recipientName", "recipientIds", "asRead", "receipt", "needs",
+	"recipientName", "recipientIds", "asRead", "receipt", "needs", "listed",
 }
 
 // CSV writes the table as RFC 4180 has it, in UTF-8 with a byte order mark: one header
@@ -79,7 +79,7 @@ func (r row) csvCells(mark string) []string {
 		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
 		formatTimestamp(r.SeenAt), formatTimestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
 		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
-		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)), textOf(r.Needs),
+		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)), textOf(r.Needs), textOf(r.Listed),
 	}
 }
 

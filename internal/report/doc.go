@@ -2,14 +2,14 @@
 // what it costs, what people did, and what nobody can prove, as a page for people, a
 // table for spreadsheets and an object for programs.
 //
-// It never writes to a ledger, never asks the service, and never calls anything
-// complete: without a list of what was expected, a year is complete as dropped, at
-// best. It trusts no stored count: [Examine] replays the journal and compares every
+// It never writes to a ledger and never asks the service. It calls a year complete only
+// when everything on a list of what was expected is archived: without such a list a year
+// is complete as dropped, at best. It trusts no stored count: [Examine] replays the journal and compares every
 // entry with it, and what does not agree stands at the top of the report.
 //
 // The ledger may live on meanwhile. It is read twice, page by page: once for the
 // summary, which comes first, and once for the table, whose rows go straight to the
-// writer. Where the two differ the end of the report says what changed. Memory grows
+// writers: to the page the newest ones, to the tables all of them. Where the two differ the end of the report says what changed. Memory grows
 // by what the proof of the journal needs for each entry, and by nothing else. A crash
 // leaves nothing behind: whoever keeps the output gives it its name once it is whole.
 package report

@@ -43,11 +43,22 @@ func (p *htmlPage) ListFindings() listing[finding] {
 	return listItems(p, p.Check.Findings, 80, func(f finding) []string { return []string{f.Key, f.Text} })
 }
 
-func (p *htmlPage) ListNames(n need) listing[string] {
-	l := listItems(p, n.Names, 30, func(s string) []string { return []string{s} })
-	l.More += n.Count - uint64(len(n.Names))
+func (p *htmlPage) ListMissing() listing[missingRow] {
+	l := listItems(p, p.Expected.MissingRows, 200, func(r missingRow) []string {
+		return []string{r.Number, r.Sender, r.Date, r.Amount, r.Currency, r.Found}
+	})
+	l.More += p.Expected.Missing - uint64(len(p.Expected.MissingRows))
 	return l
 }
+
+// ListTexts takes the texts of a list that has count of them.
+func (p *htmlPage) ListTexts(texts []string, count uint64) listing[string] {
+	l := listItems(p, texts, 30, func(s string) []string { return []string{s} })
+	l.More += count - uint64(len(texts))
+	return l
+}
+
+func (p *htmlPage) ListNames(n need) listing[string] { return p.ListTexts(n.Names, n.Count) }
 
 func (p *htmlPage) ListNotTaken(d notTakenDrop) listing[notTakenItem] {
 	l := listItems(p, d.Items, 120, func(i notTakenItem) []string { return []string{i.Name, p.DescribeItem(i)} })

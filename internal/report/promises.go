@@ -210,6 +210,6 @@ var guarantees = []guarantee{
 		limit:   "A person may let an index count as complete that was not read to its end; every later audit names that. An index that tells no right number and gives an empty page too early looks complete. What left a complete index after the configured retention (drops[].retention) is taken to be removed as agreed, not lost.",
 		tests: []string{"internal/vaultapi TestIndexWalk_I32_EndsAndIsComplete", "internal/test/readings TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing",
 			"internal/recovery TestReconcile_I2_I15_I32_AnIncompleteIndex", "internal/test/simulation TestSetBack_I2_I32_IndexThatEndsEarly", "cmd/vaultd TestReconcile_I15_I29_I32_AcceptedIndex",
-			"internal/recovery TestReconcile_I32_RetentionThatIsOver", "internal/test/readings TestReading_I32_RetentionThatIsOverIsNoAlarm", "cmd/vaultd TestReconcile_I32_SixteenYearsOn", "cmd/vaultd TestIndex_I32_CompleteOrSaysSo"},
+			"internal/recovery TestReconcile_I32_RetentionThatIsOver", "internal/test/readings TestReading_I32_RetentionThatIsOverIsNoAlarm", "cmd/vaultd TestReconcile_I32_SixteenYearsOn", "cmd/vaultd TestIndex_I32_CompleteOrSaysSo", "internal/report TestResult_I32_CompleteNeedsAList"},
 	},
 }

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
+	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
@@ -59,6 +60,8 @@ type Config struct {
 	// Reason gives what somebody said when his act made the entry's revision; empty where
 	// nothing was said, or it is erased. Nil: nothing is shown.
 	Reason func(key archive.Key, rev uint32) (string, error)
+
+	Expected *expected.List // of the selection; nil: nobody said what was expected
 }
 
 // Selection says which folders the audit is about; the zero one selects all.
@@ -106,6 +109,7 @@ type Audit struct {
 	counts  ledger.Balance // of the selection
 	proof   proof.Report
 	fetches proof.Downloads
+	match   *matcher
 }
 
 // errStop ends a read early on purpose.
@@ -134,7 +138,7 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
 	}
-	a.counts, a.proof, a.fetches = t.selected, report, t.fetches
+	a.counts, a.proof, a.fetches, a.match = t.selected, report, t.fetches, t.match
 	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err
 }

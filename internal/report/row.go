@@ -42,6 +42,7 @@ type row struct {
 	First        *present.Original `json:"first"`        // that a duplicate repeats
 	Receipt      *string           `json:"receipt"`      // where it is in the kept folder, relative to the drop folder
 	Needs        *string           `json:"needs"`        // why a person must see to it, as a stable word
+	Listed       *string           `json:"listed"`       // of an archived one, with a list of what was expected: yes, no, or "other" and in what they differ
 
 	link string // to the receipt, from where the report will lie; empty: none would work
 }
@@ -130,6 +131,9 @@ func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error
 		counts.CountChange(ledger.None, e.State)
 		r := newRow(e, m, read)
 		r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
+		if e.State == ledger.Archived {
+			r.Listed = a.match.describeRow(e.Key, m.Number)
+		}
 		if r.First, err = present.FindOriginal(a.c.Ledger, e); err != nil {
 			return err
 		}

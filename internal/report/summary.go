@@ -30,6 +30,8 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
+	Expected *listed `json:"expected"` // null: nobody said what was expected
+
 	NotTaken  notTaken     `json:"notTaken"`
 	Needs     []need       `json:"needs"`
 	Remarks   []need       `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
@@ -58,7 +60,7 @@ type Summary struct {
 
 // verdict is the result in plain words.
 type verdict struct {
-	Code  string `json:"code"` // contradiction, safe-mode, nothing, part, not-complete or complete-as-dropped
+	Code  string `json:"code"` // contradiction, safe-mode, nothing, part, not-complete, complete-as-dropped or complete
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }
@@ -232,6 +234,9 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	}
 	s.Months, s.MonthsCut = t.months.list()
 	s.Senders, s.Unranked = t.senders.listTop()
+	if s.Expected, err = t.match.summarize(a.c.Ledger); err != nil {
+		return Summary{}, fmt.Errorf("compare with the list: %w", err)
+	}
 	if a.isTest() {
 		s.Notice = TestMark
 	}
@@ -245,7 +250,7 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	}
 	s.NotProven = slices.Concat(a.listSafeModeDoubts(), a.listDropDoubts(s.NotTaken), t.listDoubts(a.proof))
 	s.Promises = listPromises(a.proof)
-	s.Result = a.decideVerdict(t, s.Check.Agrees, s.NotTaken)
+	s.Result = a.decideVerdict(t, s)
 	return s, nil
 }
 
@@ -359,6 +364,9 @@ func (t *counts) readLatestActs() ([]act, error) {
 // What is always so stands there even with a zero.
 func (t *counts) listDoubts(r proof.Report) []doubt {
 	list := []doubt{{"not-dropped", 0, "Invoices that nobody dropped: there is no list of what was expected to compare with."}}
+	if t.c.Expected != nil {
+		list[0].Text = "Invoices that are neither dropped nor on the list: the list is taken as it was given."
+	}
 	add := func(what string, n uint64, none, one, more string) {
 		words := none
 		switch {

@@ -55,43 +55,46 @@ func (a *Audit) describeSafeMode() string {
 	return "SAFE MODE: " + why + ". It lasts until vaultd reconcile has asked the archive."
 }
 
-// asDropped ends every result: what it cannot say.
+// asDropped ends every result without a list: what it cannot say.
 const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
 
 // decideVerdict says the result, the worst first. In safe mode it is what is known at best.
-func (a *Audit) decideVerdict(t *counts, agrees bool, p notTaken) verdict {
-	v := a.decideByCounts(t, agrees, p)
-	if agrees && a.isSafeMode() {
+func (a *Audit) decideVerdict(t *counts, s Summary) verdict {
+	v := a.decideByCounts(t, s)
+	if s.Check.Agrees && a.isSafeMode() {
 		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.describeSafeMode() + " As far as is known: " + v.Text}
 	}
 	return v
 }
 
 // decideByCounts is the result by what the ledger knows.
-func (a *Audit) decideByCounts(t *counts, agrees bool, p notTaken) verdict {
-	b := t.selected
+func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
+	b, p, end := t.selected, s.NotTaken, s.Expected.describe()
 	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	shortfall := p.describeShortfall()
+	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + p.describeShortfall())
 	if vaults := t.vaultsWithMissing(); len(vaults) > 0 {
 		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
 	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
-	case !agrees:
+	case !s.Check.Agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
-	case b.Seen == 0 && p.Overdue == 0:
-		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + asDropped}
+	case b.Seen == 0 && p.Overdue == 0 && s.Expected == nil:
+		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + end}
 	case len(a.c.Select.States) > 0:
 		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", formatCount(b.Seen, "folder is", "folders are"))}
 	case missing > 0 || t.inQuestion > 0 || t.needReconcile > 0 || a.isSafeMode() || shortfall != "":
-		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.describeShortfall(t, missing))}
+		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.describeShortfall(t, missing) + " " + end)}
 	}
 	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(good, "is", "are"))
-	title, text := "COMPLETE AS DROPPED", text+describeOthers(t)+". "
+	code, title, text := "complete-as-dropped", "COMPLETE AS DROPPED", text+describeOthers(t)+". "
+	if s.Expected != nil {
+		code, title = "complete", "COMPLETE"
+	}
 	if !p.asOf.IsZero() {
 		title += ", AS OF " + a.formatTime(p.asOf)
 		text += "What was dropped since then is not in this report. "
 	}
-	return verdict{"complete-as-dropped", title, text + asDropped}
+	return verdict{code, title, text + end}
 }
 
 // describeOthers names what is neither archived nor missing.
@@ -129,5 +132,5 @@ func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	if t.needReconcile > 0 {
 		text += " " + formatCount(t.needReconcile, "is", "are") + " in doubt since the ledger was put back."
 	}
-	return text + " " + asDropped
+	return text
 }

@@ -242,7 +242,7 @@ func (r row) xlsxCells(mark string) []xlsxCell {
 		amount, text(s.Currency), text(r.State), text(strings.Join(r.Flags, ", ")),
 		timeCell(r.SeenAt), timeCell(r.ArchivedAt), text(textOf(r.BumID)), text(textOf(r.ClientUUID)), text(textOf(r.SHA256)), size,
 		text(r.Vault), text(r.Drop), text(textOf(r.Reason)), text(r.Key),
-		text(s.Recipient), text(s.RecipientIDs), text(s.Mark), text(textOf(r.Receipt)), text(textOf(r.Needs)),
+		text(s.Recipient), text(s.RecipientIDs), text(s.Mark), text(textOf(r.Receipt)), text(textOf(r.Needs)), text(textOf(r.Listed)),
 	}
 }
 

@@ -19,6 +19,18 @@ var outside = []mutant{
 		old: "err != nil || len(digits) > exactDigits ||", new: "err != nil ||", tests: []string{"-run XLSX_NothingIsRounded vaultd/internal/report"},
 	},
 	{
+		name: "CompleteWithoutAList", promise: "I32", file: "internal/report/verdict.go",
+		old: "\tif s.Expected != nil {\n\t\tcode, title", new: "\tif true {\n\t\tcode, title", tests: []string{"-run CompleteNeedsAList vaultd/internal/report"},
+	},
+	{
+		name: "ListedAndMissingIsComplete", promise: "I32", file: "internal/report/verdict.go",
+		old: "s.Expected.describeShortfall() + p.describeShortfall()", new: "p.describeShortfall()", tests: []string{"-run CompleteNeedsAList vaultd/internal/report"},
+	},
+	{
+		name: "AmountIsGuessed", promise: "I32", file: "internal/expected/read.go",
+		old: "case decimal == 0 && strings.ContainsAny(digits, \".,\"):", new: "case false:", tests: []string{"-run NeverGuesses vaultd/internal/expected"},
+	},
+	{
 		name: "PageGrowsWithTheLedger", promise: "I21", file: "internal/report/listing.go",
 		old: "if p.room -= size; p.room < 0 {", new: "if p.room -= size; false {", tests: []string{"-run PageHasABoundedSize vaultd/internal/report"},
 	},

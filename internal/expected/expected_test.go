@@ -1,0 +1,234 @@
+package expected
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xuri/excelize/v2"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+func rowsOf(l *List) []Row {
+	var rows []Row
+	for i := range l.Len() {
+		rows = append(rows, l.Row(i))
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return a.Line - b.Line })
+	return rows
+}
+
+func read(t *testing.T, data []byte, o Options) *List {
+	t.Helper()
+	l, err := Read("list.csv", bytes.NewReader(data), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var want = []Row{
+	{2, "RE 4711", "Müller & Söhne", "2026-10-31", "1234.56", "EUR"},
+	{3, "GS-7", "Otto KG", "2026-10-30", "-75.10", "EUR"},
+}
+
+const german = "Beleg-Nr.;Belegdatum;Lieferant;Betrag;Währung\r\nRE 4711;31.10.2026;Müller & Söhne;1.234,56;EUR\r\nGS-7;30.10.26;Otto KG;75,10-;eur\r\n"
+
+// A list reads the same in each encoding, with each separator, in German and English notation, and as a workbook.
+func TestRead_EncodingsSeparatorsAndNotations(t *testing.T) {
+	english := "Title of the export\n\nInvoice No,Date,Vendor,Gross,Currency\n\"RE 4711\",10/31/2026,Müller & Söhne,\"1,234.56\",EUR\nGS-7,10/30/2026,\"Otto KG\",(75.10),EUR\n,,Total,\"1,159.46\",\n"
+	windows, err := charmap.Windows1252.NewEncoder().String(german)
+	if err != nil {
+		t.Fatal(err)
+	}
+	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(strings.ReplaceAll(german, ";", "\t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		data  string
+		shift int // rows above
+		left  uint64
+	}{
+		"UTF8": {german, 0, 0}, "Mark": {"\ufeff" + german, 0, 0}, "Windows1252": {windows, 0, 0}, "Tabs": {strings.ReplaceAll(german, ";", "\t"), 0, 0}, "UTF16": {utf16, 0, 0},
+		"English": {english, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := read(t, []byte(row.data), Options{})
+			got := rowsOf(l)
+			for i := range got {
+				got[i].Line -= row.shift
+			}
+			if !slices.Equal(got, want) || l.Unnumber != row.left {
+				t.Errorf("%+v, %d left out", got, l.Unnumber)
+			}
+		})
+	}
+}
+
+func workbook(t *testing.T, rows [][]any) []byte {
+	t.Helper()
+	f := excelize.NewFile()
+	defer f.Close()
+	day, err := f.NewStyle(&excelize.Style{NumFmt: 14})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows {
+		for c, v := range row {
+			name, _ := excelize.CoordinatesToCellName(c+1, i+1)
+			if err := f.SetCellValue("Sheet1", name, v); err != nil {
+				t.Fatal(err)
+			}
+			if c == 1 && i > 0 {
+				f.SetCellStyle("Sheet1", name, name, day)
+			}
+		}
+	}
+	b, err := f.WriteToBuffer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Numbers and dates of a workbook are taken as numbers; texts are read as in a CSV.
+func TestRead_Workbook(t *testing.T) {
+	l := read(t, workbook(t, [][]any{
+		{"Beleg-Nr.", "Belegdatum", "Lieferant", "Betrag", "Währung"},
+		{"RE 4711", 46326, "Müller & Söhne", 1234.56, "EUR"},
+		{"GS-7", "30.10.2026", "Otto KG", "-75,10", "EUR"},
+		{4712, 46326, "x", 0.1 + 0.2, "EUR"},
+	}), Options{})
+	all := append(slices.Clone(want), Row{4, "4712", "x", "2026-10-31", "0.3", "EUR"})
+	if got := rowsOf(l); !slices.Equal(got, all) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What can be read in two ways, or in none, is an error that names the row and says what to do.
+func TestRead_NeverGuesses(t *testing.T) {
+	for name, row := range map[string]struct{ data, text, advice string }{
+		"EitherAmount":   {"number;amount\n1;1.234\n2;5\n", `row 2: the amount "1.234" can be read in two ways`, "--decimal"},
+		"TwoNotations":   {"number;amount\n1;1,50\n2;1.50\n", "rows 2 and 3 write amounts in two ways", "--decimal comma"},
+		"NoAmount":       {"number;amount\n1;n/a\n", `row 2: "n/a" is not an amount`, `--columns "amount="`},
+		"EitherDate":     {"number;date\n1;3/4/2026\n", `"3/4/2026" may be of two months`, "2026-10-31"},
+		"TwoDateOrders":  {"number;date\n1;13/4/2026\n2;4/13/2026\n", "another order", "2026-10-31"},
+		"NoDate":         {"number;date\n1;31.02.2026\n", `row 2: "31.02.2026" is not a date`, `--columns "date="`},
+		"Empty":          {"number;date\n", "no row with a number", "proves nothing"},
+		"OnlyTotals":     {"number;amount\n;5,00\n", "no row with a number", "proves nothing"},
+		"NoWorkbook":     {"PK\x03\x04 cut off", "no workbook", "CSV"},
+		"WrongThousands": {"number;amount\n1;1.23,50\n", "is not an amount", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read("x.csv", strings.NewReader(row.data), Options{})
+			wrong, ok := errors.AsType[*DataError](err)
+			if !ok || !strings.Contains(err.Error(), row.text) || !strings.Contains(err.Error(), "the list x.csv") || !strings.Contains(wrong.Advice, row.advice) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	l := read(t, []byte("number;amount\n1;1.234\n2;5\n"), Options{Decimal: ','})
+	if got := rowsOf(l); got[0].Amount != "1234" || got[1].Amount != "5" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A list without a known column is told with its columns, the nearest names and how to map.
+func TestRead_UnknownColumns(t *testing.T) {
+	const data = "Konto;Belegnumer;Summe EUR\n1;RE 1;10,00\n"
+	_, err := Read("x.csv", strings.NewReader(data), Options{})
+	wrong, ok := errors.AsType[*ColumnsError](err)
+	if !ok || err.Error() != `the list x.csv has no column that is known as the document's number; its columns are "Konto", "Belegnumer", "Summe EUR"` ||
+		!strings.HasPrefix(wrong.Advice(), `nearest: "Belegnumer"; say which it is, for instance with --columns "number=Belegnumer"`) {
+		t.Errorf("%v; %v", err, wrong.Advice())
+	}
+	columns, err := ParseColumns("number=belegnumer, amount=Summe EUR")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rowsOf(read(t, []byte(data), Options{Columns: columns})); len(got) != 1 || got[0] != (Row{Line: 2, Number: "RE 1", Amount: "10.00"}) {
+		t.Errorf("%+v", got)
+	}
+	columns["amount"] = "Sume EUR"
+	_, err = Read("x.csv", strings.NewReader(data), Options{Columns: columns})
+	if wrong, ok = errors.AsType[*ColumnsError](err); !ok || !strings.Contains(err.Error(), `no column "Sume EUR"`) || wrong.Nearest[0] != "Summe EUR" {
+		t.Errorf("%v", err)
+	}
+	for _, bad := range []string{"nummer=x", "number"} {
+		if _, err := ParseColumns(bad); err == nil || !strings.Contains(err.Error(), "FIELD=NAME") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A list that was sent is the list that was read, and each number is found, whatever its case and the space around it.
+func TestList_EncodeDecodeFind(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("number;amount\n")
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 2000 {
+		fmt.Fprintf(&b, "RE %d;%d,%02d\n", i/2, r.IntN(9999), r.IntN(100))
+	}
+	b.WriteString("re 5;1,00\nRE 5;1,00\nRE 5;1,00\n")
+	l := read(t, []byte(b.String()), Options{})
+	if l.Repeated != 1 {
+		t.Errorf("%d repeated", l.Repeated)
+	}
+	var wire bytes.Buffer
+	if err := l.Encode(&wire); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(&wire)
+	if err != nil || !slices.Equal(rowsOf(got), rowsOf(l)) || got.SHA256 != l.SHA256 || got.Columns["number"] != "number" {
+		t.Errorf("%v, %+v", err, got.Info)
+	}
+	for i := range 1000 {
+		n := 0
+		for p := range got.Find(fmt.Sprintf("  re %d", i)) {
+			n++
+			if !strings.EqualFold(got.Row(p).Number, fmt.Sprint("RE ", i)) {
+				t.Errorf("%d: %v", i, got.Row(p))
+			}
+		}
+		if want := 2; n != want && i != 5 || i == 5 && n != 4 {
+			t.Errorf("RE %d is found %d times", i, n)
+		}
+	}
+}
+
+// A list is from somebody else: nothing that it holds breaks the reader.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(german))
+	f.Add([]byte("number,amount\n\"1\n,,,"))
+	f.Add([]byte("PK\x03\x04"))
+	f.Add([]byte("number\tdate\n1\t1/1/1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := Read("x", bytes.NewReader(data), Options{})
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := l.Encode(&b); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Decode(&b)
+		if err != nil || again.Len() != l.Len() {
+			t.Errorf("%v: %d rows, then %d", err, l.Len(), again.Len())
+		}
+	})
+}
+
+// What comes over the socket is no list until it is one.
+func TestDecode_WhatIsNoList(t *testing.T) {
+	for _, text := range []string{"", "x", "{}\nx\n", "{}\n[1]\n[[]]", "{}\n{}"} {
+		if l, err := Decode(strings.NewReader(text)); err == nil {
+			t.Errorf("%q: %+v", text, l)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/expected"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+)
+
+// missingAtMost is how many listed documents that are not archived are named.
+const missingAtMost = 10_000
+
+// listed is the comparison with a list of what was expected.
+type listed struct {
+	expected.Info
+	Rows     uint64 `json:"rows"`     // different documents of the list
+	Archived uint64 `json:"archived"` // of them: archived
+	Missing  uint64 `json:"missing"`  // of them: not archived
+	Differ   uint64 `json:"differ"`   // of the archived ones: with another amount, currency, date or sender
+	Unlisted uint64 `json:"unlisted"` // archived documents of the selection that are not on the list
+
+	MissingRows   []missingRow `json:"missingRows"`        // the first ten thousand, in the list's order
+	DifferNames   []string     `json:"differingDocuments"` // the first five hundred
+	UnlistedNames []string     `json:"unlistedDocuments"`  // the first five hundred
+}
+
+// missingRow is a listed document that is not archived.
+type missingRow struct {
+	Line     int    `json:"line"` // of the list
+	Number   string `json:"documentId"`
+	Sender   string `json:"senderName"`
+	Date     string `json:"documentDate"`
+	Amount   string `json:"amount"`
+	Currency string `json:"currencyCode"`
+	Found    string `json:"found"` // what the ledger has under that number; empty: nothing
+}
+
+// unequal is in what a document is not what the list says. A value that one of them does not give is equal.
+type unequal uint8
+
+const (
+	otherDate unequal = 1 << iota
+	otherCurrency
+	otherAmount
+	otherSender
+	nobody // no document: worse than any difference
+)
+
+func (u unequal) String() string {
+	var words []string
+	for _, one := range []struct {
+		bit  unequal
+		word string
+	}{{otherSender, "sender"}, {otherAmount, "amount"}, {otherCurrency, "currency"}, {otherDate, "date"}} {
+		if u&one.bit != 0 {
+			words = append(words, one.word)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// matcher finds the document of each row of the list.
+type matcher struct {
+	list     *expected.List // nil: there is none
+	by       []archive.Key  // the archived document of each row
+	unequal  []unequal      // of that one; nobody: there is none
+	others   []string       // what there is else under the row's number
+	unlisted []archive.Key  // the first few
+	count    uint64         // archived documents of the selection
+}
+
+func newMatcher(list *expected.List) *matcher {
+	if list == nil {
+		return &matcher{}
+	}
+	m := &matcher{list: list, by: make([]archive.Key, list.Len()), unequal: make([]unequal, list.Len()), others: make([]string, list.Len())}
+	for i := range m.unequal {
+		m.unequal[i] = nobody
+	}
+	return m
+}
+
+// countArchived gives an archived document its row: the one that it equals most. A document that equals that row less makes room,
+// and looks for another row, so that the order of the documents does not count.
+func (m *matcher) countArchived(s present.Entries, key archive.Key, doc archive.Document) error {
+	if m.list == nil {
+		return nil
+	}
+	m.count++
+	for {
+		best, found := -1, nobody
+		for i := range m.list.Find(doc.Number) {
+			row := m.list.Row(i)
+			if u, same := compareToRow(row, doc); same && u < m.unequal[i] && u < found {
+				best, found = i, u
+			}
+		}
+		if best < 0 {
+			if len(m.unlisted) < namedAtMost {
+				m.unlisted = append(m.unlisted, key)
+			}
+			return nil
+		}
+		m.by[best], key = key, m.by[best]
+		m.unequal[best], found = found, m.unequal[best]
+		if found == nobody {
+			return nil
+		}
+		e, _, err := s.Entry(key)
+		if err != nil {
+			return err
+		}
+		if doc, _, err = present.ReadMetadata(s, e); err != nil {
+			return err
+		}
+	}
+}
+
+// countOther notes what there is under a number that is not an archived document of the selection.
+func (m *matcher) countOther(number, what string) {
+	if m.list == nil || number == "" {
+		return
+	}
+	for i := range m.list.Find(number) {
+		m.others[i] = what
+	}
+}
+
+// compareToRow tells in what a document is not what a row says. same is false where it is another document with the same number: of
+// another sender, and not of the same amount and day either.
+func compareToRow(r expected.Row, d archive.Document) (u unequal, same bool) {
+	differ := func(a, b string) bool { return a != "" && b != "" && archive.PlainText(a) != archive.PlainText(b) }
+	day, _, _ := strings.Cut(d.Date, "T")
+	if differ(r.Date, day) {
+		u |= otherDate
+	}
+	if differ(r.Currency, d.Currency) {
+		u |= otherCurrency
+	}
+	if r.Amount != "" && d.Amount.Rat() != nil && !isSameAmount(archive.Decimal(r.Amount).Rat(), d.Amount.Rat(), d.Type) {
+		u |= otherAmount
+	}
+	if differ(r.Sender, d.SenderName) {
+		u |= otherSender
+		agrees := r.Amount != "" && d.Amount != "" && r.Date != "" && day != "" && u&(otherAmount|otherDate) == 0
+		return u, agrees
+	}
+	return u, true
+}
+
+// isSameAmount compares amounts. Lists write the amount of a credit note with either sign.
+func isSameAmount(a, b *big.Rat, kind string) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	if strings.HasPrefix(kind, "CreditNote") {
+		return new(big.Rat).Abs(a).Cmp(new(big.Rat).Abs(b)) == 0
+	}
+	return a.Cmp(b) == 0
+}
+
+// describeRow says how the list has an archived document; nil: there is no list.
+func (m *matcher) describeRow(key archive.Key, number string) *string {
+	if m.list == nil {
+		return nil
+	}
+	text := "no"
+	for i := range m.list.Find(number) {
+		if m.by[i] == key && m.unequal[i] != nobody {
+			text = cmp.Or(m.unequal[i].String(), "yes")
+			if m.unequal[i] != 0 {
+				text = "other " + text
+			}
+		}
+	}
+	return &text
+}
+
+// summarize gives the comparison; nil: there is no list.
+func (m *matcher) summarize(s present.Entries) (*listed, error) {
+	if m.list == nil {
+		return nil, nil
+	}
+	l := &listed{Info: m.list.Info, Rows: uint64(m.list.Len()), MissingRows: []missingRow{}, DifferNames: []string{}, UnlistedNames: []string{}}
+	var missing, differ []int
+	for i, u := range m.unequal {
+		switch {
+		case u == nobody:
+			missing = append(missing, i)
+		case u != 0:
+			differ = append(differ, i)
+		}
+	}
+	l.Missing, l.Differ = uint64(len(missing)), uint64(len(differ))
+	l.Archived = l.Rows - l.Missing
+	l.Unlisted = m.count - l.Archived
+	inOrder := func(a, b int) int { return cmp.Compare(m.list.Row(a).Line, m.list.Row(b).Line) }
+	slices.SortFunc(missing, inOrder)
+	slices.SortFunc(differ, inOrder)
+	for _, i := range missing[:min(len(missing), missingAtMost)] {
+		r := m.list.Row(i)
+		l.MissingRows = append(l.MissingRows, missingRow{r.Line, r.Number, r.Sender, r.Date, r.Amount, r.Currency, m.others[i]})
+	}
+	for _, i := range differ[:min(len(differ), namedAtMost)] {
+		text, err := describeDocument(s, m.by[i])
+		if err != nil {
+			return nil, err
+		}
+		r := m.list.Row(i)
+		l.DifferNames = append(l.DifferNames, fmt.Sprintf("%s; row %d of the list has another %s: %s", text, r.Line, m.unequal[i], joinTexts(r.Sender, r.Date, r.Currency, r.Amount)))
+	}
+	for _, key := range m.unlisted {
+		text, err := describeDocument(s, key)
+		if err != nil {
+			return nil, err
+		}
+		l.UnlistedNames = append(l.UnlistedNames, text)
+	}
+	return l, nil
+}
+
+// describeDocument names an archived document.
+func describeDocument(s present.Entries, key archive.Key) (string, error) {
+	e, _, err := s.Entry(key)
+	if err != nil {
+		return "", err
+	}
+	m, _, err := present.ReadMetadata(s, e)
+	return fmt.Sprintf("%s (%s): %s", e.Folder, e.Drop, joinTexts(m.Number, m.SenderName, present.FormatDay(m.Date), m.Currency, string(m.Amount))), err
+}
+
+// joinTexts joins the texts that are there.
+func joinTexts(all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), ", ")
+}
+
+// matchEntry gives an entry that is selected to the list.
+func (t *counts) matchEntry(e ledger.Entry, m archive.Document, read archive.AsRead) error {
+	switch e.State {
+	case ledger.Archived:
+		return t.match.countArchived(t.c.Ledger, e.Key, m)
+	case ledger.Duplicate: // the first one counts
+	default:
+		t.match.countOther(cmp.Or(m.Number, read.Number), e.State.String()+", "+e.Folder+" ("+e.Drop+")")
+	}
+	return nil
+}
+
+// matchElsewhere notes an archived document that is not selected.
+func (t *counts) matchElsewhere(e ledger.Entry, m archive.Document) {
+	if e.State == ledger.Archived {
+		t.match.countOther(m.Number, "archived, but not in the choice of this report: "+joinTexts("vault "+string(e.Vault), "drop "+e.Drop, present.FormatDay(m.Date)))
+	}
+}
+
+// describeShortfall says what of the list keeps the result from being complete; empty: nothing.
+func (l *listed) describeShortfall() string {
+	text := ""
+	if l != nil && l.Missing > 0 {
+		text = formatCount(l.Missing, "listed document is", "listed documents are") + " not archived. "
+	}
+	if l != nil && l.Differ > 0 {
+		text += formatCount(l.Differ, "archived document is", "archived documents are") + " not as listed. "
+	}
+	return text
+}
+
+// ColumnNames are the columns that were compared, as the list calls them.
+func (l *listed) ColumnNames() (names []string) {
+	for _, field := range slices.Sorted(maps.Keys(l.Columns)) {
+		names = append(names, fmt.Sprintf("%s (%s)", field, l.Columns[field]))
+	}
+	return names
+}
+
+// describe says what was compared.
+func (l *listed) describe() string {
+	if l == nil {
+		return asDropped
+	}
+	text := fmt.Sprintf("Compared with the list %s (%s): %s archived, %s not; %s archived and not listed.", l.File, formatCount(l.Rows, "document", "documents"),
+		formatNumber(l.Archived), formatNumber(l.Missing), formatCount(l.Unlisted, "document is", "documents are"))
+	if l.Unnumber > 0 {
+		text += " " + formatCount(l.Unnumber, "row of it has", "rows of it have") + " no number and could not be compared."
+	}
+	return text
+}

@@ -1,0 +1,231 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/expected"
+	"vaultd/internal/ledger"
+)
+
+// listOf reads a list of what was expected.
+func listOf(t *testing.T, csv string) *expected.List {
+	t.Helper()
+	l, err := expected.Read("erp.csv", strings.NewReader("number;sender;date;amount;currency\n"+csv), expected.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (s *shelf) archivedAs(folder, number, sender, date, amount string) {
+	s.docs[folder] = archive.Document{Type: "Invoice", Number: number, SenderName: sender, Date: date + "T00:00:00Z", Amount: archive.Decimal(amount), Currency: "EUR"}
+	s.archived(folder, noon.Add(time.Duration(len(s.keys)-40)*time.Hour), time.Hour, 1000, archive.RemoteID("bum-"+folder))
+}
+
+// Only a list makes a report COMPLETE, and only when everything on it is archived as listed, and nothing that was dropped is missing.
+func TestResult_I32_CompleteNeedsAList(t *testing.T) {
+	const one, two = "RE 1;Huber;2026-10-01;10,00;EUR\n", "RE 2;Otto;2026-10-02;20,00;EUR\n"
+	for name, row := range map[string]struct {
+		list string
+		more func(s *shelf)
+		code string
+		text string
+	}{
+		"All":             {one + two, nil, "complete", "Compared with the list erp.csv (2 documents): 2 archived, 0 not; 0 documents are archived and not listed."},
+		"NoList":          {"", nil, "complete-as-dropped", asDropped},
+		"OneMissing":      {one + two + "RE 3;Kern;2026-10-03;5,00;EUR\n", nil, "not-complete", "1 listed document is not archived."},
+		"OtherAmount":     {one + "RE 2;Otto;2026-10-02;20,01;EUR\n", nil, "not-complete", "1 archived document is not as listed."},
+		"OtherDate":       {one + "RE 2;Otto;2026-10-03;20,00;EUR\n", nil, "not-complete", "1 archived document is not as listed."},
+		"OtherCurrency":   {one + "RE 2;Otto;2026-10-02;20,00;USD\n", nil, "not-complete", "1 archived document is not as listed."},
+		"OtherSender":     {one + "RE 2;Somebody;2026-10-03;21,00;EUR\n", nil, "not-complete", "1 listed document is not archived."},
+		"SenderSpelt":     {one + "RE 2;Otto KG;2026-10-02;20,00;EUR\n", nil, "not-complete", "1 archived document is not as listed."},
+		"NumberOnly":      {"re 1;;;;\n RE 2 ;;;;\n", nil, "complete", "2 archived, 0 not"},
+		"NotListed":       {one, nil, "complete", "1 document is archived and not listed."},
+		"SomethingOpen":   {one + two, func(s *shelf) { s.tell("Wagner 5", noon, nil) }, "not-complete", "1 on the way"},
+		"RowsLeftOut":     {one + two + ";;;30,00;EUR\n", nil, "complete", "1 row of it has no number and could not be compared."},
+		"NothingArchived": {"X;;;;\n", nil, "not-complete", "1 listed document is not archived."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, "production")
+			s.archivedAs("Huber 1", "RE 1", "Huber", "2026-10-01", "10.00")
+			s.archivedAs("Otto 2", "RE 2", "Otto", "2026-10-02", "20.00")
+			if row.more != nil {
+				row.more(s)
+			}
+			c := s.config()
+			if row.list != "" {
+				c.Expected = listOf(t, row.list)
+			}
+			a := examine(t, c)
+			if r := a.Summary.Result; r.Code != row.code || !strings.Contains(r.Text, row.text) || (r.Title == "COMPLETE") != (row.code == "complete") {
+				t.Errorf("%+v", r)
+			}
+			page, _ := written(t, a, "html")
+			if strings.Contains(page, "Against the list") != (row.list != "") {
+				t.Error("the page does not say what it was compared with")
+			}
+		})
+	}
+	c := newShelf(t, "production").config()
+	c.Expected = listOf(t, one)
+	if r := examine(t, c).Summary.Result; r.Code != "not-complete" {
+		t.Errorf("an empty ledger: %+v", r)
+	}
+}
+
+// What is missing is named with what the ledger has of it; what differs and what is not listed is named, too.
+func TestExpected_SaysWhatItFound(t *testing.T) {
+	s := filled(t, "production")
+	c := s.config()
+	c.Select.Year = 2026
+	s.docs["Doppelt"] = archive.Document{Type: "Invoice", Number: "NR Müller 4711", Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH", Amount: "118.00", Currency: "EUR"}
+	s.archived("Doppelt", noon.Add(-30*time.Hour), time.Hour, 1000, "bum-9") // the older one equals its row less
+	c.Ledger, c.Head, c.Balance = s.ledger, s.ledger.Head(), s.ledger.Balance()
+	c.Expected = listOf(t, "NR Müller 4711;Müller GmbH;31.10.2026;119,00;EUR\nGS-7;Otto KG;30.10.2026;75,105;EUR\nALT-1;;;;\n=1+1;;;;\nNIX;;;;\n")
+	a := examine(t, c)
+	l := a.Summary.Expected
+	if l.Rows != 5 || l.Archived != 2 || l.Missing != 3 || l.Differ != 0 || l.Unlisted != 1 {
+		t.Errorf("%+v", l)
+	}
+	found := map[string]string{}
+	for _, m := range l.MissingRows {
+		found[m.Number] = m.Found
+	}
+	if !strings.HasPrefix(found["ALT-1"], "archived, but not in the choice of this report: vault FR") || !strings.HasPrefix(found["=1+1"], "unclear, ") || found["NIX"] != "" {
+		t.Errorf("%+v", found)
+	}
+	if len(l.UnlistedNames) != 1 || l.UnlistedNames[0] != "Doppelt (acme-in): NR Müller 4711, Müller GmbH, 2026-10-31, EUR, 118.00" {
+		t.Errorf("%q", l.UnlistedNames)
+	}
+	table, _ := written(t, a, "csv")
+	for _, line := range strings.Split(table, "\r\n") {
+		for folder, want := range map[string]string{`"Doppelt"`: `"no"`, `"Müller 4711"`: `"yes"`, `"Huber 88"`: `""`} {
+			if strings.Contains(line, ","+folder+",") && !strings.HasSuffix(line, ","+want) {
+				t.Errorf("%s", line)
+			}
+		}
+	}
+	page, _ := written(t, a, "html")
+	for _, want := range []string{"nothing with this number was taken", "Archived, not listed", "erp.csv, SHA-256"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not on the page", want)
+		}
+	}
+}
+
+// Over random worlds the counts of the list are those of a comparison by hand, in whatever order the documents came, and the forms
+// say the same of each document.
+func TestExpected_I32_CountsAreThoseOfACountByHand(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		s := newShelf(t, "production")
+		type document struct{ number, amount string }
+		var list strings.Builder
+		rows, archivedRows, differ, unlisted, expectedRows := 0, 0, 0, 0, map[document]bool{}
+		for i := range 30 {
+			d := document{fmt.Sprint("N", i), fmt.Sprintf("%d.%02d", r.IntN(900), r.IntN(100))}
+			inList, inLedger, other := r.IntN(4) > 0, r.IntN(4) > 0, r.IntN(5) == 0
+			if inLedger {
+				s.archivedAs(fmt.Sprint("F", i), d.number, "Huber", "2026-10-01", d.amount)
+			}
+			if inList {
+				rows++
+				if other {
+					d.amount += "1"
+				}
+				fmt.Fprintf(&list, "%s;huber ;1.10.2026;%s;EUR\n", d.number, strings.ReplaceAll(d.amount, ".", ","))
+				expectedRows[d] = true
+			}
+			switch {
+			case inList && inLedger && other:
+				archivedRows, differ = archivedRows+1, differ+1
+			case inList && inLedger:
+				archivedRows++
+			case inLedger:
+				unlisted++
+			}
+		}
+		c := s.config()
+		c.Expected = listOf(t, list.String())
+		a := examine(t, c)
+		if l := a.Summary.Expected; l.Rows != uint64(rows) || l.Archived != uint64(archivedRows) || l.Differ != uint64(differ) || l.Unlisted != uint64(unlisted) || l.Missing != uint64(rows-archivedRows) {
+			t.Errorf("seed %d: %+v; by hand %d listed, %d archived, %d differ, %d unlisted", seed, l, rows, archivedRows, differ, unlisted)
+		}
+		table, _ := written(t, a, "csv")
+		book, _ := written(t, a, "xlsx")
+		sheet, _, _ := readBook(t, []byte(book))
+		column := len(csvHeader) - 1
+		yes, no, others := 0, 0, 0
+		for _, row := range sheet[1:] {
+			switch row[column] {
+			case "yes":
+				yes++
+			case "no":
+				no++
+			case "other amount":
+				others++
+			}
+		}
+		if yes != archivedRows-differ || no != unlisted || others != differ || strings.Count(table, `"other amount"`) != differ {
+			t.Errorf("seed %d: %d yes, %d no, %d other", seed, yes, no, others)
+		}
+	}
+}
+
+// A document that equals its row less makes room for one that equals it more, whichever came first.
+func TestMatcher_OrderDoesNotCount(t *testing.T) {
+	var first string
+	for _, order := range [][]string{{"10.00", "11.00", "12.00"}, {"12.00", "11.00", "10.00"}, {"11.00", "12.00", "10.00"}} {
+		s := newShelf(t, "production")
+		for i, amount := range order {
+			s.archivedAs(fmt.Sprint("F", i, " ", amount), "RE 1", "Huber", "2026-10-01", amount)
+		}
+		c := s.config()
+		c.Expected = listOf(t, "RE 1;Huber;2026-10-01;12,00;EUR\nRE 1;Huber;2026-10-01;11,00;EUR\n")
+		l := examine(t, c).Summary.Expected
+		if got := fmt.Sprint(l.Archived, l.Missing, l.Differ, l.Unlisted, strings.HasSuffix(l.UnlistedNames[0], "10.00")); first == "" {
+			first = got
+		} else if got != first {
+			t.Errorf("%v: %s, before %s", order, got, first)
+		}
+		if l.Archived != 2 || l.Differ != 0 || l.Unlisted != 1 {
+			t.Errorf("%v: %+v", order, l)
+		}
+	}
+}
+
+// The sign of a credit note does not count, that of an invoice does.
+func TestMatcher_Signs(t *testing.T) {
+	row := expected.Row{Number: "1", Amount: "75.10"}
+	for kind, want := range map[string]unequal{"CreditNote": 0, "CreditNoteSelfBilled": 0, "Invoice": otherAmount} {
+		if u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"}); u != want || !same {
+			t.Errorf("%s: %v", kind, u)
+		}
+	}
+}
+
+// The same ledger, list and time give the same bytes in every form.
+func TestReport_SameBytes(t *testing.T) {
+	s := randomShelf(t, 42)
+	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "x"}})
+	for _, form := range []string{"html", "csv", "xlsx", "json"} {
+		var first []byte
+		for range 3 {
+			c := s.config()
+			c.Expected = listOf(t, "RE 1;Huber;2026-10-01;12,00;EUR\nRE 2;Huber;2026-10-01;11,00;EUR\nRE 3;;;;\n")
+			text, _ := written(t, examine(t, c), form)
+			if first == nil {
+				first = []byte(text)
+			}
+			if !bytes.Equal(first, []byte(text)) {
+				t.Errorf("%s differs", form)
+			}
+		}
+	}
+}
