@@ -93,6 +93,12 @@ above it, that place is a link, which works wherever the page is opened from the
 			return a.runAudit(c, args, f)
 		},
 	}
+	f.addTo(c)
+	return c
+}
+
+// addTo makes the flags of the command.
+func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().IntVar(&f.year, "year", 0, "only documents of this `year`")
 	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
@@ -112,7 +118,6 @@ above it, that place is a link, which works wherever the page is opened from the
 			panic(err)
 		}
 	}
-	return c
 }
 
 // completeFlags checks the flags and fills in what they leave open.

@@ -277,18 +277,16 @@ func csvRecords(data []byte) func(func(record) error) error {
 
 // findSeparator counts outside of quotes.
 func findSeparator(data []byte) rune {
-	counts, quoted, lines := map[rune]int{}, false, 0
-	for _, r := range string(data[:min(len(data), 64<<10)]) {
-		switch {
-		case r == '"':
+	counts, quoted := map[byte]int{}, false
+	for lines, i := 0, 0; i < len(data) && lines < headerWithin; i++ {
+		switch c := data[i]; {
+		case c == '"':
 			quoted = !quoted
 		case quoted:
-		case r == '\n':
-			if lines++; lines == headerWithin {
-				break
-			}
-		case r == ';', r == ',', r == '\t':
-			counts[r]++
+		case c == '\n':
+			lines++
+		case c == ';', c == ',', c == '\t':
+			counts[c]++
 		}
 	}
 	switch { // amounts have commas, and no semicolons
