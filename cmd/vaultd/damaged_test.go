@@ -76,7 +76,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view) })
+	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
 	for _, want := range []string{
 		"SAFE MODE the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known\n",
 		"  1 is in doubt: what happened to it since the ledger was put back is not known\n    " + s.keys["Otto 19"].String(),
@@ -93,7 +93,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReconciled, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
-	out, _, _ = say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view) })
+	out, _, _ = say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
 	if strings.Contains(out, "SAFE MODE") || !strings.Contains(out, "the ledger was put back") || !strings.Contains(out, "RESULT    nothing differs\n") {
 		t.Error(out)
 	}
@@ -103,7 +103,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 func TestVerify_I14_DamageKeepsThePromisesFromBeingChecked(t *testing.T) {
 	s := filled(t)
 	bad := s.damaged("_rejected/Huber 88")
-	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad) })
+	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) })
 	if code != exitDifferences || !strings.Contains(out, "PROMISES  could not be checked\n") || strings.Contains(out, "0 entries") || strings.Contains(out, "nothing differs") {
 		t.Errorf("exit %d\n%s", code, out)
 	}

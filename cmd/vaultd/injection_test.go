@@ -93,7 +93,7 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 	asks := map[string]func(a *app) error{
 		"list":   func(a *app) error { return a.runList(ctx, s.view, listFilter{}) },
 		"status": func(a *app) error { return a.runStatus(ctx, s.view) },
-		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
+		"verify": func(a *app) error { return a.runVerify(ctx, s.view, sinceCheckpoint) },
 		"find":   func(a *app) error { return a.runFind(ctx, s.view, []string{"FORGED"}, 0) },
 	}
 	for name, key := range s.keys {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/selfcheck"
 	"vaultd/internal/watch"
 )
 
@@ -294,7 +297,7 @@ func TestStatus_I26_Loud(t *testing.T) {
 
 func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	s := filled(t)
-	out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view) })
+	out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
@@ -305,14 +308,49 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
 			bad := s.damaged(text(s))
-			out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad) })
+			out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) })
 			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
 				t.Errorf("exit %d\n%s%s", code, out, errs)
 			}
-			if out, _, code = say(t, true, func(a *app) error { return a.runVerify(t.Context(), bad) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
+			if out, _, code = say(t, true, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
 				t.Errorf("exit %d\n%s", code, out)
 			}
 		})
+	}
+}
+
+// A verification that did not read everything says so first, and its result claims no more.
+func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
+	s := filled(t)
+	s.cfg.StateDir = t.TempDir() // for the checkpoint
+	verify := func(what extent) string {
+		t.Helper()
+		out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, what) })
+		if code != 0 {
+			t.Fatalf("exit %d\n%s%s", code, out, errs)
+		}
+		return out
+	}
+	line := fmt.Sprint(s.ledger.Head().N)
+	first, second := verify(sinceCheckpoint), verify(sinceCheckpoint)
+	for _, whole := range []string{first, verify(wholeLedger)} {
+		if strings.Contains(whole, "RESTS ON") || !strings.Contains(whole, "RESULT    nothing differs\n") || !strings.Contains(whole, line+" lines replayed") {
+			t.Errorf("the whole:\n%s", whole)
+		}
+	}
+	for _, text := range []string{
+		"RESTS ON  line " + line + " with hash " + s.ledger.Head().Hash.String(), "not read again", "--whole reads everything",
+		"JOURNAL   0 lines replayed", "RESULT    nothing differs in what came behind line " + line + "; what came before rests on",
+	} {
+		if !strings.Contains(second, text) {
+			t.Errorf("%q is not in\n%s", text, second)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := verify(sinceCheckpoint); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
+		t.Error(out)
 	}
 }
 
@@ -334,8 +372,9 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 		}
 	}()
 	defer func() { close(stop); <-done }()
-	for range 20 {
-		found, err := s.verifyLedger(t.Context())
+	dir := t.TempDir() // for the checkpoint
+	for n := range 40 {
+		found, err := s.verifyLedger(t.Context(), selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now})
 		if err != nil || len(found.Findings) > 0 || len(found.Problems) > 0 {
 			t.Fatal(err, found.Problems, found.Findings)
 		}
@@ -351,7 +390,7 @@ func TestCommands_StopWithTheirContext(t *testing.T) {
 		"list":   func(a *app) error { return a.runList(ctx, s.view, listFilter{}) },
 		"show":   func(a *app) error { return a.runShow(ctx, s.view, "Müller 4711") },
 		"status": func(a *app) error { return a.runStatus(ctx, s.view) },
-		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
+		"verify": func(a *app) error { return a.runVerify(ctx, s.view, sinceCheckpoint) },
 	} {
 		var out bytes.Buffer
 		if err := do(&app{stdout: &out, stderr: &out}); !errors.Is(err, gone) {

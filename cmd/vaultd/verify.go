@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +23,15 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "hold the ledger to its promises",
 		Long: `Checks every record's checksum, the chain of the journal from its first line on, and
 all that is derived from them; then replays the journal and holds every entry
-against it. It changes nothing and asks nobody. Exit code 4 means differences.
+against it. It changes nothing in the ledger and asks nobody. Exit code 4 means
+differences.
+
+Where nothing differs it leaves a checkpoint, as the daemon's daily check does. The next
+verify goes on from there: it reads the lines that came since, and every entry that is on
+its way or that one of those lines is about. Under RESTS ON it says from which line, time
+and hash it goes on, and what it did not read again: what became of older records since
+then it cannot tell. --whole reads everything. So does every verify where the checkpoint
+is missing or cannot be used, and where everything was read last more than 7 days ago.
 
 With --archive it does something else: it downloads archived documents and compares
 them with what was sent, so many (60) or such a part of all of them (5%). Those that
@@ -32,15 +40,18 @@ downloaded again only once all others were. The provider may charge for download
 stops where the month has none left (billing.downloads_per_month). The bytes are not
 kept; what came of each is journaled, and every audit counts them.`,
 		Example: `  vaultd verify
+  vaultd verify --whole
   vaultd verify --json
   vaultd verify --archive 60
   vaultd verify --archive 0.5%`,
 		Args: expectArgs(),
 	}
 	part := c.Flags().String("archive", "", "download and compare archived documents: a `number`, or a part of all such as 5%")
+	whole := c.Flags().Bool("whole", false, "read the whole ledger, whatever was verified before")
+	c.MarkFlagsMutuallyExclusive("archive", "whole")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("archive") {
-			return a.withLedger(c, args, a.runVerify)
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runVerify(ctx, v, extent(*whole)) })
 		}
 		many, err := parsePortion(*part)
 		if err != nil {
@@ -50,6 +61,14 @@ kept; what came of each is journaled, and every audit counts them.`,
 	}
 	return c
 }
+
+// extent is how much of the ledger is read.
+type extent bool
+
+const (
+	sinceCheckpoint extent = false
+	wholeLedger     extent = true
+)
 
 // verdict is what a check of the ledger found; it is the object of "verify --json".
 type verdict struct {
@@ -65,8 +84,14 @@ type verdict struct {
 	Balance  string           `json:"balance"`
 	Moved    int              `json:"movedMeanwhile"` // entries that changed while they were checked
 	Problems []verdictProblem `json:"problems"`
-	Findings []verdictFinding `json:"findings"`
-	Omitted  uint64           `json:"omitted"` // findings beyond a thousand
+
+	RestsOn     *verdictBasis    `json:"restsOn"`            // null: the whole ledger was read
+	LinesRead   uint64           `json:"linesRead"`          // of the journal, now
+	EntriesRead uint64           `json:"entriesRead"`        // now
+	NotUsed     string           `json:"checkpointNotUsed"`  // why the whole ledger was read; empty: nothing to tell
+	NotSaved    string           `json:"checkpointNotSaved"` // why the next verify will read the whole ledger; empty: it need not
+	Findings    []verdictFinding `json:"findings"`
+	Omitted     uint64           `json:"omitted"` // findings beyond a thousand
 
 	LostPosts uint64   `json:"lostPosts"`
 	Unused    []string `json:"unusedRegistrations"` // bumIds
@@ -82,6 +107,19 @@ type verdict struct {
 	InDoubt   []string `json:"closedInDoubt"`
 }
 
+// verdictBasis is the earlier verification that one rests on. What lies before its line, and was not changed since, was not
+// read again.
+type verdictBasis struct {
+	Line      uint64 `json:"line"`
+	Hash      string `json:"hash"`
+	At        string `json:"at"`        // when that was verified
+	WholeAt   string `json:"wholeAt"`   // when the whole ledger was read last
+	WholeLine uint64 `json:"wholeLine"` // up to which line
+	Resting   uint64 `json:"entriesNotRead"`
+
+	at, whole string // as people read them
+}
+
 type verdictProblem struct {
 	Where string `json:"where"`
 	What  string `json:"what"`
@@ -93,8 +131,8 @@ type verdictFinding struct {
 	Text    string `json:"text"`
 }
 
-func (a *app) runVerify(ctx context.Context, v view) error {
-	found, err := v.verifyLedger(ctx)
+func (a *app) runVerify(ctx context.Context, v view, what extent) error {
+	found, err := v.verifyLedger(ctx, selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now})
 	if err != nil {
 		return err
 	}
@@ -116,31 +154,36 @@ func (a *app) runVerify(ctx context.Context, v view) error {
 	return nil
 }
 
-func (v view) verifyLedger(ctx context.Context) (verdict, error) {
+func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (verdict, error) {
 	info := v.ledger.Info()
-	found := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
+	d := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
 	if s, is := v.ledger.SafeMode(); is {
-		found.SafeMode = v.unknownSince(s)
+		d.SafeMode = v.unknownSince(s)
 	}
-	problems, err := v.ledger.Verify(ctx)
+	found, err := how.Verify(ctx, v.ledger)
 	if err != nil {
-		return found, err
+		return d, err
 	}
-	for _, p := range problems {
-		found.Problems = append(found.Problems, verdictProblem{p.Where, p.What})
+	for _, p := range found.Problems {
+		d.Problems = append(d.Problems, verdictProblem{p.Where, p.What})
 	}
-	report, moved, err := selfcheck.Prove(ctx, v.ledger)
-	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
-		found.Problems = append(found.Problems, verdictProblem{"promises", "could not be checked: " + broken.What})
-		return found, nil
+	d.NotUsed = found.NotUsed
+	if b := found.Basis; b != nil {
+		d.RestsOn = &verdictBasis{Line: b.Line, Hash: b.Hash.String(), At: isoTime(b.At), WholeAt: isoTime(b.Whole), WholeLine: b.ToLine,
+			Resting: found.Resting, at: v.Exact(b.At), whole: v.Exact(b.Whole)}
 	}
-	if err != nil {
-		return found, err
+	if found.NotSaved != nil {
+		d.NotSaved = found.NotSaved.Error()
 	}
-	found.setReport(report, moved)
-	found.OK = len(found.Problems) == 0 && len(found.Findings) == 0 && found.Omitted == 0
-	return found, nil
+	if !found.Proven {
+		return d, nil
+	}
+	d.setReport(found)
+	d.OK = found.OK()
+	return d, nil
 }
+
+func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // readHeadAndBalance returns head and balance of the same moment.
 func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
@@ -153,18 +196,17 @@ func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
 	}
 }
 
-func (d *verdict) setReport(r proof.Report, moved map[archive.Key]bool) {
-	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
-	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Replayed = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
+func (d *verdict) setReport(v selfcheck.Verified) {
+	r := v.Report
+	d.LinesRead, d.EntriesRead = v.Lines, r.Entries
+	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries+v.Resting, r.Head.N, r.Head.Hash.String(), r.Balance.String()
+	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Replayed = len(v.Moved), r.Omitted, r.LostPosts, r.PutBack, true
 	d.Archived, d.Compared, d.Differ = r.Sample.Archived, r.Sample.Compared, r.Sample.Differ
 	d.Accepted, d.Indexes = r.Accepted, []string{}
 	for _, i := range r.Indexes {
 		d.Indexes = append(d.Indexes, fmt.Sprintf("vault %s gave %s; accepted by uid %d at %s", i.Vault, i.Gave, i.UID, i.At))
 	}
-	for _, f := range r.Findings {
-		if moved[f.Key] {
-			continue
-		}
+	for _, f := range v.Findings() {
 		one := verdictFinding{Promise: f.Promise, Text: f.Text}
 		if !f.Key.IsZero() {
 			one.Key = f.Key.String()
@@ -191,6 +233,7 @@ func (d *verdict) writeText(w io.Writer) {
 	if d.SafeMode != "" {
 		fmt.Fprintf(w, "SAFE MODE %s\n", sanitize.Text(d.SafeMode))
 	}
+	d.printBasis(w)
 	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
 	d.printReplayed(w)
 	for _, p := range d.Problems {
@@ -206,8 +249,26 @@ func (d *verdict) writeText(w io.Writer) {
 	switch {
 	case d.OK && d.SafeMode != "":
 		fmt.Fprintln(w, "RESULT    nothing differs within the ledger; it does not know everything")
+	case d.OK && d.RestsOn != nil:
+		fmt.Fprintf(w, "RESULT    nothing differs in what came behind line %d; what came before rests on %s\n", d.RestsOn.Line, d.RestsOn.at)
 	case d.OK:
 		fmt.Fprintln(w, "RESULT    nothing differs")
+	}
+}
+
+// printBasis tells what the verdict rests on, so that nobody takes it for more than it is.
+func (d *verdict) printBasis(w io.Writer) {
+	if b := d.RestsOn; b != nil {
+		fmt.Fprintf(w, "RESTS ON  line %d with hash %s, verified at %s\n", b.Line, b.Hash, b.at)
+		fmt.Fprintf(w, "          the whole ledger was read at %s, up to line %d\n", b.whole, b.WholeLine)
+		fmt.Fprintf(w, "          not read again: what came before that line, and %s at rest with documents and names\n", present.FormatCount(b.Resting, "entry", "entries"))
+		fmt.Fprintln(w, "          vaultd verify --whole reads everything")
+	}
+	if d.NotUsed != "" {
+		fmt.Fprintf(w, "WHOLE     everything was read: the checkpoint was not used: %s\n", sanitize.Text(d.NotUsed))
+	}
+	if d.NotSaved != "" {
+		fmt.Fprintf(w, "NEXT      verify will read everything again: no checkpoint is left: %s\n", sanitize.Text(d.NotSaved))
 	}
 }
 
@@ -217,8 +278,8 @@ func (d *verdict) printReplayed(w io.Writer) {
 		fmt.Fprintln(w, "PROMISES  could not be checked")
 		return
 	}
-	fmt.Fprintf(w, "JOURNAL   %s replayed, up to %s\n", present.FormatCount(d.Lines, "line", "lines"), d.HeadHash)
-	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", present.FormatCount(d.Entries, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
+	fmt.Fprintf(w, "JOURNAL   %s replayed, up to %s\n", present.FormatCount(d.LinesRead, "line", "lines"), d.HeadHash)
+	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", present.FormatCount(d.EntriesRead, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
 	if d.Moved > 0 {
 		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", present.FormatCount(d.Moved, "entry", "entries"))
 	}

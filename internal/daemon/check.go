@@ -75,7 +75,7 @@ func (c *checker) runChecks(ctx context.Context, d *Daemon) {
 
 // selfChecker returns what makes one check.
 func (d *Daemon) selfChecker() *selfcheck.Checker {
-	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, Now: d.cfg.Now}
+	return &selfcheck.Checker{Ledger: d.ledger, Spool: d.spool, Drops: d.drops, Environment: d.cfg.Environment, StateDir: d.cfg.StateDir, Program: d.cfg.Program, Now: d.cfg.Now}
 }
 
 // recordFindings tells what a check found. Damage in the ledger enters safe mode: what it says of

@@ -30,6 +30,7 @@ import (
 // Config is what a daemon is made of.
 type Config struct {
 	StateDir    string
+	Program     string // version of this program
 	Environment string // as the ledger was made for
 	BaseURL     string // as the ledger was made for
 	Location    *time.Location

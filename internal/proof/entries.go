@@ -20,7 +20,14 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 		f.Sample.Add(e, &f.Downloads)
 		f.checkEntry(e)
 		f.checkSentDigest(e)
-		f.noteUncertain(e)
+		f.Uncertain.note(e)
+		if e.IsAtRest() {
+			f.rest.note(e)
+			f.restSample.Add(e, &f.Downloads)
+		}
+		if f.walked != nil {
+			f.walked[e.Key] = true
+		}
 		svc.checkEntry(e, f)
 		if dsk != nil {
 			dsk.checkSource(e, f)
@@ -105,8 +112,11 @@ func (f *replay) forgetEntry(key archive.Key, it item) {
 		return
 	}
 	f.checkEntry(e)
-	f.LostPosts += uint64(it.posts - it.answers)
 	delete(f.items, key)
+	if f.carryOpen(key, it, e) {
+		return
+	}
+	f.LostPosts += uint64(it.posts - it.answers)
 	for _, r := range e.Registrations {
 		if n := shortNumber(r.Ticket.Remote); f.bindings[n].first == key && f.bindings[n].last == key {
 			delete(f.bindings, n)
@@ -149,21 +159,21 @@ func (f *replay) checkSentDigest(e ledger.Entry) {
 	}
 }
 
-// noteUncertain notes what cannot be guaranteed about one entry.
-func (f *replay) noteUncertain(e ledger.Entry) {
+// note notes what cannot be guaranteed about one entry.
+func (u *Uncertain) note(e ledger.Entry) {
 	for _, r := range e.Orphans() {
-		f.Orphans = append(f.Orphans, Orphan{e.Key, r})
+		u.Orphans = append(u.Orphans, Orphan{e.Key, r})
 	}
-	note := func(is bool, keys *[]archive.Key) {
+	add := func(is bool, keys *[]archive.Key) {
 		if is {
 			*keys = append(*keys, e.Key)
 		}
 	}
-	note(e.State == ledger.Unclear, &f.Unclear)
-	note(e.PossibleDouble, &f.Double)
-	note(e.InDoubt, &f.InDoubt)
-	note(e.NeedsReconcile, &f.NeedReconcile)
-	f.Pruned += uint64(e.Pruned.Unsent)
+	add(e.State == ledger.Unclear, &u.Unclear)
+	add(e.PossibleDouble, &u.Double)
+	add(e.InDoubt, &u.InDoubt)
+	add(e.NeedsReconcile, &u.NeedReconcile)
+	u.Pruned += uint64(e.Pruned.Unsent)
 }
 
 // hasIdentity reports whether id is an identity that e may have had, or comes to have.

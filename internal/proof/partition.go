@@ -20,6 +20,9 @@ type partition struct {
 	begin uint64
 }
 
+// wholeJournal is the partition that has all keys.
+func wholeJournal() partition { return partition{seed: maphash.MakeSeed()} }
+
 func (t partition) hasKey(key string) bool { return t.hasHash(maphash.String(t.seed, key)) }
 
 func (t partition) hasHash(hash uint64) bool { return hash>>(64-t.bits) == t.begin }
@@ -44,7 +47,7 @@ func (f *replay) replayPartitions(j Journal, most int) {
 		f.replayJournal(j)
 		return
 	}
-	for open := []partition{{seed: maphash.MakeSeed()}}; len(open) > 0; {
+	for open := []partition{wholeJournal()}; len(open) > 0; {
 		last := len(open) - 1
 		t := open[last]
 		open = open[:last]
@@ -67,11 +70,14 @@ func (f *replay) replayPartitions(j Journal, most int) {
 func (f *replay) startPartition(t partition, most int) *replay {
 	next := *f
 	next.part = t
+	next.Marks, next.PutBack, next.Safe, next.beforeReconcile = 0, 0, false, false
+	next.Indexes, next.Accepted = nil, 0
+	next.Downloads = Downloads{}
 	if next.mostKeys = len(f.items) + most; t.bits > 32 { // too many hashes are equal: no split helps
 		next.mostKeys = 0
 	}
 	next.Findings = slices.Clone(f.Findings)
-	next.items, next.bindings, next.lost = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.lost)
+	next.items, next.bindings, next.lost, next.open = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.lost), maps.Clone(f.open)
 	return &next
 }
 

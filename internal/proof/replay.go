@@ -77,14 +77,20 @@ type replay struct {
 
 	stored   func(archive.Key) (ledger.Entry, bool) // nil: all keys are remembered to the end
 	part     partition                              // the keys whose lines this replay reads
+	open     map[archive.Key]item                   // compared, and not at rest: a later check goes on from them; nil: too many
 	repeated bool                                   // an earlier replay has reported the faults of the journal itself
 	mostKeys int                                    // keys that may be remembered; 0: any number
+
+	rest       Uncertain // of the entries at rest
+	restSample Sample    // of them
+	since      *since    // nil: all lines are replayed
+	walked     map[archive.Key]bool
 }
 
 func newReplay() *replay {
 	f := &replay{
 		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
-		bindings: map[number]binding{}, lost: map[archive.ID]int64{},
+		bindings: map[number]binding{}, lost: map[archive.ID]int64{}, open: map[archive.Key]item{},
 	}
 	for s := range edges() {
 		f.edges[s] = true
@@ -103,6 +109,12 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 	f := newReplay()
 	f.stored = j.Entry
 	f.replayPartitions(j, most)
+	f.compareAll(j, entries, seen)
+	return f.Report
+}
+
+// compareAll compares what the lines tell with the entries and the balance.
+func (f *replay) compareAll(j Journal, entries iter.Seq[ledger.Entry], seen Seen) {
 	f.checkEntries(entries, seen)
 	if j.Balance != nil && *j.Balance != f.Balance {
 		f.addFinding("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
@@ -110,19 +122,17 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 	if !f.Balance.IsBalanced() {
 		f.addFinding("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
 	}
-	for _, it := range f.items {
-		f.LostPosts += uint64(it.posts - it.answers)
+	for _, its := range []map[archive.Key]item{f.items, f.open} {
+		for _, it := range its {
+			f.LostPosts += uint64(it.posts - it.answers)
+		}
 	}
-	return f.Report
 }
 
 // replayJournal replays all lines: it checks the chain, the numbers, and the history of each key. It reports false where it
 // stopped because more keys are open than may be remembered.
 func (f *replay) replayJournal(j Journal) bool {
-	f.Marks, f.PutBack, f.Safe, f.beforeReconcile = 0, 0, false, false
-	f.Indexes, f.Accepted = nil, 0
-	f.Downloads = Downloads{}
-	first := true
+	first := f.since == nil
 	var only *partition
 	if f.repeated {
 		only = &f.part
@@ -180,6 +190,7 @@ func (f *replay) replayMark(l ledger.Line) {
 	if l.Event == ledger.MarkIndex && l.UID != nil {
 		f.addAcceptedIndex(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
 	}
+	f.noteDownload(l)
 	if wrong := f.Downloads.AddLine(l); wrong != "" {
 		f.findOnce("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
 	}
@@ -204,7 +215,11 @@ func (f *replay) replayLine(l *readLine) {
 	case f.stored != nil && !f.part.hasKey(l.Key):
 		return
 	}
-	it := f.items[key]
+	it, known := f.items[key]
+	if f.since != nil && !known && l.Rev > 1 {
+		f.since.restChanged = true
+		return
+	}
 	// A missing revision is a lost line; a repeated one is a second writer.
 	if l.Rev != it.rev+1 {
 		f.addFinding("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
@@ -381,6 +396,20 @@ func (it *item) replayFlags(f *replay, key archive.Key, l *readLine) {
 // "double".
 func provesEmpty(l *readLine) bool {
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
+}
+
+// words writes flags as parseFlags reads them.
+func (f flags) words() string {
+	var words []string
+	for _, one := range []struct {
+		is   bool
+		word string
+	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "suspect"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}} {
+		if one.is {
+			words = append(words, one.word)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func parseFlags(s string) flags {

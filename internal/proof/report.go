@@ -20,6 +20,9 @@ type Journal struct {
 	// the entries must then look for two things itself: an entry without a line, and a registration that two forgotten entries
 	// list. Verify of boltledger does so. Nil: not given.
 	Entry func(archive.Key) (ledger.Entry, bool)
+
+	// ByRemote returns the entry that has a registration. Continue alone asks for it, for documents that were downloaded.
+	ByRemote func(archive.RemoteID) (ledger.Entry, bool)
 }
 
 // Finding is one broken promise.
@@ -86,7 +89,12 @@ type Report struct {
 	Findings []Finding // at most a thousand
 	Omitted  uint64    // findings beyond those
 
-	LostPosts     uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
+	LostPosts uint64 // POSTs without an answer: at most so many registrations are unknown to the ledger
+	Uncertain
+}
+
+// Uncertain is what cannot be guaranteed about entries.
+type Uncertain struct {
 	Orphans       []Orphan      // known registrations without content
 	Pruned        uint64        // more of those, that their entries no longer list
 	NeedReconcile []archive.Key // what happened to them since the ledger was put back is not known

@@ -69,7 +69,12 @@ func wander(b *book, rnd *rand.Rand, key byte) {
 	if rnd.IntN(10) > 0 {
 		b.do(key, seal(key))
 	}
-	intent, numbers := false, 0
+	wanderOn(b, rnd, key, 0)
+}
+
+// wanderOn tries random events on an entry that there is; numbers is the first of the service's numbers that is free.
+func wanderOn(b *book, rnd *rand.Rand, key byte, numbers int) {
+	intent := false
 	for range rnd.IntN(400) {
 		e := b.entries[archive.Key{key}]
 		fresh := archive.RemoteID(fmt.Sprintf("%d-%d", key, numbers))

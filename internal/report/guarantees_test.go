@@ -95,7 +95,7 @@ func guaranteesText() string {
 	b.WriteString(`# What vaultd guarantees
 
 For auditors, and for those who answer them. Each promise is followed by how it is kept, by what it does not cover, and by the tests that would
-fail if it did not hold. "Checked" means that every audit and every ` + "`vaultd verify`" + ` examine the whole ledger for contradictions to it; the audit
+fail if it did not hold. "Checked" means that every audit and every ` + "`vaultd verify --whole`" + ` examine the whole ledger for contradictions to it; the audit
 prints this list with what it found that day. That none was found is no proof: what left no trace in the ledger cannot be seen there. All of
 them, checked or not, are held by how the program is built, and by its tests.
 

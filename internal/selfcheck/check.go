@@ -37,6 +37,8 @@ type Checker struct {
 	Spool       *spool.Spool
 	Drops       []*dropwork.Drop
 	Environment string
+	StateDir    string // holds the checkpoint; empty: none is left
+	Program     string // version of this program, for the checkpoint
 	Now         func() archive.Instant
 }
 
@@ -86,7 +88,8 @@ func (c *Checker) Check(ctx context.Context) (r Result) {
 	return r
 }
 
-// checkLedger checks chain, records, indexes, the journal replayed, and the balance.
+// checkLedger verifies the whole ledger: chain, records, indexes, the journal replayed, and the balance. Without a finding
+// it leaves a checkpoint, from which "vaultd verify" goes on.
 func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 	add := func(what string) {
 		if len(found) < namedFew {
@@ -94,25 +97,16 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 		}
 	}
 	// In short transactions: a long one keeps the freed pages of the ledger from being used again.
-	problems, err := c.Ledger.VerifySlowly(ctx, pause)
+	o := Verification{StateDir: c.StateDir, Program: c.Program, Whole: true, Now: func() time.Time { return c.Now().Wall }, rest: pause}
+	v, err := o.Verify(ctx, c.Ledger)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range problems {
+	for _, p := range v.Problems {
 		add(p.Where + ": " + p.What)
 	}
-	report, moved, err := Prove(ctx, c.Ledger)
-	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
-		add(broken.What)
-		return found, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range report.Findings {
-		if !moved[f.Key] {
-			add(f.String())
-		}
+	for _, f := range v.Findings() {
+		add(f.String())
 	}
 	return found, nil
 }

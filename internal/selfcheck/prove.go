@@ -1,8 +1,12 @@
 package selfcheck
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 
 	"vaultd/internal/archive"
@@ -11,33 +15,68 @@ import (
 	"vaultd/internal/proof"
 )
 
-// Prove replays the journal up to its present end and compares the entries with it. Entries may change meanwhile. moved
-// names those that did: a finding about one of them proves nothing.
-func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
-	head, balance := readHeadAndBalance(l)
-	errEnough := errors.New("enough")
-	var mu sync.Mutex // lines are read ahead, while entries are looked up
-	keep := func(walked error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !errors.Is(walked, errEnough) {
-			err = errors.Join(err, walked)
-		}
+// replayed is what a replay of the journal up to one moment found.
+type replayed struct {
+	report proof.Report
+	state  *proof.State         // nil: there is nothing to go on from
+	moved  map[archive.Key]bool // entries that changed after that moment: a finding about one of them proves nothing
+	err    error
+}
+
+// replayWhole replays all lines.
+func replayWhole(ctx context.Context, l *boltledger.Ledger, end ledger.Head, balance ledger.Balance) (p replayed) {
+	r := &reader{ctx: ctx, ledger: l, end: end}
+	p.report, p.state = proof.CheckForLater(r.journal(1, balance), r.entries(l.EntriesOldestFirst))
+	return r.finish(p)
+}
+
+// replaySince replays the lines behind a state.
+func replaySince(ctx context.Context, l *boltledger.Ledger, s proof.State, end ledger.Head, balance ledger.Balance) (p replayed) {
+	r := &reader{ctx: ctx, ledger: l, end: end}
+	p.report, p.state, p.err = proof.Continue(s, r.journal(s.Head.N+1, balance), r.entries(func(fn func(ledger.Entry) error) error {
+		return r.visitChanged(s.Head.N+1, fn)
+	}))
+	if p.err != nil {
+		return p
 	}
+	return r.finish(p)
+}
+
+var errEnough = errors.New("enough")
+
+// reader reads a ledger for a replay up to one moment.
+type reader struct {
+	ctx    context.Context
+	ledger *boltledger.Ledger
+	end    ledger.Head
+
+	mu  sync.Mutex // lines are read ahead, while entries are looked up
+	err error      // guarded by mu
+}
+
+func (r *reader) keep(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !errors.Is(err, errEnough) {
+		r.err = errors.Join(r.err, err)
+	}
+}
+
+func (r *reader) finish(p replayed) replayed {
+	if p.err = r.err; p.err == nil {
+		p.moved, p.err = changedSince(r.ledger, r.end)
+	}
+	return p
+}
+
+// journal returns the journal from a line on.
+func (r *reader) journal(from uint64, balance ledger.Balance) proof.Journal {
 	lines := func(yield func(uint64, []byte) bool) {
-		keep(l.Lines(1, func(n uint64, line []byte) error {
-			if n > head.N || !yield(n, line) {
+		r.keep(r.ledger.Lines(from, func(n uint64, line []byte) error {
+			if n > r.end.N || !yield(n, line) {
 				return errEnough
 			}
-			return context.Cause(ctx)
-		}))
-	}
-	entries := func(yield func(ledger.Entry) bool) {
-		keep(l.EntriesOldestFirst(func(e ledger.Entry) error {
-			if !yield(e) {
-				return errEnough
-			}
-			return context.Cause(ctx)
+			return context.Cause(r.ctx)
 		}))
 	}
 	recent := newRecentEntries()
@@ -45,19 +84,67 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 		if e, ok := recent.get(k); ok {
 			return e, true
 		}
-		e, ok, readErr := l.Entry(k)
-		keep(readErr)
+		e, ok, err := r.ledger.Entry(k)
+		r.keep(err)
 		if ok {
 			recent.add(e)
 		}
 		return e, ok
 	}
-	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance, Entry: entry}, entries, proof.Seen{})
-	if err != nil {
-		return r, nil, err
+	byRemote := func(n archive.RemoteID) (ledger.Entry, bool) {
+		k, ok, err := r.ledger.FindByRemote(n)
+		r.keep(err)
+		if !ok {
+			return ledger.Entry{}, false
+		}
+		return entry(k)
 	}
-	moved, err = changedSince(l, head)
-	return r, moved, err
+	return proof.Journal{Lines: lines, Head: r.end, Balance: &balance, Entry: entry, ByRemote: byRemote}
+}
+
+// entries returns the entries that visit visits.
+func (r *reader) entries(visit func(func(ledger.Entry) error) error) iter.Seq[ledger.Entry] {
+	return func(yield func(ledger.Entry) bool) {
+		r.keep(visit(func(e ledger.Entry) error {
+			if !yield(e) {
+				return errEnough
+			}
+			return context.Cause(r.ctx)
+		}))
+	}
+}
+
+// visitChanged calls fn once with each entry that is not at rest, or that a line from a number on is about.
+func (r *reader) visitChanged(from uint64, fn func(ledger.Entry) error) error {
+	keys := map[archive.Key]bool{}
+	err := r.ledger.Lines(from, func(n uint64, line []byte) error {
+		l, err := ledger.ParseLine(line)
+		if k, keyErr := archive.ParseKey(l.Key); err == nil && keyErr == nil { // else the replay reports the line
+			keys[k] = true
+		}
+		if n >= r.end.N {
+			return errEnough
+		}
+		return context.Cause(r.ctx)
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	err = r.ledger.OpenEntries(func(e ledger.Entry) error {
+		delete(keys, e.Key)
+		return fn(e)
+	})
+	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }) {
+		if err != nil {
+			return err
+		}
+		var e ledger.Entry
+		var ok bool
+		if e, ok, err = r.ledger.Entry(k); ok && err == nil {
+			err = fn(e)
+		}
+	}
+	return err
 }
 
 // recentEntries are the entries that were looked up last. The replay looks an entry up at each of its lines that may be the
@@ -78,17 +165,6 @@ func (r *recentEntries) add(e ledger.Entry) {
 	delete(r.byKey, r.keys[r.next])
 	r.byKey[e.Key], r.keys[r.next] = e, e.Key
 	r.next = (r.next + 1) % len(r.keys)
-}
-
-// readHeadAndBalance returns the head and the balance of the same moment.
-func readHeadAndBalance(l *boltledger.Ledger) (ledger.Head, ledger.Balance) {
-	for {
-		head := l.Head()
-		balance := l.Balance()
-		if l.Head() == head {
-			return head, balance
-		}
-	}
 }
 
 // changedSince returns the entries that changed after head.

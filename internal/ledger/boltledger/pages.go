@@ -40,6 +40,10 @@ type pageTree struct {
 	seen []uint64     // a bit for each page that was met; nil: not counted
 	stop func() error // asked at each page; nil: goes on
 
+	leafDepth int                         // of the bucket that is walked; only with wanted
+	wanted    func(low, high []byte) bool // whether a leaf with keys from low to high is read; nil: all are
+
+	file *os.File // that f reads; nil: not this tree's
 	head [pageHeader]byte
 	leaf []byte // of the leaf that was read last
 }
@@ -189,6 +193,10 @@ func (t *pageTree) walkSubtree(id uint64, from, to []byte, depth int, fn func(db
 		if i+1 < pg.n {
 			high, _, _ = pg.element(i + 1)
 		}
+		// All leaves of a bucket lie at one depth: one that is not wanted need not be read to know that it is one.
+		if t.wanted != nil && depth+1 == t.leafDepth && !t.wanted(low, high) {
+			continue
+		}
 		if err := t.walkSubtree(pg.child(i), low, high, depth+1, fn); err != nil {
 			return err
 		}
@@ -285,51 +293,78 @@ func (l *Ledger) checkAllPages(stop func() error) error {
 // checkPagesOf checks every page that tx can reach: each must be reached once, and none may be
 // free. It calls stop at each page, unless nil.
 func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
-	// Read through a descriptor of its own and not through the mapping: a damaged disk then gives an error and no fault.
-	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	t, err := l.openPages(tx, stop)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	p, err := metaOf(f, uint64(tx.ID()), uint64(l.db.Info().PageSize))
-	if err != nil {
-		return err
-	}
-	t := &pageTree{f: f, p: p, stop: stop}
-	t.countPages()
-	if p.freelist != noFreelist {
-		free, err := readFreelist(f, p)
-		if err != nil {
-			return err
-		}
-		// Free pages count as reached: a tree that leads to one of them is damaged.
-		for _, id := range free {
-			if err := t.markReached(id, 0); err != nil {
-				return err
-			}
-		}
-	}
+	defer t.file.Close() // read-only
 	roots, err := t.readBucketRoots()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		if root == 0 {
-			continue
-		}
-		err := t.walkSubtree(root, nil, nil, 0, func(pg dbPage) error {
-			for i := range pg.n {
-				if pg.flags(i) != 0 {
-					return damage("page %d holds a bucket within a bucket", pg.id)
-				}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := t.checkBucketPages(root, nil); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// openPages opens the pages that tx can reach. The caller closes the file.
+func (l *Ledger) openPages(tx *bbolt.Tx, stop func() error) (t *pageTree, err error) {
+	// Read through a descriptor of its own and not through the mapping: a damaged disk then gives an error and no fault.
+	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	p, err := metaOf(f, uint64(tx.ID()), uint64(l.db.Info().PageSize))
+	if err != nil {
+		return nil, err
+	}
+	t = &pageTree{f: f, file: f, p: p, stop: stop}
+	t.countPages()
+	if p.freelist == noFreelist {
+		return t, nil
+	}
+	free, err := readFreelist(f, p)
+	if err != nil {
+		return nil, err
+	}
+	// Free pages count as reached: a tree that leads to one of them is damaged.
+	for _, id := range free {
+		if err := t.markReached(id, 0); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// checkBucketPages checks the pages of a bucket, of the leaves those that are wanted; nil: all.
+func (t *pageTree) checkBucketPages(root uint64, wanted func(low, high []byte) bool) error {
+	if root == 0 { // it lies within the root's own leaf
+		return nil
+	}
+	if t.wanted = wanted; wanted != nil {
+		depth := -1
+		probe := &pageTree{f: t.f, p: t.p}
+		if err := probe.followPath(root, func(dbPage) int { depth++; return 0 }); err != nil {
+			return err
+		}
+		t.leafDepth = depth + 1
+	}
+	return t.walkSubtree(root, nil, nil, 0, func(pg dbPage) error {
+		for i := range pg.n {
+			if pg.flags(i) != 0 {
+				return damage("page %d holds a bucket within a bucket", pg.id)
+			}
+		}
+		return nil
+	})
 }
 
 // errOvertaken says that the meta page of a transaction was written over by now.

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -49,6 +51,13 @@ func (p *part) reportError(bucket []byte, err error) error {
 	return p.reportProblem(bucket, "%v", err)
 }
 
+func (p *part) countEntry(e ledger.Entry) {
+	if p.counted == nil {
+		p.counted = newRecount()
+	}
+	p.counted.addEntry(e)
+}
+
 // takeIn adds what a part found to what the check found.
 func (c *checker) takeIn(p *part) error {
 	for _, problem := range p.found {
@@ -77,10 +86,13 @@ type stretch struct {
 
 // walk hands the stretches of a bucket out, and merges what was found in them.
 type walk struct {
-	bucket []byte
-	view   func(worker int, fn func(*bbolt.Tx) error) error
-	check  func(p *part, tx *bbolt.Tx, k, v []byte) error
-	merge  func(*part) error // called with one part after the other, in the order of the keys
+	bucket  []byte
+	view    func(worker int, fn func(*bbolt.Tx) error) error
+	check   func(p *part, tx *bbolt.Tx, k, v []byte) error
+	merge   func(*part) error // called with one part after the other, in the order of the keys
+	records int               // of a stretch
+	from    []byte            // the walk begins behind this key; nil: with the first one
+	keys    []archive.Key     // in order; where given, check is called with the records of these keys alone, their notes included
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -99,7 +111,11 @@ func (c *checker) eachRecord(bucket []byte, check func(p *part, tx *bbolt.Tx, k,
 }
 
 func (c *checker) walkBucket(w *walk) error {
+	if w.keys != nil && len(w.keys) == 0 {
+		return nil
+	}
 	w.changed.L, w.waiting = &w.mu, map[int]*part{}
+	w.after, w.records = w.from, cmp.Or(c.stretch, chunkEntries)
 	var workers sync.WaitGroup
 	for worker := range c.workers {
 		workers.Go(func() { c.workOn(w, worker) })
@@ -119,11 +135,11 @@ func (c *checker) workOn(w *walk, worker int) {
 		if p.err == nil {
 			p.err = context.Cause(c.ctx)
 		}
-		if p.err == nil {
-			p.err = w.view(worker, func(tx *bbolt.Tx) error { return w.readStretch(tx, s, p) })
+		if p.err == nil && s.number > 0 {
+			p.err = c.restBetween()
 		}
 		if p.err == nil {
-			p.err = c.restBetween()
+			p.err = w.view(worker, func(tx *bbolt.Tx) error { return w.readStretch(tx, s, p) })
 		}
 		w.hand(s.number, p)
 	}
@@ -142,22 +158,37 @@ func (w *walk) takeNext(c *checker, worker int, p *part) (s stretch, ok bool) {
 	}
 	s = stretch{number: w.taken, after: w.after}
 	w.taken++
-	p.err = w.view(worker, func(tx *bbolt.Tx) error { s.last, w.end = findStretch(tx, w.bucket, w.after); return nil })
+	p.err = w.view(worker, func(tx *bbolt.Tx) error { s.last, w.end = w.findStretch(tx); return nil })
 	if w.after = s.last; p.err != nil {
 		w.end = true
 	}
 	return s, true
 }
 
-// findStretch returns the last key of the stretch behind a key, and whether no other one follows it.
-func findStretch(tx *bbolt.Tx, bucket, after []byte) (last []byte, end bool) {
-	cur := tx.Bucket(bucket).Cursor()
-	k, v := seekBehind(cur, after)
-	for n := 0; k != nil && n < chunkEntries; k, v = cur.Next() {
+// findStretch returns the last key of the next stretch, and whether no other one follows it.
+func (w *walk) findStretch(tx *bbolt.Tx) (last []byte, end bool) {
+	if w.keys != nil {
+		at := w.keyBehind(w.after) + chunkKeys - 1
+		if at+1 >= len(w.keys) {
+			return w.keys[len(w.keys)-1][:], true
+		}
+		return w.keys[at][:], false
+	}
+	cur := tx.Bucket(w.bucket).Cursor()
+	k, v := seekBehind(cur, w.after)
+	for n := 0; k != nil && n < w.records; k, v = cur.Next() {
 		last = k
-		n += recordsToCheck(bucket, v)
+		n += recordsToCheck(w.bucket, v)
 	}
 	return bytes.Clone(last), k == nil // cloned: the key belongs to the transaction
+}
+
+// chunkKeys is how many single keys a stretch has.
+const chunkKeys = 32
+
+// keyBehind returns the place of the first of the keys that is behind another one.
+func (w *walk) keyBehind(after []byte) int {
+	return sort.Search(len(w.keys), func(i int) bool { return bytes.Compare(w.keys[i][:], after) > 0 })
 }
 
 // seekBehind goes to the first key behind another one; nil: to the first of all.
@@ -173,9 +204,24 @@ func seekBehind(cur *bbolt.Cursor, after []byte) (k, v []byte) {
 
 func (w *walk) readStretch(tx *bbolt.Tx, s stretch, p *part) error {
 	cur := tx.Bucket(w.bucket).Cursor()
+	if w.keys != nil {
+		return w.readKeys(cur, tx, s, p)
+	}
 	for k, v := seekBehind(cur, s.after); k != nil && bytes.Compare(k, s.last) <= 0; k, v = cur.Next() {
 		if err := w.check(p, tx, k, v); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// readKeys reads the records that begin with one of the keys.
+func (w *walk) readKeys(cur *bbolt.Cursor, tx *bbolt.Tx, s stretch, p *part) error {
+	for _, key := range w.keys[w.keyBehind(s.after):w.keyBehind(s.last)] {
+		for k, v := cur.Seek(key[:]); bytes.HasPrefix(k, key[:]); k, v = cur.Next() {
+			if err := w.check(p, tx, k, v); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -31,25 +32,42 @@ var errEnough = errors.New("enough problems")
 // replaced meanwhile from being used again. An entry that changes meanwhile is checked as it
 // is when it is read. An entry that moves from the done bucket to the open one meanwhile is
 // found by a second pass over the open ones. The error is the context's.
-func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return l.VerifySlowly(ctx, 0) }
+func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) {
+	found, _, err := l.VerifyWhole(ctx, 0, nil)
+	return found, err
+}
 
-// VerifySlowly is Verify on one core, with a rest after every few hundred records, for the
-// check that runs beside the work.
-func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger.Problem, error) {
-	c := &checker{ledger: l, ctx: ctx, rest: rest, workers: 1, fetches: fetchCounts{}}
-	if rest == 0 {
-		c.workers = runtime.GOMAXPROCS(0)
+// Beside is what runs beside a check, on the ledger as it is at one moment: its head and its balance. It is not called where
+// pages are damaged, because it reads what lies on them.
+type Beside func(end ledger.Head, balance ledger.Balance)
+
+// VerifyWhole is Verify with something that runs beside it; nil: nothing does. Where rest is not zero it works on one
+// core alone, and rests so long after every few hundred records. Without a problem it returns what was found sound, from
+// which VerifySince can go on.
+func (l *Ledger) VerifyWhole(ctx context.Context, rest time.Duration, beside Beside) ([]ledger.Problem, Verified, error) {
+	c := newChecker(ctx, l)
+	if c.beside = beside; rest > 0 {
+		c.rest, c.workers = rest, 1
 	}
-	return c.checkAll()
+	found, err := c.checkAll()
+	return found, c.sound, err
+}
+
+func newChecker(ctx context.Context, l *Ledger) *checker {
+	return &checker{ledger: l, ctx: ctx, workers: runtime.GOMAXPROCS(0), fetches: fetchCounts{}}
+}
+
+// pass is one step of a check, in the bucket that it is about.
+type pass struct {
+	bucket []byte
+	run    func() error
 }
 
 func (c *checker) checkAll() ([]ledger.Problem, error) {
 	open := func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }
-	passes := []struct {
-		bucket []byte
-		run    func() error
-	}{
-		{[]byte("pages"), func() error { return c.ledger.checkAllPages(func() error { return context.Cause(c.ctx) }) }},
+	err := c.runPasses([]pass{
+		// Pages first: bbolt follows a wrong page number without asking, and could end the process.
+		{pagesWord, func() error { return c.ledger.checkAllPages(func() error { return context.Cause(c.ctx) }) }},
 		{metaBucket, c.compareRecount},
 		{openBucket, open},
 		{doneBucket, func() error { return c.eachRecord(doneBucket, checkEntry(doneBucket, openBucket)) }},
@@ -60,25 +78,56 @@ func (c *checker) checkAll() ([]ledger.Problem, error) {
 		{findBucket, func() error { return c.runAlone(checkRuns) }},
 		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
 		{journalBucket, c.checkChain},
-	}
-	// Pages first: bbolt follows a wrong page number without asking, and could end the process.
-	for i, p := range passes {
+	})
+	return c.found, err
+}
+
+// pagesWord is where a problem with pages is said to be.
+var pagesWord = []byte("pages")
+
+// runPasses makes the passes one after the other. What runs beside them has ended when it returns.
+func (c *checker) runPasses(passes []pass) error {
+	defer c.running.Wait()
+	for _, p := range passes {
 		err := p.run()
 		var broken *ledger.DamageError
 		switch {
 		case errors.As(err, &broken): // bbolt could not go on in this bucket
 			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: broken.What})
 		case errors.Is(err, errEnough):
-			return append(c.found, ledger.Problem{Where: string(p.bucket), What: "and more; the check stopped here"}), nil
+			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: "and more; the check stopped here"})
+			c.startLate()
+			return nil
 		case err != nil:
-			return c.found, fmt.Errorf("verify ledger: %w", err)
+			return fmt.Errorf("verify ledger: %w", err)
 		}
 		// The records below a damaged page cannot be read safely.
-		if i == 0 && len(c.found) > 0 {
-			return append(c.found, ledger.Problem{Where: string(p.bucket), What: "what lies on them was not read"}), nil
+		if bytes.Equal(p.bucket, pagesWord) && len(c.found) > 0 {
+			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: "what lies on them was not read"})
+			return nil
 		}
 	}
-	return c.found, nil
+	c.startLate()
+	return nil
+}
+
+// startLate starts what runs beside the check where it does not run yet: after a check that rests, and where the ledger's own
+// record of its head cannot be read.
+func (c *checker) startLate() {
+	c.rest = 0
+	if c.moment.N == 0 {
+		c.moment.Head, c.moment.balance = c.ledger.Head(), c.ledger.Balance()
+	}
+	c.startBeside(c.moment.Head, c.moment.balance)
+}
+
+// startBeside starts what runs beside the check, once. A check that rests comes first: the two together would take more than
+// one core from the work.
+func (c *checker) startBeside(end ledger.Head, balance ledger.Balance) {
+	if run := c.beside; run != nil && c.rest == 0 {
+		c.beside = nil
+		c.running.Go(func() { run(end, balance) })
+	}
 }
 
 // checker is one check of a ledger.
@@ -89,8 +138,17 @@ type checker struct {
 	workers int           // that read stretches of one bucket at once
 	again   bool          // a second pass: what the first one found is not told twice
 
+	stretch   int  // records of a stretch; 0: chunkEntries
 	everyName bool // looks every name up, without comparing them at once first; tests hold the two against each other
 	found     []ledger.Problem
+
+	beside  Beside // nil: nothing, or it runs already
+	running sync.WaitGroup
+	moment  struct { // at which the entries were counted
+		ledger.Head
+		balance ledger.Balance
+	}
+	sound Verified
 
 	names   *provenNames // those that need no look-up; nil: none is known
 	end     ledger.Head  // of the journal, as far as it was read
@@ -120,10 +178,15 @@ func (c *checker) compareRecount() error {
 		if err != nil {
 			return c.runAlone(func(p *part) error { return p.reportError(metaBucket, err) })
 		}
+		c.moment.Head, c.moment.balance = s.head, s.balance()
+		c.startBeside(s.head, s.balance())
 		c.names = newProvenNames(txs[0], s.head.N)
-		r, err := c.recountAtOnce(txs)
+		r, done, err := c.recountAtOnce(txs)
 		if err != nil {
 			return err
+		}
+		if c.sound, err = newVerified(txs[0], s, done); err != nil {
+			return c.runAlone(func(p *part) error { return p.reportError(countsBucket, err) })
 		}
 		if err := c.names.compareWithRuns(c.ctx, txs); err != nil {
 			return err
@@ -152,8 +215,8 @@ func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
 
 // recountAtOnce counts all entries of one moment, on all workers. A record that cannot be read is not counted: the pass over
 // entries reports it.
-func (c *checker) recountAtOnce(txs []*bbolt.Tx) (*recount, error) {
-	all := newRecount()
+func (c *checker) recountAtOnce(txs []*bbolt.Tx) (all, done *recount, err error) {
+	all, done = newRecount(), newRecount()
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
 		err := c.walkBucket(&walk{
 			bucket: bucket,
@@ -162,22 +225,32 @@ func (c *checker) recountAtOnce(txs []*bbolt.Tx) (*recount, error) {
 			},
 			check: func(p *part, _ *bbolt.Tx, k, v []byte) error {
 				e, err := decodeEntryAt(bucket, k, v)
-				if p.counted == nil {
-					p.counted = newRecount()
-				}
 				if err == nil {
-					p.counted.addEntry(e)
+					p.countEntry(e)
 					c.names.addEntry(e)
 				}
 				return nil //nolint:nilerr // reported by the pass over entries
 			},
-			merge: func(p *part) error { all.add(p.counted); return nil },
+			merge: func(p *part) error {
+				all.add(p.counted)
+				if bytes.Equal(bucket, doneBucket) {
+					done.add(p.counted)
+				}
+				return nil
+			},
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return all, nil
+	return all, done, nil
+}
+
+// inTransactions returns how the workers of a walk read in transactions that are open already.
+func inTransactions(txs []*bbolt.Tx) func(int, func(*bbolt.Tx) error) error {
+	return func(worker int, fn func(*bbolt.Tx) error) error {
+		return recoverDamage(func() error { return fn(txs[worker]) })
+	}
 }
 
 // atOneMoment runs fn with one read transaction for each worker, all of the same commit.

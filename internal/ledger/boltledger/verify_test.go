@@ -151,7 +151,7 @@ func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			fast, err := (&checker{ledger: l, ctx: t.Context(), workers: 7, fetches: fetchCounts{}}).checkAll()
+			fast, err := (&checker{ledger: l, ctx: t.Context(), workers: 7, stretch: 1 + int(seed%5), fetches: fetchCounts{}}).checkAll()
 			if err != nil || !slices.Equal(fast, slow) {
 				t.Errorf("seed %d (%v):\nmany cores %v\none core   %v", seed, err, fast, slow)
 			}

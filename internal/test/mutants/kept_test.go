@@ -95,11 +95,29 @@ var kept = []mutant{
 	},
 	{
 		name: "DoubtedNamesPassUnseen", promise: "I14", file: "internal/ledger/boltledger/provennames.go",
-		old: "return n.sums[g].Load() == 0 && !n.doubt[g].Load()", new: "return n.sums[g].Load() == 0", tests: []string{onDisk + " -run=Verify"},
+		old: "return n.sums[g].Load() == 0 && !n.doubt[g].Load()", new: "return n.sums[g].Load() == 0", tests: []string{"-run TestVerify " + onDisk},
 	},
 	{
 		name: "StretchesOfTheChainNotJoined", promise: "I14", file: "internal/ledger/boltledger/verify.go",
-		old: "if !p.chain.broken && p.chain.before != c.end {", new: "if !p.chain.broken && p.chain.before.N != c.end.N {", tests: []string{onDisk + " -run=Verify"},
+		old: "if !p.chain.broken && p.chain.before != c.end {", new: "if !p.chain.broken && p.chain.before.N != c.end.N {", tests: []string{"-run TestVerify " + onDisk},
+	},
+	{
+		name: "CheckpointBelievedWithoutItsDigest", promise: "I14", file: "internal/selfcheck/checkpoint.go",
+		old: "if err != nil || first != hex.EncodeToString(h.Sum(nil))+\"\\n\" {", new: "if err != nil {", tests: []string{"vaultd/internal/selfcheck"},
+	},
+	{
+		name: "CheckpointOfAnotherPastAccepted", promise: "I15", file: "internal/ledger/boltledger/verifysince.go",
+		old: "if h, err := headAt(tx, v.Head.N); err != nil || h != v.Head {", new: "if h, err := headAt(tx, v.Head.N); err != nil || h.N != v.Head.N {",
+		tests: []string{"vaultd/internal/selfcheck"},
+	},
+	{
+		name: "ChangeOfAnEntryAtRestPassedOver", promise: "I14", file: "internal/proof/replay.go",
+		old: "\t\tf.since.restChanged = true\n", new: "", tests: []string{"-run TestContinue vaultd/internal/proof"},
+	},
+	{
+		name: "OpenEntriesNotReadAgain", promise: "I14", file: "internal/ledger/boltledger/verifysince.go",
+		old: "read(openBucket, nil, checkEntry(openBucket, doneBucket))", new: "read(openBucket, now.changed, checkEntry(openBucket, doneBucket))",
+		tests: []string{"vaultd/internal/selfcheck"},
 	},
 	{
 		name: "NameBelievedWithoutItsEntry", promise: "I8", file: "internal/ledger/boltledger/find.go",

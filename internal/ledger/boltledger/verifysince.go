@@ -1,0 +1,222 @@
+package boltledger
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Verified is what a check without a problem found, at one line of the journal: what the entries at rest add up to. It can be
+// stored; its fields are exported for that alone. It says nothing of what became of their records since.
+type Verified struct {
+	Head    ledger.Head
+	Balance ledger.Balance // of the entries at rest
+	Revs    uint64         // of them
+	Totals  map[string]spanTotal
+	Counts  map[string]uint64
+	Fetches map[string]uint64 // downloads that the journal tells of
+	Alarmed time.Time         // the latest alarm that the journal tells of
+}
+
+// ErrOtherJournal says that the journal does not have the line that was verified.
+var ErrOtherJournal = errors.New("the journal does not have the line that was verified")
+
+// newVerified returns what is found sound at the moment of tx, unless a problem is found later.
+func newVerified(tx *bbolt.Tx, s summary, done *recount) (Verified, error) {
+	v := Verified{Head: s.head, Balance: done.balance, Revs: done.revs, Totals: maps.Clone(done.totals), Counts: maps.Clone(done.counts),
+		Fetches: map[string]uint64{}, Alarmed: s.alarmed}
+	err := eachPair(tx, countsBucket, func(k, stored []byte) error {
+		if len(k) == 0 || k[0] != countFetches {
+			return nil
+		}
+		n, err := decodeCount(k, stored)
+		v.Fetches[string(k)] = n
+		return err
+	})
+	return v, err
+}
+
+func (v Verified) recount() *recount {
+	r := newRecount()
+	r.add(&recount{balance: v.Balance, revs: v.Revs, totals: v.Totals, counts: v.Counts})
+	return r
+}
+
+// VerifySince checks what came after an earlier check: the journal behind its line, the entries that are not at rest, those
+// that a line is about since, with their documents and names, the due index, the scans, the balance, totals and counts.
+// It does not read again the lines before, nor the records of entries at rest, of their documents and of names that did
+// not change. Every page of the trees is read but for those leaves. The caller must know that no entry that was at rest
+// changed since; package proof tells. The error is ErrOtherJournal where the line is not that of the earlier check.
+func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside Beside) ([]ledger.Problem, Verified, error) {
+	for {
+		c := newChecker(ctx, l)
+		c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
+		c.fetches.add(v.Fetches)
+		err := c.atOneMoment(func(txs []*bbolt.Tx) error { return c.checkSince(v, txs) })
+		switch {
+		// Two commits came before the pages were found, and nothing else was read: it begins again.
+		case errors.Is(err, errOvertaken):
+			continue
+		case errors.Is(err, ErrOtherJournal):
+			return nil, Verified{}, fmt.Errorf("%w: line %d", ErrOtherJournal, v.Head.N)
+		}
+		return c.found, c.sound, err
+	}
+}
+
+// recent is what a check since an earlier one reads, at one moment.
+type recent struct {
+	txs     []*bbolt.Tx
+	changed []archive.Key // entries that a line is about since, in order
+	reread  []archive.Key // those, and the ones that are not at rest, in order
+}
+
+func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
+	now := &recent{txs: txs, changed: []archive.Key{}, reread: []archive.Key{}}
+	read := func(bucket []byte, keys []archive.Key, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
+		return c.walkBucket(&walk{bucket: bucket, keys: keys, view: inTransactions(txs), check: check, merge: c.takeIn})
+	}
+	return c.runPasses([]pass{
+		{pagesWord, func() error { return c.findRecent(v, now) }},
+		{metaBucket, func() error { return c.compareRecountSince(v, now) }},
+		{openBucket, func() error { return read(openBucket, nil, checkEntry(openBucket, doneBucket)) }},
+		{doneBucket, func() error { return read(doneBucket, now.changed, checkEntry(doneBucket, openBucket)) }},
+		{docBucket, func() error { return read(docBucket, now.reread, checkDocument) }},
+		{dueBucket, func() error { return read(dueBucket, nil, checkDue) }},
+		{findBucket, func() error { return c.runAlone(checkRuns) }},
+		{scanBucket, func() error { return read(scanBucket, nil, checkScan) }},
+		{journalBucket, func() error {
+			err := c.walkBucket(&walk{bucket: journalBucket, from: lineKey(v.Head.N), view: inTransactions(txs), check: checkBlock, merge: c.joinChain})
+			if err != nil {
+				return err
+			}
+			return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
+		}},
+	})
+}
+
+// findRecent finds what is to be read, and checks the pages that lead there: all but the leaves with entries and documents
+// that are not read, and with lines before the one that was verified.
+func (c *checker) findRecent(v Verified, now *recent) error {
+	tx := now.txs[0]
+	t, err := c.ledger.openPages(tx, func() error { return context.Cause(c.ctx) })
+	if err != nil {
+		return err
+	}
+	defer t.file.Close() // read-only
+	roots, err := t.readBucketRoots()
+	if err != nil {
+		return err
+	}
+	resting := [][]byte{doneBucket, docBucket}
+	for name, root := range roots {
+		var wanted func(low, high []byte) bool
+		if name == string(journalBucket) {
+			wanted = func(_, high []byte) bool { return high == nil || bytes.Compare(high, lineKey(v.Head.N)) > 0 }
+		}
+		if !slices.ContainsFunc(resting, func(b []byte) bool { return string(b) == name }) {
+			err = errors.Join(err, t.checkBucketPages(root, wanted))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := now.readKeys(v); err != nil {
+		return err
+	}
+	for _, name := range resting {
+		err = errors.Join(err, t.checkBucketPages(roots[string(name)], now.leadsToRead))
+	}
+	return err
+}
+
+// readKeys reads which entries changed since, and which are not at rest.
+func (r *recent) readKeys(v Verified) error {
+	tx := r.txs[0]
+	// A line of that number with another hash is one of another past of this ledger.
+	if h, err := headAt(tx, v.Head.N); err != nil || h != v.Head {
+		return ErrOtherJournal
+	}
+	keys := map[archive.Key]bool{}
+	for from := v.Head.N + 1; ; {
+		lines, err := readLines(tx, from)
+		if err != nil || len(lines) == 0 {
+			break // the chain reports it
+		}
+		for _, line := range lines {
+			l, err := ledger.ParseLine(line)
+			if k, keyErr := archive.ParseKey(l.Key); err == nil && keyErr == nil {
+				keys[k] = true
+			}
+		}
+		from += uint64(len(lines))
+	}
+	r.changed = append(r.changed, slices.Collect(maps.Keys(keys))...)
+	err := eachPair(tx, openBucket, func(k, _ []byte) error {
+		var key archive.Key
+		if copyKey(&key, k) == nil { // one that is none is reported by the pass over entries
+			keys[key] = true
+		}
+		return nil
+	})
+	r.reread = append(r.reread, slices.Collect(maps.Keys(keys))...)
+	for _, list := range [][]archive.Key{r.changed, r.reread} {
+		slices.SortFunc(list, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	}
+	return err
+}
+
+// leadsToRead reports whether a page with keys from low to high may hold a record that is read. The key of a note is that of
+// its entry and four bytes.
+func (r *recent) leadsToRead(low, high []byte) bool {
+	i := sort.Search(len(r.reread), func(i int) bool { return bytes.Compare(noteKey(r.reread[i], math.MaxUint32), low) >= 0 })
+	return i < len(r.reread) && (high == nil || bytes.Compare(r.reread[i][:], high) < 0)
+}
+
+// compareRecountSince compares balance, totals, counts and the number of lines with what the entries add up to: those at rest
+// as they were verified, and the others as they are.
+func (c *checker) compareRecountSince(v Verified, now *recent) error {
+	tx := now.txs[0]
+	s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+	if err != nil {
+		return c.runAlone(func(p *part) error { return p.reportError(metaBucket, err) })
+	}
+	c.startBeside(s.head, s.balance())
+	all, done := v.recount(), v.recount()
+	count := func(bucket []byte, keys []archive.Key, sums ...*recount) error {
+		return c.walkBucket(&walk{
+			bucket: bucket, keys: keys, view: inTransactions(now.txs),
+			check: func(p *part, _ *bbolt.Tx, k, v []byte) error {
+				if e, err := decodeEntryAt(bucket, k, v); err == nil { // else the pass over entries reports it
+					p.countEntry(e)
+				}
+				return nil
+			},
+			merge: func(p *part) error {
+				for _, sum := range sums {
+					sum.add(p.counted)
+				}
+				return nil
+			},
+		})
+	}
+	if err := cmp.Or(count(openBucket, nil, all), count(doneBucket, now.changed, all, done)); err != nil {
+		return err
+	}
+	if c.sound, err = newVerified(tx, s, done); err != nil {
+		return c.runAlone(func(p *part) error { return p.reportError(countsBucket, err) })
+	}
+	return c.runAlone(func(p *part) error { return p.compareSummary(tx, s, all) })
+}

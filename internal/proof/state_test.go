@@ -1,0 +1,206 @@
+package proof
+
+import (
+	"bytes"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// stored returns a state as it comes back from where it was stored.
+func stored(t *testing.T, s *State) (back State) {
+	t.Helper()
+	var b bytes.Buffer
+	if err := errors.Join(gob.NewEncoder(&b).Encode(s), gob.NewDecoder(&b).Decode(&back)); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// since returns the journal behind a state, and the entries that a check from there on reads.
+func (b *book) since(n uint64) (j Journal, entries []ledger.Entry) {
+	j = b.journal()
+	j.Entry = b.entry
+	j.ByRemote = func(r archive.RemoteID) (ledger.Entry, bool) {
+		for _, e := range b.entries {
+			if slices.ContainsFunc(e.Registrations, func(g ledger.Registration) bool { return g.Ticket.Remote == r }) {
+				return e, true
+			}
+		}
+		return ledger.Entry{}, false
+	}
+	changed := map[string]bool{}
+	j.Lines = func(yield func(uint64, []byte) bool) {
+		for i, line := range b.lines[n:] {
+			if !yield(n+uint64(i)+1, line) {
+				return
+			}
+		}
+	}
+	for _, line := range b.lines[n:] {
+		l, _ := ledger.ParseLine(line)
+		changed[l.Key] = true
+	}
+	for _, e := range b.entries {
+		if !e.IsAtRest() || changed[e.Key.String()] {
+			entries = append(entries, e)
+		}
+	}
+	return j, entries
+}
+
+// A check that goes on from an earlier one comes to the same report as one of all lines, wherever the earlier one ended; where
+// an entry that was at rest has changed, it says that it cannot go on.
+func TestContinue_I14_ReportsAsTheWholeDoes(t *testing.T) {
+	went, refused := 0, 0
+	for seed := range uint64(50) {
+		b := newBook(t)
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var s *State
+		for round := range 8 {
+			switch key := byte(round%5 + 1); {
+			case round < 5:
+				wander(b, rnd, key)
+			default:
+				wanderOn(b, rnd, key, 1000*round)
+			}
+			j := b.journal()
+			j.Entry = b.entry
+			whole, ws := CheckForLater(j, maps.Values(b.entries))
+			if !whole.OK() || ws == nil {
+				t.Fatal(seed, whole.Findings)
+			}
+			if s != nil {
+				from := stored(t, s)
+				j, entries := b.since(from.Head.N)
+				r, next, err := Continue(from, j, slices.Values(entries))
+				switch {
+				case errors.Is(err, ErrRestChanged):
+					refused++
+				case err != nil || ordered(r, whole.Entries) != ordered(whole, whole.Entries):
+					t.Fatalf("seed %d from line %d (%v):\n%s\nthe whole:\n%s", seed, from.Head.N, err, ordered(r, whole.Entries), ordered(whole, whole.Entries))
+				case sortedState(next) != sortedState(ws):
+					t.Fatalf("seed %d: the next state is\n%+v, of the whole\n%+v", seed, next, ws)
+				default:
+					went++
+				}
+			}
+			s = ws
+		}
+	}
+	if t.Logf("%d went on, %d could not", went, refused); went < 200 || refused < 5 {
+		t.Error("the test is vacuous")
+	}
+}
+
+// ordered writes a report in an order that does not tell how it came about.
+func ordered(r Report, entries uint64) string {
+	r.Entries = entries
+	r.Uncertain = sortedUncertain(r.Uncertain)
+	return fmt.Sprintf("%+v", r)
+}
+
+func sortedUncertain(u Uncertain) Uncertain {
+	for _, keys := range []*[]archive.Key{&u.NeedReconcile, &u.Unclear, &u.Double, &u.InDoubt} {
+		*keys = slices.Clone(*keys)
+		slices.SortFunc(*keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	}
+	u.Orphans = slices.Clone(u.Orphans)
+	slices.SortFunc(u.Orphans, func(a, b Orphan) int {
+		return bytes.Compare([]byte(a.Key.String()+string(a.Remote)), []byte(b.Key.String()+string(b.Remote)))
+	})
+	return u
+}
+
+func sortedState(s *State) string {
+	if s == nil {
+		return "none"
+	}
+	c := *s
+	c.Rest = sortedUncertain(s.Rest)
+	return fmt.Sprintf("%+v", c)
+}
+
+// What is wrong behind the state is found from there on.
+func TestContinue_I12_FindsWhatIsWrongSince(t *testing.T) {
+	for name, spoil := range map[string]func(b *book){
+		"Revision":     func(b *book) { b.spoil(2, func(e *ledger.Entry) { e.Rev++ }) },
+		"State":        func(b *book) { b.spoil(2, func(e *ledger.Entry) { e.State = ledger.Quarantined }) },
+		"Registration": func(b *book) { b.spoil(2, func(e *ledger.Entry) { e.Registrations[0].Ticket.Remote = "bum-9" }) },
+		"OpenBefore":   func(b *book) { b.spoil(1, func(e *ledger.Entry) { e.Posts++ }) },
+		"Gone":         func(b *book) { delete(b.entries, archive.Key{1}) },
+		"LineGone":     func(b *book) { b.lines = slices.Delete(b.lines, len(b.lines)-2, len(b.lines)-1) },
+	} {
+		b := newBook(t)
+		b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name}, seal(1), ledger.RegisterIntended{}, got("bum-1"))
+		j := b.journal()
+		j.Entry = b.entry
+		_, s := CheckForLater(j, maps.Values(b.entries))
+		b.do(2, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name}, seal(2), ledger.RegisterIntended{}, got("bum-2"))
+		spoil(b)
+		j, entries := b.since(s.Head.N)
+		if r, next, err := Continue(stored(t, s), j, slices.Values(entries)); err != nil || r.OK() || next != nil {
+			t.Errorf("%s: %v, %+v", name, err, r.Findings)
+		}
+	}
+}
+
+func (b *book) spoil(key byte, how func(e *ledger.Entry)) {
+	e := b.entries[archive.Key{key}]
+	e.Registrations = slices.Clone(e.Registrations)
+	how(&e)
+	b.entries[archive.Key{key}] = e
+}
+
+// A ledger that was put back since is not one to go on with.
+func TestContinue_I15_NotWhereTheLedgerWasPutBack(t *testing.T) {
+	b := newBook(t)
+	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "x"})
+	j := b.journal()
+	j.Entry = b.entry
+	_, s := CheckForLater(j, maps.Values(b.entries))
+	b.mark(ledger.MarkRolledBack)
+	j, entries := b.since(s.Head.N)
+	if _, _, err := Continue(*s, j, slices.Values(entries)); !errors.Is(err, ErrPutBack) {
+		t.Error(err)
+	}
+	j = b.journal()
+	j.Entry = b.entry
+	if _, s = CheckForLater(j, maps.Values(b.entries)); s != nil {
+		t.Error("a ledger in safe mode leaves a state")
+	}
+}
+
+// A comparison of a document whose entry is at rest changes what is counted of it.
+func TestContinue_I4_CountsADownloadOfAnEntryAtRest(t *testing.T) {
+	b := newBook(t)
+	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "x"}, seal(1), ledger.RegisterIntended{}, got("bum-1"), ledger.UploadIntended{},
+		accepted(1), says("bum-1", archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
+	j := b.journal()
+	j.Entry = b.entry
+	_, s := CheckForLater(j, maps.Values(b.entries))
+	if s == nil || len(s.Open) != 0 {
+		t.Fatal("it is not at rest")
+	}
+	for _, outcome := range []string{ledger.FetchDiffers, ledger.FetchSame} {
+		b.fetch(ledger.MarkFetchIntended, "bum-1", "")
+		b.fetch(ledger.MarkFetched, "bum-1", outcome)
+		j, entries := b.since(s.Head.N)
+		r, next, err := Continue(stored(t, s), j, slices.Values(entries))
+		want := Sample{Archived: 1, Compared: 1}
+		if outcome == ledger.FetchDiffers {
+			want.Differ = 1
+		}
+		if err != nil || r.Sample != want || len(entries) != 0 {
+			t.Fatalf("%s: %v, %+v", outcome, err, r.Sample)
+		}
+		s = next
+	}
+}

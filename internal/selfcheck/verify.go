@@ -1,0 +1,172 @@
+package selfcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// Verification says how a ledger is verified.
+type Verification struct {
+	StateDir string // holds the checkpoint
+	Program  string // version of this program: a checkpoint of another one is not used
+	Whole    bool   // reads everything, whatever the checkpoint says
+	Now      func() time.Time
+
+	rest time.Duration // after every few hundred records; then one core works
+}
+
+// Verified is what a verification found.
+type Verified struct {
+	Problems []ledger.Problem // with pages, records, indexes and the chain
+	Proven   bool             // false: damage kept the promises from being checked
+	Report   proof.Report     // of the promises
+	Moved    map[archive.Key]bool
+	Basis    *Basis // what it rests on; nil: the whole ledger was read
+	Lines    uint64 // of the journal that were read
+	Resting  uint64 // entries at rest that were not read again
+
+	NotUsed  string // why there is a checkpoint and the whole ledger was read all the same; empty: nothing to tell
+	NotSaved error  // why no checkpoint is left for the next time; nil: one is, or something was found
+}
+
+// OK reports whether nothing was found.
+func (v Verified) OK() bool {
+	return len(v.Problems) == 0 && v.Proven && len(v.Findings()) == 0 && v.Report.Omitted == 0
+}
+
+// Findings returns those that prove something: none is about an entry that changed meanwhile.
+func (v Verified) Findings() (all []proof.Finding) {
+	for _, f := range v.Report.Findings {
+		if !v.Moved[f.Key] {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// Basis is the earlier verification that one rests on.
+type Basis struct {
+	Line   uint64         // of the journal: what came behind it was read now
+	Hash   archive.Digest // of the chain there
+	At     time.Time      // when what came before it was verified last
+	Whole  time.Time      // when the whole ledger was read last
+	ToLine uint64         // of the journal, when the whole ledger was read last
+}
+
+// maxAge is how long the whole ledger may have been read ago: records rot without a line about them.
+const maxAge = 7 * 24 * time.Hour
+
+// Verify verifies a ledger: from its checkpoint on where there is one that can be used, and otherwise the whole. Where
+// nothing is found it leaves a checkpoint for the next time. It changes nothing else.
+func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
+	var c *checkpoint
+	if !o.Whole {
+		if c, err = o.readCheckpoint(l); err == nil && c != nil {
+			if v, err = o.verifySince(ctx, l, c); err == nil {
+				return v, nil
+			}
+		}
+		if err != nil && !isUnusable(err) {
+			return v, err
+		}
+	}
+	notUsed := err
+	if !errors.Is(err, boltledger.ErrOtherJournal) {
+		c = nil
+	}
+	v, err = o.verifyWhole(ctx, l, c)
+	if notUsed != nil {
+		v.NotUsed = notUsed.Error()
+	}
+	return v, err
+}
+
+// verifyWhole reads everything. other is the checkpoint of a journal that this one is not; nil: there is none.
+func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, other *checkpoint) (v Verified, err error) {
+	var p *replayed
+	began := o.Now()
+	problems, sound, err := l.VerifyWhole(ctx, o.rest, func(end ledger.Head, balance ledger.Balance) {
+		r := replayWhole(ctx, l, end, balance)
+		p = &r
+	})
+	if err != nil {
+		return v, err
+	}
+	v.Problems = problems
+	if err := v.setReplay(p); err != nil {
+		return v, err
+	}
+	v.Lines = v.Report.Lines
+	// Who puts a ledger back by vaultd leaves a line about it. Without one somebody wrote the past anew.
+	if other != nil && v.Proven && v.Report.PutBack == other.Replay.PutBack {
+		v.Problems = append(v.Problems, ledger.Problem{Where: "journal", What: fmt.Sprintf(
+			"line %d is not the one with hash %s that was verified at %s, and no line tells that the ledger was put back since",
+			other.Records.Head.N, other.Records.Head.Hash, other.At.UTC().Format(time.RFC3339))})
+	}
+	if v.OK() {
+		v.NotSaved = o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: began, ToLine: sound.Head.N, Records: sound}, p.state)
+	}
+	return v, nil
+}
+
+func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *checkpoint) (v Verified, err error) {
+	var p *replayed
+	began := o.Now()
+	problems, sound, err := l.VerifySince(ctx, c.Records, func(end ledger.Head, balance ledger.Balance) {
+		r := replaySince(ctx, l, c.Replay, end, balance)
+		p = &r
+	})
+	if err != nil {
+		return v, err
+	}
+	v.Problems = problems
+	if err := v.setReplay(p); err != nil {
+		return v, err
+	}
+	v.Basis = &Basis{Line: c.Records.Head.N, Hash: c.Records.Head.Hash, At: c.At, Whole: c.Whole, ToLine: c.ToLine}
+	if v.Lines = 0; v.Report.Lines > v.Basis.Line {
+		v.Lines = v.Report.Lines - v.Basis.Line
+	}
+	v.Resting = c.Replay.AtRest // none of them changed, or there would be no state
+	if v.OK() {
+		v.NotSaved = o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: c.Whole, ToLine: c.ToLine, Records: sound}, p.state)
+	}
+	return v, nil
+}
+
+// setReplay takes in what the replay found; nil: it was not made, because pages are damaged.
+func (v *Verified) setReplay(p *replayed) error {
+	if p == nil {
+		v.Problems = append(v.Problems, ledger.Problem{Where: "promises", What: "could not be checked: pages are damaged"})
+		return nil
+	}
+	if broken, ok := errors.AsType[*ledger.DamageError](p.err); ok {
+		v.Problems = append(v.Problems, ledger.Problem{Where: "promises", What: "could not be checked: " + broken.What})
+		return nil
+	}
+	if p.err != nil {
+		return p.err
+	}
+	v.Report, v.Moved, v.Proven = p.report, p.moved, true
+	return nil
+}
+
+// isUnusable reports whether an error says that a checkpoint cannot be used, and not that the check failed.
+func isUnusable(err error) bool {
+	_, unusable := errors.AsType[*unusableError](err)
+	return unusable || errors.Is(err, boltledger.ErrOtherJournal) || errors.Is(err, proof.ErrRestChanged) || errors.Is(err, proof.ErrPutBack)
+}
+
+// unusableError says why a checkpoint cannot be used.
+type unusableError struct{ why string }
+
+func (e *unusableError) Error() string { return e.why }
+
+func unusable(format string, a ...any) error { return &unusableError{fmt.Sprintf(format, a...)} }

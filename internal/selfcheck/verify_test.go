@@ -1,0 +1,332 @@
+package selfcheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// place is a state directory with a ledger.
+type place struct {
+	t   *testing.T
+	dir string
+	l   *boltledger.Ledger
+	now time.Time
+	n   int
+}
+
+func newPlace(t *testing.T, id string) *place {
+	p := &place{t: t, dir: t.TempDir(), now: began}
+	if err := boltledger.Create(p.dir, ledger.Info{ID: id, Environment: "test", BaseURL: "https://archive.example", Created: began}); err != nil {
+		t.Fatal(err)
+	}
+	p.open()
+	t.Cleanup(func() { p.l.Close() })
+	return p
+}
+
+func (p *place) open() {
+	p.t.Helper()
+	var err error
+	if p.l, err = boltledger.Open(boltledger.Config{Dir: p.dir}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) close() {
+	p.t.Helper()
+	if err := p.l.Close(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) apply(key archive.Key, rev uint32, doc *ledger.Document, evs ...ledger.Event) ledger.Entry {
+	p.t.Helper()
+	rs, err := p.l.Apply(p.t.Context(), ledger.Change{Key: key, Rev: rev, Events: evs, Document: doc, At: archive.Instant{Wall: p.now}})
+	if err = errors.Join(err, rs[0].Err); err != nil {
+		p.t.Fatal(err)
+	}
+	return rs[0].Entry
+}
+
+// send takes a document up to its upload.
+func (p *place) send() ledger.Entry {
+	p.n++
+	p.now = p.now.Add(time.Minute)
+	text := fmt.Sprint(p.l.Info().ID, p.n)
+	doc := &ledger.Document{Salt: [16]byte{1, byte(p.n)}, Metadata: []byte(`{"documentId":"` + text + `"}`)}
+	pkg := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum([]byte(text))}
+	return p.apply(archive.NewKey(p.now), 0, doc,
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Otto " + text},
+		ledger.Sealed{ID: archive.DeriveID("V1", archive.Sum([]byte(text)), archive.Digest{}), Content: archive.Sum([]byte("files" + text)), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
+		ledger.RegisterIntended{},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: archive.RemoteID("bum-" + text), URL: archive.PresignedURL("https://store.example/" + text), Sent: archive.Instant{Wall: p.now}, Date: p.now}},
+		ledger.UploadIntended{},
+		ledger.UploadAccepted{NotBefore: p.now.Add(time.Minute), Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
+}
+
+// finish takes a sent document to rest.
+func (p *place) finish(e ledger.Entry) ledger.Entry {
+	e = p.apply(e.Key, e.Rev, nil,
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: e.Current().Ticket.Remote, Status: archive.Successful, Updated: p.now, Record: []byte(`{}`)}, Grace: time.Hour},
+		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{})
+	if !e.IsAtRest() {
+		p.t.Fatalf("%s is %s and not at rest", e.Key, e.State)
+	}
+	return e
+}
+
+func (p *place) how() Verification {
+	return Verification{StateDir: p.dir, Program: "1.2.0", Now: func() time.Time { return p.now }}
+}
+
+func (p *place) verify(how Verification) Verified {
+	p.t.Helper()
+	v, err := how.Verify(p.t.Context(), p.l)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
+func (p *place) verifyWhole() Verified {
+	p.t.Helper()
+	how := p.how()
+	how.Whole = true
+	return p.verify(how)
+}
+
+// edit changes the ledger's file behind its back.
+func (p *place) edit(fn func(tx *bbolt.Tx) error) {
+	p.t.Helper()
+	p.close()
+	db, err := bbolt.Open(filepath.Join(p.dir, "ledger.db"), 0o600, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
+		p.t.Fatal(err)
+	}
+	p.open()
+}
+
+func flip(bucket string, key archive.Key) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		v := bytes.Clone(tx.Bucket([]byte(bucket)).Get(key[:]))
+		v[len(v)/2] ^= 4
+		return tx.Bucket([]byte(bucket)).Put(key[:], v)
+	}
+}
+
+// A verification goes on from the one before: it reads what came since, says what it rests on, and comes to the result that
+// reading everything comes to.
+func TestVerify_I14_GoesOnFromItsCheckpoint(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	var sent []ledger.Entry
+	for round := range 5 {
+		for range 6 {
+			sent = append(sent, p.send())
+		}
+		before := p.l.Head()
+		v := p.verify(p.how())
+		if !v.OK() || v.NotUsed != "" || v.NotSaved != nil || (v.Basis != nil) != (round > 0) || v.Report.Head != before {
+			t.Fatalf("round %d: %+v", round, v)
+		}
+		if w := p.verifyWhole(); w.Basis != nil || w.Report.Balance != v.Report.Balance || w.Report.Sample != v.Report.Sample || w.Report.LostPosts != v.Report.LostPosts {
+			t.Fatalf("round %d: %+v, the whole: %+v", round, v.Report, w.Report)
+		}
+		for _, e := range sent[:4] {
+			p.finish(e)
+		}
+		sent = sent[4:]
+		again := p.verify(p.how())
+		if b := again.Basis; b == nil || b.Line != before.N || b.Hash != before.Hash || !b.Whole.Equal(p.now) || again.Lines != 12 || !again.OK() {
+			t.Fatalf("round %d: %+v", round, again)
+		}
+		if all := again.Report.Balance.Seen; again.Report.Entries+again.Resting != all || again.Report.Entries != uint64(len(sent)+4) {
+			t.Errorf("round %d: %d read and %d not, of %d", round, again.Report.Entries, again.Resting, all)
+		}
+	}
+}
+
+// A checkpoint that is damaged, or of another ledger, program or time, is not used: everything is read, and that is said.
+func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
+	p, other := newPlace(t, "ledger-1"), newPlace(t, "ledger-2")
+	p.finish(p.send())
+	other.finish(other.send())
+	p.verify(p.how())
+	other.verify(other.how())
+	name := filepath.Join(p.dir, CheckpointName)
+	sound, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := os.ReadFile(filepath.Join(other.dir, CheckpointName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(b []byte) func(*Verification) {
+		return func(*Verification) {
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	rows := map[string]func(*Verification){
+		"Empty": write(nil), "Foreign": write(foreign), "Longer": write(append(bytes.Clone(sound), 'x')), "Text": write([]byte("hello\nworld\n")),
+		"OtherProgram": func(v *Verification) { v.Program = "1.3.0" },
+		"TooOld":       func(v *Verification) { v.Now = func() time.Time { return p.now.Add(maxAge + time.Second) } },
+		"FromLater":    func(v *Verification) { v.Now = func() time.Time { return p.now.Add(-time.Second) } },
+		"Link": func(*Verification) {
+			if err := errors.Join(os.Rename(name, name+".x"), os.Symlink(name+".x", name)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Directory": func(*Verification) {
+			if err := errors.Join(os.Remove(name), os.Mkdir(name, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for at := 0; at < len(sound); at += len(sound)/40 + 1 {
+		bad := bytes.Clone(sound)
+		bad[at] ^= 1
+		rows[fmt.Sprint("Flipped", at)], rows[fmt.Sprint("Cut", at)] = write(bad), write(sound[:at])
+	}
+	for what, spoil := range rows {
+		write(sound)(nil)
+		if v := p.verify(p.how()); v.Basis == nil || !v.OK() {
+			t.Fatalf("%s: the sound one is not used: %s", what, v.NotUsed)
+		}
+		how := p.how()
+		spoil(&how)
+		v := p.verify(how)
+		if v.Basis != nil || v.NotUsed == "" || !v.OK() || v.Report.Entries != 1 {
+			t.Errorf("%s: rests on %+v, %q, %t", what, v.Basis, v.NotUsed, v.OK())
+		}
+		if err := errors.Join(os.RemoveAll(name), os.RemoveAll(name+".x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v := p.verify(p.how()); v.Basis != nil || v.NotUsed != "" || !v.OK() {
+		t.Errorf("without a checkpoint: %+v, %q", v.Basis, v.NotUsed)
+	}
+}
+
+// Damage in what came since is found. Damage in what was verified before and is at rest is not, and reading everything finds it.
+func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
+	for name, row := range map[string]struct {
+		damage func(rest, open, late ledger.Entry) func(tx *bbolt.Tx) error
+		seen   bool
+	}{
+		"RestingEntry":    {func(rest, _, _ ledger.Entry) func(*bbolt.Tx) error { return flip("done", rest.Key) }, false},
+		"RestingDocument": {func(rest, _, _ ledger.Entry) func(*bbolt.Tx) error { return flip("doc", rest.Key) }, false},
+		"OpenEntry":       {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error { return flip("open", open.Key) }, true},
+		"OpenDocument":    {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error { return flip("doc", open.Key) }, true},
+		"NewEntry":        {func(_, _, late ledger.Entry) func(*bbolt.Tx) error { return flip("done", late.Key) }, true},
+		"NewDocument":     {func(_, _, late ledger.Entry) func(*bbolt.Tx) error { return flip("doc", late.Key) }, true},
+		"NewEntryGone": {func(_, _, late ledger.Entry) func(*bbolt.Tx) error {
+			return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("done")).Delete(late.Key[:]) }
+		}, true},
+		"OpenEntryGone": {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error {
+			return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("open")).Delete(open.Key[:]) }
+		}, true},
+		"DueGone": {func(_, _, _ ledger.Entry) func(*bbolt.Tx) error {
+			return func(tx *bbolt.Tx) error {
+				k, _ := tx.Bucket([]byte("due")).Cursor().First()
+				return tx.Bucket([]byte("due")).Delete(bytes.Clone(k))
+			}
+		}, true},
+		"TotalsGone": {func(_, _, _ ledger.Entry) func(*bbolt.Tx) error {
+			return func(tx *bbolt.Tx) error {
+				k, _ := tx.Bucket([]byte("totals")).Cursor().First()
+				return tx.Bucket([]byte("totals")).Delete(bytes.Clone(k))
+			}
+		}, true},
+	} {
+		p := newPlace(t, "ledger-1")
+		rest, open := p.finish(p.send()), p.send()
+		p.verify(p.how())
+		p.edit(row.damage(rest, open, p.finish(p.send())))
+		v := p.verify(p.how())
+		if v.Basis == nil || v.OK() == row.seen || v.Resting != 1 {
+			t.Errorf("%s: rests on %+v (%s), %d not read: %v %v", name, v.Basis, v.NotUsed, v.Resting, v.Problems, v.Findings())
+		}
+		if w := p.verifyWhole(); w.OK() {
+			t.Errorf("%s: nobody finds it", name)
+		}
+	}
+}
+
+// An entry that was at rest and changed is more than the checkpoint can tell of: everything is read.
+func TestVerify_I14_AnEntryAtRestThatChanged(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	e := p.finish(p.send())
+	p.verify(p.how())
+	p.apply(e.Key, e.Rev, nil, ledger.Held{By: ledger.Operator{UID: 7}})
+	if v := p.verify(p.how()); v.Basis != nil || !strings.Contains(v.NotUsed, "at rest") || !v.OK() {
+		t.Errorf("rests on %+v, %q, %v", v.Basis, v.NotUsed, v.Problems)
+	}
+	if v := p.verify(p.how()); v.Basis == nil || !v.OK() {
+		t.Errorf("and then: %q", v.NotUsed)
+	}
+}
+
+// A ledger with another past than the one that was verified differs, though its chain is sound: nobody put it back by vaultd.
+func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.send()
+	p.close()
+	former := map[string][]byte{}
+	for _, name := range []string{"ledger.db", "ledger.head"} {
+		b, err := os.ReadFile(filepath.Join(p.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		former[name] = b
+	}
+	p.open()
+	p.finish(p.send())
+	p.verify(p.how())
+	p.close()
+	for name, b := range former {
+		if err := os.WriteFile(filepath.Join(p.dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.open()
+	for range 3 {
+		v := p.verify(p.how())
+		if v.OK() || v.Basis != nil || len(v.Problems) != 1 || !strings.Contains(v.Problems[0].What, "no line tells that the ledger was put back") {
+			t.Fatalf("%+v %q", v.Problems, v.NotUsed)
+		}
+		p.finish(p.send())
+	}
+	if v := p.verifyWhole(); !v.OK() {
+		t.Error("by itself it is sound", v.Problems, v.Findings())
+	}
+}
+
+// Where nothing can be written, the verdict is the same, and says that no checkpoint is left.
+func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
+	p := newPlace(t, "ledger-1")
+	p.send()
+	how := p.how()
+	how.StateDir = filepath.Join(p.dir, "gone")
+	if v := p.verify(how); !v.OK() || v.NotSaved == nil {
+		t.Error(v.NotSaved, v.Problems)
+	}
+}
