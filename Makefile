@@ -53,7 +53,8 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 	$(PROGRAM) completion fish > $(SHARE)/fish/vendor_completions.d/vaultd.fish
 	$(PROGRAM) check --schema > $(SHARE)/vaultd/config.schema.json
 	$(PROGRAM) check --schema sidecar > $(SHARE)/vaultd/sidecar.schema.json
-	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example docs/*.md $(SHARE)/doc/vaultd
+	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example systemd/vaultd-report.timer docs/*.md $(SHARE)/doc/vaultd
+	sed 's|/usr/bin/vaultd|$(PREFIX)/bin/vaultd|' systemd/vaultd-report.service > $(SHARE)/doc/vaultd/vaultd-report.service
 
 test: ## every package in a few minutes; tests that take long leave a part to test-long
 	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -37,6 +38,9 @@ type auditFlags struct {
 	expected  string // the file with the list of what was expected; empty: there is none
 	columns   string // what its columns are called
 	decimal   string // how it writes amounts: comma or point; empty: as the amounts show
+	sinceLast bool   // go on from the last such report
+	reported  uint64 // the line up to which such a report was written: note that; zero: make a report
+	asOf      string // the time of the report; empty: now
 	listed    bool   // the list comes as input
 	stem      string // of the names of the files beside the page; empty: there are none
 
@@ -76,6 +80,13 @@ sender, date, amount and currency. The report says COMPLETE only when everything
 a list is archived as listed. --columns says what its columns are called, where vaultd
 does not know them: --columns "number=Beleg-Nr.,amount=". No name: do not compare it.
 
+--since-last makes a monthly report: what was on its way at the last one, and what was
+taken since. It names documents that came late, of a month that was over at the last
+report. When the page is written, a line of the journal says up to which line it went.
+
+--as-of gives the report a time: the same ledger, arguments and time give the same
+bytes. Where FILE is a folder, the report is named by its day.
+
 What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
 checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.
 Where FILE is an html page in a drop folder (in _archived, for instance) or in a folder
@@ -83,6 +94,7 @@ above it, that place is a link, which works wherever the page is opened from the
 		Example: `  vaultd audit -o audit.html
   vaultd audit --year 2026 --drop acme-in -o 2026.html
   vaultd audit --year 2026 --expected bookkeeping.csv -o 2026.html
+  vaultd audit --since-last -o /srv/reports/
   vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
   vaultd audit --format json | jq .result`,
 		Args: expectArgs(),
@@ -110,10 +122,13 @@ func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.expected, "expected", "", "compare with the `LIST` of what was expected: CSV or XLSX")
 	c.Flags().StringVar(&f.columns, "columns", "", "what its columns are called, as `FIELD=NAME,...`; the fields are number, sender, date, amount, currency")
 	c.Flags().StringVar(&f.decimal, "decimal", "", "how it writes amounts: comma or point; only where the amounts do not show it")
+	c.Flags().BoolVar(&f.sinceLast, "since-last", false, "only what was on its way or was taken since the last report with this flag")
+	c.Flags().Uint64Var(&f.reported, "reported", 0, "note that a report was written up to this `line`")
+	c.Flags().StringVar(&f.asOf, "as-of", "", "the `TIME` that the report gives as its own: 2026-11-01 or 2026-11-01T15:04:05+01:00; not before the journal's last line")
 	c.Flags().BoolVar(&f.listed, "listed", false, "the list comes as input")
 	c.Flags().StringVar(&f.beside, "beside", "", "the `folder` in which the page will lie")
 	c.Flags().StringVar(&f.stem, "stem", "", "the `name` of the page without its end; the output is in pieces")
-	for _, hidden := range []string{"beside", "stem", "listed"} { // they follow from --output and --expected, which the daemon does not see
+	for _, hidden := range []string{"beside", "stem", "listed", "reported"} { // they follow from other flags, which the daemon does not see
 		if err := c.Flags().MarkHidden(hidden); err != nil {
 			panic(err)
 		}
@@ -153,14 +168,21 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 		return usageError{errors.New("--columns and --decimal are about the list of --expected")}
 	case (f.expected != "" || f.listed) && f.states != "":
 		return usageError{errors.New("--expected says what should be archived; it cannot go with --state")}
+	case f.sinceLast && (f.year != 0 || f.vault != "" || f.drop != "" || f.states != ""):
+		return usageError{errors.New("--since-last goes on from the last report, which had everything; it cannot go with another choice")}
+	case f.sinceLast && (f.format != "html" || (f.output == "" || f.output == "-") && f.stem == ""):
+		return usageError{errors.New("--since-last needs a page in a file: the next one goes on from what was written; say it with -o FILE.html")}
 	case f.year != 0 && (f.year < 1970 || f.year > 9999):
 		return usageError{fmt.Errorf("%d is no year", f.year)}
 	}
-	f.sel = report.Selection{Year: f.year, Vault: archive.VaultID(f.vault), Drop: f.drop, States: states}
+	f.sel = report.Selection{Year: f.year, Vault: archive.VaultID(f.vault), Drop: f.drop, States: states, SinceLast: f.sinceLast}
 	return nil
 }
 
 func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
+	if info, err := os.Stat(f.output); err == nil && info.IsDir() {
+		f.output = filepath.Join(f.output, "report-"+time.Now().Format(time.DateOnly)+"."+f.format)
+	}
 	toStdout := f.output == "" || f.output == "-"
 	switch out, isFile := a.stdout.(*os.File); {
 	case toStdout && (f.format == "html" || f.format == "xlsx") && isFile && term.IsTerminal(int(out.Fd())):
@@ -169,6 +191,8 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 		return usageError{errors.New("the daemon writes no files for others")}
 	case a.inside != nil && f.expected != "":
 		return usageError{errors.New("the daemon reads no files for others")}
+	case a.inside != nil && f.reported > 0:
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.markReported(ctx, v, f.reported) })
 	case a.inside != nil:
 		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, a.stdout) })
 	}
@@ -185,6 +209,7 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 		replace["listed"], replace["expected"], replace["columns"], replace["decimal"] = "true", "", "", ""
 		f.listed = true
 	}
+	var head strings.Builder
 	fill := func(write func(io.Writer) error) error { return write(a.stdout) }
 	if !toStdout {
 		if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
@@ -196,18 +221,27 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	if !toStdout && f.format == "html" {
 		f.stem = filepath.Base(f.tablePath())
 		replace["stem"] = f.stem
-		fill = func(write func(io.Writer) error) error { return a.auditPage(f, write) }
+		fill = func(write func(io.Writer) error) error { return a.auditPage(f, &head, write) }
 	}
-	return fill(func(w io.Writer) error {
+	err = fill(func(w io.Writer) error {
 		return a.runThroughDaemonWithInput(c.Context(), cfg, commandLine(c, args, replace), list, w, func(ctx context.Context, v view) error {
 			a.input = bytes.NewReader(list)
 			return a.auditInto(ctx, v, f, w)
 		})
 	})
+	if err != nil || !f.sinceLast {
+		return err
+	}
+	// The files have their names. A crash here leaves no line: the next report has the same folders again, and none is left out.
+	return a.noteReport(c.Context(), cfg, head.String())
 }
 
 // auditInto examines the ledger and writes the report to w.
 func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) error {
+	v, err := v.asOf(f.asOf)
+	if err != nil {
+		return err
+	}
 	c, err := v.auditConfig(a, f.sel)
 	if err != nil {
 		return err
@@ -237,6 +271,11 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		return err
 	}
 	s := r.Summary
+	if f.stem != "" {
+		if _, err := fmt.Fprint(pieceWriter{w, headPart}, s.About.HeadLine); err != nil {
+			return err
+		}
+	}
 	if s.Notice != "" {
 		fmt.Fprintln(a.stderr, s.Notice)
 	}

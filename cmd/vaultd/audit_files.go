@@ -18,12 +18,13 @@ import (
 var reportParts = [partCount]struct {
 	suffix string // of the file's name
 	what   string // in messages, and in the name of the part file
-}{{"", "report"}, {".csv", "table-csv"}, {".xlsx", "table-xlsx"}}
+}{{"", "report"}, {".csv", "table-csv"}, {".xlsx", "table-xlsx"}, {"", ""}}
 
 const (
 	pagePart = iota
 	csvPart
 	xlsxPart
+	headPart // no file: the number of the journal's line up to which the report goes, as text
 	partCount
 
 	pieceHead = 5 // bytes before those of a piece
@@ -122,9 +123,9 @@ func (s *reportFiles) isWhole() bool {
 	return s.left == 0 && len(s.head) == 0 && s.open[pagePart] != nil
 }
 
-// auditPage lets write fill the page and the files beside it. They get their names when all of them are complete, the page the
+// auditPage lets write fill the page and the files beside it, and head with the line up to which the report goes. The files get their names when all of them are complete, the page the
 // last: it links to the others. A crash in between leaves tables without a new page; the next report with --force replaces them.
-func (a *app) auditPage(f auditFlags, write func(io.Writer) error) error {
+func (a *app) auditPage(f auditFlags, head io.Writer, write func(io.Writer) error) error {
 	var files [partCount]*partFile
 	begin := func(part int) (io.Writer, error) {
 		n := f.newReport()
@@ -146,7 +147,7 @@ func (a *app) auditPage(f auditFlags, write func(io.Writer) error) error {
 		return err
 	}
 	s := &reportFiles{begin: begin}
-	s.open[pagePart] = files[pagePart]
+	s.open[pagePart], s.open[headPart] = files[pagePart], head
 	wrong := write(s)
 	if wrong == nil && !s.isWhole() {
 		wrong = fail(exitTemporary, errors.New("the report broke off"), "try again")

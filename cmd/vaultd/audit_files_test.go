@@ -52,7 +52,7 @@ func TestAudit_TablesBesideThePage(t *testing.T) {
 		var errs strings.Builder
 		a := &app{stdout: io.Discard, stderr: &errs, env: noEnv}
 		want := []string{"the page, which is longer", strings.Repeat("a;b\r\n", 50), "PK"}
-		err := a.auditPage(auditFlags{output: dir + "/2026.html"}, func(w io.Writer) error {
+		err := a.auditPage(auditFlags{output: dir + "/2026.html"}, io.Discard, func(w io.Writer) error {
 			return sendReport(choppy{w, rand.New(rand.NewPCG(seed, 1))}, want...)
 		})
 		if err != nil {
@@ -89,7 +89,7 @@ func TestAudit_TablesWholeOrNotAtAll(t *testing.T) {
 				}
 			}
 			a := &app{stdout: io.Discard, stderr: io.Discard, env: noEnv}
-			err := a.auditPage(auditFlags{output: dir + "/2026.html", force: row.force}, func(w io.Writer) error {
+			err := a.auditPage(auditFlags{output: dir + "/2026.html", force: row.force}, io.Discard, func(w io.Writer) error {
 				var b bytes.Buffer
 				if err := sendReport(&b, "page", "csv", "book"); err != nil {
 					t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 	}
 	f.separator, f.stem = ",", "a b"
 	a := &app{stdout: io.Discard, stderr: io.Discard, env: noEnv}
-	if err := a.auditPage(f, func(w io.Writer) error { return a.auditInto(t.Context(), s.view, f, w) }); err != nil {
+	if err := a.auditPage(f, io.Discard, func(w io.Writer) error { return a.auditInto(t.Context(), s.view, f, w) }); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -161,7 +161,7 @@ func TestAudit_NamesOfTheTables(t *testing.T) {
 // A piece of an unknown file is no report.
 func TestAudit_UnknownPiece(t *testing.T) {
 	s := &reportFiles{begin: func(int) (io.Writer, error) { return io.Discard, nil }}
-	if err := sendReport(s, "a", "b", "c", "d"); err == nil || !strings.Contains(err.Error(), "part 3") {
+	if err := sendReport(s, "a", "b", "c", "1", "d"); err == nil || !strings.Contains(err.Error(), "part 4") {
 		t.Error(err)
 	}
 	if (&reportFiles{}).isWhole() {

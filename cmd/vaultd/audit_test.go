@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -164,6 +165,66 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	names, err := os.ReadDir(dir)
 	if err != nil || len(names) != 1 {
 		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+// A monthly report goes on from the last one that was written, through the daemon and beside it, and is named by its day in a folder.
+func TestAudit_SinceLast(t *testing.T) {
+	_, path, stop := startDaemon(t)
+	dir := t.TempDir()
+	audit := func(more ...string) (string, int) {
+		_, errs, code := runHere(append([]string{"--config", path, "audit", "--since-last"}, more...)...)
+		return errs, code
+	}
+	marks := func() int {
+		out, _, _ := runHere("--config", path, "audit", "--json")
+		var all struct{ About struct{ HeadLine int } }
+		if err := json.Unmarshal([]byte(out), &all); err != nil {
+			t.Fatal(err)
+		}
+		return all.About.HeadLine
+	}
+	before := marks()
+	if errs, code := audit("-o", dir+"/"); code != exitDone {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	names, err := filepath.Glob(dir + "/report-20??-??-??.html")
+	if err != nil || len(names) != 1 || marks() != before+1 {
+		t.Fatalf("%v, %v, line %d after %d", names, err, marks(), before)
+	}
+	if errs, code := audit("-o", names[0]); code != exitCreate || marks() != before+1 {
+		t.Errorf("the name is taken: exit %d, %s, line %d", code, errs, marks())
+	}
+	for _, wrong := range [][]string{{}, {"-o", "-"}, {"-o", dir + "/x.csv"}, {"-o", dir + "/x.html", "--year", "2026"}} {
+		if errs, code := audit(wrong...); code != exitUsage || marks() != before+1 {
+			t.Errorf("%q: exit %d, %s", wrong, code, errs)
+		}
+	}
+	stop()
+	if errs, code := audit("-o", names[0], "--force"); code != exitDone || marks() != before+2 {
+		t.Errorf("beside: exit %d, %s, line %d", code, errs, marks())
+	}
+	page, err := os.ReadFile(names[0])
+	if err != nil || !strings.Contains(string(page), "what was on its way or was taken since the report of ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The same ledger, arguments and time give the same bytes; a time before the ledger's last line, or one that is to come, gives none.
+func TestAudit_AsOf(t *testing.T) {
+	s := filled(t)
+	report := func(asOf string, now time.Time) (string, string, int) {
+		s.view.Now = now
+		return s.audit(t, auditFlags{format: "html", separator: ",", asOf: asOf})
+	}
+	first, errs, code := report("2026-11-21", noon.AddDate(0, 0, 2))
+	if again, _, _ := report("2026-11-21", noon.AddDate(0, 1, 0)); code != exitDone || first != again || !strings.Contains(first, "made 21 Nov 2026") {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	for asOf, want := range map[string]string{"2026-11-19": "before the journal's last line", "2027-01-01": "is not over yet", "yesterday": "is no time"} {
+		if out, errs, code := report(asOf, noon.AddDate(0, 0, 2)); code != exitUsage || !strings.Contains(errs, want) || out != "" {
+			t.Errorf("%s: exit %d, %s", asOf, code, errs)
+		}
 	}
 }
 

@@ -106,6 +106,38 @@ func TestUnit_Verifies(t *testing.T) {
 	}
 }
 
+// systemd understands the example of a monthly report, which runs a command that exists and leaves the program as little.
+func TestUnit_ReportTimer(t *testing.T) {
+	program := analyzer(t)
+	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	timer, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.timer"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/vaultd (audit --since-last -o /var/lib/vaultd-reports/)$`).FindSubmatch(src)
+	if m == nil || !strings.Contains(string(src), "\nStateDirectory=vaultd-reports\n") {
+		t.Fatalf("%s", src)
+	}
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "vaultd-report.service")
+	text := regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(strings.ReplaceAll(string(src), "/usr/bin/vaultd ", "/bin/true "), "")
+	err = errors.Join(os.WriteFile(unit, []byte(text), 0o644), os.WriteFile(filepath.Join(dir, "vaultd-report.timer"), timer, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(program, "verify", "--man=no", unit, filepath.Join(dir, "vaultd-report.timer")).CombinedOutput()
+	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, err = exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold=15", filepath.Join(unitDir, "vaultd-report.service")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, tail(string(out), 300))
+	}
+}
+
 // The unit says what the program does: it reloads, keeps its state where the configuration has it by default, and does not
 // start again what no new start mends.
 func TestUnit_FitsTheProgram(t *testing.T) {

@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ const (
 	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 
 	MarkCompared = "compared" // the ledger was held against the archive's index of a vault; Cause begins with one of the outcomes below, then says how much was read
+
+	MarkReported = "reported" // a report was written that the next one goes on from; Cause says up to which line it went
 
 	MarkFetchIntended = "fetch-intended" // a person downloads from the archive: committed before the call, and counted against the month's budget
 	MarkFetched       = "fetched"        // what came of it; Cause is one of the outcomes below
@@ -78,9 +81,21 @@ func ParseComparedCause(cause string) (outcome, words string, ok bool) {
 	return outcome, words, ok && slices.Contains(CompareOutcomes(), outcome)
 }
 
+// ReportedCause is the cause of a MarkReported.
+func ReportedCause(line uint64) string { return reportedWords + strconv.FormatUint(line, 10) }
+
+const reportedWords = "up to line "
+
+// ParseReportedCause returns the line up to which the report went. ok is false where the cause has none.
+func ParseReportedCause(cause string) (line uint64, ok bool) {
+	number, ok := strings.CutPrefix(cause, reportedWords)
+	line, err := strconv.ParseUint(number, 10, 64)
+	return line, ok && err == nil && line > 0
+}
+
 // MarkNames lists the words of marks.
 func MarkNames() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkCompared, MarkFetchIntended, MarkFetched}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
 }
 
 // EntersSafeMode reports whether the mark enters safe mode.

@@ -40,6 +40,7 @@ type counts struct {
 	months             months
 	senders            senders
 	match              *matcher
+	since              *since
 	withoutAmount      uint64 // archived, of the selection: without an amount
 	retentionEnded     uint64 // archived, of the selection: their retention is over
 	actCount           uint64
@@ -64,7 +65,7 @@ type sum struct {
 func newCounts(c Config) *counts {
 	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
-		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected),
+		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected), since: newSince(c.Select.SinceLast),
 		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
@@ -80,8 +81,8 @@ func (t *counts) countLine(stored []byte) {
 		return // the proof speaks of broken lines
 	}
 	t.fetches.AddLine(l) // the proof speaks of wrong ones
-	if l.Event == ledger.MarkFetched {
-		return // what came of an act that was told
+	if l.Event == ledger.MarkFetched || l.Event == ledger.MarkReported {
+		return // what came of an act that was told; a report that was written, which decides nothing
 	}
 	t.actCount++
 	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
@@ -108,7 +109,7 @@ func (t *counts) countEntry(e ledger.Entry) error {
 		k := billed{e.Vault, more.Year, more.Month}
 		t.totals[k] = more.Plus(t.totals[k])
 	}
-	selected := t.c.Select.selectsEntry(e)
+	selected := t.c.Select.selectsEntry(e) && t.since.selects(e.Key)
 	if !selected && t.c.Expected == nil {
 		return nil
 	}
@@ -126,6 +127,7 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	if err := t.matchEntry(e, m, read); err != nil {
 		return err
 	}
+	t.since.countEntry(e, m, t.c.Location)
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++
 	}

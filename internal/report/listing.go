@@ -66,6 +66,8 @@ func (p *htmlPage) ListNotTaken(d notTakenDrop) listing[notTakenItem] {
 	return l
 }
 
+func (p *htmlPage) ListLate() listing[string] { return p.ListTexts(p.Since.Names, p.Since.Late) }
+
 func (p *htmlPage) ListSums() listing[sumLine] {
 	return listItems(p, p.Sums, 120, func(s sumLine) []string { return []string{s.Type, s.Currency, s.Total} })
 }

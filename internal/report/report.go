@@ -70,11 +70,13 @@ type Selection struct {
 	Vault  archive.VaultID
 	Drop   string
 	States map[ledger.State]bool // empty: all
+
+	SinceLast bool // what was on its way or was taken since the last report that said so; it goes with nothing else
 }
 
 // isEverything reports whether nothing is left out.
 func (s Selection) isEverything() bool {
-	return s.Year == 0 && s.Vault == "" && s.Drop == "" && len(s.States) == 0
+	return s.Year == 0 && s.Vault == "" && s.Drop == "" && len(s.States) == 0 && !s.SinceLast
 }
 
 // String says in words what is selected.
@@ -110,6 +112,7 @@ type Audit struct {
 	proof   proof.Report
 	fetches proof.Downloads
 	match   *matcher
+	since   *since
 }
 
 // errStop ends a read early on purpose.
@@ -138,7 +141,7 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
 	}
-	a.counts, a.proof, a.fetches, a.match = t.selected, report, t.fetches, t.match
+	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
 	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err
 }
@@ -157,6 +160,7 @@ func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, erro
 				return errStop
 			}
 			t.countLine(line)
+			t.since.countLine(n, line)
 			if !yield(n, line) {
 				return errStop
 			}

@@ -121,7 +121,7 @@ func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !a.c.Select.selectsEntry(e) {
+		if !a.c.Select.selectsEntry(e) || !a.since.selects(e.Key) {
 			return nil
 		}
 		m, read, err := present.ReadMetadata(a.c.Ledger, e)

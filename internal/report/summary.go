@@ -30,7 +30,8 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
-	Expected *listed `json:"expected"` // null: nobody said what was expected
+	Since    *sinceLast `json:"since"`    // null: the report does not go on from another one
+	Expected *listed    `json:"expected"` // null: nobody said what was expected
 
 	NotTaken  notTaken     `json:"notTaken"`
 	Needs     []need       `json:"needs"`
@@ -233,6 +234,9 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(a.proof.Double), InDoubt: stringsOf(a.proof.InDoubt),
 	}
 	s.Months, s.MonthsCut = t.months.list()
+	if s.Since = t.since.summarize(); s.Since != nil {
+		s.About.Selection = t.since.describe(a.c.Location)
+	}
 	s.Senders, s.Unranked = t.senders.listTop()
 	if s.Expected, err = t.match.summarize(a.c.Ledger); err != nil {
 		return Summary{}, fmt.Errorf("compare with the list: %w", err)

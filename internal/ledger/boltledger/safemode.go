@@ -74,6 +74,10 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Name, ledger.ErrIllegal), nil
 	case m.mark.Name == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
 		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Name, ledger.ErrIllegal), nil
+	case m.mark.Name == ledger.MarkReported:
+		if line, ok := ledger.ParseReportedCause(m.mark.Cause); !ok || line > g.head.N {
+			return fmt.Errorf("mark the ledger as %s: it needs a line of the journal: %w", m.mark.Name, ledger.ErrIllegal), nil
+		}
 	case m.mark.Name == ledger.MarkCompared:
 		if _, _, ok := ledger.ParseComparedCause(m.mark.Cause); m.mark.Vault == "" || !ok {
 			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil

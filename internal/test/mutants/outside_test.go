@@ -31,6 +31,14 @@ var outside = []mutant{
 		old: "case decimal == 0 && strings.ContainsAny(digits, \".,\"):", new: "case false:", tests: []string{"-run NeverGuesses vaultd/internal/expected"},
 	},
 	{
+		name: "ReportNotedThoughNotWritten", promise: "I1", file: "cmd/vaultd/audit.go",
+		old: "\tif err != nil || !f.sinceLast {\n\t\treturn err", new: "\tif !f.sinceLast {\n\t\treturn err", tests: []string{"-run Audit_SinceLast vaultd/cmd/vaultd"},
+	},
+	{
+		name: "ReportForgetsWhatWasOpen", promise: "I1", file: "internal/report/since.go",
+		old: "\treturn found || s.open[key]\n", new: "\treturn found\n", tests: []string{"-run Since vaultd/internal/report"},
+	},
+	{
 		name: "PageGrowsWithTheLedger", promise: "I21", file: "internal/report/listing.go",
 		old: "if p.room -= size; p.room < 0 {", new: "if p.room -= size; false {", tests: []string{"-run PageHasABoundedSize vaultd/internal/report"},
 	},
