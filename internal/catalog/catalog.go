@@ -116,11 +116,11 @@ func (s Status) Describe() string {
 }
 
 const (
-	gatherTime  = 5 * time.Second // from a commit of the ledger until the catalog follows, so that a document changes few times in it
-	gatherLines = 5_000           // lines for which it follows at once
-	batchLines  = 10_000          // in one transaction
-	retryAfter  = time.Minute     // after a fault
-	mostBehind  = 2 * gatherLines // lines that a search looks up in the ledger; beyond it reads all of it
+	gatherTime  = 10 * time.Second // from a commit of the ledger until the catalog follows, so that a document changes few times in it
+	gatherLines = 10_000           // lines for which it follows at once
+	batchLines  = 20_000           // in one transaction
+	retryAfter  = time.Minute      // after a fault
+	mostBehind  = 3 * gatherLines  // lines that a search looks up in the ledger; beyond it reads all of it
 )
 
 // rebuildError says that the file must be made anew.
@@ -262,7 +262,7 @@ func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
 	if err != nil {
 		return err
 	}
-	return w.put(ctx, r, false)
+	return w.put(ctx, r)
 }
 
 func (c *Catalog) readRow(e ledger.Entry) (row, error) {

@@ -92,7 +92,7 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 		}
 		err := w.inTransaction(plain, func() (position, error) {
 			for _, r := range batch {
-				if err := w.put(plain, r, true); err != nil {
+				if err := w.put(plain, r); err != nil {
 					return position{}, err
 				}
 			}

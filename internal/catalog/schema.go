@@ -27,7 +27,7 @@ CREATE TABLE document (
   id           INTEGER PRIMARY KEY,
   key          BLOB NOT NULL UNIQUE,
   late         INTEGER NOT NULL, -- 1: a row with a later key was there before
-  tokens       INTEGER NOT NULL, -- digest of its tokens in the index
+  tokens       INTEGER NOT NULL, -- digest of the texts that its tokens in the index are made of
   route        TEXT NOT NULL,
   drop_name    TEXT NOT NULL,
   vault        TEXT NOT NULL,

@@ -1,10 +1,8 @@
 package catalog
 
 import (
-	"encoding/binary"
 	"hash/fnv"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -47,11 +45,8 @@ func (l *tokenList) addText(text string) {
 	}
 }
 
-// text returns the tokens in order, each once, parted by blanks.
-func (l *tokenList) text() string {
-	slices.Sort(*l)
-	return strings.Join(slices.Compact(*l), " ")
-}
+// text returns the tokens parted by blanks. One that is there twice counts once in the index.
+func (l *tokenList) text() string { return strings.Join(*l, " ") }
 
 // tokenPiece is a text without blanks as its characters stand in tokens. The tokenizer "ascii" of SQLite parts tokens at every ASCII
 // character that is neither letter nor digit, so these become others.
@@ -107,7 +102,7 @@ func leastFold(r rune) rune {
 
 func partyToken(id int64) string { return string(partyKind) + strconv.FormatInt(id, 36) }
 
-// documentTokens returns the tokens of a row, in order and parted by blanks. The folder in which its source lies is not among
+// documentTokens returns the tokens of a row, parted by blanks. The folder in which its source lies is not among
 // them, see [places].
 func documentTokens(r row, parties map[string]int64) string {
 	s := make(tokenList, 0, 100)
@@ -135,11 +130,15 @@ func partyTokens(text string) string {
 	return s.text()
 }
 
-// digestOf tells whether the tokens of a document changed.
-func digestOf(tokens string) int64 {
+// digestOfTexts tells whether the tokens of a row changed, without making them: most changes of an entry leave them as they are.
+func digestOfTexts(r row) int64 {
 	h := fnv.New64a()
-	h.Write([]byte(tokens))
-	return int64(binary.BigEndian.Uint64(h.Sum(nil)))
+	texts := append(append([]string{r.Folder, path.Base(r.Dest), r.meta.Number, r.read.Number}, marksOf(r.Entry)...), partiesOf(r.meta, r.read)...)
+	for _, text := range texts {
+		h.Write([]byte(text))
+		h.Write([]byte{0})
+	}
+	return int64(h.Sum64())
 }
 
 // coveringGrams returns pieces that every text has in which the form occurs; none where the form is too short, or is no text. Long

@@ -24,7 +24,7 @@ type writer struct {
 	conn *sql.Conn
 
 	find, insert, update, remove           *sql.Stmt // a document
-	index, unindex                         *sql.Stmt // its tokens
+	index, reindex, unindex                *sql.Stmt // its tokens
 	findParty, addParty, indexParty, place *sql.Stmt
 	move                                   *sql.Stmt // the position
 
@@ -71,7 +71,8 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 		{&w.insert, "INSERT INTO document (id, key, late, tokens, " + columns + ") VALUES (?, ?, ?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
 		{&w.update, "UPDATE document SET tokens = ?, " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
 		{&w.remove, "DELETE FROM document WHERE id = ?"},
-		{&w.index, "INSERT OR REPLACE INTO tokens (rowid, t) VALUES (?, ?)"},
+		{&w.index, "INSERT INTO tokens (rowid, t) VALUES (?, ?)"},
+		{&w.reindex, "INSERT OR REPLACE INTO tokens (rowid, t) VALUES (?, ?)"},
 		{&w.unindex, "DELETE FROM tokens WHERE rowid = ?"},
 		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
 		{&w.addParty, "INSERT INTO party (text) VALUES (?)"},
@@ -88,7 +89,7 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 
 func (w *writer) close() error {
 	var errs []error
-	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.unindex, w.findParty, w.addParty, w.indexParty, w.place, w.move} {
+	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.reindex, w.unindex, w.findParty, w.addParty, w.indexParty, w.place, w.move} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -131,7 +132,7 @@ func (w *writer) inTransaction(ctx context.Context, fn func() (position, error))
 }
 
 // put enters the row of an entry, or changes the one that is there.
-func (w *writer) put(ctx context.Context, r row, isNew bool) error {
+func (w *writer) put(ctx context.Context, r row) error {
 	parties, err := w.partyNumbers(ctx, r)
 	if err == nil {
 		err = w.putPlace(ctx, r.place())
@@ -139,32 +140,29 @@ func (w *writer) put(ctx context.Context, r row, isNew bool) error {
 	if err != nil {
 		return err
 	}
-	tokens := documentTokens(r, parties)
-	digest := digestOf(tokens)
-	var id, stored int64
-	if !isNew {
-		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored)
-		isNew = errors.Is(err, sql.ErrNoRows)
-		if err != nil && !isNew {
-			return err
-		}
-	}
+	digest := digestOfTexts(r)
 	values := r.values(parties)
-	if isNew {
+	isNewest := isEarlier(w.at.newest, r.Key)
+	var id, stored int64
+	if !isNewest {
+		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored)
+	}
+	switch isNew := isNewest || errors.Is(err, sql.ErrNoRows); {
+	case isNew:
 		id = w.lastID + 1
-		late := isEarlier(r.Key, w.at.newest)
-		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], late, digest}, values)...); err != nil {
-			return err
+		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], !isNewest, digest}, values)...); err == nil {
+			_, err = w.index.ExecContext(ctx, id, documentTokens(r, parties))
 		}
 		w.lastID = id
-		if !late {
+		if isNewest {
 			w.at.newest = r.Key
 		}
-	} else if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest}, values, []any{id})...); err != nil {
+		return err
+	case err != nil:
 		return err
 	}
-	if isNew || stored != digest { // most changes of an entry leave its tokens as they are
-		_, err = w.index.ExecContext(ctx, id, tokens)
+	if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest}, values, []any{id})...); err == nil && stored != digest {
+		_, err = w.reindex.ExecContext(ctx, id, documentTokens(r, parties))
 	}
 	return err
 }

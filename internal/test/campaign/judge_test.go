@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/drop"
 	"vaultd/internal/catalog"
+	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"

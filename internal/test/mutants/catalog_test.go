@@ -22,7 +22,7 @@ var catalog = []mutant{
 	},
 	{
 		name: "CatalogTokensNeverChanged", promise: "I32", file: "internal/catalog/write.go",
-		old: "if isNew || stored != digest {", new: "if isNew {", tests: []string{finding},
+		old: "err == nil && stored != digest {", new: "err == nil && stored == digest {", tests: []string{finding},
 	},
 	{
 		name: "CatalogOfAnotherJournal", promise: "I32", file: "internal/catalog/file.go",

@@ -1,0 +1,145 @@
+package catalog
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// plainLife is a document as most are: two parties of a few hundred, one registration, a number with the folder's number in it.
+func plainLife(n int) *life {
+	x := &life{at: began.Add(time.Duration(n) * 100 * time.Millisecond)}
+	x.key = archive.NewKey(x.at)
+	binary.BigEndian.PutUint16(x.key[14:], uint16(n))
+	m := archive.Document{Type: "Invoice", Number: fmt.Sprintf("RE-2026-%07d", n), Date: "2026-11-03T00:00:00Z", Currency: "EUR", Amount: archive.Decimal(fmt.Sprintf("%d.%02d", n%10000, n%100)),
+		SenderName: fmt.Sprintf("Müller & Söhne %d GmbH", n%500), SenderIDs: []string{fmt.Sprintf("DE%09d", n%500)}, RecipientName: "Acme Deutschland GmbH", RecipientIDs: []string{"DE123456789"}}
+	x.doc = &ledger.Document{Metadata: m.Metadata(), Files: []archive.File{{Path: "invoice.pdf", Size: 300_000}, {Path: "invoice.xml", Size: 20_000}}}
+	content := archive.Sum(x.key[:])
+	p := archive.Package{Path: "x.zip", Size: 300_000, SHA256: content}
+	id := archive.DeriveID("V1", content, archive.Sum(x.doc.Metadata))
+	remote := archive.RemoteID(id.Generation(7).String())
+	sealed := ledger.Sealed{ID: id, Content: content, Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: x.doc.Seal(p)}
+	folder := fmt.Sprintf("Rechnung %07d", n)
+	x.evs = [][]ledger.Event{
+		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "8c8ee41c-2f5c-4d0f-8f61-9d7f9dd3b0e1", Drop: "acme-in", Folder: folder, NotBefore: x.at}},
+		{sealed}, {ledger.RegisterIntended{}},
+		{ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: x.at}}}},
+		{ledger.UploadIntended{}}, {ledger.UploadAccepted{Sent: p.SHA256, Seal: sealed.Seal}},
+		{ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: x.at, Record: []byte(`{"status":"ArchivingSuccessful"}`)}, Grace: time.Hour}},
+		{ledger.PlaceIntended{Dest: "_archived/2026-11/" + folder}}, {ledger.Placed{}},
+	}
+	return x
+}
+
+// threadTime is the CPU that this thread has used. The caller has locked itself to it.
+func threadTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkCatalog fills a ledger of DOCS documents (10,000), a thousand at a time, each in nine changes. It tells the CPU of the
+// catalog that follows once after the upload and once at the end, the CPU of one that is made anew, the bytes, and how long a search takes.
+func BenchmarkCatalog(b *testing.B) {
+	runtime.LockOSThread() // for threadTime
+	defer runtime.UnlockOSThread()
+	docs := 10_000
+	if n, err := strconv.Atoi(os.Getenv("DOCS")); err == nil {
+		docs = n
+	}
+	dir := b.TempDir()
+	if err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: began}); err != nil {
+		b.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	c := New(Config{StateDir: dir, Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err := c.rebuild(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		followed := fillAndFollow(b, c, l, docs)
+		b.ReportMetric(float64(followed.Microseconds())/float64(docs), "µs-follow/doc")
+		began := time.Now()
+		if err := c.rebuild(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(docs)/time.Since(began).Seconds(), "docs-made-anew/s")
+		info, err := os.Stat(c.path())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(info.Size())/float64(docs), "B/doc")
+		searched := OpenStopped(b.Context(), c.cfg)
+		began = time.Now()
+		found := 0
+		if err := searched.Search(b.Context(), NewQuery([]string{"Rechnung", fmt.Sprintf("%07d", docs/2)}), neverTold, func(Hit) error { found++; return nil }); err != nil || found != 1 {
+			b.Fatal(err, found)
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms/search")
+		if err := searched.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// fillAndFollow returns the CPU of the catalog alone.
+func fillAndFollow(b *testing.B, c *Catalog, l *boltledger.Ledger, docs int) (followed time.Duration) {
+	b.Helper()
+	f, _, err := c.openFile(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for n := 0; n < docs; n += 1000 {
+		var batch []*life
+		for i := range min(1000, docs-n) {
+			batch = append(batch, plainLife(n+i))
+		}
+		for step := range 9 {
+			var cs []ledger.Change
+			for _, x := range batch {
+				ch := ledger.Change{Key: x.key, Rev: x.rev, Events: x.evs[step], At: archive.Instant{Wall: x.at}}
+				if step == 1 {
+					ch.Document = x.doc
+				}
+				cs = append(cs, ch)
+			}
+			rs, err := l.Apply(context.Background(), cs...)
+			if err != nil || rs[0].Err != nil {
+				b.Fatal(err, rs[0].Err)
+			}
+			for i, x := range batch {
+				x.rev = rs[i].Entry.Rev
+			}
+			if step == 5 || step == 8 {
+				from := threadTime(b)
+				if err := c.catchUp(b.Context(), f); err != nil {
+					b.Fatal(err)
+				}
+				followed += threadTime(b) - from
+			}
+		}
+	}
+	if err := c.closeFile(b.Context(), f); err != nil {
+		b.Fatal(err)
+	}
+	return followed
+}
