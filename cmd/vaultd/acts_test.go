@@ -286,3 +286,12 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 		}
 	}
 }
+
+// What can be searched is told to those who ask for nothing, or for everything.
+func TestFind_NothingToSearch(t *testing.T) {
+	for args, says := range map[string]string{"": "WORDS are missing", "  ": "WORDS are missing", "*": "* stands for nothing", "% ?": "stands for nothing"} {
+		if _, errs, code := runHere("find", args); code != exitUsage || !strings.Contains(errs, says) || !strings.Contains(errs, "vaultd find Müller 4711") {
+			t.Errorf("find %q: exit %d: %s", args, code, errs)
+		}
+	}
+}

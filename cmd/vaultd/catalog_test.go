@@ -28,6 +28,9 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 				t.Errorf("%s: find %v: exit %d: %s", when, words, code, out)
 			}
 		}
+		if out, code := s.vaultd("list", "--state", "archived,rejected", "--since", "1h", "--limit", "0"); code != 0 || strings.Count(out, "Rechnung") < 20 {
+			t.Errorf("%s: list: exit %d: %s", when, code, out)
+		}
 		if out, code := s.vaultd("show", "rechnung 0007"); code != 0 || !strings.Contains(out, "Rechnung 0007") {
 			t.Errorf("%s: show: exit %d: %s", when, code, out)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,12 @@ keys of "vaultd list --json".`,
   vaultd find "Huber & Söhne" 2026-88 --limit 0
   vaultd find 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(wordsOf(args)) == 0 {
-				return usageError{errors.New("WORDS are missing: a name, an invoice number, whatever is remembered")}
+			words := wordsOf(args)
+			switch {
+			case len(words) == 0:
+				return usageError{errors.New("WORDS are missing: part of a folder's name, an invoice number or the name of a sender or recipient, such as: vaultd find Müller 4711")}
+			case !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, "*?%") != "" }):
+				return usageError{fmt.Errorf("%s stands for nothing: a word is found in the middle of a name or number too, such as: vaultd find Müller 4711; vaultd list shows all", strings.Join(words, " "))}
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -128,14 +129,26 @@ func (f listFilter) selects(e ledger.Entry) bool {
 		!e.SeenAt.Before(f.since) && (f.until.IsZero() || e.SeenAt.Before(f.until))
 }
 
+// catalogFilter returns what the catalog needs to know of the filter.
+func (f listFilter) catalogFilter() catalog.Filter {
+	c := catalog.Filter{Drop: f.drop, Vault: f.vault, Since: f.since, Until: f.until}
+	for _, s := range ledger.States() {
+		if f.states[s] {
+			c.States = append(c.States, s)
+		}
+	}
+	return c
+}
+
 // walkList calls fn with each entry that f selects, in the order of f, and with its details. It reads the ledger in parts,
 // so that a slow reader blocks nobody. more says that the limit left some out.
-func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
+func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
 	if f.by != bySeen {
 		return v.walkSorted(ctx, f, fn)
 	}
 	n := 0
-	entries := v.ledger.EntriesNewestFirst
+	c, release := v.openCatalog(ctx)
+	entries := func(fn func(ledger.Entry) error) error { return c.List(ctx, f.catalogFilter(), a.tellLongSearch, fn) }
 	if f.reverse {
 		entries = v.ledger.EntriesOldestFirst
 	}
@@ -156,14 +169,14 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 		return fn(e, d)
 	})
 	if errors.Is(err, errEnough) {
-		return true, nil
+		return true, release()
 	}
-	return false, err
+	return false, errors.Join(err, release())
 }
 
 func (a *app) runList(ctx context.Context, v view, f listFilter) error {
 	if a.json {
-		_, err := v.walkList(ctx, f, func(e ledger.Entry, d present.Details) error {
+		_, err := a.walkList(ctx, v, f, func(e ledger.Entry, d present.Details) error {
 			return writeJSON(a.stdout, present.NewListRow(v.Clock, e, d))
 		})
 		return err
@@ -174,7 +187,7 @@ func (a *app) runList(ctx context.Context, v view, f listFilter) error {
 func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	header := []string{"FOLDER", "STATE", "DOCUMENTID", "DROP", "SINCE", "BUMID", "REASON"}
 	t, rows := present.NewTable(a.stdout, header...), 0
-	more, err := v.walkList(ctx, f, func(e ledger.Entry, d present.Details) error {
+	more, err := a.walkList(ctx, v, f, func(e ledger.Entry, d present.Details) error {
 		rows++
 		t.AppendRow(present.TableRow(present.FolderCell(e.Folder), present.StateText(e), d.NumberCell(), sanitize.Text(e.Drop), v.Brief(present.LastProgress(e)), sanitize.Text(string(present.RemoteNumber(e))), d.DescribeReason(v.Clock, e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held

@@ -15,7 +15,7 @@ import (
 // foldersOf lists the folders that f wants, in its order.
 func (s *shelf) foldersOf(t *testing.T, f listFilter) (names []string, more bool) {
 	t.Helper()
-	more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ present.Details) error {
+	more, err := (&app{}).walkList(t.Context(), s.view, f, func(e ledger.Entry, _ present.Details) error {
 		names = append(names, e.Folder)
 		return nil
 	})

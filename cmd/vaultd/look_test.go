@@ -117,7 +117,7 @@ func TestList_Filters(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ present.Details) error {
+			more, err := (&app{}).walkList(t.Context(), s.view, f, func(e ledger.Entry, _ present.Details) error {
 				got = append(got, e.Folder)
 				return nil
 			})

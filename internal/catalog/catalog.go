@@ -133,25 +133,36 @@ func (c *Catalog) Run(ctx context.Context) {
 	if c.cfg.StateDir == "" {
 		return
 	}
+	var made time.Time // when the file was made anew last
 	for {
-		err := c.follow(ctx)
+		err := c.follow(ctx, !made.IsZero())
 		if ctx.Err() != nil {
 			return
 		}
 		if again := reasonToRebuild(err); again != nil {
 			c.cfg.Log.Warn("the catalog is made anew", "why", again.why)
+			c.waitFor(ctx, retryAfter-time.Since(made)) // a disk that damages every file keeps nobody busy
 			// A crash here leaves no file or an unfinished one, and the next start makes it anew.
 			err = c.rebuild(ctx)
+			made = time.Now()
 		}
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
 			continue
 		}
-		c.noteFault(err)
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return
-		case <-time.After(retryAfter):
 		}
+		c.noteFault(err)
+		c.waitFor(ctx, retryAfter)
+	}
+}
+
+func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
 	}
 }
 
@@ -166,19 +177,34 @@ func (c *Catalog) noteFault(err error) {
 	}
 }
 
-// follow opens the file and enters what the ledger commits, until ctx ends or the file cannot go on.
-func (c *Catalog) follow(ctx context.Context) (err error) {
+// follow opens the file and enters what the ledger commits, until ctx ends or the file cannot go on. isFresh says that it was made
+// anew by this process.
+func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 	w, info, err := c.openFile(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.closeFile(ctx, w)) }()
+	var counted time.Time
 	for ctx.Err() == nil {
 		if err := c.checkFile(info); err != nil {
 			return err
 		}
 		if err := c.catchUp(ctx, w); err != nil {
 			return err
+		}
+		if time.Since(counted) >= countEvery {
+			done, err := c.checkCounts(ctx, w)
+			if differs := reasonToRebuild(err); differs != nil && isFresh { // then the balance is wrong, which the check of the ledger tells
+				c.cfg.Log.Error("the catalog was made anew and differs", "why", differs.why)
+				done, err = true, nil
+			}
+			if err != nil {
+				return err
+			}
+			if done {
+				counted = time.Now()
+			}
 		}
 		c.noteWorks()
 		c.awaitLines(ctx, w.at.head.N)

@@ -84,6 +84,8 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 		"OtherVersion":     {change("UPDATE position SET made = 'x'"), "another version", false},
 		"BeyondTheJournal": {change("UPDATE position SET line = 1000000"), "the journal ends before", false},
 		"OtherJournal":     {change("UPDATE position SET hash = zeroblob(32)"), "is another one now", false},
+		"MissingRow":       {change("DELETE FROM document WHERE id = 3"), "are not those of the ledger", false},
+		"OtherState":       {change("UPDATE document SET state = 99 WHERE id = 3"), "a state 99 that does not exist", false},
 		"MissingTable":     {change("DROP TABLE party"), "another form", false},
 		"CrushedPages":     {overwrite(4096, bytes.Repeat([]byte{0xee}, 8192)), "anew", false},
 		"LogRemoved":       {change("PRAGMA user_version = 1"), "its write-ahead log is gone", false},
@@ -153,7 +155,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 			w.goOn(20)
 			w.mustFind(c, "4711")
 			c.Wake()
-			time.Sleep(gatherTime)
+			time.Sleep(gatherTime + retryAfter)
 			synctest.Wait()
 			if !w.mustFind(c, "4711") || c.Status().Made != 100 {
 				t.Errorf("the catalog did not come back: %+v", c.Status())
@@ -202,7 +204,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 		if w.mustFind(c, "4711") {
 			t.Error("the damage was not met: the test shows nothing")
 		}
-		time.Sleep(gatherTime)
+		time.Sleep(gatherTime + retryAfter)
 		synctest.Wait()
 		if !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "it is damaged") {
 			t.Errorf("%+v\n%s", c.Status(), w.log)

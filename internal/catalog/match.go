@@ -12,6 +12,23 @@ const (
 	mostMarks   = 10_000 // keys and numbers that begin with a word; the same
 )
 
+// question asks for every document that the query may find.
+func (q Query) question(ctx context.Context, db *sql.DB) (question, error) {
+	match, err := q.matchOf(ctx, db)
+	if err == nil && match == "" {
+		err = &cannotHelp{"the catalog does not help to find such short or frequent words"}
+	}
+	return matching(match), err
+}
+
+// matching asks for the documents whose tokens meet an expression.
+func matching(match string) question {
+	return func(below int64) (string, []any) {
+		return `SELECT d.id, d.key, d.late FROM tokens t JOIN document d ON d.id = t.rowid
+			WHERE t.tokens MATCH ? AND t.rowid < ? ORDER BY t.rowid DESC LIMIT ?`, []any{match, below, pageRows}
+	}
+}
+
 // matchOf returns the expression of the index that every document meets which the query may find; empty: the index does not
 // help, because all words are short or frequent.
 func (q Query) matchOf(ctx context.Context, db *sql.DB) (string, error) {

@@ -58,7 +58,7 @@ func (r row) place() string {
 func (r row) values(parties map[string]int64) []any {
 	m := r.shown()
 	return []any{
-		string(r.Route), r.Drop, string(r.Vault), r.Folder, r.State.String(), r.Source.String(),
+		string(r.Route), r.Drop, string(r.Vault), r.Folder, int(r.State), int(r.Source),
 		m.Type, m.Number, strings.TrimSuffix(m.Date, "T00:00:00Z"), numberOrNull(parties[m.SenderName]), numberOrNull(parties[m.RecipientName]),
 		string(m.Amount), sortable(m.Amount), m.Currency, millis(r.SeenAt), millis(r.ArchivedAt), r.Package.Size, r.flags(),
 		bytesOrNull(r.DuplicateOf), bytesOrNull(r.ID), r.bumID(), r.Cause.Code,

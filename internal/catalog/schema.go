@@ -32,8 +32,8 @@ CREATE TABLE document (
   drop_name    TEXT NOT NULL,
   vault        TEXT NOT NULL,
   folder       TEXT NOT NULL,
-  state        TEXT NOT NULL,
-  source       TEXT NOT NULL,
+  state        INTEGER NOT NULL, -- as the ledger numbers them
+  source       INTEGER NOT NULL, -- as the ledger numbers them
   type         TEXT NOT NULL,    -- this and what follows as the metadata has it, else as the sidecar was read
   number       TEXT NOT NULL,
   date         TEXT NOT NULL,
@@ -51,6 +51,7 @@ CREATE TABLE document (
   bum_id       TEXT NOT NULL,    -- of the registration that succeeded, else of the current one
   cause        TEXT NOT NULL     -- the code of the reason
 ) STRICT;
+CREATE INDEX document_state ON document (state);
 CREATE TABLE party (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE place (folder TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE VIRTUAL TABLE tokens USING fts5(t, content='', contentless_delete=1, detail=none, tokenize='ascii');

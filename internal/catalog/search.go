@@ -18,7 +18,7 @@ import (
 // catalog only proposes candidates: each is compared with the ledger, and what the catalog does not have yet is looked up
 // there. Where the catalog cannot help, the ledger is read instead; tell is called with the reason when that takes long.
 func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn func(Hit) error) error {
-	return c.findEntries(ctx, q.matchOf, tell, func(e ledger.Entry) error {
+	return c.findEntries(ctx, q.question, tell, func(e ledger.Entry) error {
 		doc, _, err := c.cfg.Ledger.Document(e.Key)
 		if err != nil {
 			return err
@@ -35,17 +35,26 @@ func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn
 // comes first. The name may be a path. fn may be called with other entries too. tell is that of Search.
 func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why string), fn func(ledger.Entry) error) error {
 	name = strings.TrimRight(name, "/")
-	return c.findEntries(ctx, func(context.Context, *sql.DB) (string, error) {
+	return c.findEntries(ctx, func(context.Context, *sql.DB) (question, error) {
 		if name == "" {
-			return "", nil
+			return nil, &cannotHelp{}
 		}
-		return quoted(nameToken(path.Base(name))), nil
+		return matching(quoted(nameToken(path.Base(name)))), nil
 	}, tell, fn)
 }
 
-// findEntries calls fn with the entries that may meet a match, the newest first, each once.
-func (c *Catalog) findEntries(ctx context.Context, matchOf func(context.Context, *sql.DB) (string, error), tell func(why string), fn func(ledger.Entry) error) error {
-	s := &candidates{c: c, matchOf: matchOf}
+// List calls fn with each entry that the filter selects, the newest first. fn may be called with other entries too. tell is that of
+// Search.
+func (c *Catalog) List(ctx context.Context, f Filter, tell func(why string), fn func(ledger.Entry) error) error {
+	return c.findEntries(ctx, func(context.Context, *sql.DB) (question, error) { return f.question() }, tell, fn)
+}
+
+// question returns the statement for the rows with ids below one, the largest first, at most [pageRows].
+type question func(below int64) (statement string, args []any)
+
+// findEntries calls fn with the entries that may answer a question, the newest first, each once.
+func (c *Catalog) findEntries(ctx context.Context, ask func(context.Context, *sql.DB) (question, error), tell func(why string), fn func(ledger.Entry) error) error {
+	s := &candidates{c: c, ask: ask}
 	err := s.visit(ctx, func(k archive.Key) error {
 		e, ok, err := c.cfg.Ledger.Entry(k)
 		if err != nil || !ok {
@@ -75,21 +84,21 @@ func (c *Catalog) findEntries(ctx context.Context, matchOf func(context.Context,
 // longWalk is after how many entries people are told why they wait.
 const longWalk = 10_000
 
-// cannotHelp says why the whole ledger has to be read; why is empty where no catalog is kept.
+// cannotHelp says why the whole ledger has to be read; why is empty where every such question reads it, and where no catalog is kept.
 type cannotHelp struct{ why string }
 
 func (e *cannotHelp) Error() string { return e.why }
 
-// candidates gives the keys that may meet a match, the newest first.
+// candidates gives the keys that may answer a question, the newest first.
 //
 // Rows are read in the order of their ids, the largest first. That is the order of keys but for rows that are late: an earlier row
 // has a later key. A late row is held until the rows with later keys were given.
 type candidates struct {
-	c       *Catalog
-	matchOf func(context.Context, *sql.DB) (string, error)
+	c   *Catalog
+	ask func(context.Context, *sql.DB) (question, error)
 
 	made  uint64        // the file that is read
-	match string        // empty: nothing was read yet
+	rows  question      // nil: nothing was read yet
 	below int64         // the next rows have smaller ids
 	held  []archive.Key // not given yet
 	last  archive.Key   // given last; zero: none was
@@ -168,17 +177,14 @@ func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
 	case s.made != s.c.made:
 		return nil, errOtherFile
 	}
-	if s.match == "" {
+	if s.rows == nil {
 		var err error
-		if s.match, err = s.matchOf(ctx, f.db); err != nil {
+		if s.rows, err = s.ask(ctx, f.db); err != nil {
 			return nil, err
 		}
-		if s.match == "" {
-			return nil, &cannotHelp{"the catalog does not help to find such short or frequent words"}
-		}
 	}
-	found, err := f.db.QueryContext(ctx, `SELECT d.id, d.key, d.late FROM tokens t JOIN document d ON d.id = t.rowid
-		WHERE t.tokens MATCH ? AND t.rowid < ? ORDER BY t.rowid DESC LIMIT ?`, s.match, s.below, pageRows)
+	statement, args := s.rows(s.below)
+	found, err := f.db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +226,7 @@ func (s *candidates) begin() error {
 		}
 		return err
 	})
-	s.made, s.match, s.below, s.held = made, "", math.MaxInt64, sortedKeys(changed)
+	s.made, s.rows, s.below, s.held = made, nil, math.MaxInt64, sortedKeys(changed)
 	return err
 }
 

@@ -34,7 +34,7 @@ func (w *world) walk(q Query) (keys []archive.Key) {
 
 // helps reports whether the catalog gives candidates for a query.
 func helps(c *Catalog, q Query) bool {
-	s := &candidates{c: c, matchOf: q.matchOf}
+	s := &candidates{c: c, ask: q.question}
 	return s.visit(context.Background(), func(archive.Key) error { return nil }) == nil
 }
 
@@ -82,6 +82,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				}
 				found += len(got)
 				w.compareNamed(c)
+				w.compareListed(c)
 			}
 			if err := c.closeFile(t.Context(), f); err != nil {
 				t.Fatal(err)
@@ -126,6 +127,44 @@ func TestSearch_I32_NewestFirst(t *testing.T) {
 	}
 	if !w.mustFind(c, "rechnung", "4711") {
 		t.Error("the index does not help")
+	}
+}
+
+// compareListed lists what a filter selects.
+func (w *world) compareListed(c *Catalog) {
+	w.t.Helper()
+	var f Filter
+	for _, s := range ledger.States() {
+		if w.rng.IntN(4) == 0 {
+			f.States = append(f.States, s)
+		}
+	}
+	f.Drop = []string{"", "acme", "beta"}[w.rng.IntN(3)]
+	f.Vault = []string{"", "V1", "V2"}[w.rng.IntN(3)]
+	if w.rng.IntN(2) == 0 {
+		f.Since = began.Add(time.Duration(w.rng.IntN(w.n)) * time.Second)
+	}
+	if w.rng.IntN(2) == 0 {
+		f.Until = began.Add(time.Duration(w.rng.IntN(w.n)) * time.Second)
+	}
+	add := func(to *[]archive.Key) func(ledger.Entry) error {
+		return func(e ledger.Entry) error {
+			if (len(f.States) == 0 || slices.Contains(f.States, e.State)) && (f.Drop == "" || f.Drop == e.Drop) && (f.Vault == "" || f.Vault == string(e.Vault)) &&
+				!e.SeenAt.Before(f.Since) && (f.Until.IsZero() || e.SeenAt.Before(f.Until)) {
+				*to = append(*to, e.Key)
+			}
+			return nil
+		}
+	}
+	var got, want []archive.Key
+	if err := c.List(context.Background(), f, neverTold, add(&got)); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.led.EntriesNewestFirst(add(&want)); err != nil {
+		w.t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("%+v: %v, want %v", f, got, want)
 	}
 }
 
