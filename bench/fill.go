@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ const filling = 512
 // copy.
 func (b *bench) ledger(ctx context.Context, docs, open int) (dir string, err error) {
 	return b.makeOnce(ctx, fmt.Sprintf("ledger-%d-%d", docs, open), func(ctx context.Context, dir string) error {
-		return fillLedger(ctx, dir, docs, open)
+		return fillLedger(ctx, dir, docs, open, 0)
 	})
 }
 
@@ -33,8 +34,9 @@ func createLedger(dir string) error {
 
 // fillLedger makes a ledger of so many documents through the ledger's own door, with the events and the records of
 // production. The last ones, open in number, wait for the service's word; all others are archived and kept. Production
-// brings the events of a document one after the other; here they come in one change, which leaves the same records.
-func fillLedger(ctx context.Context, dir string, docs, open int) (err error) {
+// brings the events of a document one after the other, so many documents in one commit; with together 0 they come in
+// one change, which leaves the same records in fewer commits.
+func fillLedger(ctx context.Context, dir string, docs, open, together int) (err error) {
 	if err := createLedger(dir); err != nil {
 		return err
 	}
@@ -43,23 +45,47 @@ func fillLedger(ctx context.Context, dir string, docs, open int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	lives := newLives(time.Now().Add(-time.Duration(docs) * apart))
+	all := newLives(time.Now().Add(-time.Duration(docs) * apart))
 	for done := 0; done < docs; {
-		cs := make([]ledger.Change, 0, filling)
-		for ; done < docs && len(cs) < filling; done++ {
-			cs = append(cs, lives.next().whole(done >= docs-open))
-		}
-		results, err := l.Apply(ctx, cs...)
-		if err != nil {
-			return err
-		}
-		for _, r := range results {
-			if r.Err != nil {
-				return r.Err
+		some := all.take(min(cmp.Or(together, filling), docs-done))
+		for _, cs := range stepsOf(some, docs-open-done, together > 0) {
+			results, err := l.Apply(ctx, cs...)
+			if err != nil {
+				return err
+			}
+			for _, r := range results {
+				if r.Err != nil {
+					return r.Err
+				}
 			}
 		}
+		done += len(some)
 	}
 	return nil
+}
+
+// stepsOf gives what the commits of some documents hold, of which so many are archived and the others stay open: a step
+// of each, or the whole life of each.
+func stepsOf(some []*life, archived int, apart bool) (commits [][]ledger.Change) {
+	if !apart {
+		var cs []ledger.Change
+		for i, one := range some {
+			cs = append(cs, one.whole(i >= archived))
+		}
+		return [][]ledger.Change{cs}
+	}
+	for n := range some[0].changes {
+		var cs []ledger.Change
+		for i, one := range some {
+			if i < archived || n < uploading {
+				cs = append(cs, one.change(n, uint32(n))) // each step before it was one event
+			}
+		}
+		if len(cs) > 0 {
+			commits = append(commits, cs)
+		}
+	}
+	return commits
 }
 
 // apart is the time between two documents of a filled ledger: so little that half a million that wait are less than a day

@@ -11,8 +11,15 @@ import (
 )
 
 func TestFill_IsALedgerAsProductionHasIt(t *testing.T) {
+	for _, together := range []int{0, 100} {
+		checkFilled(t, together)
+	}
+}
+
+func checkFilled(t *testing.T, together int) {
+	t.Helper()
 	dir := t.TempDir()
-	must(t, fillLedger(t.Context(), dir, 700, 30))
+	must(t, fillLedger(t.Context(), dir, 700, 30, together))
 	l, err := boltledger.Open(boltledger.Config{Dir: dir})
 	must(t, err)
 	defer l.Close()

@@ -40,6 +40,7 @@ const usage = `vaultbench measures vaultd on this machine. See bench/README.md.
   vaultbench list                 what would be run
   vaultbench gen [flags] SET DIR  write a data set: S, T, L, xml, pdf or jpeg
   vaultbench fill [flags] N DIR   make a ledger of N documents
+  vaultbench size DIR             where the bytes of a ledger are, a document
   vaultbench fake [flags]         run the stand-in of the service alone
 
 Each command explains its flags with -h.
@@ -51,7 +52,7 @@ var errGoals = errors.New("not every goal is reached")
 // run executes one command line and returns its exit code: 1 where a goal was not reached or something failed, 2 where
 // the command line makes no sense.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	commands := map[string]func(context.Context, *flags) error{"all": all, "table": printTable, "list": list, "gen": gen, "fill": fill, "fake": runFake}
+	commands := map[string]func(context.Context, *flags) error{"all": all, "table": printTable, "list": list, "gen": gen, "fill": fill, "size": size, "fake": runFake}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
 		return 2
@@ -216,18 +217,19 @@ func gen(ctx context.Context, f *flags) error {
 
 func fill(ctx context.Context, f *flags) error {
 	open := f.Int("open", 0, "how many of them are uploaded and wait for the service's word; the others are archived and kept")
+	together := f.Int("together", 0, "how many of them take each step of their lives in one commit, as in production; 0: each its whole life at once, which is faster")
 	words, err := f.read("N", "DIR")
 	if err != nil {
 		return err
 	}
 	n, err := strconv.Atoi(words[0])
-	if err != nil || n < 0 || *open > n {
+	if err != nil || n < 0 || *open > n || *together < 0 || *together > filling {
 		return usageError{fmt.Errorf("%q is no number of documents", words[0])}
 	}
 	if err := os.MkdirAll(words[1], 0o700); err != nil {
 		return err
 	}
-	return fillLedger(ctx, words[1], n, *open)
+	return fillLedger(ctx, words[1], n, *open, *together)
 }
 
 func runFake(ctx context.Context, f *flags) error {

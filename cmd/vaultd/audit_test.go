@@ -231,7 +231,7 @@ func TestAudit_AsOf(t *testing.T) {
 // A report about differences is kept, and says so by its exit code; one that broke off leaves nothing.
 func TestAudit_DifferencesAndFailures(t *testing.T) {
 	s := filled(t)
-	out, errs, code := (&shelf{view: s.damaged("cross-wired"), t: t}).audit(t, auditFlags{format: "json", separator: ","})
+	out, errs, code := (&shelf{view: s.damaged("the answer named"), t: t}).audit(t, auditFlags{format: "json", separator: ","})
 	if code == exitDone || json.Valid([]byte(out)) {
 		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
 	}

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
@@ -130,6 +133,32 @@ func say(t *testing.T, asJSON bool, do func(a *app) error) (stdout, stderr strin
 		t.Errorf("an upload address in the output:\n%s%s", &out, &errs)
 	}
 	return out.String(), errs.String(), code
+}
+
+// damagedJournal returns a view of the ledger after a byte of a block of its journal was changed on the disk.
+func (s *shelf) damagedJournal() view {
+	s.t.Helper()
+	if err := s.ledger.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	db, err := bbolt.Open(filepath.Join(s.cfg.StateDir, "ledger.db"), 0o600, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		c := tx.Bucket([]byte("journal")).Cursor()
+		_, _ = c.First()
+		k, v := c.Next() // not the first line, nor the last, which opening reads
+		spoilt := bytes.Clone(v)
+		spoilt[len(v)/2]++
+		return tx.Bucket([]byte("journal")).Put(bytes.Clone(k), spoilt)
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	v := s.view
+	v.ledger = s.open(s.cfg)
+	return v
 }
 
 // damaged returns a view of the ledger after a byte of each record that holds text was changed on the disk.

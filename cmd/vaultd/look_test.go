@@ -301,13 +301,13 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	for name, text := range map[string]func(s *shelf) string{
-		"JournalLineChanged": func(s *shelf) string { return `claimed","key":"` + s.keys["Huber 88"].String() },
-		"EntryChanged":       func(*shelf) string { return "_rejected/Huber 88" },
+	for name, spoil := range map[string]func(s *shelf) view{
+		"JournalLineChanged": (*shelf).damagedJournal,
+		"EntryChanged":       func(s *shelf) view { return s.damaged("_rejected/Huber 88") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
-			bad := s.damaged(text(s))
+			bad := spoil(s)
 			out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) })
 			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
 				t.Errorf("exit %d\n%s%s", code, out, errs)

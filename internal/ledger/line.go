@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -124,13 +126,69 @@ func (e Entry) flagWords() string {
 	return s
 }
 
-// Encode returns the line's bytes, without a line feed.
+// Encode returns the line's bytes, without a line feed. They are those of json.Marshal, written field by field: every change of
+// every entry has a line.
 func (l Line) Encode() []byte {
-	b, err := json.Marshal(l)
-	if err != nil {
-		panic(fmt.Sprintf("encode journal line %d: %v", l.N, err)) // numbers and strings always encode
+	b := strconv.AppendUint(append(make([]byte, 0, 320), `{"n":`...), l.N, 10)
+	b = appendText(append(b, `,"at":`...), l.At)
+	b = appendText(append(b, `,"event":`...), l.Event)
+	b = appendUnlessEmpty(b, `,"key":`, l.Key)
+	b = appendUnlessZero(b, `,"rev":`, int64(l.Rev))
+	b = appendUnlessEmpty(b, `,"state":`, l.State)
+	b = appendUnlessEmpty(b, `,"source":`, l.Source)
+	b = appendUnlessEmpty(b, `,"vault":`, l.Vault)
+	b = appendUnlessEmpty(b, `,"clientUUID":`, l.ID)
+	b = appendUnlessEmpty(b, `,"bumId":`, l.Remote)
+	b = appendUnlessEmpty(b, `,"seal":`, l.Seal)
+	b = appendUnlessZero(b, `,"size":`, l.Size)
+	b = appendUnlessEmpty(b, `,"word":`, l.Status)
+	b = appendUnlessEmpty(b, `,"time":`, l.Time)
+	b = appendUnlessEmpty(b, `,"cause":`, l.Cause)
+	b = appendUnlessEmpty(b, `,"other":`, l.Other)
+	b = appendUnlessEmpty(b, `,"flags":`, l.Flags)
+	if l.UID != nil { // 0 is a user
+		b = strconv.AppendInt(append(b, `,"uid":`...), *l.UID, 10)
 	}
-	return b
+	b = appendUnlessEmpty(b, `,"reason":`, l.Reason)
+	b = appendUnlessEmpty(b, `,"ledger":`, l.Ledger)
+	b = appendUnlessEmpty(b, `,"environment":`, l.Environment)
+	return append(b, '}')
+}
+
+func appendUnlessEmpty(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendText(append(b, name...), text)
+}
+
+func appendUnlessZero(b []byte, name string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, name...), n, 10)
+}
+
+// isPlain tells the bytes that JSON, as the library writes it, has as they are.
+var isPlain = func() (plain [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		plain[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return plain
+}()
+
+// appendText appends a string of JSON. Nearly all are plain ASCII; any other is left to the library, so that it is escaped as ever.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if !isPlain[text[i]] {
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				panic(fmt.Sprintf("encode a text of a journal line: %v", err)) // strings always encode
+			}
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), text...), '"')
 }
 
 // Head is the end of the journal: the number of its last line and the hash of all

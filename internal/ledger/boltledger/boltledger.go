@@ -80,14 +80,15 @@ var (
 
 // Keys of the meta bucket.
 var (
-	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
-	formKey     = []byte("form")   // form.digest, in every schema to come
-	infoKey     = []byte("info")
-	summaryKey  = []byte("standing")
-	secretKey   = []byte("secret")
-	runsKey     = []byte("runs")     // none before the first name
-	safeKey     = []byte("safe")     // only in safe mode
-	replacedKey = []byte("replaced") // only until the outside head was written anew
+	schemaKey     = []byte("schema")     // the number in decimal, in every schema to come
+	formKey       = []byte("form")       // form.digest, in every schema to come
+	dictionaryKey = []byte("dictionary") // the bytes themselves
+	infoKey       = []byte("info")
+	summaryKey    = []byte("standing")
+	secretKey     = []byte("secret")
+	runsKey       = []byte("runs")     // none before the first name
+	safeKey       = []byte("safe")     // only in safe mode
+	replacedKey   = []byte("replaced") // only until the outside head was written anew
 )
 
 // Ledger is an open ledger. Its methods may be called from several goroutines.

@@ -95,7 +95,9 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 		"Secret": func(tx *bbolt.Tx) error {
 			return putValue(tx, metaBucket, secretKey, flipped(tx.Bucket(metaBucket).Get(secretKey)))
 		},
-		"SecretLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) },
+		"DictionaryLost":      func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(dictionaryKey) },
+		"DictionaryOfAnother": func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, dictionaryKey, []byte(dictionary[1:])) },
+		"SecretLost":          func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) },
 		"SecretEmpty": func(tx *bbolt.Tx) error {
 			return putValue(tx, metaBucket, secretKey, secretForm.encode(&secret{}))
 		},

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
 )
@@ -106,13 +109,35 @@ func TestDocs_I14_ProgramReadsALedger(t *testing.T) {
 	if out, err := check(); err != nil || !strings.HasSuffix(out, want) || strings.Count(out, "\n") != int(l.Head().N)+1 {
 		t.Errorf("%v\n%s\nwant %s", err, out, want)
 	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
+	deflated := 0
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		return eachPair(tx, journalBucket, func(k, v []byte) error {
+			if v[0] == codecDeflated {
+				deflated++
+			}
+			return nil
+		})
+	})
+	if deflated == 0 {
+		t.Fatal("no block is deflated: vacuous")
 	}
-	spoilt := strings.ReplaceAll(string(b), `"event":"claimed"`, `"event":"Claimed"`)
-	os.WriteFile(name, []byte(spoilt), 0o600)
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		k, v := tx.Bucket(journalBucket).Cursor().Last()
+		return tx.Bucket(journalBucket).Put(bytes.Clone(k), flipped(v))
+	})
 	if out, err := check(); err == nil || !strings.Contains(out, "damaged record") {
 		t.Errorf("a changed line passed: %v\n%.300s", err, out)
+	}
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		k, v := tx.Bucket(journalBucket).Cursor().Last()
+		_, b, err := decodeBlock(k, flipped(v)) // back again
+		if err != nil {
+			return err
+		}
+		b.lines[0] = []byte(strings.Replace(string(b.lines[0]), `"rev":`, `"rev":1`, 1))
+		return tx.Bucket(journalBucket).Put(bytes.Clone(k), blockForm.encodeDeflated(b.room(), &b))
+	})
+	if out, err := check(); err == nil || !strings.Contains(out, "does not end where the ledger says") {
+		t.Errorf("a line that says something else passed: %v\n%.300s", err, out)
 	}
 }

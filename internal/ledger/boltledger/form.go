@@ -18,7 +18,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 6
+const layout = 7
 
 // storedForm is the stored form that a program reads and writes.
 type storedForm struct {
@@ -67,6 +67,10 @@ func (f storedForm) writeTo(meta *bbolt.Bucket) error {
 	if err := meta.Put(schemaKey, []byte(strconv.Itoa(f.schema))); err != nil {
 		return err
 	}
+	// For whoever reads the ledger without vaultd: blocks of the journal cannot be inflated without it.
+	if err := meta.Put(dictionaryKey, []byte(dictionary)); err != nil {
+		return err
+	}
 	return meta.Put(formKey, []byte(f.digest))
 }
 
@@ -74,6 +78,7 @@ func (f storedForm) writeTo(meta *bbolt.Bucket) error {
 func digestOfTables() string {
 	h := sha256.New()
 	fmt.Fprintln(h, "layout", layout)
+	fmt.Fprintln(h, "dictionary", dictionary)
 	for _, t := range tables() {
 		fmt.Fprintln(h, t.name, t.fields)
 	}

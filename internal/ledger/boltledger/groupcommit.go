@@ -192,7 +192,7 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
 	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks}
 	return committed, errors.Join(
-		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeSized(b.room(), &b)),
+		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),
 	)
 }

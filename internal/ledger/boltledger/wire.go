@@ -12,9 +12,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// codecPlain is the first byte of a record whose payload is a message in protobuf
-// wire form and nothing more.
-const codecPlain = 1
+// The codecs: the first byte of a record.
+const (
+	codecPlain    = 1 // the payload is a message in protobuf wire form
+	codecDeflated = 2 // the payload is such a message, deflated with the dictionary
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -44,6 +46,17 @@ const usualRecord = 1 << 10
 // encode returns v as a record: codec, payload, checksum over both.
 func (m *message[T]) encode(v *T) []byte { return m.encodeSized(usualRecord, v) }
 
+// encodeDeflated is encode for a record that is worth deflating. One that becomes no shorter is left as it is.
+func (m *message[T]) encodeDeflated(room int, v *T) []byte {
+	plain := m.encodeSized(room, v)
+	b := append(make([]byte, 0, len(plain)), codecDeflated)
+	b, err := appendDeflated(b, plain[1:len(plain)-4])
+	if err != nil || len(b)+4 >= len(plain) {
+		return plain
+	}
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
 // encodeSized is encode for a record whose size is known.
 func (m *message[T]) encodeSized(room int, v *T) []byte {
 	b := m.appendFields(append(make([]byte, 0, room), codecPlain), v)
@@ -61,10 +74,18 @@ func (m *message[T]) decode(record []byte) (T, error) {
 	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
 		return v, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
 	}
-	if record[0] != codecPlain {
+	payload := record[1:n]
+	switch record[0] {
+	case codecPlain:
+	case codecDeflated:
+		var err error
+		if payload, err = inflate(payload); err != nil {
+			return v, fmt.Errorf("read %s: inflate: %w", m.name, err)
+		}
+	default:
 		return v, fmt.Errorf("read %s: unknown codec %d", m.name, record[0])
 	}
-	return v, m.parseFields(&v, record[1:n])
+	return v, m.parseFields(&v, payload)
 }
 
 func (m *message[T]) appendFields(b []byte, v *T) []byte {

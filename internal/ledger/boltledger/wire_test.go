@@ -98,11 +98,11 @@ func goldenBlock() block {
 	}}
 }
 
-func golden[T any](t *testing.T, name string, m *message[T], value T) {
+// readHex reads a golden record; with UPDATE_GOLDEN it is written first, as given.
+func readHex(t *testing.T, path string, given []byte) []byte {
 	t.Helper()
-	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
 	if update {
-		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(m.encode(&value)), "$0\n")
+		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(given), "$0\n")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -115,6 +115,13 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return record
+}
+
+func golden[T any](t *testing.T, name string, m *message[T], value T) {
+	t.Helper()
+	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
+	record := readHex(t, path, m.encode(&value))
 	if got := m.encode(&value); !bytes.Equal(got, record) {
 		t.Errorf("%s is written as\n%x, golden is\n%x", name, got, record)
 	}

@@ -3,6 +3,22 @@ package mutants
 // kept are mistakes in how the ledger is kept.
 var kept = []mutant{
 	{
+		name: "DictionaryNotInTheLedger", promise: "I28", file: "internal/ledger/boltledger/form.go",
+		old: "meta.Put(dictionaryKey, []byte(dictionary))", new: "meta.Put(dictionaryKey, nil)", tests: []string{"-run TestDocs_I14 " + onDisk},
+	},
+	{
+		name: "InflatedWithoutABound", promise: "I21", file: "internal/ledger/boltledger/deflate.go",
+		old: "\tcase n > mostInflated:", new: "\tcase n < 0:", tests: []string{"-run TestDeflate_I21 " + onDisk},
+	},
+	{
+		name: "HiddenBehindABlock", promise: "I14", file: "internal/ledger/boltledger/deflate.go",
+		old: "\tif in.Len() > 0 {", new: "\tif in.Len() < 0 {", tests: []string{"-run TestDeflate_I21 " + onDisk},
+	},
+	{
+		name: "LineOfRootLosesItsUser", promise: "I29", file: "internal/ledger/line.go",
+		old: "if l.UID != nil {", new: "if l.UID != nil && *l.UID != 0 {", tests: []string{"-run TestLine_I14 " + pure},
+	},
+	{
 		name: "MonthsCutByHours", promise: "I12", file: "internal/ledger/boltledger/totals.go",
 		old: "const quarterHour = 15 * time.Minute", new: "const quarterHour = time.Hour", tests: []string{"-run TestSpans " + onDisk},
 	},

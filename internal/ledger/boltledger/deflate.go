@@ -1,0 +1,92 @@
+package boltledger
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// Blocks of the journal are deflated (RFC 1951): their lines say nearly the same again and again, and are more than half of a
+// ledger. The chain is computed over the lines themselves. A commit of one line has nothing to repeat, so each block is
+// deflated as if the dictionary stood before it. The dictionary lies in the ledger too, for those who read it without vaultd.
+
+// dictionary holds what lines consist of, the usual at its end, where it is found at the least cost. It is part of
+// the form: another one makes blocks unreadable.
+const dictionary = `"ledger":"","environment":"production"}"cause":"needs a person","event":"stuck","state":"quarantined","event":"cross-wired",` +
+	`"event":"registration-found","event":"source-found","event":"recovered","flags":"suspect","event":"doubted","event":"reconciled","event":"retaken","event":"superseded",` +
+	`"flags":"resolved","event":"released","event":"closed","event":"held","flags":"hold","event":"unheld","reason":"","flags":"in-doubt double contradicted same-number strange-date checked",` +
+	`"event":"fetch-intended","event":"fetched","vault":"","bumId":"","size":0,"cause":"same","uid":0},"event":"compared","event":"batch-refused","event":"register-refused",` +
+	`"event":"register-not-taken","event":"register-unanswered","event":"upload-refused","event":"upload-not-sent","event":"upload-unanswered","event":"window-closed","state":"unclear",` +
+	`"state":"delivered","word":"absent","word":"failed","word":"unfamiliar","event":"source-untouchable","event":"resealed","event":"still-changing","event":"postponed",` +
+	`"event":"duplicate","state":"duplicate","event":"refused","state":"rejected","source":"returning","source":"returned","cause":"no-sidecar","other":"06",` +
+	`"event":"dispose-intended","source":"disposing","event":"disposed","source":"moved","source":"gone",` +
+	`"word":"waiting","time":"2026-01-01T00:00:00.000Z"},"word":"in-progress",` +
+	`"event":"claimed","key":"06","rev":1,"state":"discovered","source":"claimed","vault":"","uid":1000}` +
+	`"event":"sealed","key":"06","rev":2,"state":"packaged","source":"claimed","clientUUID":"","seal":"","size":100000}` +
+	`"event":"register-intended","key":"06","rev":3,"state":"registering","source":"claimed","clientUUID":"` +
+	`"event":"registered","key":"06","rev":4,"state":"registered","source":"claimed","clientUUID":"","bumId":"` +
+	`"event":"upload-intended","key":"06","rev":5,"state":"sending","source":"claimed","clientUUID":"","bumId":"` +
+	`"event":"uploaded","key":"06","rev":6,"state":"uploaded","source":"claimed","clientUUID":"","bumId":"","seal":"` +
+	`"event":"status-seen","key":"06","rev":7,"state":"archived","source":"claimed","clientUUID":"","bumId":"","word":"successful","time":"2026-01-01T00:00:00.000Z"}` +
+	`"event":"place-intended","key":"06","rev":8,"state":"archived","source":"keeping","clientUUID":"` +
+	`"event":"placed","key":"06","rev":9,"state":"archived","source":"kept","clientUUID":"` + `"}{"n":1000000,"at":"2026-01-01T00:00:00.000Z","event":"`
+
+// mostInflated bounds what one record may hold. The largest block has the lines of one commit.
+const mostInflated = 64 << 20
+
+// inflaters and deflaters hold what is made once and used for one record after the other. They hold nothing of any record.
+var (
+	inflaters sync.Pool
+	deflaters sync.Pool
+)
+
+// appendDeflated appends the deflated payload to b.
+func appendDeflated(b, payload []byte) ([]byte, error) {
+	out := bytes.NewBuffer(b)
+	w, ok := deflaters.Get().(*flate.Writer)
+	if ok {
+		w.Reset(out)
+	} else {
+		var err error
+		if w, err = flate.NewWriterDict(out, flate.BestSpeed, []byte(dictionary)); err != nil {
+			return nil, err
+		}
+	}
+	defer deflaters.Put(w)
+	if _, err := w.Write(payload); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// inflate returns the payload that was deflated.
+func inflate(deflated []byte) ([]byte, error) {
+	in := bytes.NewReader(deflated)
+	r, ok := inflaters.Get().(io.ReadCloser)
+	if ok {
+		// The readers of this package can all be reset.
+		if err := r.(flate.Resetter).Reset(in, []byte(dictionary)); err != nil {
+			return nil, err
+		}
+	} else {
+		r = flate.NewReaderDict(in, []byte(dictionary))
+	}
+	defer inflaters.Put(r)
+	out := bytes.NewBuffer(make([]byte, 0, 4*len(deflated)+bytes.MinRead))
+	// Damage was found by the checksum before. This is for a record that somebody made.
+	switch n, err := out.ReadFrom(io.LimitReader(r, mostInflated+1)); {
+	case err != nil:
+		return nil, err
+	case n > mostInflated:
+		return nil, fmt.Errorf("more than %d bytes", mostInflated)
+	}
+	// Nothing may hide behind what is read.
+	if in.Len() > 0 {
+		return nil, fmt.Errorf("%d bytes behind its end", in.Len())
+	}
+	return out.Bytes(), nil
+}
