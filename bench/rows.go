@@ -15,6 +15,7 @@ func (b *bench) rows() []row {
 		b.restartRows(),
 		b.memoryRows(),
 		b.indexRows(),
+		b.verifyRows(),
 		b.idleRows(),
 		b.burstRows(),
 		b.killRows(),

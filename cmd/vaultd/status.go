@@ -56,7 +56,10 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 	return c
 }
 
-func (a *app) runStatus(_ context.Context, v view) error {
+func (a *app) runStatus(ctx context.Context, v view) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	s, err := v.collectStatus()
 	if err != nil {
 		return err

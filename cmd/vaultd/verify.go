@@ -167,6 +167,9 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 	for _, p := range found.Problems {
 		d.Problems = append(d.Problems, verdictProblem{p.Where, p.What})
 	}
+	if found.OtherPast != "" {
+		d.Problems = append(d.Problems, verdictProblem{"journal", found.OtherPast})
+	}
 	d.NotUsed = found.NotUsed
 	if b := found.Basis; b != nil {
 		d.RestsOn = &verdictBasis{Line: b.Line, Hash: b.Hash.String(), At: isoTime(b.At), WholeAt: isoTime(b.Whole), WholeLine: b.ToLine,

@@ -102,6 +102,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// v.OtherPast is for the person who verifies: the ledger itself is sound, and nothing that waits depends on its former past.
 	for _, p := range v.Problems {
 		add(p.Where + ": " + p.What)
 	}

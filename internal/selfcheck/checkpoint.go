@@ -52,6 +52,7 @@ type title struct {
 	Rules   string    `json:"rules"`
 	Line    uint64    `json:"line"`
 	Hash    string    `json:"hash"`
+	PutBack uint64    `json:"putBack"`
 	At      time.Time `json:"at"`
 	Whole   time.Time `json:"whole"`
 }
@@ -72,7 +73,7 @@ func (o Verification) writeCheckpoint(ctx context.Context, l *boltledger.Ledger,
 	}
 	c.Replay = *s
 	t := o.titleOf(l)
-	t.Line, t.Hash, t.At, t.Whole = s.Head.N, s.Head.Hash.String(), c.At, c.Whole
+	t.Line, t.Hash, t.PutBack, t.At, t.Whole = s.Head.N, s.Head.Hash.String(), s.PutBack, c.At, c.Whole
 	var body bytes.Buffer
 	if err := errors.Join(json.NewEncoder(&body).Encode(t), gob.NewEncoder(&body).Encode(c)); err != nil {
 		return fmt.Errorf("encode checkpoint: %w", err)
@@ -103,49 +104,60 @@ func (o Verification) writeCheckpoint(ctx context.Context, l *boltledger.Ledger,
 	return f.Commit()
 }
 
-// readCheckpoint reads the checkpoint; nil: there is none. The error is an [*unusableError] where it is not one of this ledger, of
-// this program and of the last days.
-func (o Verification) readCheckpoint(l *boltledger.Ledger) (*checkpoint, error) {
+// readCheckpoint reads the checkpoint; nil: there is none, or the error is an [*unusableError], because it is not one of this ledger,
+// of this program and of the last days. past is what it says of the journal of this ledger, also where it cannot be used.
+func (o Verification) readCheckpoint(l *boltledger.Ledger) (c *checkpoint, past *title, err error) {
 	root, err := os.OpenRoot(o.StateDir)
 	if err != nil {
-		return nil, unusable("%v", err)
+		return nil, nil, unusable("%v", err)
 	}
 	defer root.Close() // read-only
 	f, info, err := durable.OpenRegular(root, CheckpointName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, unusable("it cannot be read: %v", err)
+		return nil, nil, unusable("it cannot be read: %v", err)
 	}
 	defer f.Close() // read-only
 	if info.Size() > mostCheckpoint {
-		return nil, unusable("it has %d bytes, which is none of ours", info.Size())
+		return nil, nil, unusable("it has %d bytes, which is none of ours", info.Size())
 	}
-	c, t, err := decodeCheckpoint(f)
+	in, t, err := readTitle(f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	want := o.titleOf(l)
-	want.Line, want.Hash, want.At, want.Whole = t.Line, t.Hash, t.At, t.Whole
-	age := o.Now().Sub(c.Whole)
+	if t.Ledger != want.Ledger {
+		return nil, nil, unusable("it is of another ledger, %q", t.Ledger)
+	}
+	c, err = o.decodeCheckpoint(in, t, want)
+	return c, &t, err
+}
+
+// decodeCheckpoint reads what follows the title t. want is the title that it must have, but for what differs with each.
+func (o Verification) decodeCheckpoint(in io.Reader, t, want title) (*checkpoint, error) {
+	want.Line, want.Hash, want.PutBack, want.At, want.Whole = t.Line, t.Hash, t.PutBack, t.At, t.Whole
+	age := o.Now().Sub(t.Whole)
 	switch {
-	case t.Ledger != want.Ledger:
-		return nil, unusable("it is of another ledger, %q", t.Ledger)
 	case t != want:
 		return nil, unusable("it is of another version of the program or of the ledger")
-	case c.Records.Head.N != t.Line || c.Records.Head != c.Replay.Head:
-		return nil, unusable("its parts are of different lines")
 	case age < 0 || age > maxAge:
-		return nil, unusable("the whole ledger was read at %s last, and must be once in %d days", c.Whole.UTC().Format(time.RFC3339), maxAge/(24*time.Hour))
+		return nil, unusable("the whole ledger was read at %s last, and must be once in %d days", t.Whole.UTC().Format(time.RFC3339), maxAge/(24*time.Hour))
+	}
+	c := &checkpoint{}
+	if err := gob.NewDecoder(in).Decode(c); err != nil {
+		return nil, unusable("it cannot be decoded: %v", err)
+	}
+	if c.Records.Head.N != t.Line || c.Records.Head != c.Replay.Head || !c.Whole.Equal(t.Whole) {
+		return nil, unusable("its parts are of different lines")
 	}
 	return c, nil
 }
 
-// decodeCheckpoint reads a checkpoint. Nothing of it is believed before its digest is right.
-func decodeCheckpoint(f io.ReadSeeker) (*checkpoint, title, error) {
-	var t title
-	in := bufio.NewReader(f)
+// readTitle reads the title of a checkpoint; in gives what follows it. Nothing is believed before the digest of all is right.
+func readTitle(f io.ReadSeeker) (in *bufio.Reader, t title, err error) {
+	in = bufio.NewReader(f)
 	first, err := in.ReadString('\n')
 	h := sha256.New()
 	if err == nil {
@@ -162,15 +174,8 @@ func decodeCheckpoint(f io.ReadSeeker) (*checkpoint, title, error) {
 	if err == nil {
 		err = json.Unmarshal(line, &t)
 	}
-	if err == nil && t.Form != checkpointForm {
-		return nil, t, unusable("it has a form of another version of the program")
-	}
-	c := &checkpoint{}
-	if err == nil {
-		err = gob.NewDecoder(in).Decode(c)
-	}
 	if err != nil {
 		return nil, t, unusable("it cannot be decoded: %v", err)
 	}
-	return c, t, nil
+	return in, t, nil
 }

@@ -32,13 +32,17 @@ type Verified struct {
 	Lines    uint64 // of the journal that were read
 	Resting  uint64 // entries at rest that were not read again
 
+	// The journal is not the one that was verified before, in words; empty: it is, or nothing is known of one. It then leaves no
+	// checkpoint: the former one is the evidence.
+	OtherPast string
+
 	NotUsed  string // why there is a checkpoint and the whole ledger was read all the same; empty: nothing to tell
 	NotSaved error  // why no checkpoint is left for the next time; nil: one is, or something was found
 }
 
 // OK reports whether nothing was found.
 func (v Verified) OK() bool {
-	return len(v.Problems) == 0 && v.Proven && len(v.Findings()) == 0 && v.Report.Omitted == 0
+	return len(v.Problems) == 0 && v.OtherPast == "" && v.Proven && len(v.Findings()) == 0 && v.Report.Omitted == 0
 }
 
 // Findings returns those that prove something: none is about an entry that changed meanwhile.
@@ -66,30 +70,29 @@ const maxAge = 7 * 24 * time.Hour
 // Verify verifies a ledger: from its checkpoint on where there is one that can be used, and otherwise the whole. Where
 // nothing is found it leaves a checkpoint for the next time. It changes nothing else.
 func (o Verification) Verify(ctx context.Context, l *boltledger.Ledger) (v Verified, err error) {
-	var c *checkpoint
-	if !o.Whole {
-		if c, err = o.readCheckpoint(l); err == nil && c != nil {
-			if v, err = o.verifySince(ctx, l, c); err == nil {
-				return v, nil
-			}
-		}
-		if err != nil && !isUnusable(err) {
-			return v, err
+	c, past, err := o.readCheckpoint(l)
+	switch {
+	case o.Whole:
+		err = nil
+	case c != nil:
+		if v, err = o.verifySince(ctx, l, c); err == nil {
+			return v, nil
 		}
 	}
-	notUsed := err
-	if !errors.Is(err, boltledger.ErrOtherJournal) {
-		c = nil
+	if err != nil && !isUnusable(err) {
+		return v, err
 	}
-	v, err = o.verifyWhole(ctx, l, c)
-	if notUsed != nil {
-		v.NotUsed = notUsed.Error()
+	why := ""
+	if err != nil {
+		why = err.Error()
 	}
+	v, err = o.verifyWhole(ctx, l, past)
+	v.NotUsed = why
 	return v, err
 }
 
-// verifyWhole reads everything. other is the checkpoint of a journal that this one is not; nil: there is none.
-func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, other *checkpoint) (v Verified, err error) {
+// verifyWhole reads everything. past is what the checkpoint says of the journal, whether it can be used or not; nil: there is none.
+func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, past *title) (v Verified, err error) {
 	var p *replayed
 	began := o.Now()
 	problems, sound, err := l.VerifyWhole(ctx, o.rest, func(end ledger.Head, balance ledger.Balance) {
@@ -104,16 +107,27 @@ func (o Verification) verifyWhole(ctx context.Context, l *boltledger.Ledger, oth
 		return v, err
 	}
 	v.Lines = v.Report.Lines
-	// Who puts a ledger back by vaultd leaves a line about it. Without one somebody wrote the past anew.
-	if other != nil && v.Proven && v.Report.PutBack == other.Replay.PutBack {
-		v.Problems = append(v.Problems, ledger.Problem{Where: "journal", What: fmt.Sprintf(
-			"line %d is not the one with hash %s that was verified at %s, and no line tells that the ledger was put back since",
-			other.Records.Head.N, other.Records.Head.Hash, other.At.UTC().Format(time.RFC3339))})
+	if v.OtherPast, err = v.comparePast(l, past); err != nil {
+		return v, err
 	}
 	if v.OK() {
 		v.NotSaved = o.writeCheckpoint(ctx, l, &checkpoint{At: began, Whole: began, ToLine: sound.Head.N, Records: sound}, p.state)
 	}
 	return v, nil
+}
+
+// comparePast says in words that the journal is another one than the one that was verified before; empty: it is not. Who puts
+// a ledger back by vaultd leaves a line about it. Without one somebody else did, or wrote the past anew.
+func (v Verified) comparePast(l *boltledger.Ledger, past *title) (string, error) {
+	if past == nil || !v.Proven || v.Report.PutBack != past.PutBack {
+		return "", nil
+	}
+	head, ok, err := l.HeadAt(past.Line)
+	if err != nil || ok && head.Hash.String() == past.Hash {
+		return "", err
+	}
+	return fmt.Sprintf("line %d is not the one with hash %s that was verified at %s, and no line tells that the ledger was put back since; %s holds that line and hash: keep it, or remove it where you know why",
+		past.Line, past.Hash, past.At.UTC().Format(time.RFC3339), CheckpointName), nil
 }
 
 func (o Verification) verifySince(ctx context.Context, l *boltledger.Ledger, c *checkpoint) (v Verified, err error) {

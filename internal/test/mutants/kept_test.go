@@ -119,7 +119,7 @@ var kept = []mutant{
 	},
 	{
 		name: "CheckpointBelievedWithoutItsDigest", promise: "I14", file: "internal/selfcheck/checkpoint.go",
-		old: "if err != nil || first != hex.EncodeToString(h.Sum(nil))+\"\\n\" {", new: "if err != nil {", tests: []string{"vaultd/internal/selfcheck"},
+		old: "if err != nil || first != hex.EncodeToString(h.Sum(nil))+\"\\n\" {", new: "if err != nil || first == hex.EncodeToString(nil) {", tests: []string{"vaultd/internal/selfcheck"},
 	},
 	{
 		name: "CheckpointOfAnotherPastAccepted", promise: "I15", file: "internal/ledger/boltledger/verifysince.go",
