@@ -86,6 +86,9 @@ func (s *site) stateFiles() (names []string) {
 		s.t.Fatal(err)
 	}
 	for _, e := range es {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "catalog.db") && info.Mode() != 0o600 {
+			s.t.Errorf("%s is %v", e.Name(), info.Mode())
+		}
 		names = append(names, e.Name())
 	}
 	return names

@@ -108,7 +108,7 @@ func (s Status) Describe() string {
 	case s.IsOff:
 		return ""
 	case s.Fault != "":
-		return "the catalog cannot be asked: " + s.Fault
+		return "the catalog is not complete: " + s.Fault
 	case s.Made < 100:
 		return fmt.Sprintf("the catalog is at %d %%", s.Made)
 	}
@@ -128,6 +128,8 @@ type rebuildError struct{ why string }
 
 func (e *rebuildError) Error() string { return e.why }
 
+var errMissing = &rebuildError{"there is none"}
+
 // Run keeps the catalog until ctx ends. It never returns for a fault: it says it once, and tries again later.
 func (c *Catalog) Run(ctx context.Context) {
 	if c.cfg.StateDir == "" {
@@ -140,7 +142,11 @@ func (c *Catalog) Run(ctx context.Context) {
 			return
 		}
 		if again := reasonToRebuild(err); again != nil {
-			c.cfg.Log.Warn("the catalog is made anew", "why", again.why)
+			level := slog.LevelWarn
+			if again == errMissing { // as after the first start
+				level = slog.LevelInfo
+			}
+			c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)
 			c.waitFor(ctx, retryAfter-time.Since(made)) // a disk that damages every file keeps nobody busy
 			// A crash here leaves no file or an unfinished one, and the next start makes it anew.
 			err = c.rebuild(ctx)
@@ -191,7 +197,13 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 			return err
 		}
 		if err := c.catchUp(ctx, w); err != nil {
-			return err
+			if reasonToRebuild(err) != nil || ctx.Err() != nil {
+				return err
+			}
+			// Nothing of the batch is in the file. Searches go on: they look up in the ledger what it does not have.
+			c.noteFault(err)
+			c.waitFor(ctx, retryAfter)
+			continue
 		}
 		if time.Since(counted) >= countEvery {
 			done, err := c.checkCounts(ctx, w)

@@ -21,16 +21,16 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The ways to open a file. The cache of a connection is 8 MB; no temporary file is made.
+// The ways to open a file. The cache of a connection is 8 MB for writing and 2 MB for reading; no temporary file is made.
 const (
-	commonPragmas = "_pragma=cache_size(-8000)&_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
+	commonPragmas = "_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
 	// writePragmas: in WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
-	writePragmas = commonPragmas + "&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)"
+	writePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)"
 	readPragmas  = commonPragmas + "&mode=ro&_pragma=query_only(1)"
 	// stoppedPragmas: nobody else has the file open, because the caller has the state directory's lock. SQLite then makes no file.
 	stoppedPragmas = readPragmas + "&immutable=1"
 	// buildPragmas: an unfinished file is thrown away after a crash, so nothing protects it.
-	buildPragmas = commonPragmas + "&_pragma=journal_mode(OFF)&_pragma=synchronous(0)&_pragma=locking_mode(EXCLUSIVE)"
+	buildPragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(OFF)&_pragma=synchronous(0)&_pragma=locking_mode(EXCLUSIVE)"
 )
 
 // The states of a file, in its user_version.
@@ -88,7 +88,7 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 	info, err := os.Lstat(c.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &rebuildError{"there is none"}
+		return nil, errMissing
 	}
 	if err != nil {
 		return nil, err
@@ -180,6 +180,7 @@ func (c *Catalog) publish(w *writer) error {
 		return err
 	}
 	db.SetMaxOpenConns(4)
+	db.SetMaxIdleConns(1)
 	c.mu.Lock()
 	c.file, c.made = &readable{db, w.at}, c.made+1
 	c.told = Status{Fault: c.told.Fault}
