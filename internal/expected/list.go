@@ -3,6 +3,7 @@ package expected
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
@@ -11,12 +12,14 @@ import (
 	"slices"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 // Limits of a list. A longer one is to be split, by month for instance.
 const (
 	MaxRows  = 1_000_000
 	maxBytes = 128 << 20 // of all rows
+	maxSame  = 1000      // different rows with one number: more of them name no document, and comparing them would take hours
 )
 
 // Row is one expected document. Only the number is always given.
@@ -35,7 +38,10 @@ type Info struct {
 	SHA256   string            `json:"sha256"`   // of the file
 	Columns  map[string]string `json:"columns"`  // what each known column is called: number, sender, date, amount, currency
 	Unnumber uint64            `json:"unnumber"` // rows that have no number and are left out, such as totals
-	Repeated uint64            `json:"repeated"` // rows that repeat another one in all known columns
+	Dated    uint64            `json:"dated"`    // of them: with a date, so that they may be documents
+
+	OtherSheets int    `json:"otherSheets"` // of a workbook, beside the first one: they are not read
+	Repeated    uint64 `json:"repeated"`    // rows that repeat another one in all known columns
 }
 
 // List is a list in little memory: about a hundred bytes a row.
@@ -103,30 +109,30 @@ func (l *List) add(r Row) error {
 	return nil
 }
 
-// sortRows makes the list ready for Find, and leaves out rows that repeat another one.
-func (l *List) sortRows() {
+// sortRows makes the list ready for Find, and leaves out rows that repeat another one. The error says that too many rows have one
+// number.
+func (l *List) sortRows() error {
+	// Equal rows come to stand beside each other: a list may have one number in all of its rows.
 	slices.SortFunc(l.rows, func(a, b entry) int {
-		switch {
-		case a.hash < b.hash:
-			return -1
-		case a.hash > b.hash:
-			return 1
-		}
-		return int(a.from) - int(b.from)
+		return cmp.Or(cmp.Compare(a.hash, b.hash), bytes.Compare(l.withoutLine(a), l.withoutLine(b)), cmp.Compare(a.from, b.from))
 	})
-	kept := l.rows[:0]
-	for _, e := range l.rows {
-		repeats := false
-		for i := len(kept) - 1; i >= 0 && kept[i].hash == e.hash && !repeats; i-- {
-			repeats = bytes.Equal(l.withoutLine(kept[i]), l.withoutLine(e))
+	all := len(l.rows)
+	l.rows = slices.CompactFunc(l.rows, func(a, b entry) bool {
+		return a.hash == b.hash && bytes.Equal(l.withoutLine(a), l.withoutLine(b))
+	})
+	l.Repeated += uint64(all - len(l.rows))
+	slices.SortFunc(l.rows, func(a, b entry) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.from, b.from)) })
+	for i := 0; i < len(l.rows); {
+		n := 1
+		for i+n < len(l.rows) && l.rows[i+n].hash == l.rows[i].hash {
+			n++
 		}
-		if repeats {
-			l.Repeated++
-			continue
+		if n > maxSame {
+			return fmt.Errorf("the number %q stands in %d different rows", sanitize.Truncate(l.Row(i).Number, 40), n)
 		}
-		kept = append(kept, e)
+		i += n
 	}
-	l.rows = kept
+	return nil
 }
 
 // withoutLine is the text of a row behind the number of its line.
@@ -173,6 +179,8 @@ func Decode(r io.Reader) (*List, error) {
 			return nil, fmt.Errorf("read the list of expected documents: %w", err)
 		}
 	}
-	l.sortRows()
-	return l, in.Err()
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("read the list of expected documents: %w", err)
+	}
+	return l, l.sortRows()
 }

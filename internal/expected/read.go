@@ -15,6 +15,8 @@ import (
 	"github.com/xuri/excelize/v2"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"vaultd/internal/sanitize"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 	maxUnpacked  = 512 << 20 // bytes of a workbook's parts; a longer list is to be a CSV
 	headerWithin = 20        // rows in which the names of the columns must stand
 	longestText  = 1000      // characters of a value
+	longestName  = 100       // characters of a column's name
 )
 
 // DataError says that a list cannot be used as it is.
@@ -59,9 +62,14 @@ func Read(name string, r io.Reader, o Options) (*List, error) {
 	}
 	sum := sha256.Sum256(data)
 	t := &reading{list: &List{Info: Info{File: name, SHA256: hex.EncodeToString(sum[:])}}, options: o}
-	each := csvRecords(data)
+	var each func(func(record) error) error
 	if bytes.HasPrefix(data, []byte("PK\x03\x04")) {
-		each = workbookRecords(data)
+		each, err = t.workbookRecords(data)
+	} else {
+		each, err = csvRecords(data)
+	}
+	if err != nil {
+		return nil, t.inFile(err)
 	}
 	for _, pass := range []func(record) error{t.findHeader, t.learnNotation, t.takeRow} {
 		if err := each(pass); err != nil && !errors.Is(err, errEnough) {
@@ -74,7 +82,9 @@ func Read(name string, r io.Reader, o Options) (*List, error) {
 	if len(t.list.rows) == 0 {
 		return nil, &DataError{name, "it has no row with a number", "export it again; an empty list proves nothing"}
 	}
-	t.list.sortRows()
+	if err := t.list.sortRows(); err != nil {
+		return nil, &DataError{name, err.Error(), `say which column has the number of the document: --columns "number=NAME"`}
+	}
 	return t.list, nil
 }
 
@@ -89,6 +99,7 @@ type reading struct {
 	seen       int
 	firstNames []string       // of the row with most texts, for the error
 	columns    map[string]int // nil: not found yet
+	days       int            // to add to serial numbers of days
 	headerLine int
 	notation   notation
 }
@@ -109,7 +120,7 @@ func (t *reading) findHeader(r record) error {
 		t.columns, t.headerLine = at, r.line
 		t.list.Columns = map[string]string{}
 		for field, i := range at {
-			t.list.Columns[field] = strings.TrimSpace(r.cells[i])
+			t.list.Columns[field] = sanitize.Truncate(strings.TrimSpace(strings.ToValidUTF8(r.cells[i], "\ufffd")), longestName)
 		}
 		return errEnough
 	}
@@ -154,7 +165,7 @@ func (t *reading) learnNotation(r record) error {
 	}
 	n := &t.notation
 	if s, isNumber := t.cell(r, fieldAmount); s != "" && !isNumber && t.options.Decimal == 0 {
-		digits, _ := cleanAmount(s)
+		digits, _, _ := cleanAmount(s)
 		switch is := decimalOf(digits); {
 		case is == 0:
 		case n.decimal == 0:
@@ -165,11 +176,11 @@ func (t *reading) learnNotation(r record) error {
 		}
 	}
 	if s, isNumber := t.cell(r, fieldDate); !isNumber {
-		if monthFirst, known := slashOrder(s); known {
-			if n.slashesKnown && n.monthFirst != monthFirst {
+		if monthFirst, known := dayOrder(s); known {
+			if n.orderKnown && n.monthFirst != monthFirst {
 				return &DataError{t.list.File, fmt.Sprintf("row %d: the date %q has day and month in another order than the rows before", r.line, s), "write dates like 2026-10-31"}
 			}
-			n.monthFirst, n.slashesKnown = monthFirst, true
+			n.monthFirst, n.orderKnown = monthFirst, true
 		}
 	}
 	return nil
@@ -184,6 +195,9 @@ func (t *reading) takeRow(r record) error {
 	var err error
 	if row.Number, _ = t.cell(r, fieldNumber); row.Number == "" {
 		t.list.Unnumber++
+		if date, _ := t.cell(r, fieldDate); date != "" {
+			t.list.Dated++
+		}
 		return nil
 	}
 	row.Sender, _ = t.cell(r, fieldSender)
@@ -191,6 +205,9 @@ func (t *reading) takeRow(r record) error {
 	row.Currency = strings.ToUpper(row.Currency)
 	if row.Amount, err = t.amountOf(r); err != nil {
 		return err
+	}
+	if s, _ := t.cell(r, fieldAmount); row.Currency == "" {
+		_, row.Currency, _ = cleanAmount(s)
 	}
 	if row.Date, err = t.dateOf(r); err != nil {
 		return err
@@ -209,10 +226,10 @@ func (t *reading) amountOf(r record) (string, error) {
 	}
 	var amount string
 	var err error
-	switch digits, _ := cleanAmount(s); {
+	switch digits, _, _ := cleanAmount(s); {
 	case isNumber:
 		amount, err = plainNumber(s)
-	case decimal == 0 && strings.ContainsAny(digits, ".,"): // no row shows what it means
+	case decimal == 0 && strings.ContainsAny(digits, ".,") && strings.Trim(digits, ".,0123456789") == "": // no row shows what it means
 		return "", &DataError{t.list.File, fmt.Sprintf("row %d: the amount %q can be read in two ways, and no other row shows which", r.line, s), "say it with --decimal comma or --decimal point"}
 	default:
 		amount, err = parseAmount(s, decimal)
@@ -229,8 +246,8 @@ func (t *reading) dateOf(r record) (string, error) {
 		return "", nil
 	}
 	date, err := "", error(nil)
-	if isNumber && len(s) != len("20060102") {
-		date, err = parseSerial(s)
+	if isNumber && (len(s) != len("20060102") || strings.Contains(s, ".")) {
+		date, err = parseSerial(s, t.days)
 	} else {
 		date, err = parseDate(s, t.notation)
 	}
@@ -242,7 +259,7 @@ func (t *reading) dateOf(r record) (string, error) {
 
 // csvRecords gives the rows of a CSV: in UTF-8, in UTF-16 with its mark, else in Windows-1252; parted by what stands most often in
 // its first lines.
-func csvRecords(data []byte) func(func(record) error) error {
+func csvRecords(data []byte) (func(func(record) error) error, error) {
 	var err error
 	switch {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
@@ -252,11 +269,14 @@ func csvRecords(data []byte) func(func(record) error) error {
 	case !utf8.Valid(data):
 		data, err = charmap.Windows1252.NewDecoder().Bytes(data)
 	}
+	if err != nil {
+		return nil, err
+	}
 	separator := findSeparator(data)
+	if line := findLooseQuote(data, byte(separator)); line > 0 {
+		return nil, fmt.Errorf("row %d: a value begins with a quotation mark (\") that nothing closes, or that is not at its end", line)
+	}
 	return func(fn func(record) error) error {
-		if err != nil {
-			return err
-		}
 		in := csv.NewReader(bytes.NewReader(data))
 		in.Comma, in.LazyQuotes, in.FieldsPerRecord, in.ReuseRecord = separator, true, -1, false
 		for {
@@ -272,7 +292,37 @@ func csvRecords(data []byte) func(func(record) error) error {
 				return err
 			}
 		}
+	}, nil
+}
+
+// findLooseQuote returns the line in which a value begins with a quotation mark that nothing closes; zero: there is none. The reader
+// of CSV would take the rows behind it as a part of that value, and nobody would miss them. Marks within a value count as letters.
+func findLooseQuote(data []byte, separator byte) (line int) {
+	line = 1
+	for i := 0; i < len(data); i++ { // at the beginning of a value
+		begun := line
+		if data[i] == '"' {
+			for i++; i < len(data) && (data[i] != '"' || i+1 < len(data) && data[i+1] == '"'); i++ {
+				switch data[i] {
+				case '"':
+					i++
+				case '\n':
+					line++
+				}
+			}
+			behind := data[min(i+1, len(data)):]
+			if i >= len(data) || len(behind) > 0 && behind[0] != separator && behind[0] != '\n' && !bytes.HasPrefix(behind, []byte("\r\n")) {
+				return begun
+			}
+		}
+		for i < len(data) && data[i] != separator && data[i] != '\n' {
+			i++
+		}
+		if i < len(data) && data[i] == '\n' {
+			line++
+		}
 	}
+	return 0
 }
 
 // findSeparator counts outside of quotes.
@@ -299,43 +349,53 @@ func findSeparator(data []byte) rune {
 }
 
 // workbookRecords gives the rows of the first sheet of a workbook. Nothing of it is written to a disk.
-func workbookRecords(data []byte) func(func(record) error) error {
-	return func(fn func(record) error) error {
-		f, err := excelize.OpenReader(bytes.NewReader(data), excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: maxUnpacked, RawCellValue: true})
-		if err != nil {
-			return fmt.Errorf("it is no workbook that can be read: %w", err)
-		}
-		defer f.Close() // nothing of it is on a disk
-		sheet := f.GetSheetName(0)
-		rows, err := f.Rows(sheet)
+func (t *reading) workbookRecords(data []byte) (func(func(record) error) error, error) {
+	f, err := excelize.OpenReader(bytes.NewReader(data), excelize.Options{UnzipSizeLimit: maxUnpacked, UnzipXMLSizeLimit: maxUnpacked, RawCellValue: true})
+	if err != nil {
+		return nil, fmt.Errorf("it is no workbook that can be read: %w", err)
+	}
+	props, err := f.GetWorkbookProps()
+	if err != nil {
+		return nil, err
+	}
+	if props.Date1904 != nil && *props.Date1904 {
+		t.days = daysTo1904
+	}
+	t.list.OtherSheets = max(f.SheetCount-1, 0)
+	return func(fn func(record) error) error { return eachRowOf(f, fn) }, nil
+}
+
+// eachRowOf calls fn with the rows of the first sheet.
+func eachRowOf(f *excelize.File, fn func(record) error) error {
+	sheet := f.GetSheetName(0)
+	rows, err := f.Rows(sheet)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // it is only read
+	for line := 1; rows.Next(); line++ {
+		cells, err := rows.Columns()
 		if err != nil {
 			return err
 		}
-		defer rows.Close() // it is only read
-		for line := 1; rows.Next(); line++ {
-			cells, err := rows.Columns()
+		r := record{line: line, cells: cells, numbers: make([]bool, len(cells))}
+		for i, cell := range cells {
+			if _, err := strconv.ParseFloat(cell, 64); err != nil {
+				continue
+			}
+			name, err := excelize.CoordinatesToCellName(i+1, line)
 			if err != nil {
 				return err
 			}
-			r := record{line: line, cells: cells, numbers: make([]bool, len(cells))}
-			for i, cell := range cells {
-				if _, err := strconv.ParseFloat(cell, 64); err != nil {
-					continue
-				}
-				name, err := excelize.CoordinatesToCellName(i+1, line)
-				if err != nil {
-					return err
-				}
-				kind, err := f.GetCellType(sheet, name)
-				if err != nil {
-					return err
-				}
-				r.numbers[i] = kind == excelize.CellTypeUnset || kind == excelize.CellTypeNumber
-			}
-			if err := fn(r); err != nil {
+			kind, err := f.GetCellType(sheet, name)
+			if err != nil {
 				return err
 			}
+			r.numbers[i] = kind == excelize.CellTypeUnset || kind == excelize.CellTypeNumber
 		}
-		return rows.Error()
+		if err := fn(r); err != nil {
+			return err
+		}
 	}
+	return rows.Error()
 }

@@ -15,33 +15,60 @@ type notation struct {
 	decimal byte // '.' or ','; zero: not known yet
 	at      int  // the line that shows it
 
-	monthFirst   bool // of dates with slashes
-	slashesKnown bool
+	monthFirst bool // of dates with slashes or hyphens
+	orderKnown bool
 }
 
-// cleanAmount takes away what does not count: space, currency, thousands apostrophes. It returns the digits with their separators
-// and whether the amount is below zero.
-func cleanAmount(s string) (digits string, negative bool) {
+// cleanAmount takes away what does not count: space, thousands apostrophes, and the currency. It returns the digits with their
+// separators, the currency where one stands there, and whether the amount is below zero. Other letters stay: "H" and "CR" mean a sign.
+func cleanAmount(s string) (digits, currency string, negative bool) {
 	s = strings.Map(func(r rune) rune {
 		switch r {
-		case ' ', '\u00a0', '\u202f', '\'', '\u2019', '€', '$', '£', '+':
+		case ' ', '\u00a0', '\u202f', '\'', '\u2019', '+':
 			return -1
 		case '\u2212':
 			return '-'
 		}
 		return r
 	}, s)
-	s = strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	s, currency = cutCurrency(s)
 	if rest, ok := strings.CutPrefix(s, "-"); ok {
-		return rest, true
+		if rest, inner := cutCurrency(rest); currency == "" { // -€100
+			return rest, inner, true
+		}
+		return rest, currency, true
 	}
 	if rest, ok := strings.CutSuffix(s, "-"); ok { // as some bookkeeping programs write it
-		return rest, true
+		return rest, currency, true
 	}
 	if strings.HasPrefix(s, "(") && strings.HasSuffix(s, ")") {
-		return s[1 : len(s)-1], true
+		return s[1 : len(s)-1], currency, true
 	}
-	return s, false
+	return s, currency, false
+}
+
+// symbols are the signs of currencies.
+var symbols = map[string]string{"€": "EUR", "£": "GBP", "$": "USD"}
+
+// cutCurrency takes a currency off the beginning or the end of an amount.
+func cutCurrency(s string) (rest, currency string) {
+	for symbol, code := range symbols {
+		if rest, ok := strings.CutPrefix(s, symbol); ok {
+			return rest, code
+		}
+		if rest, ok := strings.CutSuffix(s, symbol); ok {
+			return rest, code
+		}
+	}
+	isCode := func(s string) bool { return len(strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) == 0 }
+	switch {
+	case len(s) <= 3:
+	case isCode(s[:3]):
+		return s[3:], s[:3]
+	case isCode(s[len(s)-3:]):
+		return s[:len(s)-3], s[len(s)-3:]
+	}
+	return s, ""
 }
 
 // decimalOf tells which character is the decimal one of an amount: '.', ',', or zero where it has none or may be either.
@@ -72,7 +99,7 @@ func decimalOf(digits string) byte {
 
 // parseAmount gives the plain decimal of an amount that is written with a decimal character; zero: with none.
 func parseAmount(s string, decimal byte) (string, error) {
-	digits, negative := cleanAmount(s)
+	digits, _, negative := cleanAmount(s)
 	thousands := ","
 	if decimal == ',' {
 		thousands = "."
@@ -119,14 +146,19 @@ var serialDay = time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC)
 
 // parseDate gives the day like 2026-10-31.
 func parseDate(s string, n notation) (string, error) {
-	layouts := []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2.1.2006", "2.1.06", "2.1.2006 15:04", "2.1.2006 15:04:05", "20060102", "2-1-2006", "2-Jan-2006", "2 Jan 2006"}
-	switch {
-	case strings.Contains(s, "/") && !n.slashesKnown:
+	layouts := []string{time.DateOnly, time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2.1.2006", "2.1.06", "2.1.2006 15:04", "2.1.2006 15:04:05", "20060102", "2-Jan-2006", "2 Jan 2006", "2006/1/2"}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.Format(time.DateOnly), nil
+		}
+	}
+	switch parts := dayParts(s); {
+	case parts != nil && !n.orderKnown:
 		return "", fmt.Errorf("%q may be of two months", s)
 	case n.monthFirst:
-		layouts = append(layouts, "1/2/2006", "1/2/06")
+		layouts = []string{"1/2/2006", "1/2/06", "1-2-2006", "1-2-06"}
 	default:
-		layouts = append(layouts, "2/1/2006", "2/1/06", "2006/1/2")
+		layouts = []string{"2/1/2006", "2/1/06", "2-1-2006", "2-1-06"}
 	}
 	for _, layout := range layouts {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -136,24 +168,38 @@ func parseDate(s string, n notation) (string, error) {
 	return "", fmt.Errorf("%q is not a date", s)
 }
 
-// slashOrder tells which part of a date with slashes is the month, where that can be told.
-func slashOrder(s string) (monthFirst, known bool) {
-	parts := strings.Split(s, "/")
-	if len(parts) != 3 {
-		return false, false
+// dayParts gives the two numbers before the year of a date with slashes or hyphens; nil: it is none.
+func dayParts(s string) []int {
+	for _, by := range []string{"/", "-"} {
+		parts := strings.Split(s, by)
+		if len(parts) != 3 || len(parts[0]) > 2 {
+			continue
+		}
+		first, err1 := strconv.Atoi(parts[0])
+		second, err2 := strconv.Atoi(parts[1])
+		if err1 == nil && err2 == nil {
+			return []int{first, second}
+		}
 	}
-	first, err1 := strconv.Atoi(parts[0])
-	second, err2 := strconv.Atoi(parts[1])
-	if err1 != nil || err2 != nil {
-		return false, false
-	}
-	return second > 12, first > 12 || second > 12
+	return nil
 }
 
-// parseSerial gives the day of a serial number.
-func parseSerial(s string) (string, error) {
+// dayOrder tells which part of such a date is the month, where that can be told.
+func dayOrder(s string) (monthFirst, known bool) {
+	parts := dayParts(s)
+	if parts == nil {
+		return false, false
+	}
+	return parts[1] > 12, parts[0] > 12 || parts[1] > 12
+}
+
+// daysTo1904 is by how much a serial number is less in a workbook that counts days from 1904.
+const daysTo1904 = 1462
+
+// parseSerial gives the day of a serial number. more is added to it.
+func parseSerial(s string, more int) (string, error) {
 	days, err := strconv.ParseFloat(s, 64)
-	if err != nil || days < 61 || days > 2_958_465 {
+	if days += float64(more); err != nil || !(days >= 61 && days <= 2_958_465) {
 		return "", fmt.Errorf("%q is not a date", s)
 	}
 	return serialDay.AddDate(0, 0, int(days)).Format(time.DateOnly), nil

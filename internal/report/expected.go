@@ -42,7 +42,8 @@ type missingRow struct {
 	Found    string `json:"found"` // what the ledger has under that number; empty: nothing
 }
 
-// unequal is in what a document is not what the list says. A value that one of them does not give is equal.
+// unequal is in what a document is not what the list says. A value that one of them does not give is equal, but for an amount
+// that the list has and the document has not.
 type unequal uint8
 
 const (
@@ -144,7 +145,7 @@ func compareToRow(r expected.Row, d archive.Document) (u unequal, same bool) {
 	if differ(r.Currency, d.Currency) {
 		u |= otherCurrency
 	}
-	if r.Amount != "" && d.Amount.Rat() != nil && !isSameAmount(archive.Decimal(r.Amount).Rat(), d.Amount.Rat(), d.Type) {
+	if r.Amount != "" && !isSameAmount(archive.Decimal(r.Amount).Rat(), d.Amount.Rat(), d.Type) {
 		u |= otherAmount
 	}
 	if differ(r.Sender, d.SenderName) {
@@ -269,6 +270,9 @@ func (l *listed) describeShortfall() string {
 	if l != nil && l.Differ > 0 {
 		text += formatCount(l.Differ, "archived document is", "archived documents are") + " not as listed. "
 	}
+	if l != nil && l.Dated > 0 {
+		text += formatCount(l.Dated, "row of the list has", "rows of the list have") + " a date and no number: whether such a document is archived is not known. "
+	}
 	return text
 }
 
@@ -289,6 +293,12 @@ func (l *listed) describe() string {
 		formatNumber(l.Archived), formatNumber(l.Missing), formatCount(l.Unlisted, "document is", "documents are"))
 	if l.Unnumber > 0 {
 		text += " " + formatCount(l.Unnumber, "row of it has", "rows of it have") + " no number and could not be compared."
+	}
+	if l.Repeated > 0 {
+		text += " " + formatCount(l.Repeated, "row of it repeats another one and counts", "rows of it repeat another one and count") + " once."
+	}
+	if l.OtherSheets > 0 {
+		text += fmt.Sprintf(" Only its first sheet was read, not the other %d.", l.OtherSheets)
 	}
 	return text
 }

@@ -46,9 +46,11 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 		"OtherSender":     {one + "RE 2;Somebody;2026-10-03;21,00;EUR\n", nil, "not-complete", "1 listed document is not archived."},
 		"SenderSpelt":     {one + "RE 2;Otto KG;2026-10-02;20,00;EUR\n", nil, "not-complete", "1 archived document is not as listed."},
 		"NumberOnly":      {"re 1;;;;\n RE 2 ;;;;\n", nil, "complete", "2 archived, 0 not"},
-		"NotListed":       {one, nil, "complete", "1 document is archived and not listed."},
+		"NotListed":       {one, nil, "complete-as-listed", "1 document is archived and not listed."},
 		"SomethingOpen":   {one + two, func(s *shelf) { s.tell("Wagner 5", noon, nil) }, "not-complete", "1 on the way"},
 		"RowsLeftOut":     {one + two + ";;;30,00;EUR\n", nil, "complete", "1 row of it has no number and could not be compared."},
+		"DatedRowLeftOut": {one + two + ";Kern;2026-10-03;30,00;EUR\n", nil, "not-complete", "1 row of the list has a date and no number"},
+		"Repeated":        {one + two + one, nil, "complete", "1 row of it repeats another one and counts once."},
 		"NothingArchived": {"X;;;;\n", nil, "not-complete", "1 listed document is not archived."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,6 +205,9 @@ func TestMatcher_OrderDoesNotCount(t *testing.T) {
 // The sign of a credit note does not count, that of an invoice does.
 func TestMatcher_Signs(t *testing.T) {
 	row := expected.Row{Number: "1", Amount: "75.10"}
+	if u, same := compareToRow(row, archive.Document{Type: "Invoice", Number: "1"}); u != otherAmount || !same {
+		t.Errorf("a document without the amount that is listed: %v", u)
+	}
 	for kind, want := range map[string]unequal{"CreditNote": 0, "CreditNoteSelfBilled": 0, "Invoice": otherAmount} {
 		if u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"}); u != want || !same {
 			t.Errorf("%s: %v", kind, u)

@@ -61,7 +61,7 @@ type Summary struct {
 
 // verdict is the result in plain words.
 type verdict struct {
-	Code  string `json:"code"` // contradiction, safe-mode, nothing, part, not-complete, complete-as-dropped or complete
+	Code  string `json:"code"` // contradiction, safe-mode, nothing, part, not-complete, complete-as-dropped, complete-as-listed or complete
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }

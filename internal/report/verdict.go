@@ -89,6 +89,9 @@ func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	code, title, text := "complete-as-dropped", "COMPLETE AS DROPPED", text+describeOthers(t)+". "
 	if s.Expected != nil {
 		code, title = "complete", "COMPLETE"
+		if s.Expected.Unlisted > 0 { // it is no list of all: what else it lacks nobody knows
+			code, title = "complete-as-listed", "COMPLETE AS LISTED"
+		}
 	}
 	if !p.asOf.IsZero() {
 		title += ", AS OF " + a.formatTime(p.asOf)

@@ -1,0 +1,153 @@
+package expected
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xuri/excelize/v2"
+)
+
+// A quotation mark that has no partner would make one value of all the rows behind it, and nobody would miss them.
+func TestRead_NoRowDisappearsInQuotes(t *testing.T) {
+	for name, data := range map[string]string{
+		"NeverClosed":   "number;sender\n1;\"Huber\n2;Otto\n3;Kern\n",
+		"ClosedLater":   "number;sender\n1;\"Huber\n2;Otto \"& Co\"\n3;Kern\n",
+		"CutOff":        "\"number\";\"sender\"\n\"1\";\"Huber\"\n\"2\";\"Ot",
+		"BehindTheMark": "\ufeff\"number\";\"sender\"\r\n\"1\";\"Huber\" GmbH\r\n",
+	} {
+		_, err := Read("x.csv", strings.NewReader(data), Options{})
+		if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, "quotation mark") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l := read(t, []byte("number;sender\n1;Huber \"Metall\" GmbH\n2;\"Otto \"\"O\"\"\nin two lines\"\r\n3;\"\"\n"), Options{})
+	if got := rowsOf(l); len(got) != 3 || got[0].Sender != `Huber "Metall" GmbH` || got[1].Sender != "Otto \"O\"\nin two lines" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An amount says its currency where no column does, and letters that may mean a sign are not left out.
+func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
+	l := read(t, []byte("number;amount\n1;100,50 USD\n2;EUR 100,50\n3;100,50 €\n4;-100,50 £\n5;100,50\n"), Options{})
+	for i, want := range []string{"USD", "EUR", "EUR", "GBP", ""} {
+		if got := rowsOf(l)[i]; got.Currency != want || strings.TrimPrefix(got.Amount, "-") != "100.50" {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+	l = read(t, []byte("number;amount;currency\n1;100,50 €;chf\n"), Options{})
+	if got := rowsOf(l)[0]; got.Currency != "CHF" {
+		t.Errorf("%+v", got)
+	}
+	for _, amount := range []string{"100,50 H", "100,50 CR", "100,50 S"} {
+		if _, err := Read("x.csv", strings.NewReader("number;amount\n1;"+amount+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), "is not an amount") {
+			t.Errorf("%s: %v", amount, err)
+		}
+	}
+}
+
+// A date with hyphens is as unclear as one with slashes.
+func TestRead_DatesWithHyphens(t *testing.T) {
+	if _, err := Read("x.csv", strings.NewReader("number;date\n1;10-11-2026\n"), Options{}); err == nil || !strings.Contains(err.Error(), "may be of two months") {
+		t.Error(err)
+	}
+	for data, want := range map[string]string{"1;10-11-2026\n2;31-10-2026\n": "2026-11-10", "1;10-11-2026\n2;10-31-2026\n": "2026-10-11", "1;2026-11-10\n": "2026-11-10"} {
+		if got := rowsOf(read(t, []byte("number;date\n"+data), Options{}))[0].Date; got != want {
+			t.Errorf("%q: %s", data, got)
+		}
+	}
+}
+
+// Workbooks of the Macintosh count days from 1904. A serial number may have a part of a day, and as many characters as a date.
+func TestRead_SerialDates(t *testing.T) {
+	for _, is1904 := range []bool{false, true} {
+		f := excelize.NewFile()
+		if err := f.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &is1904}); err != nil {
+			t.Fatal(err)
+		}
+		first := 46326.0
+		if is1904 {
+			first -= 1462
+		}
+		for i, row := range [][]any{{"number", "date"}, {"1", first}, {"2", first + 0.25}, {"3", 20261031}} {
+			if err := f.SetSheetRow("Sheet1", fmt.Sprint("A", i+1), &row); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := f.WriteToBuffer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rowsOf(read(t, b.Bytes(), Options{})) {
+			if r.Date != "2026-10-31" {
+				t.Errorf("1904 %v: %+v", is1904, r)
+			}
+		}
+	}
+}
+
+// The first sheet is the list. That others were not read is told.
+func TestRead_OtherSheetsAreTold(t *testing.T) {
+	f := excelize.NewFile()
+	for _, sheet := range []string{"Sheet1", "Feb", "Empty"} {
+		if _, err := f.NewSheet(sheet); err != nil {
+			t.Fatal(err)
+		}
+		if sheet != "Empty" {
+			f.SetSheetRow(sheet, "A1", &[]any{"number"})
+			f.SetSheetRow(sheet, "A2", &[]any{"1"})
+		}
+	}
+	b, err := f.WriteToBuffer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := read(t, b.Bytes(), Options{}); l.OtherSheets != 2 {
+		t.Errorf("%+v", l.Info)
+	}
+}
+
+// A row with a date and without a number is a document that cannot be compared; a total is none.
+func TestRead_RowsWithoutNumber(t *testing.T) {
+	l := read(t, []byte("number;date;amount\n1;31.10.2026;1,50\n;31.10.2026;2,50\n;;4,00\n"), Options{})
+	if l.Unnumber != 2 || l.Dated != 1 {
+		t.Errorf("%+v", l.Info)
+	}
+}
+
+// A million rows of one number, as where a wrong column is taken for the number, end at once: here, and in the daemon that decodes them.
+func TestList_OneNumberInAllRows(t *testing.T) {
+	var b, wire strings.Builder
+	b.WriteString("number;amount\n")
+	wire.WriteString("{}\n")
+	for i := range 50_000 {
+		fmt.Fprintf(&b, "n/a;%d\n", i)
+		fmt.Fprintf(&wire, "[%d,\"n/a\",\"\",\"\",\"%d\",\"\"]\n", i, i)
+	}
+	began := time.Now()
+	_, err := Read("x.csv", strings.NewReader(b.String()), Options{})
+	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, `the number "n/a" stands in 50000 different rows`) {
+		t.Error(err)
+	}
+	if _, err := Decode(strings.NewReader(wire.String())); err == nil {
+		t.Error("the daemon takes it")
+	}
+	if d := time.Since(began); d > 20*time.Second {
+		t.Error(d)
+	}
+}
+
+// A name of a column is cut: it stands on the page, and in the first line for the daemon.
+func TestRead_LongColumnNames(t *testing.T) {
+	l := read(t, []byte("number"+strings.Repeat("-", 2<<20)+";x\n1;2\n"), Options{})
+	var b bytes.Buffer
+	if err := l.Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Decode(&b); err != nil || len(got.Columns["number"]) > 300 {
+		t.Error(err)
+	}
+}
