@@ -116,11 +116,12 @@ func (s Status) Describe() string {
 }
 
 const (
-	gatherTime  = 10 * time.Second // from a commit of the ledger until the catalog follows, so that a document changes few times in it
-	gatherLines = 10_000           // lines for which it follows at once
-	batchLines  = 20_000           // in one transaction
-	retryAfter  = time.Minute      // after a fault
-	mostBehind  = 3 * gatherLines  // lines that a search looks up in the ledger; beyond it reads all of it
+	gatherTime  = 10 * time.Second       // from a commit of the ledger until the catalog follows, so that a document changes few times in it
+	gatherLines = 10_000                 // lines for which it follows at once
+	batchLines  = 20_000                 // in one transaction
+	retryAfter  = time.Minute            // after a fault
+	startFirst  = 300 * time.Millisecond // from the start until a file is made anew: reading all entries must not delay the start
+	mostBehind  = 3 * gatherLines        // lines that a search looks up in the ledger; beyond it reads all of it
 )
 
 // rebuildError says that the file must be made anew.
@@ -147,7 +148,7 @@ func (c *Catalog) Run(ctx context.Context) {
 				level = slog.LevelInfo
 			}
 			c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)
-			c.waitFor(ctx, retryAfter-time.Since(made)) // a disk that damages every file keeps nobody busy
+			c.waitFor(ctx, max(startFirst, retryAfter-time.Since(made))) // a disk that damages every file keeps nobody busy
 			// A crash here leaves no file or an unfinished one, and the next start makes it anew.
 			err = c.rebuild(ctx)
 			made = time.Now()

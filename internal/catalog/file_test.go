@@ -19,11 +19,15 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// run keeps a catalog until stop is called.
-func run(c *Catalog) (stop func()) {
+// runUntilMade keeps a catalog until stop is called, and returns once it is made.
+func runUntilMade(c *Catalog) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); c.Run(ctx) }()
+	for c.Status().Describe() != "" {
+		time.Sleep(time.Second)
+	}
+	synctest.Wait()
 	return func() { cancel(); <-done }
 }
 
@@ -95,8 +99,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 			w.goOn(200)
 			path := filepath.Join(w.dir, FileName)
 			w.inBubble(t, func(t *testing.T) {
-				stop := run(New(w.config()))
-				synctest.Wait()
+				stop := runUntilMade(New(w.config()))
 				stop()
 			})
 			if err := tt.plant(path); err != nil {
@@ -105,8 +108,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 			w.log.Reset()
 			w.inBubble(t, func(t *testing.T) {
 				c := New(w.config())
-				stop := run(c)
-				synctest.Wait()
+				stop := runUntilMade(c)
 				if s := c.Status(); s.Made != 100 || s.Describe() != "" || !w.mustFind(c, "4711") || !w.mustFind(c, "0500", "mul") {
 					t.Errorf("not made anew: %+v", s)
 				}
@@ -140,9 +142,8 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 			return nil
 		}
 		c := New(cfg)
-		stop := run(c)
+		stop := runUntilMade(c)
 		defer stop()
-		synctest.Wait()
 		path := filepath.Join(w.dir, FileName)
 		for _, do := range []func() error{
 			func() error { return os.Remove(path) },
@@ -188,9 +189,8 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 	w.goOn(400)
 	w.inBubble(t, func(t *testing.T) {
 		c := New(w.config())
-		stop := run(c)
+		stop := runUntilMade(c)
 		defer stop()
-		synctest.Wait()
 		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -267,8 +267,7 @@ func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
 	w := newWorld(t, 5)
 	w.goOn(300)
 	w.inBubble(t, func(t *testing.T) {
-		stop := run(New(w.config()))
-		synctest.Wait()
+		stop := runUntilMade(New(w.config()))
 		stop()
 	})
 	w.goOn(30)
@@ -345,8 +344,7 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 	keep := func(gone ...archive.Key) []byte {
 		w.inBubble(t, func(t *testing.T) {
 			cfg.Ledger = erased{w.led, gone}
-			stop := run(New(cfg))
-			synctest.Wait()
+			stop := runUntilMade(New(cfg))
 			stop()
 		})
 		var all []byte

@@ -75,13 +75,26 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// copyEntries enters all entries of the ledger, in batches.
+// copyEntries enters all entries of the ledger, many in one transaction.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
-	all := max(c.cfg.Ledger.Balance().Seen, 1)
 	plain := context.WithoutCancel(ctx)
-	var batch []row
+	all := max(c.cfg.Ledger.Balance().Seen, 1)
 	var done uint64
-	flush := func() error {
+	err := w.begin(plain)
+	if err != nil {
+		return err
+	}
+	err = c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		r, err := c.readRow(e)
+		if err == nil {
+			err = w.put(plain, r)
+		}
+		if done++; err != nil || done%rowsAtOnce != 0 {
+			return err
+		}
+		c.mu.Lock()
+		c.told.Made = int(min(done*100/all, 99))
+		c.mu.Unlock()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -90,35 +103,12 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 				return err
 			}
 		}
-		err := w.inTransaction(plain, func() (position, error) {
-			for _, r := range batch {
-				if err := w.put(plain, r); err != nil {
-					return position{}, err
-				}
-			}
-			return w.at, nil
-		})
-		done += uint64(len(batch))
-		batch = batch[:0]
-		c.mu.Lock()
-		c.told.Made = int(min(done*100/all, 99))
-		c.mu.Unlock()
-		return err
-	}
-	err := c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		r, err := c.readRow(e)
-		if err != nil {
-			return err
-		}
-		if batch = append(batch, r); len(batch) == rowsAtOnce {
-			return flush()
-		}
-		return nil
+		return errors.Join(w.commit(plain, w.at), w.begin(plain))
 	})
 	if err != nil {
-		return err
+		return err // the file is thrown away, and its transaction with it
 	}
-	return flush()
+	return w.commit(plain, w.at)
 }
 
 func syncFile(path string) error {

@@ -103,32 +103,45 @@ func (w *writer) close() error {
 	return errors.Join(errs...)
 }
 
-// inTransaction commits what fn writes together with the position that fn returns.
+func (w *writer) begin(ctx context.Context) error {
+	_, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	return err
+}
+
+// commit commits what was written together with its position.
+func (w *writer) commit(ctx context.Context, at position) error {
+	if _, err := w.move.ExecContext(ctx, int64(at.head.N), at.head.Hash[:], at.newest[:]); err != nil {
+		return err
+	}
+	// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
+	if _, err := w.conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	w.at = at
+	return nil
+}
+
+// inTransaction commits what fn writes, with the position that fn returns, or nothing.
 func (w *writer) inTransaction(ctx context.Context, fn func() (position, error)) error {
-	if _, err := w.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	before, lastID := w.at, w.lastID
 	at, err := fn()
 	if err == nil {
-		_, err = w.move.ExecContext(ctx, int64(at.head.N), at.head.Hash[:], at.newest[:])
+		err = w.commit(ctx, at)
 	}
 	if err == nil {
-		// Rows and position are one transaction: after a crash on either side of this line the next start goes on at the stored line.
-		_, err = w.conn.ExecContext(ctx, "COMMIT")
+		return nil
 	}
-	if err != nil {
-		w.at, w.lastID = before, lastID
-		clear(w.parties) // some of them may not be in the file
-		clear(w.places)
-		_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
-		if undo != nil && strings.Contains(undo.Error(), "no transaction is active") { // SQLite has rolled back by itself
-			undo = nil
-		}
-		return errors.Join(err, undo)
+	w.at, w.lastID = before, lastID
+	clear(w.parties) // some of them may not be in the file
+	clear(w.places)
+	_, undo := w.conn.ExecContext(ctx, "ROLLBACK")
+	if undo != nil && strings.Contains(undo.Error(), "no transaction is active") { // SQLite has rolled back by itself
+		undo = nil
 	}
-	w.at = at
-	return nil
+	return errors.Join(err, undo)
 }
 
 // put enters the row of an entry, or changes the one that is there.
