@@ -27,7 +27,7 @@ type provenNames struct {
 	seed  maphash.Seed // random in each check, so that nobody can make up names with the same sum
 	shift int
 	sums  []atomic.Uint64 // of each group of hashes: names that entries bear, less the pairs of the runs
-	doubt []atomic.Bool   // of each group: it has a name that one sum cannot tell about
+	doubt []atomic.Uint32 // a bit for each group: it has a name that one sum cannot tell about
 	never atomic.Bool     // the runs are not as they should be: every name is looked up
 
 	mu    sync.Mutex
@@ -37,7 +37,7 @@ type provenNames struct {
 }
 
 const (
-	mostGroups = 1 << 22
+	mostGroups = 1 << 21 // 16 MiB
 	movedBits  = 1 << 20
 )
 
@@ -55,7 +55,7 @@ func newProvenNames(tx *bbolt.Tx, line uint64) *provenNames {
 	}
 	groups := min(uint64(1)<<bits.Len64(pairs/4), mostGroups)
 	n.shift = 64 - bits.Len64(groups-1)
-	n.sums, n.doubt = make([]atomic.Uint64, groups), make([]atomic.Bool, groups)
+	n.sums, n.doubt = make([]atomic.Uint64, groups), make([]atomic.Uint32, groups/32+1)
 	return n
 }
 
@@ -67,7 +67,13 @@ func (n *provenNames) isProven(hash uint64) bool {
 		return false
 	}
 	g := n.groupOf(hash)
-	return n.sums[g].Load() == 0 && !n.doubt[g].Load()
+	return n.sums[g].Load() == 0 && n.doubt[g/32].Load()&(1<<(g%32)) == 0
+}
+
+// doubtGroup has each name of a group looked up.
+func (n *provenNames) doubtGroup(hash uint64) {
+	g := n.groupOf(hash)
+	n.doubt[g/32].Or(1 << (g % 32))
 }
 
 func (n *provenNames) valueOf(p pair) uint64 {
@@ -83,7 +89,7 @@ func (n *provenNames) addEntry(e ledger.Entry) {
 	for _, name := range entryNames(e) {
 		hash := hashOf(name)
 		if slices.Contains(seen, hash) { // listed twice: for which generation a sum cannot tell
-			n.doubt[n.groupOf(hash)].Store(true)
+			n.doubtGroup(hash)
 			continue
 		}
 		seen = append(seen, hash)
@@ -133,7 +139,7 @@ func (n *provenNames) doubtOwnKeys(tx *bbolt.Tx) {
 
 func (n *provenNames) doubtName(k []byte) {
 	if slices.Contains(kinds, k[0]) {
-		n.doubt[n.groupOf(hashOf(k))].Store(true)
+		n.doubtGroup(hashOf(k))
 	}
 }
 
@@ -164,7 +170,7 @@ func (n *provenNames) takeOff(x *nameIndex, b *bbolt.Bucket, at, ranges uint64, 
 		case i > 0 && p == ps[i-1]: // bound again: once is enough
 			continue
 		case i > 0 && p.hash == ps[i-1].hash: // more than one entry has it, or two names share a hash
-			n.doubt[n.groupOf(p.hash)].Store(true)
+			n.doubtGroup(p.hash)
 		}
 		n.sums[n.groupOf(p.hash)].Add(-n.valueOf(p))
 	}

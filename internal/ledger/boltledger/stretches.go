@@ -244,13 +244,13 @@ func (w *walk) hand(number int, p *part) {
 }
 
 // recordsToCheck is how many records it takes to check a value: each pair of names leads to one, and a journal block has
-// a line in about 300 bytes.
+// a line in about sixty bytes.
 func recordsToCheck(bucket, v []byte) int {
 	switch {
 	case bytes.Equal(bucket, findBucket):
 		return 1 + len(v)/pairSize
 	case bytes.Equal(bucket, journalBucket):
-		return 1 + len(v)/1200
+		return 1 + len(v)/250
 	}
 	return 1
 }
