@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -140,5 +143,32 @@ func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 	})
 	if most > few+2000 {
 		t.Errorf("%.0f allocations to open it in another time zone and to tell the status, %.0f to tell it with 200", most, few)
+	}
+}
+
+// A running daemon knows how full its spool is, and status looks at none of the packages then; until they are counted, and
+// without a daemon, it adds them up itself.
+func TestStatus_G15_SpoolIsTheDaemons(t *testing.T) {
+	s := newShelf(t)
+	dir := filepath.Join(s.cfg.StateDir, "spool")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.zip"), make([]byte, 300), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		state func() daemon.State
+		want  int64
+	}{
+		"NoDaemon":      {nil, 300},
+		"Counted":       {func() daemon.State { return daemon.State{Spool: daemon.SpoolState{Used: 7, IsCounted: true}} }, 7},
+		"NotCountedYet": {func() daemon.State { return daemon.State{Spool: daemon.SpoolState{Used: 7}} }, 300},
+	} {
+		v := s.view
+		v.state = row.state
+		if st, err := v.collectStatus(); err != nil || st.Disk.SpoolUsed != row.want {
+			t.Errorf("%s: %d bytes (%v), want %d", name, st.Disk.SpoolUsed, err, row.want)
+		}
 	}
 }

@@ -128,7 +128,7 @@ func (v view) collectStatus() (present.StatusSummary, error) {
 		ahead := t.clockAhead.Seconds()
 		s.ClockAhead = &ahead
 	}
-	s.Disk.SpoolUsed = spoolUsed(filepath.Join(v.cfg.StateDir, "spool"))
+	s.Disk.SpoolUsed = v.spoolUsed()
 	v.addDrops(&s, t)
 	v.addLiveState(&s, t)
 	scans, err := v.readScans()
@@ -251,8 +251,18 @@ func diskFree(path string) int64 {
 	return int64(st.Bavail) * int64(st.Bsize) //nolint:unconvert // of other widths on some machines
 }
 
-// spoolUsed adds up what waits in the spool, which need not exist before the first run.
-func spoolUsed(dir string) int64 {
+// spoolUsed returns what waits in the spool. A running daemon knows it; without one every package is looked at.
+func (v view) spoolUsed() int64 {
+	if v.state != nil {
+		if known := v.state().Spool; known.IsCounted {
+			return known.Used
+		}
+	}
+	return addUpFiles(filepath.Join(v.cfg.StateDir, "spool"))
+}
+
+// addUpFiles adds up the sizes of the files in a folder, which need not exist.
+func addUpFiles(dir string) int64 {
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1

@@ -26,6 +26,7 @@ type State struct {
 // SpoolState is where sealed packages wait.
 type SpoolState struct {
 	Used          int64 // bytes
+	IsCounted     bool  // Used is all that lies there
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
@@ -47,7 +48,7 @@ func (d *Daemon) State() State {
 }
 
 func (d *Daemon) spoolState() SpoolState {
-	s := SpoolState{Used: d.spool.Used(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
+	s := SpoolState{Used: d.spool.Used(), IsCounted: d.spool.IsCounted(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
 	s.Reserve, s.ReserveWanted = d.disk.Reserved()
 	return s
 }

@@ -172,6 +172,13 @@ func (s *Spool) Used() (sum int64) {
 	return sum
 }
 
+// IsCounted reports whether everything that lay in the spool at the start is counted.
+func (s *Spool) IsCounted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.complete
+}
+
 // CheckSpace says why no package of a vault may be made now: the vault's share is used, or what lies there is not counted yet. Nil: one may.
 func (s *Spool) CheckSpace(v archive.VaultID) error {
 	s.mu.Lock()
