@@ -160,6 +160,8 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 		return err
 	case !slices.Contains(auditFormats, f.format):
 		return usageError{fmt.Errorf("%q is no format; known are html, csv, xlsx and json", f.format)}
+	case f.format == "html" && (end == "csv" || end == "xlsx"): // the table of a long page would get the same name
+		return usageError{fmt.Errorf("the name %q is one of a table, and the format is html; name the page FILE.html", sanitize.Text(filepath.Base(f.output)))}
 	case f.separator != "," && f.separator != ";":
 		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
 	case f.decimal != "" && f.decimal != "comma" && f.decimal != "point":

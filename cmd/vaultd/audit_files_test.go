@@ -158,6 +158,16 @@ func TestAudit_NamesOfTheTables(t *testing.T) {
 	}
 }
 
+// A page may not have the name of the table that lies beside it: one would replace the other.
+func TestAudit_PageIsNoTable(t *testing.T) {
+	for output, ok := range map[string]bool{"x.csv": false, "x.XLSX": false, "x.html": true, "x.csv.html": true, "x": true} {
+		f := auditFlags{output: output, format: "html", separator: ","}
+		if err := f.completeFlags(false); (err == nil) != ok {
+			t.Errorf("%s: %v", output, err)
+		}
+	}
+}
+
 // A piece of an unknown file is no report.
 func TestAudit_UnknownPiece(t *testing.T) {
 	s := &reportFiles{begin: func(int) (io.Writer, error) { return io.Discard, nil }}

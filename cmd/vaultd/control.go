@@ -239,6 +239,9 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 	go func() {
 		defer close(gone)
 		_, err := io.CopyN(fed, rest, req.Input)
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF // the command must not take what came for all of it
+		}
 		fed.CloseWithError(err) //nolint:errcheck // it returns none
 		// The client sends nothing more, so this read ends when it goes away.
 		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes, the command ends
@@ -370,7 +373,7 @@ func callControlWithInput(ctx context.Context, path string, args []string, input
 		return 0, usageError{errors.New("the arguments are too long")}
 	}
 	for _, b := range [][]byte{append(line, '\n'), input} {
-		if _, err := conn.Write(b); errors.Is(err, syscall.EPIPE) {
+		if _, err := conn.Write(b); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 			break // refused early: the answer says why
 		} else if err != nil {
 			return 0, fmt.Errorf("ask the running vaultd: %w", err)

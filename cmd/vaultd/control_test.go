@@ -523,3 +523,37 @@ func TestControl_Input(t *testing.T) {
 		}
 	}
 }
+
+// A refusal in words arrives, also where the client is still sending a list that nobody reads.
+func TestControl_RefusalArrivesBeforeTheInput(t *testing.T) {
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone }})
+	for range 20 {
+		var errs bytes.Buffer
+		code, err := callControlWithInput(t.Context(), path, []string{"list"}, make([]byte, 8<<20), io.Discard, &errs)
+		if err != nil || code != exitUsage || !strings.Contains(errs.String(), "takes no such input") {
+			t.Fatalf("exit %d, %v, %s", code, err, &errs)
+		}
+	}
+}
+
+// Input that breaks off is no shorter input: a list that lost its end would pass as a whole one.
+func TestControl_InputThatBreaksOff(t *testing.T) {
+	got := make(chan error, 1)
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, _ []string, input io.Reader, _, _ io.Writer) int {
+		_, err := io.ReadAll(input)
+		got <- err
+		return exitDone
+	}})
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, `{"args":["audit"],"input":9}`+"\n[1]\n")
+	if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
