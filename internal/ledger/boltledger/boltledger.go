@@ -17,7 +17,9 @@
 // Where to read: open.go opens, committer.go queues and commits, groupcommit.go builds one
 // commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
 // entry by its names, read.go, queues.go and attention.go answer questions, totals.go and
-// counts.go keep sums of what they would have to count, verify.go checks, replace.go restores, schema.go and wire.go are the stored form.
+// counts.go keep sums of what they would have to count, verify.go checks everything and
+// verifysince.go what came since, replace.go restores, schema.go and wire.go are the stored
+// form.
 package boltledger
 
 import (

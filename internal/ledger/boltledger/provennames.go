@@ -20,7 +20,8 @@ import (
 // Names are random: to look each of them up, and each entry that a run leads to, reads the whole ledger in random order many
 // times over. So a check first compares all names that entries bear with all pairs of the runs at once. It adds the names up
 // and takes the pairs off, in groups by the beginning of their hashes. A group whose sum is zero has the same names on both
-// sides, and each of them belongs to one entry; the others are looked up one by one.
+// sides, and each of them belongs to one entry; the others are looked up one by one. Two sides that differ have the same sum by chance
+// once in 2^64 times.
 
 // provenNames tells which names need no look-up, as of one moment of the ledger.
 type provenNames struct {

@@ -114,7 +114,7 @@ var kept = []mutant{
 		old: "return n.sums[g].Load() == 0 && n.doubt[g/32].Load()&(1<<(g%32)) == 0", new: "return n.sums[g].Load() == 0", tests: []string{"-run TestVerify " + onDisk},
 	},
 	{
-		name: "StretchesOfTheChainNotJoined", promise: "I14", file: "internal/ledger/boltledger/verify.go",
+		name: "StretchesOfTheChainNotJoined", promise: "I14", file: "internal/ledger/boltledger/verifychain.go",
 		old: "if !p.chain.broken && p.chain.before != c.end {", new: "if !p.chain.broken && p.chain.before.N != c.end.N {", tests: []string{"-run TestVerify " + onDisk},
 	},
 	{

@@ -1,0 +1,133 @@
+package boltledger
+
+import (
+	"errors"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// chainPart is what the blocks of one stretch of the journal tell.
+type chainPart struct {
+	begun   bool
+	before  ledger.Head // that its first block states; where that one cannot be read, as far as it could
+	broken  bool        // the first block cannot be read, and says so itself
+	end     ledger.Head
+	alarmed time.Time
+	fetches fetchCounts
+}
+
+// checkChain computes the chain of the journal anew from its first line. Each block states the hash before it, so that
+// the stretches can be read at the same time: what joins two of them is checked when the second one is taken in.
+func (c *checker) checkChain() error {
+	shortly := func(_ int, fn func(*bbolt.Tx) error) error { return c.ledger.view(fn) }
+	err := c.walkBucket(&walk{bucket: journalBucket, view: shortly, check: checkBlock, merge: c.joinChain})
+	if err != nil {
+		return err
+	}
+	return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
+}
+
+// joinChain joins a stretch of the journal to those before it.
+func (c *checker) joinChain(p *part) error {
+	if p.chain.begun {
+		if !p.chain.broken && p.chain.before != c.end {
+			joint := &part{check: c}
+			_ = joint.reportError(journalBucket, unjoined(p.chain.before, c.end))
+			p.found = append(joint.found, p.found...)
+		}
+		c.end = p.chain.end
+		c.alarmed = laterOf(c.alarmed, p.chain.alarmed)
+		c.fetches.add(p.chain.fetches)
+	}
+	return c.takeIn(p)
+}
+
+// unjoined says that a block states another head before it than the one that is there.
+func unjoined(stated, before ledger.Head) error {
+	return damage("block %d does not follow line %d", stated.N+1, before.N)
+}
+
+func checkBlock(p *part, tx *bbolt.Tx, k, v []byte) error {
+	start, b, err := decodeBlock(k, v)
+	stated, first := ledger.Head{N: start - 1, Hash: b.prev}, !p.chain.begun
+	if first {
+		p.chain = chainPart{begun: true, before: stated, broken: err != nil, fetches: fetchCounts{}}
+	}
+	if err == nil && !first && stated != p.chain.end {
+		err = unjoined(stated, p.chain.end)
+	}
+	// One break is one problem: the lines behind it are checked from the hash that their block states.
+	p.chain.end = stated
+	if err != nil {
+		if err := p.reportError(journalBucket, err); err != nil {
+			return err
+		}
+	}
+	for _, line := range b.lines {
+		p.chain.end = p.chain.end.Next(line)
+		l, err := ledger.ParseLine(line)
+		if err != nil || l.N != p.chain.end.N {
+			return p.reportProblem(journalBucket, "line %d is not a line of that number", p.chain.end.N)
+		}
+		if err := p.checkReason(tx, l); err != nil {
+			return err
+		}
+		at, err := alarmOf(l)
+		if err != nil {
+			return p.reportError(journalBucket, err)
+		}
+		p.chain.alarmed = laterOf(p.chain.alarmed, at)
+		if err := p.chain.fetches.addLine(l); err != nil {
+			return p.reportError(journalBucket, err)
+		}
+	}
+	return nil
+}
+
+// checkReason checks the text of a reason against its digest in the journal.
+func (p *part) checkReason(tx *bbolt.Tx, l ledger.Line) error {
+	key, err := archive.ParseKey(l.Key)
+	if l.Reason == "" || err != nil && l.Key != "" {
+		return nil
+	}
+	record := tx.Bucket(docBucket).Get(noteKey(key, l.Rev))
+	if record == nil {
+		return p.reportProblem(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
+	}
+	n, err := noteForm.decode(record)
+	if err == nil && n.Digest().String() != l.Reason { // one that cannot be read is reported where it lies
+		return p.reportProblem(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
+	}
+	return nil
+}
+
+// checkChainEnd checks the computed chain against the journal, which may have grown meanwhile.
+func (p *part) checkChainEnd(h ledger.Head) error {
+	return p.check.ledger.view(func(tx *bbolt.Tx) error {
+		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.
+		kept, err := headAt(tx, h.N)
+		if err == nil && kept != h {
+			err = damage("the chain does not lead to the head")
+		}
+		if err == nil {
+			s, sErr := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+			last, lastErr := headAt(tx, ^uint64(0))
+			err = errors.Join(sErr, lastErr)
+			if err == nil && s.head != last {
+				err = damage("the head is not that of the last line")
+			}
+			// A summary that forgot an alarm would let safe mode look as if it had never been.
+			if err == nil && s.alarmed.Before(p.check.alarmed) { // a later one came meanwhile
+				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", p.check.alarmed, s.alarmed)
+			}
+		}
+		if err == nil {
+			err = errors.Join(checkFetchKeys(tx), p.check.fetches.compareWith(tx))
+		}
+		return p.reportError(journalBucket, err)
+	})
+}
