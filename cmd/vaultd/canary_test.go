@@ -432,6 +432,7 @@ var allowedPlaces = []place{
 	{regexp.MustCompile(`^(acme|beta)/_archived/.*/_[A-Z]+\.(txt|json)$`), []string{aSidecar}, "the receipt is an authorised output"},
 	{regexp.MustCompile(`^state/spool/[0-9a-z]{26}\.zip$`), []string{aDocument, aSidecar}, "the spool holds the ZIPs of what is not archived"},
 	{regexp.MustCompile(`^state/ledger\.db$|^copy\.db$`), []string{aSidecar}, "the metadata that is sent stands in the ledger's erasable part, readable for vaultd alone"},
+	{regexp.MustCompile(`^state/catalog\.db(-wal)?$`), []string{aSidecar}, "the catalog finds documents by what was sent of them; it is made from the ledger's erasable part, and readable for vaultd alone"},
 	{regexp.MustCompile(`^state/ledger\.db$|^copy\.db$`), []string{aSignature, aSession}, "no entry keeps a spent address (journal looks), but a page that bbolt has freed keeps its bytes until it is used again"},
 }
 

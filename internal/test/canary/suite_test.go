@@ -49,6 +49,7 @@ var allowed = []struct {
 	{regexp.MustCompile(`/(a\.pdf|metadata\.json|scan\.bin)$`), "", "what people dropped, wherever it was moved"},
 	{regexp.MustCompile(`/spool/[^/]*$|/objects/`), "document bytes", "the spool holds ZIPs, and so does the service's stand-in"},
 	{regexp.MustCompile(`/\.?(ledger|copy)[^/]*\.db[^/]*$`), "sidecar value", "the metadata that is sent stands in the ledger's erasable part"},
+	{regexp.MustCompile(`/catalog\.db[^/]*$`), "sidecar value", "the catalog is made from that part"},
 	{regexp.MustCompile(`/\.?(ledger|copy)[^/]*\.db[^/]*$`), "signature", "an upload address stands in its entry while it is unspent; TestCanary_I7 looks at the ledger after it is"},
 	{regexp.MustCompile(`/\.?(ledger|copy)[^/]*\.db[^/]*$`), "session token", "as above"},
 	{regexp.MustCompile(`/_REASON\.txt$|/_[A-Z]+\.(json|txt)$`), "sidecar value", "words for the person who dropped the folder, and receipts"},
