@@ -96,11 +96,15 @@ func (m *matcher) countArchived(s present.Entries, key archive.Key, doc archive.
 	}
 	m.count++
 	for {
-		best, found := -1, nobody
+		best, found, values := -1, nobody, 0
 		for i := range m.list.Find(doc.Number) {
 			row := m.list.Row(i)
-			if u, same := compareToRow(row, doc); same && u < m.unequal[i] && u < found {
-				best, found = i, u
+			u, same := compareToRow(row, doc)
+			if !same || u >= m.unequal[i] || u > found {
+				continue
+			}
+			if n := countValues(row); u < found || n > values {
+				best, found, values = i, u, n
 			}
 		}
 		if best < 0 {
@@ -122,6 +126,16 @@ func (m *matcher) countArchived(s present.Entries, key archive.Key, doc archive.
 			return err
 		}
 	}
+}
+
+// countValues tells how exactly a row says which document it means. A row that says less is left for a document that no other fits.
+func countValues(r expected.Row) (n int) {
+	for _, s := range []string{r.Sender, r.Date, r.Amount, r.Currency} {
+		if s != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // countOther notes what there is under a number that is not an archived document of the selection.

@@ -202,6 +202,21 @@ func TestMatcher_OrderDoesNotCount(t *testing.T) {
 	}
 }
 
+// A row that names no sender is left for a document that no other row fits, whichever came first.
+func TestMatcher_ExactRowsFirst(t *testing.T) {
+	for _, order := range [][]string{{"Huber", "Otto"}, {"Otto", "Huber"}} {
+		s := newShelf(t, "production")
+		for i, sender := range order {
+			s.archivedAs(fmt.Sprint("F", i), "RE 1", sender, "2026-10-01", "10.00")
+		}
+		c := s.config()
+		c.Expected = listOf(t, "RE 1;;;10,00;\nRE 1;Huber;;10,00;\n")
+		if a := examine(t, c); a.Summary.Result.Code != "complete" {
+			t.Errorf("%q: %+v, %+v", order, a.Summary.Result, a.Summary.Expected)
+		}
+	}
+}
+
 // The sign of a credit note does not count, that of an invoice does.
 func TestMatcher_Signs(t *testing.T) {
 	row := expected.Row{Number: "1", Amount: "75.10"}

@@ -8,6 +8,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,13 +207,31 @@ func (t *xlsxTable) writeRow(cells []xlsxCell) error {
 			continue
 		}
 		writeAll(w, `" t="inlineStr"><is><t xml:space="preserve">`)
-		_ = xml.EscapeText(w, []byte(sanitize.Truncate(sanitize.Text(c.value), longestCell)))
+		_ = xml.EscapeText(w, []byte(escapeCodes(sanitize.Truncate(sanitize.Text(c.value), longestCell))))
 		writeAll(w, `</t></is></c>`)
 	}
 	if _, err := w.WriteString(`</row>`); err != nil {
 		return fmt.Errorf("write the workbook: %w", err)
 	}
 	return nil
+}
+
+// codeBehind finds what makes a character of the underscore before it: a spreadsheet shows _x0041_ as A, and _x202E_ turns the text.
+var codeBehind = regexp.MustCompile(`^x[0-9A-Fa-f]{4}_`)
+
+// escapeCodes writes a text so that a spreadsheet shows it as it is.
+func escapeCodes(s string) string {
+	if !strings.Contains(s, "_x") {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		b.WriteByte(s[i])
+		if s[i] == '_' && codeBehind.MatchString(s[i+1:]) {
+			b.WriteString("x005F_")
+		}
+	}
+	return b.String()
 }
 
 // writeAll writes texts; out keeps the first error.
