@@ -189,7 +189,7 @@ func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	if code := p.end(s.t, 40*time.Second); code != 0 {
 		s.t.Errorf("exit %d", code)
 	}
-	if out, code := s.vaultd("verify"); code != 0 {
+	if out, code := s.vaultd("verify", "--whole"); code != 0 {
 		s.t.Errorf("verify: exit %d\n%s", code, out)
 	}
 	exactlyOnce(s.t, emu, n)

@@ -282,7 +282,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			if code := p.end(t, 40*time.Second); code != 0 {
 				t.Errorf("SIGTERM: exit %d after %v", code, time.Since(began))
 			}
-			if out, code := s.vaultd("verify"); code != 0 {
+			if out, code := s.vaultd("verify", "--whole"); code != 0 {
 				t.Errorf("verify: exit %d\n%s", code, out)
 			}
 		})

@@ -179,7 +179,7 @@ func (y *yard) aftermath(emu *emulator.Server) {
 	if code := y.daemon.end(y.t, 40*time.Second); code != 0 {
 		y.t.Errorf("the daemon ended with %d", code)
 	}
-	if out, code := y.vaultd("verify"); code != 0 {
+	if out, code := y.vaultd("verify", "--whole"); code != 0 {
 		y.t.Errorf("verify: exit %d\n%s", code, out)
 	}
 	log := y.daemon.out.String()

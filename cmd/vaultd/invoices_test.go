@@ -53,7 +53,7 @@ func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 		}
 		z.Close()
 	}
-	if out, code := s.vaultd("verify"); code != 0 {
+	if out, code := s.vaultd("verify", "--whole"); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
 	for _, v := range emu.Violations() {

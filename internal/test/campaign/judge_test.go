@@ -192,7 +192,8 @@ func (c *campaign) judge() {
 		code = 3
 	}
 	c.run(code, "run", "--once", "--wait")
-	c.run(0, "verify")
+	c.run(0, "verify") // from the checkpoint that some life left
+	c.run(0, "verify", "--whole")
 	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC)
 	must(c.t, err)
 	report, entries := c.proof(l)
