@@ -37,6 +37,7 @@ type controlFrame struct {
 const (
 	maxRequest     = 64 << 10
 	maxInput       = 256 << 20        // bytes of input
+	inputTime      = 5 * time.Minute  // for all of the input to arrive
 	maxFrame       = 32 << 10         // bytes of output in one frame
 	requestTime    = 5 * time.Second  // for the request to arrive
 	answerTime     = time.Hour        // for a frame to be taken: a person may be reading it page by page
@@ -233,7 +234,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 
 // runCommand executes the command and sends what it writes. rest is what the client sends behind the request.
 func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader) {
-	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // fails on a closed connection only
+	conn.SetReadDeadline(time.Now().Add(inputTime)) //nolint:errcheck // fails on a closed connection only
 	gone := make(chan struct{})
 	input, fed := io.Pipe()
 	go func() {
@@ -242,7 +243,8 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // the command must not take what came for all of it
 		}
-		fed.CloseWithError(err) //nolint:errcheck // it returns none
+		fed.CloseWithError(err)           //nolint:errcheck // it returns none
+		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
 		// The client sends nothing more, so this read ends when it goes away.
 		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes, the command ends
 		cancel()

@@ -68,6 +68,9 @@ func (l *List) Row(i int) Row {
 	return r
 }
 
+// Order tells which of two rows stands first in the file, by their positions.
+func (l *List) Order(a, b int) int { return cmp.Compare(l.rows[a].from, l.rows[b].from) }
+
 // seed is of the hashes of this process: they are in no file.
 var seed = maphash.MakeSeed()
 
@@ -76,15 +79,7 @@ func hashNumber(number string) uint64 { return maphash.String(seed, archive.Plai
 // Find gives the positions of the rows with a number. Space around it, its case and its Unicode form do not count.
 func (l *List) Find(number string) iter.Seq[int] {
 	hash, want := hashNumber(number), archive.PlainText(number)
-	i, _ := slices.BinarySearchFunc(l.rows, hash, func(e entry, h uint64) int {
-		switch {
-		case e.hash < h:
-			return -1
-		case e.hash > h:
-			return 1
-		}
-		return 0
-	})
+	i, _ := slices.BinarySearchFunc(l.rows, hash, func(e entry, h uint64) int { return cmp.Compare(e.hash, h) })
 	return func(yield func(int) bool) {
 		for ; i < len(l.rows) && l.rows[i].hash == hash; i++ {
 			if archive.PlainText(l.Row(i).Number) == want && !yield(i) {
@@ -145,7 +140,7 @@ func decodeRow(text []byte, r *Row) error {
 	return json.Unmarshal(text, &[]any{&r.Line, &r.Number, &r.Sender, &r.Date, &r.Amount, &r.Currency})
 }
 
-// Encode writes the list for Decode: a line with its Info, and a line for each row.
+// Encode writes the list for Decode: a line with its Info, and a line for each row, in the file's order.
 func (l *List) Encode(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	head, err := json.Marshal(l.Info)
@@ -153,7 +148,9 @@ func (l *List) Encode(w io.Writer) error {
 		return err
 	}
 	out.Write(head) //nolint:errcheck // bufio keeps the first error for Flush
-	for _, e := range l.rows {
+	inOrder := slices.Clone(l.rows)
+	slices.SortFunc(inOrder, func(a, b entry) int { return cmp.Compare(a.from, b.from) })
+	for _, e := range inOrder {
 		out.WriteByte('\n')             //nolint:errcheck // as above
 		out.Write(l.texts[e.from:e.to]) //nolint:errcheck // as above
 	}

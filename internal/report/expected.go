@@ -216,9 +216,8 @@ func (m *matcher) summarize(s present.Entries) (*listed, error) {
 	l.Missing, l.Differ = uint64(len(missing)), uint64(len(differ))
 	l.Archived = l.Rows - l.Missing
 	l.Unlisted = m.count - l.Archived
-	inOrder := func(a, b int) int { return cmp.Compare(m.list.Row(a).Line, m.list.Row(b).Line) }
-	slices.SortFunc(missing, inOrder)
-	slices.SortFunc(differ, inOrder)
+	slices.SortFunc(missing, m.list.Order)
+	slices.SortFunc(differ, m.list.Order)
 	for _, i := range missing[:min(len(missing), missingAtMost)] {
 		r := m.list.Row(i)
 		l.MissingRows = append(l.MissingRows, missingRow{r.Line, r.Number, r.Sender, r.Date, r.Amount, r.Currency, m.others[i]})

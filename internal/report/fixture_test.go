@@ -18,7 +18,7 @@ var noon = time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
 
 // shelf is a real ledger whose keys, salts and times are fixed, so that its hashes are too.
 type shelf struct {
-	t      *testing.T
+	t      testing.TB
 	ledger *boltledger.Ledger
 	keys   map[string]archive.Key // by folder
 	docs   map[string]archive.Document
@@ -26,7 +26,7 @@ type shelf struct {
 	seals  map[string]func(*ledger.Sealed) // what the seal of a folder says beside
 }
 
-func newShelf(t *testing.T, environment string) *shelf {
+func newShelf(t testing.TB, environment string) *shelf {
 	t.Helper()
 	dir := t.TempDir()
 	if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: environment, BaseURL: "https://archive.example", Created: noon.AddDate(-1, 0, 0)}); err != nil {
@@ -157,7 +157,7 @@ func (s *shelf) config() Config {
 	}
 }
 
-func examine(t *testing.T, c Config) *Audit {
+func examine(t testing.TB, c Config) *Audit {
 	t.Helper()
 	a, err := Examine(t.Context(), c)
 	if err != nil {
@@ -167,7 +167,7 @@ func examine(t *testing.T, c Config) *Audit {
 }
 
 // written gives one form of the report and what its end says.
-func written(t *testing.T, a *Audit, form string) (string, Closing) {
+func written(t testing.TB, a *Audit, form string) (string, Closing) {
 	t.Helper()
 	var b bytes.Buffer
 	var c Closing

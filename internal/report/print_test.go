@@ -1,0 +1,72 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Printed on A4, each sheet has its number and how many there are, the heads of the table stand on each sheet with rows, and a test
+// environment says so on each. A browser prints it: vaultd itself starts none.
+func TestHTML_Print(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is missing: how the page prints is NOT checked here; install Debian's package chromium")
+	}
+	reader, err := exec.LookPath("pdftotext")
+	if err != nil {
+		t.Skip("pdftotext is missing: how the page prints is NOT checked here; install Debian's package poppler-utils")
+	}
+	s := filled(t, "test")
+	for i := range 60 {
+		s.archived(fmt.Sprint("Folder ", i), noon.Add(-10*time.Hour), time.Hour, 1000, archive.RemoteID(fmt.Sprint("bum-f", i)))
+	}
+	page, _ := written(t, examine(t, s.config()), "html")
+	dir := t.TempDir()
+	file, pdf := filepath.Join(dir, "audit.html"), filepath.Join(dir, "audit.pdf")
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"), "--no-pdf-header-footer", "--print-to-pdf="+pdf, "file://"+file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var text bytes.Buffer
+	read := exec.CommandContext(ctx, reader, "-layout", pdf, "-")
+	read.Stdout = &text
+	if err := read.Run(); err != nil {
+		t.Fatal(err)
+	}
+	sheets := strings.Split(strings.TrimSuffix(text.String(), "\f"), "\f")
+	if len(sheets) < 4 {
+		t.Fatalf("%d sheets", len(sheets))
+	}
+	tables := 0
+	for i, sheet := range sheets {
+		if want := fmt.Sprintf("Page %d of %d", i+1, len(sheets)); !strings.Contains(sheet, want) {
+			t.Errorf("sheet %d does not say %q", i+1, want)
+		}
+		if !strings.Contains(sheet, TestMark) {
+			t.Errorf("sheet %d does not say %s", i+1, TestMark)
+		}
+		if strings.Contains(sheet, "_RECEIPT.txt") {
+			if tables++; !strings.Contains(sheet, "documentId") || !strings.Contains(sheet, "clientUUID") {
+				t.Errorf("sheet %d has rows and no heads", i+1)
+			}
+		}
+	}
+	if tables < 2 {
+		t.Errorf("the table is on %d sheets", tables)
+	}
+}
