@@ -304,6 +304,7 @@ func (l *listed) describe() string {
 	}
 	text := fmt.Sprintf("Compared with the list %s (%s): %s archived, %s not; %s archived and not listed.", l.File, formatCount(l.Rows, "document", "documents"),
 		formatNumber(l.Archived), formatNumber(l.Missing), formatCount(l.Unlisted, "document is", "documents are"))
+	text += " It was compared by " + strings.Join(slices.Sorted(maps.Keys(l.Columns)), ", ") + "."
 	if l.Unnumber > 0 {
 		text += " " + formatCount(l.Unnumber, "row of it has", "rows of it have") + " no number and could not be compared."
 	}

@@ -68,6 +68,9 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 			if r := a.Summary.Result; r.Code != row.code || !strings.Contains(r.Text, row.text) || (r.Title == "COMPLETE") != (row.code == "complete") {
 				t.Errorf("%+v", r)
 			}
+			if by := "It was compared by amount, currency, date, number, sender."; strings.Contains(a.Summary.Result.Text, by) != (row.list != "") {
+				t.Errorf("the result does not say what was compared: %s", a.Summary.Result.Text)
+			}
 			page, _ := written(t, a, "html")
 			if strings.Contains(page, "Against the list") != (row.list != "") {
 				t.Error("the page does not say what it was compared with")
