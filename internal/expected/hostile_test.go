@@ -89,6 +89,30 @@ func TestRead_SerialDates(t *testing.T) {
 	}
 }
 
+// A number of a document that a program wrote as a number with a fraction or an exponent is the number that people see.
+func TestRead_NumbersOfDocumentsAsNumbers(t *testing.T) {
+	f := excelize.NewFile()
+	f.SetSheetRow("Sheet1", "A1", &[]any{"number"})
+	for i, raw := range []string{"20260001.0", "2.0260001E7", "4711", "2026000000000001"} {
+		if err := f.SetCellDefault("Sheet1", fmt.Sprint("A", i+2), raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.SetCellStr("Sheet1", "A6", "007.0")
+	b, err := f.WriteToBuffer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := read(t, b.Bytes(), Options{})
+	var got []string
+	for _, r := range rowsOf(l) {
+		got = append(got, r.Number)
+	}
+	if fmt.Sprint(got) != "[20260001 4711 2026000000000001 007.0]" || l.Repeated != 1 {
+		t.Errorf("%q, %d repeated", got, l.Repeated)
+	}
+}
+
 // The first sheet is the list. That others were not read is told.
 func TestRead_OtherSheetsAreTold(t *testing.T) {
 	f := excelize.NewFile()

@@ -193,7 +193,13 @@ func (t *reading) takeRow(r record) error {
 	}
 	row := Row{Line: r.line}
 	var err error
-	if row.Number, _ = t.cell(r, fieldNumber); row.Number == "" {
+	var isNumber bool
+	if row.Number, isNumber = t.cell(r, fieldNumber); isNumber && strings.ContainsAny(row.Number, ".eE") {
+		if row.Number, err = plainNumber(row.Number); err != nil {
+			return &DataError{t.list.File, fmt.Sprintf("row %d: %v", r.line, err), "write the numbers of documents as text"}
+		}
+	}
+	if row.Number == "" {
 		t.list.Unnumber++
 		if date, _ := t.cell(r, fieldDate); date != "" {
 			t.list.Dated++
