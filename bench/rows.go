@@ -16,6 +16,7 @@ func (b *bench) rows() []row {
 		b.memoryRows(),
 		b.indexRows(),
 		b.verifyRows(),
+		b.askRows(),
 		b.idleRows(),
 		b.burstRows(),
 		b.killRows(),

@@ -295,3 +295,28 @@ func TestFind_NothingToSearch(t *testing.T) {
 		}
 	}
 }
+
+// The history of a folder is whole, wherever its lines stand in the journal: also where the clock was set back before and after it was taken.
+func TestShow_I14_HistoryIsWhole(t *testing.T) {
+	s := newShelf(t)
+	for i, at := range []time.Duration{0, 9 * time.Hour, -9 * time.Hour, time.Hour, -time.Hour, 2 * time.Hour} {
+		folder := fmt.Sprint("Otto ", i)
+		s.send(folder, noon.Add(at), archive.RemoteID(fmt.Sprint("bum-", i)))
+	}
+	for folder, key := range s.keys {
+		s.tell(folder, noon.Add(-5*time.Hour), nil, ledger.Held{By: ledger.Operator{UID: 0}})
+		e, _, err := s.ledger.Entry(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := present.ReadDossier(t.Context(), s.ledger, e, time.UTC)
+		if err != nil || len(d.History) != int(e.Rev) {
+			t.Errorf("%s: %d lines of %d revisions, %v", folder, len(d.History), e.Rev, err)
+		}
+		for i, l := range d.History {
+			if l.Key != key.String() || l.Rev != uint32(i+1) {
+				t.Errorf("%s: line %d is %+v", folder, i, l)
+			}
+		}
+	}
+}

@@ -3,6 +3,8 @@ package present
 import (
 	"bytes"
 	"context"
+	"errors"
+	"sort"
 	"time"
 
 	"vaultd/internal/archive"
@@ -25,9 +27,10 @@ type Ledger interface {
 	Entries
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
+	Head() ledger.Head
 }
 
-// ReadDossier reads everything about one entry. It goes through the whole journal.
+// ReadDossier reads everything about one entry. It goes through the journal from its claim to its last change.
 func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Location) (d Dossier, err error) {
 	d.Entry = e
 	if d.Document, d.HasDocument, err = l.Document(e.Key); err != nil {
@@ -42,15 +45,53 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	if d.Notes, err = l.Notes(e.Key); err != nil {
 		return d, err
 	}
-	d.History, err = readHistory(ctx, l, e.Key)
+	d.History, err = readHistory(ctx, l, e)
 	return d, err
 }
 
-// readHistory collects the journal lines of one entry.
-func readHistory(ctx context.Context, l Ledger, key archive.Key) ([]ledger.Line, error) {
+// readHistory collects the journal lines of one entry: one for each of its revisions.
+func readHistory(ctx context.Context, l Ledger, e ledger.Entry) ([]ledger.Line, error) {
+	from, err := findLineAt(l, e.SeenAt.Add(-clockMargin))
+	if err != nil {
+		return nil, err
+	}
+	lines, err := readLinesOf(ctx, l, e, from)
+	if err == nil && len(lines) < int(e.Rev) && from > 1 { // the clock was set back, so that its lines stand before their time
+		lines, err = readLinesOf(ctx, l, e, 1)
+	}
+	return lines, err
+}
+
+// clockMargin is how much a clock may be set back before the whole journal is read.
+const clockMargin = time.Minute
+
+// findLineAt returns a line number near the one at which the journal passes a time: where times only grow, no line before it has a
+// later one.
+func findLineAt(l Ledger, at time.Time) (n uint64, err error) {
+	text := at.UTC().Format("2006-01-02T15:04:05.000Z")
+	found := sort.Search(int(l.Head().N), func(i int) bool {
+		var line ledger.Line
+		failed := l.Lines(uint64(i)+1, func(_ uint64, stored []byte) (err error) {
+			if line, err = ledger.ParseLine(stored); err != nil {
+				return err
+			}
+			return errEnough
+		})
+		if !errors.Is(failed, errEnough) {
+			err = errors.Join(err, failed)
+		}
+		return line.At >= text
+	})
+	return uint64(max(found, 1)), err
+}
+
+var errEnough = errors.New("enough")
+
+// readLinesOf collects the lines of one entry from a line on.
+func readLinesOf(ctx context.Context, l Ledger, e ledger.Entry, from uint64) ([]ledger.Line, error) {
 	var lines []ledger.Line
-	text := []byte(key.String())
-	err := l.Lines(1, func(_ uint64, stored []byte) error {
+	text := []byte(e.Key.String())
+	err := l.Lines(from, func(_ uint64, stored []byte) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -58,11 +99,17 @@ func readHistory(ctx context.Context, l Ledger, key archive.Key) ([]ledger.Line,
 			return nil
 		}
 		line, err := ledger.ParseLine(stored)
-		if err == nil && line.Key == key.String() { // other entries' lines may name this key
+		if err == nil && line.Key == e.Key.String() { // other entries' lines may name this key
 			lines = append(lines, line)
+		}
+		if err == nil && line.Key == e.Key.String() && line.Rev == e.Rev {
+			return errEnough
 		}
 		return err
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return lines, err
 }
 

@@ -45,6 +45,10 @@ var catalog = []mutant{
 		old: "os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600", new: "os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644", tests: []string{finding},
 	},
 	{
+		name: "HistoryWithoutWhatAClockHid", promise: "I14", file: "internal/present/dossier.go",
+		old: "len(lines) < int(e.Rev) && from > 1 {", new: "len(lines) == 0 && from > 1 {", tests: []string{"-run HistoryIsWhole vaultd/cmd/vaultd"},
+	},
+	{
 		name: "CatalogDamageForgotten", promise: "I26", file: "internal/catalog/search.go",
 		old: "\t\tc.told.Damaged = err.Error()\n", new: "", tests: []string{finding},
 	},

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vaultd/internal/catalog"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// askRows measure how long people wait for an answer, with the program as they call it and without a daemon, and what the
+// catalog costs that gives the answer.
+func (b *bench) askRows() []row {
+	small, large := b.scaleForQuick(smallLedger), b.scaleForQuick(largeLedger)
+	var rows []row
+	for _, command := range []string{"find", "show"} {
+		rows = append(rows, row{ID: "ask-" + command, Goal: "ask", Title: fmt.Sprintf("vaultd %s, of a folder in the middle: ledger of %s and of %s", command, short(large), short(small)),
+			A: side{short(large) + " documents", b.ask(large, command)}, B: side{short(small) + " documents", b.ask(small, command)}, Warmup: 1, Pairs: b.manyPairs(),
+			Ratios: []ratio{{"wall", wallRatio, "<= 1.25", atMost(1.25)}, {"CPU", cpuRatio, "told", nil}},
+			Counts: []count{{"time to the answer, ms", func(s sample) float64 { return float64(s.Wall.Microseconds()) / 1000 }, "<= 100", atMost(100)}}})
+	}
+	return append(rows, row{ID: "catalog-" + short(large), Goal: "ask", Title: fmt.Sprintf("the catalog of a ledger of %s documents is made anew", short(large)),
+		A: side{"catalog", b.makeCatalog(large)}, Pairs: b.costlyPairs(),
+		Counts: []count{
+			{"documents a second", func(s sample) float64 { return s.rate() }, ">= 20000", atLeast(20_000)},
+			{"bytes a document", figureOfRow("bytes_per_doc"), "<= 600", atMost(600)},
+			{"CPU a document, µs", func(s sample) float64 { return cpuPerDoc(s) * 1e6 }, "told", nil},
+		}})
+}
+
+// askedLedger returns a filled ledger with its catalog, made the first time that it is asked for.
+func (b *bench) askedLedger(ctx context.Context, docs int) (string, error) {
+	return b.makeOnce(ctx, fmt.Sprintf("asked-%d", docs), func(ctx context.Context, dir string) error {
+		filled, err := b.ledger(ctx, docs, 0)
+		if err == nil {
+			err = copyState(filled, dir)
+		}
+		if err != nil {
+			return err
+		}
+		return fillCatalog(ctx, dir, dir)
+	})
+}
+
+// fillCatalog makes the catalog of the ledger in state, in dir.
+func fillCatalog(ctx context.Context, state, dir string) (err error) {
+	l, err := boltledger.Open(boltledger.Config{Dir: state})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	c := catalog.New(catalog.Config{StateDir: dir, Ledger: l, Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for {
+		switch s := c.Status(); {
+		case s.Fault != "":
+			return errors.New(s.Fault)
+		case s.Describe() == "":
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-look.C:
+		}
+	}
+}
+
+func (b *bench) ask(docs int, command string) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		state, err := b.askedLedger(ctx, docs)
+		if err != nil {
+			return s, err
+		}
+		drop := filepath.Join(dir, "drop")
+		if err := os.Mkdir(drop, 0o770); err != nil {
+			return s, err
+		}
+		in, err := b.installVaultd(ctx, dir, setup{URL: "https://" + ledgerAddress, Drops: []string{drop}, State: state, Calm: true})
+		if err != nil {
+			return s, err
+		}
+		s, err = in.measureCommand(ctx, command, fmt.Sprintf("Rechnung %07d", docs/2))
+		s.Docs = docs
+		return s, err
+	}
+}
+
+func (b *bench) makeCatalog(docs int) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		state, err := b.askedLedger(ctx, docs)
+		if err != nil {
+			return s, err
+		}
+		before, began := ownCPU(), time.Now()
+		if err := fillCatalog(ctx, state, dir); err != nil {
+			return s, err
+		}
+		s.Wall, s.CPU, s.Docs = time.Since(began), ownCPU()-before, docs
+		info, err := os.Stat(filepath.Join(dir, catalog.FileName))
+		if err != nil {
+			return s, err
+		}
+		s.noteFigure("bytes_per_doc", float64(info.Size())/float64(docs))
+		return s, nil
+	}
+}
