@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -195,6 +196,53 @@ func wandered(t *testing.T) (dir string) {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// A check since an earlier one finds nothing in a sound ledger, and leaves the same for the next one as a check of the whole,
+// as long as no entry that was at rest has changed.
+func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	r := rand.New(rand.NewPCG(5, 1))
+	var ds []*doc
+	before, resting, went := Verified{}, map[archive.Key]uint32{}, 0
+	for round := range 60 {
+		for range 2 {
+			ds = append(ds, newDoc(t, l, len(ds)))
+		}
+		var cs []ledger.Change
+		for range 8 {
+			d := ds[max(0, len(ds)-1-r.IntN(12))] // the others come to rest
+			d.at = d.at.Add(time.Duration(r.IntN(90)) * time.Minute)
+			cs = append(cs, d.change(d.likely(r)))
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		latest(t, ds, rs)
+		found, whole, err := l.VerifyWhole(t.Context(), 0, nil)
+		if err != nil || len(found) > 0 {
+			t.Fatal(found, err)
+		}
+		changed := round == 0 || slices.ContainsFunc(ds, func(d *doc) bool { rev, ok := resting[d.e.Key]; return ok && rev != d.e.Rev })
+		if !changed {
+			went++
+			found, since, err := l.VerifySince(t.Context(), before, nil)
+			if err != nil || len(found) > 0 || fmt.Sprintf("%+v", since) != fmt.Sprintf("%+v", whole) {
+				t.Fatalf("round %d: %v %v\nsince %+v\nwhole %+v", round, found, err, since, whole)
+			}
+		}
+		before = whole
+		clear(resting)
+		for _, d := range ds {
+			if d.e.State != ledger.None && d.e.IsAtRest() {
+				resting[d.e.Key] = d.e.Rev
+			}
+		}
+	}
+	if t.Logf("%d went on, %d of %d at rest", went, len(resting), len(ds)); went < 20 || len(resting) < 5 {
+		t.Error("the test is vacuous")
+	}
 }
 
 // A check of many workers ends with its context, and leaves none of them behind.
