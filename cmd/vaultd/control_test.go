@@ -147,7 +147,7 @@ func runHere(args ...string) (stdout, stderr string, code int) {
 func TestControl_SameCommandInsideAndBeside(t *testing.T) {
 	_, path, stop := startDaemon(t)
 	commands := [][]string{
-		{"list", "--limit", "3"}, {"list", "--json", "--state=open"}, {"show", "Otto\x1b 19"}, {"verify", "--json"},
+		{"list", "--limit", "3"}, {"list", "--json", "--state=open"}, {"show", "Otto\x1b 19"}, {"verify", "--whole", "--json"},
 		{"show", "--", "--json"}, {"list", "--state=archved"}, {"fetch", "Otto\x1b 19", "-o", "-"},
 	}
 	answers := func() (all []string) {
