@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -53,16 +54,19 @@ type Catalog struct {
 	cfg  Config
 	wake chan struct{} // size 1: the ledger may have committed, or somebody met damage in the file
 
-	mu   sync.RWMutex
-	file *readable // guarded by mu; nil: no file is open that can be asked
-	made uint64    // guarded by mu: how many files were opened so far
-	told Status    // guarded by mu
+	reading sync.RWMutex // read-locked while a search reads the file, write-locked while the file is closed; taken before mu
+
+	mu   sync.Mutex // never held while SQLite works: the health page and the metrics wait for it
+	file *readable  // guarded by mu; nil: no file is open that can be asked
+	made uint64     // guarded by mu: how many files were opened so far
+	told Status     // guarded by mu
 }
 
 // readable is an open file as searches read it.
 type readable struct {
 	db *sql.DB
-	at position // as committed
+	at position // as committed; guarded by the catalog's mu
+	of fs.FileInfo
 }
 
 // Status tells how a catalog is.
@@ -88,8 +92,8 @@ func (c *Catalog) Wake() {
 
 // Status returns how the catalog is.
 func (c *Catalog) Status() Status {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.status()
 }
 

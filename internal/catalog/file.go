@@ -59,6 +59,11 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if info.Mode().Perm() != 0o600 { // somebody put it there; SQLite gives its log the same rights
+		if err := os.Chmod(c.path(), 0o600); err != nil {
+			return nil, nil, err
+		}
+	}
 	_, walErr := os.Lstat(c.path() + "-wal")
 	w, err := newWriter(context.WithoutCancel(ctx), c.path(), writePragmas, false)
 	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR { // a table is missing or another one
@@ -76,7 +81,7 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 		_, err = w.conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA user_version = %d", inUse))
 	}
 	if err == nil {
-		err = c.publish(w)
+		err = c.publish(w, info)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, w.close())
@@ -116,10 +121,16 @@ func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 	}
 }
 
-// isOurs reports whether this package made a file. An empty one counts as ours: there is nothing to lose.
+// isOurs reports whether this package made a file and what lies beside it. An empty file counts as ours: there is nothing to lose.
 func isOurs(path string, info fs.FileInfo) (bool, error) {
-	if !info.Mode().IsRegular() || info.Sys().(*syscall.Stat_t).Nlink > 1 {
+	if !hasOneName(info) {
 		return false, nil
+	}
+	for _, end := range besides {
+		// SQLite follows a link there, and writes into the file that it finds.
+		if beside, err := os.Lstat(path + end); err == nil && !hasOneName(beside) {
+			return false, nil
+		}
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -136,6 +147,11 @@ func isOurs(path string, info fs.FileInfo) (bool, error) {
 		return false, err
 	}
 	return bytes.HasPrefix(head, []byte("SQLite format 3\x00")) && binary.BigEndian.Uint32(head[68:]) == applicationID, nil
+}
+
+// hasOneName reports whether it is a file that no other name leads to.
+func hasOneName(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink == 1
 }
 
 // readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
@@ -174,7 +190,7 @@ func readPosition(ctx context.Context, q interface {
 }
 
 // publish lets searches read the file.
-func (c *Catalog) publish(w *writer) error {
+func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
 	db, err := openDatabase(c.path(), readPragmas)
 	if err != nil {
 		return err
@@ -182,7 +198,7 @@ func (c *Catalog) publish(w *writer) error {
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1)
 	c.mu.Lock()
-	c.file, c.made = &readable{db, w.at}, c.made+1
+	c.file, c.made = &readable{db, w.at, info}, c.made+1
 	c.told = Status{Fault: c.told.Fault}
 	c.mu.Unlock()
 	return nil
@@ -195,7 +211,9 @@ func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 	c.file = nil
 	c.mu.Unlock()
 	plain := context.WithoutCancel(ctx) // the end of ctx is why the file is closed
+	c.reading.Lock()                    // no search begins to read it any more, and those that read end first
 	err := read.db.Close()
+	c.reading.Unlock()
 	if _, failed := w.conn.ExecContext(plain, fmt.Sprintf("PRAGMA user_version = %d", closedCleanly)); failed != nil {
 		err = errors.Join(err, failed)
 	}
@@ -206,7 +224,7 @@ func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 // checkFile reports that the open file is not the one that lies under its name any more, or that a search met damage in it.
 func (c *Catalog) checkFile(opened fs.FileInfo) error {
 	if damaged := c.Status().Damaged; damaged != "" {
-		return &rebuildError{"it is damaged: " + damaged}
+		return &rebuildError{damaged}
 	}
 	now, err := os.Lstat(c.path())
 	switch {

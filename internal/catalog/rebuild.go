@@ -14,6 +14,10 @@ import (
 // rowsAtOnce is how many rows of a new file are one transaction.
 const rowsAtOnce = 2_000
 
+// rowsUnsynced is after how many rows of a new file the disk has to have them. A large file that is written at once at its end would
+// hold up the commits of the ledger on the same disk.
+const rowsUnsynced = 25 * rowsAtOnce
+
 // rebuild makes the file anew from all entries. The former file goes first: nothing reads it any more, and both may not have room.
 // The new file gets its name when it is complete.
 func (c *Catalog) rebuild(ctx context.Context) error {
@@ -66,7 +70,7 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	start := c.cfg.Ledger.Head()
-	if err := c.copyEntries(ctx, w); err != nil {
+	if err := c.copyEntries(ctx, w, path); err != nil {
 		return err
 	}
 	// The position comes last: a file without it was never finished.
@@ -76,7 +80,7 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 }
 
 // copyEntries enters all entries of the ledger, many in one transaction.
-func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
+func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error {
 	plain := context.WithoutCancel(ctx)
 	all := max(c.cfg.Ledger.Balance().Seen, 1)
 	var done uint64
@@ -103,7 +107,15 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer) error {
 				return err
 			}
 		}
-		return errors.Join(w.commit(plain, w.at), w.begin(plain))
+		if err := w.commit(plain, w.at); err != nil {
+			return err
+		}
+		if done%rowsUnsynced == 0 {
+			if err := syncFile(path); err != nil {
+				return err
+			}
+		}
+		return w.begin(plain)
 	})
 	if err != nil {
 		return err // the file is thrown away, and its transaction with it

@@ -168,14 +168,20 @@ var errOtherFile = errors.New("another file was opened")
 
 // readPage reads the next rows; the error is errOtherFile before begin and where another file was opened since.
 func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
-	s.c.mu.RLock()
-	defer s.c.mu.RUnlock()
-	f := s.c.file
+	s.c.reading.RLock()
+	defer s.c.reading.RUnlock()
+	s.c.mu.Lock()
+	f, made, why := s.c.file, s.c.made, s.c.status().Describe()
+	s.c.mu.Unlock()
 	switch {
 	case f == nil:
-		return nil, &cannotHelp{s.c.status().Describe()}
-	case s.made != s.c.made:
+		return nil, &cannotHelp{why}
+	case s.made != made:
 		return nil, errOtherFile
+	}
+	// A connection opens what lies under the name now. Another file there would share the log of the open one.
+	if err := s.c.checkFile(f.of); err != nil {
+		return nil, err
 	}
 	if s.rows == nil {
 		var err error
@@ -204,13 +210,13 @@ func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
 
 // begin prepares to read the file that is open now. What the file does not tell of yet is looked up in the journal.
 func (s *candidates) begin() error {
-	s.c.mu.RLock()
+	s.c.mu.Lock()
 	f, made, why := s.c.file, s.c.made, s.c.status().Describe()
 	var from uint64
 	if f != nil {
 		from = f.at.head.N + 1
 	}
-	s.c.mu.RUnlock()
+	s.c.mu.Unlock()
 	if f == nil {
 		return &cannotHelp{why}
 	}
@@ -232,9 +238,9 @@ func (s *candidates) begin() error {
 
 // noteUnread tells the writer of damage that a search met. The ledger answers instead of the file.
 func (c *Catalog) noteUnread(err error) error {
-	if isDamage(err) {
+	if again := reasonToRebuild(err); again != nil {
 		c.mu.Lock()
-		c.told.Damaged = err.Error()
+		c.told.Damaged = again.why
 		c.mu.Unlock()
 		c.Wake()
 	} else {

@@ -153,7 +153,7 @@ func (d *Daemon) openParts() error {
 	if err := d.openDrops(); err != nil {
 		return err
 	}
-	d.catalog = catalog.New(catalog.Config{StateDir: cfg.CatalogDir, Ledger: d.ledger, Log: cfg.Log, CheckSpace: d.disk.CheckSpace})
+	d.catalog = catalog.New(catalog.Config{StateDir: cfg.CatalogDir, Ledger: d.ledger, Log: cfg.Log, CheckSpace: d.checkCatalogSpace})
 	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
 	d.stopListening = d.listenToCommits()
 	d.logSafeMode()
@@ -213,6 +213,18 @@ func (d *Daemon) checkSpace(v archive.VaultID) error {
 		return err
 	}
 	return d.spool.CheckSpace(v)
+}
+
+// checkCatalogSpace says why the catalog may not grow now; nil: it may. It stops above the free space at which the work stops and goes
+// on, so that a catalog that is made anew never stops the taking of folders. The spool may be a mount of its own: the catalog lies
+// beside the ledger.
+func (d *Daemon) checkCatalogSpace() error {
+	free, least := d.shared.FreeBytes(d.cfg.StateDir), d.cfg.SpoolMinFree+d.cfg.SpoolMinFree/10
+	if free >= 0 && free < least {
+		// Without the free space, which is another one each time: the catalog logs a fault once.
+		return fmt.Errorf("the disk of state_dir has less than %.1f MB left, which the catalog leaves to the work", float64(least)/archive.MB)
+	}
+	return nil
 }
 
 // countRetry is the wait after a count of the spool that failed.

@@ -50,6 +50,14 @@ var catalog = []mutant{
 	},
 	{
 		name: "CatalogDamageForgotten", promise: "I26", file: "internal/catalog/search.go",
-		old: "\t\tc.told.Damaged = err.Error()\n", new: "", tests: []string{finding},
+		old: "\t\tc.told.Damaged = again.why\n", new: "", tests: []string{finding},
+	},
+	{
+		name: "CatalogLogThroughALink", promise: "I19", file: "internal/catalog/file.go",
+		old: "err == nil && !hasOneName(beside)", new: "err == nil && beside == nil", tests: []string{finding},
+	},
+	{
+		name: "CatalogReplacedUnnoticed", promise: "I32", file: "internal/catalog/search.go",
+		old: "err := s.c.checkFile(f.of); err != nil", new: "err := s.c.checkFile(f.of); err != nil && f.of == nil", tests: []string{finding},
 	},
 }

@@ -1,0 +1,154 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+// SQLite opens what lies beside the catalog by its name, follows links there and writes into it. What has a second name, or is a link,
+// is moved away before: nothing is written through it.
+func TestCatalog_I19_APlantedLogIsNotWritten(t *testing.T) {
+	for name, plant := range map[string]func(precious, log string) error{"Link": os.Symlink, "HardLink": os.Link} {
+		for _, end := range besides {
+			t.Run(name+end, func(t *testing.T) {
+				w := newWorld(t, 21)
+				w.goOn(100)
+				keep := func() {
+					w.inBubble(t, func(t *testing.T) {
+						c := New(w.config())
+						stop := runUntilMade(c)
+						synctest.Wait()
+						w.goOn(20)
+						time.Sleep(2*gatherTime + 2*retryAfter)
+						if !w.mustFind(c, "4711") {
+							t.Errorf("no catalog: %+v", c.Status())
+						}
+						stop()
+					})
+				}
+				keep()
+				precious := filepath.Join(t.TempDir(), "precious")
+				words := bytes.Repeat([]byte("what is precious to somebody else "), 2000)
+				if err := errors.Join(os.WriteFile(precious, words, 0o600), plant(precious, filepath.Join(w.dir, FileName+end))); err != nil {
+					t.Fatal(err)
+				}
+				keep()
+				if now, err := os.ReadFile(precious); err != nil || !bytes.Equal(now, words) {
+					t.Errorf("%d bytes are left of %d, %v", len(now), len(words), err)
+				}
+			})
+		}
+	}
+}
+
+// An older catalog of the same ledger that is moved into the place of the open one answers nothing, and the catalog is made anew
+// although the ledger commits nothing.
+func TestCatalog_I32_AnOlderOneInItsPlace(t *testing.T) {
+	w := newWorld(t, 22)
+	w.goOn(100)
+	w.inBubble(t, func(t *testing.T) {
+		c := New(w.config())
+		stop := runUntilMade(c)
+		synctest.Wait()
+		stop()
+		old, err := os.ReadFile(c.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.goOn(300)
+		c = New(w.config())
+		stop = runUntilMade(c)
+		defer stop()
+		synctest.Wait()
+		if err := errors.Join(os.WriteFile(c.path()+".older", old, 0o600), os.Rename(c.path()+".older", c.path())); err != nil {
+			t.Fatal(err)
+		}
+		w.mustFind(c, "4711")
+		w.mustFind(c, "mul", "7")
+		time.Sleep(retryAfter + gatherTime)
+		synctest.Wait()
+		if !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "another file lies in its place") {
+			t.Errorf("the catalog did not come back: %+v\n%s", c.Status(), w.log)
+		}
+	})
+}
+
+// How the catalog is can be asked, and its writer goes on, while a search reads the file for long: the health page and the metrics ask it.
+func TestStatus_I26_DuringALongSearch(t *testing.T) {
+	w := newWorld(t, 23)
+	w.goOn(100)
+	c := New(w.config())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	for c.Status().Made != 100 { // in real time: a lock that is waited for does not let virtual time go on
+		runtime.Gosched()
+	}
+	begun, goOn, ended, told := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan Status, 1)
+	go func() {
+		defer close(ended)
+		_ = c.findEntries(t.Context(), func(context.Context, *sql.DB) (question, error) {
+			close(begun)
+			<-goOn
+			return nil, &cannotHelp{}
+		}, neverTold, func(ledger.Entry) error { return nil })
+	}()
+	<-begun
+	go func() {
+		c.noteProgress(position{head: w.led.Head()})
+		told <- c.Status()
+	}()
+	select {
+	case s := <-told:
+		if s.Made != 100 {
+			t.Errorf("%+v", s)
+		}
+	case <-time.After(5 * time.Second): // never, where the test holds
+		t.Error("the search holds up everybody who asks")
+	}
+	close(goOn)
+	<-ended
+}
+
+// The catalog holds names of people: it is readable for vaultd alone, while it is made, and also where somebody else put it in its place.
+func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
+	w := newWorld(t, 24)
+	w.goOn(100)
+	unfinished := filepath.Join(t.TempDir(), "unfinished")
+	if err := New(w.config()).build(t.Context(), unfinished); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(unfinished); err != nil || info.Mode() != fs.FileMode(0o600) {
+		t.Errorf("while it is made: %v, %v", info, err)
+	}
+	for range 2 {
+		w.inBubble(t, func(t *testing.T) {
+			c := New(w.config())
+			stop := runUntilMade(c)
+			defer stop()
+			synctest.Wait()
+			for _, end := range []string{"", "-wal", "-shm"} {
+				info, err := os.Stat(c.path() + end)
+				if err != nil || info.Mode() != fs.FileMode(0o600) {
+					t.Errorf("%s%s: %v, %v", FileName, end, info, err)
+				}
+			}
+		})
+		if err := os.Chmod(filepath.Join(w.dir, FileName), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
