@@ -1,6 +1,7 @@
 package expected
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
@@ -161,6 +162,28 @@ func TestList_OneNumberInAllRows(t *testing.T) {
 	}
 	if d := time.Since(began); d > 20*time.Second {
 		t.Error(d)
+	}
+}
+
+// A small file that unpacks to a huge sheet is refused before it is unpacked.
+func TestRead_HugeWorkbook(t *testing.T) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	part, err := z.Create("xl/worksheets/sheet1.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 65 {
+		if _, err := part.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Read("x.xlsx", &b, Options{})
+	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, "exceeds the 67108864 bytes limit") || !strings.Contains(wrong.Advice, "CSV") {
+		t.Error(err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 const (
 	maxFile      = 256 << 20 // bytes of a file
-	maxUnpacked  = 512 << 20 // bytes of a workbook's parts; a longer list is to be a CSV
+	maxUnpacked  = 64 << 20  // bytes of a workbook's parts, which take fifteen times as much memory; a longer list is to be a CSV
 	headerWithin = 20        // rows in which the names of the columns must stand
 	longestText  = 1000      // characters of a value
 	longestName  = 100       // characters of a column's name
