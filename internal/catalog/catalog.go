@@ -120,12 +120,13 @@ func (s Status) Describe() string {
 }
 
 const (
-	gatherTime  = 10 * time.Second       // from a commit of the ledger until the catalog follows, so that a document changes few times in it
-	gatherLines = 10_000                 // lines for which it follows at once
-	batchLines  = 20_000                 // in one transaction
-	retryAfter  = time.Minute            // after a fault
-	startFirst  = 300 * time.Millisecond // from the start until a file is made anew: reading all entries must not delay the start
-	mostBehind  = 3 * gatherLines        // lines that a search looks up in the ledger; beyond it reads all of it
+	gatherTime   = 10 * time.Second       // from a commit of the ledger until the catalog follows, so that a document changes few times in it
+	gatherLines  = 10_000                 // lines for which it follows at once
+	batchLines   = 20_000                 // in one transaction
+	retryAfter   = time.Minute            // after a fault
+	retryDamaged = time.Hour              // after damage in the ledger: each try may read all of it
+	startFirst   = 300 * time.Millisecond // from the start until a file is made anew: reading all entries must not delay the start
+	mostBehind   = 3 * gatherLines        // lines that a search looks up in the ledger; beyond it reads all of it
 )
 
 // rebuildError says that the file must be made anew.
@@ -163,8 +164,12 @@ func (c *Catalog) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.noteFault(err)
-		c.waitFor(ctx, retryAfter)
+		wait := retryAfter
+		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
+			wait = retryDamaged
+		}
+		c.noteFault(err, wait)
+		c.waitFor(ctx, wait)
 	}
 }
 
@@ -178,13 +183,13 @@ func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
 }
 
 // noteFault logs a fault once, however often it comes.
-func (c *Catalog) noteFault(err error) {
+func (c *Catalog) noteFault(err error, wait time.Duration) {
 	c.mu.Lock()
 	known := c.told.Fault == err.Error()
 	c.told.Fault = err.Error()
 	c.mu.Unlock()
 	if !known {
-		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and what people ask for is looked up in the ledger, which takes longer", "err", err, "again_in", retryAfter)
+		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and what people ask for is looked up in the ledger, which takes longer", "err", err, "again_in", wait)
 	}
 }
 
@@ -206,7 +211,7 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 				return err
 			}
 			// Nothing of the batch is in the file. Searches go on: they look up in the ledger what it does not have.
-			c.noteFault(err)
+			c.noteFault(err, retryAfter)
 			c.waitFor(ctx, retryAfter)
 			continue
 		}

@@ -152,3 +152,34 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 		}
 	}
 }
+
+// damagedLedger has an entry that cannot be read.
+type damagedLedger struct {
+	Ledger
+	reads *int
+}
+
+func (l damagedLedger) EntriesOldestFirst(func(ledger.Entry) error) error {
+	*l.reads++
+	return &ledger.DamageError{}
+}
+
+// A damaged ledger is not read whole every minute for a catalog that cannot be made of it.
+func TestCatalog_I26_OfADamagedLedger(t *testing.T) {
+	w := newWorld(t, 25)
+	w.goOn(100)
+	w.inBubble(t, func(t *testing.T) {
+		reads := 0
+		cfg := w.config()
+		cfg.Ledger = damagedLedger{w.led, &reads}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); New(cfg).Run(ctx) }()
+		time.Sleep(150 * time.Minute)
+		cancel()
+		<-done
+		if reads < 2 || reads > 3 {
+			t.Errorf("%d times in two hours and a half", reads)
+		}
+	})
+}
