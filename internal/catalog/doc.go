@@ -21,6 +21,7 @@
 //
 // # What it costs
 //
-// Measured with documents of two names, two numbers of parties and one registration: 398 bytes each, of which 98 are the index; 50 µs
-// of CPU to enter one and 32 µs to change it later, 43 µs in a file that is made anew.
+// Measured with documents of two names, two numbers of parties and one registration, on a machine with other work: 398 bytes each, of
+// which 98 are the index; some 55 µs of CPU to enter one and 25 µs to change it later, 46 µs in a file that is made anew, with reading
+// the ledger. A search for two words takes 2 ms in 100,000 documents and 3 ms in 1,000,000, without starting a process.
 package catalog

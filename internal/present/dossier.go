@@ -27,6 +27,7 @@ type Ledger interface {
 	Entries
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
+	Line(n uint64) ([]byte, error)
 	Head() ledger.Head
 }
 
@@ -71,15 +72,11 @@ func findLineAt(l Ledger, at time.Time) (n uint64, err error) {
 	text := at.UTC().Format("2006-01-02T15:04:05.000Z")
 	found := sort.Search(int(l.Head().N), func(i int) bool {
 		var line ledger.Line
-		failed := l.Lines(uint64(i)+1, func(_ uint64, stored []byte) (err error) {
-			if line, err = ledger.ParseLine(stored); err != nil {
-				return err
-			}
-			return errEnough
-		})
-		if !errors.Is(failed, errEnough) {
-			err = errors.Join(err, failed)
+		stored, failed := l.Line(uint64(i) + 1)
+		if failed == nil {
+			line, failed = ledger.ParseLine(stored)
 		}
+		err = errors.Join(err, failed)
 		return line.At >= text
 	})
 	return uint64(max(found, 1)), err

@@ -298,6 +298,25 @@ func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error 
 	}
 }
 
+// Line returns the journal line with a number, as stored. It reads one block.
+func (l *Ledger) Line(n uint64) (line []byte, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
+		if k == nil {
+			return damage("journal line %d is missing", n)
+		}
+		start, b, err := decodeBlock(k, v)
+		if err == nil && (n < start || n-start >= b.count) {
+			err = damage("journal line %d is missing", n)
+		}
+		if err == nil {
+			line = b.lines[n-start]
+		}
+		return err
+	})
+	return line, err
+}
+
 // readLines returns lines from number from on; none where the journal ends before it.
 func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 	c := tx.Bucket(journalBucket).Cursor()
