@@ -63,16 +63,19 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 
 // readSelf reads the ledger's records of itself and checks that the journal ends where they say.
 func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err error) {
+	meta := tx.Bucket(metaBucket)
+	if meta == nil {
+		return info, s, damage("the bucket %s is missing", metaBucket)
+	}
+	// First, because a ledger of another form may have other buckets and other records: it is refused, and not called damaged.
+	schema, err := f.checkSchema(meta)
+	if err != nil {
+		return info, s, err
+	}
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
 			return info, s, damage("the bucket %s is missing", name)
 		}
-	}
-	meta := tx.Bucket(metaBucket)
-	// A ledger of another form is refused before one of its records is misread.
-	schema, err := f.checkSchema(meta) // first: what follows can only be read in a form that is known
-	if err != nil {
-		return info, s, err
 	}
 	if info, err = infoForm.decode(meta.Get(infoKey)); err != nil {
 		return info, s, damage("%v", err)

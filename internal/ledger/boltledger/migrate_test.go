@@ -152,8 +152,11 @@ func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
 	}
 	remove := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(formKey) }
 	for name, change := range map[string]func(*bbolt.Tx) error{
-		"OfThisSchema":        set(formKey, []byte("0123456789abcdef")),
-		"WithoutADigest":      remove,
+		"OfThisSchema":   set(formKey, []byte("0123456789abcdef")),
+		"WithoutADigest": remove,
+		"WithOtherBuckets": func(tx *bbolt.Tx) error {
+			return errors.Join(set(formKey, []byte("0123456789abcdef"))(tx), tx.DeleteBucket(countsBucket))
+		},
 		"OfAHigherSchema":     func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set(schemaKey, []byte("3"))(tx)) },
 		"OfAnOlderUnreleased": nil, // see below
 	} {
