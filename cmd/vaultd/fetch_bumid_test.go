@@ -2,24 +2,34 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
-// journal is the ledger as it lies on the disk, whose lines are plain text.
+// journal returns the lines of the ledger's journal, while no daemon runs.
 func (s *site) journal() string {
 	s.t.Helper()
-	s.must(0, "backup", filepath.Join(s.dir, "copy.db"))
-	b, err := os.ReadFile(filepath.Join(s.dir, "copy.db"))
+	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state"), Location: time.UTC})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return string(b)
+	var lines strings.Builder
+	err = l.Lines(1, func(_ uint64, line []byte) error {
+		lines.Write(append(line, '\n'))
+		return nil
+	})
+	if err := errors.Join(err, l.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	return lines.String()
 }
 
 // What this ledger does not know is downloaded by its number, paid from the same budget and journaled like any other; a known
