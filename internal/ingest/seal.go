@@ -156,6 +156,7 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 	if verdict == ledger.Proceed {
 		return c.sealEntry(d, e, p, &first)
 	}
+	// Nothing is committed yet. A crash after this finds the entry as it was, and the next start packs the folder again.
 	if err := d.Packer.RemovePackage(e); err != nil {
 		return c.sealFaultChanges(d, e, err)
 	}
@@ -182,6 +183,7 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.
 		case !known:
 			continue
 		}
+		// As above: the folder is still claimed, and a crash before the outcome is committed packs it again.
 		if err := d.Packer.RemovePackage(e); err != nil {
 			return c.sealFaultChanges(d, e, err)
 		}

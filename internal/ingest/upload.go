@@ -309,5 +309,6 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 	if err != nil || !ok {
 		return []ledger.Change{c.newChange(e, notSent)}
 	}
+	// Both events are one commit: the new digest never stands beside an upload that sent the old bytes.
 	return []ledger.Change{c.newChange(e, notSent, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
 }
