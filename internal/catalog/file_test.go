@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,12 +132,12 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 // the catalog alone, which says it once and goes on by itself.
 func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 	w := newWorld(t, 2)
-	full := false
+	var full atomic.Bool
 	w.goOn(100)
 	w.inBubble(t, func(t *testing.T) {
 		cfg := w.config()
 		cfg.CheckSpace = func() error {
-			if full {
+			if full.Load() {
 				return errors.New("no space left on device")
 			}
 			return nil
@@ -162,7 +163,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 				t.Errorf("the catalog did not come back: %+v", c.Status())
 			}
 		}
-		full = true
+		full.Store(true)
 		for range 5 {
 			w.goOn(20)
 			c.Wake()
@@ -174,7 +175,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog is not complete: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 {
 			t.Errorf("%q\n%s", s.Describe(), w.log)
 		}
-		full = false
+		full.Store(false)
 		time.Sleep(retryAfter)
 		synctest.Wait()
 		if s := c.Status(); s.Describe() != "" || !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "the catalog goes on") {

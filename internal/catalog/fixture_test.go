@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ type world struct {
 	rng  *rand.Rand
 	dir  string
 	led  *boltledger.Ledger
-	log  *bytes.Buffer
+	log  *textLog
 	n    int
 	open []*life // documents that did not live to their end
 	// What a query may ask for.
@@ -34,7 +35,7 @@ type world struct {
 
 func newWorld(t testing.TB, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), log: &bytes.Buffer{}}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), log: &textLog{}}
 	info := ledger.Info{ID: fmt.Sprintf("L-%d", seed), Environment: "test", BaseURL: "https://archive.example", Created: began}
 	if err := boltledger.Create(w.dir, info); err != nil {
 		t.Fatal(err)
@@ -198,4 +199,28 @@ func (w *world) query() []string {
 		words = []string{"4711"}
 	}
 	return words
+}
+
+// textLog keeps what was logged. A test reads it while the catalog goes on.
+type textLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *textLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *textLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *textLog) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
 }
