@@ -44,7 +44,10 @@ func neverTold(string) {}
 // late, while the ledger is ahead of the catalog, and after the catalog was made anew.
 func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	seeds := uint64(12)
-	if testing.Short() {
+	switch {
+	case raceEnabled:
+		seeds = 1
+	case testing.Short():
 		seeds = 3
 	}
 	found, helped := 0, 0
