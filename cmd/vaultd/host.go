@@ -89,7 +89,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
 	if pages != nil {
 		g.Go(func() error {
-			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, h.log)
+			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, nil, h.log)
 		})
 	}
 	h.notify.notifyReady("started")

@@ -50,7 +50,7 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -73,7 +73,7 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 			r.SetBasicAuth(user, password)
 		}
 		w := httptest.NewRecorder()
-		Handler(guard, func() Facts { return f }).ServeHTTP(w, r)
+		Handler(guard, func() Facts { return f }, nil).ServeHTTP(w, r)
 		return w.Code, w.Body.String() + fmt.Sprint(w.Header())
 	}
 	for name, row := range map[string]struct {
@@ -121,7 +121,7 @@ func TestAccessGuard_I21_GuessingIsSlow(t *testing.T) {
 	guard := NewAccessGuard(NewAccess(nil, canary))
 	guard.pause = time.Minute
 	ctx, stop := context.WithCancel(t.Context())
-	h := Handler(guard, sample)
+	h := Handler(guard, sample, nil)
 	var guessing sync.WaitGroup
 	guess := func() int {
 		r := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(ctx)

@@ -53,11 +53,11 @@ const (
 	maxHeader  = 16 << 10
 )
 
-// Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. Its error says why it stopped
-// earlier.
-func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func() Facts, log *slog.Logger) error {
+// Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. pages answers what people ask for;
+// nil: there are no pages. Its error says why it stopped earlier.
+func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func() Facts, pages http.Handler, log *slog.Logger) error {
 	s := &http.Server{
-		Handler: Handler(guard, facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
+		Handler: Handler(guard, facts, pages), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}
@@ -93,7 +93,9 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 // Handler answers /livez, /readyz (also as /healthz) and /metrics. When the guard asks for a password, a request without one
 // gets only one word, ok or failing, from the health pages. When it asks for none, only requests for a loopback address or
 // localhost are answered: a web page whose own name resolves to this machine gets nothing.
-func Handler(guard *AccessGuard, facts func() Facts) http.Handler {
+//
+// pages gets every other request, with its visitor in the context: see VisitorOf. Without pages they are 404.
+func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -114,6 +116,8 @@ func Handler(guard *AccessGuard, facts func() Facts) http.Handler {
 		switch t := guard.checkPassword(r); {
 		case t != accessGranted:
 			guard.refuseRequest(w, r, t)
+		case pages != nil && r.URL.Path != "/metrics":
+			pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), Visitor{})))
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
