@@ -251,7 +251,7 @@ var toldFaults = map[string]toldFault{
 			"0 why|otto-0": {`Waits for +vault ACME \(since \d\d:\d\d CES?T\): paused: the service refuses the credentials, or a right: `,
 				`renew the secret file`},
 			"log":       {`"msg":"route paused".*"cause":"http-403".*"do":"renew the secret file`},
-			"page":      {`(?m)^DELAYED since \d\d:\d\d\.\r?\nYour folders are safe and will be sent\.`},
+			"page":      {`(?m)^DELAYED since (\d+ \w+ )?\d\d:\d\d\.\r?\nYour folders are safe and will be sent\.`},
 			"77 vaults": {`403 Forbidden`, `hint: renew the secret file`},
 			"0 check":   {`ADVICE +the credentials may be wrong, or this user may not see the list: `},
 		},

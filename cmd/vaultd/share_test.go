@@ -203,9 +203,11 @@ func (h *share) read(name, path string) string {
 // says waits until _STATUS.txt of a drop matches.
 func (h *share) says(name, pattern string) string {
 	h.t.Helper()
-	re, text := regexp.MustCompile(pattern), ""
+	re, text, unread := regexp.MustCompile(pattern), "", ""
 	for h.ctx.Err() == nil {
-		if out, err := h.smb(name, "get _STATUS.txt status.txt"); err == nil && !strings.Contains(out, "NT_STATUS_") {
+		if out, err := h.smb(name, "get _STATUS.txt status.txt"); err != nil || strings.Contains(out, "NT_STATUS_") {
+			unread = fmt.Sprintf("%s: it could not be read: %v, %s", time.Now().Format(time.TimeOnly), err, out)
+		} else {
 			text = h.status()
 			if re.MatchString(strings.ReplaceAll(text, "\r\n", "\n")) {
 				return text
@@ -213,7 +215,7 @@ func (h *share) says(name, pattern string) string {
 		}
 		time.Sleep(250 * time.Millisecond) // real processes, real time
 	}
-	h.t.Fatalf("_STATUS.txt of %s never said %q, but:\n%s", name, pattern, text)
+	h.t.Fatalf("_STATUS.txt of %s never said %q, but:\n%s\n%s", name, pattern, text, unread)
 	return ""
 }
 
