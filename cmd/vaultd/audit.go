@@ -285,6 +285,14 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if !end.Agrees {
 		fmt.Fprintln(a.stderr, end)
 	}
+	// The report says nothing of it: it has the same bytes whatever the catalog has.
+	counts, err := v.compareCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	if counts.Differs != "" {
+		fmt.Fprintf(a.stderr, "the catalog %s\n", sanitize.Text(v.describeCatalog(counts)))
+	}
 	if n := len(s.Check.Findings) + int(s.Check.Omitted); n > 0 {
 		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", present.FormatCount(n, "difference", "differences")),
 			whenDamaged)

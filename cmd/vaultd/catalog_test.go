@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"database/sql"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/catalog"
 	"vaultd/internal/emulator"
 )
 
@@ -92,4 +96,68 @@ func (s *site) stateFiles() (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// A catalog whose counts differ from the balance is told by verify and by audit, as what it is: no difference in the ledger, and nothing
+// that changes the report.
+func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
+	t.Parallel()
+	s := filled(t)
+	s.makeCatalog()
+	ask := func() (verify, object, page, audit string) {
+		t.Helper()
+		verify, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+		if code != exitDone {
+			t.Errorf("verify: exit %d: %s", code, errs)
+		}
+		object, _, _ = say(t, true, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+		page, audit, code = say(t, false, func(a *app) error {
+			return a.auditInto(t.Context(), s.view, auditFlags{format: "json"}, a.stdout)
+		})
+		if code != exitDone {
+			t.Errorf("audit: exit %d: %s", code, audit)
+		}
+		return verify, object, page, audit
+	}
+	verify, object, page, audit := ask()
+	if strings.Contains(verify, "CATALOG") || !strings.Contains(object, `"catalogDiffers":"","catalogNotCompared":""`) || strings.Contains(audit, "catalog") {
+		t.Errorf("nothing differs:\n%s\n%s\n%s", verify, object, audit)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(s.cfg.StateDir, catalog.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("DELETE FROM document WHERE id = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const differs = "its rows (seen 3 = archived 1 + delivered 0 + rejected 0 + quarantined 1 + duplicate 0 + open 1  agrees) are not those of the ledger (seen 4 = "
+	verify, object, same, audit := ask()
+	if !strings.Contains(verify, "CATALOG   does not count as the ledger does: "+differs) || !strings.Contains(verify, "vaultd makes it anew when it starts. Audit and verify do not rest on it\n") ||
+		!strings.Contains(verify, "RESULT    nothing differs") || !strings.Contains(object, `"catalogDiffers":"`+differs) {
+		t.Errorf("verify:\n%s\n%s", verify, object)
+	}
+	if !strings.Contains(audit, "the catalog does not count as the ledger does: "+differs) || same != page {
+		t.Errorf("audit, page the same: %v\n%s", same == page, audit)
+	}
+	if err := os.Remove(filepath.Join(s.cfg.StateDir, catalog.FileName)); err != nil {
+		t.Fatal(err)
+	}
+	if verify, _, _, audit = ask(); !strings.Contains(verify, "CATALOG   its counts were not compared: the catalog is not complete: there is none; vaultd makes it when it starts\n") || strings.Contains(audit, "catalog") {
+		t.Errorf("there is none:\n%s\n%s", verify, audit)
+	}
+}
+
+// makeCatalog makes the catalog of the shelf's ledger.
+func (s *shelf) makeCatalog() {
+	s.t.Helper()
+	c := catalog.New(catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger, Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	waitFor(s.t, "the catalog", func() bool { return c.Status().Describe() == "" })
+	stop()
+	<-done
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -93,6 +94,10 @@ type verdict struct {
 	Findings    []verdictFinding `json:"findings"`
 	Omitted     uint64           `json:"omitted"` // findings beyond a thousand
 
+	CatalogDiffers     string `json:"catalogDiffers"`     // how the catalog's counts differ from the balance; no finding: the catalog proves nothing
+	CatalogNotCompared string `json:"catalogNotCompared"` // why its counts were not compared; both empty: they are those of the balance, or no catalog is kept
+	catalog            string // both, as people read them
+
 	LostPosts uint64   `json:"lostPosts"`
 	Unused    []string `json:"unusedRegistrations"` // bumIds
 	PutBack   uint64   `json:"putBack"`             // times that it was put back
@@ -139,9 +144,15 @@ func (a *app) runVerify(ctx context.Context, v view, what extent) error {
 	if !found.OK && a.inside != nil {
 		a.inside.CheckNow()
 	}
+	counts, err := v.compareCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	found.CatalogDiffers, found.CatalogNotCompared = counts.Differs, counts.NotDone
 	if a.json {
 		err = writeJSON(a.stdout, found)
 	} else {
+		found.catalog = v.describeCatalog(counts)
 		found.writeText(a.stdout)
 	}
 	switch n := len(found.Problems) + len(found.Findings) + int(found.Omitted); {
@@ -152,6 +163,29 @@ func (a *app) runVerify(ctx context.Context, v view, what extent) error {
 			whenDamaged)
 	}
 	return nil
+}
+
+// compareCatalog compares the catalog's counts with the ledger's balance.
+func (v view) compareCatalog(ctx context.Context) (catalog.Comparison, error) {
+	c, release := v.openCatalog(ctx)
+	var counts catalog.Comparison
+	if !c.Status().IsOff {
+		counts = c.Compare(ctx)
+	}
+	return counts, release()
+}
+
+// describeCatalog says what is wrong with the catalog's counts, and that nothing rests on them; empty: nothing is.
+func (v view) describeCatalog(counts catalog.Comparison) string {
+	switch {
+	case counts.Differs != "" && v.state != nil:
+		return "does not count as the ledger does: " + counts.Differs + "; the running vaultd makes it anew. Audit and verify do not rest on it"
+	case counts.Differs != "":
+		return "does not count as the ledger does: " + counts.Differs + "; vaultd makes it anew when it starts. Audit and verify do not rest on it"
+	case counts.NotDone != "":
+		return "its counts were not compared: " + counts.NotDone
+	}
+	return ""
 }
 
 func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (verdict, error) {
@@ -239,6 +273,9 @@ func (d *verdict) writeText(w io.Writer) {
 	d.printBasis(w)
 	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
 	d.printReplayed(w)
+	if d.catalog != "" {
+		fmt.Fprintf(w, "CATALOG   %s\n", sanitize.Text(d.catalog))
+	}
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "DIFFERS   %s: %s\n", sanitize.Text(p.Where), sanitize.Text(p.What))
 	}

@@ -60,6 +60,8 @@ type Catalog struct {
 	file *readable  // guarded by mu; nil: no file is open that can be asked
 	made uint64     // guarded by mu: how many files were opened so far
 	told Status     // guarded by mu
+
+	uncounted bool // guarded by mu; true: the writer counts the rows as soon as it can
 }
 
 // readable is an open file as searches read it.
@@ -194,7 +196,7 @@ func (c *Catalog) noteFault(err error, wait time.Duration) {
 }
 
 // follow opens the file and enters what the ledger commits, until ctx ends or the file cannot go on. isFresh says that it was made
-// anew by this process.
+// anew by this process, and that its rows were not found right since.
 func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 	w, info, err := c.openFile(ctx)
 	if err != nil {
@@ -215,17 +217,21 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 			c.waitFor(ctx, retryAfter)
 			continue
 		}
-		if time.Since(counted) >= countEvery {
+		if time.Since(counted) >= countEvery || c.isUncounted() {
 			done, err := c.checkCounts(ctx, w)
-			if differs := reasonToRebuild(err); differs != nil && isFresh { // then the balance is wrong, which the check of the ledger tells
+			differs := reasonToRebuild(err)
+			switch {
+			case differs != nil && isFresh: // then the balance is wrong, which the check of the ledger tells
 				c.cfg.Log.Error("the catalog was made anew and differs", "why", differs.why)
-				done, err = true, nil
-			}
-			if err != nil {
+				done = true
+			case err != nil:
 				return err
+			case done:
+				isFresh = false // it agreed once: what differs later is the file
 			}
 			if done {
 				counted = time.Now()
+				c.noteCounted()
 			}
 		}
 		c.noteWorks()
@@ -250,7 +256,7 @@ func (c *Catalog) awaitLines(ctx context.Context, n uint64) {
 	var gathered <-chan time.Time // nil: nothing to gather yet
 	for {
 		newer := c.cfg.Ledger.Head().N - n
-		if newer >= gatherLines || c.Status().Damaged != "" {
+		if newer >= gatherLines || c.Status().Damaged != "" || newer == 0 && c.isUncounted() {
 			return
 		}
 		if newer > 0 && gathered == nil {

@@ -60,4 +60,12 @@ var catalog = []mutant{
 		name: "CatalogReplacedUnnoticed", promise: "I32", file: "internal/catalog/search.go",
 		old: "err := s.c.checkFile(f.of); err != nil", new: "err := s.c.checkFile(f.of); err != nil && f.of == nil", tests: []string{finding},
 	},
+	{
+		name: "CatalogCountsNeverWrong", promise: "I32", file: "internal/catalog/count.go",
+		old: "\tc.uncounted = true\n", new: "", tests: []string{"-run Compare vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogBehindIsCompared", promise: "I32", file: "internal/catalog/count.go",
+		old: "case head.N < before.N:", new: "case head.N > before.N:", tests: []string{"-run Compare vaultd/internal/catalog"},
+	},
 }

@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Rows that differ from the balance are told, whoever runs: beside a stopped daemon nothing changes, and a running one makes the file
+// anew, each time that it happens.
+func TestCompare_I32_SpoiledRows(t *testing.T) {
+	for name, statement := range map[string]string{
+		"MissingRow":  "DELETE FROM document WHERE id = 3",
+		"OtherState":  "UPDATE document SET state = (state + 1) % 12 WHERE id = 3",
+		"NoSuchState": "UPDATE document SET state = 99 WHERE id = 3",
+		"AllRows":     "DELETE FROM document",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 4)
+			w.goOn(100)
+			path := filepath.Join(w.dir, FileName)
+			spoil := func() {
+				db, err := sql.Open("sqlite", path)
+				if err == nil {
+					_, err = db.Exec(statement)
+				}
+				if err := errors.Join(err, db.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
+			c := OpenStopped(t.Context(), w.config())
+			if got := c.Compare(t.Context()); got != (Comparison{}) {
+				t.Errorf("before: %+v", got)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.inBubble(t, func(t *testing.T) {
+				c := New(w.config())
+				stop := runUntilMade(c)
+				defer stop()
+				for range 2 {
+					spoil()
+					if got := c.Compare(t.Context()); got.Differs == "" || got.NotDone != "" {
+						t.Errorf("running: %+v", got)
+					}
+					time.Sleep(2 * retryAfter)
+					synctest.Wait()
+					if got := c.Compare(t.Context()); got != (Comparison{}) {
+						t.Errorf("made anew: %+v", got)
+					}
+				}
+			})
+			spoil()
+			c = OpenStopped(t.Context(), w.config())
+			if got := c.Compare(t.Context()); !strings.Contains(got.Differs, "it has") && !strings.Contains(got.Differs, "its rows (seen ") {
+				t.Errorf("stopped: %+v", got)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A catalog that is behind, being made, closed or missing is told as that, and not as one that differs.
+func TestCompare_I32_NotCompared(t *testing.T) {
+	w := newWorld(t, 5)
+	w.goOn(50)
+	c := New(w.config())
+	says := func(want string) {
+		t.Helper()
+		if got := c.Compare(t.Context()); got.Differs != "" || !strings.Contains(got.NotDone, want) {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+	says("the catalog is at 0 %")
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Compare(t.Context()); got != (Comparison{}) {
+		t.Errorf("%+v", got)
+	}
+	w.goOn(5)
+	says(fmt.Sprintf("it has the ledger up to line %d, of %d", f.at.head.N, f.at.head.N+5))
+	if err := c.closeFile(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+	c = OpenStopped(t.Context(), Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
+	says("there is none")
+}
