@@ -1,0 +1,198 @@
+package chart
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// element is one element of a drawing.
+type element struct {
+	name, text string
+	attributes map[string]string
+}
+
+func (e element) number(t *testing.T, name string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(e.attributes[name], 64)
+	if err != nil {
+		t.Fatalf("%s of %v: %v", name, e, err)
+	}
+	return f
+}
+
+// elementsOf reads a drawing as a browser does.
+func elementsOf(t *testing.T, drawn template.HTML) (all []element) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(string(drawn)))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, drawn)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := element{name: token.Name.Local, attributes: map[string]string{}}
+			for _, a := range token.Attr {
+				e.attributes[a.Name.Local] = a.Value
+			}
+			all = append(all, e)
+		case xml.CharData:
+			all[len(all)-1].text += string(token)
+		}
+	}
+}
+
+// checkDrawing checks what holds for every drawing: it has a name for those who cannot see it and no style of its own, no text touches
+// another one, and nothing lies outside.
+func checkDrawing(t *testing.T, title string, drawn template.HTML) {
+	t.Helper()
+	all := elementsOf(t, drawn)
+	if svg := all[0]; svg.name != "svg" || svg.attributes["role"] != "img" || svg.attributes["aria-label"] != title {
+		t.Errorf("%v is no drawing with the name %q", svg, title)
+	}
+	type box struct{ left, right, y float64 }
+	var boxes []box
+	for _, e := range all {
+		if e.name == "style" || e.name == "script" || e.attributes["style"] != "" || e.name != "svg" && e.attributes["class"] == "" {
+			t.Errorf("the policy of the pages forbids %v, or it has no class", e)
+		}
+		for name, value := range e.attributes {
+			if strings.Contains(value, "NaN") || strings.Contains(value, "Inf") {
+				t.Errorf("%s=%q of %v", name, value, e)
+			}
+		}
+		switch e.name {
+		case "text":
+			long, at := 6*float64(len([]rune(e.text))), e.number(t, "x") // a digit has 6 units in a font of 11
+			b := box{at - long/2, at + long/2, e.number(t, "y")}
+			if e.attributes["class"] == "scale" {
+				b = box{at - long, at, b.y}
+			}
+			if b.left < 0 || b.right > width || b.y > height {
+				t.Errorf("%q lies outside, from %.1f to %.1f", e.text, b.left, b.right)
+			}
+			for _, o := range boxes {
+				if b.left < o.right && o.left < b.right && math.Abs(b.y-o.y) < 11 {
+					t.Errorf("%q at %.1f touches another text in %s", e.text, at, drawn)
+				}
+			}
+			boxes = append(boxes, b)
+		case "rect":
+			if x, y, h := e.number(t, "x"), e.number(t, "y"), e.number(t, "height"); x < leastLeft || x+e.number(t, "width") > width || y < top-0.1 || y+h > bottom+0.1 || h < 0.9 {
+				t.Errorf("%v lies outside, or cannot be seen", e)
+			}
+		case "circle":
+			if x, y := e.number(t, "cx"), e.number(t, "cy"); x < leastLeft || x > width || y < top-0.1 || y > bottom+0.1 {
+				t.Errorf("%v lies outside", e)
+			}
+		}
+	}
+}
+
+func plain(n uint64) string    { return strconv.FormatUint(n, 10) }
+func percent(f float64) string { return fmt.Sprintf("%.4g\u00a0%%", f*100) }
+
+// Whatever is drawn: texts do not touch, nothing lies outside, every value above zero can be seen, and the title and the labels
+// are texts whatever they hold.
+func TestBars_AnyFiguresAreReadable(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		title := `Days & "months" <b>`
+		var bars []Bar
+		positive := 0
+		long := r.IntN(14)
+		for i := range r.IntN(40) {
+			b := Bar{Label: strings.Repeat("<", long) + strconv.Itoa(i)}
+			for range 2 {
+				v := r.Uint64() >> r.IntN(65)
+				if b.Values = append(b.Values, v); v > 0 {
+					positive++
+				}
+			}
+			bars = append(bars, b)
+		}
+		drawn := Bars(title, []string{"archived", "rejected"}, bars, plain)
+		checkDrawing(t, title, drawn)
+		if n := strings.Count(string(drawn), "<rect"); n != positive {
+			t.Errorf("%d bars are drawn for %d values above zero", n, positive)
+		}
+		if len(bars) > 0 && !strings.Contains(string(drawn), ">"+template.HTMLEscapeString(bars[0].Label)+"<") {
+			t.Errorf("the first label is not in %s", drawn)
+		}
+	}
+}
+
+// The scale ends at a round number that no value exceeds, and a bar has the height of its share of it.
+func TestBars_HeightsAreShares(t *testing.T) {
+	all := elementsOf(t, Bars("x", []string{"a"}, []Bar{{"1", []uint64{1000}}, {"2", []uint64{250}}, {"3", []uint64{0}}, {"4", []uint64{1}}}, plain))
+	var scale []string
+	var heights []float64
+	for _, e := range all {
+		switch {
+		case e.attributes["class"] == "scale":
+			scale = append(scale, e.text)
+		case e.name == "rect":
+			heights = append(heights, e.number(t, "height"))
+		}
+	}
+	if !slices.Equal(scale, []string{"0", "500", "1000"}) || !slices.Equal(heights, []float64{128, 32, 1}) {
+		t.Errorf("scale %v, heights %v", scale, heights)
+	}
+}
+
+// The limit stands where its value is, the forecast is told from what was used by more than its class, and a single point is
+// drawn, too.
+func TestLines_ShareOfTheYear(t *testing.T) {
+	months := []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"}
+	drawn := Lines("Share", months, []Line{
+		{Class: "used", Points: []Point{{0, 0.5}, {1, 0.75}}},
+		{Class: "forecast", IsDashed: true, Points: []Point{{1, 0.75}, {11, 1.5}}},
+	}, 1, percent)
+	checkDrawing(t, "Share", drawn)
+	for _, e := range elementsOf(t, drawn) {
+		switch {
+		case e.attributes["class"] == "limit":
+			if y := e.number(t, "y1"); math.Abs(y-(bottom-(bottom-top)/1.5)) > 0.1 {
+				t.Errorf("the limit is at %.1f", y)
+			}
+		case e.name == "polyline":
+			if isDashed := e.attributes["stroke-dasharray"] != ""; isDashed != (e.attributes["class"] == "forecast") {
+				t.Errorf("%v: dashed %t", e, isDashed)
+			}
+		}
+	}
+	if n := strings.Count(string(drawn), "<circle"); n != 4 {
+		t.Errorf("%d dots for 4 points", n)
+	}
+}
+
+func TestLines_AnyFiguresAreReadable(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		var labels []string
+		for i := range r.IntN(15) {
+			labels = append(labels, strconv.Itoa(i+1))
+		}
+		var lines []Line
+		for range r.IntN(3) {
+			l := Line{Class: "used"}
+			for i := range r.IntN(15) {
+				l.Points = append(l.Points, Point{i - 1, []float64{r.Float64(), r.ExpFloat64() * 1e6, math.NaN(), math.Inf(1), -1, 0, 1e-9}[r.IntN(7)]})
+			}
+			lines = append(lines, l)
+		}
+		checkDrawing(t, "x", Lines("x", labels, lines, []float64{1, 0, 0.3, 1e7}[r.IntN(4)], percent))
+	}
+}
