@@ -2,7 +2,7 @@
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/go.mod
-BENCH_TOOLS := $(GO) tool -modfile=../tools/go.mod
+MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -23,7 +23,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: measure help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: measure browser help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,13 +85,20 @@ endif
 	echo "make simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
 
 check: ## formatting, vet, linters and the import rules
-	@bad=$$(gofmt -l cmd internal bench); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	@bad=$$(gofmt -l cmd internal bench browser); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 	$(TOOLS) golangci-lint run ./...
 	$(GO) -C bench vet ./...
-	cd bench && $(BENCH_TOOLS) staticcheck ./...
-	cd bench && $(BENCH_TOOLS) golangci-lint run ./...
+	cd bench && $(MODULE_TOOLS) staticcheck ./...
+	cd bench && $(MODULE_TOOLS) golangci-lint run ./...
+	$(GO) -C browser vet ./...
+	cd browser && $(MODULE_TOOLS) staticcheck ./...
+	cd browser && $(MODULE_TOOLS) golangci-lint run ./...
+
+browser: ## the pages in a real Chromium, with axe-core: needs Debian's chromium and npm
+	@npm ci --prefix browser --ignore-scripts --no-audit --no-fund --loglevel=error || echo "axe-core could not be installed: npm is missing, or reaches no registry"
+	$(GO) -C browser test -count=1 -v -timeout 10m ./...
 
 simulate: ## simulated years with faults, from SEEDS seeds
 	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/test/simulation
@@ -135,7 +142,7 @@ measure: ## figures of the code itself, by package: lines, names, comments
 	@$(GO) run ./internal/test/measure
 
 fmt: ## format all Go files
-	gofmt -w cmd internal bench
+	gofmt -w cmd internal bench browser
 
 docs: ## make anew what is generated
 	$(GO) generate ./...

@@ -14,6 +14,7 @@ var parts = []struct{ name, path string }{
 	{"emulator", "internal/emulator"},
 	{"tests", "internal/test"},
 	{"bench", "bench"},
+	{"tests", "browser"},
 	{"tools", "tools"},
 	{"product", "cmd"},
 	{"product", "internal"},

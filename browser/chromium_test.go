@@ -1,0 +1,305 @@
+package browser
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// flags are those of Chromium: no window, no request of its own to anybody.
+var flags = []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "no-default-browser-check",
+	"disable-background-networking", "disable-component-update", "disable-sync", "disable-extensions", "disable-dev-shm-usage",
+	"disable-breakpad", "metrics-recording-only", "mute-audio", "hide-scrollbars"}
+
+// chromium is the one browser of all tests.
+type chromium struct {
+	ctx context.Context
+	axe string // the source of axe-core
+}
+
+// startChromium starts the browser. Where it or axe-core is missing, the test is skipped; with CI=true it fails.
+func startChromium(t *testing.T) *chromium {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		stopWithout(t, "chromium", "install Debian's package chromium")
+	}
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		stopWithout(t, "axe-core", `"make browser" installs it with npm, which Debian has as a package`)
+	}
+	profile := filepath.Join(t.TempDir(), "profile")
+	opts := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(profile),
+		chromedp.Flag("password-store", "basic"), chromedp.Flag("force-color-profile", "srgb")}
+	for _, f := range flags {
+		opts = append(opts, chromedp.Flag(f, true))
+	}
+	// The test's own context ends before its cleanups, and Chromium is asked to end there.
+	alloc, free := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), opts...)
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(func() {
+		last, stop := context.WithTimeout(ctx, 10*time.Second)
+		defer stop()
+		if err := chromedp.Cancel(last); err != nil {
+			t.Errorf("end chromium: %v", err)
+		}
+		cancel()
+		free()
+		expectNoneLeft(t, profile)
+	})
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	return &chromium{ctx: ctx, axe: string(axe)}
+}
+
+// stopWithout ends a test that cannot run without a program. It says so aloud, and fails in CI.
+func stopWithout(t *testing.T, what, hint string) {
+	t.Helper()
+	text := fmt.Sprintf("%s is missing: the pages are NOT looked at in a browser here; %s", what, hint)
+	if os.Getenv("CI") != "" {
+		t.Fatal(text)
+	}
+	t.Skip(text)
+}
+
+// expectNoneLeft fails when a process of the Chromium with this profile outlives the tests, and ends it. No other Chromium can have
+// the profile: its path is that of this test alone.
+func expectNoneLeft(t *testing.T, profile string) {
+	t.Helper()
+	var left map[int]string
+	for begun := time.Now(); time.Since(begun) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
+		if left = processesWith(t, "--user-data-dir="+profile); len(left) == 0 {
+			return
+		}
+	}
+	for pid, line := range left {
+		t.Errorf("process %d outlives the tests and is ended now: %s", pid, line)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// processesWith returns the command lines of the processes that have one argument.
+func processesWith(t *testing.T, argument string) map[int]string {
+	t.Helper()
+	found := map[int]string{}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		line, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(line, []byte(argument)) {
+			continue // it ended meanwhile, or is another
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
+	}
+	return found
+}
+
+// look is how a page is looked at.
+type look struct {
+	width, height int64
+	scale         float64 // of the device: 2 is a screen of twice the points, or a page at 200 %
+	mobile        bool
+	dark          bool
+	language      string // as a browser asks for it
+}
+
+var (
+	desk  = look{width: 1280, height: 900, scale: 1, language: "en"}
+	phone = look{width: 390, height: 844, scale: 1, mobile: true, language: "en"}
+)
+
+func (l look) atNight() look { l.dark = true; return l }
+
+func (l look) String() string {
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	return fmt.Sprintf("%d %s %s", l.width, scheme, l.language)
+}
+
+// tab is one tab with cookies of its own. It notes what a page must not do.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	axe string
+
+	mu       sync.Mutex
+	requests []string // every address that was asked for; guarded by mu
+	faults   []string // errors of scripts and the console, and what the page's own policy refused; guarded by mu
+}
+
+// open returns a new tab of a visitor that no page knows yet.
+func (c *chromium) open(t *testing.T, l look) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, axe: c.axe}
+	b.do(chromedp.Func(func(ctx context.Context, s *chromedp.Target) error {
+		_, err := cdp.Call(ctx, s, audits.Enable, cdp.Empty{})
+		return err
+	}))
+	if err := chromedp.Listen(ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	b.show(l)
+	return b
+}
+
+// note keeps what a test asks for later. Chromium's own question for an icon is answered by the page's empty icon or not at all.
+func (b *tab) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.faults = append(b.faults, fmt.Sprintf("script: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL))
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning || e.Type == runtime.ConsoleAPICalledTypeAssert {
+			b.faults = append(b.faults, fmt.Sprintf("console.%s in %v", e.Type, e.Args))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.faults = append(b.faults, fmt.Sprintf("console: %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		}
+	case *audits.EventIssueAdded:
+		text, err := json.Marshal(e.Issue)
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		b.faults = append(b.faults, "issue: "+string(text))
+	}
+}
+
+// takeFaults returns what was noted since it was asked last.
+func (b *tab) takeFaults() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	faults := b.faults
+	b.faults = nil
+	return faults
+}
+
+// takeRequests returns the addresses that were asked for since it was asked last.
+func (b *tab) takeRequests() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	requests := b.requests
+	b.requests = nil
+	return requests
+}
+
+// limit is how long one step in the browser may take on a machine with much else to do.
+const limit = 30 * time.Second
+
+// do runs steps, and ends the test at an error.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx); err != nil { // opens the tab, which must not end with the limit of a step
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// show sets how the page is looked at. A change of the language counts from the next page on.
+func (b *tab) show(l look) {
+	b.t.Helper()
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	b.do(chromedp.Func(func(ctx context.Context, s *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, s, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: l.width, Height: l.height, DeviceScaleFactor: l.scale, Mobile: l.mobile,
+		}); err != nil {
+			return err
+		}
+		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+		if _, err := cdp.Call(ctx, s, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+			return err
+		}
+		_, err := cdp.Call(ctx, s, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": l.language}})
+		return err
+	}))
+}
+
+// visit opens an address and returns the status of the answer.
+func (b *tab) visit(address string) int {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	answer, err := chromedp.Run(ctx, chromedp.NavigateResponse(address))
+	if err != nil {
+		b.t.Fatalf("visit %s: %v", address, err)
+	}
+	if answer == nil { // a file
+		return 0
+	}
+	return int(answer.Status)
+}
+
+// ask returns what a JavaScript expression gives in the page, decoded into T. It also works where the page's own scripts are off.
+func ask[T any](b *tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// text returns the text of the page as a person sees it.
+func (b *tab) text() string {
+	b.t.Helper()
+	return ask[string](b, "document.body.innerText")
+}
+
+// expectText fails when the page does not show one of the texts.
+func (b *tab) expectText(texts ...string) {
+	b.t.Helper()
+	shown := b.text()
+	for _, want := range texts {
+		if !strings.Contains(shown, want) {
+			b.t.Errorf("the page %s does not show %q:\n%s", b.location(), want, shown)
+		}
+	}
+}
+
+func (b *tab) location() string {
+	b.t.Helper()
+	return ask[string](b, "location.href")
+}

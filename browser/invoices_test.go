@@ -1,0 +1,123 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// invoice is one folder that is dropped, and the state that it is to end in; no state: it is not taken.
+type invoice struct {
+	folder, state string
+	metadata      map[string]any // nil: no sidecar
+	content       string         // of its one file; empty: one that no other folder has
+}
+
+// The names of folders and parties that a page must show as they are, and never obey.
+const (
+	markup     = `<script>document.title='hacked'<!--`
+	image      = `<img src=x onerror="document.title='hacked'">`
+	quotes     = `Müller "4711" & 'Söhne'`
+	rightLeft  = "חשבונית \u202eGPJ.4711" // letters that run right to left, and a sign that turns what follows
+	lineBreaks = "Zeile\u2028Rechnung"
+)
+
+var longName = strings.Repeat("Rechnungsnummernkreis", 10)[:200]
+
+// invoices returns what is dropped into every world that is looked at.
+func invoices() []invoice {
+	year := time.Now().Year()
+	bill := func(id, sender string, more ...map[string]any) map[string]any {
+		m := map[string]any{
+			"documentType": "Invoice", "documentId": id, "documentDate": fmt.Sprintf("%d-01-15", year),
+			"senderName": sender, "senderIds": []string{"DE014814804"}, "recipientName": "Acme GmbH", "currencyCode": "EUR", "amount": 1234.50,
+		}
+		for _, fields := range more {
+			maps.Copy(m, fields)
+		}
+		return m
+	}
+	return []invoice{
+		{"Müller 4711", "archived", bill("4711", "Müller GmbH"), "the first of two"},
+		{"Müller 4711 Kopie", "duplicate", bill("4711", "Müller GmbH"), "the first of two"},
+		{"Huber 88", "archived", bill("RE-88", "Huber & Sohn", map[string]any{"documentType": "CreditNote", "amount": -88.10}), ""},
+		{"Schulz 3", "rejected", bill("3", "Schulz Reinigung", map[string]any{"documentDate": "31.10.2026"}), ""},
+		{"Kern 6", "quarantined", bill("FAIL-6", "Kern IT"), ""},
+		{markup, "archived", bill(markup, "<script>document.title='hacked'</script>"), ""},
+		{image, "rejected", bill("7", image, map[string]any{"documentDate": "</script>" + image}), ""},
+		{quotes, "archived", bill(quotes, quotes), ""},
+		{rightLeft, "archived", bill("IL-1", rightLeft), ""},
+		{lineBreaks, "archived", bill("ZL-1", lineBreaks), ""},
+		{longName, "archived", bill(longName[:100], longName[:100]), ""},
+		{"Meier 12", "", nil, ""},
+		{"Ohne " + image, "", nil, ""},
+	}
+}
+
+// drop puts an invoice into the drop folder: made beside it, and renamed into it whole.
+func (w *world) drop(i invoice) {
+	w.t.Helper()
+	staged := filepath.Join(w.dir, "staged")
+	if err := os.Mkdir(staged, 0o770); err != nil {
+		w.t.Fatal(err)
+	}
+	content := i.content
+	if content == "" {
+		content = "the invoice of " + i.folder
+	}
+	w.write("staged/rechnung.pdf", "%PDF-1.4\n"+content+"\n%%EOF\n", 0o660)
+	if i.metadata != nil {
+		text, err := json.MarshalIndent(i.metadata, "", "  ")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.write("staged/metadata.json", string(text), 0o660)
+	}
+	if err := os.Rename(staged, filepath.Join(w.dir, "acme-in", i.folder)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// dropAll drops the invoices of every world, and waits until each has the state that it is to end in.
+func (w *world) dropAll() {
+	w.t.Helper()
+	var first, later []invoice
+	for _, i := range invoices() {
+		if i.state == "duplicate" {
+			later = append(later, i)
+		} else {
+			first = append(first, i)
+		}
+	}
+	for _, some := range [][]invoice{first, later} {
+		for _, i := range some {
+			w.drop(i)
+		}
+		w.awaitStates(some)
+	}
+}
+
+// awaitStates waits until each invoice has its state, and names those that do not get it.
+func (w *world) awaitStates(some []invoice) {
+	w.t.Helper()
+	var missing []string
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("not as expected: %q", missing)
+		}
+	}()
+	w.await("each folder has its state", func() bool {
+		missing = nil
+		entries := w.list()
+		for _, i := range some {
+			if i.state != "" && entries[i.folder].State != i.state {
+				missing = append(missing, fmt.Sprintf("%s: %s, want %s", i.folder, entries[i.folder].State, i.state))
+			}
+		}
+		return len(missing) == 0
+	})
+}
