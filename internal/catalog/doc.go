@@ -13,15 +13,17 @@
 // # What the index holds
 //
 // The index of SQLite (FTS5) holds tokens that this package makes, and only which documents have them: no positions and no texts. A
-// folder's name and an invoice number give all their pieces of three and of six characters, in each of their spellings. A word of six
-// characters or more is looked up by its long pieces, a shorter one by its short pieces; one of two characters only narrows what
-// other words find. Names of parties repeat: each is stored once, with an index of its own, and a document has one token for each.
-// A word that very many parties contain, or that stands in the path of the folders in which sources lie, narrows only, too. A search
-// with no other words reads the ledger from its newest entry on.
+// folder's name and an invoice number give all their pieces of one, two, three and six characters, in each of their spellings. A word is
+// looked up by the longest pieces that it has. Names of parties repeat, and so do the paths of the folders in which sources lie: each is
+// stored once, and a document has one token for each. Names have an index of their own.
+//
+// A word that very many parties contain only narrows what other words find. A search with no other words reads the ledger from its
+// newest entry on.
 //
 // # What it costs
 //
-// Measured with documents of two names, two numbers of parties and one registration, on a machine with other work: 398 bytes each, of
-// which 98 are the index; some 55 µs of CPU to enter one and 25 µs to change it later, 46 µs in a file that is made anew, with reading
-// the ledger. A search for two words takes 2 ms in 100,000 documents and 3 ms in 1,000,000, without starting a process.
+// Measured with 30,000 documents of two names, two numbers of parties and one registration, on a machine with other work: 446 bytes each,
+// and 93 µs of CPU to enter one and to change it once; 25,000 to 29,000 documents a second where the file is made anew, with reading the
+// ledger. The pieces of one and two characters are 36 of these bytes and a tenth of that CPU. With them a search for two characters that
+// no document has takes 0.05 s in 200,000 documents, with the start of the command, and 2.5 s without.
 package catalog

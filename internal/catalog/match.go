@@ -9,6 +9,7 @@ import (
 
 const (
 	mostParties = 300    // that contain a word; where more do, the index does not help to find it
+	mostPlaces  = 300    // in whose path a word occurs; the same
 	mostMarks   = 10_000 // keys and numbers that begin with a word; the same
 )
 
@@ -16,7 +17,7 @@ const (
 func (q Query) question(ctx context.Context, db *sql.DB) (question, error) {
 	match, err := q.matchOf(ctx, db)
 	if err == nil && match == "" {
-		err = &cannotHelp{"the catalog does not help to find such short or frequent words"}
+		err = &cannotHelp{"the catalog does not help to find such frequent words"}
 	}
 	return matching(match), err
 }
@@ -30,7 +31,7 @@ func matching(match string) question {
 }
 
 // matchOf returns the expression of the index that every document meets which the query may find; empty: the index does not
-// help, because all words are short or frequent.
+// help, because all words are frequent.
 func (q Query) matchOf(ctx context.Context, db *sql.DB) (string, error) {
 	var all []string
 	for _, w := range q {
@@ -45,8 +46,9 @@ func (q Query) matchOf(ctx context.Context, db *sql.DB) (string, error) {
 	return strings.Join(all, " AND "), nil
 }
 
-// matchOf returns the expression of one word: it stands in the folder's name or the invoice number, or a party of the document
-// contains it, or a key or number begins with it. It is empty where the index cannot exclude enough.
+// matchOf returns the expression of one word: it stands in the folder's name or the invoice number, or in the path of the folder in which
+// the source lies, or a party of the document contains it, or a key or number begins with it. It is empty where the index cannot exclude
+// enough.
 func (w word) matchOf(ctx context.Context, db *sql.DB) (string, error) {
 	var any []string
 	for _, form := range w {
@@ -57,9 +59,12 @@ func (w word) matchOf(ctx context.Context, db *sql.DB) (string, error) {
 		}
 		any = append(any, "("+conjunction(grams)+")")
 	}
-	isPlace, err := w.occursInPlace(ctx, db)
-	if err != nil || isPlace {
+	places, err := w.placesWith(ctx, db)
+	if err != nil || len(places) > mostPlaces {
 		return "", err
+	}
+	for _, id := range places {
+		any = append(any, quoted(placeToken(id)))
 	}
 	parties, few, err := w.partiesWith(ctx, db)
 	if err != nil || !few {
@@ -85,22 +90,25 @@ func conjunction(tokens []string) string {
 	return strings.Join(quotedTokens, " AND ")
 }
 
-// occursInPlace reports whether the word occurs in one of the folders in which sources lie. There are few of them, with many
-// sources in each.
-func (w word) occursInPlace(ctx context.Context, db *sql.DB) (found bool, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT folder FROM place")
+// placesWith returns the numbers of the folders with sources in whose path the word occurs. There are few folders, with many sources in
+// each.
+func (w word) placesWith(ctx context.Context, db *sql.DB) (ids []int64, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT id, folder FROM place")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	defer rows.Close() // read only
-	for rows.Next() && !found {
+	for rows.Next() {
+		var id int64
 		var folder string
-		if err := rows.Scan(&folder); err != nil {
-			return false, err
+		if err := rows.Scan(&id, &folder); err != nil {
+			return nil, err
 		}
-		found = w.occursInAny(spellingsOf(folder))
+		if w.occursInAny(spellingsOf(folder)) {
+			ids = append(ids, id)
+		}
 	}
-	return found, rows.Err()
+	return ids, rows.Err()
 }
 
 // partiesWith returns the numbers of the parties whose text contains the word; few is false where there are too many.

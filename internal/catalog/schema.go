@@ -53,14 +53,14 @@ CREATE TABLE document (
 ) STRICT;
 CREATE INDEX document_state ON document (state);
 CREATE TABLE party (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE place (folder TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE place (id INTEGER PRIMARY KEY, folder TEXT NOT NULL UNIQUE) STRICT;
 CREATE VIRTUAL TABLE tokens USING fts5(t, content='', contentless_delete=1, detail=none, tokenize='ascii');
 CREATE VIRTUAL TABLE party_tokens USING fts5(t, content='', detail=none, tokenize='ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(tokens, 'row');
 `
 
 // tokensVersion is raised with each change in what the tokens or the columns say that the schema does not show.
-const tokensVersion = 1
+const tokensVersion = 2
 
 // howMade returns the digest that a file must have to be read: of its form, of this package's tokens and of the tables that fold
 // letters, which change with the compiler and the library.

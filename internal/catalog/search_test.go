@@ -208,3 +208,26 @@ func (w *world) compareNamed(c *Catalog) {
 		w.t.Fatalf("named %q: %v, want %v", x, got, want)
 	}
 }
+
+// Words of one and two characters and words in the path of a folder with sources need not read the whole ledger, found or not.
+func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
+	w := newWorld(t, 9)
+	w.goOn(60)
+	for range 6 {
+		w.goOn(20)
+	}
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f)
+	for _, words := range [][]string{{"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
+		if !w.mustFind(c, words...) {
+			t.Errorf("%q: the index does not help", words)
+		}
+	}
+}

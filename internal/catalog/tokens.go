@@ -9,13 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// The index holds tokens that this package makes; SQLite only compares them. A text without blanks is cut into all its pieces of
-// three and of six characters. A word of three characters or more that occurs in the text has all its pieces among those of the text.
-const (
-	shortGram = 3
-	longGram  = 6
-	markSize  = 12 // characters of a key or number that are in the index
-)
+// The index holds tokens that this package makes; SQLite only compares them. A text without blanks is cut into all its pieces of these
+// sizes, in characters. A word that occurs in the text has all its pieces among those of the text.
+var gramSizes = [...]int{1, 2, 3, 6}
+
+const markSize = 12 // characters of a key or number that are in the index
 
 // The tokens that are no pieces of a text begin with a character of their own, from the private area of Unicode. A text may hold
 // it all the same: then the index gives a candidate too many, and the search looks at the entry.
@@ -23,6 +21,7 @@ const (
 	markKind  = '\ue001' // the beginning of a key or number
 	nameKind  = '\ue002' // a digest of a folder's name
 	partyKind = '\ue003' // the number of a party
+	placeKind = '\ue004' // the number of a place
 )
 
 // tokenList collects tokens.
@@ -35,11 +34,10 @@ func (l *tokenList) addText(text string) {
 	for _, form := range spellingsOf(text) {
 		for _, piece := range strings.Fields(form) {
 			p := newTokenPiece(piece)
-			for i := range p.len() - shortGram + 1 {
-				l.add(p.gram(i, shortGram))
-			}
-			for i := range p.len() - longGram + 1 {
-				l.add(p.gram(i, longGram))
+			for _, size := range gramSizes {
+				for i := range p.len() - size + 1 {
+					l.add(p.gram(i, size))
+				}
 			}
 		}
 	}
@@ -102,9 +100,11 @@ func leastFold(r rune) rune {
 
 func partyToken(id int64) string { return string(partyKind) + strconv.FormatInt(id, 36) }
 
-// documentTokens returns the tokens of a row, parted by blanks. The folder in which its source lies is not among
-// them, see [places].
-func documentTokens(r row, parties map[string]int64) string {
+func placeToken(id int64) string { return string(placeKind) + strconv.FormatInt(id, 36) }
+
+// documentTokens returns the tokens of a row, parted by blanks. place is the number of the folder in which its source lies; zero: it
+// was not placed yet.
+func documentTokens(r row, parties map[string]int64, place int64) string {
 	s := make(tokenList, 0, 100)
 	s.addText(r.Folder)
 	s.add(nameToken(r.Folder))
@@ -120,6 +120,9 @@ func documentTokens(r row, parties map[string]int64) string {
 	for _, id := range parties {
 		s.add(partyToken(id))
 	}
+	if place != 0 {
+		s.add(placeToken(place))
+	}
 	return s.text()
 }
 
@@ -133,7 +136,7 @@ func partyTokens(text string) string {
 // digestOfTexts tells whether the tokens of a row changed, without making them: most changes of an entry leave them as they are.
 func digestOfTexts(r row) int64 {
 	h := fnv.New64a()
-	texts := append(append([]string{r.Folder, path.Base(r.Dest), r.meta.Number, r.read.Number}, marksOf(r.Entry)...), partiesOf(r.meta, r.read)...)
+	texts := append(append([]string{r.Folder, r.Dest, r.meta.Number, r.read.Number}, marksOf(r.Entry)...), partiesOf(r.meta, r.read)...)
 	for _, text := range texts {
 		h.Write([]byte(text))
 		h.Write([]byte{0})
@@ -141,8 +144,8 @@ func digestOfTexts(r row) int64 {
 	return int64(h.Sum64())
 }
 
-// coveringGrams returns pieces that every text has in which the form occurs; none where the form is too short, or is no text. Long
-// pieces overlap as little as they can: each further one costs time and excludes hardly anything.
+// coveringGrams returns pieces that every text has in which the form occurs, as large ones as there are; none where the form is no
+// text. They overlap as little as they can: each further one costs time and excludes hardly anything.
 func coveringGrams(form string) []string {
 	if !utf8.ValidString(form) {
 		return nil
@@ -150,9 +153,11 @@ func coveringGrams(form string) []string {
 	var grams []string
 	for _, piece := range strings.Fields(form) {
 		p := newTokenPiece(piece)
-		size := shortGram
-		if p.len() >= longGram {
-			size = longGram
+		size := 1
+		for _, s := range gramSizes {
+			if s <= p.len() {
+				size = s
+			}
 		}
 		for i := 0; i+size <= p.len(); i += size {
 			grams = append(grams, p.gram(i, size))

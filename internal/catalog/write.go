@@ -23,15 +23,16 @@ type writer struct {
 	db   *sql.DB
 	conn *sql.Conn
 
-	find, insert, update, remove           *sql.Stmt // a document
-	index, reindex, unindex                *sql.Stmt // its tokens
-	findParty, addParty, indexParty, place *sql.Stmt
-	move                                   *sql.Stmt // the position
+	find, insert, update, remove    *sql.Stmt // a document
+	index, reindex, unindex         *sql.Stmt // its tokens
+	findParty, addParty, indexParty *sql.Stmt
+	findPlace, addPlace             *sql.Stmt
+	move                            *sql.Stmt // the position
 
 	at      position
 	lastID  int64            // of all documents
 	parties map[string]int64 // the numbers of parties that were met lately
-	places  map[string]bool  // that were met lately
+	places  map[string]int64 // the numbers of places that were met lately
 }
 
 // mostRemembered bounds what a writer remembers of parties and places.
@@ -43,7 +44,7 @@ var documentColumns = []string{"route", "drop_name", "vault", "folder", "state",
 
 // newWriter opens the only connection that changes a file, and prepares its statements.
 func newWriter(ctx context.Context, path, pragmas string, create bool) (w *writer, err error) {
-	w = &writer{parties: map[string]int64{}, places: map[string]bool{}}
+	w = &writer{parties: map[string]int64{}, places: map[string]int64{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -77,7 +78,8 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
 		{&w.addParty, "INSERT INTO party (text) VALUES (?)"},
 		{&w.indexParty, "INSERT INTO party_tokens (rowid, t) VALUES (?, ?)"},
-		{&w.place, "INSERT OR IGNORE INTO place (folder) VALUES (?)"},
+		{&w.findPlace, "SELECT id FROM place WHERE folder = ?"},
+		{&w.addPlace, "INSERT INTO place (folder) VALUES (?)"},
 		{&w.move, "UPDATE position SET line = ?, hash = ?, newest = ?"},
 	} {
 		if *p.into, err = w.conn.PrepareContext(ctx, p.text); err != nil {
@@ -89,7 +91,7 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 
 func (w *writer) close() error {
 	var errs []error
-	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.reindex, w.unindex, w.findParty, w.addParty, w.indexParty, w.place, w.move} {
+	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.reindex, w.unindex, w.findParty, w.addParty, w.indexParty, w.findPlace, w.addPlace, w.move} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -147,9 +149,10 @@ func (w *writer) inTransaction(ctx context.Context, fn func() (position, error))
 // put enters the row of an entry, or changes the one that is there.
 func (w *writer) put(ctx context.Context, r row) error {
 	parties, err := w.partyNumbers(ctx, r)
-	if err == nil {
-		err = w.putPlace(ctx, r.place())
+	if err != nil {
+		return err
 	}
+	place, err := w.placeNumber(ctx, r.place())
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func (w *writer) put(ctx context.Context, r row) error {
 	case isNew:
 		id = w.lastID + 1
 		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], !isNewest, digest}, values)...); err == nil {
-			_, err = w.index.ExecContext(ctx, id, documentTokens(r, parties))
+			_, err = w.index.ExecContext(ctx, id, documentTokens(r, parties, place))
 		}
 		w.lastID = id
 		if isNewest {
@@ -175,7 +178,7 @@ func (w *writer) put(ctx context.Context, r row) error {
 		return err
 	}
 	if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest}, values, []any{id})...); err == nil && stored != digest {
-		_, err = w.reindex.ExecContext(ctx, id, documentTokens(r, parties))
+		_, err = w.reindex.ExecContext(ctx, id, documentTokens(r, parties, place))
 	}
 	return err
 }
@@ -233,19 +236,28 @@ func (w *writer) enterParty(ctx context.Context, text string) (id int64, err err
 	return id, nil
 }
 
-// putPlace enters the folder of a source.
-func (w *writer) putPlace(ctx context.Context, folder string) error {
-	if folder == "" || w.places[folder] {
-		return nil
+// placeNumber returns the number of the folder in which a source lies, and enters it if it is new; zero: there is none yet.
+func (w *writer) placeNumber(ctx context.Context, folder string) (id int64, err error) {
+	id, known := w.places[folder]
+	if folder == "" || known {
+		return id, nil
 	}
-	if _, err := w.place.ExecContext(ctx, folder); err != nil {
-		return err
+	err = w.findPlace.QueryRowContext(ctx, folder).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		added, failed := w.addPlace.ExecContext(ctx, folder)
+		if failed != nil {
+			return 0, failed
+		}
+		id, err = added.LastInsertId()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("enter a place: %w", err)
 	}
 	if len(w.places) >= mostRemembered {
 		clear(w.places)
 	}
-	w.places[folder] = true
-	return nil
+	w.places[folder] = id
+	return id, nil
 }
 
 func isEarlier(a, b archive.Key) bool { return string(a[:]) < string(b[:]) }

@@ -14,7 +14,7 @@ var catalog = []mutant{
 	},
 	{
 		name: "CatalogWordInAPathByItsPieces", promise: "I32", file: "internal/catalog/match.go",
-		old: "if err != nil || isPlace {", new: "if err != nil || false && isPlace {", tests: []string{finding},
+		old: "any = append(any, quoted(placeToken(id)))", new: "_ = id", tests: []string{finding},
 	},
 	{
 		name: "CatalogOneSpellingIndexed", promise: "I32", file: "internal/catalog/tokens.go",
@@ -67,5 +67,13 @@ var catalog = []mutant{
 	{
 		name: "CatalogBehindIsCompared", promise: "I32", file: "internal/catalog/count.go",
 		old: "case head.N < before.N:", new: "case head.N > before.N:", tests: []string{"-run Compare vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogPlaceNotReindexed", promise: "I32", file: "internal/catalog/tokens.go",
+		old: "[]string{r.Folder, r.Dest, r.meta.Number", new: "[]string{r.Folder, r.meta.Number", tests: []string{finding},
+	},
+	{
+		name: "CatalogShortWordByLongPieces", promise: "I32", file: "internal/catalog/tokens.go",
+		old: "if s <= p.len() {\n", new: "if s <= p.len()+1 && p.len() > 1 {\n", tests: []string{finding},
 	},
 }
