@@ -27,6 +27,7 @@ import (
 
 type auditFlags struct {
 	year      int
+	month     string // such as 2026-10; empty: the whole year
 	vault     string
 	drop      string
 	states    string
@@ -59,9 +60,9 @@ it costs, what people did and what nobody can prove; then every folder. It repla
 journal and holds every entry against it; what does not agree stands at the top,
 and it ends with 4. It asks nobody and changes nothing.
 
---year goes by the document's date, and where there is none by the day on which the
-folder was taken; the bill goes by the year in which the archive said "archived". What
-was taken in that year and bears a date that can hardly be right is named as a remark.
+--year and --month go by the document's date, and where there is none by the day on which
+the folder was taken; the bill goes by the year in which the archive said "archived". What
+was taken in that time and bears a date that can hardly be right is named as a remark.
 
 html is one page for screen and paper, of at most 3 MB. It has every folder up to 2,000
 of them; of more it has the newest 200, and the complete table lies beside FILE under
@@ -93,6 +94,7 @@ Where FILE is an html page in a drop folder (in _archived, for instance) or in a
 above it, that place is a link, which works wherever the page is opened from there.`,
 		Example: `  vaultd audit -o audit.html
   vaultd audit --year 2026 --drop acme-in -o 2026.html
+  vaultd audit --month 2026-10 -o october.html
   vaultd audit --year 2026 --expected bookkeeping.csv -o 2026.html
   vaultd audit --since-last -o /srv/reports/
   vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
@@ -112,6 +114,7 @@ above it, that place is a link, which works wherever the page is opened from the
 // addTo makes the flags of the command.
 func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().IntVar(&f.year, "year", 0, "only documents of this `year`")
+	c.Flags().StringVar(&f.month, "month", "", "only documents of this `month`, such as 2026-10")
 	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
 	c.Flags().StringVar(&f.states, "state", "", "only these `states`, separated by commas; see vaultd list")
@@ -170,14 +173,25 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 		return usageError{errors.New("--columns and --decimal are about the list of --expected")}
 	case (f.expected != "" || f.listed) && f.states != "":
 		return usageError{errors.New("--expected says what should be archived; it cannot go with --state")}
-	case f.sinceLast && (f.year != 0 || f.vault != "" || f.drop != "" || f.states != ""):
+	case f.sinceLast && (f.year != 0 || f.month != "" || f.vault != "" || f.drop != "" || f.states != ""):
 		return usageError{errors.New("--since-last goes on from the last report, which had everything; it cannot go with another choice")}
 	case f.sinceLast && (f.format != "html" || (f.output == "" || f.output == "-") && f.stem == ""):
 		return usageError{errors.New("--since-last needs a page in a file: the next one goes on from what was written; say it with -o FILE.html")}
 	case f.year != 0 && (f.year < 1970 || f.year > 9999):
 		return usageError{fmt.Errorf("%d is no year", f.year)}
 	}
-	f.sel = report.Selection{Year: f.year, Vault: archive.VaultID(f.vault), Drop: f.drop, States: states, SinceLast: f.sinceLast}
+	var month time.Month
+	if f.month != "" {
+		first, err := time.Parse("2006-01", f.month)
+		switch {
+		case err != nil || first.Year() < 1970:
+			return usageError{fmt.Errorf("%q is no month; write it as 2026-10", sanitize.Text(f.month))}
+		case f.year != 0 && f.year != first.Year():
+			return usageError{fmt.Errorf("--month %s is not in --year %d", f.month, f.year)}
+		}
+		f.year, month = first.Year(), first.Month()
+	}
+	f.sel = report.Selection{Year: f.year, Month: month, Vault: archive.VaultID(f.vault), Drop: f.drop, States: states, SinceLast: f.sinceLast}
 	return nil
 }
 

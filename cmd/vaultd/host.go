@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
+	"vaultd/internal/page"
 	"vaultd/internal/present"
 	"vaultd/internal/web"
 )
@@ -89,7 +90,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
 	if pages != nil {
 		g.Go(func() error {
-			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, nil, h.log)
+			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, page.New(&pageSource{h: h}, h.log), h.log)
 		})
 	}
 	h.notify.notifyReady("started")

@@ -117,7 +117,7 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	if err != nil {
 		return err
 	}
-	if !selected || !t.c.Select.selectsYearOf(e, m, t.c.Location) {
+	if !selected || !t.c.Select.selectsDayOf(e, m, t.c.Location) {
 		t.matchElsewhere(e, m)
 		if !selected {
 			return nil

@@ -166,6 +166,9 @@ func (l senderLine) ShownSums() []senderSum { return l.Sums[:min(len(l.Sums), 10
 // MoreSums is how many do not.
 func (l senderLine) MoreSums() uint64 { return uint64(len(l.Sums) - len(l.ShownSums())) }
 
+// PeriodName names the kind of time that is selected.
+func (p *htmlPage) PeriodName() string { return p.audit.c.Select.periodName() }
+
 // IsPart reports whether something of the ledger is left out.
 func (p *htmlPage) IsPart() bool { return !p.audit.c.Select.isEverything() }
 

@@ -17,10 +17,10 @@ func (t *counts) countRemarks(e ledger.Entry) error {
 	return err
 }
 
-// countRemarksElsewhere counts a document that counts in another year, because its date can hardly be right, and was taken in
-// the selected one.
+// countRemarksElsewhere counts a document that counts in another year or month, because its date can hardly be right, and was taken
+// in the selected one.
 func (t *counts) countRemarksElsewhere(e ledger.Entry) error {
-	if !e.StrangeDate || e.SeenAt.In(t.c.Location).Year() != t.c.Select.Year {
+	if !e.StrangeDate || !t.c.Select.isInPeriod(e.SeenAt.In(t.c.Location)) {
 		return nil
 	}
 	all, err := present.FindRemarks(t.c.Ledger, e, t.c.Location)

@@ -66,7 +66,8 @@ type Config struct {
 
 // Selection says which folders the audit is about; the zero one selects all.
 type Selection struct {
-	Year   int // of the document's date; where there is none, of the day it was taken
+	Year   int        // of the document's date; where there is none, of the day it was taken
+	Month  time.Month // of that year; 0: all of it
 	Vault  archive.VaultID
 	Drop   string
 	States map[ledger.State]bool // empty: all
@@ -87,7 +88,8 @@ func (s Selection) String() string {
 			parts = append(parts, fmt.Sprintf(format, a...))
 		}
 	}
-	add(s.Year != 0, "document dates of %d", s.Year)
+	add(s.Year != 0 && s.Month == 0, "document dates of %d", s.Year)
+	add(s.Year != 0 && s.Month != 0, "document dates of %s %d", s.Month, s.Year)
 	add(s.Vault != "", "vault %s", s.Vault)
 	add(s.Drop != "", "drop %s", s.Drop)
 	var states []string
@@ -198,15 +200,20 @@ func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]boo
 	return moved, err
 }
 
-// selectsEntry reports whether e is selected, as far as e itself can tell: the year is asked
-// of its document.
+// selectsEntry reports whether e is selected, as far as e itself can tell: year and month are
+// asked of its document.
 func (s Selection) selectsEntry(e ledger.Entry) bool {
 	return (len(s.States) == 0 || s.States[e.State]) && (s.Drop == "" || s.Drop == e.Drop) && (s.Vault == "" || s.Vault == e.Vault)
 }
 
-// selectsYearOf reports whether the document belongs to the year.
-func (s Selection) selectsYearOf(e ledger.Entry, m archive.Document, loc *time.Location) bool {
-	return s.Year == 0 || dayOf(e, m, loc).Year() == s.Year
+// selectsDayOf reports whether the document belongs to the year, or to the month of it.
+func (s Selection) selectsDayOf(e ledger.Entry, m archive.Document, loc *time.Location) bool {
+	return s.Year == 0 || s.isInPeriod(dayOf(e, m, loc))
+}
+
+// isInPeriod reports whether a day, as it is written, lies in the selected year or month; none does where no year is selected.
+func (s Selection) isInPeriod(day time.Time) bool {
+	return day.Year() == s.Year && (s.Month == 0 || day.Month() == s.Month)
 }
 
 // dayOf returns the day by which a document counts: its date as it is written, else the day on which the folder was taken.

@@ -141,6 +141,8 @@ func TestSelection_CountsAndRowsAlike(t *testing.T) {
 		"All":             {Selection{}, 7},
 		"Year":            {Selection{Year: 2026}, 6}, // three have no date and were taken then
 		"YearByDocument":  {Selection{Year: 2025}, 1},
+		"Month":           {Selection{Year: 2025, Month: time.December}, 1},
+		"OtherMonth":      {Selection{Year: 2025, Month: time.February}, 0},
 		"Vault":           {Selection{Vault: "FR"}, 1},
 		"OtherDrop":       {Selection{Drop: "beta-in"}, 0},
 		"States":          {Selection{States: map[ledger.State]bool{ledger.Archived: true, ledger.Unclear: true}}, 4},

@@ -125,7 +125,7 @@ func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error
 			return nil
 		}
 		m, read, err := present.ReadMetadata(a.c.Ledger, e)
-		if err != nil || !a.c.Select.selectsYearOf(e, m, a.c.Location) {
+		if err != nil || !a.c.Select.selectsDayOf(e, m, a.c.Location) {
 			return err
 		}
 		counts.CountChange(ledger.None, e.State)

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
+	"vaultd/internal/ledger"
+	"vaultd/internal/page"
+	"vaultd/internal/present"
+	"vaultd/internal/report"
+	"vaultd/internal/spool"
+)
+
+// pageSource answers the HTML pages with what the running daemon knows.
+type pageSource struct {
+	h *host
+
+	report sync.Mutex // held while a report is made: each one reads the whole ledger
+
+	mu      sync.Mutex
+	history present.History // guarded by mu
+	drawnAt time.Time       // when it was read; guarded by mu
+	drawnOf *catalog.Catalog
+}
+
+// historyAge is how old the figures of the charts may be: they change slowly, and every open page asks for them every few seconds.
+const historyAge = time.Minute
+
+// enter returns the program as it is inside the current daemon, and what a command sees there.
+func (s *pageSource) enter() (*app, view) {
+	a := &app{stdout: io.Discard, stderr: io.Discard, env: s.h.a.env, uid: uint32(os.Geteuid())}
+	s.h.putInside(a)
+	return a, a.insideView()
+}
+
+// About implements page.Source.
+func (s *pageSource) About() page.About {
+	_, v := s.enter()
+	host, _ := os.Hostname() // for people only
+	return page.About{Clock: v.Clock, Host: host, Version: buildVersion(), Environment: v.cfg.Service.Environment}
+}
+
+// Status implements page.Source.
+func (s *pageSource) Status(context.Context) (present.StatusSummary, error) {
+	_, v := s.enter()
+	return v.collectStatus()
+}
+
+// History implements page.Source.
+func (s *pageSource) History(ctx context.Context) (present.History, error) {
+	_, v := s.enter()
+	s.mu.Lock() // whoever asks meanwhile waits for the same answer
+	defer s.mu.Unlock()
+	if age := v.Now.Sub(s.drawnAt); s.drawnOf == v.catalog && age >= 0 && age < historyAge && s.history.Missing == "" {
+		return s.history, nil
+	}
+	h, err := v.collectHistory(ctx)
+	if err == nil {
+		s.history, s.drawnAt, s.drawnOf = h, v.Now, v.catalog
+	}
+	return h, err
+}
+
+// Search implements page.Source.
+func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f page.Found, err error) {
+	_, v := s.enter()
+	q := catalog.NewQuery(words)
+	c, release := v.openCatalog(ctx)
+	err = c.Search(ctx, q, func(why string) { f.Slow = why }, func(h catalog.Hit) error {
+		if f.HasMore = len(f.Hits) == limit; f.HasMore {
+			return errEnough
+		}
+		f.Hits = append(f.Hits, page.Hit{Entry: h.Entry, Metadata: h.Meta, AsRead: h.Read})
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		err = nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.IsCut, err = true, nil
+	}
+	if err := errors.Join(err, release()); err != nil {
+		return f, err
+	}
+	f.NotTaken, err = v.findNotTaken(q.OccursIn)
+	f.NotTaken = f.NotTaken[:min(len(f.NotTaken), limit)]
+	return f, err
+}
+
+// Document implements page.Source.
+func (s *pageSource) Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error) {
+	_, v := s.enter()
+	e, ok, err := v.ledger.Entry(key)
+	if err != nil || !ok {
+		return present.Dossier{}, false, err
+	}
+	d, err := present.ReadDossier(ctx, v.ledger, e, v.Location)
+	return d, true, err
+}
+
+// Download implements page.Source.
+func (s *pageSource) Download(ctx context.Context, user string, key archive.Key, begin func(page.Delivery) io.Writer) error {
+	a, v := s.enter()
+	e, ok, err := v.ledger.Entry(key)
+	switch {
+	case err != nil:
+		return err
+	case !ok || e.State != ledger.Archived || e.ArchivedRemote == "":
+		return &page.Refusal{Status: http.StatusConflict, Text: "This document is not in the archive.", Do: "Its page says what became of it."}
+	}
+	service, err := a.newServiceClient(v.cfg)
+	if err != nil {
+		return err
+	}
+	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves no file behind
+	if err != nil {
+		return err
+	}
+	defer tmp.Close() //nolint:errcheck // it was only read, and it has no name
+	s.h.log.Info("a person downloads from the archive", "user", user, "key", e.Key)
+	got, err := a.downloadTo(ctx, v, service, archivedDownload(e), tmp)
+	if err != nil {
+		s.h.log.Warn("the download failed", "key", e.Key, "err", err)
+		return refuseDownload(err)
+	}
+	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the download: %w", err)
+	}
+	// An error from here on is the visitor's connection: the answer has begun, and the download stands in the journal.
+	if _, err := io.Copy(begin(page.Delivery{Name: fileName(e), Size: got.size, Differs: got.outcome == ledger.FetchDiffers}), tmp); err != nil {
+		s.h.log.Log(ctx, slog.LevelDebug, "a download was not delivered whole", "key", e.Key, "err", err)
+	}
+	return nil
+}
+
+// refuseDownload says to the visitor why there is no download.
+func refuseDownload(err error) error {
+	if coded, ok := errors.AsType[*codedError](err); ok && coded.code == exitPerson {
+		return &page.Refusal{Status: http.StatusTooManyRequests, Text: "The downloads of this month are used up.", Do: "They are counted anew from the first day of next month. IT can raise billing.downloads_per_month."}
+	}
+	if _, isService := errors.AsType[*apicall.Error](err); isService {
+		return &page.Refusal{Status: http.StatusBadGateway, Text: "The archive did not deliver the document.", Do: "The download was counted. Look at how it stands, then try again later."}
+	}
+	return err
+}
+
+// Report implements page.Source.
+func (s *pageSource) Report(ctx context.Context, order page.ReportOrder, begin func(name string) io.Writer) error {
+	if !s.report.TryLock() {
+		return &page.Refusal{Status: http.StatusServiceUnavailable, Text: "Another report is being made.", Do: "Wait until it is done, then ask again."}
+	}
+	defer s.report.Unlock()
+	a, v := s.enter()
+	c, err := v.auditConfig(a, report.Selection{Year: order.Year, Month: time.Month(order.Month)})
+	if err != nil {
+		return err
+	}
+	r, err := report.Examine(ctx, c)
+	if err != nil {
+		return err
+	}
+	w := begin(reportName(order))
+	switch order.Form {
+	case "csv":
+		_, err = r.CSV(ctx, w, order.Separator)
+	case "xlsx":
+		_, err = r.XLSX(ctx, w)
+	default:
+		_, err = r.HTML(ctx, w)
+	}
+	if err != nil {
+		s.h.log.Warn("a report was not delivered whole", "err", err)
+		// The answer has begun: only a broken connection tells the visitor that the file is not whole.
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// reportName names the file of a report.
+func reportName(o page.ReportOrder) string {
+	switch {
+	case o.Month != 0:
+		return fmt.Sprintf("archive-%d-%02d.%s", o.Year, o.Month, o.Form)
+	case o.Year != 0:
+		return fmt.Sprintf("archive-%d.%s", o.Year, o.Form)
+	}
+	return "archive." + o.Form
+}
+
+// collectHistory has no figures yet.
+func (v view) collectHistory(context.Context) (present.History, error) {
+	return present.History{Missing: "they are not counted yet"}, nil
+}

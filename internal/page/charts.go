@@ -1,0 +1,149 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"time"
+
+	"vaultd/internal/chart"
+	"vaultd/internal/present"
+)
+
+// charts are the drawings of the first page. Each one comes with its figures, for those who cannot see it.
+type charts struct {
+	Days, Months, Delays countChart
+	Shares               []shareChart
+	History              present.History
+}
+
+// countChart is a drawing of counts.
+type countChart struct {
+	Drawing template.HTML
+	Rows    []countRow
+}
+
+// countRow is one row of its table.
+type countRow struct {
+	Name               string
+	Archived, Rejected uint64
+}
+
+// shareChart is a drawing of how much of the included volume is used.
+type shareChart struct {
+	present.VaultShare
+	Drawing template.HTML
+}
+
+var endedClasses = []string{"archived", "rejected"}
+
+func drawCharts(f *frame, h present.History) charts {
+	c := charts{History: h}
+	var bars []chart.Bar
+	for _, d := range h.Days {
+		day := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
+		c.Days.Rows = append(c.Days.Rows, countRow{f.dateText(day), d.Archived, d.Rejected})
+		bars = append(bars, chart.Bar{Label: f.shortDay(day), Values: []uint64{d.Archived, d.Rejected}})
+	}
+	c.Days.Drawing = chart.Bars(f.T("Archived and rejected documents by day. The table below has the figures."), endedClasses, bars, f.scaleNumber)
+	bars = nil
+	for _, m := range h.Months {
+		c.Months.Rows = append(c.Months.Rows, countRow{f.MonthName(int(m.Month)) + " " + strconv.Itoa(m.Year), m.Archived, m.Rejected})
+		bars = append(bars, chart.Bar{Label: fmt.Sprintf("%d/%02d", m.Month, m.Year%100), Values: []uint64{m.Archived, m.Rejected}})
+	}
+	c.Months.Drawing = chart.Bars(f.T("Archived and rejected documents by month. The table below has the figures."), endedClasses, bars, f.scaleNumber)
+	bars = nil
+	for _, d := range h.Delays {
+		name := f.delayName(d)
+		c.Delays.Rows = append(c.Delays.Rows, countRow{Name: name, Archived: d.Documents})
+		bars = append(bars, chart.Bar{Label: name, Values: []uint64{d.Documents}})
+	}
+	if len(bars) > 0 {
+		c.Delays.Drawing = chart.Bars(f.T("Archived documents by the time from taken to archived. The table below has the figures."), endedClasses[:1], bars, f.scaleNumber)
+	}
+	for _, s := range h.Shares {
+		c.Shares = append(c.Shares, shareChart{s, f.drawShare(s)})
+	}
+	return c
+}
+
+// drawShare draws the share that was used up to each month, and where it will be at the end of the year.
+func (f *frame) drawShare(s present.VaultShare) template.HTML {
+	var labels []string
+	for m := range 12 {
+		labels = append(labels, strconv.Itoa(m+1))
+	}
+	used := chart.Line{Class: "used"}
+	for _, m := range s.Used {
+		used.Points = append(used.Points, chart.Point{Label: int(m.Month) - 1, Value: m.Share})
+	}
+	lines := []chart.Line{used}
+	if n := len(used.Points); n > 0 && s.Forecast != nil {
+		last := used.Points[n-1]
+		for _, end := range []struct {
+			class string
+			value float64
+		}{{"forecast", s.Forecast.Share}, {"bound", s.Forecast.Lowest}, {"bound", s.Forecast.Highest}} {
+			lines = append(lines, chart.Line{Class: end.class, IsDashed: true, Points: []chart.Point{last, {Label: 11, Value: end.value}}})
+		}
+	}
+	title := f.T("Share of the included volume by month of %s, with its forecast. The table below has the figures.", strconv.Itoa(s.Year))
+	return chart.Lines(title, labels, lines, 1, f.Share)
+}
+
+// Share writes a share as a percentage.
+func (f *frame) Share(share float64) string {
+	return f.Decimal(strconv.FormatFloat(share*100, 'f', 1, 64)) + "\u00a0%"
+}
+
+func (f *frame) scaleNumber(n uint64) string { return f.Number(n) }
+
+func (f *frame) shortDay(day time.Time) string {
+	if f.Lang() == "de" {
+		return day.Format("2.1.")
+	}
+	return day.Format("2 Jan")
+}
+
+// delayName says how long a delay is.
+func (f *frame) delayName(d present.DelayCounts) string {
+	switch {
+	case d.Below == 0:
+		return f.T("%s or more", f.limit(d.From))
+	case d.From == 0:
+		return f.T("under %s", f.limit(d.Below))
+	}
+	return f.T("%s to %s", f.limit(d.From), f.limit(d.Below))
+}
+
+// limit writes a whole number of minutes, hours or days.
+func (f *frame) limit(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return f.T("%d days", int(d/(24*time.Hour)))
+	case d >= time.Hour:
+		return f.T("%d h", int(d/time.Hour))
+	}
+	return f.T("%d min", int(d/time.Minute))
+}
+
+// chartView is a chart of counts with its words, for the template that shows it.
+type chartView struct {
+	Frame       *frame
+	Title, Of   string // Of is what each row is about
+	Chart       countChart
+	HasRejected bool
+}
+
+// ViewCounts joins a chart of what was archived with its words.
+func (f *frame) ViewCounts(title, of string, c countChart) chartView {
+	return chartView{f, title, of, c, false}
+}
+
+// ViewEnded joins a chart of what was archived and rejected with its words.
+func (f *frame) ViewEnded(title, of string, c countChart) chartView {
+	return chartView{f, title, of, c, true}
+}
+
+// MonthOf names a month.
+func (f *frame) MonthOf(m time.Month) string { return f.MonthName(int(m)) }

@@ -1,0 +1,210 @@
+package page
+
+import (
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
+)
+
+// documentBody is the page of one document.
+type documentBody struct {
+	present.Dossier
+	Meaning       string
+	Flags         []string
+	Reason        []string // lines
+	Invoice       []field
+	IsAsRead      bool
+	Proof         []field
+	Registrations []present.Registration
+	Steps         []step
+	CanDownload   bool
+	Downloads     present.DownloadCounts
+}
+
+func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) error {
+	d, err := p.findDocument(r)
+	if err != nil {
+		return err
+	}
+	s := d.JSON(f.clock)
+	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d)}
+	b.Invoice, b.IsAsRead = f.invoiceOf(d)
+	if cause := d.Entry.Cause; cause != (ledger.Cause{}) {
+		b.Reason = strings.Split(strings.TrimSpace(cause.Text), "\n")
+		if cause.Text == "" {
+			b.Reason = []string{strings.ReplaceAll(cause.Code, "-", " ")}
+		}
+	}
+	if isDownloadable(d) && f.Visitor.Rights.Fetch && f.Visitor.Token != "" {
+		status, err := p.source.Status(r.Context())
+		if err != nil {
+			return err
+		}
+		b.CanDownload, b.Downloads = true, status.Downloads
+	}
+	f.write(w, http.StatusOK, "document", sanitize.Text(d.Entry.Folder), b)
+	return nil
+}
+
+// findDocument reads the document that the path names.
+func (p *Pages) findDocument(r *http.Request) (present.Dossier, error) {
+	unknown := &Refusal{Status: http.StatusNotFound, Text: "There is no such document.", Do: "Search for it by its folder, number or sender."}
+	key, err := archive.ParseKey(r.PathValue("key"))
+	if err != nil {
+		return present.Dossier{}, unknown
+	}
+	d, ok, err := p.source.Document(r.Context(), key)
+	if err == nil && !ok {
+		err = unknown
+	}
+	return d, err
+}
+
+// invoiceOf returns what is known of the invoice.
+func (f *frame) invoiceOf(d present.Dossier) (fields []field, isAsRead bool) {
+	if d.Document.IsOnlyAsRead() {
+		for _, one := range present.AsReadFields(d.Document.AsRead) {
+			fields = append(fields, field{one.Name, one.Value})
+		}
+		return f.knownFields(fields...), true
+	}
+	m := d.Metadata
+	fields = append(f.invoiceFields(m), field{"Type", m.Type}, field{"Numbers of the sender", strings.Join(m.SenderIDs, ", ")},
+		field{"Numbers of the recipient", strings.Join(m.RecipientIDs, ", ")}, field{"Buyer's reference", m.BuyerReferenceID},
+		field{"Trading partner", m.TradingPartner}, field{"Direction", m.FlowDirection})
+	for _, more := range m.Parameters {
+		fields = append(fields, field{sanitize.Text(more.Key), more.Value})
+	}
+	return f.knownFields(fields...), false
+}
+
+// proofOf returns by what the document can be proven.
+func (f *frame) proofOf(d present.Dossier) []field {
+	e := d.Entry
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return f.Exact(t)
+	}
+	fields := []field{
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.place(e)},
+		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
+	}
+	if !e.ID.IsZero() {
+		fields = append(fields, field{"clientUUID", e.ID.String()})
+	}
+	if !e.Package.IsZero() {
+		fields = append(fields, field{"ZIP", fmt.Sprintf("%s (%s)", f.Size(e.Package.Size), f.T("%d bytes", e.Package.Size))}, field{"SHA-256", e.Package.SHA256.String()})
+	}
+	return f.knownFields(fields...)
+}
+
+// place says what became of the folder.
+func (f *frame) place(e ledger.Entry) string {
+	words := f.T("folder " + e.Source.String())
+	if e.Dest == "" {
+		return words
+	}
+	return words + ": " + e.Dest
+}
+
+// step is one line of the journal about a document, in words.
+type step struct {
+	At, Time string
+	Text     string
+	More     string // what the archive said, under which number, who acted
+	Said     string // the reason that a person gave
+}
+
+// eventTexts say in words what the events of the journal are.
+var eventTexts = map[string]string{
+	"claimed": "Taken from the drop folder.", "still-changing": "It was still changing; vaultd waits.", "postponed": "The next step was postponed.",
+	"sealed": "Packed into a ZIP and sealed.", "resealed": "Packed again; the content is the same.", "refused": "Refused before anything was sent.",
+	"duplicate": "Found to be archived already; nothing is sent.", "stuck": "It cannot go on by itself.", "held": "A person put it on hold.",
+	"unheld": "A person let it go on.", "closed": "A person closed it.", "released": "A person decided how it goes on.",
+	"superseded": "Another folder takes its place.", "retaken": "It was taken again.", "doubted": "It is not sure what was done since; the archive is asked.",
+	"registration-found": "The archive knows a registration that vaultd did not know.", "reconciled": "The archive was asked for everything; it is sure again.",
+	"source-found": "The folder was found again.", "recovered": "Put back into the ledger from receipts, folders or the archive.",
+	"register-intended": "About to be registered with the archive.", "register-unanswered": "The archive did not answer the registration.",
+	"register-not-taken": "The archive did not take the registration.", "batch-refused": "The archive refused a group of registrations.",
+	"register-refused": "The archive refused the registration.", "registered": "Registered with the archive.",
+	"cross-wired": "The answer of the archive was mixed up.", "upload-intended": "About to be sent.", "upload-not-sent": "Nothing was sent.",
+	"upload-unanswered": "The store did not answer; it may have it.", "upload-refused": "The store refused it.", "uploaded": "Sent completely.",
+	"window-closed": "The time for sending is over.", "place-intended": "The folder is about to be moved to its place.", "placed": "The folder is at its place.",
+	"dispose-intended": "The kept folder is about to be removed.", "disposed": "The kept folder was removed as configured.",
+	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
+}
+
+// stepsOf tells the history of a document, the oldest step first.
+func (f *frame) stepsOf(d present.Dossier) (all []step) {
+	for _, l := range d.History {
+		s := step{At: l.At, Time: l.At, Text: sanitize.Text(l.Event), Said: sanitize.JoinLines(d.Notes[l.Rev].Text)}
+		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
+			s.Time = f.Exact(t)
+		}
+		if text, ok := eventTexts[l.Event]; ok {
+			s.Text = f.T(text)
+		}
+		var more []string
+		add := func(key, value string) {
+			if value != "" {
+				more = append(more, f.T(key, sanitize.Text(value)))
+			}
+		}
+		add("archive says %s", l.Status)
+		add("bumId %s", l.Remote)
+		add("cause: %s", strings.ReplaceAll(l.Cause, "-", " "))
+		if l.UID != nil {
+			add("by %s", present.UserName(uint32(*l.UID)))
+		}
+		s.More = strings.Join(more, ", ")
+		all = append(all, s)
+	}
+	return all
+}
+
+// download delivers an archived document. It is a POST, so that no browser fetches it before somebody asks.
+func (p *Pages) download(w http.ResponseWriter, r *http.Request, f *frame) error {
+	if !f.Visitor.Rights.Fetch {
+		return &Refusal{Status: http.StatusForbidden, Text: "You may not download documents.", Do: "Ask IT for the right to fetch (http.access in the configuration)."}
+	}
+	d, err := p.findDocument(r)
+	if err != nil {
+		return err
+	}
+	giveTime(w)
+	return p.source.Download(r.Context(), f.Visitor.Name, d.Entry.Key, func(came Delivery) io.Writer {
+		name := came.Name
+		if came.Differs {
+			name += ".differs"
+		}
+		w.Header().Set("Content-Length", strconv.FormatInt(came.Size, 10))
+		return beginFile(w, name, "application/zip")
+	})
+}
+
+// longAnswer is how long an answer may take that reads the whole ledger or asks the archive.
+const longAnswer = 30 * time.Minute
+
+// giveTime lets an answer take longer than the pages.
+func giveTime(w http.ResponseWriter) {
+	// Where the time cannot be changed the shorter one stays, and a slow answer is cut off.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(longAnswer))
+}
+
+// beginFile begins an answer that the browser stores as a file.
+func beginFile(w http.ResponseWriter, name, kind string) io.Writer {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	return w
+}

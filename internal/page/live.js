@@ -1,0 +1,33 @@
+// Keeps the first page fresh, and says so when vaultd does not answer. The page works without it.
+"use strict";
+(() => {
+  const every = 10000;
+  const lost = document.getElementById("lost");
+  let since = lost.dataset.since;
+  const tell = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+
+  const refresh = async () => {
+    try {
+      const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(every) });
+      if (!answer.ok) throw new Error(String(answer.status));
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const part = (name) => [document.getElementById(name), next.getElementById(name)];
+      const [live, newLive] = part("live"), [frame, newFrame] = part("frame"), [verdict, newVerdict] = part("verdict");
+      frame.className = newFrame.className;
+      tell(verdict, newVerdict.textContent); // read aloud when it changes
+      document.title = next.title;
+      if (!live.contains(document.activeElement) && document.getSelection().isCollapsed) { // else it would be taken away from under the hand
+        live.replaceChildren(...newLive.childNodes);
+        document.querySelector("footer").replaceChildren(...next.querySelector("footer").childNodes);
+      }
+      since = next.getElementById("lost").dataset.since;
+      lost.hidden = true;
+      tell(lost, "");
+    } catch {
+      lost.hidden = false;
+      tell(lost, lost.dataset.text + " " + since + ".");
+    }
+  };
+  setInterval(() => { if (!document.hidden) refresh(); }, every);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
+})();

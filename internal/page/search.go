@@ -1,0 +1,99 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
+)
+
+const (
+	mostHits  = 50
+	mostWords = 400              // characters of a question
+	patience  = 10 * time.Second // with a search that the catalog does not answer
+)
+
+// searchBody is what a search found. Problem says what is wrong with the question; empty: nothing is.
+type searchBody struct {
+	Found
+	Problem string
+}
+
+func (p *Pages) search(w http.ResponseWriter, r *http.Request, f *frame) error {
+	f.Query = strings.TrimSpace(r.URL.Query().Get("q"))
+	words := strings.Fields(f.Query)
+	var b searchBody
+	status := http.StatusOK
+	switch {
+	case len(words) == 0:
+	case len([]rune(f.Query)) > mostWords:
+		b.Problem, status = "These are too many words.", http.StatusBadRequest
+	case !slices.ContainsFunc(words, func(w string) bool { return strings.Trim(w, "*?%") != "" }):
+		b.Problem, status = "A star or a question mark stands for nothing here: a word is found in the middle of a name or number too.", http.StatusBadRequest
+	default:
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		var err error
+		if b.Found, err = p.source.Search(ctx, words, mostHits); err != nil {
+			return err
+		}
+	}
+	title := f.T("Search")
+	if f.Query != "" {
+		title = f.T("Search for “%s”", sanitize.Text(f.Query))
+	}
+	f.write(w, status, "search", title, b)
+	return nil
+}
+
+// field is a name, which is translated, and a value that is fit to be shown.
+type field struct{ Name, Value string }
+
+// FieldsOf returns what a hit is recognised by. What nobody checked says so.
+func (f *frame) FieldsOf(h Hit) []field {
+	if !h.AsRead.IsZero() {
+		return f.knownFields(
+			field{"Number (as read)", h.AsRead.Number}, field{"Date (as read)", h.AsRead.Date}, field{"Sender (as read)", h.AsRead.SenderName},
+			field{"Recipient (as read)", h.AsRead.RecipientName}, field{"Amount (as read)", strings.TrimSpace(h.AsRead.Amount + " " + h.AsRead.Currency)},
+			field{"Drop folder", h.Entry.Drop})
+	}
+	return f.knownFields(append(f.invoiceFields(h.Metadata), field{"Drop folder", h.Entry.Drop})...)
+}
+
+// invoiceFields returns the fields of checked metadata by which people know an invoice.
+func (f *frame) invoiceFields(m archive.Document) []field {
+	date := ""
+	if m.Date != "" {
+		date = f.Day(m.Date)
+	}
+	return []field{{"Number", m.Number}, {"Date", date}, {"Sender", m.SenderName}, {"Recipient", m.RecipientName}, {"Amount", f.Amount(m)}}
+}
+
+// knownFields leaves out the fields that are empty, and makes the values fit to be shown.
+func (f *frame) knownFields(fields ...field) (known []field) {
+	for _, one := range fields {
+		if one.Value != "" {
+			known = append(known, field{one.Name, sanitize.Text(one.Value)})
+		}
+	}
+	return known
+}
+
+// When says when the state of an entry was reached, in a few words.
+func (f *frame) When(e ledger.Entry) string {
+	if e.State == ledger.Archived {
+		return f.Time(e.ArchivedAt)
+	}
+	return f.T("taken %s", f.Time(e.SeenAt))
+}
+
+// isDownloadable reports whether there is one document in the archive that can be downloaded.
+func isDownloadable(d present.Dossier) bool {
+	return d.Entry.State == ledger.Archived && d.Entry.ArchivedRemote != ""
+}

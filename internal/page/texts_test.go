@@ -1,0 +1,163 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+	"vaultd/internal/watch"
+	"vaultd/internal/web"
+)
+
+var (
+	inTemplate = regexp.MustCompile(`\.T "((?:[^"\\]|\\.)*)"|\.View\w+ "([^"]*)" "([^"]*)"`)
+	inCode     = regexp.MustCompile(`(?:\.T|\badd)\(("(?:[^"\\]|\\.)*")|field\{("(?:[^"\\]|\\.)*"),|(?:Text|Do): +("(?:[^"\\]|\\.)*")|bad\(("[^"]*")|Problem, status = ("[^"]*")`)
+	inFields   = regexp.MustCompile(`\{("[A-Za-z' -]+"), `)
+)
+
+// keysOfTexts returns every text that the pages ask for.
+func keysOfTexts(t *testing.T) map[string]bool {
+	keys := map[string]bool{}
+	read := func(path string, found func(text string)) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found(string(data))
+	}
+	templates, _ := filepath.Glob("templates/*.html")
+	for _, path := range templates {
+		read(path, func(text string) {
+			for _, m := range inTemplate.FindAllStringSubmatch(text, -1) {
+				for _, key := range m[1:] {
+					keys[key] = true
+				}
+			}
+		})
+	}
+	unquoted := func(pattern *regexp.Regexp) func(string) {
+		return func(text string) {
+			for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+				for _, quoted := range m[1:] {
+					if key, err := strconv.Unquote(quoted); err == nil {
+						keys[key] = true
+					}
+				}
+			}
+		}
+	}
+	for _, path := range []string{"page.go", "frame.go", "status.go", "search.go", "document.go", "report.go", "charts.go", "../../cmd/vaultd/pages.go"} {
+		read(path, unquoted(inCode))
+	}
+	for _, path := range []string{"search.go", "document.go"} {
+		read(path, unquoted(inFields))
+	}
+	for _, title := range needTitles {
+		keys[title] = true
+	}
+	for _, text := range eventTexts {
+		keys[text] = true
+	}
+	for _, s := range ledger.States() {
+		keys[s.String()] = true
+		keys[present.Dossier{Entry: ledger.Entry{State: s}}.JSON(present.Clock{}).Meaning] = true
+	}
+	for s := ledger.Claimed; ; s++ {
+		if strings.HasPrefix(s.String(), "unknown") {
+			break
+		}
+		keys["folder "+s.String()] = true
+	}
+	doubtful := ledger.Entry{State: ledger.Rejected, InDoubt: true, Hold: true, PossibleDouble: true, Contradicted: true, Resolved: true, Reviewed: true}
+	keys[present.Dossier{Entry: doubtful}.JSON(present.Clock{}).Meaning] = true
+	for _, flag := range present.ExplainFlags(doubtful) {
+		keys[flag] = true
+	}
+	for _, r := range []watch.Reason{watch.LooseFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
+		watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
+		keys[string(r)] = true
+	}
+	delete(keys, "")
+	return keys
+}
+
+// sameInBoth are texts that are the same in German, and names of things that have no German one.
+var sameInBoth = map[string]bool{"bumId": true, "clientUUID": true, "SHA-256": true, "ZIP": true, "folder ": true}
+
+// Every text of the pages has a German one, with the same places for values.
+func TestTexts_GermanIsWhole(t *testing.T) {
+	verbs := regexp.MustCompile(`%[a-z]`)
+	for key := range keysOfTexts(t) {
+		text, ok := german[key]
+		if !ok && !sameInBoth[key] {
+			t.Errorf("no German text for %q", key)
+		}
+		if ok && fmt.Sprint(verbs.FindAllString(text, -1)) != fmt.Sprint(verbs.FindAllString(key, -1)) {
+			t.Errorf("%q and %q have other values", key, text)
+		}
+	}
+}
+
+// No German text is left over from a text that nobody asks for any more.
+func TestTexts_NoneIsLeftOver(t *testing.T) {
+	asked := keysOfTexts(t)
+	computed := map[string]bool{ // made of several parts, or of registrations and marks of states
+		"on hold": true, "in doubt": true, "resolved": true, "CONTRADICTED": true, "TWICE": true, "not taken": true, "folder gone": true,
+		"ARCHIVED TWICE: the archive says so of more than one registration": true, "unused: no byte was ever sent to it": true, "bytes may have arrived": true,
+		"the content arrived": true, "failed at the archive, or never got anything": true, "refused by the store, which may have kept it": true,
+		"A state that this version does not know.": true,
+	}
+	for key := range german {
+		if !asked[key] && !computed[key] {
+			t.Errorf("nobody asks for %q", key)
+		}
+	}
+}
+
+// Every kind of need and every event has words of its own.
+func TestTexts_EveryEventHasWords(t *testing.T) {
+	data, err := os.ReadFile("../../docs/states.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for event := range eventTexts {
+		if !strings.Contains(string(data), event) && event != "status-seen" && event != "recovered" && event != "source-found" {
+			t.Errorf("%q is no event", event)
+		}
+	}
+}
+
+// frameOf returns the frame of a page in the language that a browser asks for.
+func frameOf(language string) *frame {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Header.Set("Accept-Language", language)
+	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
+	return newFrame(About{Clock: present.Clock{Now: now, Location: time.FixedZone("CET", 3600)}, Environment: "production"}, web.Visitor{}, r)
+}
+
+// Numbers, amounts, sizes, days and times are written as the language does, with every digit.
+func TestFrame_WritesAsTheLanguageDoes(t *testing.T) {
+	type words struct{ Number, Amount, Small, Size, Day, Time, Today, Span, Lang string }
+	noon := time.Date(2026, 3, 7, 11, 5, 9, 0, time.UTC)
+	for language, want := range map[string]words{
+		"en-GB":       {"1,234,567", "−12,345,678.90", "0.005", "1.5 MB", "7 Mar 2026", "7 Mar 2026, 12:05", "today 15:32", "5 h 28 min", "en"},
+		"de-AT, en":   {"1.234.567", "−12.345.678,90", "0,005", "1,5 MB", "7. März 2026", "7. März 2026, 12:05", "heute 15:32", "5 h 28 min", "de"},
+		"fr, *;q=0.1": {"1,234,567", "−12,345,678.90", "0.005", "1.5 MB", "7 Mar 2026", "7 Mar 2026, 12:05", "today 15:32", "5 h 28 min", "en"},
+	} {
+		f := frameOf(language)
+		got := words{f.Number(1234567), f.Decimal("-12345678.90"), f.Decimal("0.005"), f.Size(1_500_000), f.Day("2026-03-07T00:00:00Z"), f.Time(noon),
+			f.Time(f.clock.Now), f.Span(5*time.Hour + 28*time.Minute), f.Lang()}
+		if got != want {
+			t.Errorf("%s:\n%+v, not\n%+v", language, got, want)
+		}
+	}
+}
