@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/bcrypt"
+
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -186,7 +188,7 @@ func serveBlab(t *testing.T, c *cage) (*blab, string) {
 }
 
 // canaryConfig replaces what newSite wrote by a configuration that has a canary in every place where one can be.
-func (s *site) canaryConfig(oauth bool, address string) {
+func (s *site) canaryConfig(c *cage, oauth bool, address string) {
 	s.t.Helper()
 	auth, secret := "{method: basic, username: canary-user, secret_file: "+s.dir+"/secret}", canaryPassword
 	if oauth {
@@ -196,12 +198,24 @@ func (s *site) canaryConfig(oauth bool, address string) {
 	account := strings.NewReplacer("canary-user", "canary-beta", "canary-client", "canary-beta", "/secret", "/secret-beta").Replace(auth)
 	s.edit("\nstate_dir:", "\n  accounts: {beta: "+account+"}\nstate_dir:")
 	s.edit("vault: BETA,", "vault: BETA, account: beta,")
-	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", password_file: `+s.dir+`/port-password}`)
-	for path, text := range map[string]string{"secret": secret + "\n", "secret-beta": canaryAccount + "\n", "port-password": canaryPort + "\n"} {
+	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", access: {users_file: `+s.dir+`/port-users}}`)
+	for path, text := range map[string]string{"secret": secret + "\n", "secret-beta": canaryAccount + "\n", "port-users": portUser(s.t, c, canaryPort)} {
 		if err := os.WriteFile(filepath.Join(s.dir, path), []byte(text), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// portUser is a line of the file of users. Password and hash are canaries.
+func portUser(t *testing.T, c *cage, password string) string {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.put(aPortPassword, password)
+	c.put(aPortPassword, string(hash))
+	return "prometheus:" + string(hash) + ":metrics\n"
 }
 
 // canaryDocument drops a folder that holds a canary in its bytes and in each field that is no id.
@@ -245,11 +259,10 @@ func watchCanaries(t *testing.T, oauth bool) {
 	c.put(aPassword, canaryPassword)
 	c.put(aClientSecret, canaryClient)
 	c.put(aPassword, canaryAccount)
-	c.put(aPortPassword, canaryPort)
 	b, service := serveBlab(t, c)
 	s := newSite(t, service, "upload: {batch_wait: 100ms, window: 3s}\nstatus: {poll_min: 300ms, poll_max: 1s, unclear_grace: 4s}")
 	address := freeAddress(t)
-	s.canaryConfig(oauth, address)
+	s.canaryConfig(c, oauth, address)
 	for i := range 12 {
 		s.canaryDocument(c, i, nil)
 	}
@@ -327,8 +340,7 @@ func (s *site) asks(address, password string) (code int) {
 func (s *site) renewsPortPassword(c *cage, p *process, address string) {
 	s.t.Helper()
 	const next = "CANARY-port-password-of-next-year"
-	c.put(aPortPassword, next)
-	if err := os.WriteFile(filepath.Join(s.dir, "port-password"), []byte(next+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "port-users"), []byte(portUser(s.t, c, next)), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	if old := s.asks(address, canaryPort); old != http.StatusOK {
@@ -426,7 +438,7 @@ type place struct {
 // allowedPlaces are the only ones. Everything else that the site's folder holds must hold no canary.
 var allowedPlaces = []place{
 	{regexp.MustCompile(`^secret(-beta)?$`), []string{aPassword, aClientSecret}, "the secret itself, as the administrator wrote it"},
-	{regexp.MustCompile(`^port-password$`), []string{aPortPassword}, "as above"},
+	{regexp.MustCompile(`^port-users$`), []string{aPortPassword}, "as above"},
 	{regexp.MustCompile(`^(acme|beta)/([^_.]|_archived/[^/]+/|_rejected/|_duplicates/|\.vaultd/claimed/)[^/]*/.*(a\.pdf|metadata\.json)$`), []string{aSidecar, aDocument}, "what people dropped, where they dropped it or where it was moved"},
 	{regexp.MustCompile(`^(acme|beta)/_rejected/.*/_REASON\.txt$`), []string{aSidecar}, "it tells the person who dropped the folder what to put right"},
 	{regexp.MustCompile(`^(acme|beta)/_archived/.*/_[A-Z]+\.(txt|json)$`), []string{aSidecar}, "the receipt is an authorised output"},

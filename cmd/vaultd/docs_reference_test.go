@@ -188,7 +188,7 @@ func anchorsOf(page string) []string {
 
 var (
 	// where a shell expects a command: not in "usermod -aG invoices vaultd" nor in a message that is quoted
-	commandPattern = regexp.MustCompile(`(?m)(?:^ *|sudo |-- |&& |\| |"|cmd/)vaultd(?: --config \S+)? ([a-z]+)\b([^|;#&\n]*)`)
+	commandPattern = regexp.MustCompile(`(?m)(?:^ *|sudo |-- |&& |\| |"|cmd/)vaultd(?: --config \S+)? ([a-z]+(?:-[a-z]+)*)\b([^|;#&\n]*)`)
 	flagPattern    = regexp.MustCompile(`(?:^|\s)(--[a-z-]+|-[a-z])\b`)
 )
 

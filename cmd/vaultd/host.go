@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -246,47 +245,4 @@ func (g healthFacts) describeCounts() string {
 		text += ", " + present.FormatCount(needs, "needs", "need") + " attention"
 	}
 	return text
-}
-
-// listenPages opens the port of the HTML pages and makes the guard in front of them. Without an address it does nothing.
-func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, error) {
-	if c.Listen == "" {
-		return nil, nil
-	}
-	access, faults := readPageAccess(c, h.a.env)
-	if len(faults) > 0 { // the check before found them good, so they changed just now
-		return nil, fail(exitConfig, faults[0].Err, "see http."+faults[0].Key+" in the configuration")
-	}
-	l, err := web.Listen(ctx, c.Listen, access)
-	switch {
-	case errors.Is(err, web.ErrNotLocal):
-		return nil, fail(exitConfig, err, "set http.cert_file, http.key_file and http.password_file, or write 127.0.0.1 and a port in http.listen")
-	case err != nil:
-		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
-	}
-	h.guard = web.NewAccessGuard(access)
-	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "password", c.PasswordFile != "")
-	return l, nil
-}
-
-// renewAccess reads the certificate and the password again. When they cannot be read, the ones before stay in use: the reload
-// found them good a moment ago.
-func (h *host) renewAccess(c config.HTTP) {
-	if h.guard == nil {
-		return
-	}
-	access, faults := readPageAccess(c, h.a.env)
-	if len(faults) > 0 {
-		h.log.Error("certificate and password of the pages not renewed", "key", faults[0].Key, "err", faults[0].Err)
-		return
-	}
-	h.guard.SetAccess(access)
-}
-
-func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.PortFault) {
-	access, faults := c.ReadPortSecrets(env)
-	if len(faults) > 0 {
-		return web.Access{}, faults
-	}
-	return web.NewAccess(access.Certificate, string(access.Password)), nil
 }

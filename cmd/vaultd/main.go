@@ -93,7 +93,7 @@ Try it without any set-up:  vaultd demo`,
 		a.initCommand(), a.runCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
 		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
-		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.suggestCommand(),
+		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.hashPasswordCommand(), a.suggestCommand(),
 	)
 	root.AddCommand(a.actCommands()...)
 	groupCommands(root)
@@ -118,7 +118,7 @@ var commandGroups = []struct {
 	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume"}},
 	{"prove", "Prove:", []string{"receipt", "audit", "verify", "fetch", "index", "backup"}},
 	{"recover", "Recover:", []string{"restore", "rebuild", "reconcile"}},
-	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "run"}},
+	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "hash-password", "run"}},
 	{"try", "Try:", []string{"demo", "emulate"}},
 }
 

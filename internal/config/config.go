@@ -128,10 +128,15 @@ type Billing struct {
 }
 
 type HTTP struct {
-	Listen       string `json:"listen"`        // empty: off
-	CertFile     string `json:"cert_file"`     // empty: no TLS
-	KeyFile      string `json:"key_file"`      // for readPrivate
-	PasswordFile string `json:"password_file"` // for ReadSecret; empty: none is asked
+	Listen   string     `json:"listen"`    // empty: off
+	CertFile string     `json:"cert_file"` // empty: no TLS
+	KeyFile  string     `json:"key_file"`  // for readPrivate
+	Access   PageAccess `json:"access"`
+}
+
+// PageAccess says who is asked for on the web port.
+type PageAccess struct {
+	UsersFile string `json:"users_file"` // for readUsers; empty: nobody can sign in
 }
 
 type Access struct {

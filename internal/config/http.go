@@ -5,35 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"unicode/utf8"
 )
 
-const (
-	minPassword = 12        // characters of the port's password: nobody guesses it at four tries a second
-	maxPEM      = 256 << 10 // of a certificate with its chain, or a key
-)
+const maxPEM = 256 << 10 // of a certificate with its chain, or a key
 
 // PortSecrets is what the port needs to let other machines in.
 type PortSecrets struct {
 	Certificate *tls.Certificate // nil: no TLS
-	Password    Secret           // empty: none is asked
+	Users       []PageUser       // empty: nobody can sign in
 }
 
 // PortFault is what is wrong with one of the files of the port.
 type PortFault struct {
-	Key string // of the section http
-	Err error
+	Key  string // below the section http, such as access.users_file
+	Err  error
+	Hint string // what to do
 }
 
-// ReadPortSecrets reads the certificate, its key and the password, as they are now.
+// ReadPortSecrets reads the certificate, its key and the users, as they are now.
 func (h HTTP) ReadPortSecrets(env Env) (access PortSecrets, faults []PortFault) {
-	refuse := func(key string, err error) { faults = append(faults, PortFault{key, err}) }
-	if h.PasswordFile != "" {
+	refuse := func(key string, err error) { faults = append(faults, PortFault{key, err, secretHint(err)}) }
+	if h.Access.UsersFile != "" {
 		var err error
-		if access.Password, err = ReadSecret(h.PasswordFile, env); err != nil {
-			refuse("password_file", err)
-		} else if n := utf8.RuneCountInString(string(access.Password)); n < minPassword {
-			refuse("password_file", fmt.Errorf("the password has %d characters; at least %d are needed", n, minPassword))
+		if access.Users, err = readUsers(h.Access.UsersFile, env); err != nil {
+			refuse("access.users_file", err)
+			if hint := &faults[len(faults)-1].Hint; *hint == oneSecretHint {
+				*hint = "each line is one user: " + userForm + "; vaultd hash-password prints such a line"
+			}
 		}
 	}
 	if h.CertFile != "" && h.KeyFile != "" {

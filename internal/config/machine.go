@@ -56,8 +56,8 @@ func (c *Config) CheckMachine(env Env) error {
 	}
 	_, faults := c.HTTP.ReadPortSecrets(env)
 	for _, f := range faults {
-		if look(f.Key, "http", f.Key) {
-			refuse(location{"http", f.Key}, f.Err.Error(), secretHint(f.Err), f.Err)
+		if loc := locationOf("http." + f.Key); look(f.Key, loc...) {
+			refuse(loc, f.Err.Error(), f.Hint, f.Err)
 		}
 	}
 	if look(c.Service.CAFile, "service", "ca_file") {
@@ -82,12 +82,15 @@ func secretHint(err error) string {
 	case errors.Is(err, errNoCredentials):
 		return "add LoadCredential= to the unit, or start vaultd through systemd"
 	case errors.Is(err, fs.ErrNotExist):
-		return "make the file: one line, owner root:vaultd, rights 0640"
+		return "make the file: owner root:vaultd, rights 0640"
 	case errors.Is(err, fs.ErrPermission):
 		return "it must be readable for the daemon's user: owner root:vaultd, rights 0640"
 	}
-	return "the file holds the secret alone, in one line"
+	return oneSecretHint
 }
+
+// oneSecretHint is the hint for a file whose content is wrong.
+const oneSecretHint = "the file holds the secret alone, in one line"
 
 // Locks and memory maps do not hold, or not for long, on these.
 var remoteFileSystems = map[int64]string{

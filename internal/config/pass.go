@@ -23,6 +23,7 @@ type pass struct {
 
 // decodeConfig makes the pass. An error is a mistake in this program: the schema allowed what the types do not hold.
 func (p *pass) decodeConfig() (Config, error) {
+	p.refuseRemovedVariables()
 	raw, err := json.Marshal(p.takeValue(p.schema, p.root, true, nil))
 	if err != nil {
 		return Config{}, fmt.Errorf("encode the configuration: %w", err)
@@ -225,8 +226,10 @@ var wrongType = map[schemaType]string{
 // addKeyFault says which key was probably meant: a near one here, or the same word in its right section.
 func (p *pass) addKeyFault(section *schemaNode, parent location, name string) {
 	loc := parent.child(name)
-	hint := "known here: " + section.listKeys()
-	if meant := findNearestWord(name, slices.Sorted(maps.Keys(section.properties))); meant != "" {
+	problem, hint := "is not a known key", "known here: "+section.listKeys()
+	if advice, removed := removedKeys[loc.String()]; removed {
+		problem, hint = removedProblem, advice
+	} else if meant := findNearestWord(name, slices.Sorted(maps.Keys(section.properties))); meant != "" {
 		hint = "did you mean " + meant + "?"
 	} else if home := p.schema.findHome(name, nil); home != nil {
 		hint = name + " belongs under " + home.String()
@@ -237,7 +240,24 @@ func (p *pass) addKeyFault(section *schemaNode, parent location, name string) {
 	if !ok {
 		at = p.findPlace(parent)
 	}
-	p.addFault(at, loc, "is not a known key", hint)
+	p.addFault(at, loc, problem, hint)
+}
+
+// removedKeys are keys of older versions, each with what to do instead.
+var removedKeys = map[string]string{
+	"http.password_file": "it held one password for everybody; now there are users: let vaultd hash-password print a line for each, put the lines into a file, and name that in http.access.users_file",
+}
+
+const removedProblem = "is a key of an older version"
+
+// refuseRemovedVariables refuses environment variables of removed keys. To ignore one could open what it closed before.
+func (p *pass) refuseRemovedVariables() {
+	for key, advice := range removedKeys {
+		variable := "VAULTD_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+		if _, set := p.env(variable); set {
+			p.addFault(mark{variable: variable}, locationOf(key), removedProblem, advice)
+		}
+	}
 }
 
 // hasVariable reports whether the environment has a variable for a value, or for one in a section: VAULTD_ and the way to the key in

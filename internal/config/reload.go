@@ -30,6 +30,6 @@ func (c *Config) checkUnchanged(old Config) {
 	fixed(c.TimeZone == old.TimeZone, "time_zone", restart)
 	fixed(c.HTTP.Listen == old.HTTP.Listen, "http.listen", restart)
 	fixed((c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), "http.cert_file", restart)
-	fixed((c.HTTP.PasswordFile == "") == (old.HTTP.PasswordFile == ""), "http.password_file", restart)
+	fixed((c.HTTP.Access.UsersFile == "") == (old.HTTP.Access.UsersFile == ""), "http.access.users_file", restart)
 	fixed(slices.Equal(c.Access.Groups, old.Access.Groups), "access.groups", restart)
 }

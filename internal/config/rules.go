@@ -80,7 +80,7 @@ func (c *Config) checkRules() {
 }
 
 func (c *Config) cleanPaths() {
-	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.PasswordFile}
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile}
 	for i := range c.Drops {
 		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
 	}
@@ -254,7 +254,7 @@ func (c *Config) checkSizesAndTimes() {
 // checkListen holds the port against what other machines could do on it. CheckMachine looks whether the files are good.
 func (c *Config) checkListen() {
 	h, listen := c.HTTP, locationOf("http.listen")
-	cert, key, password := locationOf("http.cert_file"), locationOf("http.key_file"), locationOf("http.password_file")
+	cert, key, users := locationOf("http.cert_file"), locationOf("http.key_file"), locationOf("http.access.users_file")
 	const pair = "TLS needs both: the certificate with its chain, and its key"
 	c.applyRules(
 		rule{h.CertFile == "" && h.KeyFile != "", cert, "is missing, and key_file is there", pair, []location{key}},
@@ -264,17 +264,17 @@ func (c *Config) checkListen() {
 	}
 	host, port, err := net.SplitHostPort(h.Listen)
 	n, portErr := strconv.ParseUint(port, 10, 16)
-	missing := "TLS and a password"
+	missing := "TLS and users"
 	switch {
-	case h.PasswordFile != "":
+	case h.Access.UsersFile != "":
 		missing = "TLS too"
 	case h.CertFile != "" || h.KeyFile != "":
-		missing = "a password too"
+		missing = "users too"
 	}
-	guarded := h.CertFile != "" && h.KeyFile != "" && h.PasswordFile != ""
+	guarded := h.CertFile != "" && h.KeyFile != "" && h.Access.UsersFile != ""
 	c.applyRules(
 		rule{err != nil || portErr != nil || strconv.FormatUint(n, 10) != port, listen, "is not an address with a port",
 			"write it as 127.0.0.1:8970, or empty for none", nil},
 		rule{!isLoopback(host) && !guarded, listen, "can be reached from other machines, and needs " + missing,
-			"set cert_file, key_file and password_file, or write 127.0.0.1:" + port, []location{cert, key, password}})
+			"set cert_file, key_file and access.users_file, or write 127.0.0.1:" + port, []location{cert, key, users}})
 }

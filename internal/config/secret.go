@@ -105,7 +105,7 @@ func readPrivate(ref string, env Env, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read secret file: %w", err)
 	case int64(len(raw)) > limit:
-		return nil, fmt.Errorf("secret file %s is too large to hold one secret", path)
+		return nil, fmt.Errorf("secret file %s is larger than %d bytes", path, limit)
 	}
 	return raw, nil
 }

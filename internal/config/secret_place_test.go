@@ -144,26 +144,29 @@ func writePair(t *testing.T, dir string) (cert, key string) {
 	return cert, key
 }
 
-// What other machines may reach needs TLS and a good password; each fault stands at its key.
-func TestConfigHTTP_I20_OthersNeedTLSAndPassword(t *testing.T) {
+// What other machines may reach needs TLS and users; each fault stands at its key.
+func TestConfigHTTP_I20_OthersNeedTLSAndUsers(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := writePair(t, dir)
 	_, foreign := writePair(t, t.TempDir())
-	good, short := secretFile(t, "CANARY-port-password\n", 0o600), secretFile(t, "short\n", 0o600)
-	open := secretFile(t, "CANARY-port-password\n", 0o644)
+	good, old := secretFile(t, "anna:"+someHash+":read\n", 0o600), secretFile(t, "CANARY-port-password\n", 0o600)
+	open, wrong := secretFile(t, "anna:"+someHash+":read\n", 0o644), secretFile(t, "# people\n\nanna:CANARY-port-password:read\n", 0o600)
 	secret := secretFile(t, canary, 0o600)
 	for name, row := range map[string]struct{ http, says string }{
-		"All":           {"listen: 0.0.0.0:8970, cert_file: " + cert + ", key_file: " + key + ", password_file: " + good, ""},
-		"LocalPassword": {"password_file: " + good, ""},
+		"All":           {"listen: 0.0.0.0:8970, cert_file: " + cert + ", key_file: " + key + ", access: {users_file: " + good + "}", ""},
+		"LocalUsers":    {"access: {users_file: " + good + "}", ""},
 		"LocalTLS":      {"cert_file: " + cert + ", key_file: " + key, ""},
-		"NoTLS":         {"listen: ':8970', password_file: " + good, "http.listen: can be reached from other machines, and needs TLS too"},
-		"NoPassword":    {"listen: ':8970', cert_file: " + cert + ", key_file: " + key, "http.listen: can be reached from other machines, and needs a password too"},
+		"NoTLS":         {"listen: ':8970', access: {users_file: " + good + "}", "http.listen: can be reached from other machines, and needs TLS too"},
+		"NoUsers":       {"listen: ':8970', cert_file: " + cert + ", key_file: " + key, "http.listen: can be reached from other machines, and needs users too"},
 		"NoKey":         {"cert_file: " + cert, "http.key_file: is missing, and cert_file is there"},
 		"NoCertificate": {"key_file: " + key, "http.cert_file: is missing, and key_file is there"},
 		"ForeignKey":    {"cert_file: " + cert + ", key_file: " + foreign, "http.cert_file: certificate and key are no pair"},
 		"NoPEM":         {"cert_file: " + good + ", key_file: " + key, "http.cert_file: certificate and key are no pair"},
-		"OpenPassword":  {"password_file: " + open, "http.password_file: secret file " + open + " has rights 0644"},
-		"ShortPassword": {"password_file: " + short, "http.password_file: the password has 5 characters; at least 12 are needed"},
+		"OpenUsers":     {"access: {users_file: " + open + "}", "http.access.users_file: secret file " + open + " has rights 0644"},
+		"OldFile":       {"access: {users_file: " + old + "}", "http.access.users_file: holds one password; it now holds users, one a line: NAME:BCRYPT:RIGHTS; vaultd hash-password makes the hash"},
+		"WrongLine":     {"access: {users_file: " + wrong + "}", "http.access.users_file: line 3: has no hash of bcrypt in its second field"},
+		"UsersMissing":  {"access: {users_file: /nowhere/users}", "http.access.users_file: open secret file"},
+		"OldKey":        {"password_file: " + good, "http.password_file: is a key of an older version"},
 		"KeyIsMissing":  {"cert_file: " + cert + ", key_file: /nowhere/key", "http.key_file: open secret file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -136,6 +136,8 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 		"TheSecretItself":   "hunter2",
 		"SecretAndMore":     "- hunter2\n- x",
 		"InPlaceOfPassword": "http: {password_file: hunter2}",
+		"InPlaceOfUsers":    "http: {access: {users_file: hunter2}}",
+		"InPlaceOfAccess":   "http: {access: hunter2}",
 		"InPlaceOfKey":      "http:\n  key_file: |\n    hunter2",
 		"CommentOfPassword": "service: {}  # password: hunter2",
 	} {

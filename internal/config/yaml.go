@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -289,14 +290,17 @@ func (d *document) readNumber(n ast.Node, loc location) any {
 // name of a secret's file and is not.
 func (d *document) hideIfSecret(loc location, key mark, value ast.Node) {
 	name := loc[len(loc)-1]
-	inHTTP := name == "password_file" || name == "key_file"
-	if value == nil || (!inHTTP && !isSignIn(loc) && !isSignIn(loc[:len(loc)-1])) || d.isHarmless(loc, value) {
+	isFile := slices.Contains(secretFileKeys, name)
+	if value == nil || (!isFile && !isPageAccess(loc) && !isSignIn(loc) && !isSignIn(loc[:len(loc)-1])) || d.isHarmless(loc, value) {
 		return
 	}
 	at := markOf(firstToken(value))
 	d.hideFrom(at.line, at.col)
 	d.hideFrom(key.line, key.col+utf8.RuneCountInString(name)+1)
 }
+
+// secretFileKeys are the keys whose value is the name of a secret's file, and password_file, which older configurations have.
+var secretFileKeys = []string{"secret_file", "users_file", "password_file", "key_file"}
 
 // isSignIn reports whether loc is a section with credentials, or holds such sections by name.
 func isSignIn(loc location) bool {
@@ -309,16 +313,19 @@ func isSignIn(loc location) bool {
 	return at(1) == "auth" || at(1) == "accounts" || at(2) == "accounts"
 }
 
+// isPageAccess reports whether loc is the section that names the users of the web port.
+func isPageAccess(loc location) bool { return len(loc) == 2 && loc[0] == "http" && loc[1] == "access" }
+
 func (d *document) isHarmless(loc location, value ast.Node) bool {
-	if isSignIn(loc) {
+	if isSignIn(loc) || isPageAccess(loc) {
 		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
 	}
 	_, text := value.(*ast.StringNode)
 	_, double := d.keys[loc.key()]
-	switch name := loc[len(loc)-1]; name {
-	case "scopes":
+	switch name := loc[len(loc)-1]; {
+	case name == "scopes":
 		return value.Type() == ast.SequenceType
-	case "secret_file", "password_file", "key_file":
+	case slices.Contains(secretFileKeys, name):
 		return text && !double && isSecretRef(value.GetToken().Value)
 	default:
 		known := name == "method" || name == "username" || name == "token_url" || name == "basic_encoding"

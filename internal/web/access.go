@@ -1,9 +1,9 @@
 package web
 
 import (
-	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -12,59 +12,82 @@ import (
 	"time"
 )
 
-// Access says how the port may be used: with which certificate, and with which password. It keeps a digest of the
-// password alone. The zero value asks for neither, which is fit for this machine's own address only.
+// Access says how the port may be used: with which certificate, and by which users. The zero value asks nobody for anything, which is
+// fit for this machine's own address only.
 type Access struct {
 	certificate *tls.Certificate
-	digest      [sha256.Size]byte
-	asks        bool // for a password
+	users       userList
 }
 
-// NewAccess returns the access with a certificate, nil for none, and a password, empty for none.
-func NewAccess(certificate *tls.Certificate, password string) Access {
-	return Access{certificate: certificate, digest: sha256.Sum256([]byte(password)), asks: password != ""}
+// NewAccess returns the access with a certificate, nil for none, and the users who may sign in.
+func NewAccess(certificate *tls.Certificate, users []User) Access {
+	return Access{certificate: certificate, users: newUserList(users)}
 }
 
 // HasTLS reports whether the port speaks TLS.
 func (a Access) HasTLS() bool { return a.certificate != nil }
 
-// IsGuarded reports whether other machines may reach the port: what goes over the wire is sealed, and a password is asked.
-func (a Access) IsGuarded() bool { return a.HasTLS() && a.asks }
+// HasUsers reports whether there are users who may sign in.
+func (a Access) HasUsers() bool { return len(a.users.byName) > 0 }
 
-// Format keeps certificate and digest from being printed, whatever the verb.
+// IsGuarded reports whether other machines may reach the port: what goes over the wire is encrypted, and a password is asked.
+func (a Access) IsGuarded() bool { return a.HasTLS() && a.HasUsers() }
+
+// Format keeps certificate and hashes from being printed, whatever the verb.
 func (Access) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access]") }
 
-const (
-	refusalPause = time.Second // before a wrong password is refused
-	maxRefusals  = 4           // that wait so at once: more than four guesses in a second are turned away unread
-)
-
-// AccessGuard stands before the pages. Its access may be exchanged while it works: a renewed password or certificate counts
+// AccessGuard stands before the pages. Its access may be exchanged while it works: a renewed file of users or certificate counts
 // from the next request or connection on. Whether TLS is spoken and a password asked stays as it was at first.
+//
+// What it keeps is in memory alone: after a crash or a restart everybody signs in again.
 type AccessGuard struct {
-	pause    time.Duration
-	refusals chan struct{}
+	attempts *attempts
+	key      [sha256.Size]byte // of this process; nothing that is made with it outlives the process
 
-	mu     sync.Mutex
-	access Access // guarded by mu
+	mu       sync.Mutex
+	access   Access                // guarded by mu
+	version  int                   // of access; guarded by mu
+	verified map[pairKey]time.Time // names with passwords that were right, and until when that is remembered; guarded by mu
 }
+
+// Format keeps what the guard knows from being printed, whatever the verb.
+func (*AccessGuard) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access guard]") }
 
 // NewAccessGuard returns a guard.
 func NewAccessGuard(a Access) *AccessGuard {
-	return &AccessGuard{pause: refusalPause, refusals: make(chan struct{}, maxRefusals), access: a}
+	g := &AccessGuard{attempts: newAttempts(), access: a, verified: map[pairKey]time.Time{}}
+	rand.Read(g.key[:]) //nolint:errcheck // it never fails: the program ends where the system has no random numbers
+	return g
 }
 
-// SetAccess exchanges the access.
+// SetAccess exchanges the access. What rests on the users before is forgotten.
 func (g *AccessGuard) SetAccess(a Access) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.access = a
+	g.version++
+	clear(g.verified)
 }
 
 func (g *AccessGuard) currentAccess() Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.access
+}
+
+func (g *AccessGuard) currentVersion() (Access, int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.access, g.version
+}
+
+// digestOf returns a digest of parts under the key of this process. what keeps digests for different uses apart.
+func (g *AccessGuard) digestOf(what string, parts ...string) [sha256.Size]byte {
+	h := hmac.New(sha256.New, g.key[:])
+	for _, part := range append([]string{what}, parts...) {
+		fmt.Fprintf(h, "%d:%s", len(part), part) // the length keeps "a","bc" apart from "ab","c"
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // tlsConfig gives the newest certificate to each connection; nil where none is set.
@@ -78,55 +101,74 @@ func (g *AccessGuard) tlsConfig() *tls.Config {
 	}
 }
 
-// passwordResult says what came of the password of a request.
-type passwordResult uint8
-
+// A name with its password that was right is remembered for a while after each use, so that a client that asks every few seconds does
+// not cost a check by bcrypt each time.
 const (
-	noPassword    passwordResult = iota // a password is asked and was not given
-	wrongPassword                       // it was given, and is not the one
-	accessGranted
+	rememberVerified = 5 * time.Minute
+	maxVerified      = 64
 )
 
-// checkPassword compares a request's password. Any user name is accepted, so that there is none to guess.
-func (g *AccessGuard) checkPassword(r *http.Request) passwordResult {
-	a := g.currentAccess()
-	if !a.asks {
-		return accessGranted
+// pairKey is a digest of a name and its password under the key of this process.
+type pairKey [sha256.Size]byte
+
+// checkPassword checks a name and a password, in its turn.
+func (g *AccessGuard) checkPassword(r *http.Request, name, password string) (User, passwordResult) {
+	access, version := g.currentVersion()
+	result := g.attempts.checkInTurn(sourceOf(r), name, func() bool { return access.users.verifyPassword(name, password) })
+	if _, now := g.currentVersion(); result == accessGranted && now != version { // the users changed meanwhile
+		return User{}, wrongPassword
 	}
-	_, password, given := r.BasicAuth()
-	sum := sha256.Sum256([]byte(password))
+	if result != accessGranted {
+		return User{}, result
+	}
+	return access.users.byName[name], accessGranted
+}
+
+// checkBasic checks the credentials in the header of a request.
+func (g *AccessGuard) checkBasic(r *http.Request) (User, passwordResult) {
+	name, password, given := r.BasicAuth()
 	switch {
 	case !given && r.Header.Get("Authorization") == "":
-		return noPassword
-	case given && subtle.ConstantTimeCompare(sum[:], a.digest[:]) == 1:
-		return accessGranted
+		return User{}, noPassword
+	case !given:
+		return User{}, wrongPassword
 	}
-	return wrongPassword
+	pair := pairKey(g.digestOf("verified", name, password))
+	if u, ok := g.recallVerified(pair, name); ok {
+		return u, accessGranted
+	}
+	u, result := g.checkPassword(r, name, password)
+	if result == accessGranted {
+		g.rememberVerified(pair, u)
+	}
+	return u, result
 }
 
-// refuseRequest answers 401: at once to who gave no password, and after a pause to who gave a wrong one.
-func (g *AccessGuard) refuseRequest(w http.ResponseWriter, r *http.Request, t passwordResult) {
-	if t == wrongPassword {
-		select {
-		case g.refusals <- struct{}{}:
-			defer func() { <-g.refusals }()
-			waitFor(r.Context(), g.pause)
-		default:
-			http.Error(w, "too many wrong passwords at once", http.StatusTooManyRequests)
-			return
+// recallVerified returns the user of a pair that was right before.
+func (g *AccessGuard) recallVerified(pair pairKey, name string) (User, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	until, known := g.verified[pair]
+	if now := time.Now(); known && now.Before(until) {
+		g.verified[pair] = now.Add(rememberVerified)
+		return g.access.users.byName[name], true
+	}
+	return User{}, false
+}
+
+func (g *AccessGuard) rememberVerified(pair pairKey, u User) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.access.users.byName[u.Name] != u { // the users changed meanwhile
+		return
+	}
+	now := time.Now()
+	for other, until := range g.verified {
+		if now.After(until) || len(g.verified) >= maxVerified { // one that is still good costs a check again
+			delete(g.verified, other)
 		}
 	}
-	w.Header().Set("WWW-Authenticate", `Basic realm="vaultd", charset="UTF-8"`)
-	http.Error(w, "the password is missing or wrong", http.StatusUnauthorized)
-}
-
-func waitFor(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
+	g.verified[pair] = now.Add(rememberVerified)
 }
 
 // maxConnections bounds the open connections, so that a client cannot use up the descriptors that the work needs. A

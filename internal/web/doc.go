@@ -1,5 +1,6 @@
 // Package web answers the questions of machines that watch over vaultd: whether it lives, whether it is ready, and
-// its metrics for Prometheus. It listens on this machine alone, unless both TLS and a password are set.
+// its metrics for Prometheus. It listens on this machine alone, unless both TLS and users are set. It hands what people ask for to the
+// handler of their pages, and says who asks: see [Visitor].
 //
 // It never reads the ledger or a drop folder itself and decides nothing: it shows [Facts], which the program makes from the
 // same status summary that the status command shows. No request changes anything. No answer holds a folder name, a text of

@@ -23,8 +23,8 @@ func IsLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// ErrNotLocal says that an address can be reached from other machines, and TLS or the password is missing.
-var ErrNotLocal = errors.New("the address can be reached from other machines, and TLS and a password are not both set")
+// ErrNotLocal says that an address can be reached from other machines, and TLS or users are missing.
+var ErrNotLocal = errors.New("the address can be reached from other machines, and TLS and users are not both set")
 
 // Listen opens the port at address, which must be this machine's own unless a is guarded: ErrNotLocal.
 func Listen(ctx context.Context, address string, a Access) (net.Listener, error) {
@@ -90,20 +90,20 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 	return errors.Join(err, g.Wait())
 }
 
-// Handler answers /livez, /readyz (also as /healthz) and /metrics. When the guard asks for a password, a request without one
-// gets only one word, ok or failing, from the health pages. When it asks for none, only requests for a loopback address or
-// localhost are answered: a web page whose own name resolves to this machine gets nothing.
+// Handler answers /livez, /readyz (also as /healthz) and /metrics. When there are users, /metrics asks for the name and password of
+// one with the right metrics, and a request without one gets only one word, ok or failing, from the health pages. When there are none,
+// only requests for a loopback address or localhost are answered: a web page whose own name resolves to this machine gets nothing.
 //
 // pages gets every other request, with its visitor in the context: see VisitorOf. Without pages they are 404.
 func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			switch t := guard.checkPassword(r); t {
-			case wrongPassword:
-				guard.refuseRequest(w, r, t)
+			switch rights, result := guard.machineRights(r); result {
+			case wrongPassword, tooManyAttempts:
+				refuseMachine(w, result)
 			default:
-				writeHealth(w, reasons(facts()), t == accessGranted)
+				writeHealth(w, reasons(facts()), rights.Metrics)
 			}
 		}
 	}
@@ -112,22 +112,57 @@ func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Ha
 	mux.HandleFunc("GET /livez", health(func(f Facts) []string { return f.Dead }))
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { // whatever else there may be is not told to strangers
-		switch t := guard.checkPassword(r); {
-		case t != accessGranted:
-			guard.refuseRequest(w, r, t)
-		case pages != nil && r.URL.Path != "/metrics":
-			pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), Visitor{})))
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
-		case r.URL.Path != "/metrics":
-			http.NotFound(w, r)
-		default:
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		if guard.admitMachine(w, r) {
 			metrics.ServeHTTP(w, r)
 		}
 	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case pages != nil:
+			pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), Visitor{})))
+		case guard.admitMachine(w, r): // whatever else there may be is not told to strangers
+			http.NotFound(w, r)
+		}
+	})
 	return secureHeaders(guard, mux)
+}
+
+// machineRights returns what a client without a session may see. Without users it is everything that is for machines.
+func (g *AccessGuard) machineRights(r *http.Request) (Rights, passwordResult) {
+	if !g.currentAccess().HasUsers() {
+		return Rights{Metrics: true}, accessGranted
+	}
+	u, result := g.checkBasic(r)
+	return u.Rights, result
+}
+
+// admitMachine reports whether a client may read the metrics, and answers one that may not.
+func (g *AccessGuard) admitMachine(w http.ResponseWriter, r *http.Request) bool {
+	rights, result := g.machineRights(r)
+	switch {
+	case result != accessGranted:
+		refuseMachine(w, result)
+	case !rights.Metrics:
+		http.Error(w, "this user has no right to see metrics; the file of users says who has", http.StatusForbidden)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
+	default:
+		return true
+	}
+	return false
+}
+
+// refuseMachine answers a client whose name and password are missing or wrong, or were not looked at.
+func refuseMachine(w http.ResponseWriter, result passwordResult) {
+	if result == tooManyAttempts {
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "too many passwords are being checked; try again in a few seconds", http.StatusTooManyRequests)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", `Basic realm="vaultd", charset="UTF-8"`)
+	http.Error(w, "name and password are missing or wrong", http.StatusUnauthorized)
 }
 
 // secureHeaders sets the headers that browsers need, and refuses requests that are not for this machine.
@@ -143,7 +178,7 @@ func secureHeaders(guard *AccessGuard, next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		if !guard.currentAccess().asks && !IsLoopback(host) {
+		if !guard.currentAccess().HasUsers() && !IsLoopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return
 		}
@@ -157,7 +192,7 @@ type health struct {
 	Reasons []string `json:"reasons"`
 }
 
-// writeHealth writes the answer. Only a client with the password gets the reasons: they may name hosts and vaults.
+// writeHealth writes the answer. Only a client that may see them gets the reasons: they may name hosts and vaults.
 func writeHealth(w http.ResponseWriter, reasons []string, tell bool) {
 	h := health{Status: "ok", Reasons: []string{}}
 	code := http.StatusOK

@@ -42,7 +42,7 @@ var allowed = []struct {
 	what string // a kind of bird, or empty for all
 	why  string
 }{
-	{regexp.MustCompile(`/(secret|port-password|client-secret|credential|link|s)[^/]*$`), "secret", "the secret's file itself, as the administrator wrote it"},
+	{regexp.MustCompile(`/(secret|port-users|client-secret|credential|link|s)[^/]*$`), "secret", "the secret's file itself, as the administrator wrote it"},
 	{regexp.MustCompile(`\.ya?ml$`), "secret", "a configuration with a secret where none belongs is a test's input"},
 	{regexp.MustCompile(`/vaultd$`), "secret in a Basic header", "words of the program itself"},
 	{regexp.MustCompile(`/keys[^/]*$`), "", "the keys of the stand-in for the service: the other side's own"},

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// someHash has the form of a hash by bcrypt; no password leads to it.
+const someHash = "$2y$12$......................0123456789012345678901234567890"
+
+func hashOfCost(cost string) string { return strings.Replace(someHash, "$12$", "$"+cost+"$", 1) }
+
+// A line is taken as "htpasswd -nB" prints it, with the rights behind it.
+func TestParseUsers_TakesWhatHtpasswdPrints(t *testing.T) {
+	text := "# people\n\n  anna:" + someHash + ":read,fetch\r\nprometheus:" + hashOfCost("10") + ":metrics\nbob@example.org:" + strings.Replace(someHash, "2y", "2a", 1) + ": read , metrics\n"
+	got, err := parseUsers([]byte(text))
+	want := []PageUser{
+		{"anna", someHash, PageRights{Read: true, Fetch: true}},
+		{"prometheus", Secret(hashOfCost("10")), PageRights{Metrics: true}},
+		{"bob@example.org", Secret(strings.Replace(someHash, "2y", "2a", 1)), PageRights{Read: true, Metrics: true}},
+	}
+	if err != nil || !cmp.Equal(want, got, cmp.Comparer(func(a, b Secret) bool { return string(a) == string(b) })) {
+		t.Error(got, err)
+	}
+}
+
+// Each wrong line is told by its number, with what to do, and without what stands there.
+func TestParseUsers_I7_FaultsNameTheLineAlone(t *testing.T) {
+	good := "anna:" + someHash + ":read\n"
+	for name, row := range map[string]struct{ text, says string }{
+		"Empty":         {"", "names no user"},
+		"OnlyComments":  {"# CANARY\n", "names no user"},
+		"OldPassword":   {"CANARY-port-password\n", "holds one password; it now holds users"},
+		"OldInComments": {"# was:\nCANARY-port-password\n\n", "holds one password"},
+		"TwoWords":      {"CANARY\nCANARY\n", "line 1: is not NAME:BCRYPT:RIGHTS"},
+		"NoRights":      {good + "bob:" + someHash + "\n", "line 2: has no rights"},
+		"EmptyRights":   {good + "bob:" + someHash + ":\n", "line 2: has a right that is not known"},
+		"UnknownRight":  {"bob:" + someHash + ":read,CANARY\n", "line 1: has a right that is not known; rights are read, fetch and metrics"},
+		"FetchAlone":    {"bob:" + someHash + ":fetch\n", "line 1: has the right fetch without read; fetch needs read too"},
+		"PlainPassword": {"bob:CANARY:read\n", "line 1: has no hash of bcrypt"},
+		"MD5":           {"bob:$apr1$CANARY$CANARYCANARYCANARYCANAR:read\n", "line 1: has no hash of bcrypt"},
+		"BrokenBcrypt":  {"bob:$2x$12$" + someHash[7:] + ":read\n", "line 1: has no hash of bcrypt"},
+		"CutHash":       {"bob:" + someHash[:50] + ":read\n", "line 1: has no hash of bcrypt"},
+		"LongHash":      {"bob:" + someHash + "A:read\n", "line 1: has no hash of bcrypt"},
+		"CheapHash":     {"bob:" + hashOfCost("05") + ":read\n", "line 1: has a hash of cost 05, which is guessed too fast; the cost is 10 to 14"},
+		"Cost9":         {"bob:" + hashOfCost("09") + ":read\n", "line 1: has a hash of cost 09"},
+		"Cost15":        {"bob:" + hashOfCost("15") + ":read\n", "line 1: has a hash of cost 15, which takes seconds"},
+		"Cost31":        {"bob:" + hashOfCost("31") + ":read\n", "line 1: has a hash of cost 31"},
+		"NoName":        {":" + someHash + ":read\n", "line 1: has a name that is not"},
+		"StarAsName":    {"*:" + someHash + ":read\n", "line 1: has a name that is not"},
+		"LongName":      {strings.Repeat("CANARY", 20) + ":" + someHash + ":read\n", "line 1: has a name that is not"},
+		"BlankInName":   {"CANARY b:" + someHash + ":read\n", "line 1: has a name that is not"},
+		"ControlInName": {"CANARY\x1b[0m:" + someHash + ":read\n", "line 1: has a name that is not"},
+		"Twice":         {good + "\n" + good, "line 3: names the user of line 1 again"},
+		"FourFields":    {"bob:" + someHash + ":read:CANARY\n", "line 1: is not NAME:BCRYPT:RIGHTS"},
+		"ByteOrderMark": {"\ufeff" + good, "byte order mark"},
+		"NotText":       {"CANARY\xff\n", "is not text in UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			users, err := parseUsers([]byte(row.text))
+			if err == nil || !strings.Contains(err.Error(), row.says) || users != nil {
+				t.Errorf("%v, %d users", err, len(users))
+			}
+			if err != nil && (strings.Contains(err.Error(), "CANARY") || strings.Contains(err.Error(), someHash)) {
+				t.Error("shown:", err)
+			}
+		})
+	}
+}
+
+// A hash prints itself no more than a password does.
+func TestPageUser_I7_HashNeverPrintsItself(t *testing.T) {
+	users, err := parseUsers([]byte("anna:" + someHash + ":read\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := fmt.Sprintf("%v %+v %#v %s %x", users, users, users, users[0].Hash, users[0].Hash); strings.Contains(shown, "0123456789") || strings.Contains(shown, "30313233") {
+		t.Error(shown)
+	}
+}
+
+// A file of users that is too large is refused before it is read whole.
+func TestReadUsers_I21_SizeIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(path, []byte(strings.Repeat("# CANARY\n", maxUsersSize)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readUsers(path, noEnv); err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
+		t.Error(err)
+	}
+}
+
+// The variable of a removed key is refused: to ignore it would open what it closed.
+func TestConfig_RemovedVariableIsRefused(t *testing.T) {
+	_, faults := load(t, smallConfig, map[string]string{"VAULTD_HTTP_PASSWORD_FILE": "/etc/vaultd/port-password"})
+	if len(faults) != 1 || faults[0].File != "VAULTD_HTTP_PASSWORD_FILE" || !strings.Contains(faults[0].Hint, "http.access.users_file") {
+		t.Error(faults)
+	}
+}
+
+// Whatever a file holds: the parser ends, gives users that can be asked for or one error of one line, and shows nothing of it.
+func FuzzParseUsers(f *testing.F) {
+	for _, text := range []string{"", "CANARY", "anna:" + someHash + ":read\n", "anna:" + someHash + ":read,fetch\nanna:x:y\n", "#\n\n:::\n", "\ufeffa:b:c"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		users, err := parseUsers(raw)
+		switch {
+		case err != nil && (len(users) > 0 || strings.ContainsAny(err.Error(), "\n\r\x00\x1b")):
+			t.Errorf("%d users, %q", len(users), err)
+		case err == nil && len(users) == 0:
+			t.Error("no user and no error")
+		}
+		names := map[string]bool{}
+		for _, u := range users {
+			if names[u.Name] || CheckPageUserName(u.Name) != nil || !bcryptHash.MatchString(string(u.Hash)) || u.Rights.Fetch && !u.Rights.Read || u.Rights == (PageRights{}) {
+				t.Errorf("%q", u.Name)
+			}
+			names[u.Name] = true
+		}
+	})
+}

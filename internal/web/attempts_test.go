@@ -1,0 +1,293 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// scrape asks for the metrics as a program does.
+func scrape(h http.Handler, from, user, password string) int {
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.RemoteAddr = from + ":1234"
+	r.SetBasicAuth(user, password)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+// A name is guessed at most once in four seconds, from however many addresses and connections; whoever knows the password waits for
+// seconds meanwhile, and at once afterwards.
+func TestAttempts_I21_GuessingANameIsSlowAndLocksNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary)))
+		h := Handler(guard, sample, nil)
+		begin, guesses := time.Now(), map[int]int{}
+		var mu sync.Mutex
+		var storm sync.WaitGroup
+		for source := range 3 {
+			for range 10 { // connections of one address
+				storm.Go(func() {
+					for time.Since(begin) < 10*time.Minute {
+						code := scrape(h, fmt.Sprintf("192.0.2.%d", source), "prometheus", "wrong")
+						mu.Lock()
+						guesses[code]++
+						mu.Unlock()
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		asked := time.Now()
+		if code := scrape(h, "192.0.2.200", "prometheus", canary); code != http.StatusOK || time.Since(asked) > maxTurn+time.Second {
+			t.Errorf("who knows the password, in the storm: %d after %v", code, time.Since(asked))
+		}
+		storm.Wait()
+		if n := guesses[http.StatusUnauthorized]; n > 10*60/4+10 || n < 50 || guesses[http.StatusOK] > 0 || guesses[http.StatusTooManyRequests] == 0 {
+			t.Errorf("answers in ten minutes: %v", guesses)
+		}
+		time.Sleep(maxTurn)
+		clear(guard.verified)
+		asked = time.Now()
+		if code := scrape(h, "192.0.2.200", "prometheus", canary); code != http.StatusOK || time.Since(asked) > 0 {
+			t.Errorf("after the storm: %d after %v", code, time.Since(asked))
+		}
+	})
+}
+
+// Guesses of many names hold back nobody with another name, and a client that was let in before is not checked again.
+func TestAttempts_I21_OtherNamesAndKnownClientsGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := Handler(NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "second", canary, Rights{Metrics: true})))), sample, nil)
+		if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK {
+			t.Fatal(code)
+		}
+		begin := time.Now()
+		var storm sync.WaitGroup
+		for i := range 100 {
+			storm.Go(func() {
+				for n := 0; time.Since(begin) < time.Minute; n++ {
+					scrape(h, "127.0.0."+fmt.Sprint(i+1), fmt.Sprintf("name-%d-%d", i, n), "wrong") // all of this machine
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for range 4 {
+			time.Sleep(14 * time.Second)
+			asked := time.Now()
+			if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK || time.Since(asked) > 0 {
+				t.Errorf("a known client: %d after %v", code, time.Since(asked))
+			}
+			if code := scrape(h, "127.0.0.77", "prometheus", canary); code != http.StatusOK {
+				t.Errorf("a known pair from the busy address: %d", code)
+			}
+		}
+		if code := scrape(h, "192.0.2.9", "second", canary); code != http.StatusOK {
+			t.Errorf("another name: %d", code)
+		}
+		storm.Wait()
+	})
+}
+
+// Who connects and leaves at once cannot push away the turns of others, and what is kept of names stays small.
+func TestAttempts_I21_NothingGrowsAndNothingIsPushedAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAttempts()
+		var storm sync.WaitGroup
+		for i := range 20_000 {
+			storm.Go(func() {
+				a.checkInTurn(fmt.Sprint("source ", i%1000), fmt.Sprint("name ", i%5000), func() bool { return false })
+			})
+			if i%10 == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+			a.mu.Lock()
+			if waiting, names := len(a.waiting), len(a.names); waiting > maxAttempts || names > maxAttempts*2*int(forgetAttempts/refusalPause) {
+				t.Errorf("%d wait, %d names are kept", waiting, names)
+			}
+			a.mu.Unlock()
+		}
+		storm.Wait()
+		time.Sleep(2 * forgetAttempts)
+		if a.checkInTurn("s", "n", func() bool { return true }) != accessGranted || len(a.names) != 0 || len(a.waiting) != 0 {
+			t.Error("kept:", len(a.names), len(a.waiting))
+		}
+	})
+}
+
+// One is checked at a time, whoever asks.
+func TestAttempts_I21_OneCheckAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAttempts()
+		running, most := 0, 0
+		var all sync.WaitGroup
+		for i := range maxAttempts {
+			all.Go(func() {
+				a.checkInTurn(fmt.Sprint(i), fmt.Sprint(i), func() bool {
+					running++ // not guarded: the race detector would tell of two at once
+					most = max(most, running)
+					time.Sleep(time.Second)
+					running--
+					return i%2 == 0
+				})
+			})
+		}
+		all.Wait()
+		if most != 1 {
+			t.Error(most, "at once")
+		}
+	})
+}
+
+// Loopback addresses, and the addresses of one network of IPv6, are one source.
+func TestSourceOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:5": "loopback", "127.9.8.7:5": "loopback", "[::1]:5": "loopback", "[::ffff:127.0.0.1]:5": "loopback", "192.0.2.7:5": "192.0.2.7", "[::ffff:192.0.2.7]:5": "192.0.2.7",
+		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::", "[2001:db8:1:2::9]:80": "2001:db8:1:2::", "@": "socket", "": "socket",
+	} {
+		if got := sourceOf(&http.Request{RemoteAddr: address}); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}
+
+// An unknown name, and a hash that is cheaper than others, cost as many rounds as the dearest hash: the time tells no names.
+func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
+	hash := func(cost int) string {
+		h, err := bcrypt.GenerateFromPassword([]byte(canary), cost)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(h)
+	}
+	users := newUserList([]User{{Name: "cheap", Hash: hash(4)}, {Name: "dear", Hash: hash(11)}})
+	took := func(name string) time.Duration {
+		best := time.Hour
+		for range 5 {
+			begin := time.Now()
+			if users.verifyPassword(name, "wrong") {
+				t.Error(name, "with a wrong password")
+			}
+			best = min(best, time.Since(begin))
+		}
+		return best
+	}
+	cheap, dear, unknown := took("cheap"), took("dear"), took("unknown")
+	t.Log(cheap, dear, unknown)
+	for name, d := range map[string]time.Duration{"cheap": cheap, "unknown": unknown} {
+		if d < dear*6/10 || d > dear*16/10 {
+			t.Errorf("a wrong password of %s took %v, of the dearest %v", name, d, dear)
+		}
+	}
+	if !users.verifyPassword("cheap", canary) || !users.verifyPassword("dear", canary) {
+		t.Error("a right password is refused")
+	}
+}
+
+// bcrypt looks at 72 bytes; what is longer is never let in, and a new password of that kind is refused.
+func TestHashPassword_Bounds(t *testing.T) {
+	long := strings.Repeat("x", 72)
+	hash, err := HashPassword(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := newUserList([]User{{Name: "anna", Hash: hash}})
+	if !users.verifyPassword("anna", long) || users.verifyPassword("anna", long+"y") || users.verifyPassword("anna", long[:71]) {
+		t.Error("72 bytes")
+	}
+	for password, says := range map[string]string{
+		long + "y": "73 bytes", strings.Repeat("ü", 37): "74 bytes", "CANARY-shor": "11 characters", "": "0 characters", "CANARY\x00-password": "control character", "CANARY-pass\xffword": "UTF-8",
+	} {
+		if _, err := HashPassword(password); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%q: %v", password, err)
+		}
+	}
+}
+
+// A remembered pair is forgotten after a while without use, and at once when the users change.
+func TestCheckBasic_RemembersForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		users := scraper(t, canary)
+		guard := NewAccessGuard(NewAccess(nil, users))
+		h := Handler(guard, sample, nil)
+		ask := func(password string) (code int, checked bool) {
+			before := len(guard.attempts.checking)
+			guard.attempts.checking <- struct{}{} // a check has to wait for this
+			done := make(chan int, 1)
+			go func() { done <- scrape(h, "192.0.2.9", "prometheus", password) }()
+			synctest.Wait()
+			select {
+			case code = <-done:
+			default:
+				checked = true
+			}
+			<-guard.attempts.checking
+			if checked {
+				code = <-done
+			}
+			if before != 0 {
+				t.Error("a check goes on")
+			}
+			return code, checked
+		}
+		told := func(step string, wantCode int, wantChecked bool, password string) {
+			if code, checked := ask(password); code != wantCode || checked != wantChecked {
+				t.Errorf("%s: %d, checked by bcrypt %v", step, code, checked)
+			}
+		}
+		told("first", 200, true, canary)
+		for range 100 {
+			time.Sleep(15 * time.Second)
+			told("each 15 seconds", 200, false, canary)
+		}
+		told("another password", 401, true, canary+"x")
+		time.Sleep(rememberVerified + time.Second)
+		told("after a while", 200, true, canary)
+		guard.SetAccess(NewAccess(nil, users))
+		told("after a reload", 200, true, canary)
+		guard.SetAccess(NewAccess(nil, scraper(t, "another password")))
+		told("after its password changed", 401, true, canary)
+	})
+}
+
+// A check that a reload overtakes lets nobody in by the users before.
+func TestCheckBasic_ReloadDuringACheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary)))
+		h := Handler(guard, sample, nil)
+		guard.attempts.checking <- struct{}{}
+		done := make(chan int, 1)
+		go func() { done <- scrape(h, "192.0.2.9", "prometheus", canary) }()
+		synctest.Wait()
+		guard.SetAccess(NewAccess(nil, scraper(t, "another password")))
+		<-guard.attempts.checking
+		if code := <-done; code != http.StatusUnauthorized || len(guard.verified) != 0 {
+			t.Error(code, len(guard.verified))
+		}
+	})
+}
+
+// However many pairs are right, few are remembered.
+func TestRememberVerified_I21_Bounded(t *testing.T) {
+	var users []User
+	u := userWith(t, "", canary, Rights{Metrics: true})
+	for i := range 3 * maxVerified {
+		u.Name = fmt.Sprint("user", i)
+		users = append(users, u)
+	}
+	guard := NewAccessGuard(NewAccess(nil, users))
+	h := Handler(guard, sample, nil)
+	for _, u := range users {
+		if code := scrape(h, "192.0.2.9", u.Name, canary); code != http.StatusOK || len(guard.verified) > maxVerified {
+			t.Fatal(code, len(guard.verified))
+		}
+	}
+}
