@@ -160,7 +160,7 @@ func (a *app) downloadAndCompare(ctx context.Context, v view, service operator.D
 	defer func() { err = errors.Join(err, tmp.Close()) }()
 	got, err := a.downloadTo(ctx, v, announced{service, func() {
 		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.displayName(), downloadPriceText(v.cfg.Billing))
-	}}, what, tmp)
+	}}, what, operator.Person{UID: a.uid}, tmp)
 	if err != nil {
 		return err
 	}
@@ -195,15 +195,15 @@ type comparedFile struct {
 	used           uint64
 }
 
-// downloadTo downloads a package into an empty file, and compares it.
-func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloader, what wanted, tmp *os.File) (c comparedFile, err error) {
+// downloadTo downloads a package into an empty file, and compares it. by is who asked for it.
+func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloader, what wanted, by operator.Person, tmp *os.File) (c comparedFile, err error) {
 	var doc ledger.Document
 	if what.isKnown() { // before anything may be charged
 		if doc, _, err = v.ledger.Document(what.entry.Key); err != nil {
 			return c, err
 		}
 	}
-	got, err := a.newDownloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f operator.Fetched) string {
+	got, err := a.newDownloads(v, service).Fetch(ctx, what.vault, what.remote, by, tmp, func(f operator.Fetched) string {
 		c.words, c.outcome = compareDownload(tmp, f.Size, f.SHA256, what.entry, doc)
 		return c.outcome
 	})

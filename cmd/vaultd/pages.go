@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/page"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
@@ -128,7 +129,9 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	}
 	defer tmp.Close() //nolint:errcheck // it was only read, and it has no name
 	s.h.log.Info("a person downloads from the archive", "user", user, "key", e.Key)
-	got, err := a.downloadTo(ctx, v, service, archivedDownload(e), tmp)
+	// The name stands beside the journal, where it can be erased; the journal has its digest.
+	by := operator.Person{UID: a.uid, Reason: "on the pages, by the user " + user}
+	got, err := a.downloadTo(ctx, v, service, archivedDownload(e), by, tmp)
 	if err != nil {
 		s.h.log.Warn("the download failed", "key", e.Key, "err", err)
 		return refuseDownload(err)

@@ -157,7 +157,7 @@ func (a *app) verifyOne(ctx context.Context, v view, service operator.Downloader
 		return c, err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	return a.downloadTo(ctx, v, service, archivedDownload(e), tmp)
+	return a.downloadTo(ctx, v, service, archivedDownload(e), operator.Person{UID: a.uid}, tmp)
 }
 
 var outcomeWords = map[string]string{

@@ -38,16 +38,17 @@ type Fetched struct {
 // Fetch downloads the package of a registration into w. judge says what it is by holding it against what was sent: one of
 // the ledger's outcomes. The error is a [*ledger.BudgetError] where the month has no download left; then nothing was
 // asked of the archive. Where the download itself failed, the error is the client's.
-func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, uid uint32, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
-	mark := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: uid}, At: d.Now()}
+func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, by Person, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
+	who, note := by.Sign()
+	mark := ledger.Mark{Vault: v, Remote: r, By: who, At: d.Now()}
 	// A crash after this commit leaves a download that is counted and has no outcome: it may have been charged.
-	if f.Used, err = d.Ledger.IntendFetch(ctx, mark, d.Budget); err != nil {
+	if f.Used, err = d.Ledger.IntendFetch(ctx, mark, note, d.Budget); err != nil {
 		return f, err
 	}
 	var failed error
 	// The call may be charged. After a crash during it the intent stands in the journal, and nothing is downloaded again by itself.
 	f.Size, f.SHA256, failed = d.Archive.Download(ctx, v, r, w)
-	mark.Name, mark.Bytes, mark.Cause = ledger.MarkFetched, f.Size, ledger.FetchFailed
+	mark.Name, mark.Bytes, mark.Cause, mark.By.Reason = ledger.MarkFetched, f.Size, ledger.FetchFailed, archive.Digest{}
 	if failed == nil {
 		mark.Cause = judge(f)
 	}

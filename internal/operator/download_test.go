@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func downloading(t *testing.T, budget uint64) (Downloads, *tray) {
 }
 
 func (d Downloads) get(ctx context.Context, remote string, outcome string) (Fetched, error) {
-	return d.Fetch(ctx, "V", archive.RemoteID(remote), 7, io.Discard, func(Fetched) string { return outcome })
+	return d.Fetch(ctx, "V", archive.RemoteID(remote), Person{UID: 7}, io.Discard, func(Fetched) string { return outcome })
 }
 
 // I29: each download is a line before the archive is asked and one after it, whatever came of it and whoever went away.
@@ -92,10 +93,37 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 	}
 }
 
+// Why a person downloads stands beside the line that announces it, where it can be erased; the line has its digest, and no name.
+func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
+	d, _ := downloading(t, 9)
+	const reason = "on the pages, by the user anna"
+	if _, err := d.Fetch(t.Context(), "V", "b1", Person{UID: 7, Reason: reason}, io.Discard, func(Fetched) string { return ledger.FetchSame }); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := d.Ledger.Notes(archive.Key{})
+	if err != nil || len(notes) != 1 {
+		t.Fatal(notes, err)
+	}
+	digests := 0
+	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
+		line, err := ledger.ParseLine(stored)
+		if strings.Contains(string(stored), "anna") {
+			t.Errorf("a name in the journal: %s", stored)
+		}
+		if line.Reason != "" && line.Reason == notes[line.Rev].Digest().String() && notes[line.Rev].Text == reason && line.Event == ledger.MarkFetchIntended {
+			digests++
+		}
+		return err
+	})
+	if err != nil || digests != 1 {
+		t.Errorf("%d digests, %v", digests, err)
+	}
+}
+
 // The budget is checked before the archive is asked; a download that never ended counts too.
 func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	d, from := downloading(t, 2)
-	if _, err := d.Ledger.IntendFetch(t.Context(), ledger.Mark{Vault: "V", Remote: "b1", By: ledger.Operator{UID: 7}, At: d.Now()}, d.Budget); err != nil { // and the power fails
+	if _, err := d.Ledger.IntendFetch(t.Context(), ledger.Mark{Vault: "V", Remote: "b1", By: ledger.Operator{UID: 7}, At: d.Now()}, nil, d.Budget); err != nil { // and the power fails
 		t.Fatal(err)
 	}
 	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 2 {

@@ -20,7 +20,7 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	download := func(v archive.VaultID, r archive.RemoteID, outcome string) {
 		t.Helper()
 		m := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: 1001}, At: noon}
-		if _, err := s.ledger.IntendFetch(t.Context(), m, 99); err != nil {
+		if _, err := s.ledger.IntendFetch(t.Context(), m, nil, 99); err != nil {
 			t.Fatal(err)
 		}
 		if m.Name, m.Cause = ledger.MarkFetched, outcome; outcome == "" {

@@ -14,15 +14,15 @@ import (
 
 // IntendFetch commits the line that announces a download and counts it against the budget of its month, or refuses with a
 // [*ledger.BudgetError]. It returns how many downloads the month has with this one. The budget is looked at in the transaction
-// that commits the line, so two commands at once cannot overspend it.
-func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) (used uint64, err error) {
+// that commits the line, so two commands at once cannot overspend it. note is what By gave as the reason, or nil.
+func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, note *ledger.Note, budget uint64) (used uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	m.Name = ledger.MarkFetchIntended
 	// A download that is announced is not given up here: the caller must learn whether it is counted.
 	err = l.askCommitter(context.WithoutCancel(ctx), func(g *groupCommit) (refused, err error) {
-		refused, err = markRequest{mark: m, budget: budget}.apply(g)
+		refused, err = markRequest{mark: m, note: note, budget: budget}.apply(g)
 		if refused != nil || err != nil {
 			return refused, err
 		}

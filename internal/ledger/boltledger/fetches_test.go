@@ -25,7 +25,7 @@ func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 	var all sync.WaitGroup
 	for range askers {
 		all.Go(func() {
-			used, err := l.IntendFetch(t.Context(), fetchOf(began), budget)
+			used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, budget)
 			spent, over := errors.AsType[*ledger.BudgetError](err)
 			switch {
 			case err == nil && used > 0 && used <= budget:
@@ -62,7 +62,7 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	december := november.Add(1) // midnight in Berlin
 	spend := func(at time.Time, budget, used uint64) {
 		t.Helper()
-		got, err := l.IntendFetch(t.Context(), fetchOf(at), budget)
+		got, err := l.IntendFetch(t.Context(), fetchOf(at), nil, budget)
 		if spent, over := errors.AsType[*ledger.BudgetError](err); over {
 			got = spent.Used + 1
 		} else if err != nil {
@@ -111,7 +111,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 	if _, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
 		t.Error("a download was announced beside the budget")
 	}
-	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, 9); !errors.Is(err, ledger.ErrIllegal) {
+	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, nil, 9); !errors.Is(err, ledger.ErrIllegal) {
 		t.Errorf("a download of nothing: %v", err)
 	}
 	if err := mark(ledger.MarkFetched, "fine"); !errors.Is(err, ledger.ErrIllegal) {
@@ -121,7 +121,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		t.Errorf("what was refused left %d lines", l.Head().N-1)
 	}
 	for range 2 {
-		if _, err := l.IntendFetch(t.Context(), fetchOf(began), 9); err != nil {
+		if _, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil {
 			t.Fatal(err)
 		}
 	}

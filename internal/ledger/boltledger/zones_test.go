@@ -136,7 +136,7 @@ func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 		for range 60 {
 			at := aroundMonths(r) // a journal line has our own clock
 			fetched = append(fetched, at)
-			if _, err := l.IntendFetch(t.Context(), fetchOf(at), 1000); err != nil {
+			if _, err := l.IntendFetch(t.Context(), fetchOf(at), nil, 1000); err != nil {
 				t.Fatal(err)
 			}
 		}
