@@ -199,8 +199,3 @@ func reportName(o page.ReportOrder) string {
 	}
 	return "archive." + o.Form
 }
-
-// collectHistory has no figures yet.
-func (v view) collectHistory(context.Context) (present.History, error) {
-	return present.History{Missing: "they are not counted yet"}, nil
-}

@@ -52,6 +52,7 @@ CREATE TABLE document (
   cause        TEXT NOT NULL     -- the code of the reason
 ) STRICT;
 CREATE INDEX document_state ON document (state);
+CREATE INDEX document_rejected ON document (seen) WHERE state = 11; -- rejected
 CREATE TABLE party (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE place (id INTEGER PRIMARY KEY, folder TEXT NOT NULL UNIQUE) STRICT;
 CREATE VIRTUAL TABLE tokens USING fts5(t, content='', contentless_delete=1, detail=none, tokenize='ascii');

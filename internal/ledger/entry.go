@@ -189,6 +189,21 @@ func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {
 	return r.Ticket.Date.Sub(r.Ticket.Sent.Wall), true
 }
 
+// ArchivingTime tells how long an archived entry took from the claim, by this machine's clock, to the archive's success, by the archive's
+// clock less what that one was ahead when the document was registered. Less than nothing is nothing: the archive tells its clock in whole
+// seconds. known is false where a time is missing, and where the archive's clock is not known and says more than a minute less than nothing.
+func (e Entry) ArchivingTime() (took time.Duration, known bool) {
+	if e.ArchivedAt.IsZero() || e.SeenAt.IsZero() {
+		return 0, false
+	}
+	ahead, isCorrected := e.ServiceAhead()
+	took = e.ArchivedAt.Sub(e.SeenAt) - ahead
+	if took < -time.Minute && !isCorrected {
+		return 0, false
+	}
+	return max(took, 0), true
+}
+
 // isLatest reports whether the i-th registration is the last with its number: a
 // service may give the same one again, and its word is then about the last.
 func (e *Entry) isLatest(i int) bool {

@@ -8,6 +8,24 @@ const (
 	HistoryMonths = 24
 )
 
+// The bounds of what a History reads, so that it costs the same whatever the ledger holds.
+const (
+	DelaysAtMost   = 1_000
+	RejectedAtMost = 20_000
+)
+
+// DelayLimits part the times from taken to archived, here and in the audit.
+var DelayLimits = [...]time.Duration{10 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour}
+
+// DelayPart returns the part of DelayLimits that a delay belongs to: 0 below the first limit, len(DelayLimits) from the last one on.
+func DelayPart(d time.Duration) int {
+	part := 0
+	for part < len(DelayLimits) && d >= DelayLimits[part] {
+		part++
+	}
+	return part
+}
+
 // History tells what was archived and rejected lately, how long archiving took, and which share of the included volume is used. Days
 // and months are those of the configured time zone.
 //
@@ -18,7 +36,7 @@ type History struct {
 	Months []MonthCounts // HistoryMonths of them, the oldest first; the last is the current month
 
 	Delays   []DelayCounts // from the shortest on; empty where Missing says why
-	DelaysOf int           // how many documents Delays counts: the newest archived ones, DelaysAtMost at most, less the unmeasured
+	DelaysOf int           // how many documents Delays counts: of the newest DelaysAtMost archived ones those whose delay is known
 
 	Shares []VaultShare // by vault; with several vaults the customer as a whole comes first
 
@@ -70,3 +88,57 @@ type MonthShare struct {
 
 // ShareForecast is the share on 31 December, if the rest of the year goes on as the last months did; the bounds are those of the bill.
 type ShareForecast struct{ Share, Lowest, Highest float64 }
+
+// NewHistory returns the history of today without any figure: all days and months, with zeros.
+func NewHistory(c Clock) History {
+	var h History
+	year, month, day := c.Now.In(c.Location).Date()
+	for i := range HistoryDays {
+		y, m, d := calendarDay(year, month, day-HistoryDays+1+i).Date()
+		h.Days = append(h.Days, DayCounts{Year: y, Month: m, Day: d})
+	}
+	for i := range HistoryMonths {
+		y, m, _ := calendarDay(year, month-HistoryMonths+1+time.Month(i), 1).Date()
+		h.Months = append(h.Months, MonthCounts{Year: y, Month: m})
+	}
+	return h
+}
+
+// AddRejected counts a folder that was taken at a time, which has the configured zone.
+func (h *History) AddRejected(taken time.Time) {
+	year, month, day := taken.Date()
+	newest := h.Days[HistoryDays-1]
+	back := calendarDay(newest.Year, newest.Month, newest.Day).Sub(calendarDay(year, month, day)) / (24 * time.Hour)
+	if back >= 0 && back < HistoryDays {
+		h.Days[HistoryDays-1-back].Rejected++
+	}
+	if of := h.MonthOf(year, month); of != nil {
+		of.Rejected++
+	}
+}
+
+// MonthOf returns a month of the history; nil: it is none of it.
+func (h *History) MonthOf(year int, month time.Month) *MonthCounts {
+	newest := h.Months[HistoryMonths-1]
+	back := 12*(newest.Year-year) + int(newest.Month-month)
+	if back < 0 || back >= HistoryMonths {
+		return nil
+	}
+	return &h.Months[HistoryMonths-1-back]
+}
+
+// SetDelays counts delays, which are the known ones of the newest archived documents.
+func (h *History) SetDelays(delays []time.Duration) {
+	h.Delays, h.DelaysOf = make([]DelayCounts, len(DelayLimits)+1), len(delays)
+	for i, limit := range DelayLimits {
+		h.Delays[i].Below, h.Delays[i+1].From = limit, limit
+	}
+	for _, d := range delays {
+		h.Delays[DelayPart(d)].Documents++
+	}
+}
+
+// calendarDay stands for a day of a calendar, in any zone: to count days and to name them.
+func calendarDay(year int, month time.Month, day int) time.Time {
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}

@@ -185,14 +185,12 @@ func (t *counts) countDuration(e ledger.Entry) {
 	if e.ArchivedAt.IsZero() || e.SeenAt.IsZero() {
 		return
 	}
-	took := e.ArchivedAt.Sub(e.SeenAt)
-	ahead, known := e.ServiceAhead()
-	took -= ahead
-	switch {
-	case took < -time.Minute && !known:
+	took, known := e.ArchivingTime()
+	if !known {
 		t.unmeasured++
 		return
-	case ahead.Abs() > time.Minute:
+	}
+	if ahead, _ := e.ServiceAhead(); ahead.Abs() > time.Minute {
 		t.skewed++
 	}
 	if t.spans.add(took) {
@@ -266,13 +264,10 @@ func formatDecimal(r *big.Rat) string {
 // durations counts times to three digits, so that a median of millions needs little memory.
 type durations struct {
 	counts  map[time.Duration]uint64
-	spread  [len(spreadLimits) + 1]uint64 // how many were shorter than each limit and not than the one before; the last: all others
+	spread  [len(present.DelayLimits) + 1]uint64 // how many were shorter than each limit and not than the one before; the last: all others
 	total   uint64
 	longest time.Duration
 }
-
-// spreadLimits part the times from taken to archived.
-var spreadLimits = [...]time.Duration{10 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 7 * 24 * time.Hour}
 
 // listSpread gives how many took how long.
 func (s *durations) listSpread() []spreadLine {
@@ -280,10 +275,10 @@ func (s *durations) listSpread() []spreadLine {
 	for i, n := range s.spread {
 		l := spreadLine{Documents: n}
 		if i > 0 {
-			l.From = spreadLimits[i-1].Seconds()
+			l.From = present.DelayLimits[i-1].Seconds()
 		}
-		if i < len(spreadLimits) {
-			below := spreadLimits[i].Seconds()
+		if i < len(present.DelayLimits) {
+			below := present.DelayLimits[i].Seconds()
 			l.Below = &below
 		}
 		lines = append(lines, l)
@@ -291,15 +286,10 @@ func (s *durations) listSpread() []spreadLine {
 	return lines
 }
 
-// add counts one and reports whether it is the longest so far. The archive tells its clock in whole seconds: less than
-// nothing is nothing.
+// add counts one and reports whether it is the longest so far.
 func (s *durations) add(d time.Duration) (longest bool) {
-	d = max(d.Truncate(time.Second), 0)
-	part := 0
-	for part < len(spreadLimits) && d >= spreadLimits[part] {
-		part++
-	}
-	s.spread[part]++
+	d = d.Truncate(time.Second)
+	s.spread[present.DelayPart(d)]++
 	unit := time.Second
 	for d >= 1000*unit {
 		unit *= 10

@@ -3,6 +3,7 @@ package boltledger
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -112,47 +113,82 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // It asks about times from two days before until two days after around, and reads the counts of those days alone: as many for a
 // ledger of any size. Where isWanted changes within a quarter of an hour all entries are counted instead, which takes long.
 func (l *Ledger) CountArchived(around time.Time, isWanted func(time.Time) bool) (byDrop map[string]int, err error) {
-	byDrop = map[string]int{}
-	cut := false
-	err = l.view(func(tx *bbolt.Tx) error {
+	return groupArchived(l, around.AddDate(0, 0, -2), around.AddDate(0, 0, 2), func(drop string, at time.Time) (string, bool) { return drop, isWanted(at) })
+}
+
+// CountArchivedByDay counts the entries that are archived by a success of the service on each of the calendar days up to that of a
+// time, the oldest first, in the configured time zone. It reads the counts of those days alone. Where a day begins within a quarter of
+// an hour all entries are counted instead, which takes long.
+func (l *Ledger) CountArchivedByDay(newest time.Time, days int) ([]int, error) {
+	first := dayNumber(newest, l.loc) - days + 1
+	byDay, err := groupArchived(l, newest.AddDate(0, 0, -days-2), newest.AddDate(0, 0, 2), func(_ string, at time.Time) (int, bool) {
+		i := dayNumber(at, l.loc) - first
+		return i, i >= 0 && i < days
+	})
+	counts := make([]int, days)
+	for i, n := range byDay {
+		counts[i] = n
+	}
+	return counts, err
+}
+
+// dayNumber numbers the calendar days of a time zone.
+func dayNumber(t time.Time, zone *time.Location) int {
+	y, m, d := t.In(zone).Date()
+	return int(time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60))
+}
+
+// errCutQuarter says that what is wanted changes within a quarter of an hour.
+var errCutQuarter = errors.New("what is counted changes within a quarter of an hour")
+
+// groupArchived counts the entries that are archived by a success of the service, by the group that groupOf gives to their drop folder and
+// the time of that success; ok is false for what is not counted, and for all times before from and after to.
+func groupArchived[G comparable](l *Ledger, from, to time.Time, groupOf func(drop string, at time.Time) (g G, ok bool)) (map[G]int, error) {
+	counts := map[G]int{}
+	err := l.view(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(countsBucket).Cursor()
-		end := quarterKey(around.AddDate(0, 0, 2))
-		for k, v := c.Seek(quarterKey(around.AddDate(0, 0, -2))); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
+		end := quarterKey(to)
+		for k, v := c.Seek(quarterKey(from)); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
 			n, err := decodeCount(k, v)
 			if err != nil {
 				return err
 			}
-			from := time.Unix(int64(binary.BigEndian.Uint64(k[1:])^1<<63), 0)
-			first, last := isWanted(from), isWanted(from.Add(quarterHour-1))
-			if cut = first != last; cut {
-				return nil
+			quarter, drop := time.Unix(int64(binary.BigEndian.Uint64(k[1:])^1<<63), 0), string(k[9:])
+			group, isCounted := groupOf(drop, quarter)
+			groupAtEnd, isCountedAtEnd := groupOf(drop, quarter.Add(quarterHour-1))
+			if isCounted != isCountedAtEnd || isCounted && group != groupAtEnd {
+				return errCutQuarter
 			}
-			if first {
-				byDrop[string(k[9:])] += int(n)
+			if isCounted {
+				counts[group] += int(n)
 			}
 		}
 		return nil
 	})
-	if cut && err == nil {
-		byDrop, err = l.recountArchived(isWanted)
+	if errors.Is(err, errCutQuarter) {
+		clear(counts)
+		err = l.visitArchived(func(e ledger.Entry) {
+			if g, ok := groupOf(e.Drop, e.ArchivedAt); ok {
+				counts[g]++
+			}
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("count what is archived: %w", err)
 	}
-	return byDrop, nil
+	return counts, nil
 }
 
-// recountArchived is CountArchived from all entries.
-func (l *Ledger) recountArchived(isWanted func(time.Time) bool) (map[string]int, error) {
-	byDrop := map[string]int{}
+// visitArchived calls fn with each entry that the counts of archived entries count.
+func (l *Ledger) visitArchived(fn func(ledger.Entry)) error {
 	// Before everything is read: bbolt follows a wrong page number without asking.
 	if err := l.checkAllPages(nil); err != nil {
-		return nil, err
+		return err
 	}
-	return byDrop, l.view(func(tx *bbolt.Tx) error {
+	return l.view(func(tx *bbolt.Tx) error {
 		return visitEntries(tx, func(e ledger.Entry, err error) error {
-			if archivedCountKey(e) != nil && isWanted(e.ArchivedAt) {
-				byDrop[e.Drop]++
+			if archivedCountKey(e) != nil {
+				fn(e)
 			}
 			return err
 		})

@@ -39,7 +39,7 @@ func aroundMonths(r *rand.Rand) time.Time {
 }
 
 func zones(t *testing.T) (all []*time.Location) {
-	for _, name := range []string{"UTC", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Etc/GMT+12", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "America/St_Johns"} {
+	for _, name := range []string{"UTC", "Europe/Berlin", "Asia/Kolkata", "America/Havana", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Etc/GMT+12", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "America/St_Johns"} {
 		zone, err := time.LoadLocation(name)
 		if err != nil {
 			t.Fatal(err)
@@ -166,6 +166,27 @@ func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 	}
 }
 
+// checkDays holds the counts of several days against counting one by one.
+func checkDays(t *testing.T, l *Ledger, newest time.Time, days int) {
+	t.Helper()
+	want := make([]int, days)
+	y, m, d := newest.Date()
+	if err := l.EntriesOldestFirst(func(e ledger.Entry) error {
+		for i := range days {
+			day := time.Date(y, m, d-i, 0, 0, 0, 0, time.UTC) // only its name is compared
+			if e.State == ledger.Archived && e.ArchivedAt.In(newest.Location()).Format(time.DateOnly) == day.Format(time.DateOnly) {
+				want[days-1-i]++
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.CountArchivedByDay(newest, days); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v: %v archived on %d days (%v), want %v", newest, got, days, err, want)
+	}
+}
+
 func checkLastSuccess(t *testing.T, l *Ledger, all []ledger.Total) {
 	t.Helper()
 	var want time.Time
@@ -193,6 +214,7 @@ func checkDayAndMonth(t *testing.T, l *Ledger, now time.Time, fetched []time.Tim
 	if got, err := l.CountArchived(now, isToday); err != nil || !maps.Equal(got, today) {
 		t.Errorf("%v: %v archived that day (%v), want %v", now, got, err, today)
 	}
+	checkDays(t, l, now, 1+now.Day())
 	fetches := uint64(0)
 	for _, at := range fetched {
 		if at.Truncate(time.Millisecond).In(zone).Format("2006-01") == now.Truncate(time.Millisecond).Format("2006-01") {

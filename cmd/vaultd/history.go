@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/billing"
+	"vaultd/internal/catalog"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+)
+
+// collectHistory gathers what the page draws. It costs the same whatever the ledger holds: it reads counts, totals and a bounded number
+// of rows and entries. What the catalog cannot tell now is left out, and the history says why.
+func (v view) collectHistory(ctx context.Context) (present.History, error) {
+	h := present.NewHistory(v.Clock)
+	byDay, err := v.ledger.CountArchivedByDay(v.Now, present.HistoryDays)
+	if err != nil {
+		return h, err
+	}
+	for i, n := range byDay {
+		h.Days[i].Archived = uint64(n)
+	}
+	oldest := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first
+	totals, err := v.ledger.RecentTotals(oldest)
+	if err != nil {
+		return h, err
+	}
+	for _, t := range totals {
+		if of := h.MonthOf(t.Year, time.Month(t.Month)); of != nil {
+			of.Archived += t.Documents
+		}
+	}
+	if h.Shares, err = v.sharesOf(totals); err != nil {
+		return h, err
+	}
+	if err := v.addFromCatalog(ctx, &h, oldest.AddDate(0, 0, -2)); err != nil {
+		if ctx.Err() != nil {
+			return h, context.Cause(ctx)
+		}
+		h.Missing = err.Error()
+	}
+	return h, nil
+}
+
+// sharesOf returns which share of what is included each vault uses this year.
+func (v view) sharesOf(totals []ledger.Total) ([]present.VaultShare, error) {
+	bills, err := calculateBills(totals, v.cfg, v.Now)
+	if err != nil {
+		return nil, err
+	}
+	now, rule := v.Now.In(v.Location), billing.Rule{Included: v.cfg.Billing.Included}
+	var shares []present.VaultShare
+	for _, b := range bills {
+		if b.Year != now.Year() {
+			continue
+		}
+		one := present.VaultShare{Vault: string(b.Vault), Year: b.Year, Included: cmp.Or(rule.Included, archive.MB)}
+		for _, m := range rule.MonthShares(totals, b.Vault, b.Year, int(now.Month())) {
+			one.Used = append(one.Used, present.MonthShare{Month: time.Month(m.Month), Share: m.Share})
+		}
+		if f := b.Forecast; b.HasForecast {
+			one.Forecast = &present.ShareForecast{Share: rule.ShareOf(f.Average), Lowest: rule.ShareOf(f.Lowest), Highest: rule.ShareOf(f.Highest)}
+		}
+		shares = append(shares, one)
+	}
+	if len(shares) == 2 { // the customer and the only vault
+		shares = shares[1:]
+	}
+	return shares, nil
+}
+
+// addFromCatalog adds what is found by way of the catalog: the rejected folders since a time, and the delays.
+func (v view) addFromCatalog(ctx context.Context, h *present.History, since time.Time) (err error) {
+	c, release := v.openCatalog(ctx)
+	defer func() { err = errors.Join(err, release()) }()
+	h.CatalogMade = c.Status().Made
+	taken, err := c.RejectedSince(ctx, since, present.RejectedAtMost+1)
+	if err != nil {
+		return err
+	}
+	delays, err := v.newestDelays(ctx, c)
+	if err != nil {
+		return err
+	}
+	h.SetDelays(delays)
+	if h.IsRejectedCut = len(taken) > present.RejectedAtMost; h.IsRejectedCut {
+		taken = taken[:present.RejectedAtMost]
+	}
+	for _, t := range taken {
+		h.AddRejected(t.In(v.Location))
+	}
+	return nil
+}
+
+// newestDelays returns how long each of the newest archived documents took, as the ledger has them.
+func (v view) newestDelays(ctx context.Context, c *catalog.Catalog) (delays []time.Duration, err error) {
+	keys, err := c.NewestArchived(ctx, present.DelaysAtMost)
+	for _, k := range keys {
+		e, _, err := v.ledger.Entry(k)
+		if err != nil {
+			return nil, err
+		}
+		if took, known := e.ArchivingTime(); known && e.State == ledger.Archived {
+			delays = append(delays, took)
+		}
+	}
+	return delays, err
+}

@@ -1,0 +1,511 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
+	"vaultd/internal/config"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
+)
+
+// historyWorld is a ledger in which documents come to their ends around the ends of days and months.
+type historyWorld struct {
+	*shelf
+	r   *rand.Rand
+	n   int
+	was []ledger.Entry // rejected, and not taken again yet
+}
+
+func newHistoryWorld(t *testing.T, seed uint64, zone string, now time.Time) *historyWorld {
+	t.Helper()
+	s := newShelf(t)
+	cfg := mustLoad(t, smallConfig+"time_zone: "+zone+"\nstate_dir: "+s.cfg.StateDir+"\n")
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.view = view{Clock: present.Clock{Now: now, Location: cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
+	return &historyWorld{shelf: s, r: rand.New(rand.NewPCG(seed, 20))}
+}
+
+// anyTime proposes a time of the last 26 months, most often near the end of a day, of which some are the ends of summer time, of a month
+// or of a year.
+func (w *historyWorld) anyTime() time.Time {
+	y, m, d := w.Now.In(w.Location).Date()
+	switch w.r.IntN(3) {
+	case 0:
+		m, d = m-time.Month(w.r.IntN(26)), 1
+	case 1:
+		d -= w.r.IntN(33)
+	case 2:
+		d -= w.r.IntN(800)
+	}
+	at := time.Date(y, m, d, 0, 0, 0, 0, w.Location).Add(time.Duration(w.r.IntN(9)-4) * 15 * time.Minute)
+	return at.Add([]time.Duration{0, -1, 1, -time.Millisecond, time.Duration(w.r.Int64N(int64(24 * time.Hour)))}[w.r.IntN(5)])
+}
+
+// goOn adds documents: archived once or twice, rejected, rejected and taken again, on their way, or recovered with any times.
+func (w *historyWorld) goOn(documents int) {
+	w.t.Helper()
+	var cs []ledger.Change
+	for range documents {
+		w.n++
+		at := w.anyTime() // the clock is set back all the time
+		key := archive.NewKey(at)
+		claim := ledger.ClaimedFolder{Route: ledger.Vault, Vault: archive.VaultID([]string{"V-1", "V-2"}[w.r.IntN(2)]), Drop: fmt.Sprint("drop-", w.r.IntN(3)), Folder: fmt.Sprint("Otto ", w.n)}
+		c := ledger.Change{Key: key, At: archive.Instant{Wall: at}}
+		switch w.r.IntN(6) {
+		case 0:
+			c.Events = []ledger.Event{claim, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}, ledger.PlaceIntended{Dest: "_rejected/x"}, ledger.Placed{}}
+		case 1:
+			c.Events = []ledger.Event{claim}
+		case 2:
+			c.Events = []ledger.Event{ledger.Recovered{Route: ledger.Vault, Vault: claim.Vault, Drop: claim.Drop, Folder: claim.Folder, ID: archive.ID{1, 14: byte(w.n >> 8), 15: byte(w.n)},
+				Remote: archive.RemoteID(fmt.Sprint("R", w.n)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: w.anyTime(), ArchivedAt: w.anyTime()}, ledger.Reconciled{}}
+		default:
+			if len(w.was) > 0 && w.r.IntN(2) == 0 { // one that was rejected comes again
+				claim.Supersedes = w.was[0].Key
+				cs = append(cs, ledger.Change{Key: w.was[0].Key, Rev: w.was[0].Rev, Events: []ledger.Event{ledger.Superseded{}}, At: archive.Instant{Wall: at}})
+				w.was = w.was[1:]
+			}
+			c.Events, c.Document = w.archivedEvents(claim, at, w.r.IntN(4) == 0)
+		}
+		cs = append(cs, c)
+	}
+	rs, err := w.ledger.Apply(w.t.Context(), cs...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Err != nil {
+			w.t.Fatal(r.Err)
+		}
+		if e := r.Entry; e.State == ledger.Rejected && !e.Resolved {
+			w.was = append(w.was, e)
+		}
+	}
+}
+
+// archivedEvents lets a document live until it is archived, twice where that is asked for. The archive's clock is that of another machine.
+func (w *historyWorld) archivedEvents(claim ledger.ClaimedFolder, at time.Time, isTwice bool) ([]ledger.Event, *ledger.Document) {
+	seal, doc := sealed(claim.Folder, 1+w.r.Int64N(3_000_000))
+	ticket := func(again string) ledger.TicketReceived {
+		remote := archive.RemoteID(claim.Folder + again)
+		one := ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}}}
+		if w.r.IntN(2) == 0 {
+			one.Ticket.Date = at.Add(time.Duration(w.r.IntN(7200)-3600) * time.Second)
+		}
+		return one
+	}
+	says := func(g ledger.TicketReceived) ledger.StatusSeen {
+		updated := w.anyTime()
+		if w.r.IntN(2) == 0 {
+			updated = at.Add(time.Duration(w.r.ExpFloat64() * float64(8*time.Hour)))
+		}
+		return ledger.StatusSeen{Receipt: archive.Receipt{Remote: g.Ticket.Remote, Status: archive.Successful, Updated: updated, Record: []byte("{}")}, Grace: time.Hour}
+	}
+	first, second, accepted := ticket(""), ticket("-again"), ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}
+	events := []ledger.Event{claim, seal, ledger.RegisterIntended{}, first, ledger.UploadIntended{}}
+	if isTwice {
+		return append(events, ledger.UploadRefused{}, ledger.RegisterIntended{}, second, ledger.UploadIntended{}, accepted, says(second), says(first)), doc
+	}
+	return append(events, accepted, says(first)), doc
+}
+
+// countPlainly counts the history from every entry, one by one, by the names of days and months.
+func (w *historyWorld) countPlainly() present.History {
+	w.t.Helper()
+	h := present.History{CatalogMade: 100, Delays: make([]present.DelayCounts, 8)}
+	for i, limit := range []time.Duration{10 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 168 * time.Hour} {
+		h.Delays[i].Below, h.Delays[i+1].From = limit, limit
+	}
+	days, months := map[string]*present.DayCounts{}, map[string]*present.MonthCounts{}
+	noonToday := w.Now.In(w.Location)
+	noonToday = time.Date(noonToday.Year(), noonToday.Month(), noonToday.Day(), 12, 0, 0, 0, time.UTC)
+	for i := 29; i >= 0; i-- {
+		day := noonToday.AddDate(0, 0, -i)
+		h.Days = append(h.Days, present.DayCounts{Year: day.Year(), Month: day.Month(), Day: day.Day()})
+	}
+	for i := 23; i >= 0; i-- {
+		month := noonToday.AddDate(0, 0, 1-noonToday.Day()).AddDate(0, -i, 0)
+		h.Months = append(h.Months, present.MonthCounts{Year: month.Year(), Month: month.Month()})
+	}
+	for i, d := range h.Days {
+		days[fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)] = &h.Days[i]
+	}
+	for i, m := range h.Months {
+		months[fmt.Sprintf("%04d-%02d", m.Year, m.Month)] = &h.Months[i]
+	}
+	err := w.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		for _, t := range e.Transactions() {
+			if m := months[t.At.In(w.Location).Format("2006-01")]; m != nil {
+				m.Archived++
+			}
+		}
+		switch e.State {
+		case ledger.Archived:
+			if d := days[e.ArchivedAt.In(w.Location).Format(time.DateOnly)]; d != nil {
+				d.Archived++
+			}
+			took := e.ArchivedAt.Sub(e.SeenAt)
+			ahead, known := e.ServiceAhead()
+			if took -= ahead; took >= -time.Minute || known {
+				h.DelaysOf++
+				i := slices.IndexFunc(h.Delays, func(d present.DelayCounts) bool { return d.Below == 0 || took < d.Below })
+				h.Delays[i].Documents++
+			}
+		case ledger.Rejected:
+			seen := e.SeenAt.Truncate(time.Millisecond).In(w.Location)
+			if d := days[seen.Format(time.DateOnly)]; d != nil {
+				d.Rejected++
+			}
+			if m := months[seen.Format("2006-01")]; m != nil {
+				m.Rejected++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// checkHistory holds what is told against counting one by one; of the shares that they are those of the bills.
+func (w *historyWorld) checkHistory(name string) present.History {
+	w.t.Helper()
+	h, err := w.collectHistory(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got, want := h, w.countPlainly()
+	got.Shares = nil
+	if !reflect.DeepEqual(got, want) {
+		w.t.Errorf("%s, now %v: the history is\n%+v\ncounted one by one it is\n%+v", name, w.Now.In(w.Location), got, want)
+	}
+	w.checkShares(name, h.Shares)
+	return h
+}
+
+func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
+	w.t.Helper()
+	bills, err := w.billsOfThisYear()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(bills) == 2 {
+		bills = bills[1:]
+	}
+	if len(shares) != len(bills) {
+		w.t.Fatalf("%s: %d shares, %d bills: %+v %+v", name, len(shares), len(bills), shares, bills)
+	}
+	for i, b := range bills {
+		s := shares[i]
+		if s.Vault != b.Vault || s.Year != b.Year || s.Included != archive.MB || (s.Forecast != nil) != (b.Forecast != nil) {
+			w.t.Errorf("%s: %+v is not about the bill %+v", name, s, b)
+		}
+		last := 0.0
+		for j, u := range s.Used {
+			if last = u.Share; u.Month > w.Now.In(w.Location).Month() || j > 0 && u.Month != s.Used[j-1].Month+1 {
+				w.t.Errorf("%s: months %+v", name, s.Used)
+			}
+		}
+		average := archive.Decimal(b.AverageMB).Rat()
+		if later := b.Documents > 0 && w.hasLaterThisYear(); average != nil && !later {
+			if f, _ := average.Float64(); math.Abs(f-last) > 1e-6 {
+				w.t.Errorf("%s: %v of what is included, the bill says %s MB", name, last, b.AverageMB)
+			}
+		}
+		if s.Forecast != nil && (s.Forecast.Lowest > s.Forecast.Share || s.Forecast.Share > s.Forecast.Highest) {
+			w.t.Errorf("%s: %+v", name, s.Forecast)
+		}
+	}
+}
+
+// hasLaterThisYear reports whether the archive says of something that it was archived in a later month of this year.
+func (w *historyWorld) hasLaterThisYear() (has bool) {
+	now := w.Now.In(w.Location)
+	if err := w.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		for _, t := range e.Transactions() {
+			at := t.At.In(w.Location)
+			has = has || at.Year() == now.Year() && at.Month() > now.Month()
+		}
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	return has
+}
+
+// What the page draws is what counting every entry one by one gives, in zones with a quarter or half an hour, over changes of summer
+// time, ends of months and years, with documents that were archived twice, rejected and taken again, and with a clock that was set back.
+func TestHistory_I12_AsCountedOneByOne(t *testing.T) {
+	t.Parallel()
+	for i, row := range []struct {
+		zone string
+		now  time.Time
+	}{
+		{"Europe/Berlin", time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)},       // half an hour before summer time
+		{"Europe/Berlin", time.Date(2026, 10, 25, 1, 30, 0, 0, time.UTC)},      // the hour that comes twice
+		{"Asia/Kolkata", time.Date(2026, 12, 31, 18, 30, 0, 0, time.UTC)},      // the first second of the year
+		{"Asia/Kathmandu", time.Date(2026, 2, 28, 18, 14, 59, 0, time.UTC)},    // the last second of the month
+		{"America/St_Johns", time.Date(2026, 11, 1, 4, 0, 0, 0, time.UTC)},     // the day on which summer time ends
+		{"America/St_Johns", time.Date(2009, 11, 2, 12, 0, 0, 0, time.UTC)},    // one day came twice, from one minute after midnight on
+		{"America/Havana", time.Date(2026, 3, 9, 12, 0, 0, 0, time.UTC)},       // a day without midnight was yesterday
+		{"Pacific/Kiritimati", time.Date(2026, 5, 31, 10, 0, 0, 0, time.UTC)},  // the first of June there
+		{"Etc/GMT+12", time.Date(2026, 1, 1, 11, 59, 59, 0, time.UTC)},         // still last year there
+		{"Australia/Lord_Howe", time.Date(2026, 4, 4, 15, 15, 0, 0, time.UTC)}, // half an hour comes twice
+	} {
+		t.Run(strings.ReplaceAll(row.zone, "/", "-")+row.now.Format("-2006-01-02"), func(t *testing.T) {
+			t.Parallel()
+			w := newHistoryWorld(t, uint64(i), row.zone, row.now)
+			for range 3 {
+				w.goOn(60)
+			}
+			w.makeCatalog()
+			h := w.checkHistory(row.zone)
+			var archived, rejected uint64
+			for _, m := range h.Months {
+				archived, rejected = archived+m.Archived, rejected+m.Rejected
+			}
+			if archived < 60 || rejected < 10 || h.DelaysOf < 60 || len(h.Shares) != 3 && w.Now.In(w.Location).YearDay() > 31 {
+				t.Errorf("the world is poor: %d archived, %d rejected, %d delays, %+v", archived, rejected, h.DelaysOf, h.Shares)
+			}
+			for range 4 { // the same ledger on other days
+				w.Now = w.anyTime()
+				w.checkHistory(row.zone)
+			}
+		})
+	}
+}
+
+// Where the catalog cannot tell, the history says why and has the rest.
+func TestHistory_I32_WithoutACatalog(t *testing.T) {
+	t.Parallel()
+	w := newHistoryWorld(t, 1, "Europe/Berlin", noon)
+	w.goOn(100)
+	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
+	ask := func(name, missing string) {
+		t.Helper()
+		h, err := w.collectHistory(t.Context())
+		if err != nil || !strings.Contains(h.Missing, missing) || h.Missing == "" {
+			t.Errorf("%s: %v, missing %q, want %q", name, err, h.Missing, missing)
+		}
+		want := w.countPlainly()
+		for i := range want.Days {
+			want.Days[i].Rejected = 0
+		}
+		for i := range want.Months {
+			want.Months[i].Rejected = 0
+		}
+		if !slices.Equal(h.Days, want.Days) || !slices.Equal(h.Months, want.Months) || h.Delays != nil || h.DelaysOf != 0 {
+			t.Errorf("%s: the rest is\n%+v\nwant\n%+v", name, h, want)
+		}
+		w.checkShares(name, h.Shares)
+	}
+	ask("no daemon and no file", "there is none; vaultd makes it when it starts")
+	w.makeCatalog()
+	w.checkHistory("no daemon")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string][]byte{"foreign": []byte("not a database at all, and of no use"), "cut": whole[:len(whole)/2],
+		"damaged": append(slices.Clone(whole[:4096]), make([]byte, len(whole)-4096)...)} {
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ask(name, "catalog")
+	}
+}
+
+// A running catalog that is made anew, or damaged while it runs, is said to be that; a page asks it while it comes back.
+func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
+	t.Parallel()
+	w := newHistoryWorld(t, 2, "Europe/Berlin", noon)
+	for range 25 { // more than one transaction of a new file
+		w.goOn(100)
+	}
+	goOn, asked := make(chan struct{}), make(chan struct{}, 100)
+	w.catalog = catalog.New(catalog.Config{StateDir: w.cfg.StateDir, Ledger: w.ledger, Log: slog.New(slog.DiscardHandler), CheckSpace: func() error {
+		select {
+		case asked <- struct{}{}: // part of the rows is in the file
+		default:
+		}
+		<-goOn
+		return nil
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.catalog.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	<-asked
+	h, err := w.collectHistory(t.Context())
+	if want := "the catalog is at 80 %"; err != nil || h.Missing != want || h.CatalogMade != 80 || len(h.Days) != 30 || len(h.Shares) != 3 {
+		t.Errorf("%v, missing %q, want %q: %+v", err, h.Missing, want, h)
+	}
+	close(goOn)
+	waitFor(t, "the catalog", func() bool { return w.catalog.Status().Describe() == "" })
+	h, err = w.collectHistory(t.Context())
+	if err != nil || h.Missing != "" || h.DelaysOf == 0 {
+		t.Errorf("%v: %+v", err, h)
+	}
+	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = w.collectHistory(t.Context()); err != nil || !strings.Contains(h.Missing, "its file was removed") || h.Delays != nil || len(h.Shares) != 3 {
+		t.Errorf("removed: %v: %+v", err, h)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.collectHistory(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that ended: %v", err)
+	}
+}
+
+// Of many archived documents the newest tell how long archiving took, and of very many rejected folders the newest are counted, and
+// the history says that there were more.
+func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newHistoryWorld(t, 3, "Europe/Berlin", noon)
+	const older = 40 // that took long, before all others
+	n := 0
+	add := func(change func(i int, at time.Time) ledger.Event, count int) {
+		t.Helper()
+		var cs []ledger.Change
+		for i := range count {
+			n++
+			at := noon.AddDate(0, -6, 0).Add(time.Duration(n) * time.Minute)
+			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{change(i, at), ledger.Reconciled{}}})
+		}
+		if rs, err := w.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs[0].Err)
+		}
+	}
+	add(func(i int, at time.Time) ledger.Event {
+		return recoveredAt(n, at, at.Add(time.Hour*24*30*time.Duration(1+i%2)))
+	}, older)
+	add(func(_ int, at time.Time) ledger.Event { return recoveredAt(n, at, at.Add(time.Minute)) }, present.DelaysAtMost)
+	for range present.RejectedAtMost/1000 + 1 {
+		add(func(int, time.Time) ledger.Event {
+			return ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", State: ledger.Rejected, Source: ledger.Returned, Dest: "_rejected/x"}
+		}, 1000)
+	}
+	w.makeCatalog()
+	h, err := w.collectHistory(t.Context())
+	if err != nil || h.Missing != "" {
+		t.Fatal(err, h.Missing)
+	}
+	if h.DelaysOf != present.DelaysAtMost || h.Delays[0].Documents != present.DelaysAtMost {
+		t.Errorf("%d delays: %+v", h.DelaysOf, h.Delays)
+	}
+	rejected := uint64(0)
+	for _, m := range h.Months {
+		rejected += m.Rejected
+	}
+	if !h.IsRejectedCut || rejected != present.RejectedAtMost {
+		t.Errorf("%d rejected are counted, cut %t", rejected, h.IsRejectedCut)
+	}
+}
+
+// recoveredAt is a document that was taken and archived at such times.
+func recoveredAt(n int, seen, archived time.Time) ledger.Recovered {
+	return ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: fmt.Sprintf("Rechnung %07d", n), ID: archive.ID{1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)},
+		Remote: archive.RemoteID(fmt.Sprint("R", n)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: seen, ArchivedAt: archived}
+}
+
+// BenchmarkHistory asks for the history of a ledger of DOCS documents (20,000) of fifteen years, one in a hundred of them rejected, of
+// four drop folders and two vaults, while its catalog runs. It tells how long the parts of it take, in milliseconds.
+func BenchmarkHistory(b *testing.B) {
+	docs := 20_000
+	if n, err := strconv.Atoi(os.Getenv("DOCS")); err == nil {
+		docs = n
+	}
+	dir, now := b.TempDir(), noon
+	if err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: noon}); err != nil {
+		b.Fatal(err)
+	}
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: dir, Location: berlin})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	fillYears(b, l, docs, now)
+	v := view{Clock: present.Clock{Now: now, Location: berlin}, cfg: config.Config{StateDir: dir, Location: berlin}, ledger: l}
+	v.catalog = catalog.New(catalog.Config{StateDir: dir, Ledger: l, Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); v.catalog.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	for v.catalog.Status().Describe() != "" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	h, err := v.collectHistory(ctx)
+	if err != nil || h.Missing != "" || h.Days[10].Archived == 0 || len(h.Shares) != 3 || h.DelaysOf == 0 {
+		b.Fatalf("%v: %+v", err, h)
+	}
+	oldest := now.AddDate(-2, 0, 0)
+	for b.Loop() {
+		if _, err := v.collectHistory(ctx); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for name, part := range map[string]func() error{
+		"days":     func() error { _, err := l.CountArchivedByDay(now, present.HistoryDays); return err },
+		"totals":   func() error { _, err := l.RecentTotals(oldest); return err },
+		"rejected": func() error { _, err := v.catalog.RejectedSince(ctx, oldest, present.RejectedAtMost); return err },
+		"delays":   func() error { _, err := v.newestDelays(ctx, v.catalog); return err },
+	} {
+		began := time.Now()
+		for range 10 {
+			if err := part(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(time.Since(began).Microseconds())/1e4, "ms-"+name)
+	}
+}
+
+// fillYears gives a ledger documents of fifteen years, at office hours.
+func fillYears(b *testing.B, l *boltledger.Ledger, docs int, now time.Time) {
+	b.Helper()
+	const days = 15 * 365
+	for n := 0; n < docs; {
+		var cs []ledger.Change
+		for ; n < docs && len(cs) < 1000; n++ {
+			day := n * days / docs
+			at := now.AddDate(0, 0, day-days+1).Add(-time.Duration(n*7919%36_000) * time.Second)
+			one := recoveredAt(n, at, at.Add(41*time.Minute))
+			one.Vault, one.Drop = archive.VaultID([]string{"V-1", "V-2"}[n%2]), []string{"acme-in", "acme-erp", "huber", "otto"}[n%4]
+			one.Package = archive.Package{Path: "x.zip", Size: 300_000}
+			if n%100 == 0 {
+				one = ledger.Recovered{Route: ledger.Vault, Vault: one.Vault, Drop: one.Drop, Folder: one.Folder, State: ledger.Rejected, Source: ledger.Returned, Dest: "_rejected/x", SeenAt: at}
+			}
+			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{one, ledger.Reconciled{}}})
+		}
+		rs, err := l.Apply(b.Context(), cs...)
+		if err != nil || rs[0].Err != nil {
+			b.Fatal(err, rs[0].Err)
+		}
+	}
+}
