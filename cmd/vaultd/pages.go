@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/operator"
 	"vaultd/internal/page"
 	"vaultd/internal/present"
+	"vaultd/internal/proof"
 	"vaultd/internal/report"
 	"vaultd/internal/spool"
 )
@@ -109,6 +110,21 @@ func (s *pageSource) Document(ctx context.Context, key archive.Key) (present.Dos
 	return d, true, err
 }
 
+// Receipt implements page.Source.
+func (s *pageSource) Receipt(e ledger.Entry) ([]byte, error) {
+	_, v := s.enter()
+	r, err := v.newReceipt(e)
+	if errors.Is(err, proof.ErrNotArchived) {
+		return nil, errNotInArchive()
+	}
+	return r.Encode(), err
+}
+
+// errNotInArchive says to the visitor that there is neither a receipt nor a download.
+func errNotInArchive() error {
+	return &page.Refusal{Status: http.StatusConflict, Text: "This document is not in the archive.", Do: "Its page says what became of it."}
+}
+
 // Download implements page.Source.
 func (s *pageSource) Download(ctx context.Context, user string, key archive.Key, begin func(page.Delivery) io.Writer) error {
 	a, v := s.enter()
@@ -117,7 +133,7 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	case err != nil:
 		return err
 	case !ok || e.State != ledger.Archived || e.ArchivedRemote == "":
-		return &page.Refusal{Status: http.StatusConflict, Text: "This document is not in the archive.", Do: "Its page says what became of it."}
+		return errNotInArchive()
 	}
 	service, err := a.newServiceClient(v.cfg)
 	if err != nil {

@@ -37,18 +37,13 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 	if err != nil {
 		return err
 	}
-	doc, _, err := v.ledger.Document(e.Key)
-	if err != nil {
-		return err
-	}
-	r, err := proof.NewReceipt(v.ledger.Info().Environment, e, doc, nil)
+	r, err := v.newReceipt(e)
 	if errors.Is(err, proof.ErrNotArchived) {
 		return fail(exitFailed, fmt.Errorf("%q is not archived, so there is no receipt: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
 	}
 	if err != nil {
 		return err
 	}
-	r.Differs = listKeptDifferences(e)
 	out := r.Encode()
 	if !a.json {
 		out = receiptPage(v.Clock, e, r)
@@ -57,6 +52,17 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
 	return nil
+}
+
+// newReceipt makes the receipt of an entry. The error wraps [proof.ErrNotArchived] where there is none.
+func (v view) newReceipt(e ledger.Entry) (proof.Receipt, error) {
+	doc, _, err := v.ledger.Document(e.Key)
+	if err != nil {
+		return proof.Receipt{}, err
+	}
+	r, err := proof.NewReceipt(v.ledger.Info().Environment, e, doc, nil)
+	r.Differs = listKeptDifferences(e)
+	return r, err
 }
 
 // listKeptDifferences returns how a kept folder differs from what was archived, as the ledger recorded it. The receipt in the folder

@@ -27,6 +27,7 @@ type documentBody struct {
 	Registrations []present.Registration
 	Steps         []step
 	CanDownload   bool
+	HasReceipt    bool
 	Downloads     present.DownloadCounts
 }
 
@@ -36,7 +37,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 		return err
 	}
 	s := d.JSON(f.clock)
-	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d)}
+	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d)}
 	b.Invoice, b.IsAsRead = f.invoiceOf(d)
 	if cause := d.Entry.Cause; cause != (ledger.Cause{}) {
 		b.Reason = strings.Split(strings.TrimSpace(cause.Text), "\n")
@@ -171,6 +172,20 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 		all = append(all, s)
 	}
 	return all
+}
+
+// sendReceipt delivers the receipt of an archived document.
+func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, _ *frame) error {
+	d, err := p.findDocument(r)
+	if err != nil {
+		return err
+	}
+	receipt, err := p.source.Receipt(d.Entry)
+	if err != nil {
+		return err
+	}
+	beginFile(w, "receipt-"+d.Entry.Key.String()+".json", "application/json").Write(receipt) //nolint:errcheck // the visitor went away
+	return nil
 }
 
 // download delivers an archived document. It is a POST, so that no browser fetches it before somebody asks.

@@ -83,7 +83,7 @@ func (f *frame) Amount(m archive.Document) string {
 	if m.Amount == "" {
 		return ""
 	}
-	return strings.TrimSpace(f.Decimal(string(m.Amount)) + "\u00a0" + sanitize.Text(m.Currency))
+	return strings.TrimSpace(f.Decimal(string(m.Amount)) + " " + sanitize.Text(m.Currency))
 }
 
 // Size writes bytes in decimal units.
@@ -198,8 +198,13 @@ func (f *frame) Mood(e ledger.Entry) string {
 // IsTest reports whether nothing on the page is evidence, because the environment is no production.
 func (f *frame) IsTest() bool { return f.about.Environment != "production" }
 
-// Host names the machine.
-func (f *frame) Host() string { return sanitize.Text(f.about.Host) }
+// Host names the machine; empty for visitors without the right to read.
+func (f *frame) Host() string {
+	if !f.Visitor.Rights.Read {
+		return ""
+	}
+	return sanitize.Text(f.about.Host)
+}
 
 // Version names the program's version.
 func (f *frame) Version() string { return f.about.Version }

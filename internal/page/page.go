@@ -31,6 +31,8 @@ type Source interface {
 	Search(ctx context.Context, words []string, limit int) (Found, error)
 	// Document returns everything about one entry; false: there is none with this key.
 	Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error)
+	// Receipt returns the receipt of an archived document, as it lies beside the kept folder. A [*Refusal] says why there is none.
+	Receipt(e ledger.Entry) ([]byte, error)
 	// Download fetches an archived document, compares it, and then calls begin with what came. A [*Refusal] says why not.
 	Download(ctx context.Context, user string, key archive.Key, begin func(Delivery) io.Writer) error
 	// Report writes a report. A [*Refusal] says why not.
@@ -90,6 +92,7 @@ func New(source Source, log *slog.Logger) *Pages {
 	p.mux.HandleFunc("GET /login", p.page(p.showLogin))
 	p.mux.HandleFunc("GET /search", p.page(p.readersOnly(p.search)))
 	p.mux.HandleFunc("GET /document/{key}", p.page(p.readersOnly(p.showDocument)))
+	p.mux.HandleFunc("GET /document/{key}/receipt", p.page(p.readersOnly(p.sendReceipt)))
 	p.mux.HandleFunc("POST /document/{key}/download", p.page(p.readersOnly(p.download)))
 	p.mux.HandleFunc("GET /report", p.page(p.readersOnly(p.showReport)))
 	p.mux.HandleFunc("POST /report", p.page(p.readersOnly(p.writeReport)))

@@ -55,24 +55,30 @@ func (p *Pages) search(w http.ResponseWriter, r *http.Request, f *frame) error {
 // field is a name, which is translated, and a value that is fit to be shown.
 type field struct{ Name, Value string }
 
-// FieldsOf returns what a hit is recognised by. What nobody checked says so.
-func (f *frame) FieldsOf(h Hit) []field {
-	if !h.AsRead.IsZero() {
-		return f.knownFields(
-			field{"Number (as read)", h.AsRead.Number}, field{"Date (as read)", h.AsRead.Date}, field{"Sender (as read)", h.AsRead.SenderName},
-			field{"Recipient (as read)", h.AsRead.RecipientName}, field{"Amount (as read)", strings.TrimSpace(h.AsRead.Amount + " " + h.AsRead.Currency)},
-			field{"Drop folder", h.Entry.Drop})
+// IsCode reports whether the value is to be compared letter by letter.
+func (v field) IsCode() bool {
+	return v.Name == "bumId" || v.Name == "clientUUID" || v.Name == "Key" || v.Name == "SHA-256"
+}
+
+// hitRow is what a hit is recognised by, fit to be shown.
+type hitRow struct {
+	Number, Date, Sender, Recipient, Amount string
+	IsAsRead                                bool // nobody checked it
+}
+
+// RowOf returns what a hit is recognised by.
+func (f *frame) RowOf(h Hit) hitRow {
+	m, isAsRead := h.Metadata, !h.AsRead.IsZero()
+	if isAsRead {
+		r := h.AsRead
+		m = archive.Document{Number: r.Number, Date: r.Date, SenderName: r.SenderName, RecipientName: r.RecipientName, Amount: archive.Decimal(r.Amount), Currency: r.Currency}
 	}
-	return f.knownFields(append(f.invoiceFields(h.Metadata), field{"Drop folder", h.Entry.Drop})...)
+	return hitRow{sanitize.Text(m.Number), f.Day(m.Date), sanitize.Text(m.SenderName), sanitize.Text(m.RecipientName), f.Amount(m), isAsRead}
 }
 
 // invoiceFields returns the fields of checked metadata by which people know an invoice.
 func (f *frame) invoiceFields(m archive.Document) []field {
-	date := ""
-	if m.Date != "" {
-		date = f.Day(m.Date)
-	}
-	return []field{{"Number", m.Number}, {"Date", date}, {"Sender", m.SenderName}, {"Recipient", m.RecipientName}, {"Amount", f.Amount(m)}}
+	return []field{{"Number", m.Number}, {"Date", f.Day(m.Date)}, {"Sender", m.SenderName}, {"Recipient", m.RecipientName}, {"Amount", f.Amount(m)}}
 }
 
 // knownFields leaves out the fields that are empty, and makes the values fit to be shown.
