@@ -4,6 +4,10 @@
   const every = 10000;
   const lost = document.getElementById("lost");
   let since = lost.dataset.since;
+  // What a reader of the screen hears: the verdict, what needs a person, and what is paused. Nothing is said while it stays the same.
+  const summarize = (page) => [...page.querySelectorAll("#verdict, .need h3, section[aria-labelledby=pauses] :is(h2, tbody th)")].map((e) => e.textContent.trim()).join(". ");
+  const spoken = document.getElementById("spoken");
+  let summary = summarize(document);
   const tell = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   const refresh = async () => {
@@ -13,14 +17,18 @@
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       const part = (name) => [document.getElementById(name), next.getElementById(name)];
       const [live, newLive] = part("live"), [frame, newFrame] = part("frame"), [verdict, newVerdict] = part("verdict");
+      const newSummary = summarize(next); // before its parts move into this page
       frame.className = newFrame.className;
-      tell(verdict, newVerdict.textContent); // read aloud when it changes
+      tell(verdict, newVerdict.textContent);
       document.title = next.title;
       if (!live.contains(document.activeElement) && document.getSelection().isCollapsed) { // else it would be taken away from under the hand
         live.replaceChildren(...newLive.childNodes);
         document.querySelector("footer").replaceChildren(...next.querySelector("footer").childNodes);
       }
       since = next.getElementById("lost").dataset.since;
+      if (!lost.hidden) tell(spoken, spoken.dataset.back + " " + newSummary);
+      else if (newSummary !== summary) tell(spoken, newSummary);
+      summary = newSummary;
       lost.hidden = true;
       tell(lost, "");
     } catch {
