@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +21,14 @@ const (
 
 var errEnough = errors.New("enough")
 
-// listFilter says which entries are wanted.
-type listFilter struct {
-	states      map[ledger.State]bool // empty: all
-	drop, vault string                // empty: all
-	limit       int                   // 0: all
+// sortedAtOnce bounds what a sorted list holds in memory, some 200 bytes for each.
+const sortedAtOnce = 100_000
 
-	since, until time.Time // of when it was taken, the second excluded; zero: no bound
-	by           order     // the zero order is the newest first
-	reverse      bool
+// listFilter says which entries are wanted, and in which order.
+type listFilter struct {
+	catalog.Filter
+	catalog.Sorting
+	limit int // 0: all
 }
 
 var listHelp = `Lists what was taken from the drop folders, newest first. With --json each line is
@@ -42,10 +40,10 @@ RFC 3339 (2026-11-20T13:30:00Z), or how long ago: 24h, 7d, 1d12h.
 
 --sort orders by seen (the newest first), archived (the newest first), folder, drop,
 state (in the order below) or size (the largest first); what has no such value comes last,
-and what is equal stands newest first. --reverse turns the order round. By seen nothing is
-held in memory. Any other order reads the whole ledger before the first line, about a
-second for some 100,000 folders, and with more than 100,000 lines once more for
-each 100,000; it holds no more than that many in memory.
+and what is equal stands newest first. --reverse turns the order round. By seen the first
+line comes at once. Any other order reads the whole catalog before, about a second for a
+million folders (the whole ledger where the catalog is not complete, which takes ten times
+as long), and once more for each 100,000 lines; it holds no more than that many in memory.
 
 States: ` + strings.Join(stateNames()[:7], " ") + `
 ` + strings.Join(stateNames()[7:], " ") + `,
@@ -66,13 +64,15 @@ func (a *app) listCommand() *cobra.Command {
   vaultd list --json | jq -r 'select(.archivedAt == null) | .folder'`,
 		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if f.states, err = parseStates(states); err != nil {
+			wanted, err := parseStates(states)
+			if err != nil {
 				return err
 			}
+			f.States = statesIn(wanted)
 			if f.limit < 0 {
 				return usageError{errors.New("--limit is negative; 0 lists all")}
 			}
-			if f.by, err = parseOrder(by); err != nil {
+			if f.By, err = parseOrder(by); err != nil {
 				return err
 			}
 			if a.json && !c.Flags().Changed("limit") {
@@ -88,13 +88,13 @@ func (a *app) listCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&states, "state", "", "only these `states`, separated by commas")
-	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
-	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
+	c.Flags().StringVar(&f.Drop, "drop", "", "only what came from the drop of this `name`")
+	c.Flags().StringVar(&f.Vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().IntVar(&f.limit, "limit", listed, "at most so many; 0: all (the default with --json)")
 	c.Flags().StringVar(&since, "since", "", "only what was taken at this `time` or later")
 	c.Flags().StringVar(&until, "until", "", "only what was taken before this `time`, or on this day")
 	c.Flags().StringVar(&by, "sort", "seen", "the `order`: "+strings.Join(orderNames, ", "))
-	c.Flags().BoolVar(&f.reverse, "reverse", false, "the other way round: with --sort seen the oldest first")
+	c.Flags().BoolVar(&f.Reverse, "reverse", false, "the other way round: with --sort seen the oldest first")
 	return c
 }
 
@@ -124,39 +124,25 @@ func parseStates(text string) (map[ledger.State]bool, error) {
 	return states, nil
 }
 
-func (f listFilter) selects(e ledger.Entry) bool {
-	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault)) &&
-		!e.SeenAt.Before(f.since) && (f.until.IsZero() || e.SeenAt.Before(f.until))
-}
-
-// catalogFilter returns what the catalog needs to know of the filter.
-func (f listFilter) catalogFilter() catalog.Filter {
-	c := catalog.Filter{Drop: f.drop, Vault: f.vault, Since: f.since, Until: f.until}
+// statesIn returns the states of a set in the order of the ledger.
+func statesIn(set map[ledger.State]bool) (states []ledger.State) {
 	for _, s := range ledger.States() {
-		if f.states[s] {
-			c.States = append(c.States, s)
+		if set[s] {
+			states = append(states, s)
 		}
 	}
-	return c
+	return states
 }
 
-// walkList calls fn with each entry that f selects, in the order of f, and with its details. It reads the ledger in parts,
+// walkList calls fn with each entry that f selects, in the order of f, and with its details. It reads catalog and ledger in parts,
 // so that a slow reader blocks nobody. more says that the limit left some out.
 func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
-	if f.by != bySeen {
-		return v.walkSorted(ctx, f, fn)
-	}
 	n := 0
-	c, release := v.openCatalog(ctx)
-	entries := func(fn func(ledger.Entry) error) error { return c.List(ctx, f.catalogFilter(), a.tellLongSearch, fn) }
-	if f.reverse {
-		entries = v.ledger.EntriesOldestFirst
-	}
-	err = entries(func(e ledger.Entry) error {
+	each := func(e ledger.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !f.selects(e):
+		case !f.Selects(e):
 			return nil
 		case f.limit > 0 && n == f.limit:
 			return errEnough
@@ -167,7 +153,17 @@ func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledg
 			return err
 		}
 		return fn(e, d)
-	})
+	}
+	c, release := v.openCatalog(ctx)
+	part := sortedAtOnce
+	if f.limit > 0 {
+		part = min(part, f.limit+1) // one more than is told: it says that the limit left some out
+	}
+	if f.Sorting == (catalog.Sorting{}) {
+		err = c.List(ctx, f.Filter, a.tellLongSearch, each)
+	} else {
+		err = c.ListSorted(ctx, f.Filter, f.Sorting, part, a.tellLongSearch, each)
+	}
 	if errors.Is(err, errEnough) {
 		return true, release()
 	}
@@ -208,7 +204,7 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	}
 	if more {
 		which := "first"
-		if f.by == bySeen && !f.reverse {
+		if f.Sorting == (catalog.Sorting{}) {
 			which = "newest"
 		}
 		fmt.Fprintf(a.stderr, "the %s %d; --limit 0 lists all\n", which, f.limit)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 )
@@ -60,7 +61,7 @@ func TestList_Orders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, more := s.foldersOf(t, listFilter{by: by, reverse: row.reverse, limit: row.limit})
+			got, more := s.foldersOf(t, listFilter{Sorting: catalog.Sorting{By: by, Reverse: row.reverse}, limit: row.limit})
 			if strings.Join(got, " ") != row.want || more != row.more {
 				t.Errorf("%q, more %v; want %q", got, more, row.want)
 			}
@@ -80,20 +81,21 @@ func TestList_SortedInParts(t *testing.T) {
 		s.tell(fmt.Sprintf("F%02d", (i*7)%n), noon.Add(time.Duration(i)*time.Second), nil)
 		want = append(want, fmt.Sprintf("F%02d", i))
 	}
-	var got []string
-	var behind *rank
-	for {
-		part, err := s.sortedPart(t.Context(), listFilter{by: byFolder}, behind, 7)
+	ask := func(c *catalog.Catalog) (got []string) {
+		t.Helper()
+		err := c.ListSorted(t.Context(), catalog.Filter{}, catalog.Sorting{By: catalog.ByFolder}, 7, func(string) {}, func(e ledger.Entry) error {
+			got = append(got, e.Folder)
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range part {
-			got = append(got, strings.ToUpper(p.text))
-		}
-		if len(part) < 7 {
-			break
-		}
-		behind = &part[len(part)-1]
+		return got
+	}
+	c, release := s.openCatalog(t.Context()) // there is no file: the ledger is read
+	got := ask(c)
+	if err := release(); err != nil {
+		t.Fatal(err)
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("%q", got)

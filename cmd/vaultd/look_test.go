@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
@@ -106,16 +107,17 @@ func TestList_Filters(t *testing.T) {
 		"Open":         {states: "open", want: []string{"Otto 19"}},
 		"Limit":        {filter: listFilter{limit: 1}, want: []string{"Otto 19"}, more: true},
 		"LimitOfAll":   {filter: listFilter{limit: 4}, want: []string{"Otto 19", "Kern\x1b[2J 6", "Huber 88", "Müller 4711"}},
-		"OtherDrop":    {filter: listFilter{drop: "beta-in"}},
-		"OtherVault":   {filter: listFilter{vault: "V-2"}},
-		"LimitCounted": {states: "archived", filter: listFilter{limit: 1, drop: "acme-in", vault: "V-1"}, want: []string{"Müller 4711"}},
+		"OtherDrop":    {filter: listFilter{Filter: catalog.Filter{Drop: "beta-in"}}},
+		"OtherVault":   {filter: listFilter{Filter: catalog.Filter{Vault: "V-2"}}},
+		"LimitCounted": {states: "archived", filter: listFilter{limit: 1, Filter: catalog.Filter{Drop: "acme-in", Vault: "V-1"}}, want: []string{"Müller 4711"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := row.filter
-			var err error
-			if f.states, err = parseStates(row.states); err != nil {
+			states, err := parseStates(row.states)
+			if err != nil {
 				t.Fatal(err)
 			}
+			f.States = statesIn(states)
 			var got []string
 			more, err := (&app{}).walkList(t.Context(), s.view, f, func(e ledger.Entry, _ present.Details) error {
 				got = append(got, e.Folder)

@@ -25,5 +25,6 @@
 // Measured with 30,000 documents of two names, two numbers of parties and one registration, on a machine with other work: 446 bytes each,
 // and 93 µs of CPU to enter one and to change it once; 25,000 to 29,000 documents a second where the file is made anew, with reading the
 // ledger. The pieces of one and two characters are 36 of these bytes and a tenth of that CPU. With them a search for two characters that
-// no document has takes 0.05 s in 200,000 documents, with the start of the command, and 2.5 s without.
+// no document has takes 0.05 s in 200,000 documents, with the start of the command, and 2.5 s without. A list in another order than newest
+// first reads all rows: of 200,000 documents the first hundred by folder come after 0.1 s, and by the ledger after 0.8 s to 1 s.
 package catalog

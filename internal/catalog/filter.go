@@ -15,14 +15,21 @@ type Filter struct {
 	Since, Until time.Time      // of when it was taken, the second excluded; zero: no bound
 }
 
-// question asks for the rows that the filter may select; a [*cannotHelp] where it selects all. Of each state the rows stand in the order of
-// their ids, so that the rows of several states only have to be merged.
-func (f Filter) question() (question, error) {
-	var also strings.Builder
-	var common []any
+// Selects reports whether the filter selects an entry.
+func (f Filter) Selects(e ledger.Entry) bool {
+	return (len(f.States) == 0 || slices.Contains(f.States, e.State)) && (f.Drop == "" || f.Drop == e.Drop) && (f.Vault == "" || f.Vault == string(e.Vault)) &&
+		!e.SeenAt.Before(f.Since) && (f.Until.IsZero() || e.SeenAt.Before(f.Until))
+}
+
+func (f Filter) selectsAll() bool {
+	return len(f.States) == 0 && f.Drop == "" && f.Vault == "" && f.Since.IsZero() && f.Until.IsZero()
+}
+
+// conditions returns what every row meets that the filter selects, but for its states.
+func (f Filter) conditions() (conditions []string, args []any) {
 	add := func(condition string, value any) {
-		also.WriteString(" AND " + condition)
-		common = append(common, value)
+		conditions = append(conditions, condition)
+		args = append(args, value)
 	}
 	if f.Drop != "" {
 		add("drop_name = ?", f.Drop)
@@ -36,11 +43,18 @@ func (f Filter) question() (question, error) {
 	if !f.Until.IsZero() {
 		add("seen <= ?", millis(f.Until))
 	}
-	if len(f.States) == 0 && len(common) == 0 {
+	return conditions, args
+}
+
+// question asks for the rows that the filter may select; a [*cannotHelp] where it selects all. Of each state the rows stand in the order of
+// their ids, so that the rows of several states only have to be merged.
+func (f Filter) question() (question, error) {
+	conditions, common := f.conditions()
+	if f.selectsAll() {
 		return nil, &cannotHelp{}
 	}
+	one := "SELECT id, key, late FROM document WHERE " + strings.Join(append([]string{"id < ?"}, conditions...), " AND ")
 	return func(below int64) (string, []any) {
-		one := "SELECT id, key, late FROM document WHERE id < ?" + also.String()
 		if len(f.States) == 0 {
 			return one + " ORDER BY id DESC LIMIT ?", slices.Concat([]any{below}, common, []any{pageRows})
 		}

@@ -62,6 +62,7 @@ func (r row) values(parties map[string]int64) []any {
 		m.Type, m.Number, strings.TrimSuffix(m.Date, "T00:00:00Z"), numberOrNull(parties[m.SenderName]), numberOrNull(parties[m.RecipientName]),
 		string(m.Amount), sortable(m.Amount), m.Currency, millis(r.SeenAt), millis(r.ArchivedAt), r.Package.Size, r.flags(),
 		bytesOrNull(r.DuplicateOf), bytesOrNull(r.ID), r.bumID(), r.Cause.Code,
+		lowerOrNull(r.Folder), lowerOrNull(r.Drop),
 	}
 }
 
@@ -95,6 +96,14 @@ func sortable(d archive.Decimal) any {
 	}
 	f, _ := d.Rat().Float64()
 	return f
+}
+
+// lowerOrNull returns a text in lower case; nil: it has only characters that SQLite makes lower case as well.
+func lowerOrNull(text string) any {
+	if isPlainASCII(text) {
+		return nil
+	}
+	return strings.ToLower(text)
 }
 
 func millis(t time.Time) int64 {

@@ -49,7 +49,9 @@ CREATE TABLE document (
   duplicate_of BLOB,
   client_uuid  BLOB,
   bum_id       TEXT NOT NULL,    -- of the registration that succeeded, else of the current one
-  cause        TEXT NOT NULL     -- the code of the reason
+  cause        TEXT NOT NULL,    -- the code of the reason
+  folder_lower TEXT,             -- in lower case, where SQLite's lower() gives another text
+  drop_lower   TEXT              -- the same
 ) STRICT;
 CREATE INDEX document_state ON document (state);
 CREATE INDEX document_rejected ON document (seen) WHERE state = 11; -- rejected

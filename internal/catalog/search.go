@@ -220,9 +220,17 @@ func (s *candidates) begin() error {
 	if f == nil {
 		return &cannotHelp{why}
 	}
+	changed, err := s.c.changedSince(from, why)
+	s.made, s.rows, s.below, s.held = made, nil, math.MaxInt64, sortedKeys(changed)
+	return err
+}
+
+// changedSince returns the keys of the entries that the journal's lines tell of from one on; a [*cannotHelp] where these are too many to
+// look them up.
+func (c *Catalog) changedSince(from uint64, why string) (map[archive.Key]bool, error) {
 	changed := map[archive.Key]bool{}
 	n := 0
-	err := s.c.cfg.Ledger.Lines(from, func(_ uint64, line []byte) error {
+	err := c.cfg.Ledger.Lines(from, func(_ uint64, line []byte) error {
 		if n++; n > mostBehind {
 			return &cannotHelp{why}
 		}
@@ -232,8 +240,7 @@ func (s *candidates) begin() error {
 		}
 		return err
 	})
-	s.made, s.rows, s.below, s.held = made, nil, math.MaxInt64, sortedKeys(changed)
-	return err
+	return changed, err
 }
 
 // noteUnread tells the writer of damage that a search met. The ledger answers instead of the file.

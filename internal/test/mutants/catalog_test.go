@@ -76,4 +76,12 @@ var catalog = []mutant{
 		name: "CatalogShortWordByLongPieces", promise: "I32", file: "internal/catalog/tokens.go",
 		old: "if s <= p.len() {\n", new: "if s <= p.len()+1 && p.len() > 1 {\n", tests: []string{finding},
 	},
+	{
+		name: "CatalogSortedAsItWas", promise: "I32", file: "internal/catalog/sorted.go",
+		old: "if !changed[r.key] {", new: "if true || !changed[r.key] {", tests: []string{"-short -run ListSorted vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogSortedByASCIIAlone", promise: "I32", file: "internal/catalog/order.go",
+		old: "coalesce(folder_lower, lower(folder))", new: "lower(folder)", tests: []string{"-short -run ListSorted vaultd/internal/catalog"},
+	},
 }

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Order is what a list is sorted by. What is equal stands newest first.
+type Order int
+
+// The orders.
+const (
+	BySeen     Order = iota // the newest first
+	ByArchived              // the newest first
+	ByFolder                // without case
+	ByDrop                  // without case
+	ByState                 // as the ledger numbers them
+	BySize                  // the largest first
+)
+
+// Sorting is how a list is sorted. Reverse turns the order round; what has no value to sort by comes last either way.
+type Sorting struct {
+	By      Order
+	Reverse bool
+}
+
+// rank is the position of an entry in a sorted list. Two entries never have the same one.
+type rank struct {
+	none   int    // 1: it has no value to sort by: it comes last
+	number int64  // the value, or
+	text   string // the value
+	key    archive.Key
+}
+
+// rank returns the position of an entry. The columns of its row give the same one, see [Order.columns].
+func (o Order) rank(e ledger.Entry) rank {
+	r := rank{key: e.Key}
+	switch o {
+	case ByArchived:
+		r.number = -millis(e.ArchivedAt)
+	case ByFolder:
+		r.text = strings.ToLower(e.Folder)
+	case ByDrop:
+		r.text = strings.ToLower(e.Drop)
+	case ByState:
+		r.number = int64(e.State)
+	case BySize:
+		r.number = -e.Package.Size
+	case BySeen:
+	}
+	if (o == ByArchived || o == BySize) && r.number == 0 {
+		r.none = 1
+	}
+	return r
+}
+
+// columns returns the expressions for the rank of a row: whether it has no value, its number and its text.
+func (o Order) columns() (none, number, text string) {
+	switch o {
+	case ByArchived:
+		return "archived = 0", "-archived", "''"
+	case ByFolder:
+		return "0", "0", "coalesce(folder_lower, lower(folder))"
+	case ByDrop:
+		return "0", "0", "coalesce(drop_lower, lower(drop_name))"
+	case ByState:
+		return "0", "state", "''"
+	case BySize:
+		return "size = 0", "-size", "''"
+	case BySeen:
+	}
+	return "0", "0", "''"
+}
+
+// compare orders two ranks.
+func (s Sorting) compare(p, q rank) int {
+	if p.none != q.none {
+		return cmp.Compare(p.none, q.none)
+	}
+	c := cmp.Or(cmp.Compare(p.number, q.number), cmp.Compare(p.text, q.text), bytes.Compare(q.key[:], p.key[:]))
+	if s.Reverse {
+		return -c
+	}
+	return c
+}
+
+// firstRanks keeps the first so many ranks of all that it is given. Its top is the last of them.
+type firstRanks struct {
+	sorting Sorting
+	all     []rank
+}
+
+func (h *firstRanks) Len() int           { return len(h.all) }
+func (h *firstRanks) Less(i, j int) bool { return h.sorting.compare(h.all[i], h.all[j]) > 0 }
+func (h *firstRanks) Swap(i, j int)      { h.all[i], h.all[j] = h.all[j], h.all[i] }
+func (h *firstRanks) Push(r any)         { h.all = append(h.all, r.(rank)) } //nolint:forcetypeassert // container/heap gives back what it got
+func (h *firstRanks) Pop() any {
+	last := h.all[len(h.all)-1]
+	h.all = h.all[:len(h.all)-1]
+	return last
+}
+
+func (h *firstRanks) add(r rank, most int) {
+	switch {
+	case len(h.all) < most:
+		heap.Push(h, r)
+	case h.sorting.compare(r, h.all[0]) < 0:
+		h.all[0] = r
+		heap.Fix(h, 0)
+	}
+}
+
+// sorted returns what was kept, in order.
+func (h *firstRanks) sorted() []rank {
+	slices.SortFunc(h.all, h.sorting.compare)
+	return h.all
+}
