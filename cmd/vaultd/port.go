@@ -25,7 +25,7 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 	case err != nil:
 		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
 	}
-	h.guard = web.NewAccessGuard(access)
+	h.guard = web.NewAccessGuard(access, h.log)
 	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "users", access.HasUsers())
 	return l, nil
 }

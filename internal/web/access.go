@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -42,28 +43,38 @@ func (Access) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access]")
 // What it keeps is in memory alone: after a crash or a restart everybody signs in again.
 type AccessGuard struct {
 	attempts *attempts
+	log      *slog.Logger
 	key      [sha256.Size]byte // of this process; nothing that is made with it outlives the process
 
 	mu       sync.Mutex
-	access   Access                // guarded by mu
-	version  int                   // of access; guarded by mu
-	verified map[pairKey]time.Time // names with passwords that were right, and until when that is remembered; guarded by mu
+	access   Access                 // guarded by mu
+	version  int                    // of access; guarded by mu
+	verified map[pairKey]time.Time  // names with passwords that were right, and until when that is remembered; guarded by mu
+	sessions map[sessionKey]session // of users of access; guarded by mu
+
+	failed     int       // attempts since they were last logged; guarded by mu
+	failedTold time.Time // when they were; guarded by mu
 }
 
 // Format keeps what the guard knows from being printed, whatever the verb.
 func (*AccessGuard) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access guard]") }
 
-// NewAccessGuard returns a guard.
-func NewAccessGuard(a Access) *AccessGuard {
-	g := &AccessGuard{attempts: newAttempts(), access: a, verified: map[pairKey]time.Time{}}
+// NewAccessGuard returns a guard. Who signs in goes to log, and that wrong passwords come, without the names and passwords that came.
+func NewAccessGuard(a Access, log *slog.Logger) *AccessGuard {
+	g := &AccessGuard{attempts: newAttempts(), log: log, access: a, verified: map[pairKey]time.Time{}, sessions: map[sessionKey]session{}}
 	rand.Read(g.key[:]) //nolint:errcheck // it never fails: the program ends where the system has no random numbers
 	return g
 }
 
-// SetAccess exchanges the access. What rests on the users before is forgotten.
+// SetAccess exchanges the access. It ends the sessions of users that changed or are gone.
 func (g *AccessGuard) SetAccess(a Access) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for key, s := range g.sessions {
+		if now, before := a.users.byName[s.user], g.access.users.byName[s.user]; now != before {
+			delete(g.sessions, key)
+		}
+	}
 	g.access = a
 	g.version++
 	clear(g.verified)
@@ -119,9 +130,22 @@ func (g *AccessGuard) checkPassword(r *http.Request, name, password string) (Use
 		return User{}, wrongPassword
 	}
 	if result != accessGranted {
+		g.noteFailure(r)
 		return User{}, result
 	}
 	return access.users.byName[name], accessGranted
+}
+
+// noteFailure logs at most once a minute that passwords were wrong, or too many to be checked. What was given as a name may be a password
+// that somebody typed into the wrong field: it is not logged.
+func (g *AccessGuard) noteFailure(r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed++
+	if now := time.Now(); now.Sub(g.failedTold) >= time.Minute {
+		g.log.Warn("wrong names or passwords on the web port", "times", g.failed, "last_from", sourceOf(r))
+		g.failed, g.failedTold = 0, now
+	}
 }
 
 // checkBasic checks the credentials in the header of a request.

@@ -27,6 +27,9 @@ import (
 
 const canary = "CANARY-web-password"
 
+// silent is a log that nobody reads.
+var silent = slog.New(slog.DiscardHandler)
+
 // certificate makes one for this machine, with a name to tell it by.
 func certificate(t *testing.T, name string) *tls.Certificate {
 	t.Helper()
@@ -51,7 +54,7 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, silent) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
@@ -78,7 +81,7 @@ func scraper(t testing.TB, password string) []User {
 
 // I7: the health pages say one word to strangers, metrics nothing; who has the right is told all.
 func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
-	guard := NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "anna", canary+"2", Rights{Read: true, Fetch: true}))))
+	guard := NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "anna", canary+"2", Rights{Read: true, Fetch: true}))), silent)
 	guard.attempts.pause = 0
 	f := sample()
 	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
@@ -162,7 +165,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 
 // HasTLS is 1.2 or newer; a renewed certificate and password count without a restart.
 func TestServe_I20_TLSAndRenewal(t *testing.T) {
-	guard := NewAccessGuard(NewAccess(certificate(t, "one"), scraper(t, canary)))
+	guard := NewAccessGuard(NewAccess(certificate(t, "one"), scraper(t, canary)), silent)
 	address := serve(t, guard, sample())
 	name := func(c *tls.Config) string {
 		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
@@ -211,7 +214,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 // No more connections than there are places take descriptors: the next one is answered once another has gone.
 func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
-	address := serve(t, NewAccessGuard(Access{}), sample())
+	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	dial := func(text string) net.Conn {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -223,16 +226,16 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 		}
 		return conn
 	}
-	var silent []net.Conn
+	var mute []net.Conn
 	for range maxConnections {
-		silent = append(silent, dial("GET /livez HTTP/1.1\r\n"))
+		mute = append(mute, dial("GET /livez HTTP/1.1\r\n"))
 	}
 	next := dial("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	next.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) //nolint:errcheck // else the test hangs
 	if n, err := next.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection beyond the %d was answered: %d bytes, %v", maxConnections, n, err)
 	}
-	silent[0].Close()
+	mute[0].Close()
 	next.SetReadDeadline(time.Now().Add(2 * headerTime)) //nolint:errcheck // else the test hangs
 	if res, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("not answered when a place was free: %v", err)
@@ -245,7 +248,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		t.Skip("takes as long as a request may: left to make test-long")
 	}
 	t.Parallel()
-	address := serve(t, NewAccessGuard(Access{}), sample())
+	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	slow := make([]net.Conn, 0, 20)
 	for range 20 {
 		conn, err := net.Dial("tcp", address)

@@ -1,13 +1,15 @@
-// Package web answers the questions of machines that watch over vaultd: whether it lives, whether it is ready, and
-// its metrics for Prometheus. It listens on this machine alone, unless both TLS and users are set. It hands what people ask for to the
-// handler of their pages, and says who asks: see [Visitor].
+// Package web is the web port of vaultd. It answers the questions of machines that watch over vaultd: whether it lives, whether it is
+// ready, and its metrics for Prometheus. It stands before the pages for people: it lets users sign in, checks sessions, forms and where
+// requests come from, bounds what is in work at once, and tells the pages who asks: see [Visitor]. It listens on this machine alone,
+// unless both TLS and users are set.
 //
-// It never reads the ledger or a drop folder itself and decides nothing: it shows [Facts], which the program makes from the
-// same status summary that the status command shows. No request changes anything. No answer holds a folder name, a text of
-// a sidecar or an address of the service: labels are states, reasons and ids of the configuration.
+// It never reads the ledger, the configuration or a drop folder itself and decides nothing about documents: to machines it shows [Facts],
+// which the program makes from the same status summary that the status command shows. No answer to a machine holds a folder name, a text
+// of a sidecar or an address of the service: labels are states, reasons and ids of the configuration. No password, hash or id of a
+// session is in a log or an error.
 //
-// A crash means nothing here: every gauge comes from the ledger or the disk, so it has the same value after the next
-// start. The help of the few counters of this process says that they begin at zero.
+// A crash loses sessions, and nothing else: people sign in again. Every gauge comes from the ledger or the disk, so it has the same value
+// after the next start. The help of the few counters of this process says that they begin at zero.
 package web
 
 import (

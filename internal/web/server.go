@@ -94,7 +94,10 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 // one with the right metrics, and a request without one gets only one word, ok or failing, from the health pages. When there are none,
 // only requests for a loopback address or localhost are answered: a web page whose own name resolves to this machine gets nothing.
 //
-// pages gets every other request, with its visitor in the context: see VisitorOf. Without pages they are 404.
+// pages gets every other request, with its visitor in the context (see VisitorOf), GET /login among them; without pages they are 404.
+// What it gets is allowed: a POST has its token and is parsed into r.PostForm, and where there are users somebody has signed in, but for
+// what the sign-in page needs. A page that takes longer than answerTime extends the deadline with an http.ResponseController. It must not
+// keep an answer open to stream into: few pages are in work at once.
 func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
@@ -117,14 +120,15 @@ func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Ha
 			metrics.ServeHTTP(w, r)
 		}
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case pages != nil:
-			pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), Visitor{})))
-		case guard.admitMachine(w, r): // whatever else there may be is not told to strangers
-			http.NotFound(w, r)
-		}
-	})
+	if pages != nil {
+		mux.Handle("/", newPeople(guard, pages))
+	} else {
+		mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+			if guard.admitMachine(w, r) { // whatever else there may be is not told to strangers
+				http.NotFound(w, r)
+			}
+		})
+	}
 	return secureHeaders(guard, mux)
 }
 
@@ -177,7 +181,12 @@ func secureHeaders(guard *AccessGuard, next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		if r.TLS != nil {
+			h.Set("Strict-Transport-Security", "max-age=2592000") // thirty days, renewed with each answer
+		}
 		if !guard.currentAccess().HasUsers() && !IsLoopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return

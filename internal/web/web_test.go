@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -42,7 +41,7 @@ func get(t *testing.T, f Facts, path, host string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 	w := httptest.NewRecorder()
-	Handler(NewAccessGuard(Access{}), func() Facts { return f }, nil).ServeHTTP(w, r)
+	Handler(NewAccessGuard(Access{}, silent), func() Facts { return f }, nil).ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 
@@ -94,13 +93,13 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Host = ""
 	w := httptest.NewRecorder()
-	Handler(NewAccessGuard(Access{}), sample, nil).ServeHTTP(w, r)
+	Handler(NewAccessGuard(Access{}, silent), sample, nil).ServeHTTP(w, r)
 	if w.Code != http.StatusMisdirectedRequest {
 		t.Error("no Host header:", w.Code)
 	}
 	if r := httptest.NewRequest(http.MethodPost, "http://localhost/livez", nil); true {
 		w := httptest.NewRecorder()
-		if Handler(NewAccessGuard(Access{}), sample, nil).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		if Handler(NewAccessGuard(Access{}, silent), sample, nil).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
 			t.Error("POST:", w.Code)
 		}
 	}
@@ -118,7 +117,7 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}), sample, nil, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, nil, silent) }()
 	res, err := http.Get("http://" + l.Addr().String() + "/livez")
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +199,7 @@ func TestHandler_PagesGetTheirVisitor(t *testing.T) {
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "page %s for %+v", r.URL.Path, VisitorOf(r.Context()))
 	})
-	h := Handler(NewAccessGuard(Access{}), sample, pages)
+	h := Handler(NewAccessGuard(Access{}, silent), sample, pages)
 	for path, isPage := range map[string]bool{"/": true, "/search": true, "/livez": false, "/readyz": false, "/healthz": false, "/metrics": false} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))

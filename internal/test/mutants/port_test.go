@@ -36,4 +36,40 @@ var port = []mutant{
 		name: "PortEveryUserReadsMetrics", promise: "I7", file: "internal/web/server.go",
 		old: "case !rights.Metrics:", new: "case false:", tests: []string{onPort},
 	},
+	{
+		name: "PortSessionNeverOver", promise: "I7", file: "internal/web/session.go",
+		old: "now.Sub(s.used) >= sessionIdle || now.Sub(s.begun) >= sessionLife", new: "now.Sub(s.used) >= sessionIdle", tests: []string{"-run Session vaultd/internal/web"},
+	},
+	{
+		name: "PortScriptKeepsSessionAlive", promise: "I7", file: "internal/web/people.go",
+		old: "g.findSession(id, isOfPerson(r))", new: "g.findSession(id, true)", tests: []string{"-run Session vaultd/internal/web"},
+	},
+	{
+		name: "PortReloadKeepsSessions", promise: "I7", file: "internal/web/access.go",
+		old: "now != before {\n\t\t\tdelete(g.sessions, key)", new: "now.Name != before.Name {\n\t\t\tdelete(g.sessions, key)", tests: []string{"-run Session vaultd/internal/web"},
+	},
+	{
+		name: "PortSessionByTheUsersBefore", promise: "I7", file: "internal/web/session.go",
+		old: "if g.access.users.byName[u.Name] != u {", new: "if false {", tests: []string{"-run Session vaultd/internal/web"},
+	},
+	{
+		name: "PortSessionKeptAtNewSignIn", promise: "I7", file: "internal/web/people.go",
+		old: "\t\t\tp.guard.endSession(sessionID(r))\n", new: "", tests: []string{"-run Session vaultd/internal/web"},
+	},
+	{
+		name: "PortFormWithoutToken", promise: "I7", file: "internal/web/people.go",
+		old: "case isForm && !isTokenGood(v, r):", new: "case isForm && v.Token == \"\":", tests: []string{"-run Forms vaultd/internal/web"},
+	},
+	{
+		name: "PortOneTokenForAll", promise: "I7", file: "internal/web/people.go",
+		old: "g.digestOf(\"form\", kind, of)", new: "g.digestOf(\"form\", kind)", tests: []string{"-run Forms vaultd/internal/web"},
+	},
+	{
+		name: "PortOriginNotChecked", promise: "I7", file: "internal/web/people.go",
+		old: "case p.origins.Check(r) != nil ||", new: "case", tests: []string{"-run Forms vaultd/internal/web"},
+	},
+	{
+		name: "PortLeadsToOtherHosts", promise: "I7", file: "internal/web/people.go",
+		old: "strings.HasPrefix(text, \"//\") || ", new: "", tests: []string{"-run LocalPath vaultd/internal/web"},
+	},
 }

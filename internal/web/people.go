@@ -1,0 +1,214 @@
+package web
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	maxForm      = 64 << 10        // bytes of the body of a POST
+	placeTime    = 5 * time.Second // how long a request waits for its place
+	lookPlaces   = 4               // pages in work at once, for people who are signed in
+	actPlaces    = 2               // forms of them in work at once: a report or a download may take minutes
+	publicPlaces = 4               // pages in work at once, for everybody else
+)
+
+const pageContentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// openPaths are what a person needs to sign in.
+var openPaths = []string{"/login", "/style.css", "/live.js", "/icon.svg"}
+
+// people stands before the pages for people: it says who asks, and lets through what that person may ask for.
+type people struct {
+	guard                *AccessGuard
+	pages                http.Handler
+	origins              *http.CrossOriginProtection
+	look, act, forPublic chan struct{}
+}
+
+func newPeople(guard *AccessGuard, pages http.Handler) *people {
+	return &people{
+		guard: guard, pages: pages, origins: http.NewCrossOriginProtection(),
+		look: make(chan struct{}, lookPlaces), act: make(chan struct{}, actPlaces), forPublic: make(chan struct{}, publicPlaces),
+	}
+}
+
+// refusal is an answer of a few words.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (f *refusal) write(w http.ResponseWriter) { http.Error(w, f.text, f.status) }
+
+// ServeHTTP passes a request on to the pages, or answers it here: signing in and out, and what is refused.
+func (p *people) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Security-Policy", pageContentPolicy)
+	isForm := r.Method == http.MethodPost
+	switch {
+	case !isForm && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "ask with GET, or send a form with POST", http.StatusMethodNotAllowed)
+		return
+	case p.origins.Check(r) != nil || !isForm && !isOwnOrNavigation(r):
+		http.Error(w, "this request comes from another web site; open the page itself", http.StatusForbidden)
+		return
+	}
+	if isForm {
+		if f := readForm(w, r); f != nil {
+			f.write(w)
+			return
+		}
+	}
+	v := p.guard.visitorOf(r)
+	hasUsers := p.guard.currentAccess().HasUsers()
+	switch isSign := r.URL.Path == "/login" || r.URL.Path == "/logout"; {
+	case isSign && !hasUsers:
+		http.Error(w, "nobody signs in here: there are no users (http.access in the configuration)", http.StatusNotFound)
+	case isForm && r.URL.Path == "/login":
+		p.signIn(w, r)
+	case v.Name == "" && hasUsers && (isForm || !slices.Contains(openPaths, r.URL.Path)):
+		askToSignIn(w, r)
+	case isForm && !isTokenGood(v, r):
+		http.Error(w, "the form is too old, or was not made for you; open its page again and send it again", http.StatusForbidden)
+	case isForm && r.URL.Path == "/logout":
+		p.signOut(w, r)
+	default:
+		p.serve(w, r, v)
+	}
+}
+
+// serve lets the pages answer, as soon as there is a place.
+func (p *people) serve(w http.ResponseWriter, r *http.Request, v Visitor) {
+	places := p.forPublic
+	if v.Name != "" {
+		places = p.look
+		if r.Method == http.MethodPost {
+			places = p.act
+		}
+	}
+	wait := time.NewTimer(placeTime)
+	defer wait.Stop()
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+		p.pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), v)))
+	case <-r.Context().Done():
+	case <-wait.C:
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "too many pages, reports or downloads are in work; try again in a few seconds", http.StatusServiceUnavailable)
+	}
+}
+
+// visitorOf says who asks for a page. Names and passwords in a header do not count here: a browser would send them along with every
+// request that some other page makes.
+func (g *AccessGuard) visitorOf(r *http.Request) Visitor {
+	if !g.currentAccess().HasUsers() {
+		return Visitor{}
+	}
+	id := sessionID(r)
+	u, found := g.findSession(id, isOfPerson(r))
+	if !found {
+		return Visitor{MaySignIn: true}
+	}
+	return Visitor{Name: u.Name, Rights: u.Rights, Token: g.formToken("session", id), MaySignOut: true}
+}
+
+// formToken returns what a form of one visitor must bring back. Another visitor, another session and another process have others.
+func (g *AccessGuard) formToken(kind, of string) string {
+	sum := g.digestOf("form", kind, of)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func isTokenGood(v Visitor, r *http.Request) bool {
+	return v.Token != "" && subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(v.Token)) == 1
+}
+
+// readForm reads the fields of a form.
+func readForm(w http.ResponseWriter, r *http.Request) *refusal {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+		return &refusal{http.StatusUnsupportedMediaType, "send a form, as application/x-www-form-urlencoded"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return &refusal{http.StatusBadRequest, "the form cannot be read: it is larger than 64 kB, or damaged"}
+	}
+	return nil
+}
+
+// isOwnOrNavigation reports whether a request comes from one of our pages, or is a person's way to one. Browsers tell; what comes from
+// no browser counts as its user's own.
+func isOwnOrNavigation(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return true
+	}
+	return r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// isOfPerson reports whether a person asks: not the script that keeps an open page fresh.
+func isOfPerson(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return dest == "" || dest == "document"
+}
+
+// askToSignIn sends a person to the sign-in page, and from there back to here. A script and a form only hear that nobody is signed in.
+func askToSignIn(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost || !isOfPerson(r) {
+		http.Error(w, "nobody is signed in, or the session is over; open /login", http.StatusForbidden)
+		return
+	}
+	redirect(w, "/login?next="+url.QueryEscape(localPath(r.URL.RequestURI())))
+}
+
+// signIn answers POST /login. It needs no token: the origin of the form was checked, and before somebody signs in there is nothing that
+// a token could be bound to but a further cookie, which another program on this host could set as well.
+func (p *people) signIn(w http.ResponseWriter, r *http.Request) {
+	next := localPath(r.PostForm.Get("next"))
+	u, result := p.guard.checkPassword(r, r.PostForm.Get("name"), r.PostForm.Get("password"))
+	if result == accessGranted {
+		if id, ok := p.guard.beginSession(u); ok {
+			p.guard.endSession(sessionID(r))
+			setSessionCookie(w, r, id)
+			p.guard.log.Info("signed in on the web port", "user", u.Name, "from", sourceOf(r))
+			redirect(w, next)
+			return
+		}
+	}
+	redirect(w, "/login?failed=1&next="+url.QueryEscape(next))
+}
+
+// signOut answers POST /logout.
+func (p *people) signOut(w http.ResponseWriter, r *http.Request) {
+	p.guard.endSession(sessionID(r))
+	setSessionCookie(w, r, "")
+	redirect(w, "/login")
+}
+
+// redirect sends a browser to a path of ours.
+func redirect(w http.ResponseWriter, path string) {
+	w.Header().Set("Location", path)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// localPath returns a text that is a path of this port, with its query, and "/" for all else: an address of another host must not be where
+// somebody ends who has signed in.
+func localPath(text string) string {
+	const longest = 2 << 10
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || len(text) > longest || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil,
+		!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.HasPrefix(text, "/\\"),
+		strings.ContainsFunc(text, func(c rune) bool { return unicode.IsControl(c) || c == '\\' }),
+		u.Path == "/login" || u.Path == "/logout":
+		return "/"
+	}
+	return u.RequestURI()
+}

@@ -1,0 +1,581 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// echo is a page that tells who asked for it.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	v := VisitorOf(r.Context())
+	fmt.Fprintf(w, "page %s %s for %q rights %+v token %q in %v out %v header %q", r.Method, r.URL.Path, v.Name, v.Rights, v.Token, v.MaySignIn, v.MaySignOut, r.Header)
+})
+
+// browser keeps cookies and says with each request where it comes from, as browsers do.
+type browser struct {
+	h       http.Handler
+	host    string
+	hasTLS  bool
+	from    string // address
+	cookies map[string]*http.Cookie
+}
+
+func newBrowser(h http.Handler) *browser {
+	return &browser{h: h, host: "files01:8970", from: "192.0.2.9", cookies: map[string]*http.Cookie{}}
+}
+
+// ask sends a request; headers are pairs that replace what the browser would say.
+func (b *browser) ask(method, path string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	r.Host, r.RemoteAddr = b.host, b.from+":1234"
+	if b.hasTLS {
+		r.TLS = &tls.ConnectionState{}
+	}
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.Header.Set("Sec-Fetch-Mode", "navigate")
+	r.Header.Set("Sec-Fetch-Dest", "document")
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://"+b.host)
+	}
+	for _, c := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		} else if r.Header.Del(headers[i]); headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	w := httptest.NewRecorder()
+	b.h.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		if b.cookies[c.Name] = c; c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		}
+	}
+	return w
+}
+
+func (b *browser) get(path string, headers ...string) *httptest.ResponseRecorder {
+	return b.ask(http.MethodGet, path, nil, headers...)
+}
+
+func (b *browser) signIn(name, password string) *httptest.ResponseRecorder {
+	return b.ask(http.MethodPost, "/login", url.Values{"name": {name}, "password": {password}, "next": {"/search?q=4711"}})
+}
+
+// token is what a form of the first page holds.
+func (b *browser) token() string {
+	_, rest, _ := strings.Cut(b.get("/").Body.String(), `token "`)
+	token, _, _ := strings.Cut(rest, `"`)
+	return token
+}
+
+// isIn reports whether the first page is shown to anna.
+func (b *browser) isIn() bool { return strings.Contains(b.get("/").Body.String(), `for "anna"`) }
+
+func anna(t testing.TB) User {
+	return userWith(t, "anna", canary, Rights{Read: true, Fetch: true})
+}
+
+func guarded(t testing.TB, more ...User) (*AccessGuard, http.Handler) {
+	guard := NewAccessGuard(NewAccess(nil, append([]User{anna(t)}, more...)), silent)
+	return guard, Handler(guard, sample, echo)
+}
+
+// Who signs in is let in by a cookie that scripts and other sites do not get, with a new id each time, and is out after signing out.
+func TestSession_SignInAndOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, hasTLS := range []bool{false, true} {
+			_, h := guarded(t)
+			b := newBrowser(h)
+			b.hasTLS = hasTLS
+			w := b.get("/document/k%2F1?x=a&y=%2F")
+			if got := w.Header().Get("Location"); w.Code != 303 || got != "/login?next="+url.QueryEscape("/document/k%2F1?x=a&y=%2F") {
+				t.Error("a stranger:", w.Code, got)
+			}
+			for _, path := range openPaths {
+				if w := b.get(path); w.Code != 200 || !strings.Contains(w.Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in true out false`) {
+					t.Error(path, w.Code, w.Body)
+				}
+			}
+			w = b.signIn("anna", canary)
+			if w.Code != 303 || w.Header().Get("Location") != "/search?q=4711" {
+				t.Error("signed in:", w.Code, w.Header())
+			}
+			set := w.Header().Get("Set-Cookie")
+			for _, want := range []string{"Path=/", "HttpOnly", "SameSite=Strict"} {
+				if !strings.Contains(set, want) {
+					t.Errorf("no %s in %s", want, set)
+				}
+			}
+			if strings.Contains(set, "Secure") != hasTLS || strings.HasPrefix(set, "__Host-") != hasTLS || strings.Contains(set, "Domain") {
+				t.Error(set)
+			}
+			if w := b.get("/"); !strings.Contains(w.Body.String(), `for "anna" rights {Read:true Fetch:true Metrics:false} token "`) || !strings.Contains(w.Body.String(), "in false out true") {
+				t.Error(w.Body)
+			}
+			first, token := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value, b.token()
+			b.signIn("anna", canary)
+			if second := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value; second == first || len(second) != 43 || b.token() == token {
+				t.Error("the same id or token again")
+			}
+			other := newBrowser(h)
+			other.hasTLS = hasTLS
+			for name, c := range b.cookies {
+				other.cookies[name] = &http.Cookie{Name: name, Value: first, MaxAge: c.MaxAge}
+			}
+			if other.isIn() {
+				t.Error("the id before is still good")
+			}
+			if w := b.ask(http.MethodPost, "/logout", url.Values{"token": {b.token()}}); w.Code != 303 || w.Header().Get("Location") != "/login" || b.isIn() || len(b.cookies) != 0 {
+				t.Error("signed out:", w.Code, b.cookies)
+			}
+		}
+	})
+}
+
+// A wrong name or password, an unknown, changed, expired or doubled cookie, and one of the other kind of connection let nobody in.
+func TestSession_I7_ForgedAndExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard, h := guarded(t)
+		b := newBrowser(h)
+		for _, pair := range [][2]string{{"anna", "wrong"}, {"anna", ""}, {"", ""}, {"nobody", canary}, {"anna ", canary}, {"anna", canary + strings.Repeat("x", 80)}} {
+			if w := b.signIn(pair[0], pair[1]); w.Code != 303 || w.Header().Get("Location") != "/login?failed=1&next=%2Fsearch%3Fq%3D4711" || len(b.cookies) != 0 || strings.Contains(fmt.Sprint(w.Header(), w.Body), "CANARY") {
+				t.Error(pair, w.Code, w.Header())
+			}
+		}
+		b.signIn("anna", canary)
+		good := b.cookies["vaultd"].Value
+		for name, cookie := range map[string]string{
+			"Unknown": "vaultd=" + strings.Repeat("A", 43), "Cut": "vaultd=" + good[:42], "Changed": "vaultd=" + good[:42] + "_", "Empty": "vaultd=", "Other": "__Host-vaultd=" + good,
+			"Doubled": "vaultd=" + good + "; vaultd=" + good, "Digest": fmt.Sprintf("vaultd=%x", first(guard.sessions)), "Quoted": `vaultd=";` + good + `"`,
+		} {
+			if w := b.get("/", "Cookie", cookie); w.Code != 303 {
+				t.Error(name, w.Code, w.Body)
+			}
+		}
+		if w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", ""); w.Code != 303 {
+			t.Error("a name and password in the header:", w.Code)
+		}
+		if !b.isIn() {
+			t.Error("the good one")
+		}
+		time.Sleep(sessionIdle - time.Second)
+		if !b.isIn() {
+			t.Error("29 minutes idle")
+		}
+		time.Sleep(sessionIdle)
+		if b.isIn() || len(guard.sessions) != 0 {
+			t.Error("30 minutes idle")
+		}
+		b.signIn("anna", canary)
+		for range 12*3 - 1 {
+			time.Sleep(20 * time.Minute)
+			if !b.isIn() {
+				t.Fatal("ended while it was used")
+			}
+		}
+		if time.Sleep(20 * time.Minute); b.isIn() {
+			t.Error("longer than twelve hours")
+		}
+		b.signIn("anna", canary)
+		for range 3 { // an open page that keeps itself fresh
+			time.Sleep(11 * time.Minute)
+			b.get("/", "Sec-Fetch-Dest", "empty", "Sec-Fetch-Mode", "cors")
+		}
+		if w := b.get("/", "Sec-Fetch-Dest", "empty", "Sec-Fetch-Mode", "cors"); w.Code != 403 || strings.Contains(w.Body.String(), "anna") {
+			t.Error("a page left open keeps a session alive:", w.Code)
+		}
+	})
+}
+
+func first(m map[sessionKey]session) (key sessionKey) {
+	for key = range m {
+		break
+	}
+	return key
+}
+
+// A reload ends the sessions of users whose password or rights changed, or who are gone, and no others.
+func TestSession_I7_ReloadEndsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		anna, bob := anna(t), userWith(t, "bob", canary, Rights{Read: true})
+		for name, row := range map[string]struct {
+			users []User
+			stays bool
+		}{
+			"Same": {[]User{bob, anna}, true}, "OtherGone": {[]User{anna}, true}, "Gone": {[]User{bob}, false},
+			"Password": {[]User{userWith(t, "anna", "another password", anna.Rights), bob}, false},
+			"Rights":   {[]User{{anna.Name, anna.Hash, Rights{Read: true}}, bob}, false},
+		} {
+			guard := NewAccessGuard(NewAccess(nil, []User{anna, bob}), silent)
+			b := newBrowser(Handler(guard, sample, echo))
+			b.signIn("anna", canary)
+			guard.SetAccess(NewAccess(nil, row.users))
+			if b.isIn() != row.stays {
+				t.Error(name, "stays:", !row.stays)
+			}
+			guard.SetAccess(NewAccess(nil, []User{anna, bob}))
+			if b.isIn() != row.stays {
+				t.Error(name, "and back, stays:", !row.stays)
+			}
+		}
+		guard, h := guarded(t) // the reload comes while the password is checked
+		b := newBrowser(h)
+		guard.attempts.checking <- struct{}{}
+		done := make(chan int, 1)
+		go func() { done <- b.signIn("anna", canary).Code }()
+		synctest.Wait()
+		guard.SetAccess(NewAccess(nil, []User{bob}))
+		<-guard.attempts.checking
+		if <-done; len(guard.sessions) != 0 || len(b.cookies) != 0 {
+			t.Error("signed in by the users before")
+		}
+	})
+}
+
+// A user has at most sixteen sessions, the newest; those of others stay.
+func TestSession_I21_Bounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard, h := guarded(t, userWith(t, "bob", canary, Rights{Read: true}))
+		first, bob := newBrowser(h), newBrowser(h)
+		first.signIn("anna", canary)
+		bob.signIn("bob", canary)
+		for i := range 3 * maxSessionsPerUser {
+			time.Sleep(time.Second)
+			b := newBrowser(h)
+			b.signIn("anna", canary)
+			if !b.isIn() || len(guard.sessions) > maxSessionsPerUser+1 {
+				t.Fatal(i, len(guard.sessions))
+			}
+		}
+		if first.isIn() || bob.get("/").Code != 200 {
+			t.Error("the oldest stays, or another user's is gone")
+		}
+		time.Sleep(sessionLife)
+		if b := newBrowser(h); b.signIn("anna", canary).Code != 303 || len(guard.sessions) != 1 {
+			t.Error("what is over is kept:", len(guard.sessions))
+		}
+	})
+}
+
+// A form needs its token and its own site; nothing is done without.
+func TestForms_I7_OtherSitesCannotSendThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h := guarded(t, userWith(t, "bob", canary, Rights{Read: true}))
+		b, bob := newBrowser(h), newBrowser(h)
+		b.signIn("anna", canary)
+		bob.signIn("bob", canary)
+		token := b.token()
+		good := url.Values{"token": {token}}
+		for name, row := range map[string]struct {
+			form    url.Values
+			headers []string
+			code    int
+		}{
+			"Good":           {good, nil, 200},
+			"NoBrowser":      {good, []string{"Sec-Fetch-Site", "", "Origin", ""}, 200},
+			"NoToken":        {nil, nil, 403},
+			"EmptyToken":     {url.Values{"token": {""}}, nil, 403},
+			"TokenOfBob":     {url.Values{"token": {bob.token()}}, nil, 403},
+			"CutToken":       {url.Values{"token": {token[:42]}}, nil, 403},
+			"SecondIsGood":   {url.Values{"token": {"x", token}}, nil, 403},
+			"CrossSite":      {good, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+			"OtherPort":      {good, []string{"Sec-Fetch-Site", "same-site", "Origin", "http://files01:9999"}, 403},
+			"OldBrowser":     {good, []string{"Sec-Fetch-Site", "", "Origin", "http://evil.example"}, 403},
+			"OldOtherPort":   {good, []string{"Sec-Fetch-Site", "", "Origin", "http://files01:9999"}, 403},
+			"NullOrigin":     {good, []string{"Sec-Fetch-Site", "", "Origin", "null"}, 403},
+			"Rebound":        {good, []string{"Host", "evil.example", "Cookie", ""}, 403},
+			"TextPlain":      {good, []string{"Content-Type", "text/plain"}, 415},
+			"JSON":           {good, []string{"Content-Type", "application/json"}, 415},
+			"Multipart":      {good, []string{"Content-Type", "multipart/form-data; boundary=x"}, 415},
+			"NoContentType":  {good, []string{"Content-Type", ""}, 415},
+			"Huge":           {url.Values{"token": {token}, "x": {strings.Repeat("x", maxForm)}}, nil, 400},
+			"NoSession":      {good, []string{"Cookie", ""}, 403},
+			"BasicInsteadOf": {good, []string{"Cookie", "", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk"}, 403},
+		} {
+			w := b.ask(http.MethodPost, "/document/k/download", row.form, row.headers...)
+			if w.Code != row.code || (w.Code == 200) != strings.HasPrefix(w.Body.String(), "page POST") {
+				t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			}
+		}
+		if w := b.ask(http.MethodPost, "/report?token="+token, nil); w.Code != 403 {
+			t.Error("a token in the address:", w.Code)
+		}
+		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodTrace, "X"} {
+			if w := b.ask(method, "/", good); w.Code != 405 {
+				t.Error(method, w.Code)
+			}
+		}
+		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "http://evil.example"}} {
+			stranger := newBrowser(h)
+			if w := stranger.ask(http.MethodPost, "/login", url.Values{"name": {"anna"}, "password": {canary}}, headers...); w.Code != 403 || len(stranger.cookies) != 0 {
+				t.Error("another site signs in:", w.Code)
+			}
+			if w := b.ask(http.MethodPost, "/logout", good, headers...); w.Code != 403 || !b.isIn() {
+				t.Error("another site signs out:", w.Code)
+			}
+		}
+		if w := b.ask(http.MethodPost, "/logout", nil); w.Code != 403 || !b.isIn() {
+			t.Error("signed out without a token:", w.Code)
+		}
+	})
+}
+
+// Another site may lead a person here; it may not load a page as a picture, script or frame, nor read one.
+func TestPages_I7_OtherSitesLoadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h := guarded(t)
+		b := newBrowser(h)
+		b.signIn("anna", canary)
+		for name, row := range map[string]struct {
+			headers []string
+			code    int
+		}{
+			"Link":      {[]string{"Sec-Fetch-Site", "cross-site"}, 200},
+			"Typed":     {[]string{"Sec-Fetch-Site", "none"}, 200},
+			"Script":    {[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"}, 403},
+			"OtherPort": {[]string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}, 403},
+			"Frame":     {[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe"}, 403},
+		} {
+			w := b.get("/document/k", row.headers...)
+			if w.Code != row.code || row.code != 200 && strings.Contains(w.Body.String(), "anna") {
+				t.Error(name, w.Code, w.Body)
+			}
+			for header, want := range map[string]string{
+				"Content-Security-Policy": pageContentPolicy, "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+				"X-Frame-Options": "DENY", "Cache-Control": "no-store", "Strict-Transport-Security": "", "Access-Control-Allow-Origin": "",
+			} {
+				if got := w.Header().Get(header); got != want {
+					t.Errorf("%s: %s is %q", name, header, got)
+				}
+			}
+		}
+		if b.hasTLS = true; b.get("/login").Header().Get("Strict-Transport-Security") == "" {
+			t.Error("no HSTS with TLS")
+		}
+	})
+}
+
+// Without users everybody sees counts and states alone: no right, no form, no sign-in; and another host name gets nothing.
+func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
+	h := Handler(NewAccessGuard(Access{}, silent), sample, echo)
+	b := newBrowser(h)
+	b.host = "127.0.0.1:8970"
+	if w := b.get("/document/k"); !strings.Contains(w.Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in false out false`) {
+		t.Error(w.Body)
+	}
+	for _, token := range []string{"", "x"} {
+		if w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}}); w.Code != 403 {
+			t.Error("a form:", w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"/login", "/logout"} {
+		if w := b.get(path); w.Code != 404 {
+			t.Error(path, w.Code)
+		}
+		if w := b.signIn("anna", canary); w.Code != 404 || len(b.cookies) != 0 {
+			t.Error("signed in:", w.Code)
+		}
+	}
+	if w := b.get("/", "Host", "evil.example:8970"); w.Code != http.StatusMisdirectedRequest || strings.Contains(w.Body.String(), "page") {
+		t.Error("another host name:", w.Code, w.Body)
+	}
+}
+
+// Nobody is sent to another host after signing in.
+func TestLocalPath_LeadsNowhereElse(t *testing.T) {
+	for text, want := range map[string]string{
+		"/": "/", "/search?q=Rechnung+4711&x=%2F": "/search?q=Rechnung+4711&x=%2F", "/document/a%2Fb": "/document/a%2Fb", "/#x": "/", "/search?q=ü": "/search?q=ü",
+		"": "/", "search": "/", "//evil.example": "/", "///evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/": "/", "http:/x": "/", "javascript:alert(1)": "/",
+		"/\t/evil.example": "/", "/x\r\nSet-Cookie: a=b": "/", "/\x00": "/", "/a\\b": "/", " /x": "/", "/%zz": "/", "/login": "/", "/login?next=/login": "/", "/logout": "/",
+		"/%2F%2Fevil.example": "/%2F%2Fevil.example", "//files01:8970/": "/", "/x@evil.example": "/x@evil.example", "/" + strings.Repeat("a", 3000): "/",
+	} {
+		if got := localPath(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzLocalPath(f *testing.F) {
+	for _, text := range []string{"/", "//evil.example", "/\\evil", "/a?b#c", "https://x", "/\t/x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := localPath(text)
+		base := &url.URL{Scheme: "https", Host: "files01:8970"}
+		to, err := base.Parse(strings.ReplaceAll(got, "\\", "/")) // as browsers read it
+		if err != nil || to.Host != base.Host || to.Scheme != "https" || strings.ContainsAny(got, "\r\n\t") || strings.HasPrefix(got, "//") {
+			t.Errorf("%q: %q leads to %v %v", text, got, to, err)
+		}
+	})
+}
+
+// Few pages are in work at once; a flood of strangers takes no place of those who are signed in, and what waits too long is told so.
+func TestPages_I21_PlacesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		working, most := map[string]int{}, map[string]int{}
+		slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			kind := r.Method + VisitorOf(r.Context()).Name
+			mu.Lock()
+			working[kind]++
+			most[kind] = max(most[kind], working[kind])
+			mu.Unlock()
+			time.Sleep(time.Minute)
+			mu.Lock()
+			working[kind]--
+			mu.Unlock()
+		})
+		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}), silent)
+		h := Handler(guard, sample, slow)
+		b := newBrowser(h)
+		b.signIn("anna", canary)
+		token := guard.formToken("session", b.cookies["vaultd"].Value)
+		codes := map[string][]int{}
+		var all sync.WaitGroup
+		count := func(kind string, code int) {
+			mu.Lock()
+			defer mu.Unlock()
+			codes[kind] = append(codes[kind], code)
+		}
+		for range 50 {
+			all.Go(func() { count("strangers", newBrowser(h).get("/login").Code) })
+		}
+		synctest.Wait()
+		for range 6 {
+			all.Go(func() { count("looks", b.get("/").Code) })
+			all.Go(func() {
+				w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}})
+				if count("acts", w.Code); w.Code == 503 && w.Header().Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			})
+		}
+		all.Wait()
+		for kind, want := range map[string]int{"strangers": publicPlaces, "looks": lookPlaces, "acts": actPlaces} {
+			good := 0
+			for _, code := range codes[kind] {
+				if code == 200 {
+					good++
+				} else if code != 503 {
+					t.Error(kind, code)
+				}
+			}
+			if good != want {
+				t.Errorf("%s: %d were answered, want %d: %v", kind, good, want, codes[kind])
+			}
+		}
+		if most["GET"] != publicPlaces || most["GETanna"] != lookPlaces || most["POSTanna"] != actPlaces {
+			t.Error("at once:", most)
+		}
+	})
+}
+
+// A page may take longer than other answers: it extends its deadline through what stands before it.
+func TestPages_DeadlineCanBeExtended(t *testing.T) {
+	var said error
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		said = c.SetWriteDeadline(time.Now().Add(time.Hour))
+		fmt.Fprint(w, "x")
+		if err := c.Flush(); err != nil {
+			said = err
+		}
+	})
+	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, page, silent) }()
+	res, err := http.Get("http://" + l.Addr().String() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if stop(); string(body) != "x" || err != nil || said != nil || <-done != nil {
+		t.Error(string(body), err, said)
+	}
+}
+
+// I7: neither a password nor a name that was typed is in the log or in an answer, whatever goes wrong; who signed in is logged.
+func TestSignIn_I7_NothingTypedIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}), log)
+		b := newBrowser(Handler(guard, sample, echo))
+		var said []string
+		for _, pair := range [][2]string{{"anna", canary + "x"}, {canary, ""}, {canary, canary}, {"anna", canary}} {
+			w := b.signIn(pair[0], pair[1])
+			c := b.cookies["vaultd"]
+			said = append(said, w.Body.String(), strings.ReplaceAll(fmt.Sprint(w.Header()), fmt.Sprint(c), ""))
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.SetBasicAuth(pair[0], pair[1])
+			w = httptest.NewRecorder()
+			b.h.ServeHTTP(w, r)
+			said = append(said, w.Body.String(), fmt.Sprint(w.Header()))
+			time.Sleep(time.Minute)
+		}
+		id := b.cookies["vaultd"].Value
+		if all := out.String() + strings.Join(said, ""); strings.Contains(all, "CANARY") || strings.Contains(out.String(), id) {
+			t.Error(all)
+		}
+		if n := strings.Count(out.String(), "wrong names or passwords"); n < 2 || n > 4 || !strings.Contains(out.String(), "user=anna") {
+			t.Error(out.String())
+		}
+	})
+}
+
+// In a storm of wrong sign-ins for a name, its user goes on with his session, and signs in anew within seconds.
+func TestSignIn_I21_StormLocksNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard, h := guarded(t)
+		known := newBrowser(h)
+		known.signIn("anna", canary)
+		begin := time.Now()
+		var storm sync.WaitGroup
+		for i := range 60 {
+			storm.Go(func() {
+				for time.Since(begin) < 5*time.Minute {
+					b := newBrowser(h)
+					b.from = fmt.Sprintf("127.0.0.%d", i)
+					b.signIn("anna", fmt.Sprint("guess ", i))
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+		}
+		for range 5 {
+			time.Sleep(50 * time.Second)
+			if asked := time.Now(); !known.isIn() || time.Since(asked) > 0 {
+				t.Error("a session waited", time.Since(asked))
+			}
+			fresh, asked := newBrowser(h), time.Now()
+			if fresh.signIn("anna", canary); !fresh.isIn() || time.Since(asked) > 2*maxInterval {
+				t.Error("a sign-in from another machine took", time.Since(asked), fresh.isIn())
+			}
+		}
+		storm.Wait()
+		if len(guard.attempts.waiting) != 0 {
+			t.Error("attempts are left behind")
+		}
+	})
+}
