@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/web"
 )
 
 // demoTime bounds the demo. A folder without a final state by then is shown in the state that it has.
@@ -37,7 +40,7 @@ with a configuration, a ledger and two drop folders, drops a dozen invoices ther
 with all that can go wrong on a first day, and runs the same pipeline as "run".
 It needs no rights and no network, and leaves its folder for you to look at.`,
 		Example: `  vaultd demo
-  vaultd demo --keep        go on until Ctrl-C: drop folders of your own`,
+  vaultd demo --keep        go on until Ctrl-C: drop folders of your own, open the pages`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), dir, keep) },
 	}
@@ -61,7 +64,8 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	cfg, err := a.demoConfig(dir, emu.url)
+	password := rand.Text()
+	cfg, err := a.demoConfig(dir, emu.url, password)
 	if err != nil {
 		return err
 	}
@@ -79,8 +83,8 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	g.Go(func() error { return a.newHost(d, cfg, log).serveUntilStopped(ctx) })
 	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
 	if keep && err == nil && ctx.Err() == nil {
-		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\n",
-			filepath.Join(dir, "acme-in"), calledAs(), filepath.Join(dir, "config.yaml"))
+		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\nor open    http://%s  and sign in as demo with the password %s\n",
+			filepath.Join(dir, "acme-in"), calledAs(), filepath.Join(dir, "config.yaml"), cfg.HTTP.Listen, password)
 		<-ctx.Done()
 	}
 	stop()
@@ -98,9 +102,17 @@ func demoFolder(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// demoConfig writes the configuration, the secret and the drop folders, makes the
+// demoConfig writes the configuration, the secret, the user of the pages and the drop folders, makes the
 // ledger, and returns what was written as it is read back.
-func (a *app) demoConfig(dir, serviceURL string) (config.Config, error) {
+func (a *app) demoConfig(dir, serviceURL, password string) (config.Config, error) {
+	pages, err := findFreeAddress()
+	if err != nil {
+		return config.Config{}, err
+	}
+	hash, err := web.HashPassword(password)
+	if err != nil {
+		return config.Config{}, err
+	}
 	text := fmt.Sprintf(`# Made by "vaultd demo". config.example.yaml explains every key.
 service:
   environment: test
@@ -114,12 +126,15 @@ drops:
 upload: {batch_wait: 300ms, window: 1m}
 status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
 billing: {price_per_transaction: 0.08, currency: EUR}
-http: {listen: ""}
-`, dir, serviceURL)
+http:
+  listen: %[3]s
+  access: {users_file: %[1]s/users}
+`, dir, serviceURL, pages)
 	path := filepath.Join(dir, "config.yaml")
 	if err := errors.Join(
 		os.WriteFile(path, []byte(text), 0o640),
 		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "users"), []byte("demo:"+hash+":read,fetch,metrics\n"), 0o600),
 		os.Mkdir(filepath.Join(dir, "acme-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, "beta-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, "state"), 0o700),
@@ -133,6 +148,15 @@ http: {listen: ""}
 	return cfg, boltledger.Create(cfg.StateDir, ledger.Info{
 		ID: uuid.NewString(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Created: time.Now(),
 	})
+}
+
+// findFreeAddress returns an address of this machine that no program uses now.
+func findFreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fail(exitTemporary, fmt.Errorf("find a free port: %w", err), "")
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // watchDemo drops the samples and shows their progress until each has a final state.
