@@ -1,0 +1,287 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/web"
+)
+
+const pagesPassword = "a long pass phrase"
+
+// reader is a person with a browser that keeps cookies.
+type reader struct {
+	t      *testing.T
+	client *http.Client
+	base   string
+}
+
+// answer is what a page answered.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func newReader(t *testing.T, address string) *reader {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &reader{t, &http.Client{Jar: jar, Timeout: time.Minute}, "http://" + address}
+}
+
+func (r *reader) do(method, path string, fields url.Values) (a answer) {
+	r.t.Helper()
+	req, err := http.NewRequest(method, r.base+path, strings.NewReader(fields.Encode()))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	res, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+func (r *reader) get(path string) answer { r.t.Helper(); return r.do(http.MethodGet, path, nil) }
+
+var tokenField = regexp.MustCompile(`name="token" value="([^"]+)"`)
+
+// send sends the form of a page, with its token.
+func (r *reader) send(page, path string, fields url.Values) answer {
+	r.t.Helper()
+	found := tokenField.FindStringSubmatch(r.get(page).body)
+	if found == nil {
+		r.t.Fatalf("%s has no form", page)
+	}
+	fields.Set("token", found[1])
+	return r.do(http.MethodPost, path, fields)
+}
+
+func (r *reader) signIn(name string) {
+	r.t.Helper()
+	if a := r.do(http.MethodPost, "/login", url.Values{"name": {name}, "password": {pagesPassword}}); a.code != http.StatusOK || !strings.Contains(a.body, "/logout") {
+		r.t.Fatalf("%s cannot sign in: %d %s", name, a.code, a.body)
+	}
+}
+
+// withPages gives a site its port, with users who may read, and read and fetch.
+func (s *site) withPages() (address string) {
+	s.t.Helper()
+	address = freeAddress(s.t)
+	hash, err := web.HashPassword(pagesPassword)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	users := "reader:" + hash + ":read\nanna:" + hash + ":read,fetch\nprobe:" + hash + ":metrics\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "users"), []byte(users), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", access: {users_file: `+s.dir+`/users}}
+billing: {downloads_per_month: 2}`)
+	return address
+}
+
+// A day with the pages, over the real program: people find what was dropped, see its history, download it, and make reports; each
+// one may do what the file of users says, and no more.
+func TestPages_FindShowDownloadReport(t *testing.T) {
+	_, service := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
+	s := newSite(t, service, fast)
+	address := s.withPages()
+	day := s.start("run")
+	invoice := map[string]any{"documentType": "Invoice", "documentId": "RE20264711", "documentDate": "2026-10-31", "senderName": "Müller <b>& Söhne", "amount": "1234.50", "currencyCode": "EUR"}
+	s.drop("acme", "Müller 4711", map[string][]byte{"scan.pdf": []byte("%PDF 4711")}, invoice)
+	s.drop("acme", "Müller 4711 again", map[string][]byte{"scan.pdf": []byte("%PDF 4711")}, invoice)
+	s.drop("beta", "Huber 88", map[string][]byte{"scan.pdf": []byte("%PDF 88")}, map[string]any{"documentType": "Invoice"})
+	if err := os.WriteFile(filepath.Join(s.dir, "beta", "scan7.pdf"), []byte("loose"), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	s.calm(3)
+	anna := newReader(t, address)
+	anna.signIn("anna")
+	key := s.findsOnPages(anna)
+	s.downloadsOnPages(anna, key)
+	s.reportsOnPages(anna)
+
+	limited := newReader(t, address)
+	limited.signIn("reader")
+	if a := limited.get("/document/" + key); a.code != http.StatusOK || strings.Contains(a.body, "/download\"") {
+		t.Errorf("without the right to fetch: %d, a button %v", a.code, strings.Contains(a.body, "/download\""))
+	}
+	if a := limited.send("/report", "/document/"+key+"/download", url.Values{}); a.code != http.StatusForbidden {
+		t.Errorf("a download without the right to fetch: %d", a.code)
+	}
+	probe := newReader(t, address)
+	if probe.signIn("probe"); strings.Contains(probe.get("/").body, "Huber") {
+		t.Error("who may not read documents sees one")
+	}
+	for _, path := range []string{"/search?q=4711", "/document/" + key, "/document/" + key + "/receipt", "/report"} {
+		if a := probe.get(path); a.code != http.StatusForbidden || strings.Contains(a.body, "4711") && path != "/search?q=4711" {
+			t.Errorf("%s without the right to read: %d", path, a.code)
+		}
+	}
+
+	// The pages are gone with the process, and back with it; who was signed in signs in again.
+	day.kill(t)
+	journal := s.journal()
+	if n := strings.Count(journal, `"event":"fetched"`); n != 2 || strings.Contains(journal, "anna") {
+		t.Errorf("%d downloads in the journal, the name in it: %v", n, strings.Contains(journal, "anna"))
+	}
+	s.start("run")
+	eventually(t, "the pages are back", func() bool {
+		res, err := anna.client.Get(anna.base + "/login")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	anna.signIn("anna")
+	if a := anna.get("/search?q=" + url.QueryEscape("mueller 4711")); !strings.Contains(a.body, key) {
+		t.Errorf("after a kill: %s", a.body)
+	}
+}
+
+// findsOnPages searches, and opens what was found. It returns the key of the archived document.
+func (s *site) findsOnPages(anna *reader) (key string) {
+	t := s.t
+	t.Helper()
+	a := anna.get("/search?q=" + url.QueryEscape("MUELLER 4711"))
+	keys := regexp.MustCompile(`/document/([0-9a-z]+)"`).FindAllStringSubmatch(a.body, -1)
+	if a.code != http.StatusOK || len(keys) != 2 || strings.Contains(a.body, "<b>") || !strings.Contains(a.body, "1,234.50 EUR") || !strings.Contains(a.body, "31 Oct 2026") {
+		t.Fatalf("%d, %d found: %s", a.code, len(keys), a.body)
+	}
+	states := map[string]string{}
+	for _, one := range keys {
+		page := anna.get("/document/" + one[1])
+		state := regexp.MustCompile(`class="verdict [a-z]+">([a-z]+)`).FindStringSubmatch(page.body)
+		if page.code != http.StatusOK || state == nil {
+			t.Fatalf("%d: %s", page.code, page.body)
+		}
+		states[state[1]] = one[1]
+	}
+	key = states["archived"]
+	if key == "" || states["duplicate"] == "" {
+		t.Fatalf("%v", states)
+	}
+	page := anna.get("/document/" + key).body
+	for _, want := range []string{"The archive itself said that it is archived.", "Taken from the drop folder.", "Sent completely.", "scan.pdf", "SHA-256", "/receipt", "0 of 2 are used this month"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the document's page lacks %q:\n%s", want, page)
+		}
+	}
+	if first := anna.get("/document/" + states["duplicate"]).body; !strings.Contains(first, `href="/document/`+key+`"`) {
+		t.Errorf("the duplicate does not lead to what it repeats: %s", first)
+	}
+	var receipt struct{ Folder, Key string }
+	if err := json.Unmarshal([]byte(anna.get("/document/"+key+"/receipt").body), &receipt); err != nil || receipt.Key != key {
+		t.Errorf("the receipt: %+v, %v", receipt, err)
+	}
+	for question, want := range map[string]string{
+		"": "Write part of", "*": "A star or a question mark stands for nothing", "scan7": "not taken", "no such thing": "Nothing was ever taken", "huber": "as read, not checked",
+		strings.Repeat("many words ", 50): "These are too many words", "88 <script>": "Nothing was ever taken",
+	} {
+		if a := anna.get("/search?q=" + url.QueryEscape(question)); !strings.Contains(a.body, want) || strings.Contains(a.body, "<script>") {
+			t.Errorf("%q: %d, no %q in %s", question, a.code, want, a.body)
+		}
+	}
+	for path, code := range map[string]int{"/document/nonsense": 404, "/document/06gzgbs2d2n43zeqyj2594nkn0": 404, "/nothing": 404, "/style.css": 200, "/live.js": 200, "/icon.svg": 200} {
+		if a := anna.get(path); a.code != code {
+			t.Errorf("%s: %d", path, a.code)
+		}
+	}
+	if a := anna.get("/"); !strings.Contains(a.body, "Huber 88") || !strings.Contains(a.body, "scan7.pdf") || !strings.Contains(a.body, `<svg class="chart"`) {
+		t.Errorf("how it stands: %s", a.body)
+	}
+	return key
+}
+
+// downloadsOnPages downloads until the month has none left. Each download is a line of the journal, and who asked stands beside it.
+func (s *site) downloadsOnPages(anna *reader, key string) {
+	t := s.t
+	t.Helper()
+	if a := anna.do(http.MethodPost, "/document/"+key+"/download", url.Values{}); a.code != http.StatusForbidden {
+		t.Errorf("a download without the form's token: %d", a.code)
+	}
+	if a := anna.get("/document/" + key + "/download"); a.code == http.StatusOK {
+		t.Error("a link downloads")
+	}
+	for i, want := range []int{200, 200, 429} {
+		a := anna.send("/document/"+key, "/document/"+key+"/download", url.Values{})
+		if a.code != want {
+			t.Fatalf("download %d: %d %s", i, a.code, a.body)
+		}
+		if want != http.StatusOK {
+			continue
+		}
+		z, err := zip.NewReader(strings.NewReader(a.body), int64(len(a.body)))
+		if err != nil || !slices.ContainsFunc(z.File, func(f *zip.File) bool { return f.Name == "scan.pdf" }) || !strings.Contains(a.header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("download %d: %v, %v", i, err, a.header)
+		}
+	}
+	if out, _ := s.vaultd("audit", "--format", "json"); strings.Count(out, "on the pages, by the user anna") != 2 {
+		t.Errorf("the audit does not say who downloaded:\n%s", out)
+	}
+}
+
+// reportsOnPages holds the reports of the pages against those of the command.
+func (s *site) reportsOnPages(anna *reader) {
+	t := s.t
+	t.Helper()
+	for _, one := range []struct{ form, year, month, name, command string }{
+		{"csv", "2026", "10", "archive-2026-10.csv", "--month=2026-10"},
+		{"csv", "2026", "9", "archive-2026-09.csv", "--month=2026-09"},
+		{"csv", "2026", "", "archive-2026.csv", "--year=2026"},
+		{"csv", "", "", "archive.csv", ""},
+	} {
+		a := anna.send("/report", "/report", url.Values{"form": {one.form}, "year": {one.year}, "month": {one.month}})
+		if a.code != http.StatusOK || !strings.Contains(a.header.Get("Content-Disposition"), one.name) {
+			t.Fatalf("%+v: %d %v %s", one, a.code, a.header, a.body)
+		}
+		args := []string{"audit", "--format=csv", "-o", filepath.Join(t.TempDir(), "report.csv")}
+		if one.command != "" {
+			args = append(args, one.command)
+		}
+		s.must(0, args...)
+		want, err := os.ReadFile(args[3])
+		if err != nil || a.body != string(want) {
+			t.Errorf("%+v: the page gives\n%s, the command\n%s (%v)", one, a.body, want, err)
+		}
+	}
+	if a := anna.send("/report", "/report", url.Values{"form": {"html"}, "year": {"2026"}}); !strings.Contains(a.body, "TEST, NO EVIDENCE") || !strings.Contains(a.body, "document dates of 2026") {
+		t.Errorf("the page to read: %d %s", a.code, a.body)
+	}
+	a := anna.send("/report", "/report", url.Values{"form": {"xlsx"}})
+	if _, err := zip.NewReader(bytes.NewReader([]byte(a.body)), int64(len(a.body))); err != nil {
+		t.Errorf("the workbook: %v", errors.Join(err))
+	}
+	for _, wrong := range []url.Values{{}, {"form": {"pdf"}}, {"form": {"csv"}, "year": {"1"}}, {"form": {"csv"}, "month": {"5"}}, {"form": {"csv"}, "year": {"2026"}, "month": {"13"}}} {
+		if a := anna.send("/report", "/report", wrong); a.code != http.StatusBadRequest {
+			t.Errorf("%v: %d", wrong, a.code)
+		}
+	}
+}
