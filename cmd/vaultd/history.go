@@ -14,36 +14,47 @@ import (
 )
 
 // collectHistory gathers what the page draws. It costs the same whatever the ledger holds: it reads counts, totals and a bounded number
-// of rows and entries. What the catalog cannot tell now is left out, and the history says why.
+// of rows and entries. What the catalog cannot tell now is left out, and the history says why. Where the ledger's own figures are damaged
+// the history has no others: a page that shows zeros would say that nothing was archived.
 func (v view) collectHistory(ctx context.Context) (present.History, error) {
 	h := present.NewHistory(v.Clock)
-	byDay, err := v.ledger.CountArchivedByDay(v.Now, present.HistoryDays)
+	since := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first
+	err := v.addFromLedger(&h, since)
+	if damage, is := errors.AsType[*ledger.DamageError](err); is {
+		return present.History{Missing: damage.Error()}, nil
+	}
 	if err != nil {
 		return h, err
 	}
-	for i, n := range byDay {
-		h.Days[i].Archived = uint64(n)
-	}
-	oldest := time.Date(h.Months[0].Year, h.Months[0].Month, 2, 0, 0, 0, 0, v.Location) // the second: a zone may have no midnight on the first
-	totals, err := v.ledger.RecentTotals(oldest)
-	if err != nil {
-		return h, err
-	}
-	for _, t := range totals {
-		if of := h.MonthOf(t.Year, time.Month(t.Month)); of != nil {
-			of.Archived += t.Documents
-		}
-	}
-	if h.Shares, err = v.sharesOf(totals); err != nil {
-		return h, err
-	}
-	if err := v.addFromCatalog(ctx, &h, oldest.AddDate(0, 0, -2)); err != nil {
+	if err := v.addFromCatalog(ctx, &h, since.AddDate(0, 0, -2)); err != nil {
 		if ctx.Err() != nil {
 			return h, context.Cause(ctx)
 		}
 		h.Missing = err.Error()
 	}
 	return h, nil
+}
+
+// addFromLedger adds what the archive archived: the days, the months from that of a time on, and the shares.
+func (v view) addFromLedger(h *present.History, since time.Time) error {
+	byDay, err := v.ledger.CountArchivedByDay(v.Now, present.HistoryDays)
+	if err != nil {
+		return err
+	}
+	for i, n := range byDay {
+		h.Days[i].Archived = uint64(n)
+	}
+	totals, err := v.ledger.RecentTotals(since)
+	if err != nil {
+		return err
+	}
+	for _, t := range totals {
+		if of := h.MonthOf(t.Year, time.Month(t.Month)); of != nil {
+			of.Archived += t.Documents
+		}
+	}
+	h.Shares, err = v.sharesOf(totals)
+	return err
 }
 
 // sharesOf returns which share of what is included each vault uses this year.

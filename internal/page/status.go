@@ -30,6 +30,9 @@ func (p *Pages) showStatus(w http.ResponseWriter, r *http.Request, f *frame) err
 	if err != nil {
 		return err
 	}
+	if !f.Visitor.Rights.Read {
+		history = withoutReason(history)
+	}
 	f.IsLive = true
 	body := statusBody{StatusSummary: s, Charts: drawCharts(f, history)}
 	for _, n := range s.Needs {
@@ -41,6 +44,14 @@ func (p *Pages) showStatus(w http.ResponseWriter, r *http.Request, f *frame) err
 	}
 	f.write(w, http.StatusOK, "status", f.Verdict(body), body)
 	return nil
+}
+
+// withoutReason replaces what a history says of its figures that are missing: that may name a path.
+func withoutReason(h present.History) present.History {
+	if h.Missing != "" {
+		h.Missing = `"vaultd status" tells why`
+	}
+	return h
 }
 
 // withoutDocuments leaves out of a summary whatever may name a document, a person or a path: what stays are counts, states,

@@ -73,6 +73,13 @@ func TestStatus_I7_WithoutRightsOnlyCountsAndStates(t *testing.T) {
 			t.Errorf("%s is told to everybody", path)
 		}
 	}
+	var h present.History
+	fill(reflect.ValueOf(&h).Elem())
+	for _, path := range secretsIn("", reflect.ValueOf(withoutReason(h))) {
+		if path != ".Shares.Vault" {
+			t.Errorf("%s of the history is told to everybody", path)
+		}
+	}
 	if s.Needs[0].Text != "SECRET" || s.Drops[0].Paused != "SECRET" {
 		t.Error("the summary itself was changed")
 	}

@@ -84,4 +84,20 @@ var catalog = []mutant{
 		name: "CatalogSortedByASCIIAlone", promise: "I32", file: "internal/catalog/order.go",
 		old: "coalesce(folder_lower, lower(folder))", new: "lower(folder)", tests: []string{"-short -run ListSorted vaultd/internal/catalog"},
 	},
+	{
+		name: "HistoryOfAnUnfinishedCatalog", promise: "I32", file: "internal/catalog/history.go",
+		old: `why != "" || f == nil {`, new: "f == nil {", tests: []string{"-run TestHistory vaultd/internal/catalog"},
+	},
+	{
+		name: "HistoryCutInSilence", promise: "I32", file: "cmd/vaultd/history.go",
+		old: "if h.IsRejectedCut = len(taken) > present.RejectedAtMost; h.IsRejectedCut {", new: "if len(taken) > present.RejectedAtMost {", tests: []string{"-run TestHistory_I21 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "HistoryZerosForDamage", promise: "I26", file: "cmd/vaultd/history.go",
+		old: "return present.History{Missing: damage.Error()}, nil", new: "h.Missing = damage.Error()\n\t\treturn h, nil", tests: []string{"-run TestHistory_I26 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "HistoryDayCutByAZone", promise: "I12", file: "internal/ledger/boltledger/counts.go",
+		old: " || isCounted && group != groupAtEnd {", new: " || isCounted && group != groupAtEnd && !isCountedAtEnd {", tests: []string{"-run EveryZone vaultd/internal/ledger/boltledger"},
+	},
 }

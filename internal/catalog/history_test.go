@@ -1,0 +1,143 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// checkHistory holds what the rows tell of rejected and archived documents against every entry.
+func (w *world) checkHistory(c *Catalog) {
+	w.t.Helper()
+	var rejected []time.Time
+	archived := map[archive.Key]bool{}
+	if err := w.led.EntriesOldestFirst(func(e ledger.Entry) error {
+		switch e.State {
+		case ledger.Rejected:
+			rejected = append(rejected, e.SeenAt.Truncate(time.Millisecond))
+		case ledger.Archived:
+			archived[e.Key] = true
+		}
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	slices.SortFunc(rejected, func(a, b time.Time) int { return b.Compare(a) })
+	for _, most := range []int{1, len(rejected) / 2, len(rejected), 1000} {
+		for _, n := range []int{0, len(rejected) / 3, len(rejected) - 1} { // since is the time of one of them
+			got, err := c.RejectedSince(w.t.Context(), rejected[n], most)
+			last := n + 1
+			for last < len(rejected) && rejected[last].Equal(rejected[n]) {
+				last++
+			}
+			if want := rejected[:min(last, most)]; err != nil || !slices.EqualFunc(got, want, time.Time.Equal) {
+				w.t.Errorf("rejected since %v, %d at most: %v, %d times, want %d", rejected[n], most, err, len(got), len(want))
+			}
+		}
+	}
+	keys, err := c.NewestArchived(w.t.Context(), 1000)
+	if err != nil || len(keys) != len(archived) || slices.ContainsFunc(keys, func(k archive.Key) bool { return !archived[k] }) {
+		w.t.Errorf("%v: %d archived documents, want %d", err, len(keys), len(archived))
+	}
+	few, err := c.NewestArchived(w.t.Context(), 5)
+	if err != nil || !slices.Equal(few, keys[:5]) {
+		w.t.Errorf("%v: the newest five are %v, of all %v", err, few, keys[:5])
+	}
+	if oldest := slices.MinFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) }); slices.Contains(few, oldest) {
+		w.t.Errorf("the oldest document is among the newest five")
+	}
+}
+
+// What is drawn of rejected and archived documents are those of the ledger, in a catalog that followed it and in one that was made anew.
+// One that stopped, or that cannot be read, tells nothing and says why.
+func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
+	w := newWorld(t, 31)
+	for range 10 {
+		w.goOn(100)
+	}
+	w.inBubble(t, func(t *testing.T) {
+		cfg := w.config()
+		full := error(nil)
+		cfg.CheckSpace = func() error { return full }
+		c := New(cfg)
+		if _, err := c.RejectedSince(t.Context(), time.Time{}, 10); err == nil || err.Error() != "the catalog is at 0 %" {
+			t.Errorf("before it is opened: %v", err)
+		}
+		stop := runUntilMade(c)
+		synctest.Wait()
+		w.checkHistory(c)
+		for range 10 {
+			w.goOn(100)
+			c.Wake()
+			time.Sleep(2 * gatherTime)
+			synctest.Wait()
+			w.checkHistory(c)
+		}
+		full = errors.New("no room")
+		w.goOn(10)
+		c.Wake()
+		time.Sleep(2 * gatherTime)
+		synctest.Wait()
+		if _, err := c.NewestArchived(t.Context(), 10); err == nil || err.Error() != "the catalog is not complete: no room" {
+			t.Errorf("after it stopped: %v", err)
+		}
+		full = nil
+		time.Sleep(2 * retryAfter)
+		synctest.Wait()
+		w.checkHistory(c)
+		stop()
+		if err := os.Remove(c.path()); err != nil {
+			t.Fatal(err)
+		}
+		c = New(w.config())
+		defer runUntilMade(c)()
+		w.checkHistory(c)
+	})
+}
+
+// Damage that the drawings meet lets the catalog be made anew, as damage that a search meets.
+func TestHistory_I26_DamageIsMetAndMended(t *testing.T) {
+	w := newWorld(t, 32)
+	for range 10 {
+		w.goOn(100)
+	}
+	w.inBubble(t, func(t *testing.T) {
+		c := New(w.config())
+		stop := runUntilMade(c)
+		synctest.Wait()
+		stop()
+		whole, err := os.ReadFile(c.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 2 * 4096; i < len(whole); i++ { // the schema and the position are in the first pages
+			whole[i] ^= 0x55
+		}
+		if err := os.WriteFile(c.path(), whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c = New(w.config())
+		defer runUntilMade(c)()
+		for range 3 {
+			_, err := c.RejectedSince(t.Context(), time.Time{}, 1000)
+			_, other := c.NewestArchived(t.Context(), 1000)
+			if err := errors.Join(err, other); err != nil && !strings.Contains(err.Error(), "catalog") {
+				t.Error(err)
+			}
+			time.Sleep(retryAfter + gatherTime)
+			synctest.Wait()
+		}
+		w.checkHistory(c)
+		if !strings.Contains(w.log.String(), "the catalog is made anew") {
+			t.Errorf("the damage was not met:\n%s", w.log)
+		}
+	})
+}
