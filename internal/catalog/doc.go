@@ -4,7 +4,8 @@
 //
 // It is never a source of truth. No step of the pipeline reads it or waits for it. What it proposes is compared with the ledger before
 // anybody sees it, and what it does not have yet is looked up in the ledger, so that an answer never misses a committed document. Where
-// the file cannot be asked, the ledger is read instead: that is right, and slow. Only the daemon writes the file; a command that runs
+// the file cannot be asked, the ledger is read instead: that is right, and slow. The charts of the pages alone are drawn from rows as
+// they are, and from nothing where the file is not complete. Only the daemon writes the file; a command that runs
 // while the daemon is stopped creates and changes no file. It is in no backup.
 //
 // Rows and their position in the journal are committed together. After a crash the next start goes on at that position. Where file
