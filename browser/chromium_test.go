@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -135,7 +136,8 @@ var (
 	phone = look{width: 390, height: 844, scale: 1, mobile: true, language: "en"}
 )
 
-func (l look) atNight() look { l.dark = true; return l }
+func (l look) in(language string) look { l.language = language; return l }
+func (l look) atNight() look           { l.dark = true; return l }
 
 func (l look) String() string {
 	scheme := "light"
@@ -159,9 +161,20 @@ type tab struct {
 // open returns a new tab of a visitor that no page knows yet.
 func (c *chromium) open(t *testing.T, l look) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
+	return openTab(t, c.ctx, c.axe, l, chromedp.WithNewBrowserContext())
+}
+
+// openBeside returns a further tab of the same visitor.
+func (b *tab) openBeside() *tab {
+	b.t.Helper()
+	return openTab(b.t, b.ctx, b.axe, desk)
+}
+
+func openTab(t *testing.T, parent context.Context, axe string, l look, opts ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(parent, opts...)
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, axe: c.axe}
+	b := &tab{t: t, ctx: ctx, axe: axe}
 	b.do(chromedp.Func(func(ctx context.Context, s *chromedp.Target) error {
 		_, err := cdp.Call(ctx, s, audits.Enable, cdp.Empty{})
 		return err
@@ -302,4 +315,22 @@ func (b *tab) expectText(texts ...string) {
 func (b *tab) location() string {
 	b.t.Helper()
 	return ask[string](b, "location.href")
+}
+
+// picture returns a PNG of the part of the page that the window shows, or of the whole page.
+func (b *tab) picture(whole bool) []byte {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	data, err := chromedp.Run(ctx, func(ctx context.Context, s *chromedp.Target) ([]byte, error) {
+		r, err := cdp.Call(ctx, s, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &whole})
+		if err != nil {
+			return nil, err
+		}
+		return r.Data, nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return data
 }

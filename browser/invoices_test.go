@@ -15,12 +15,13 @@ type invoice struct {
 	folder, state string
 	metadata      map[string]any // nil: no sidecar
 	content       string         // of its one file; empty: one that no other folder has
+	isHostile     bool           // its names are not what people write
 }
 
 // The names of folders and parties that a page must show as they are, and never obey.
 const (
 	markup     = `<script>document.title='hacked'<!--`
-	image      = `<img src=x onerror="document.title='hacked'">`
+	imageTag   = `<img src=x onerror="document.title='hacked'">`
 	quotes     = `Müller "4711" & 'Söhne'`
 	rightLeft  = "חשבונית \u202eGPJ.4711" // letters that run right to left, and a sign that turns what follows
 	lineBreaks = "Zeile\u2028Rechnung"
@@ -34,7 +35,7 @@ func invoices() []invoice {
 	bill := func(id, sender string, more ...map[string]any) map[string]any {
 		m := map[string]any{
 			"documentType": "Invoice", "documentId": id, "documentDate": fmt.Sprintf("%d-01-15", year),
-			"senderName": sender, "senderIds": []string{"DE014814804"}, "recipientName": "Acme GmbH", "currencyCode": "EUR", "amount": 1234.50,
+			"senderName": sender, "senderIds": []string{"DE014814804"}, "recipientName": "Acme GmbH", "currencyCode": "EUR", "amount": 1234.56,
 		}
 		for _, fields := range more {
 			maps.Copy(m, fields)
@@ -42,19 +43,19 @@ func invoices() []invoice {
 		return m
 	}
 	return []invoice{
-		{"Müller 4711", "archived", bill("4711", "Müller GmbH"), "the first of two"},
-		{"Müller 4711 Kopie", "duplicate", bill("4711", "Müller GmbH"), "the first of two"},
-		{"Huber 88", "archived", bill("RE-88", "Huber & Sohn", map[string]any{"documentType": "CreditNote", "amount": -88.10}), ""},
-		{"Schulz 3", "rejected", bill("3", "Schulz Reinigung", map[string]any{"documentDate": "31.10.2026"}), ""},
-		{"Kern 6", "quarantined", bill("FAIL-6", "Kern IT"), ""},
-		{markup, "archived", bill(markup, "<script>document.title='hacked'</script>"), ""},
-		{image, "rejected", bill("7", image, map[string]any{"documentDate": "</script>" + image}), ""},
-		{quotes, "archived", bill(quotes, quotes), ""},
-		{rightLeft, "archived", bill("IL-1", rightLeft), ""},
-		{lineBreaks, "archived", bill("ZL-1", lineBreaks), ""},
-		{longName, "archived", bill(longName[:100], longName[:100]), ""},
-		{"Meier 12", "", nil, ""},
-		{"Ohne " + image, "", nil, ""},
+		{"Müller 4711", "archived", bill("4711", "Müller GmbH"), "the first of two", false},
+		{"Müller 4711 Kopie", "duplicate", bill("4711", "Müller GmbH"), "the first of two", false},
+		{"Huber 88", "archived", bill("RE-88", "Huber & Sohn", map[string]any{"documentType": "CreditNote", "amount": -88.10}), "", false},
+		{"Schulz 3", "rejected", bill("3", "Schulz Reinigung", map[string]any{"documentDate": "31.10.2026"}), "", false},
+		{"Kern 6", "quarantined", bill("FAIL-6", "Kern IT"), "", false},
+		{markup, "archived", bill(markup, "<script>document.title='hacked'</script>"), "", true},
+		{imageTag, "rejected", bill("7", imageTag, map[string]any{"documentDate": "</script>" + imageTag}), "", true},
+		{quotes, "archived", bill(quotes, quotes), "", true},
+		{rightLeft, "archived", bill("IL-1", rightLeft), "", true},
+		{lineBreaks, "archived", bill("ZL-1", lineBreaks), "", true},
+		{longName, "archived", bill(longName[:100], longName[:100]), "", true},
+		{"Meier 12", "", nil, "", false},
+		{"Ohne " + imageTag, "", nil, "", true},
 	}
 }
 
@@ -82,9 +83,8 @@ func (w *world) drop(i invoice) {
 	}
 }
 
-// dropAll drops the invoices of every world, and waits until each has the state that it is to end in.
-func (w *world) dropAll() {
-	w.t.Helper()
+// dropAll drops the invoices of every world into each of these, and waits until each has the state that it is to end in.
+func dropAll(worlds ...*world) {
 	var first, later []invoice
 	for _, i := range invoices() {
 		if i.state == "duplicate" {
@@ -94,10 +94,14 @@ func (w *world) dropAll() {
 		}
 	}
 	for _, some := range [][]invoice{first, later} {
-		for _, i := range some {
-			w.drop(i)
+		for _, w := range worlds {
+			for _, i := range some {
+				w.drop(i)
+			}
 		}
-		w.awaitStates(some)
+		for _, w := range worlds {
+			w.awaitStates(some)
+		}
 	}
 }
 

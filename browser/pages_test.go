@@ -1,15 +1,255 @@
 package browser
 
-import "testing"
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+)
 
 // TestPages looks at what vaultd shows to people, in one Chromium.
 func TestPages(t *testing.T) {
 	c := startChromium(t)
 	program := buildProgram(t)
-	w := newWorld(t, program, "")
-	w.start()
-	w.dropAll()
+	known, open := newWorldWithUsers(t, program), newWorld(t, program)
+	known.writeHistory(time.Now())
+	known.start()
+	open.start()
+	dropAll(known, open)
 	d := doubts{}
-	t.Run("Report_NoBarrierNothingCutOffNothingAsked", func(t *testing.T) { testReport(t, c, w, d) })
+	t.Run("WithoutUsersCountsAlone", func(t *testing.T) { testWithoutUsers(t, c, open, d) })
+	t.Run("Report_NoBarrierNothingCutOffNothingAsked", func(t *testing.T) { testReport(t, c, open, d) })
+	t.Run("LivesThroughFaultsAndDeaths", func(t *testing.T) { testLive(t, c, open) })
+	known.leaveOneOpen()
+	t.Run("NoBarrierNothingCutOffNothingAskedElsewhere", func(t *testing.T) { testEveryPage(t, c, known, d) })
+	t.Run("AllWorksWithoutScripts", func(t *testing.T) { testWithoutScripts(t, c, known) })
+	t.Run("AllWorksWithKeysAlone", func(t *testing.T) { testKeys(t, c, known) })
+	t.Run("HostileNamesAreText", func(t *testing.T) { testHostileNames(t, c, known) })
+	t.Run("TellsThatTheSessionIsOver", func(t *testing.T) { testSessionOver(t, c, known) })
 	d.print(t)
+}
+
+// expectQuiet fails when the page asked another origin for something, or when anything complained. That the answer itself was an error is
+// no complaint where one is expected.
+func (b *tab) expectQuiet(name string, w *world, status int) {
+	b.t.Helper()
+	for _, asked := range b.takeRequests() {
+		if !strings.HasPrefix(asked, w.url+"/") && !strings.HasPrefix(asked, "data:") {
+			b.t.Errorf("%s: it asks for %s", name, asked)
+		}
+	}
+	for _, f := range b.takeFaults() {
+		if status < 400 || !strings.Contains(f, fmt.Sprintf("responded with a status of %d", status)) {
+			b.t.Errorf("%s: %s", name, f)
+		}
+	}
+}
+
+// visible is the beginning of a name as a page shows it.
+func visible(folder string) string {
+	if i := strings.IndexAny(folder, "\u202e\u2028"); i >= 0 {
+		folder = folder[:i]
+	}
+	return strings.TrimSpace(folder[:min(40, len(folder))])
+}
+
+// Where there are no users, whoever is on this machine sees counts and states, and no name, number or party.
+func testWithoutUsers(t *testing.T, c *chromium, w *world, d doubts) {
+	b := c.open(t, desk)
+	for _, language := range []string{"en", "de"} {
+		name := "status without users (" + language + ")"
+		b.show(desk.in(language))
+		b.visit(w.url + "/")
+		if lang := ask[string](b, "document.documentElement.lang"); lang != language {
+			t.Errorf("%s: the page says that its language is %q", name, lang)
+		}
+		b.expectNoBarrier(name, d, desk.in(language), desk.in(language).atNight(), phone.in(language), phone.in(language).atNight())
+		b.expectAllSeen(name, desk, zoomed, phone, narrow)
+		b.expectQuiet(name, w, http.StatusOK)
+	}
+	for _, path := range []string{"/", "/search?q=4711", "/document/" + w.list()["Müller 4711"].Key, "/report"} {
+		status, text := b.visit(w.url+path), b.text()
+		if path != "/" && status < 400 {
+			t.Errorf("%s answers %d to anybody", path, status)
+		}
+		for _, i := range invoices() {
+			if strings.Contains(text, visible(i.folder)) {
+				t.Errorf("%s shows the name %q to anybody", path, visible(i.folder))
+			}
+		}
+		b.expectQuiet(path, w, status)
+	}
+}
+
+// shown is one page that people see.
+type shown struct {
+	name, path string
+	status     int
+	stranger   bool // seen without signing in
+}
+
+// pages returns every page of a world in which all was dropped: a document of each state among them.
+func (w *world) pages() []shown {
+	entries := w.list()
+	pages := []shown{
+		{"sign-in", "/login", http.StatusOK, true},
+		{"sign-in after a mistake", "/login?failed=1&next=%2F", http.StatusOK, true},
+		{"not for a stranger", "/search?q=4711", http.StatusOK, true}, // the sign-in
+		{"status", "/", http.StatusOK, false},
+		{"search", "/search?q=M%C3%BCller", http.StatusOK, false},
+		{"search for nothing", "/search?q=xyzzy-0815", http.StatusOK, false},
+		{"search for an empty text", "/search?q=", http.StatusOK, false},
+		{"report form", "/report", http.StatusOK, false},
+		{"unknown page", "/nowhere", http.StatusNotFound, false},
+		{"unknown document", "/document/00000000000000000000000000", http.StatusNotFound, false},
+	}
+	for _, folder := range []string{"Müller 4711", "Müller 4711 Kopie", "Schulz 3", "Kern 6", openFolder, markup, quotes, rightLeft, longName} {
+		pages = append(pages, shown{"document " + entries[folder].State + " " + folder[:min(20, len(folder))], "/document/" + entries[folder].Key, http.StatusOK, false})
+	}
+	return pages
+}
+
+// testEveryPage holds, for each page in both languages, on a desk and on a phone, by day and by night: axe-core finds no barrier, all text is
+// seen also at 200 % and on 320 points, nothing is asked for elsewhere, and neither a script nor the page's own policy complains.
+func testEveryPage(t *testing.T, c *chromium, w *world, d doubts) {
+	known, stranger := c.open(t, desk), c.open(t, desk)
+	known.signIn(w, reader, password)
+	for _, p := range w.pages() {
+		b := known
+		if p.stranger {
+			b = stranger
+		}
+		for _, language := range []string{"en", "de"} {
+			name := p.name + " (" + language + ")"
+			b.show(desk.in(language))
+			b.takeFaults()
+			if status := b.visit(w.url + p.path); status != p.status {
+				t.Errorf("%s: status %d, want %d", name, status, p.status)
+			}
+			if lang := ask[string](b, "document.documentElement.lang"); lang != language {
+				t.Errorf("%s: the page says that its language is %q", name, lang)
+			}
+			b.expectNoBarrier(name, d, desk.in(language), desk.in(language).atNight(), phone.in(language), phone.in(language).atNight())
+			b.expectAllSeen(name, desk, zoomed, phone, narrow)
+			b.expectQuiet(name, w, p.status)
+		}
+	}
+}
+
+// Without JavaScript a person signs in, searches, opens a document and its download's question, makes a report, and signs out.
+func testWithoutScripts(t *testing.T, c *chromium, w *world) {
+	b := c.open(t, desk)
+	b.allowScripts(false)
+	b.signIn(w, fetcher, password)
+	b.focus(`input[name="q"]`)
+	b.leave(func() { b.press("4711" + kb.Enter) })
+	b.expectText("Müller 4711", "Müller GmbH")
+	b.follow(fmt.Sprintf(`a[href="/document/%s"]`, w.list()["Müller 4711"].Key))
+	b.expectText("Müller 4711", "archived", "rechnung.pdf")
+	if !ask[bool](b, `document.querySelector('form[action$="/download"][method="post"] button') !== null`) {
+		t.Error("a document has no button to download it for a user who may")
+	}
+	b.visit(w.url + "/report")
+	b.focus("main form button")
+	if ask[int](b, `document.querySelectorAll('form[action="/logout"]').length`) != 1 {
+		t.Error("there is no way to sign out")
+	}
+	b.follow(`form[action="/logout"] button`)
+	b.visit(w.url + "/")
+	if strings.Contains(b.text(), "Müller") {
+		t.Error("a name is still shown to who signed out")
+	}
+}
+
+// With keys alone: the first stop leads to the content, every stop can be seen, and the way from the search over a result and its document to
+// the download needs no mouse.
+func testKeys(t *testing.T, c *chromium, w *world) {
+	b := c.open(t, desk)
+	b.signIn(w, fetcher, password)
+	b.visit(w.url + "/")
+	b.expectStopsSeen("status")
+	b.visit(w.url + "/")
+	b.press(kb.Tab)
+	if at := ask[*stop](b, describeFocus); at == nil || !strings.Contains(at.Name, "#") || !at.Visible {
+		t.Fatalf("the first stop is no link to the content that is seen: %+v", at)
+	}
+	b.press(kb.Enter)
+	if !ask[bool](b, `document.activeElement.closest('main') !== null || location.hash === '#' + document.querySelector('main').id`) {
+		t.Error("the link to the content does not lead there")
+	}
+	b.pressUntil(`input[name=q]`)
+	b.leave(func() { b.press("4711" + kb.Enter) })
+	b.expectStopsSeen("search")
+	b.visit(b.location())
+	document := "/document/" + w.list()["Müller 4711"].Key
+	b.pressUntil("a " + document)
+	b.leave(func() { b.press(kb.Enter) })
+	b.expectText("Müller 4711")
+	b.expectStopsSeen("document")
+	b.visit(b.location())
+	b.pressUntil("button " + document + "/download")
+	for _, path := range []string{"/report", "/login", "/nowhere"} {
+		b.visit(w.url + path)
+		b.expectStopsSeen(path)
+	}
+}
+
+// pressUntil presses Tab until the focus is on what has a name, which must be within a page's stops.
+func (b *tab) pressUntil(name string) {
+	b.t.Helper()
+	var passed []string
+	for range 300 {
+		b.press(kb.Tab)
+		at := ask[*stop](b, describeFocus)
+		if at == nil {
+			continue // the window itself
+		}
+		if strings.HasPrefix(at.Name, name) {
+			return
+		}
+		passed = append(passed, at.Name)
+	}
+	b.t.Fatalf("the focus does not come to %s on %s, but to %q", name, b.location(), passed)
+}
+
+// expectStopsSeen fails when a person cannot see where the focus is, at any of the page's stops.
+func (b *tab) expectStopsSeen(name string) {
+	b.t.Helper()
+	stops := b.tabThrough()
+	if len(stops) < 2 {
+		b.t.Errorf("%s has %d stops", name, len(stops))
+	}
+	for _, s := range stops {
+		if !s.Visible {
+			b.t.Errorf("%s: nobody sees that the focus is on %s %q", name, s.Name, s.Text)
+		}
+	}
+}
+
+// Names that look like markup, that turn the line or that hide are shown as text on every page, and nothing of them runs.
+func testHostileNames(t *testing.T, c *chromium, w *world) {
+	b := c.open(t, desk)
+	b.signIn(w, reader, password)
+	entries := w.list()
+	for _, folder := range []string{markup, imageTag, quotes, rightLeft, lineBreaks, longName} {
+		for _, path := range []string{"/search?q=" + url.QueryEscape(folder), "/document/" + entries[folder].Key, "/"} {
+			b.visit(w.url + path)
+			if title := ask[string](b, "document.title"); title == "hacked" {
+				t.Errorf("%s: a name ran as a script", path)
+			}
+			if n := ask[int](b, `document.querySelectorAll('[onerror], img[src="x"], script:not([src])').length`); n > 0 {
+				t.Errorf("%s: %d elements come from a name", path, n)
+			}
+			if text := b.text(); strings.ContainsAny(text, "\u202e\u2028") {
+				t.Errorf("%s: a sign that turns or breaks the line is on the page", path)
+			} else if path != "/" && !strings.Contains(text, visible(folder)) {
+				t.Errorf("%s does not show %q:\n%s", path, visible(folder), text)
+			}
+		}
+	}
+	b.expectQuiet("hostile names", w, http.StatusOK)
 }

@@ -42,14 +42,25 @@ type world struct {
 	url     string // of the pages
 	service *emulator.Server
 	daemon  *exec.Cmd // nil: none runs
-	access  string    // lines of the configuration below http
 }
 
-// newWorld returns a world whose daemon does not run yet. access is what the configuration says below http, beside the address;
-// empty: the pages are for anybody on this machine.
-func newWorld(t *testing.T, program, access string) *world {
+// newWorld returns a world without users, whose daemon does not run yet; newWorldWithUsers one whose pages ask who is there.
+func newWorld(t *testing.T, program string) *world {
 	t.Helper()
-	w := &world{t: t, program: program, dir: t.TempDir(), access: access}
+	return makeWorld(t, program, func(string) string { return "" })
+}
+
+func newWorldWithUsers(t *testing.T, program string) *world {
+	t.Helper()
+	w := makeWorld(t, program, usersFile)
+	w.addUsers()
+	return w
+}
+
+// makeWorld makes a world. access gives what the configuration says below http beside the address.
+func makeWorld(t *testing.T, program string, access func(dir string) string) *world {
+	t.Helper()
+	w := &world{t: t, program: program, dir: t.TempDir()}
 	service, err := emulator.New(emulator.Config{
 		Dir: filepath.Join(w.dir, "service"), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME", Name: "Acme GmbH"}},
 		ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond,
@@ -68,7 +79,7 @@ func newWorld(t *testing.T, program, access string) *world {
 	address := freeAddress(t)
 	w.url = "http://" + address
 	w.write("secret", "demo\n", 0o600)
-	w.write("config.yaml", w.config(server.URL, address), 0o640)
+	w.write("config.yaml", w.config(server.URL, address)+access(w.dir), 0o640)
 	for _, folder := range []string{"acme-in", "state"} {
 		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o770); err != nil {
 			t.Fatal(err)
@@ -92,7 +103,7 @@ status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
 billing: {price_per_transaction: 0.08, currency: EUR}
 http:
   listen: %[3]s
-%[4]s`, w.dir, service, address, w.access)
+`, w.dir, service, address)
 }
 
 // freeAddress returns a loopback address that nothing listens on. The pages must have the same one after a restart.
@@ -203,4 +214,23 @@ func (w *world) list() map[string]listed {
 		entries[l.Folder] = l
 	}
 	return entries
+}
+
+// breakService lets every call to the service fail; mendService ends that.
+func (w *world) breakService() {
+	w.t.Helper()
+	rule, err := emulator.ParseRule("*:503:1")
+	if err == nil {
+		err = w.service.SetFaults(emulator.Faults{Rules: []emulator.Rule{rule}})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) mendService() {
+	w.t.Helper()
+	if err := w.service.SetFaults(emulator.Faults{}); err != nil {
+		w.t.Fatal(err)
+	}
 }

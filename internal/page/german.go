@@ -36,6 +36,7 @@ var german = map[string]string{
 	// How it stands.
 	"%d now, %d soon: a person is needed": "%d jetzt, %d bald: Jemand wird gebraucht", "%d soon: a person is needed": "%d bald: Jemand wird gebraucht",
 	"vaultd does not run": "vaultd läuft nicht", "All is well: nobody is needed": "Alles in Ordnung: Niemand wird gebraucht",
+	"Your session is over: open this page again. What you see is as of": "Ihre Sitzung ist beendet: Öffnen Sie diese Seite noch einmal. Was Sie sehen, ist der Stand von",
 	"vaultd answers again.":                         "vaultd antwortet wieder.",
 	"vaultd does not answer. What you see is as of": "vaultd antwortet nicht. Was Sie sehen, ist der Stand von",
 	"Last archived %s, %s ago.":                     "Zuletzt archiviert %s, vor %s.", "Nothing was archived yet.": "Es wurde noch nichts archiviert.",

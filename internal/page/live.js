@@ -13,6 +13,11 @@
   const refresh = async () => {
     try {
       const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(every) });
+      if (answer.status === 403) { // the session is over: nothing more comes
+        lost.hidden = false;
+        tell(lost, lost.dataset.over + " " + since + ".");
+        return;
+      }
       if (!answer.ok) throw new Error(String(answer.status));
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
       const part = (name) => [document.getElementById(name), next.getElementById(name)];
