@@ -79,7 +79,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pages, err := h.listenPages(ctx, now.cfg.HTTP)
+	ports, err := h.listenPages(ctx, now.cfg.HTTP)
 	if err != nil {
 		return errors.Join(err, commands.Close())
 	}
@@ -87,9 +87,10 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.runDaemons(ctx) })
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
-	if pages != nil {
+	pages := page.New(&pageSource{h: h}, h.log)
+	for _, l := range ports {
 		g.Go(func() error {
-			return web.Serve(ctx, pages, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, page.New(&pageSource{h: h}, h.log), h.log)
+			return web.Serve(ctx, l, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, pages, h.log)
 		})
 	}
 	h.notify.notifyReady("started")

@@ -9,25 +9,43 @@ import (
 	"vaultd/internal/web"
 )
 
-// listenPages opens the port of the HTML pages and makes the guard in front of them. Without an address it does nothing.
-func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, error) {
-	if c.Listen == "" {
+// listenPages opens the web port and the proxy's socket, as far as the configuration has them, and makes the guard in front of both.
+func (h *host) listenPages(ctx context.Context, c config.HTTP) (all []net.Listener, err error) {
+	if c.Listen == "" && c.Access.Proxy.Socket == "" {
 		return nil, nil
 	}
 	access, faults := readPageAccess(c, h.a.env)
 	if len(faults) > 0 { // the check before found them good, so they changed just now
 		return nil, fail(exitConfig, faults[0].Err, "see http."+faults[0].Key+" in the configuration")
 	}
-	l, err := web.Listen(ctx, c.Listen, access)
-	switch {
-	case errors.Is(err, web.ErrNotLocal):
-		return nil, fail(exitConfig, err, "set http.cert_file, http.key_file and http.access.users_file, or write 127.0.0.1 and a port in http.listen")
-	case err != nil:
-		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
+	if c.Listen != "" {
+		l, err := web.Listen(ctx, c.Listen, access)
+		switch {
+		case errors.Is(err, web.ErrNotLocal):
+			return nil, fail(exitConfig, err, "set http.cert_file, http.key_file and http.access.users_file, or write 127.0.0.1 and a port in http.listen")
+		case err != nil:
+			return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
+		}
+		all = append(all, l)
+		h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "users", access.HasUsers(), "proxy", access.HasProxy())
+	}
+	if c.Access.Proxy.Socket != "" {
+		l, err := listenProxy(c.Access.Proxy, h.log)
+		if err != nil {
+			return nil, errors.Join(err, closeListeners(all))
+		}
+		all = append(all, l)
+		h.log.Info("pages answer the proxy", "socket", c.Access.Proxy.Socket, "group", c.Access.Proxy.Group)
 	}
 	h.guard = web.NewAccessGuard(access, h.log)
-	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "users", access.HasUsers())
-	return l, nil
+	return all, nil
+}
+
+func closeListeners(all []net.Listener) (err error) {
+	for _, l := range all {
+		err = errors.Join(err, l.Close())
+	}
+	return err
 }
 
 // renewAccess reads the certificate and the users again. When they cannot be read, the ones before stay in use: the reload
@@ -53,5 +71,12 @@ func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.PortFau
 	for _, u := range access.Users {
 		users = append(users, web.User{Name: u.Name, Hash: string(u.Hash), Rights: web.Rights(u.Rights)})
 	}
-	return web.NewAccess(access.Certificate, users), nil
+	proxy := web.Proxy{}
+	if p := c.Access.Proxy; p.IsUsed() {
+		proxy = web.Proxy{UserHeader: p.UserHeader, Rights: map[string]web.Rights{}, Secret: string(access.ProxySecret)}
+		for name, rights := range p.UserRights() {
+			proxy.Rights[name] = web.Rights(rights)
+		}
+	}
+	return web.NewAccess(access.Certificate, users, proxy), nil
 }

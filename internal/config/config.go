@@ -136,7 +136,8 @@ type HTTP struct {
 
 // PageAccess says who is asked for on the web port.
 type PageAccess struct {
-	UsersFile string `json:"users_file"` // for readUsers; empty: nobody can sign in
+	UsersFile string    `json:"users_file"` // for readUsers; empty: nobody can sign in
+	Proxy     PageProxy `json:"proxy"`
 }
 
 type Access struct {

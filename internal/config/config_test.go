@@ -90,7 +90,7 @@ func defaultConfig() Config {
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
 		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
-		HTTP:    HTTP{Listen: "127.0.0.1:8970"},
+		HTTP:    HTTP{Listen: "127.0.0.1:8970", Access: PageAccess{Proxy: PageProxy{UserHeader: "Remote-User", Rights: map[string][]string{}}}},
 		Access:  Access{Groups: []string{}},
 	}
 }

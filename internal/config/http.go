@@ -13,6 +13,7 @@ const maxPEM = 256 << 10 // of a certificate with its chain, or a key
 type PortSecrets struct {
 	Certificate *tls.Certificate // nil: no TLS
 	Users       []PageUser       // empty: nobody can sign in
+	ProxySecret Secret           // empty: no proxy sends one
 }
 
 // PortFault is what is wrong with one of the files of the port.
@@ -32,6 +33,12 @@ func (h HTTP) ReadPortSecrets(env Env) (access PortSecrets, faults []PortFault) 
 			if hint := &faults[len(faults)-1].Hint; *hint == oneSecretHint {
 				*hint = "each line is one user: " + userForm + "; vaultd hash-password prints such a line"
 			}
+		}
+	}
+	if h.Access.Proxy.SecretFile != "" {
+		var err error
+		if access.ProxySecret, err = h.Access.Proxy.readProxySecret(env); err != nil {
+			refuse("access.proxy.secret_file", err)
 		}
 	}
 	if h.CertFile != "" && h.KeyFile != "" {

@@ -60,6 +60,11 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(loc, f.Err.Error(), f.Hint, f.Err)
 		}
 	}
+	if socket := c.HTTP.Access.Proxy.Socket; look(socket, "http", "access", "proxy", "socket") {
+		if err := CheckSocketFolder(socket); err != nil {
+			refuse(locationOf("http.access.proxy.socket"), err.Error(), "write a path in a folder of vaultd's own, such as /run/vaultd/pages.sock with RuntimeDirectory=vaultd in the unit", err)
+		}
+	}
 	if look(c.Service.CAFile, "service", "ca_file") {
 		pem, err := os.ReadFile(c.Service.CAFile)
 		switch {

@@ -31,5 +31,9 @@ func (c *Config) checkUnchanged(old Config) {
 	fixed(c.HTTP.Listen == old.HTTP.Listen, "http.listen", restart)
 	fixed((c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), "http.cert_file", restart)
 	fixed((c.HTTP.Access.UsersFile == "") == (old.HTTP.Access.UsersFile == ""), "http.access.users_file", restart)
+	proxy, oldProxy := c.HTTP.Access.Proxy, old.HTTP.Access.Proxy
+	fixed((proxy.SecretFile == "") == (oldProxy.SecretFile == ""), "http.access.proxy.secret_file", restart)
+	fixed(proxy.Socket == oldProxy.Socket, "http.access.proxy.socket", restart)
+	fixed(proxy.Group == oldProxy.Group, "http.access.proxy.group", restart)
 	fixed(slices.Equal(c.Access.Groups, old.Access.Groups), "access.groups", restart)
 }

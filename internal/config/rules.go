@@ -74,13 +74,14 @@ func (c *Config) checkRules() {
 	}
 	c.checkSizesAndTimes()
 	c.checkListen()
+	c.checkPageProxy()
 	var err error
 	c.Location, err = time.LoadLocation(c.TimeZone)
 	c.applyRules(rule{err != nil || c.TimeZone == "Local", locationOf("time_zone"), "is not a known time zone", "write a name such as Europe/Berlin or UTC", nil})
 }
 
 func (c *Config) cleanPaths() {
-	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile}
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
 	for i := range c.Drops {
 		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
 	}
@@ -264,14 +265,15 @@ func (c *Config) checkListen() {
 	}
 	host, port, err := net.SplitHostPort(h.Listen)
 	n, portErr := strconv.ParseUint(port, 10, 16)
+	asks := h.Access.UsersFile != "" || h.Access.Proxy.SecretFile != ""
 	missing := "TLS and users"
 	switch {
-	case h.Access.UsersFile != "":
+	case asks:
 		missing = "TLS too"
 	case h.CertFile != "" || h.KeyFile != "":
 		missing = "users too"
 	}
-	guarded := h.CertFile != "" && h.KeyFile != "" && h.Access.UsersFile != ""
+	guarded := h.CertFile != "" && h.KeyFile != "" && asks
 	c.applyRules(
 		rule{err != nil || portErr != nil || strconv.FormatUint(n, 10) != port, listen, "is not an address with a port",
 			"write it as 127.0.0.1:8970, or empty for none", nil},

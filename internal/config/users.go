@@ -130,7 +130,14 @@ func CheckPageUserName(name string) error {
 
 // ParsePageRights reads a list of rights. The right fetch is refused without read: who may download sees documents. The error does
 // not show the words, which may be part of a secret in the wrong place.
-func ParsePageRights(words []string) (r PageRights, err error) {
+func ParsePageRights(words []string) (PageRights, error) {
+	if len(words) == 0 {
+		return PageRights{}, errors.New("has no right; rights are read, fetch and metrics")
+	}
+	return parseWords(words)
+}
+
+func parseWords(words []string) (r PageRights, err error) {
 	for _, word := range words {
 		switch strings.TrimSpace(word) {
 		case "read":
@@ -142,9 +149,6 @@ func ParsePageRights(words []string) (r PageRights, err error) {
 		default:
 			return PageRights{}, errors.New("has a right that is not known; rights are read, fetch and metrics, such as read,fetch")
 		}
-	}
-	if len(words) == 0 {
-		return PageRights{}, errors.New("has no right; rights are read, fetch and metrics")
 	}
 	if r.Fetch && !r.Read {
 		return PageRights{}, errors.New("has the right fetch without read; fetch needs read too: write read,fetch")

@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// Access says how the port may be used: with which certificate, and by which users. The zero value asks nobody for anything, which is
-// fit for this machine's own address only.
+// Access says how the port may be used: with which certificate, by which users, and through which proxy. The zero value asks nobody for
+// anything, which is fit for this machine's own address only.
 type Access struct {
 	certificate *tls.Certificate
 	users       userList
+	proxy       proxy
 }
 
-// NewAccess returns the access with a certificate, nil for none, and the users who may sign in.
-func NewAccess(certificate *tls.Certificate, users []User) Access {
-	return Access{certificate: certificate, users: newUserList(users)}
+// NewAccess returns the access with a certificate, nil for none, the users who may sign in, and a proxy.
+func NewAccess(certificate *tls.Certificate, users []User, p Proxy) Access {
+	return Access{certificate: certificate, users: newUserList(users), proxy: newProxy(p)}
 }
 
 // HasTLS reports whether the port speaks TLS.
@@ -31,19 +32,27 @@ func (a Access) HasTLS() bool { return a.certificate != nil }
 // HasUsers reports whether there are users who may sign in.
 func (a Access) HasUsers() bool { return len(a.users.byName) > 0 }
 
-// IsGuarded reports whether other machines may reach the port: what goes over the wire is encrypted, and a password is asked.
-func (a Access) IsGuarded() bool { return a.HasTLS() && a.HasUsers() }
+// HasProxy reports whether there is a proxy that says who asks.
+func (a Access) HasProxy() bool { return a.proxy.userHeader != "" }
+
+// AsksWho reports whether the port wants to know who asks. Else everybody who reaches it is as good as another.
+func (a Access) AsksWho() bool { return a.HasUsers() || a.HasProxy() }
+
+// IsGuarded reports whether other machines may reach the port: what goes over the wire is encrypted, and a password or the secret of a
+// proxy is asked.
+func (a Access) IsGuarded() bool { return a.HasTLS() && (a.HasUsers() || a.proxy.hasSecret) }
 
 // Format keeps certificate and hashes from being printed, whatever the verb.
 func (Access) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access]") }
 
 // AccessGuard stands before the pages. Its access may be exchanged while it works: a renewed file of users or certificate counts
-// from the next request or connection on. Whether TLS is spoken and a password asked stays as it was at first.
+// from the next request or connection on. Whether TLS is spoken and who is asked stays as it was at first.
 //
 // What it keeps is in memory alone: after a crash or a restart everybody signs in again.
 type AccessGuard struct {
 	attempts *attempts
 	log      *slog.Logger
+	places   places
 	key      [sha256.Size]byte // of this process; nothing that is made with it outlives the process
 
 	mu       sync.Mutex
@@ -61,7 +70,7 @@ func (*AccessGuard) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[acc
 
 // NewAccessGuard returns a guard. Who signs in goes to log, and that wrong passwords come, without the names and passwords that came.
 func NewAccessGuard(a Access, log *slog.Logger) *AccessGuard {
-	g := &AccessGuard{attempts: newAttempts(), log: log, access: a, verified: map[pairKey]time.Time{}, sessions: map[sessionKey]session{}}
+	g := &AccessGuard{attempts: newAttempts(), places: newPlaces(), log: log, access: a, verified: map[pairKey]time.Time{}, sessions: map[sessionKey]session{}}
 	rand.Read(g.key[:]) //nolint:errcheck // it never fails: the program ends where the system has no random numbers
 	return g
 }

@@ -81,7 +81,7 @@ func scraper(t testing.TB, password string) []User {
 
 // I7: the health pages say one word to strangers, metrics nothing; who has the right is told all.
 func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
-	guard := NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "anna", canary+"2", Rights{Read: true, Fetch: true}))), silent)
+	guard := NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "anna", canary+"2", Rights{Read: true, Fetch: true})), Proxy{}), silent)
 	guard.attempts.pause = 0
 	f := sample()
 	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
@@ -151,7 +151,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 		access Access
 		ok     bool
 	}{
-		"Neither": {Access{}, false}, "UsersAlone": {NewAccess(nil, scraper(t, canary)), false}, "TLSAlone": {NewAccess(pair, nil), false}, "Both": {NewAccess(pair, scraper(t, canary)), true},
+		"Neither": {Access{}, false}, "UsersAlone": {NewAccess(nil, scraper(t, canary), Proxy{}), false}, "TLSAlone": {NewAccess(pair, nil, Proxy{}), false}, "Both": {NewAccess(pair, scraper(t, canary), Proxy{}), true},
 	} {
 		l, err := Listen(t.Context(), "0.0.0.0:0", row.access)
 		if (err == nil) != row.ok || !row.ok && !errors.Is(err, ErrNotLocal) {
@@ -165,7 +165,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 
 // HasTLS is 1.2 or newer; a renewed certificate and password count without a restart.
 func TestServe_I20_TLSAndRenewal(t *testing.T) {
-	guard := NewAccessGuard(NewAccess(certificate(t, "one"), scraper(t, canary)), silent)
+	guard := NewAccessGuard(NewAccess(certificate(t, "one"), scraper(t, canary), Proxy{}), silent)
 	address := serve(t, guard, sample())
 	name := func(c *tls.Config) string {
 		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
@@ -200,7 +200,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	if a, b := ask(canary), ask("the-renewed-one"); a != 200 || b != 401 {
 		t.Error("before:", a, b)
 	}
-	guard.SetAccess(NewAccess(certificate(t, "two"), scraper(t, "the-renewed-one")))
+	guard.SetAccess(NewAccess(certificate(t, "two"), scraper(t, "the-renewed-one"), Proxy{}))
 	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { //nolint:gosec // as above
 		t.Error("after:", a, b, c)
 	}

@@ -27,7 +27,7 @@ func scrape(h http.Handler, from, user, password string) int {
 // seconds meanwhile, and at once afterwards.
 func TestAttempts_I21_GuessingANameIsSlowAndLocksNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary)), silent)
+		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary), Proxy{}), silent)
 		h := Handler(guard, sample, nil)
 		begin, guesses := time.Now(), map[int]int{}
 		var mu sync.Mutex
@@ -66,7 +66,7 @@ func TestAttempts_I21_GuessingANameIsSlowAndLocksNobodyOut(t *testing.T) {
 // Guesses of many names hold back nobody with another name, and a client that was let in before is not checked again.
 func TestAttempts_I21_OtherNamesAndKnownClientsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := Handler(NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "second", canary, Rights{Metrics: true}))), silent), sample, nil)
+		h := Handler(NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "second", canary, Rights{Metrics: true})), Proxy{}), silent), sample, nil)
 		if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK {
 			t.Fatal(code)
 		}
@@ -216,7 +216,7 @@ func TestHashPassword_Bounds(t *testing.T) {
 func TestCheckBasic_RemembersForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		users := scraper(t, canary)
-		guard := NewAccessGuard(NewAccess(nil, users), silent)
+		guard := NewAccessGuard(NewAccess(nil, users, Proxy{}), silent)
 		h := Handler(guard, sample, nil)
 		ask := func(password string) (code int, checked bool) {
 			before := len(guard.attempts.checking)
@@ -251,9 +251,9 @@ func TestCheckBasic_RemembersForAWhile(t *testing.T) {
 		told("another password", 401, true, canary+"x")
 		time.Sleep(rememberVerified + time.Second)
 		told("after a while", 200, true, canary)
-		guard.SetAccess(NewAccess(nil, users))
+		guard.SetAccess(NewAccess(nil, users, Proxy{}))
 		told("after a reload", 200, true, canary)
-		guard.SetAccess(NewAccess(nil, scraper(t, "another password")))
+		guard.SetAccess(NewAccess(nil, scraper(t, "another password"), Proxy{}))
 		told("after its password changed", 401, true, canary)
 	})
 }
@@ -261,13 +261,13 @@ func TestCheckBasic_RemembersForAWhile(t *testing.T) {
 // A check that a reload overtakes lets nobody in by the users before.
 func TestCheckBasic_ReloadDuringACheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary)), silent)
+		guard := NewAccessGuard(NewAccess(nil, scraper(t, canary), Proxy{}), silent)
 		h := Handler(guard, sample, nil)
 		guard.attempts.checking <- struct{}{}
 		done := make(chan int, 1)
 		go func() { done <- scrape(h, "192.0.2.9", "prometheus", canary) }()
 		synctest.Wait()
-		guard.SetAccess(NewAccess(nil, scraper(t, "another password")))
+		guard.SetAccess(NewAccess(nil, scraper(t, "another password"), Proxy{}))
 		<-guard.attempts.checking
 		if code := <-done; code != http.StatusUnauthorized || len(guard.verified) != 0 {
 			t.Error(code, len(guard.verified))
@@ -283,7 +283,7 @@ func TestRememberVerified_I21_Bounded(t *testing.T) {
 		u.Name = fmt.Sprint("user", i)
 		users = append(users, u)
 	}
-	guard := NewAccessGuard(NewAccess(nil, users), silent)
+	guard := NewAccessGuard(NewAccess(nil, users, Proxy{}), silent)
 	h := Handler(guard, sample, nil)
 	for _, u := range users {
 		if code := scrape(h, "192.0.2.9", u.Name, canary); code != http.StatusOK || len(guard.verified) > maxVerified {

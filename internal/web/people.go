@@ -27,17 +27,20 @@ var openPaths = []string{"/login", "/style.css", "/live.js", "/icon.svg"}
 
 // people stands before the pages for people: it says who asks, and lets through what that person may ask for.
 type people struct {
-	guard                *AccessGuard
-	pages                http.Handler
-	origins              *http.CrossOriginProtection
-	look, act, forPublic chan struct{}
+	guard   *AccessGuard
+	pages   http.Handler
+	origins *http.CrossOriginProtection
 }
 
 func newPeople(guard *AccessGuard, pages http.Handler) *people {
-	return &people{
-		guard: guard, pages: pages, origins: http.NewCrossOriginProtection(),
-		look: make(chan struct{}, lookPlaces), act: make(chan struct{}, actPlaces), forPublic: make(chan struct{}, publicPlaces),
-	}
+	return &people{guard: guard, pages: pages, origins: http.NewCrossOriginProtection()}
+}
+
+// places bound what is in work at once.
+type places struct{ look, act, public chan struct{} }
+
+func newPlaces() places {
+	return places{look: make(chan struct{}, lookPlaces), act: make(chan struct{}, actPlaces), public: make(chan struct{}, publicPlaces)}
 }
 
 // refusal is an answer of a few words.
@@ -67,14 +70,17 @@ func (p *people) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	v := p.guard.visitorOf(r)
-	hasUsers := p.guard.currentAccess().HasUsers()
+	v, refused := p.guard.visitorOf(r)
+	if refused != "" {
+		http.Error(w, refused, http.StatusForbidden)
+		return
+	}
 	switch isSign := r.URL.Path == "/login" || r.URL.Path == "/logout"; {
-	case isSign && !hasUsers:
-		http.Error(w, "nobody signs in here: there are no users (http.access in the configuration)", http.StatusNotFound)
+	case isSign && !v.MaySignIn && !v.MaySignOut:
+		http.Error(w, "nobody signs in here: there are no users, or the proxy says who asks (http.access in the configuration)", http.StatusNotFound)
 	case isForm && r.URL.Path == "/login":
 		p.signIn(w, r)
-	case v.Name == "" && hasUsers && (isForm || !slices.Contains(openPaths, r.URL.Path)):
+	case v.MaySignIn && (isForm || !slices.Contains(openPaths, r.URL.Path)):
 		askToSignIn(w, r)
 	case isForm && !isTokenGood(v, r):
 		http.Error(w, "the form is too old, or was not made for you; open its page again and send it again", http.StatusForbidden)
@@ -87,11 +93,11 @@ func (p *people) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve lets the pages answer, as soon as there is a place.
 func (p *people) serve(w http.ResponseWriter, r *http.Request, v Visitor) {
-	places := p.forPublic
+	places := p.guard.places.public
 	if v.Name != "" {
-		places = p.look
+		places = p.guard.places.look
 		if r.Method == http.MethodPost {
-			places = p.act
+			places = p.guard.places.act
 		}
 	}
 	wait := time.NewTimer(placeTime)
@@ -107,18 +113,27 @@ func (p *people) serve(w http.ResponseWriter, r *http.Request, v Visitor) {
 	}
 }
 
-// visitorOf says who asks for a page. Names and passwords in a header do not count here: a browser would send them along with every
-// request that some other page makes.
-func (g *AccessGuard) visitorOf(r *http.Request) Visitor {
-	if !g.currentAccess().HasUsers() {
-		return Visitor{}
-	}
+// visitorOf says who asks for a page, or why nobody is answered. Names and passwords in a header do not count here: a browser would send
+// them along with every request that some other page makes.
+func (g *AccessGuard) visitorOf(r *http.Request) (v Visitor, refused string) {
+	access := g.currentAccess()
+	from := g.examineProxy(r)
 	id := sessionID(r)
-	u, found := g.findSession(id, isOfPerson(r))
-	if !found {
-		return Visitor{MaySignIn: true}
+	switch u, found := g.findSession(id, isOfPerson(r)); {
+	case from.refused != "":
+		return Visitor{}, from.refused
+	case from.name != "":
+		return Visitor{Name: from.name, Rights: from.rights, Token: g.formToken("proxy", from.name)}, ""
+	case from.isProxys:
+		return Visitor{}, "the proxy names no user; it must let in only who signed in, and send the name in " + access.proxy.userHeader
+	case found:
+		return Visitor{Name: u.Name, Rights: u.Rights, Token: g.formToken("session", id), MaySignOut: true}, ""
+	case access.HasUsers():
+		return Visitor{MaySignIn: true}, ""
+	case access.HasProxy():
+		return Visitor{}, "the pages are reached through the proxy alone (http.access.proxy in the configuration)"
 	}
-	return Visitor{Name: u.Name, Rights: u.Rights, Token: g.formToken("session", id), MaySignOut: true}
+	return Visitor{}, ""
 }
 
 // formToken returns what a form of one visitor must bring back. Another visitor, another session and another process have others.

@@ -93,7 +93,7 @@ func anna(t testing.TB) User {
 }
 
 func guarded(t testing.TB, more ...User) (*AccessGuard, http.Handler) {
-	guard := NewAccessGuard(NewAccess(nil, append([]User{anna(t)}, more...)), silent)
+	guard := NewAccessGuard(NewAccess(nil, append([]User{anna(t)}, more...), Proxy{}), silent)
 	return guard, Handler(guard, sample, echo)
 }
 
@@ -223,14 +223,14 @@ func TestSession_I7_ReloadEndsThem(t *testing.T) {
 			"Password": {[]User{userWith(t, "anna", "another password", anna.Rights), bob}, false},
 			"Rights":   {[]User{{anna.Name, anna.Hash, Rights{Read: true}}, bob}, false},
 		} {
-			guard := NewAccessGuard(NewAccess(nil, []User{anna, bob}), silent)
+			guard := NewAccessGuard(NewAccess(nil, []User{anna, bob}, Proxy{}), silent)
 			b := newBrowser(Handler(guard, sample, echo))
 			b.signIn("anna", canary)
-			guard.SetAccess(NewAccess(nil, row.users))
+			guard.SetAccess(NewAccess(nil, row.users, Proxy{}))
 			if b.isIn() != row.stays {
 				t.Error(name, "stays:", !row.stays)
 			}
-			guard.SetAccess(NewAccess(nil, []User{anna, bob}))
+			guard.SetAccess(NewAccess(nil, []User{anna, bob}, Proxy{}))
 			if b.isIn() != row.stays {
 				t.Error(name, "and back, stays:", !row.stays)
 			}
@@ -241,7 +241,7 @@ func TestSession_I7_ReloadEndsThem(t *testing.T) {
 		done := make(chan int, 1)
 		go func() { done <- b.signIn("anna", canary).Code }()
 		synctest.Wait()
-		guard.SetAccess(NewAccess(nil, []User{bob}))
+		guard.SetAccess(NewAccess(nil, []User{bob}, Proxy{}))
 		<-guard.attempts.checking
 		if <-done; len(guard.sessions) != 0 || len(b.cookies) != 0 {
 			t.Error("signed in by the users before")
@@ -442,7 +442,7 @@ func TestPages_I21_PlacesAreBounded(t *testing.T) {
 			working[kind]--
 			mu.Unlock()
 		})
-		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}), silent)
+		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}, Proxy{}), silent)
 		h := Handler(guard, sample, slow)
 		b := newBrowser(h)
 		b.signIn("anna", canary)
@@ -521,7 +521,7 @@ func TestSignIn_I7_NothingTypedIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}), log)
+		guard := NewAccessGuard(NewAccess(nil, []User{anna(t)}, Proxy{}), log)
 		b := newBrowser(Handler(guard, sample, echo))
 		var said []string
 		for _, pair := range [][2]string{{"anna", canary + "x"}, {canary, ""}, {canary, canary}, {"anna", canary}} {
@@ -578,4 +578,16 @@ func TestSignIn_I21_StormLocksNobodyOut(t *testing.T) {
 			t.Error("attempts are left behind")
 		}
 	})
+}
+
+func newRequest(address string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, address, nil)
+	r.RemoteAddr = "127.0.0.1:1234"
+	return r
+}
+
+func record(h http.Handler, r *http.Request) (code int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
 }

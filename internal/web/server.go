@@ -23,8 +23,8 @@ func IsLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// ErrNotLocal says that an address can be reached from other machines, and TLS or users are missing.
-var ErrNotLocal = errors.New("the address can be reached from other machines, and TLS and users are not both set")
+// ErrNotLocal says that an address can be reached from other machines, and TLS, or both users and the secret of a proxy, are missing.
+var ErrNotLocal = errors.New("the address can be reached from other machines, and TLS and users (or the secret of a proxy) are not both set")
 
 // Listen opens the port at address, which must be this machine's own unless a is guarded: ErrNotLocal.
 func Listen(ctx context.Context, address string, a Access) (net.Listener, error) {
@@ -54,7 +54,8 @@ const (
 )
 
 // Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. pages answers what people ask for;
-// nil: there are no pages. Its error says why it stopped earlier.
+// nil: there are no pages. Whoever connects to l over a Unix socket counts as the proxy of the access: the caller makes sure of that. Several
+// may serve with one guard. Its error says why it stopped earlier.
 func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func() Facts, pages http.Handler, log *slog.Logger) error {
 	s := &http.Server{
 		Handler: Handler(guard, facts, pages), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
@@ -63,7 +64,7 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 	}
 	s.Protocols.SetHTTP1(true)
 	l = netutil.LimitListener(l, maxConnections)
-	if secure := guard.tlsConfig(); secure != nil {
+	if secure := guard.tlsConfig(); secure != nil && l.Addr().Network() != "unix" {
 		l = tls.NewListener(l, secure)
 	}
 	var g errgroup.Group
@@ -91,8 +92,8 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 }
 
 // Handler answers /livez, /readyz (also as /healthz) and /metrics. When there are users, /metrics asks for the name and password of
-// one with the right metrics, and a request without one gets only one word, ok or failing, from the health pages. When there are none,
-// only requests for a loopback address or localhost are answered: a web page whose own name resolves to this machine gets nothing.
+// one with the right metrics, and a request without one gets only one word, ok or failing, from the health pages. A proxy names the user
+// instead. When there are neither, only requests for a loopback address or localhost are answered: a web page whose own name resolves to this machine gets nothing.
 //
 // pages gets every other request, with its visitor in the context (see VisitorOf), GET /login among them; without pages they are 404.
 // What it gets is allowed: a POST has its token and is parsed into r.PostForm, and where there are users somebody has signed in, but for
@@ -132,10 +133,13 @@ func Handler(guard *AccessGuard, facts func() Facts, pages http.Handler) http.Ha
 	return secureHeaders(guard, mux)
 }
 
-// machineRights returns what a client without a session may see. Without users it is everything that is for machines.
+// machineRights returns what a client without a session may see. Where nobody is asked for it is everything that is for machines.
 func (g *AccessGuard) machineRights(r *http.Request) (Rights, passwordResult) {
-	if !g.currentAccess().HasUsers() {
+	if !g.currentAccess().AsksWho() {
 		return Rights{Metrics: true}, accessGranted
+	}
+	if from := g.examineProxy(r); from.name != "" {
+		return from.rights, accessGranted
 	}
 	u, result := g.checkBasic(r)
 	return u.Rights, result
@@ -187,7 +191,7 @@ func secureHeaders(guard *AccessGuard, next http.Handler) http.Handler {
 		if r.TLS != nil {
 			h.Set("Strict-Transport-Security", "max-age=2592000") // thirty days, renewed with each answer
 		}
-		if !guard.currentAccess().HasUsers() && !IsLoopback(host) {
+		if !guard.currentAccess().AsksWho() && !IsLoopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return
 		}

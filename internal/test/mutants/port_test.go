@@ -72,4 +72,24 @@ var port = []mutant{
 		name: "PortLeadsToOtherHosts", promise: "I7", file: "internal/web/people.go",
 		old: "strings.HasPrefix(text, \"//\") || ", new: "", tests: []string{"-run LocalPath vaultd/internal/web"},
 	},
+	{
+		name: "PortHeaderOfAnybodyBelieved", promise: "I7", file: "internal/web/proxy.go",
+		old: "case !p.hasSecret || len(secrets) == 0:\n\t\treturn proxied{}\n", new: "case !p.hasSecret || len(secrets) == 0:\n", tests: []string{"-run Proxy vaultd/internal/web"},
+	},
+	{
+		name: "PortEmptySecretIsASecret", promise: "I7", file: "internal/web/proxy.go",
+		old: "case !p.hasSecret || len(secrets) == 0:", new: "case len(secrets) == 0:", tests: []string{"-run Proxy vaultd/internal/web"},
+	},
+	{
+		name: "PortFirstOfTwoNamesCounts", promise: "I7", file: "internal/web/proxy.go",
+		old: "case len(names) > 1:", new: "case false:", tests: []string{"-run Proxy vaultd/internal/web"},
+	},
+	{
+		name: "PortEverybodyIsTheProxy", promise: "I7", file: "cmd/vaultd/proxy_socket.go",
+		old: "err == nil && (p.uid == 0 || slices.Contains(p.groups, l.group))", new: "err == nil", tests: []string{"-run ProxySocket_I7_OthersAreRefused vaultd/cmd/vaultd"},
+	},
+	{
+		name: "PortLiveSocketTakenOver", promise: "I7", file: "cmd/vaultd/proxy_socket.go",
+		old: "case err == nil:\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())", new: "case err == nil:\n\t\tconn.Close()", tests: []string{"-run ProxySocket_Replaces vaultd/cmd/vaultd"},
+	},
 }

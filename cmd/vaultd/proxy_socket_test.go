@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/config"
+	"vaultd/internal/statedir"
+)
+
+// ownGroup is the name of this process's group.
+func ownGroup(t *testing.T) string {
+	t.Helper()
+	g, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	if err != nil {
+		t.Skip("this process's group has no name:", err)
+	}
+	return g.Name
+}
+
+func proxyAt(t *testing.T, path string) config.PageProxy {
+	return config.PageProxy{UserHeader: "Remote-User", Rights: map[string][]string{"*": {"read"}}, Socket: path, Group: ownGroup(t)}
+}
+
+// A socket that a dead vaultd left is replaced; nothing else that lies there is, and one that answers is not taken over.
+func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pages.sock")
+	quiet := slog.New(slog.DiscardHandler)
+	first, err := listenProxy(proxyAt(t, path), quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
+		t.Error(info.Mode(), err)
+	}
+	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil {
+		t.Error("a socket that answers was taken over")
+	} else if _, inUse := errors.AsType[*statedir.InUseError](err); !inUse {
+		t.Error(err)
+	}
+	first.(*proxyListener).SetUnlinkOnClose(false) // as kill -9 leaves it
+	first.Close()
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	second, err := listenProxy(proxyAt(t, path), quiet)
+	if err != nil {
+		t.Fatal("a stale socket:", err)
+	}
+	second.Close()
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+		t.Error("a file in the way:", err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "x" {
+		t.Error("the file is gone:", err)
+	}
+	if err := errors.Join(os.Remove(path), os.Symlink("/nowhere", path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "is not a socket") {
+		t.Error("a link in the way:", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(path, 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		l.Close()
+		if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "of another user") {
+			t.Error("another user's socket:", err)
+		}
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "other.sock")), quiet); err == nil || !strings.Contains(err.Error(), "could put another file in its place") {
+		t.Error("a folder where others may write:", err)
+	}
+	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "none", "s")), quiet); err == nil {
+		t.Error("a folder that is not there")
+	}
+}
+
+// Whoever has not the proxy's group is closed out by the kernel's word, whatever the rights of the socket are.
+func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
+	l, err := listenProxy(proxyAt(t, filepath.Join(t.TempDir(), "pages.sock")), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := l.(*proxyListener)
+	p.group = 4242
+	peers := []peer{{uid: 1000, groups: []uint32{1000}}, {uid: uint32(os.Geteuid()) + 1, groups: []uint32{0}}, {uid: 33, groups: []uint32{33, 4242}}, {uid: 1000}, {uid: 0, groups: []uint32{0}}}
+	next := 0
+	p.peerOf = func(*net.UnixConn) (peer, error) {
+		if next++; next == 4 {
+			return peer{uid: 0}, errors.New("the kernel does not tell")
+		}
+		return peers[next-1], nil
+	}
+	admitted := make(chan net.Conn, len(peers))
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			admitted <- conn
+		}
+	}()
+	var good []bool
+	for range peers {
+		conn, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) //nolint:errcheck // else the test hangs
+		_, err = conn.Read(make([]byte, 1))
+		good = append(good, errors.Is(err, os.ErrDeadlineExceeded)) // open, and nothing was asked
+	}
+	for i, want := range []bool{false, false, true, false, true} {
+		if good[i] != want {
+			t.Errorf("%+v let in: %v", peers[i], good[i])
+		}
+	}
+	close(admitted)
+	for conn := range admitted {
+		conn.Close()
+	}
+}
+
+// The real program behind a proxy: on the socket the proxy says who asks; on the port nobody can say so.
+func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	address, path := freeAddress(t), filepath.Join(s.dir, "pages.sock")
+	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", access: {proxy: {socket: `+path+`, group: `+ownGroup(t)+`, rights: {anna: [read, metrics], guest: []}}}}`)
+	day := s.start("run")
+	over := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	ask := func(c *http.Client, host, page, user string) (int, string) {
+		r, err := http.NewRequest(http.MethodGet, "http://"+host+page, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Remote-User", user)
+		res, err := c.Do(r)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, string(body)
+	}
+	waitFor(t, "the socket", func() bool { code, _ := ask(over, "archive.example", "/livez", ""); return code != 0 })
+	for _, row := range []struct {
+		client           *http.Client
+		host, page, user string
+		code             int
+	}{
+		{over, "archive.example", "/search?q=x", "anna", 200}, {over, "archive.example", "/search?q=x", "guest", 403}, {over, "archive.example", "/", "guest", 200}, {over, "archive.example", "/", "eve", 403},
+		{over, "archive.example", "/", "", 403}, {over, "archive.example", "/metrics", "anna", 200}, {over, "archive.example", "/metrics", "guest", 403}, {over, "archive.example", "/login", "anna", 404},
+		{http.DefaultClient, address, "/", "anna", 403}, {http.DefaultClient, address, "/search?q=x", "anna", 403}, {http.DefaultClient, address, "/metrics", "anna", 401},
+	} {
+		if code, body := ask(row.client, row.host, row.page, row.user); code != row.code {
+			t.Errorf("%s%s for %q: %d %s", row.host, row.page, row.user, code, body)
+		}
+	}
+	if err := day.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	day.end(t, 20*time.Second)
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the socket is left behind:", err)
+	}
+}
