@@ -4,7 +4,8 @@
 // A drawing has no style of its own, because the policy of the pages forbids it. The caller's style sheet draws these classes: chart
 // (the drawing), grid (a line of the scale), scale (a number beside it, which ends at its place), label (a text below, which has its
 // middle at its place), limit (the line of the limit), and those that the caller gives to bars and lines. The texts do not overlap in
-// a font of 11 units of the drawing, however the drawing is scaled: a label that would touch the one before it is left out.
+// a font of 11 units of the drawing, however the drawing is scaled: where they would touch, few labels stand in two rows, and of many
+// some are left out. A dot has the class of its line.
 //
 // The package reads and stores nothing, so a crash means nothing here: the same figures give the same bytes.
 package chart
@@ -14,7 +15,7 @@ import (
 	"html/template"
 	"math"
 	"strings"
-	"unicode/utf8"
+	"unicode"
 )
 
 // The units of a drawing.
@@ -26,8 +27,11 @@ const (
 	bottom    = 140 // the base line
 	filled    = 0.7 // of a slot, by its bars
 
-	perCharacter = 6.2 // of a text, in a font of 11 units
 	betweenTexts = 3
+	rowOfLabels  = 13 // height of a row
+
+	// So many labels name classes, each of which must be told. More of them are a series: each second one tells what stands between.
+	mostClasses = 12
 )
 
 // Bar is one group of bars: a value for each of the drawing's classes.
@@ -50,11 +54,14 @@ func Bars(title string, classes []string, bars []Bar, format func(uint64) string
 		scale = []uint64{0, end}
 	}
 	var d drawing
-	var texts []string
+	var texts, labels []string
 	for _, v := range scale {
 		texts = append(texts, format(v))
 	}
-	d.begin(title, len(bars), texts)
+	for _, b := range bars {
+		labels = append(labels, b.Label)
+	}
+	d.begin(title, labels, texts)
 	for i, v := range scale {
 		d.drawScale(share(v, end), texts[i])
 	}
@@ -67,7 +74,7 @@ func Bars(title string, classes []string, bars []Bar, format func(uint64) string
 				fmt.Fprintf(&d, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, template.HTMLEscapeString(classes[j]), left+wide*float64(j), y, wide, bottom-y)
 			}
 		}
-		d.drawLabel(i, b.Label)
+		d.drawLabel(i)
 	}
 	return d.finish()
 }
@@ -103,7 +110,7 @@ func Lines(title string, labels []string, lines []Line, limit float64, format fu
 	for i := range steps + 1 {
 		texts = append(texts, format(step*float64(i)))
 	}
-	d.begin(title, len(labels), texts)
+	d.begin(title, labels, texts)
 	for i, text := range texts {
 		d.drawScale(float64(i)/float64(steps), text)
 	}
@@ -112,8 +119,8 @@ func Lines(title string, labels []string, lines []Line, limit float64, format fu
 	for _, l := range lines {
 		d.drawLine(l, labels, end)
 	}
-	for i, text := range labels {
-		d.drawLabel(i, text)
+	for i := range labels {
+		d.drawLabel(i)
 	}
 	return d.finish()
 }
@@ -126,17 +133,57 @@ func isDrawn(p Point, labels []string) bool {
 type drawing struct {
 	strings.Builder
 	left, slot float64 // where the figures begin, and the width of one of them
-	free       float64 // where the next label may begin
+	labels     []label
 }
 
-// begin writes the beginning of a drawing with a number of slots, and with a scale of these texts.
-func (d *drawing) begin(title string, slots int, scale []string) {
+// label is a text below a drawing, in a row from 0.
+type label struct {
+	text  string
+	x     float64
+	row   int
+	isOut bool // it has no place
+}
+
+// begin writes the beginning of a drawing with these labels, and with a scale of these texts.
+func (d *drawing) begin(title string, labels, scale []string) {
 	d.left = leastLeft
 	for _, text := range scale {
 		d.left = max(d.left, math.Ceil(lengthOf(text))+9)
 	}
-	d.slot = (width - d.left) / float64(max(slots, 1))
-	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString(title))
+	d.slot = (width - d.left) / float64(max(len(labels), 1))
+	high := height + rowOfLabels*d.placeLabels(labels)
+	fmt.Fprintf(d, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, high, template.HTMLEscapeString(title))
+}
+
+// placeLabels gives the labels their places, in two rows where they are classes, and returns the last row that is used. Of a series as many
+// have one as there is room for, in equal steps back from the last.
+func (d *drawing) placeLabels(labels []string) (lastRow int) {
+	rows := 1
+	if len(labels) <= mostClasses {
+		rows = 2
+	}
+	for step := 1; ; step++ {
+		isWhole := true
+		free := [2]float64{} // where the next label of a row may begin
+		d.labels, lastRow = nil, 0
+		for i, text := range labels {
+			half := lengthOf(text) / 2
+			l := label{text: text, x: max(min(d.middleOf(i), width-half), half), isOut: (len(labels)-1-i)%step != 0}
+			for !l.isOut && l.x-half < free[l.row] {
+				l.row++
+				l.isOut = l.row == rows
+				isWhole = isWhole && !l.isOut
+			}
+			if !l.isOut {
+				free[l.row] = l.x + half + betweenTexts
+				lastRow = max(lastRow, l.row)
+			}
+			d.labels = append(d.labels, l)
+		}
+		if isWhole || rows > 1 || step >= len(labels) {
+			return lastRow
+		}
+	}
 }
 
 // drawScale draws a line of the scale at a share of its end.
@@ -168,15 +215,11 @@ func (d *drawing) drawLine(l Line, labels []string, end float64) {
 	fmt.Fprintf(d, `<polyline class="%s" fill="none"%s points="%s"/>%s`, class, dashes, &places, &dots)
 }
 
-// drawLabel writes a label below the drawing. One that would touch the one before it is left out.
-func (d *drawing) drawLabel(i int, text string) {
-	half := lengthOf(text) / 2
-	x := min(d.middleOf(i), width-half)
-	if x-half < d.free {
-		return
+// drawLabel writes a label in its place.
+func (d *drawing) drawLabel(i int) {
+	if l := d.labels[i]; !l.isOut {
+		fmt.Fprintf(d, `<text class="label" x="%.1f" y="%d">%s</text>`, l.x, bottom+16+rowOfLabels*l.row, template.HTMLEscapeString(l.text))
 	}
-	d.free = x + half + betweenTexts
-	fmt.Fprintf(d, `<text class="label" x="%.1f" y="%d">%s</text>`, x, bottom+16, template.HTMLEscapeString(text))
 }
 
 func (d *drawing) finish() template.HTML {
@@ -194,7 +237,22 @@ func yOf(share float64) float64 { return bottom - (bottom-top)*share }
 
 func share(v, end uint64) float64 { return float64(v) / float64(end) }
 
-func lengthOf(text string) float64 { return perCharacter * float64(utf8.RuneCountInString(text)) }
+// lengthOf returns how long a text is at most, in a wide font of 11 units.
+func lengthOf(text string) (length float64) {
+	for _, r := range text {
+		switch {
+		case strings.ContainsRune("fijlrt .,:;'|!()/-\u00a0", r):
+			length += 4.5
+		case strings.ContainsRune("mwMW%&@<>=+~", r):
+			length += 10.8
+		case unicode.IsUpper(r):
+			length += 8.5
+		default:
+			length += 7
+		}
+	}
+	return length
+}
 
 // roundUp gives the least of 1, 2, 5, 10, 20, 50, 100 … that is not less than n; beyond 10^19 the largest number.
 func roundUp(n uint64) uint64 {

@@ -54,6 +54,26 @@ func elementsOf(t *testing.T, drawn template.HTML) (all []element) {
 	}
 }
 
+// dejaVu are the widths of characters in DejaVu Sans, which is wide, in thousandths of the font's size.
+var dejaVu = map[rune]float64{'n': 634, 'm': 974, 'i': 278, 'b': 635, 's': 521, 't': 392, 'o': 612, 'h': 634, 'd': 635, 'r': 411, 'e': 615, 'u': 634, 'a': 613, 'y': 592,
+	'T': 611, 'N': 748, 'v': 592, 'g': 635, 'w': 818, '<': 838, '&': 780, ' ': 318, '\u00a0': 318, '.': 318, ',': 318, '/': 337, '%': 950, '-': 361, '+': 838}
+
+// lengthIn returns the length of a text in that font, of 11 units.
+func lengthIn(t *testing.T, text string) (length float64) {
+	t.Helper()
+	for _, r := range text {
+		w := dejaVu[r]
+		if r >= '0' && r <= '9' {
+			w = 636
+		}
+		if w == 0 {
+			t.Fatalf("the width of %q is not known", r)
+		}
+		length += w * 11 / 1000
+	}
+	return length
+}
+
 // checkDrawing checks what holds for every drawing: it has a name for those who cannot see it and no style of its own, no text touches
 // another one, and nothing lies outside.
 func checkDrawing(t *testing.T, title string, drawn template.HTML) {
@@ -61,6 +81,10 @@ func checkDrawing(t *testing.T, title string, drawn template.HTML) {
 	all := elementsOf(t, drawn)
 	if svg := all[0]; svg.name != "svg" || svg.attributes["role"] != "img" || svg.attributes["aria-label"] != title {
 		t.Errorf("%v is no drawing with the name %q", svg, title)
+	}
+	high, err := strconv.ParseFloat(strings.TrimPrefix(all[0].attributes["viewBox"], "0 0 720 "), 64)
+	if err != nil {
+		t.Error(err)
 	}
 	type box struct{ left, right, y float64 }
 	var boxes []box
@@ -75,12 +99,12 @@ func checkDrawing(t *testing.T, title string, drawn template.HTML) {
 		}
 		switch e.name {
 		case "text":
-			long, at := 6*float64(len([]rune(e.text))), e.number(t, "x") // a digit has 6 units in a font of 11
+			long, at := lengthIn(t, e.text), e.number(t, "x")
 			b := box{at - long/2, at + long/2, e.number(t, "y")}
 			if e.attributes["class"] == "scale" {
 				b = box{at - long, at, b.y}
 			}
-			if b.left < 0 || b.right > width || b.y > height {
+			if b.left < 0 || b.right > width || b.y+3 > high {
 				t.Errorf("%q lies outside, from %.1f to %.1f", e.text, b.left, b.right)
 			}
 			for _, o := range boxes {
@@ -128,8 +152,34 @@ func TestBars_AnyFiguresAreReadable(t *testing.T) {
 		if n := strings.Count(string(drawn), "<rect"); n != positive {
 			t.Errorf("%d bars are drawn for %d values above zero", n, positive)
 		}
-		if len(bars) > 0 && !strings.Contains(string(drawn), ">"+template.HTMLEscapeString(bars[0].Label)+"<") {
-			t.Errorf("the first label is not in %s", drawn)
+		if n := len(bars); n > mostClasses && !strings.Contains(string(drawn), ">"+template.HTMLEscapeString(bars[n-1].Label)+"<") {
+			t.Errorf("the last label is not in %s", drawn)
+		}
+	}
+}
+
+// The classes of a histogram are all named, in two rows where one has no room; of a series the last is, and before it each third.
+func TestBars_ClassesAreAllNamed(t *testing.T) {
+	names := []string{"unter 10 min", "10 min bis 1 h", "1 h bis 4 h", "4 h bis 12 h", "12 h bis 24 h", "24 h bis 2 Tage", "2 Tage bis 7 Tage", "7 Tage und mehr"}
+	var classes, days []Bar
+	for i, name := range names {
+		classes = append(classes, Bar{name, []uint64{uint64(i)}})
+	}
+	for i := range 30 {
+		days = append(days, Bar{fmt.Sprintf("%d.11.", i+1), []uint64{1}})
+	}
+	drawn := Bars("x", []string{"a"}, classes, plain)
+	checkDrawing(t, "x", drawn)
+	for _, name := range names {
+		if !strings.Contains(string(drawn), ">"+name+"<") {
+			t.Errorf("%q is not named in %s", name, drawn)
+		}
+	}
+	drawn = Bars("x", []string{"a"}, days, plain)
+	checkDrawing(t, "x", drawn)
+	for i, day := range days {
+		if isNamed := strings.Contains(string(drawn), ">"+day.Label+"<"); isNamed != ((29-i)%3 == 0) {
+			t.Errorf("%s is named: %t", day.Label, isNamed)
 		}
 	}
 }
