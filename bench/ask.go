@@ -18,12 +18,16 @@ import (
 func (b *bench) askRows() []row {
 	small, large := b.scaleForQuick(smallLedger), b.scaleForQuick(largeLedger)
 	var rows []row
-	for _, command := range []string{"find", "show"} {
-		rows = append(rows, row{ID: "ask-" + command, Goal: "ask", Title: fmt.Sprintf("vaultd %s, of a folder in the middle: ledger of %s and of %s", command, short(large), short(small)),
-			A: side{short(large) + " documents", b.ask(large, command)}, B: side{short(small) + " documents", b.ask(small, command)}, Warmup: 1, Pairs: b.manyPairs(),
-			Ratios: []ratio{{"wall", wallRatio, "<= 1.25", atMost(1.25)}, {"CPU", cpuRatio, "told", nil}},
-			Counts: []count{{"time to the answer, ms", func(s sample) float64 { return float64(s.Wall.Microseconds()) / 1000 }, "<= 100", atMost(100)}}})
+	for _, x := range []struct{ command, of string }{{"find", ", of a folder in the middle"}, {"show", ", of a folder in the middle"}, {"status", ""}} {
+		rows = append(rows, row{ID: "ask-" + x.command, Goal: "ask", Title: fmt.Sprintf("vaultd %s%s: ledger of %s and of %s", x.command, x.of, short(large), short(small)),
+			A: side{short(large) + " documents", b.ask(large, questionsOf(large)[x.command]...)}, B: side{short(small) + " documents", b.ask(small, questionsOf(small)[x.command]...)},
+			Warmup: 1, Pairs: b.manyPairs(), Ratios: []ratio{{"wall", wallRatio, "<= 1.25", atMost(1.25)}, {"CPU", cpuRatio, "told", nil}},
+			Counts: []count{{"time to the answer, ms", answerMillis, "<= 100", atMost(100)}}})
 	}
+	rows = append(rows, row{ID: "ask-list", Goal: "ask", Title: fmt.Sprintf("vaultd list, the first hundred by folder, of %s documents: with the catalog and without", short(large)),
+		A: side{"catalog", b.ask(large, questionsOf(large)["list"]...)}, B: side{"ledger alone", b.askLedgerAlone(large, questionsOf(large)["list"]...)}, Pairs: b.costlyPairs(),
+		Ratios: []ratio{{"wall", wallRatio, "told", nil}, {"CPU", cpuRatio, "told", nil}}, Counts: []count{{"time to the answer, ms", answerMillis, "told", nil}}})
+	rows = append(rows, b.pageRow(large, small), b.auditRow(large))
 	return append(rows, row{ID: "catalog-" + short(large), Goal: "ask", Title: fmt.Sprintf("the catalog of a ledger of %s documents is made anew", short(large)),
 		A: side{"catalog", b.makeCatalog(large)}, Pairs: b.costlyPairs(),
 		Counts: []count{
@@ -76,24 +80,56 @@ func fillCatalog(ctx context.Context, state, dir string) (err error) {
 	}
 }
 
-func (b *bench) ask(docs int, command string) func(context.Context, string) (sample, error) {
+// questionsOf are what is asked of a filled ledger, by the command.
+func questionsOf(docs int) map[string][]string {
+	folder := folderInTheMiddle(docs)
+	return map[string][]string{"find": {"find", folder}, "show": {"show", folder}, "status": {"status"}, "list": {"list", "--sort", "folder"}}
+}
+
+func folderInTheMiddle(docs int) string { return fmt.Sprintf("Rechnung %07d", docs/2) }
+
+func answerMillis(s sample) float64 { return float64(s.Wall.Microseconds()) / 1000 }
+
+// ask asks a filled ledger with its catalog.
+func (b *bench) ask(docs int, args ...string) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
 		state, err := b.askedLedger(ctx, docs)
 		if err != nil {
 			return s, err
 		}
-		drop := filepath.Join(dir, "drop")
-		if err := os.Mkdir(drop, 0o770); err != nil {
-			return s, err
-		}
-		in, err := b.installVaultd(ctx, dir, setup{URL: "https://" + ledgerAddress, Drops: []string{drop}, State: state, Calm: true})
+		return b.askState(ctx, dir, state, docs, args)
+	}
+}
+
+// askLedgerAlone asks a filled ledger that has no catalog.
+func (b *bench) askLedgerAlone(docs int, args ...string) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		state, err := b.ledger(ctx, docs, 0)
 		if err != nil {
 			return s, err
 		}
-		s, err = in.measureCommand(ctx, command, fmt.Sprintf("Rechnung %07d", docs/2))
-		s.Docs = docs
+		return b.askState(ctx, dir, state, docs, args)
+	}
+}
+
+func (b *bench) askState(ctx context.Context, dir, state string, docs int, args []string) (s sample, err error) {
+	in, err := b.installBeside(ctx, dir, setup{State: state})
+	if err != nil {
 		return s, err
 	}
+	s, err = in.measureCommand(ctx, args...)
+	s.Docs = docs
+	return s, err
+}
+
+// installBeside installs vaultd in dir with a state directory of a filled ledger. Nothing waits to be sent.
+func (b *bench) installBeside(ctx context.Context, dir string, s setup) (*installation, error) {
+	drop := filepath.Join(dir, "drop")
+	if err := os.Mkdir(drop, 0o770); err != nil {
+		return nil, err
+	}
+	s.URL, s.Drops, s.Calm = "https://"+ledgerAddress, []string{drop}, true
+	return b.installVaultd(ctx, dir, s)
 }
 
 func (b *bench) makeCatalog(docs int) func(context.Context, string) (sample, error) {

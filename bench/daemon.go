@@ -37,8 +37,9 @@ type setup struct {
 	BatchWait        time.Duration
 	Window           time.Duration
 	Complete         string
-	Slow             bool // its ledger's syncs take 5 ms more
-	Calm             bool // the times of an installation that nobody is in a hurry with: those of the example
+	Slow             bool   // its ledger's syncs take 5 ms more
+	Users            string // the file of the users of the pages; empty: there are none
+	Calm             bool   // the times of an installation that nobody is in a hurry with: those of the example
 }
 
 // installation is one vaultd as an administrator sets it up: a configuration, a secret, a state directory.
@@ -102,7 +103,7 @@ func (in *installation) configText(s setup) string {
 	fmt.Fprintf(&y, "state_dir: %q\nspool: {max: 20GB, min_free: 1MB}\n", in.state)
 	fmt.Fprintf(&y, "upload: {workers: 8, batch_size: 50, batch_wait: %v, window: %v}\n", or(s.BatchWait, wait), or(s.Window, 15*time.Minute))
 	fmt.Fprintf(&y, "status: {poll_min: %v, poll_max: %v}\n", pollMin, max(or(s.PollMax, pollMax), pollMin))
-	fmt.Fprintf(&y, "http: {listen: %q}\ndrops:\n", in.listen)
+	fmt.Fprintf(&y, "http: {listen: %q, access: {users_file: %q}}\ndrops:\n", in.listen, s.Users)
 	for i, path := range s.Drops {
 		fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, vault: %s, complete: %s, settle: %v, rescan: %v}\n",
 			i+1, path, benchVault, s.Complete, or(s.Settle, settle), or(s.Rescan, rescan))

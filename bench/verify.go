@@ -17,23 +17,26 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// verifiedLedger is how many documents the ledger of these rows has.
+// verifiedLedger is how many documents the ledger of these rows has that are run with all pairs.
 const verifiedLedger = 200_000
 
 // verifyRows compare a whole verification with what it cannot do without, and one that goes on from its checkpoint with a
 // whole one. Both are the program as people call it, without a daemon.
 func (b *bench) verifyRows() []row {
-	docs := b.scaleForQuick(verifiedLedger)
+	return append(b.verifyRowsOf(b.scaleForQuick(verifiedLedger), b.pairs), b.verifyRowsOf(b.scaleForQuick(largeLedger), min(b.costlyPairs(), 1))...)
+}
+
+func (b *bench) verifyRowsOf(docs, pairs int) []row {
 	memory := count{"peak RssAnon, MiB", peakMiB, "<= 128", atMost(128)}
 	perDoc := count{"CPU a document, µs", func(s sample) float64 { return cpuPerDoc(s) * 1e6 }, "told", nil}
 	whole := side{"vaultd verify --whole", b.runVerify(docs, 0, "verify", "--whole")}
 	return []row{
 		{ID: "verify-" + short(docs), Goal: "verify", Title: fmt.Sprintf("a ledger of %s documents, all of it verified", short(docs)),
-			A: whole, B: side{"SHA-256 of ledger.db, and encoding/json over each line, on one core", b.readLedger(docs)},
+			Pairs: pairs, A: whole, B: side{"SHA-256 of ledger.db, and encoding/json over each line, on one core", b.readLedger(docs)},
 			Ratios: []ratio{{"wall", wallRatio, "<= 4", atMost(4)}, {"CPU", cpuRatio, "told", nil}},
 			Counts: []count{memory, perDoc}},
 		{ID: "verify-again-" + short(docs), Goal: "verify", Title: fmt.Sprintf("a ledger of %s documents, verified again after 1 %% more", short(docs)),
-			A: side{"vaultd verify", b.runVerify(docs, docs/100, "verify")}, B: whole,
+			Pairs: pairs, A: side{"vaultd verify", b.runVerify(docs, docs/100, "verify")}, B: whole,
 			Ratios: []ratio{{"wall", wallRatio, "<= 0.05", atMost(0.05)}, {"CPU", cpuRatio, "told", nil}},
 			Counts: []count{memory}},
 	}
@@ -50,11 +53,7 @@ func (b *bench) runVerify(docs, more int, args ...string) func(context.Context, 
 		if err != nil {
 			return s, err
 		}
-		drop := filepath.Join(dir, "drop")
-		if err := os.Mkdir(drop, 0o770); err != nil {
-			return s, err
-		}
-		in, err := b.installVaultd(ctx, dir, setup{URL: "https://" + ledgerAddress, Drops: []string{drop}, State: state, Calm: true})
+		in, err := b.installBeside(ctx, dir, setup{State: state})
 		if err != nil {
 			return s, err
 		}

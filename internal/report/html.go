@@ -36,8 +36,8 @@ var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
 	"uint": func(n int) uint64 { return uint64(n) },
 }).Parse(auditHTML))
 
-// HTML writes the audit as one self-contained page of at most three megabytes: the summary first, then the table, the newest folder
-// first, then the lists that the summary refers to. Of a long table it has the newest rows.
+// HTML writes the audit as one self-contained page of at most three megabytes: the summary first, then the table by month with
+// what each sums up to, then the lists that the summary refers to. Of a long table it has the newest rows, and no sums.
 func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) { return a.Page(ctx, w) }
 
 // Page writes the page, and gives every row to the tables on the way, so that page and tables have the same rows. It links to the
@@ -96,7 +96,7 @@ func (p *htmlPage) ContentPolicy() string {
 func (p *htmlPage) Table() (*pageTable, error) {
 	t := &pageTable{}
 	p.closing, p.err = p.audit.eachRow(p.ctx, func(r row) error {
-		t.add(func() template.HTML { return p.Row(r) })
+		t.add(r.month, func() template.HTML { return p.Row(r) })
 		for _, one := range p.tables {
 			if err := one.add(r); err != nil {
 				return err

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"html/template"
+	"slices"
 
 	"vaultd/internal/sanitize"
 )
@@ -95,15 +97,21 @@ func (p *htmlPage) ListKeys(keys []string) listing[string] {
 
 // pageTable is the table as far as the page has it.
 type pageTable struct {
-	Rows    []template.HTML
+	Rows    []pageRow
 	Closing Closing
 
 	bytes int
 	full  bool // only the newest are on the page
 }
 
+// pageRow is a row of the table.
+type pageRow struct {
+	month month
+	html  template.HTML
+}
+
 // add takes the next row; render is not called for one that is not shown.
-func (t *pageTable) add(render func() template.HTML) {
+func (t *pageTable) add(in month, render func() template.HTML) {
 	if t.full {
 		return
 	}
@@ -111,11 +119,47 @@ func (t *pageTable) add(render func() template.HTML) {
 	t.bytes += len(h)
 	if len(t.Rows) == rowsOnPage || t.bytes > tableBudget {
 		t.full = true
-		t.Rows = append([]template.HTML(nil), t.Rows[:min(len(t.Rows), newestRows)]...)
+		t.Rows = append([]pageRow(nil), t.Rows[:min(len(t.Rows), newestRows)]...)
 		return
 	}
-	t.Rows = append(t.Rows, h)
+	t.Rows = append(t.Rows, pageRow{in, h})
 }
 
 // IsNewestOnly reports whether the page leaves rows out.
 func (t *pageTable) IsNewestOnly() bool { return t.full }
+
+// monthRows are the rows of one month, with what it sums up to.
+type monthRows struct {
+	Month *monthLine // nil: rows of any month
+	Rows  []template.HTML
+}
+
+// GroupRows gives the rows by month, the newest month first, and in it the newest folder first. Where the page leaves rows out they
+// stand together: a sum over a part of a month would be taken for its sum.
+func (p *htmlPage) GroupRows(t *pageTable) []monthRows {
+	rows := slices.Clone(t.Rows)
+	if !t.full {
+		slices.SortStableFunc(rows, func(a, b pageRow) int { return cmp.Compare(b.month.String(), a.month.String()) })
+	}
+	var groups []monthRows
+	for i, r := range rows {
+		if i == 0 || !t.full && r.month != rows[i-1].month {
+			groups = append(groups, monthRows{})
+		}
+		g := &groups[len(groups)-1]
+		if g.Rows = append(g.Rows, r.html); g.Month == nil && !t.full {
+			g.Month = p.monthLine(r.month)
+		}
+	}
+	return groups
+}
+
+// monthLine returns what a month sums up to. One that came after the summary was made has no figures.
+func (p *htmlPage) monthLine(m month) *monthLine {
+	for i := range p.Months {
+		if p.Months[i].Month == m.String() {
+			return &p.Months[i]
+		}
+	}
+	return &monthLine{Month: m.String()}
+}

@@ -17,6 +17,14 @@ type month struct {
 	of   time.Month
 }
 
+// String gives a month as 2026-10; empty: the zero one.
+func (m month) String() string {
+	if m == (month{}) {
+		return ""
+	}
+	return fmt.Sprintf("%04d-%02d", m.year, m.of)
+}
+
 // monthSumsAtMost bounds how many sums of a month, a type and a currency are counted: the page has all of them.
 const monthSumsAtMost = 3000
 
@@ -90,9 +98,7 @@ func (m months) list() (lines []monthLine, cut bool) {
 	lines = []monthLine{}
 	for k, l := range m.states {
 		one := *l
-		if one.Sums = sortSums(sums[k]); k != (month{}) {
-			one.Month = fmt.Sprintf("%04d-%02d", k.year, k.of)
-		}
+		one.Month, one.Sums = k.String(), sortSums(sums[k])
 		lines = append(lines, one)
 	}
 	slices.SortFunc(lines, func(a, b monthLine) int { return cmp.Compare(b.Month, a.Month) })

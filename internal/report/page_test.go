@@ -114,6 +114,48 @@ func TestHTML_LongTableHasItsNewest(t *testing.T) {
 	}
 }
 
+// A table that the page has whole is sorted by month, with what each month sums up to: the same as the figures of the months. One of
+// which it has a part has no sums, which would be taken for those of the month.
+func TestHTML_TableByMonth(t *testing.T) {
+	a := examine(t, filled(t, "test").config())
+	page, _ := written(t, a, "html")
+	_, table, _ := strings.Cut(page, `<table class="documents">`)
+	table, _, _ = strings.Cut(table, "</table>")
+	sections := strings.Split(table, "<tbody>")[1:]
+	if len(a.Summary.Months) < 3 || len(sections) != len(a.Summary.Months) {
+		t.Fatalf("%d sections, %d months", len(sections), len(a.Summary.Months))
+	}
+	for i, m := range a.Summary.Months {
+		head, rows, _ := strings.Cut(sections[i], "</tr>")
+		name := m.Month
+		if name == "" {
+			name = "other dates"
+		}
+		want := []string{name + ": ", fmt.Sprintf(", %d archived", m.Archived)}
+		for _, s := range m.Sums {
+			want = append(want, fmt.Sprintf("<span>%s %s %s</span>", s.Type, s.Currency, groupThousands(s.Total)))
+		}
+		for _, w := range want {
+			if !strings.Contains(head, w) {
+				t.Errorf("%q is not in %s", w, head)
+			}
+		}
+		if n := strings.Count(rows, `<th scope="row">`); n != int(m.Seen) || strings.Count(head, "<span>") != len(m.Sums) {
+			t.Errorf("%s: %d rows of %d, %s", name, n, m.Seen, head)
+		}
+		if dated := strings.Count(rows, "<td>"+m.Month); m.Archived > 0 && m.Month != "" && dated < int(m.Archived) {
+			t.Errorf("%s: %d rows have a date of it", name, dated)
+		}
+	}
+	var b strings.Builder
+	if _, err := examine(t, flood{rowsOnPage + 1}.config(t)).HTML(t.Context(), &b); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(b.String(), `<tr class="month">`) {
+		t.Error("a part of the table has sums")
+	}
+}
+
 // A table that goes along with the page has the same rows as one that is written alone.
 func TestPage_TablesHaveEveryRow(t *testing.T) {
 	a := examine(t, flood{rowsOnPage + 50}.config(t))

@@ -44,7 +44,8 @@ type row struct {
 	Needs        *string           `json:"needs"`        // why a person must see to it, as a stable word
 	Listed       *string           `json:"listed"`       // of an archived one, with a list of what was expected: yes, no, or "other" and in what they differ
 
-	link string // to the receipt, from where the report will lie; empty: none would work
+	link  string // to the receipt, from where the report will lie; empty: none would work
+	month month  // by which it counts
 }
 
 // newRow makes the row of an entry; read is what its sidecar says, where nobody checked it.
@@ -130,6 +131,7 @@ func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error
 		}
 		counts.CountChange(ledger.None, e.State)
 		r := newRow(e, m, read)
+		r.month = a.c.monthOf(e, m)
 		r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
 		if e.State == ledger.Archived {
 			r.Listed = a.match.describeRow(e.Key, m.Number)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// auditRowsASecond is how fast the rows of the report have to be written.
+const auditRowsASecond = 50_000
+
+// auditRow measures the report of everything, with its complete table as CSV and XLSX, against a verification that goes on from a
+// checkpoint.
+func (b *bench) auditRow(docs int) row {
+	rows := time.Duration(docs) * time.Second / auditRowsASecond
+	return row{ID: "audit-" + short(docs), Goal: "ask", Title: fmt.Sprintf("vaultd audit of %s documents: the page, and its table as CSV and XLSX", short(docs)),
+		A: side{"vaultd audit", b.audit(docs)}, B: side{"vaultd verify, from a checkpoint", b.runVerify(docs, docs/100, "verify")}, Pairs: min(b.costlyPairs(), 1),
+		Ratios: []ratio{
+			{fmt.Sprintf("wall, less %d rows a second", auditRowsASecond), func(a, b sample) float64 { return quotient((a.Wall - rows).Seconds(), b.Wall.Seconds()) }, "<= 2", atMost(2)},
+			{"wall", wallRatio, "told", nil},
+		},
+		Counts: []count{
+			{"page, MB", figureOfRow("page_mb"), "<= 3", atMost(3)},
+			{"peak RssAnon, MiB", peakMiB, "<= 128", atMost(128)},
+			{"documents a second", func(s sample) float64 { return s.rate() }, "told", nil},
+			{"all files, MB", figureOfRow("files_mb"), "told", nil},
+		}}
+}
+
+func (b *bench) audit(docs int) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		state, err := b.askedLedger(ctx, docs)
+		if err != nil {
+			return s, err
+		}
+		in, err := b.installBeside(ctx, dir, setup{State: state})
+		if err != nil {
+			return s, err
+		}
+		page := filepath.Join(dir, "report", "audit.html")
+		if err := os.Mkdir(filepath.Dir(page), 0o770); err != nil {
+			return s, err
+		}
+		s, err = in.measureCommand(ctx, "audit", "-o", page)
+		s.Docs = docs
+		if err != nil {
+			return s, err
+		}
+		info, err := os.Stat(page)
+		if err != nil {
+			return s, err
+		}
+		all, err := sizeOfFiles(filepath.Dir(page))
+		s.noteFigure("page_mb", float64(info.Size())/1e6)
+		s.noteFigure("files_mb", float64(all)/1e6)
+		return s, err
+	}
+}
+
+// sizeOfFiles returns the bytes of all files in a directory.
+func sizeOfFiles(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
+}
