@@ -23,7 +23,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: measure browser help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: measure browser screenshots axe-core help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,9 +96,15 @@ check: ## formatting, vet, linters and the import rules
 	cd browser && $(MODULE_TOOLS) staticcheck ./...
 	cd browser && $(MODULE_TOOLS) golangci-lint run ./...
 
-browser: ## the pages in a real Chromium, with axe-core: needs Debian's chromium and npm
-	@npm ci --prefix browser --ignore-scripts --no-audit --no-fund --loglevel=error || echo "axe-core could not be installed: npm is missing, or reaches no registry"
+browser: axe-core ## the pages in a real Chromium, with axe-core: needs Debian's chromium and npm
 	$(GO) -C browser test -count=1 -v -timeout 10m ./...
+
+screenshots: axe-core ## the pictures of the pages anew, in docs/img: made by hand, because they show times
+	mkdir -p docs/img
+	VAULTD_SCREENSHOTS=$(CURDIR)/docs/img $(GO) -C browser test -count=1 -v -run '^TestScreenshots$$' .
+
+axe-core:
+	@npm ci --prefix browser --ignore-scripts --no-audit --no-fund --loglevel=error || echo "axe-core could not be installed: npm is missing, or reaches no registry"
 
 simulate: ## simulated years with faults, from SEEDS seeds
 	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/test/simulation

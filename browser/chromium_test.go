@@ -317,13 +317,13 @@ func (b *tab) location() string {
 	return ask[string](b, "location.href")
 }
 
-// picture returns a PNG of the part of the page that the window shows, or of the whole page.
-func (b *tab) picture(whole bool) []byte {
+// picture returns a PNG of the part of the page that the window shows.
+func (b *tab) picture() []byte {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	data, err := chromedp.Run(ctx, func(ctx context.Context, s *chromedp.Target) ([]byte, error) {
-		r, err := cdp.Call(ctx, s, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &whole})
+		r, err := cdp.Call(ctx, s, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 		if err != nil {
 			return nil, err
 		}

@@ -34,23 +34,29 @@ func TestScreenshots(t *testing.T) {
 	}
 	b := c.open(t, desk)
 	b.signIn(w, fetcher, password)
-	pages := []shown{{name: "status", path: "/"}, {name: "document", path: "/document/" + w.list()["Müller 4711"].Key}}
-	looks := map[string]look{"desk": desk, "desk-dark": desk.atNight(), "phone": phone, "phone-dark": phone.atNight()}
-	for _, p := range pages {
-		for name, l := range looks {
+	for _, p := range []struct{ name, path, from string }{
+		{"status", "/", "body"}, {"charts", "/", "section[aria-labelledby=overtime]"}, {"search", "/search?q=Donauwerk", "body"},
+		{"document", "/document/" + w.list()["Müller 4711"].Key, "body"},
+	} {
+		for name, l := range map[string]look{"desk": desk, "desk-dark": desk.atNight(), "phone": phone, "phone-dark": phone.atNight()} {
 			b.show(l)
 			b.visit(w.url + p.path)
-			data, err := shrink(b.picture(false))
-			if err != nil {
-				t.Fatal(err)
-			}
-			path := filepath.Join(folder, fmt.Sprintf("%s-%s.png", p.name, name))
-			if err := os.WriteFile(path, data, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("%s: %d bytes", path, len(data))
+			ask[any](b, fmt.Sprintf("document.querySelector(%q).scrollIntoView(), null", p.from))
+			b.writePicture(filepath.Join(folder, p.name+"-"+name+".png"))
 		}
 	}
+}
+
+func (b *tab) writePicture(path string) {
+	b.t.Helper()
+	data, err := shrink(b.picture())
+	if err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Logf("%s: %d bytes", path, len(data))
 }
 
 // shrink writes a picture with the 256 colours that it has most often. Every other colour becomes the nearest of these: pages have few,

@@ -3,9 +3,13 @@ package browser
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -52,6 +56,42 @@ func (b *tab) follow(selector string) {
 	b.t.Helper()
 	b.focus(selector)
 	b.leave(func() { b.press(kb.Enter) })
+}
+
+// download does what gives a file, and returns its name and what is in it.
+func (b *tab) download(do func()) (name string, data []byte) {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	c := chromedp.FromContext(b.ctx)
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	if _, err := cdp.Call(ctx, c.Browser, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: c.BrowserContextID, DownloadPath: dir,
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	do()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		if ctx.Err() != nil {
+			b.t.Fatalf("no file came; the page says:\n%s", b.text())
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(files) != 1 || strings.HasSuffix(files[0].Name(), ".crdownload") || strings.HasPrefix(files[0].Name(), ".") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, files[0].Name()))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if len(data) > 0 {
+			return files[0].Name(), data
+		}
+	}
 }
 
 func (b *tab) focus(selector string) {

@@ -8,8 +8,8 @@ import (
 
 // The users of a world: one may see documents, the other may download them too.
 const (
-	reader   = "reader"
-	fetcher  = "fetcher"
+	reader   = "ben"
+	fetcher  = "anna"
 	password = "correct horse battery"
 )
 
