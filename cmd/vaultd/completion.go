@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -145,11 +146,12 @@ const (
 func (a *app) suggestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "suggest WHAT TYPED", Hidden: true, Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if a.inside == nil {
 				return usageError{errors.New("suggest is a question that completion asks the running vaultd")}
 			}
-			for _, line := range a.insideView().listSuggestions(args[0], args[1], a.inside.Ledger().EntriesNewestFirst) {
+			v := a.insideView()
+			for _, line := range v.listSuggestions(args[0], args[1], v.entriesWith(c.Context(), args[1]), v.ledger.EntriesNewestFirst) {
 				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
 					return fail(exitIO, fmt.Errorf("write: %w", err), "")
 				}
@@ -198,7 +200,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	}
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg}
 	if suggestFor[what] == nil {
-		return v.listSuggestions(what, typed, nil)
+		return v.listSuggestions(what, typed)
 	}
 	var lines []string
 	err = statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
@@ -211,8 +213,23 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	return lines
 }
 
-// listSuggestions returns what begins with typed, each with a tab and a description. newest visits the entries, newest first.
-func (v view) listSuggestions(what, typed string, newest func(func(ledger.Entry) error) error) []string {
+// entryWalk visits entries, newest first.
+type entryWalk func(fn func(ledger.Entry) error) error
+
+// entriesWith visits the entries that the catalog knows with all words of a text, and others. It visits none where the text has no words.
+// Of a key or number the catalog knows only longer beginnings than may be typed here.
+func (v view) entriesWith(ctx context.Context, typed string) entryWalk {
+	words := strings.Fields(typed)
+	return func(fn func(ledger.Entry) error) error {
+		if len(words) == 0 {
+			return nil
+		}
+		return v.catalog.FindCandidates(ctx, catalog.NewQuery(words), func(string) {}, fn)
+	}
+}
+
+// listSuggestions returns what begins with typed, each with a tab and a description, from the first walk that leads to any.
+func (v view) listSuggestions(what, typed string, walks ...entryWalk) []string {
 	switch what {
 	case suggestDrops:
 		return v.suggestFromDrops(typed, func(d config.Drop) (string, string) { return d.Name, d.Path })
@@ -223,9 +240,16 @@ func (v view) listSuggestions(what, typed string, newest func(func(ledger.Entry)
 	if fits == nil {
 		return nil
 	}
-	s := nameSearch{typed: typed, fits: fits, superseded: map[archive.Key]bool{}, named: map[string]int{}, until: time.Now().Add(searchPatience)}
-	if err := newest(s.visitEntry); err != nil && !errors.Is(err, errEnough) {
-		return nil // damaged: the command itself says so
+	until := time.Now().Add(searchPatience)
+	var s nameSearch
+	for _, walk := range walks {
+		s = nameSearch{typed: typed, fits: fits, superseded: map[archive.Key]bool{}, named: map[string]int{}, until: until}
+		if err := walk(s.visitEntry); err != nil && !errors.Is(err, errEnough) {
+			return nil // damaged: the command itself says so
+		}
+		if len(s.found) > 0 {
+			break
+		}
 	}
 	var lines []string
 	for _, f := range s.found {

@@ -93,6 +93,38 @@ func TestSuggest_SameNameAndMany(t *testing.T) {
 
 // Where no daemon runs the ledger is looked at and not changed, and whatever is missing or broken suggests nothing, in
 // silence.
+// What was typed leads to a folder by the catalog, however many newer ones there are; the ledger is walked where that leads to nothing.
+func TestSuggest_ByTheCatalog(t *testing.T) {
+	s := newShelf(t)
+	old := s.tell("Rechnung 0815 Müller", noon, nil)
+	for i := range 20 {
+		s.tell(fmt.Sprint("Beleg ", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
+	}
+	s.makeCatalog()
+	c, release := s.openCatalog(t.Context())
+	defer release()
+	v := s.view
+	v.catalog = c
+	visited := 0
+	counted := func(typed string) entryWalk {
+		return func(fn func(ledger.Entry) error) error {
+			visited = 0
+			return v.entriesWith(t.Context(), typed)(func(e ledger.Entry) error { visited++; return fn(e) })
+		}
+	}
+	walked := func(func(ledger.Entry) error) error { t.Error("the ledger is walked"); return nil }
+	for _, typed := range []string{"R", "Rechnung 08", "Rechnung 0815 Mü", old.Key.String()[:8]} {
+		if got := v.listSuggestions("show", typed, counted(typed), walked); len(got) != 1 || visited != 1 || !strings.Contains(got[0], "Rechnung 0815 Müller, ") {
+			t.Errorf("%q: %q, %d entries read", typed, got, visited)
+		}
+	}
+	for typed, want := range map[string]int{"": 21, " ": 0, old.Key.String()[:4]: 21, "rechnung": 0} {
+		if got := v.listSuggestions("show", typed, counted(typed), s.ledger.EntriesNewestFirst); len(got) != want {
+			t.Errorf("%q: %q", typed, got)
+		}
+	}
+}
+
 func TestSuggest_WithoutDaemon(t *testing.T) {
 	s := filled(t)
 	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")

@@ -31,6 +31,12 @@ func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn
 	})
 }
 
+// FindCandidates calls fn with each entry that the query finds, and with others that it may find by their words, the newest first. tell
+// is that of Search.
+func (c *Catalog) FindCandidates(ctx context.Context, q Query, tell func(why string), fn func(ledger.Entry) error) error {
+	return c.findEntries(ctx, q.question, tell, fn)
+}
+
 // FindNamed calls fn with each entry whose folder has the name, in any case of letters, or had it when it was dropped; the newest
 // comes first. The name may be a path. fn may be called with other entries too. tell is that of Search.
 func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why string), fn func(ledger.Entry) error) error {
