@@ -464,6 +464,37 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 	}
 }
 
+// The history costs the same however much was archived in its days: thousands more documents make it read no more of them.
+func TestHistory_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
+	w := newHistoryWorld(t, 5, "Europe/Berlin", noon)
+	archived := 0
+	addArchived := func(count int) float64 {
+		t.Helper()
+		var cs []ledger.Change
+		for range count {
+			at := noon.AddDate(0, 0, -archived%20).Add(-time.Duration(archived%3600) * time.Second)
+			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{recoveredAt(archived, at.Add(-time.Minute), at), ledger.Reconciled{}}})
+			archived++
+		}
+		for some := range slices.Chunk(cs, 500) { // opening the catalog reads the last block of the journal
+			if rs, err := w.ledger.Apply(t.Context(), some...); err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs[0].Err)
+			}
+		}
+		w.makeCatalog()
+		return testing.AllocsPerRun(3, func() {
+			h, err := w.collectHistory(t.Context())
+			if err != nil || h.Missing != "" || h.DelaysOf != present.DelaysAtMost || h.Months[23].Archived+h.Months[22].Archived != uint64(archived) {
+				t.Fatalf("%v: %+v", err, h)
+			}
+		})
+	}
+	few := addArchived(2 * present.DelaysAtMost)
+	if many := addArchived(6 * present.DelaysAtMost); many > few+2000 { // one more page of a tree is read for each entry
+		t.Errorf("%.0f allocations with 2,000 archived, %.0f with 8,000", few, many)
+	}
+}
+
 // recoveredAt is a document that was taken and archived at such times.
 func recoveredAt(n int, seen, archived time.Time) ledger.Recovered {
 	return ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: fmt.Sprintf("Rechnung %07d", n), ID: archive.ID{1, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)},
