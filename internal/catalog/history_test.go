@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,8 +66,13 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 	}
 	w.inBubble(t, func(t *testing.T) {
 		cfg := w.config()
-		full := error(nil)
-		cfg.CheckSpace = func() error { return full }
+		var isFull atomic.Bool
+		cfg.CheckSpace = func() error {
+			if isFull.Load() {
+				return errors.New("no room")
+			}
+			return nil
+		}
 		c := New(cfg)
 		if _, err := c.RejectedSince(t.Context(), time.Time{}, 10); err == nil || err.Error() != "the catalog is at 0 %" {
 			t.Errorf("before it is opened: %v", err)
@@ -81,7 +87,7 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 			synctest.Wait()
 			w.checkHistory(c)
 		}
-		full = errors.New("no room")
+		isFull.Store(true)
 		w.goOn(10)
 		c.Wake()
 		time.Sleep(2 * gatherTime)
@@ -89,7 +95,7 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 		if _, err := c.NewestArchived(t.Context(), 10); err == nil || err.Error() != "the catalog is not complete: no room" {
 			t.Errorf("after it stopped: %v", err)
 		}
-		full = nil
+		isFull.Store(false)
 		time.Sleep(2 * retryAfter)
 		synctest.Wait()
 		w.checkHistory(c)
