@@ -206,7 +206,7 @@ func (s *site) canaryConfig(c *cage, oauth bool, address string) {
 	}
 }
 
-// portUser is a line of the file of users. Password and hash are canaries.
+// portUser is the file of users, who have the same password. Password and hash are canaries.
 func portUser(t *testing.T, c *cage, password string) string {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), 10)
@@ -215,7 +215,7 @@ func portUser(t *testing.T, c *cage, password string) string {
 	}
 	c.put(aPortPassword, password)
 	c.put(aPortPassword, string(hash))
-	return "prometheus:" + string(hash) + ":metrics\n"
+	return "prometheus:" + string(hash) + ":metrics\nreader:" + string(hash) + ":read\n"
 }
 
 // canaryDocument drops a folder that holds a canary in its bytes and in each field that is no id.
@@ -353,9 +353,51 @@ func (s *site) renewsPortPassword(c *cage, p *process, address string) {
 	}
 }
 
+// signsIn signs in on the pages, with a wrong password first, and looks at what a person then sees. The session's id is a canary.
+func (s *site) signsIn(c *canaryCheck, address string) {
+	s.t.Helper()
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	var session *http.Cookie
+	for _, password := range []string{canaryPort + "-wrong", canaryPort} {
+		res, err := client.PostForm("http://"+address+"/login", url.Values{"name": {"reader"}, "password": {password}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		res.Body.Close()
+		for _, session = range res.Cookies() {
+			c.cage.put(aPortPassword, session.Value)
+		}
+		res.Header.Del("Set-Cookie")
+		c.nothing("/login", []byte(fmt.Sprint(res.Status, res.Header)))
+	}
+	if session == nil {
+		s.t.Fatal("nobody could sign in")
+	}
+	for _, path := range []string{"/", "/search?q=Rechnung", "/report"} {
+		r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.AddCookie(session)
+		res, err := client.Do(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		w := new(bytes.Buffer)
+		res.Header.Write(w)  //nolint:errcheck // into memory
+		w.ReadFrom(res.Body) //nolint:errcheck // as above
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			s.t.Error(path, res.Status)
+		}
+		c.allowing(path, w.Bytes(), aSidecar)
+	}
+}
+
 // ask runs every command that asks, and every page.
 func (s *site) ask(c *canaryCheck, address string) {
 	s.t.Helper()
+	s.signsIn(c, address)
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/nothing"} {
 		for _, password := range []string{"", canaryPort} {
 			r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)

@@ -117,6 +117,10 @@ func TestDoctor_FaultsByName(t *testing.T) {
 			}
 		}, code: exitFailed, what: "configuration", want: "FAIL"},
 		"UnknownVault": {spoil: func(s *site, _ string) { s.edit("vault: ACME", "vault: ACNE") }, code: exitDone, what: "vault", want: "WARN the archive does not list it; it lists 2"},
+		"OldPasswordFile": {spoil: func(s *site, _ string) {
+			s.write("users", "CANARY-one-for-everybody\n")
+			s.edit(`http: {listen: ""}`, `http: {listen: "", access: {users_file: `+s.dir+`/users}}`)
+		}, code: exitFailed, what: "configuration", want: "FAIL holds one password; it now holds users, one a line: NAME:BCRYPT:RIGHTS"},
 		"ClockOff":     {cfg: emulator.Config{Clock: behind}, code: exitDone, what: "clock", want: "WARN this machine is 59 min ahead"},
 		"Away":         {spoil: func(s *site, address string) { s.edit(address, "http://127.0.0.1:1"); s.rebind() }, code: exitUnavailable, what: "service", want: "FAIL reach 127.0.0.1:1"},
 		"WrongBinding": {spoil: func(s *site, address string) { s.edit(address, strings.Replace(address, "127.0.0.1", "localhost", 1)) },
