@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 	t.Run("NoBarrierNothingCutOffNothingAskedElsewhere", func(t *testing.T) { testEveryPage(t, c, known, d) })
 	t.Run("AllWorksWithKeysAlone", func(t *testing.T) { testKeys(t, c, known) })
 	t.Run("HostileNamesAreText", func(t *testing.T) { testHostileNames(t, c, known) })
+	t.Run("OtherOriginsReadNothing", func(t *testing.T) { testOtherOrigins(t, c, known) })
 	t.Run("TellsThatTheSessionIsOver", func(t *testing.T) { testSessionOver(t, c, known) })
 	d.print(t)
 }

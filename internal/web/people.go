@@ -3,6 +3,8 @@ package web
 import (
 	"crypto/subtle"
 	"encoding/base64"
+	"fmt"
+	"html"
 	"mime"
 	"net/http"
 	"net/url"
@@ -176,11 +178,18 @@ func isOfPerson(r *http.Request) bool {
 
 // askToSignIn sends a person to the sign-in page, and from there back to here. A script and a form only hear that nobody is signed in.
 func askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || !isOfPerson(r) {
+	here := localPath(r.URL.RequestURI())
+	switch site := r.Header.Get("Sec-Fetch-Site"); {
+	case r.Method == http.MethodPost || !isOfPerson(r):
 		http.Error(w, "nobody is signed in, or the session is over; open /login", http.StatusForbidden)
-		return
+	case site == "cross-site" || site == "same-site":
+		// A browser does not send the cookie of a session along with a link on another site. It does when our own page leads here: then it
+		// shows whether somebody is signed in.
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, `<!DOCTYPE html><html lang="en"><meta http-equiv="refresh" content="0; url=%[1]s"><title>vaultd</title><p><a href="%[1]s">Go on</a></p></html>`+"\n", html.EscapeString(here))
+	default:
+		redirect(w, "/login?next="+url.QueryEscape(here))
 	}
-	redirect(w, "/login?next="+url.QueryEscape(localPath(r.URL.RequestURI())))
 }
 
 // signIn answers POST /login. It needs no token: the origin of the form was checked, and before somebody signs in there is nothing that

@@ -366,6 +366,13 @@ func TestPages_I7_OtherSitesLoadNothing(t *testing.T) {
 				}
 			}
 		}
+		stranger := newBrowser(h) // as a browser with a session too: it keeps the cookie back
+		if w := stranger.get(`/search?q="><script>`, "Sec-Fetch-Site", "cross-site"); w.Code != 200 || !strings.Contains(w.Body.String(), `content="0; url=/search?q=&#34;&gt;&lt;script&gt;"`) || strings.Contains(w.Body.String(), "page GET") {
+			t.Error("a link of another site:", w.Code, w.Body)
+		}
+		if w := stranger.get("/search?q=x"); w.Code != 303 {
+			t.Error("from our own page:", w.Code)
+		}
 		if b.hasTLS = true; b.get("/login").Header().Get("Strict-Transport-Security") == "" {
 			t.Error("no HSTS with TLS")
 		}
