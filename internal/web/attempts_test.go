@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 )
 
 // scrape asks for the metrics as a program does.
@@ -168,28 +170,47 @@ func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 		}
 		return string(h)
 	}
-	users := newUserList([]User{{Name: "cheap", Hash: hash(4)}, {Name: "dear", Hash: hash(11)}})
-	took := func(name string) time.Duration {
-		best := time.Hour
-		for range 5 {
-			begin := time.Now()
+	users := newUserList([]User{{Name: "cheap", Hash: hash(4)}, {Name: "middle", Hash: hash(7)}, {Name: "dear", Hash: hash(10)}})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	took := map[string]time.Duration{} // of a processor, however busy the machine is
+	for _, name := range []string{"cheap", "middle", "dear", "unknown", ""} {
+		hash, fillers := users.hashesFor(name)
+		rounds := 1 << costOf(hash)
+		for _, filler := range fillers {
+			rounds += 1 << costOf(filler)
+		}
+		if rounds != 1<<10 {
+			t.Errorf("%q: %d rounds", name, rounds)
+		}
+		took[name] = time.Hour
+		for range 3 {
+			begin := threadTime(t)
 			if users.verifyPassword(name, "wrong") {
 				t.Error(name, "with a wrong password")
 			}
-			best = min(best, time.Since(begin))
-		}
-		return best
-	}
-	cheap, dear, unknown := took("cheap"), took("dear"), took("unknown")
-	t.Log(cheap, dear, unknown)
-	for name, d := range map[string]time.Duration{"cheap": cheap, "unknown": unknown} {
-		if d < dear*6/10 || d > dear*16/10 {
-			t.Errorf("a wrong password of %s took %v, of the dearest %v", name, d, dear)
+			took[name] = min(took[name], threadTime(t)-begin)
 		}
 	}
-	if !users.verifyPassword("cheap", canary) || !users.verifyPassword("dear", canary) {
-		t.Error("a right password is refused")
+	for name, d := range took {
+		if d < took["dear"]/4 {
+			t.Errorf("a wrong password of %q took %v, of the dearest %v", name, d, took["dear"])
+		}
 	}
+	for _, name := range []string{"cheap", "middle", "dear"} {
+		if !users.verifyPassword(name, canary) {
+			t.Error("a right password is refused:", name)
+		}
+	}
+}
+
+// threadTime is the time that a processor worked for this thread.
+func threadTime(t *testing.T) time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // bcrypt looks at 72 bytes; what is longer is never let in, and a new password of that kind is refused.

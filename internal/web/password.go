@@ -66,26 +66,35 @@ func newUserList(users []User) userList {
 	return l
 }
 
-// verifyPassword reports whether a user has this password. Each "no" costs the same: an unknown name, and a hash that is cheaper than
-// the dearest one, cost further comparisons, so that the time tells nothing about a name.
+// verifyPassword reports whether a user has this password. Each "no" costs the same, so that the time tells nothing about a name.
 func (l userList) verifyPassword(name, password string) bool {
 	if len(l.byName) == 0 {
 		return false
 	}
-	u, known := l.byName[name]
-	hash := u.Hash
-	if !known {
-		hash = unknownHash(l.maxCost)
-	}
+	hash, fillers := l.hashesFor(name)
+	_, known := l.byName[name]
 	err := bcrypt.CompareHashAndPassword([]byte(hash), []byte(password))
 	if err == nil && known && len(password) <= maxPasswordBytes {
 		return true
 	}
-	// A hash of cost n and those of the costs n to m-1 cost as much together as one of cost m.
-	for cost := costOf(hash); cost < l.maxCost; cost++ {
-		_ = bcrypt.CompareHashAndPassword([]byte(unknownHash(cost)), []byte(password)) // it never fits
+	for _, filler := range fillers {
+		_ = bcrypt.CompareHashAndPassword([]byte(filler), []byte(password)) // it never fits
 	}
 	return false
+}
+
+// hashesFor returns the hash that a password is compared with, and those that it is compared with for the time alone: together they cost as
+// much as the dearest hash of all users. An unknown name has a hash that no password fits.
+func (l userList) hashesFor(name string) (hash string, fillers []string) {
+	hash = unknownHash(l.maxCost)
+	if u, known := l.byName[name]; known {
+		hash = u.Hash
+	}
+	// A hash of cost n and those of the costs n to m-1 cost as much together as one of cost m.
+	for cost := costOf(hash); cost < l.maxCost; cost++ {
+		fillers = append(fillers, unknownHash(cost))
+	}
+	return hash, fillers
 }
 
 func costOf(hash string) int {
