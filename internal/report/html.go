@@ -33,7 +33,7 @@ const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 1
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
 	"safe": sanitize.Text, "number": formatNumber, "grouped": groupThousands, "span": formatSeconds,
 	"upper": strings.ToUpper, "megabytes": formatMegabytes, "many": formatCount,
-	"uint": func(n int) uint64 { return uint64(n) },
+	"share": formatShare, "uint": func(n int) uint64 { return uint64(n) },
 }).Parse(auditHTML))
 
 // HTML writes the audit as one self-contained page of at most three megabytes: the summary first, then the table by month with

@@ -33,12 +33,13 @@ type Summary struct {
 	Since    *sinceLast `json:"since"`    // null: the report does not go on from another one
 	Expected *listed    `json:"expected"` // null: nobody said what was expected
 
-	NotTaken  notTaken     `json:"notTaken"`
-	Needs     []need       `json:"needs"`
-	Remarks   []need       `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
-	Unchanged unchanged    `json:"unchanged"`
-	Compared  []compared   `json:"compared"` // the last comparison with the archive's index of each vault
-	Bills     []billLine   `json:"billing"`
+	NotTaken  notTaken   `json:"notTaken"`
+	Needs     []need     `json:"needs"`
+	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
+	Unchanged unchanged  `json:"unchanged"`
+	Compared  []compared `json:"compared"` // the last comparison with the archive's index of each vault
+	Bills     []billLine `json:"billing"`
+	shares    []vaultShares
 	OnTime    onTime       `json:"onTime"`
 	Spread    []spreadLine `json:"spread"` // of those that are measured: how many took how long
 	Sums      []sumLine    `json:"sums"`
@@ -217,7 +218,8 @@ type unused struct {
 }
 
 func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
-	bills, err := billing.Bills(t.monthlyTotals(), a.c.Rule, a.c.Made.In(a.c.Location))
+	totals := t.monthlyTotals()
+	bills, err := billing.Bills(totals, a.c.Rule, a.c.Made.In(a.c.Location))
 	if err != nil {
 		return Summary{}, err
 	}
@@ -234,6 +236,7 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(a.proof.Double), InDoubt: stringsOf(a.proof.InDoubt),
 	}
 	s.Months, s.MonthsCut = t.months.list()
+	s.shares = a.listShares(bills, totals)
 	if s.Since = t.since.summarize(); s.Since != nil {
 		s.About.Selection = t.since.describe(a.c.Location)
 	}
