@@ -22,6 +22,7 @@ type documentBody struct {
 	Flags         []string
 	Reason        []string // lines
 	Invoice       []field
+	Parameters    []field // with names of the sidecar's own
 	IsAsRead      bool
 	Proof         []field
 	Registrations []present.Registration
@@ -39,6 +40,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 	s := d.JSON(f.clock)
 	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d)}
 	b.Invoice, b.IsAsRead = f.invoiceOf(d)
+	b.Parameters = f.parametersOf(d)
 	if cause := d.Entry.Cause; cause != (ledger.Cause{}) {
 		b.Reason = strings.Split(strings.TrimSpace(cause.Text), "\n")
 		if cause.Text == "" {
@@ -72,20 +74,22 @@ func (p *Pages) findDocument(r *http.Request) (present.Dossier, error) {
 
 // invoiceOf returns what is known of the invoice.
 func (f *frame) invoiceOf(d present.Dossier) (fields []field, isAsRead bool) {
-	if d.Document.IsOnlyAsRead() {
-		for _, one := range present.AsReadFields(d.Document.AsRead) {
-			fields = append(fields, field{one.Name, one.Value})
-		}
-		return f.knownFields(fields...), true
-	}
 	m := d.Metadata
+	if isAsRead = d.Document.IsOnlyAsRead(); isAsRead {
+		m = documentOf(d.Document.AsRead)
+	}
 	fields = append(f.invoiceFields(m), field{"Type", m.Type}, field{"Numbers of the sender", strings.Join(m.SenderIDs, ", ")},
 		field{"Numbers of the recipient", strings.Join(m.RecipientIDs, ", ")}, field{"Buyer's reference", m.BuyerReferenceID},
 		field{"Trading partner", m.TradingPartner}, field{"Direction", m.FlowDirection})
-	for _, more := range m.Parameters {
+	return f.knownFields(fields...), isAsRead
+}
+
+// parametersOf returns the further fields of checked metadata. Their names are texts of the sidecar: nothing translates them.
+func (f *frame) parametersOf(d present.Dossier) (fields []field) {
+	for _, more := range d.Metadata.Parameters {
 		fields = append(fields, field{sanitize.Text(more.Key), more.Value})
 	}
-	return f.knownFields(fields...), false
+	return f.knownFields(fields...)
 }
 
 // proofOf returns by what the document can be proven.
@@ -199,6 +203,7 @@ func (p *Pages) download(w http.ResponseWriter, r *http.Request, f *frame) error
 	}
 	giveTime(w)
 	return p.source.Download(r.Context(), f.Visitor.Name, d.Entry.Key, func(came Delivery) io.Writer {
+		giveTime(w) // anew: what the archive took does not shorten the visitor's time, who may have paid for it
 		name := came.Name
 		if came.Differs {
 			name += ".differs"
@@ -208,7 +213,7 @@ func (p *Pages) download(w http.ResponseWriter, r *http.Request, f *frame) error
 	})
 }
 
-// longAnswer is how long an answer may take that reads the whole ledger or asks the archive.
+// longAnswer is how long an answer may take to begin that reads the whole ledger or asks the archive, and how long it may then take to arrive.
 const longAnswer = 30 * time.Minute
 
 // giveTime lets an answer take longer than the pages.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -143,6 +144,7 @@ func (p *Pages) page(do action) http.HandlerFunc {
 		f := newFrame(p.source.About(), web.VisitorOf(r.Context()), r)
 		w.Header().Set("Vary", "Accept-Language, Cookie")
 		w.Header().Set("Content-Language", f.Lang())
+		defer p.tellPanic(r)
 		err := do(w, r, f)
 		if err == nil || r.Context().Err() != nil { // the visitor has gone
 			return
@@ -154,6 +156,18 @@ func (p *Pages) page(do action) http.HandlerFunc {
 		}
 		f.write(w, refusal.Status, "refusal", f.T("Not done"), refusal)
 	}
+}
+
+// tellPanic logs a fault of the program where people read it, and breaks the connection: an answer may have begun. The daemon goes on.
+func (p *Pages) tellPanic(r *http.Request) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	if fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
+		p.log.Error("a page failed: a fault of the program", "path", routeOf(r), "fault", fault, "stack", string(debug.Stack()))
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // routeOf is the pattern of a request: its path may hold what people searched for.

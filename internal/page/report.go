@@ -61,7 +61,10 @@ func (p *Pages) writeReport(w http.ResponseWriter, r *http.Request, f *frame) er
 		return refusal
 	}
 	giveTime(w)
-	return p.source.Report(r.Context(), order, func(name string) io.Writer { return beginFile(w, name, kind) })
+	return p.source.Report(r.Context(), order, func(name string) io.Writer {
+		giveTime(w) // anew, for its way to the visitor
+		return beginFile(w, name, kind)
+	})
 }
 
 func parseOrder(r *http.Request) (o ReportOrder, kind string, refusal *Refusal) {

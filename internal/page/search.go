@@ -70,10 +70,21 @@ type hitRow struct {
 func (f *frame) RowOf(h Hit) hitRow {
 	m, isAsRead := h.Metadata, !h.AsRead.IsZero()
 	if isAsRead {
-		r := h.AsRead
-		m = archive.Document{Number: r.Number, Date: r.Date, SenderName: r.SenderName, RecipientName: r.RecipientName, Amount: archive.Decimal(r.Amount), Currency: r.Currency}
+		m = documentOf(h.AsRead)
 	}
 	return hitRow{sanitize.Text(m.Number), f.Day(m.Date), sanitize.Text(m.SenderName), sanitize.Text(m.RecipientName), f.Amount(m), isAsRead}
+}
+
+// documentOf puts what was read and not checked where checked metadata has it.
+func documentOf(r archive.AsRead) archive.Document {
+	m := archive.Document{Type: r.Type, Number: r.Number, Date: r.Date, SenderName: r.SenderName, RecipientName: r.RecipientName, Amount: archive.Decimal(r.Amount), Currency: r.Currency}
+	if r.SenderIDs != "" {
+		m.SenderIDs = []string{r.SenderIDs}
+	}
+	if r.RecipientIDs != "" {
+		m.RecipientIDs = []string{r.RecipientIDs}
+	}
+	return m
 }
 
 // invoiceFields returns the fields of checked metadata by which people know an invoice.

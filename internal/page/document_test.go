@@ -1,0 +1,122 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+	"vaultd/internal/web"
+)
+
+// oneDocument answers every question with one dossier. Questions that it cannot answer are nil calls.
+type oneDocument struct {
+	Source
+	dossier present.Dossier
+}
+
+func (s oneDocument) About() About {
+	return About{Clock: present.Clock{Now: time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC), Location: time.UTC}}
+}
+
+func (s oneDocument) Document(context.Context, archive.Key) (present.Dossier, bool, error) {
+	return s.dossier, true, nil
+}
+
+// visit asks for a page as somebody with rights, in a language.
+func visit(t *testing.T, h http.Handler, rights web.Rights, language, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	r.Header.Set("Accept-Language", language)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(web.WithVisitor(r.Context(), web.Visitor{Name: "anna", Rights: rights, Token: "t"})))
+	return w
+}
+
+// The names of further fields are the sidecar's own. They stand there as they are: they are neither translated nor filled in.
+func TestDocument_I7_NamesOfTheSidecarAreNoTexts(t *testing.T) {
+	key := archive.NewKey(time.Now())
+	d := present.Dossier{Entry: ledger.Entry{Key: key, Folder: "Huber 88", State: ledger.Packaged}}
+	d.Document.Metadata, d.Metadata.Number = []byte("{}"), "RE 1"
+	for _, name := range []string{"50% Skonto", "%d%s%[9]d", "Number", "<b>"} {
+		d.Metadata.Parameters = append(d.Metadata.Parameters, archive.Parameter{Key: name, Value: "x"})
+	}
+	body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "de", http.MethodGet, "/document/"+key.String()).Body.String()
+	for _, want := range []string{"<bdi>50% Skonto</bdi>", "<bdi>%d%s%[9]d</bdi>", "<dt>Nummer</dt><dd><bdi>RE 1", "<bdi>Number</bdi>", "<bdi>&lt;b&gt;</bdi>"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in the page:\n%s", want, body)
+		}
+	}
+}
+
+// What was read and not checked has the names that checked metadata has, in the language of the page.
+func TestDocument_AsReadHasTheSameNames(t *testing.T) {
+	key := archive.NewKey(time.Now())
+	d := present.Dossier{Entry: ledger.Entry{Key: key, Folder: "Huber 88", State: ledger.Rejected}}
+	d.Document.AsRead = archive.AsRead{Number: "RE 1", Amount: "1.234,56", Currency: "EUR", SenderIDs: "DE1"}
+	body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "de", http.MethodGet, "/document/"+key.String()).Body.String()
+	for _, want := range []string{"<dt>Nummer</dt><dd><bdi>RE 1", "<dt>Betrag</dt><dd><bdi>1.234,56 EUR", "<dt>Nummern des Absenders</dt><dd><bdi>DE1"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in the page:\n%s", want, body)
+		}
+	}
+}
+
+// slowArchive delivers a document after a long time.
+type slowArchive struct{ oneDocument }
+
+func (slowArchive) Download(_ context.Context, _ string, _ archive.Key, begin func(Delivery) io.Writer) error {
+	time.Sleep(longAnswer - time.Second)
+	_, err := io.WriteString(begin(Delivery{Name: "Huber 88.zip", Size: 2}), "PK")
+	return err
+}
+
+// timedAnswer is an answer that knows until when it may be written.
+type timedAnswer struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (a *timedAnswer) SetWriteDeadline(at time.Time) error {
+	a.deadline = at
+	return nil
+}
+
+// A download that the archive was slow with, and that may have been charged, has the same time on its way to the visitor as any other.
+func TestDownload_I26_SlowArchiveLeavesTimeToDeliver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &timedAnswer{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest(http.MethodPost, "/document/"+archive.NewKey(time.Now()).String()+"/download", nil)
+		v := web.Visitor{Name: "anna", Rights: web.Rights{Read: true, Fetch: true}}
+		New(slowArchive{}, slog.New(slog.DiscardHandler)).ServeHTTP(a, r.WithContext(web.WithVisitor(r.Context(), v)))
+		if left := time.Until(a.deadline); a.Body.String() != "PK" || left != longAnswer {
+			t.Errorf("%q comes, with %s to deliver it", a.Body, left)
+		}
+	})
+}
+
+// A fault of the program in a page is an error in the log, without what people searched for, and ends that answer alone.
+func TestPages_I26_PanicIsToldInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	pages := New(oneDocument{}, slog.New(slog.NewTextHandler(&log, nil)))
+	func() {
+		defer func() {
+			if fault := recover(); fault != http.ErrAbortHandler {
+				t.Errorf("the server gets %v", fault)
+			}
+		}()
+		visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/search?q=Huber+88")
+	}()
+	if text := log.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "/search") || strings.Contains(text, "Huber") {
+		t.Errorf("the log: %s", text)
+	}
+}
