@@ -154,8 +154,9 @@ type tab struct {
 	axe string
 
 	mu       sync.Mutex
-	requests []string // every address that was asked for; guarded by mu
-	faults   []string // errors of scripts and the console, and what the page's own policy refused; guarded by mu
+	requests []string                   // every address that was asked for; guarded by mu
+	pending  map[network.RequestID]bool // guarded by mu
+	faults   []string                   // errors of scripts and the console, and what the page's own policy refused; guarded by mu
 }
 
 // open returns a new tab of a visitor that no page knows yet.
@@ -174,7 +175,7 @@ func openTab(t *testing.T, parent context.Context, axe string, l look, opts ...c
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent, opts...)
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, axe: axe}
+	b := &tab{t: t, ctx: ctx, axe: axe, pending: map[network.RequestID]bool{}}
 	b.do(chromedp.Func(func(ctx context.Context, s *chromedp.Target) error {
 		_, err := cdp.Call(ctx, s, audits.Enable, cdp.Empty{})
 		return err
@@ -193,6 +194,11 @@ func (b *tab) note(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		b.requests = append(b.requests, e.Request.URL)
+		b.pending[e.RequestID] = true
+	case *network.EventLoadingFinished:
+		delete(b.pending, e.RequestID)
+	case *network.EventLoadingFailed:
+		delete(b.pending, e.RequestID)
 	case *runtime.EventExceptionThrown:
 		b.faults = append(b.faults, fmt.Sprintf("script: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL))
 	case *runtime.EventConsoleAPICalled:

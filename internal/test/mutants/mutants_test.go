@@ -92,7 +92,7 @@ func plant(t *testing.T, dir string, m mutant) {
 	}
 	began := time.Now()
 	for _, args := range m.tests {
-		out, err := goTool(t, dir, append([]string{"test", "-count=1", "-timeout=4m"}, strings.Fields(args)...)...)
+		out, err := goTool(t, dir, testCommand(args)...)
 		if err == nil {
 			continue
 		}
@@ -103,6 +103,15 @@ func plant(t *testing.T, dir string, m mutant) {
 		return
 	}
 	t.Errorf("%s LIVES: no test of %q notices that %s is broken", m.name, m.tests, m.promise)
+}
+
+// testCommand gives the words of a run of "go test". The tests of another module begin with -C and its folder, which go wants first.
+func testCommand(args string) []string {
+	words, first := strings.Fields(args), 0
+	if words[0] == "-C" {
+		first = 2
+	}
+	return slices.Concat([]string{"test"}, words[:first], []string{"-count=1", "-timeout=4m"}, words[first:])
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
