@@ -246,6 +246,9 @@ func TestSession_I7_ReloadEndsThem(t *testing.T) {
 		if <-done; len(guard.sessions) != 0 || len(b.cookies) != 0 {
 			t.Error("signed in by the users before")
 		}
+		if id, ok := guard.beginSession(anna); ok || id != "" || len(guard.sessions) != 0 { // it comes between the check and the session
+			t.Error("a session for a user who is gone")
+		}
 	})
 }
 

@@ -38,7 +38,7 @@ var port = []mutant{
 	},
 	{
 		name: "PortEveryUserReadsMetrics", promise: "I7", file: "internal/web/server.go",
-		old: "case !rights.Metrics:", new: "case false:", tests: []string{onPort},
+		old: "case !rights.Metrics:", new: "case rights == Rights{}:", tests: []string{onPort},
 	},
 	{
 		name: "PortSessionNeverOver", promise: "I7", file: "internal/web/session.go",
@@ -90,10 +90,10 @@ var port = []mutant{
 	},
 	{
 		name: "PortEverybodyIsTheProxy", promise: "I7", file: "cmd/vaultd/proxy_socket.go",
-		old: "err == nil && (p.uid == 0 || slices.Contains(p.groups, l.group))", new: "err == nil", tests: []string{"-run ProxySocket_I7_OthersAreRefused vaultd/cmd/vaultd"},
+		old: "err == nil && (p.uid == 0 || slices.Contains(p.groups, l.group))", new: "err == nil && (p.uid < 1<<31 || slices.Contains(p.groups, l.group))", tests: []string{"-run ProxySocket_I7_OthersAreRefused vaultd/cmd/vaultd"},
 	},
 	{
 		name: "PortLiveSocketTakenOver", promise: "I7", file: "cmd/vaultd/proxy_socket.go",
-		old: "case err == nil:\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())", new: "case err == nil:\n\t\tconn.Close()", tests: []string{"-run ProxySocket_Replaces vaultd/cmd/vaultd"},
+		old: "case err == nil:\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())", new: "case err == nil && path == \"\":\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())\n\tcase err == nil:", tests: []string{"-run ProxySocket_Replaces vaultd/cmd/vaultd"},
 	},
 }
