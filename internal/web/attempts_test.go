@@ -42,7 +42,7 @@ func TestAttempts_I21_GuessingANameIsSlowAndLocksNobodyOut(t *testing.T) {
 						mu.Lock()
 						guesses[code]++
 						mu.Unlock()
-						time.Sleep(50 * time.Millisecond)
+						time.Sleep(500 * time.Millisecond)
 					}
 				})
 			}
@@ -78,7 +78,7 @@ func TestAttempts_I21_OtherNamesAndKnownClientsGoOn(t *testing.T) {
 			storm.Go(func() {
 				for n := 0; time.Since(begin) < time.Minute; n++ {
 					scrape(h, "127.0.0."+fmt.Sprint(i+1), fmt.Sprintf("name-%d-%d", i, n), "wrong") // all of this machine
-					time.Sleep(20 * time.Millisecond)
+					time.Sleep(200 * time.Millisecond)
 				}
 			})
 		}

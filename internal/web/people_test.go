@@ -569,7 +569,7 @@ func TestSignIn_I21_StormLocksNobodyOut(t *testing.T) {
 					b := newBrowser(h)
 					b.from = fmt.Sprintf("127.0.0.%d", i)
 					b.signIn("anna", fmt.Sprint("guess ", i))
-					time.Sleep(100 * time.Millisecond)
+					time.Sleep(time.Second)
 				}
 			})
 		}
