@@ -51,7 +51,8 @@ type Config struct {
 	// done, or that was done and failed all the same.
 	Fault func(op string) error
 
-	form *storedForm // nil: this program's; another one in tests of the migration
+	form   *storedForm // nil: this program's; another one in tests of the migration
+	mapped int         // 0: mapSize; less in tests of a file that outgrows its mapping
 }
 
 const (

@@ -17,11 +17,11 @@ import (
 // mapSize is how much address space the file gets at once: a file that outgrows its
 // mapping makes the writer wait until every reader, a backup too, is done. It costs
 // no memory; pages that are read count as RssFile.
-const mapSize = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
+const mapSize int = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
 
 // openFile opens ledger.db, having locked and examined the file on the very
-// descriptor that bbolt then maps.
-func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
+// descriptor that bbolt then maps; mapped is how much address space it gets.
+func openFile(dir string, outside *headRecord, mapped int) (*bbolt.DB, error) {
 	name := pathIn(dir, fileName)
 	// Not followed: a link could lead to a ledger that another place owns.
 	info, err := os.Lstat(name)
@@ -44,7 +44,7 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 	var db *bbolt.DB
 	err = recoverDamage(func() (err error) {
 		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examinedOpener(line),
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped, OpenFile: examinedOpener(line),
 		})
 		return err
 	})

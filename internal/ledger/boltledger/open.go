@@ -18,6 +18,7 @@ import (
 type opening struct {
 	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
 	copied bool         // the file is a copy already: a migration makes no other one
+	mapped int          // the address space of the file
 }
 
 // Open opens the ledger in c.Dir and starts its committer. It checks the file before
@@ -48,6 +49,7 @@ func (c Config) open(o opening) (*Ledger, error) {
 	if l.fault == nil {
 		l.fault = func(string) error { return nil }
 	}
+	o.mapped = cmp.Or(c.mapped, mapSize)
 	if err := l.open(c.Dir, o); err != nil {
 		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
 	}
@@ -62,7 +64,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.db, err = openFile(dir, outside); err != nil {
+	if l.db, err = openFile(dir, outside, o.mapped); err != nil {
 		return err
 	}
 	defer func() {

@@ -65,6 +65,7 @@ type pass struct {
 }
 
 func (c *checker) checkAll() ([]ledger.Problem, error) {
+	defer c.running.Wait()
 	open := func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }
 	err := c.runPasses([]pass{
 		// Pages first: bbolt follows a wrong page number without asking, and could end the process.
@@ -86,9 +87,9 @@ func (c *checker) checkAll() ([]ledger.Problem, error) {
 // pagesWord is where a problem with pages is said to be.
 var pagesWord = []byte("pages")
 
-// runPasses makes the passes one after the other. What runs beside them has ended when it returns.
+// runPasses makes the passes one after the other. What runs beside them may still run when it returns: it reads the ledger
+// itself, so nobody may wait for it within a transaction.
 func (c *checker) runPasses(passes []pass) error {
-	defer c.running.Wait()
 	for _, p := range passes {
 		err := p.run()
 		var broken *ledger.DamageError
@@ -139,6 +140,8 @@ type checker struct {
 	workers int           // that read stretches of one bucket at once
 	again   bool          // a second pass: what the first one found is not told twice
 
+	tx *bbolt.Tx // of what no worker reads, where all is read at one moment; nil: a short one each time
+
 	stretch   int  // records of a stretch; 0: chunkEntries
 	everyName bool // looks every name up, without comparing them at once first; tests hold the two against each other
 	found     []ledger.Problem
@@ -155,6 +158,14 @@ type checker struct {
 	end     ledger.Head  // of the journal, as far as it was read
 	alarmed time.Time    // the latest alarm that the journal tells of
 	fetches fetchCounts  // the downloads that the journal tells of
+}
+
+// viewAlone runs fn in a read transaction: in the one that is open already, where all is read at one moment.
+func (c *checker) viewAlone(fn func(*bbolt.Tx) error) error {
+	if c.tx != nil {
+		return recoverDamage(func() error { return fn(c.tx) })
+	}
+	return c.ledger.view(fn)
 }
 
 func (c *checker) restBetween() error {
@@ -254,31 +265,51 @@ func inTransactions(txs []*bbolt.Tx) func(int, func(*bbolt.Tx) error) error {
 	}
 }
 
-// atOneMoment runs fn with one read transaction for each worker, all of the same commit.
+// atOneMoment runs fn with one read transaction for each worker, all of the same commit. fn opens no other one, and waits for
+// nobody who does: a write that makes the file larger than its mapping waits until every reader is done, and lets no new one begin
+// meanwhile.
 func (c *checker) atOneMoment(fn func(txs []*bbolt.Tx) error) error {
 	return recoverDamage(func() error {
 		var txs []*bbolt.Tx
-		defer func() {
-			for _, tx := range txs {
-				_ = tx.Rollback() // read-only: there is nothing to lose
-			}
-		}()
-		for len(txs) < c.workers {
-			tx, err := c.ledger.db.Begin(false)
-			if err != nil {
-				return err
-			}
-			// A commit came in between: the ones before it are of another moment.
-			if len(txs) > 0 && txs[0].ID() != tx.ID() {
-				for _, old := range txs {
-					_ = old.Rollback()
+		defer func() { rollBackAtOnce(txs) }()
+		err := c.ledger.withoutWriter(func() error {
+			for len(txs) < c.workers {
+				tx, err := c.ledger.db.Begin(false)
+				if err != nil {
+					return err
 				}
-				txs = txs[:0]
+				txs = append(txs, tx)
 			}
-			txs = append(txs, tx)
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		return fn(txs)
 	})
+}
+
+// rollBackAtOnce ends read transactions. Each one lets go of the mapping, and then waits for a transaction that is about to begin.
+// That one may wait for a write that waits for the mapping: so none may wait for another one before it lets go.
+func rollBackAtOnce(txs []*bbolt.Tx) {
+	var all sync.WaitGroup
+	for _, tx := range txs {
+		all.Go(func() { _ = tx.Rollback() }) // read-only: there is nothing to lose
+	}
+	all.Wait()
+}
+
+// withoutWriter runs fn while nobody writes. It waits for the commit that is being made.
+func (l *Ledger) withoutWriter(fn func() error) error {
+	if l.db.IsReadOnly() { // then nobody can
+		return fn()
+	}
+	writer, err := l.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = writer.Rollback() }() // it wrote nothing
+	return fn()
 }
 
 // checkEntry checks one entry, and that everything derived from it is there.

@@ -107,7 +107,7 @@ func (p *part) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 
 // checkChainEnd checks the computed chain against the journal, which may have grown meanwhile.
 func (p *part) checkChainEnd(h ledger.Head) error {
-	return p.check.ledger.view(func(tx *bbolt.Tx) error {
+	return p.check.viewAlone(func(tx *bbolt.Tx) error {
 		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.
 		kept, err := headAt(tx, h.N)
 		if err == nil && kept != h {

@@ -143,7 +143,7 @@ func mayBearHash(e ledger.Entry, hash uint64) bool {
 
 // checkRuns compares the list of runs with the chunks that are stored.
 func checkRuns(p *part) error {
-	return p.check.ledger.view(func(tx *bbolt.Tx) error {
+	return p.check.viewAlone(func(tx *bbolt.Tx) error {
 		x, err := readNameIndex(tx)
 		if err != nil {
 			return p.reportError(findBucket, err)

@@ -65,6 +65,7 @@ func (l *Ledger) VerifySince(ctx context.Context, v Verified, beside Beside) ([]
 		c.beside, c.end, c.alarmed = beside, v.Head, v.Alarmed
 		c.fetches.add(v.Fetches)
 		err := c.atOneMoment(func(txs []*bbolt.Tx) error { return c.checkSince(v, txs) })
+		c.running.Wait() // not within the transactions: it opens its own
 		switch {
 		// Two commits came before the pages were found, and nothing else was read: it begins again.
 		case errors.Is(err, errOvertaken):
@@ -84,6 +85,7 @@ type recent struct {
 }
 
 func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
+	c.tx = txs[0]
 	now := &recent{txs: txs, changed: []archive.Key{}, reread: []archive.Key{}}
 	read := func(bucket []byte, keys []archive.Key, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
 		return c.walkBucket(&walk{bucket: bucket, keys: keys, view: inTransactions(txs), check: check, merge: c.takeIn})
