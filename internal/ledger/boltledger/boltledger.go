@@ -17,7 +17,7 @@
 // Where to read: open.go opens, committer.go queues and commits, groupcommit.go builds one
 // commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
 // entry by its names, read.go, queues.go and attention.go answer questions, totals.go and
-// counts.go keep sums of what they would have to count, verify.go checks everything and
+// counts.go keep sums of what they would have to count, figures.go makes them anew, verify.go checks everything and
 // verifysince.go what came since, replace.go restores, schema.go and wire.go are the stored
 // form.
 package boltledger
@@ -124,6 +124,7 @@ type Ledger struct {
 	wake    chan struct{} // holds one token when the queue may have grown
 	stopped chan struct{} // closed once the committer is gone
 	failed  chan struct{} // closed with err
+	damaged chan struct{} // holds one token when a commit met a figure that cannot be read
 	commits atomic.Uint64
 	changes atomic.Uint64
 	close   func() error
@@ -171,6 +172,10 @@ func (l *Ledger) SyncCount() uint64 { return 2*l.commits.Load() + l.head.syncs.L
 // Failed is closed when a commit failed. Nobody knows then what is on disk, so
 // nothing more is accepted: the process must stop and start again.
 func (l *Ledger) Failed() <-chan struct{} { return l.failed }
+
+// FigureDamage receives when a commit met a total or a count that cannot be read. The commit was made without it: the figure is
+// derived, and stays as it is until RecountFigures.
+func (l *Ledger) FigureDamage() <-chan struct{} { return l.damaged }
 
 // Err says why the ledger stopped; nil while it works.
 func (l *Ledger) Err() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -29,15 +30,22 @@ const dayNanos = uint64(24 * time.Hour)
 // count is the value of a count.
 type count struct{ number uint64 }
 
+// lostCount is the value of a count from which more was taken than was in it. It was too low, and what it should be is not known.
+const lostCount = math.MaxUint64
+
 func decodeCount(k, v []byte) (uint64, error) {
 	n, err := countForm.decode(v)
+	if err == nil && n.number == lostCount {
+		err = errors.New("was too low: more was taken away than had been counted")
+	}
 	if err != nil {
 		return 0, damage("counts %q: %v", bytes.ToValidUTF8(k, nil), err)
 	}
 	return n.number, nil
 }
 
-// addToCount changes a count. One that is zero is not kept.
+// addToCount changes a count. One that is zero is not kept. The error is a [ledger.DamageError] where the count cannot be read;
+// then nothing was changed.
 func addToCount(tx *bbolt.Tx, k []byte, change int64) error {
 	b := tx.Bucket(countsBucket)
 	n := int64(0)
@@ -48,9 +56,11 @@ func addToCount(tx *bbolt.Tx, k []byte, change int64) error {
 		}
 		n = int64(stored)
 	}
-	// Never below zero: the check of the whole ledger finds a count that was too low, and nothing but answers depends on it.
-	if n = max(n+change, 0); n == 0 {
+	switch n += change; {
+	case n == 0:
 		return b.Delete(k)
+	case n < 0: // it stays wrong until it is counted anew: a zero here could pass for right at the next check
+		return putValue(tx, countsBucket, k, countForm.encode(&count{lostCount}))
 	}
 	return putValue(tx, countsBucket, k, countForm.encode(&count{uint64(n)}))
 }
@@ -93,13 +103,13 @@ func (g *groupCommit) changeCount(k []byte, change int64) {
 	}
 }
 
-// writeCounts writes what this commit changes of the counts.
+// writeCounts writes what this commit changes of the counts. One that cannot be read stays as it is.
 func (g *groupCommit) writeCounts() error {
 	for _, k := range sortedKeys(g.counts) {
 		if g.counts[k] == 0 {
 			continue
 		}
-		if err := addToCount(g.tx, []byte(k), g.counts[k]); err != nil {
+		if err := g.leaveDamagedFigure(addToCount(g.tx, []byte(k), g.counts[k])); err != nil {
 			return err
 		}
 	}

@@ -53,8 +53,12 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 		return nil, nil
 	}
 	used, err := fetchesInMonth(g.tx, m.mark.At, g.ledger.loc)
-	if err != nil {
+	// What is left of the budget is not known. The download alone is refused: the commit's other work does not depend on it.
+	if err := g.leaveDamagedFigure(err); err != nil {
 		return nil, err
+	}
+	if err != nil {
+		return err, nil
 	}
 	if used >= m.budget {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil

@@ -39,7 +39,7 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
 		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval, form: currentForm(),
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}), damaged: make(chan struct{}, 1),
 	}
 	if c.form != nil {
 		l.form = *c.form

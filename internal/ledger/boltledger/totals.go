@@ -117,14 +117,17 @@ func (g *groupCommit) addTotals(before, after ledger.Entry) {
 	}
 }
 
-// writeTotals writes what this commit adds to the totals.
+// writeTotals writes what this commit adds to the totals. One that cannot be read stays as it is.
 func (g *groupCommit) writeTotals() error {
 	for _, k := range sortedKeys(g.totals) {
 		t := g.totals[k]
 		if v := g.tx.Bucket(totalsBucket).Get([]byte(k)); v != nil {
 			stored, err := decodeTotal([]byte(k), v)
 			if err != nil {
-				return err
+				if err := g.leaveDamagedFigure(err); err != nil {
+					return err
+				}
+				continue
 			}
 			t = stored.plus(t)
 		}

@@ -125,8 +125,8 @@ func (p *part) checkChainEnd(h ledger.Head) error {
 				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", p.check.alarmed, s.alarmed)
 			}
 		}
-		if err == nil {
-			err = errors.Join(checkFetchKeys(tx), p.check.fetches.compareWith(tx))
+		if err == nil { // a count that cannot be read is one of the figures, and those can be counted anew
+			return p.reportError(countsBucket, errors.Join(checkFetchKeys(tx), p.check.fetches.compareWith(tx)))
 		}
 		return p.reportError(journalBucket, err)
 	})

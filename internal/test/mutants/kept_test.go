@@ -39,6 +39,26 @@ var kept = []mutant{
 		old: "if isCounted != isCountedAtEnd || ", new: "if isCounted || isCountedAtEnd || ", tests: []string{"-run TestStatus_G15 vaultd/cmd/vaultd"},
 	},
 	{
+		name: "DamagedFigureEndsCommits", promise: "I23", file: "internal/ledger/boltledger/figures.go",
+		old: "\tif !errors.As(err, &broken) {", new: "\tif err != nil || !errors.As(err, &broken) {", tests: []string{"-run TestCommit_I23 " + onDisk},
+	},
+	{
+		name: "CountCutAtZero", promise: "I26", file: "internal/ledger/boltledger/counts.go",
+		old: "countForm.encode(&count{lostCount}))", new: "countForm.encode(&count{0}))", tests: []string{"-run TestCommit_I26 " + onDisk},
+	},
+	{
+		name: "DownloadsNotCountedAnew", promise: "I29", file: "internal/ledger/boltledger/figures.go",
+		old: "\treturn f, add(further)", new: "\treturn f, nil", tests: []string{"-run TestIntendFetch_I29 " + onDisk},
+	},
+	{
+		name: "MomentsWhileSomebodyWrites", promise: "I25", file: "internal/ledger/boltledger/verify.go",
+		old: "\tif l.db.IsReadOnly() { // then", new: "\tif !l.db.IsReadOnly() { // then", tests: []string{"-run TestVerify_I25 " + onDisk},
+	},
+	{
+		name: "MomentEndedOneByOne", promise: "I25", file: "internal/ledger/boltledger/verify.go",
+		old: "all.Go(func() { _ = tx.Rollback() })", new: "_ = tx.Rollback()", tests: []string{"-run TestVerifySince_I25 " + onDisk},
+	},
+	{
 		name: "CommitErrorIgnored", promise: "I5", file: "internal/ledger/boltledger/committer.go",
 		old: "\tif err := tx.Commit(); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n\tif err := l.fault(\"committed\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n",
 		new: "\t_ = tx.Commit()\n\t_ = l.fault(\"committed\")\n", tests: []string{onDisk, worlds},
