@@ -79,7 +79,8 @@ bookkeeping for the same choice: CSV (with semicolons, commas or tabs; in UTF-8 
 Windows-1252) or XLSX, with a column of the document's number and, where it has them, of
 sender, date, amount and currency. The report says COMPLETE only when everything on such
 a list is archived as listed. --columns says what its columns are called, where vaultd
-does not know them: --columns "number=Beleg-Nr.,amount=". No name: do not compare it.
+does not know them: --columns "number=Beleg-Nr.,amount=". No name: do not compare it. LIST is a
+file; - is standard input, for what another program writes.
 
 --since-last makes a monthly report: what was on its way at the last one, and what was
 taken since. It names documents that came late, of a month that was over at the last
@@ -122,7 +123,7 @@ func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
-	c.Flags().StringVar(&f.expected, "expected", "", "compare with the `LIST` of what was expected: CSV or XLSX")
+	c.Flags().StringVar(&f.expected, "expected", "", "compare with the `LIST` of what was expected: CSV or XLSX; - is standard input")
 	c.Flags().StringVar(&f.columns, "columns", "", "what its columns are called, as `FIELD=NAME,...`; the fields are number, sender, date, amount, currency")
 	c.Flags().StringVar(&f.decimal, "decimal", "", "how it writes amounts: comma or point; only where the amounts do not show it")
 	c.Flags().BoolVar(&f.sinceLast, "since-last", false, "only what was on its way or was taken since the last report with this flag")
@@ -216,7 +217,7 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	if err != nil {
 		return err
 	}
-	list, err := f.readExpected()
+	list, err := a.readExpected(f)
 	if err != nil {
 		return err
 	}
