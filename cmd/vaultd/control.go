@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ type controlFrame struct {
 const (
 	maxRequest     = 64 << 10
 	maxInput       = 256 << 20        // bytes of input
-	inputTime      = 5 * time.Minute  // for all of the input to arrive
+	inputTime      = time.Minute      // for all of the input to arrive: the client has it before it asks
 	maxFrame       = 32 << 10         // bytes of output in one frame
 	requestTime    = 5 * time.Second  // for the request to arrive
 	answerTime     = time.Hour        // for a frame to be taken: a person may be reading it page by page
@@ -58,8 +59,9 @@ var insideCommands = []string{
 type commandServer struct {
 	execute func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int
 	peerOf  func(*net.UnixConn) (peer, error)
-	uid     uint32   // the daemon's own
-	groups  []uint32 // who else may ask
+	uid     uint32        // the daemon's own
+	groups  []uint32      // who else may ask
+	patient time.Duration // how long all of the input may take; zero: inputTime
 
 	owners, members commandSlots // root and the daemon's own user; members of the groups
 }
@@ -229,19 +231,31 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 		return
 	}
 	defer release()
+	if req.Input > 0 {
+		// The list stays in memory until its report is made: one at a time bounds that, whatever its size and however slowly it comes.
+		list := acquireSlot(slots.lists)
+		if list == nil {
+			refuseClient(conn, exitTemporary, tooManyLists)
+			return
+		}
+		defer list()
+	}
 	s.runCommand(ctx, cancel, conn, p, req, rest)
 }
 
 // runCommand executes the command and sends what it writes. rest is what the client sends behind the request.
 func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader) {
-	conn.SetReadDeadline(time.Now().Add(inputTime)) //nolint:errcheck // fails on a closed connection only
+	conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime))) //nolint:errcheck // fails on a closed connection only
 	gone := make(chan struct{})
 	input, fed := io.Pipe()
 	go func() {
 		defer close(gone)
 		_, err := io.CopyN(fed, rest, req.Input)
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			err = io.ErrUnexpectedEOF // the command must not take what came for all of it
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = fmt.Errorf("it did not arrive in time: %w", err)
 		}
 		fed.CloseWithError(err)           //nolint:errcheck // it returns none
 		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above

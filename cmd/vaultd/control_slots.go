@@ -15,17 +15,18 @@ const (
 	maxCommands = 16               // at once, for each of the two groups of users
 	maxReserve  = 4                // more, for a quick question while all others are in use
 	maxArriving = 64               // connections of each group whose request did not arrive yet
+	maxLists    = 1                // reports at once that compare with a list, for each of the two groups: a list may take 150 MB
 	quickTime   = 30 * time.Second // for a quick question in a reserve slot
 )
 
 // commandSlots bounds the commands of one group of users. Owners and members have slots of their own, and a reserve is kept for quick
 // questions: so an administrator can always ask for the status, whatever others ask and however many commands hang.
 type commandSlots struct {
-	arriving, running, reserve chan struct{}
+	arriving, running, reserve, lists chan struct{}
 }
 
 func newCommandSlots() commandSlots {
-	return commandSlots{make(chan struct{}, maxArriving), make(chan struct{}, maxCommands), make(chan struct{}, maxReserve)}
+	return commandSlots{make(chan struct{}, maxArriving), make(chan struct{}, maxCommands), make(chan struct{}, maxReserve), make(chan struct{}, maxLists)}
 }
 
 // acquireSlot takes a slot without waiting. release gives it back; it is nil where no slot is free.
@@ -41,7 +42,10 @@ func acquireSlot(slots chan struct{}) (release func()) {
 // quickCommands may use the reserve: they tell the status.
 var quickCommands = []string{"status", "version"}
 
-const tooMany = "too many commands at once; try again in a moment"
+const (
+	tooMany      = "too many commands at once; try again in a moment"
+	tooManyLists = "another report that compares with a list is being made, and a list takes much memory; try again when it is done"
+)
 
 // admitPeer answers a client that may give commands, while a slot is free.
 func (s *commandServer) admitPeer(ctx context.Context, conn *net.UnixConn, p peer) {

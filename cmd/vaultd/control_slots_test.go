@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -128,6 +129,53 @@ func stick(t *testing.T, path, said string) net.Conn {
 	t.Cleanup(func() { conn.Close() })
 	io.WriteString(conn, said) //nolint:errcheck // refused early: then the test sees it by what follows
 	return conn
+}
+
+// A list that comes slowly, or never, gives its slot back. While one is there, another one is refused in words, and no other command is
+// held up: neither of the same users nor of the others.
+func TestControl_I21_AListThatComesSlowly(t *testing.T) {
+	var who asPeer
+	who.set(peer{uid: 1001, groups: []uint32{2000}})
+	began, got := make(chan struct{}, 100), make(chan error, 1)
+	path, _ := listen(t, &commandServer{
+		uid: 990, groups: []uint32{2000}, peerOf: who.of, patient: 2 * time.Second,
+		execute: func(_ context.Context, _ peer, _ []string, input io.Reader, _, _ io.Writer) int {
+			began <- struct{}{}
+			_, err := io.Copy(io.Discard, input)
+			if err != nil {
+				got <- err
+				return exitData
+			}
+			return exitDone
+		},
+	})
+	slow := stick(t, path, `{"args":["audit"],"input":1000}`+"\n"+"some of it")
+	<-began
+	list := func() (string, int) {
+		_, errs, code := frames(t, path, `{"args":["audit"],"input":3}`+"\nabc")
+		return errs, code
+	}
+	errs, code := list()
+	if code != exitTemporary || !strings.Contains(errs, "another report that compares with a list") {
+		t.Errorf("a second list: exit %d, %s", code, errs)
+	}
+	if _, errs, code := frames(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
+		t.Errorf("a report without a list: exit %d, %s", code, errs)
+	}
+	who.set(peer{uid: 0})
+	if errs, code := list(); code != exitDone {
+		t.Errorf("a list of root: exit %d, %s", code, errs)
+	}
+	who.set(peer{uid: 1001, groups: []uint32{2000}})
+	if err := <-got; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the slow one: %v", err)
+	}
+	if _, err := io.ReadAll(slow); err != nil { // its answer; then its slot is free
+		t.Error(err)
+	}
+	if errs, code := list(); code != exitDone {
+		t.Errorf("a list after it: exit %d, %s", code, errs)
+	}
 }
 
 // What lies where the socket belongs is removed only when it is the socket of a daemon that is gone.

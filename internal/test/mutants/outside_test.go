@@ -75,6 +75,15 @@ var outside = []mutant{
 		old: "case s.Fault != \"\" && ledger.IsOverdue(s.FaultSince, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
 	},
 	{
+		name: "ListsWithoutBound", promise: "I21", file: "cmd/vaultd/control_slots.go",
+		old: "maxLists    = 1 ", new: "maxLists    = 9 ", tests: []string{"-run TestControl_I21_AListThatComesSlowly vaultd/cmd/vaultd"},
+	},
+	{
+		name: "InputWithoutADeadline", promise: "I21", file: "cmd/vaultd/control.go",
+		old: "conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime)))", new: "conn.SetReadDeadline(time.Now().Add(cmp.Or(inputTime, s.patient)))",
+		tests: []string{"-run TestControl_I21_AListThatComesSlowly vaultd/cmd/vaultd"},
+	},
+	{
 		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_slots.go",
 		old: "if !s.mayGiveCommands(p) {", new: "if !s.mayGiveCommands(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},
