@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -162,5 +163,19 @@ func (a *app) auditPage(f auditFlags, head io.Writer, write func(io.Writer) erro
 		}
 		fmt.Fprintf(a.stderr, "written to %s\n", sanitize.Text(path))
 	}
+	if files[csvPart] == nil && files[xlsxPart] == nil {
+		a.tellOldTables(f)
+	}
 	return wrong
+}
+
+// tellOldTables names tables that lie beside a page which has its whole table itself. They are of an earlier report or of somebody else,
+// so they are not removed: a person may have worked on them.
+func (a *app) tellOldTables(f auditFlags) {
+	for _, part := range []int{csvPart, xlsxPart} {
+		path := f.tablePath() + reportParts[part].suffix
+		if _, err := os.Lstat(path); err == nil {
+			fmt.Fprintf(a.stderr, "%s is not of this report, whose page has every folder; remove it or move it away, for it tells something else\n", sanitize.Text(path))
+		}
+	}
 }

@@ -178,3 +178,35 @@ func TestAudit_UnknownPiece(t *testing.T) {
 		t.Error("nothing is a whole report")
 	}
 }
+
+// A page that has every folder replaces one that had tables beside it. The tables are told, and stay: a person may have worked on them.
+func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
+	dir := t.TempDir()
+	audit := func(texts ...string) string {
+		var errs strings.Builder
+		a := &app{stdout: io.Discard, stderr: &errs, env: noEnv}
+		err := a.auditPage(auditFlags{output: dir + "/2026.html", force: true}, io.Discard, func(w io.Writer) error { return sendReport(w, texts...) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errs.String()
+	}
+	if errs := audit("long", "a;b", "PK"); strings.Contains(errs, "not of this report") {
+		t.Error(errs)
+	}
+	errs := audit("short")
+	for _, name := range []string{"/2026.csv", "/2026.xlsx"} {
+		if !strings.Contains(errs, dir+name+" is not of this report") {
+			t.Errorf("%s is not told: %s", name, errs)
+		}
+		if _, err := os.Stat(dir + name); err != nil {
+			t.Error(err)
+		}
+		if err := os.Remove(dir + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if errs := audit("short"); strings.Contains(errs, "not of this report") {
+		t.Error(errs)
+	}
+}
