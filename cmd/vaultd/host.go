@@ -87,7 +87,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.runDaemons(ctx) })
 	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
-	pages := page.New(&pageSource{h: h}, h.log)
+	pages := page.New(newPageSource(h), h.log)
 	for _, l := range ports {
 		g.Go(func() error {
 			return web.Serve(ctx, l, h.guard, func() web.Facts { return p.latestFacts(ctx).Facts }, pages, h.log)

@@ -25,15 +25,22 @@ import (
 
 // pageSource answers the HTML pages with what the running daemon knows.
 type pageSource struct {
-	h *host
+	h               *host
+	historyPatience time.Duration // with the journal, for the page of one document
 
 	report sync.Mutex // held while a report is made: each one reads the whole ledger
 
 	mu      sync.Mutex
-	history present.History // guarded by mu
-	drawnAt time.Time       // when it was read; guarded by mu
-	drawnOf *catalog.Catalog
+	history present.History  // guarded by mu
+	drawnAt time.Time        // when it was read; guarded by mu
+	drawnOf *catalog.Catalog // guarded by mu
 }
+
+func newPageSource(h *host) *pageSource { return &pageSource{h: h, historyPatience: historyPatience} }
+
+// historyPatience is how long the journal is read for the page of one document. Between the steps of a document that was removed long
+// after it was archived may stand the lines of millions of others.
+const historyPatience = 2 * time.Second
 
 // historyAge is how old the figures of the charts may be: they change slowly, and every open page asks for them every few seconds.
 const historyAge = time.Minute
@@ -58,6 +65,14 @@ func (s *pageSource) Status(context.Context) (present.StatusSummary, error) {
 	return v.collectStatus()
 }
 
+// checkDamage lets the daemon check the whole ledger soon where an answer met damage in it, as a command does.
+func checkDamage(a *app, err error) error {
+	if _, isDamaged := errors.AsType[*ledger.DamageError](err); isDamaged {
+		a.inside.CheckNow()
+	}
+	return err
+}
+
 // History implements page.Source.
 func (s *pageSource) History(ctx context.Context) (present.History, error) {
 	_, v := s.enter()
@@ -75,7 +90,7 @@ func (s *pageSource) History(ctx context.Context) (present.History, error) {
 
 // Search implements page.Source.
 func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f page.Found, err error) {
-	_, v := s.enter()
+	a, v := s.enter()
 	q := catalog.NewQuery(words)
 	c, release := v.openCatalog(ctx)
 	err = c.Search(ctx, q, func(why string) { f.Slow = why }, func(h catalog.Hit) error {
@@ -92,7 +107,7 @@ func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f p
 		f.IsCut, err = true, nil
 	}
 	if err := errors.Join(err, release()); err != nil {
-		return f, err
+		return f, checkDamage(a, err)
 	}
 	f.NotTaken, err = v.findNotTaken(q.OccursIn)
 	f.NotTaken = f.NotTaken[:min(len(f.NotTaken), limit)]
@@ -101,18 +116,30 @@ func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f p
 
 // Document implements page.Source.
 func (s *pageSource) Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error) {
-	_, v := s.enter()
+	a, v := s.enter()
 	e, ok, err := v.ledger.Entry(key)
 	if err != nil || !ok {
-		return present.Dossier{}, false, err
+		return present.Dossier{}, false, checkDamage(a, err)
 	}
-	d, err := present.ReadDossier(ctx, v.ledger, e, v.Location)
-	return d, true, err
+	patient, cancel := context.WithTimeout(ctx, s.historyPatience)
+	defer cancel()
+	d, err := present.ReadDossier(patient, v.ledger, e, v.Location)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // all but the last steps of the history is there
+		err = nil
+	}
+	return d, true, checkDamage(a, err)
 }
 
 // Receipt implements page.Source.
-func (s *pageSource) Receipt(e ledger.Entry) ([]byte, error) {
-	_, v := s.enter()
+func (s *pageSource) Receipt(key archive.Key) ([]byte, error) {
+	a, v := s.enter()
+	e, ok, err := v.ledger.Entry(key)
+	switch {
+	case err != nil:
+		return nil, checkDamage(a, err)
+	case !ok:
+		return nil, page.NoSuchDocument()
+	}
 	r, err := v.newReceipt(e)
 	if errors.Is(err, proof.ErrNotArchived) {
 		return nil, errNotInArchive()
@@ -131,8 +158,10 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	e, ok, err := v.ledger.Entry(key)
 	switch {
 	case err != nil:
-		return err
-	case !ok || e.State != ledger.Archived || e.ArchivedRemote == "":
+		return checkDamage(a, err)
+	case !ok:
+		return page.NoSuchDocument()
+	case e.State != ledger.Archived || e.ArchivedRemote == "":
 		return errNotInArchive()
 	}
 	service, err := a.newServiceClient(v.cfg)
@@ -150,7 +179,7 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	got, err := a.downloadTo(ctx, v, service, archivedDownload(e), by, tmp)
 	if err != nil {
 		s.h.log.Warn("the download failed", "key", e.Key, "err", err)
-		return refuseDownload(err)
+		return refuseDownload(checkDamage(a, err), v.cfg.Billing.DownloadsPerMonth)
 	}
 	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the download: %w", err)
@@ -162,12 +191,18 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	return nil
 }
 
-// refuseDownload says to the visitor why there is no download.
-func refuseDownload(err error) error {
+// refuseDownload says to the visitor why there is no download. allowed is how many a month may have.
+func refuseDownload(err error, allowed uint64) error {
 	if coded, ok := errors.AsType[*codedError](err); ok && coded.code == exitPerson {
+		if allowed == 0 {
+			return &page.Refusal{Status: http.StatusForbidden, Text: "Downloads are switched off.", Do: "IT can allow them with billing.downloads_per_month."}
+		}
 		return &page.Refusal{Status: http.StatusTooManyRequests, Text: "The downloads of this month are used up.", Do: "They are counted anew from the first day of next month. IT can raise billing.downloads_per_month."}
 	}
-	if _, isService := errors.AsType[*apicall.Error](err); isService {
+	switch service, isService := errors.AsType[*apicall.Error](err); {
+	case isService && service.Code == "local":
+		return &page.Refusal{Status: http.StatusInsufficientStorage, Text: "vaultd could not store the download on its own disk.", Do: "The download was counted. Tell IT: the disk may be full."}
+	case isService:
 		return &page.Refusal{Status: http.StatusBadGateway, Text: "The archive did not deliver the document.", Do: "The download was counted. Look at how it stands, then try again later."}
 	}
 	return err
@@ -186,7 +221,7 @@ func (s *pageSource) Report(ctx context.Context, order page.ReportOrder, begin f
 	}
 	r, err := report.Examine(ctx, c)
 	if err != nil {
-		return err
+		return checkDamage(a, err)
 	}
 	w := begin(reportName(order))
 	switch order.Form {

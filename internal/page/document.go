@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"mime"
@@ -27,6 +28,7 @@ type documentBody struct {
 	Proof         []field
 	Registrations []present.Registration
 	Steps         []step
+	IsHistoryCut  bool // Steps lacks some
 	CanDownload   bool
 	HasReceipt    bool
 	Downloads     present.DownloadCounts
@@ -41,6 +43,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d)}
 	b.Invoice, b.IsAsRead = f.invoiceOf(d)
 	b.Parameters = f.parametersOf(d)
+	b.IsHistoryCut = len(d.History) < int(d.Entry.Rev)
 	if cause := d.Entry.Cause; cause != (ledger.Cause{}) {
 		b.Reason = strings.Split(strings.TrimSpace(cause.Text), "\n")
 		if cause.Text == "" {
@@ -52,7 +55,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 		if err != nil {
 			return err
 		}
-		b.CanDownload, b.Downloads = true, status.Downloads
+		b.CanDownload, b.Downloads = status.Downloads.Allowed > 0, status.Downloads
 	}
 	f.write(w, http.StatusOK, "document", sanitize.Text(d.Entry.Folder), b)
 	return nil
@@ -60,16 +63,29 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 
 // findDocument reads the document that the path names.
 func (p *Pages) findDocument(r *http.Request) (present.Dossier, error) {
-	unknown := &Refusal{Status: http.StatusNotFound, Text: "There is no such document.", Do: "Search for it by its folder, number or sender."}
-	key, err := archive.ParseKey(r.PathValue("key"))
+	key, err := keyOf(r)
 	if err != nil {
-		return present.Dossier{}, unknown
+		return present.Dossier{}, err
 	}
 	d, ok, err := p.source.Document(r.Context(), key)
 	if err == nil && !ok {
-		err = unknown
+		err = NoSuchDocument()
 	}
 	return d, err
+}
+
+// keyOf returns the key in a path.
+func keyOf(r *http.Request) (archive.Key, error) {
+	key, err := archive.ParseKey(r.PathValue("key"))
+	if err != nil {
+		return key, NoSuchDocument()
+	}
+	return key, nil
+}
+
+// NoSuchDocument refuses a key that no document has.
+func NoSuchDocument() *Refusal {
+	return &Refusal{Status: http.StatusNotFound, Text: "There is no such document.", Do: "Search for it by its folder, number or sender."}
 }
 
 // invoiceOf returns what is known of the invoice.
@@ -180,15 +196,15 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 
 // sendReceipt delivers the receipt of an archived document.
 func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, _ *frame) error {
-	d, err := p.findDocument(r)
+	key, err := keyOf(r)
 	if err != nil {
 		return err
 	}
-	receipt, err := p.source.Receipt(d.Entry)
+	receipt, err := p.source.Receipt(key)
 	if err != nil {
 		return err
 	}
-	beginFile(w, "receipt-"+d.Entry.Key.String()+".json", "application/json").Write(receipt) //nolint:errcheck // the visitor went away
+	beginFile(w, "receipt-"+key.String()+".json", "application/json").Write(receipt) //nolint:errcheck // the visitor went away
 	return nil
 }
 
@@ -197,12 +213,14 @@ func (p *Pages) download(w http.ResponseWriter, r *http.Request, f *frame) error
 	if !f.Visitor.Rights.Fetch {
 		return &Refusal{Status: http.StatusForbidden, Text: "You may not download documents.", Do: "Ask IT for the right to fetch (http.access in the configuration)."}
 	}
-	d, err := p.findDocument(r)
+	key, err := keyOf(r)
 	if err != nil {
 		return err
 	}
 	giveTime(w)
-	return p.source.Download(r.Context(), f.Visitor.Name, d.Entry.Key, func(came Delivery) io.Writer {
+	ctx, cancel := context.WithTimeout(r.Context(), longAnswer) // an archive that never ends its answer takes no place for ever
+	defer cancel()
+	return p.source.Download(ctx, f.Visitor.Name, key, func(came Delivery) io.Writer {
 		giveTime(w) // anew: what the archive took does not shorten the visitor's time, who may have paid for it
 		name := came.Name
 		if came.Differs {
@@ -216,10 +234,13 @@ func (p *Pages) download(w http.ResponseWriter, r *http.Request, f *frame) error
 // longAnswer is how long an answer may take to begin that reads the whole ledger or asks the archive, and how long it may then take to arrive.
 const longAnswer = 30 * time.Minute
 
+// timeToRefuse is left to tell the visitor that it took too long.
+const timeToRefuse = 30 * time.Second
+
 // giveTime lets an answer take longer than the pages.
 func giveTime(w http.ResponseWriter) {
 	// Where the time cannot be changed the shorter one stays, and a slow answer is cut off.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(longAnswer))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(longAnswer + timeToRefuse))
 }
 
 // beginFile begins an answer that the browser stores as a file.

@@ -98,8 +98,29 @@ func TestDownload_I26_SlowArchiveLeavesTimeToDeliver(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/document/"+archive.NewKey(time.Now()).String()+"/download", nil)
 		v := web.Visitor{Name: "anna", Rights: web.Rights{Read: true, Fetch: true}}
 		New(slowArchive{}, slog.New(slog.DiscardHandler)).ServeHTTP(a, r.WithContext(web.WithVisitor(r.Context(), v)))
-		if left := time.Until(a.deadline); a.Body.String() != "PK" || left != longAnswer {
+		if left := time.Until(a.deadline); a.Body.String() != "PK" || left < longAnswer {
 			t.Errorf("%q comes, with %s to deliver it", a.Body, left)
+		}
+	})
+}
+
+// endlessArchive goes on until nobody waits any more.
+type endlessArchive struct{ oneDocument }
+
+func (endlessArchive) Download(ctx context.Context, _ string, _ archive.Key, _ func(Delivery) io.Writer) error {
+	<-ctx.Done()
+	return &Refusal{Status: http.StatusBadGateway, Text: "The archive did not deliver the document."}
+}
+
+// An archive that never ends its answer is left in the end, and the visitor is told.
+func TestDownload_I21_EndlessArchiveIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &timedAnswer{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequest(http.MethodPost, "/document/"+archive.NewKey(time.Now()).String()+"/download", nil)
+		v := web.Visitor{Name: "anna", Rights: web.Rights{Read: true, Fetch: true}}
+		New(endlessArchive{}, slog.New(slog.DiscardHandler)).ServeHTTP(a, r.WithContext(web.WithVisitor(r.Context(), v)))
+		if left := time.Until(a.deadline); a.Code != http.StatusBadGateway || left <= 0 {
+			t.Errorf("%d, with %s left to write it", a.Code, left)
 		}
 	})
 }

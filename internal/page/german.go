@@ -28,6 +28,10 @@ var german = map[string]string{
 	"Wait until it is done, then ask again.":                                                            "Warten Sie, bis er fertig ist, und fragen Sie dann noch einmal.",
 	"The downloads of this month are used up.":                                                          "Die Abrufe dieses Monats sind verbraucht.",
 	"They are counted anew from the first day of next month. IT can raise billing.downloads_per_month.": "Am ersten Tag des nächsten Monats wird neu gezählt. Die IT kann billing.downloads_per_month erhöhen.",
+	"Downloads are switched off.":                                                                       "Abrufe sind ausgeschaltet.",
+	"IT can allow them with billing.downloads_per_month.":                                               "Die IT kann sie mit billing.downloads_per_month erlauben.",
+	"vaultd could not store the download on its own disk.":                                              "vaultd konnte den Abruf nicht auf dem eigenen Datenträger speichern.",
+	"The download was counted. Tell IT: the disk may be full.":                                          "Der Abruf wurde gezählt. Sagen Sie es der IT: Vielleicht ist der Datenträger voll.",
 	"The archive did not deliver the document.":                                                         "Das Archiv hat das Dokument nicht geliefert.",
 	"The download was counted. Look at how it stands, then try again later.":                            "Der Abruf wurde gezählt. Sehen Sie nach, wie es steht, und versuchen Sie es später noch einmal.",
 	"This document is not in the archive.":                                                              "Dieses Dokument ist nicht im Archiv.",
@@ -142,6 +146,7 @@ var german = map[string]string{
 	"archive says %s": "Archiv sagt %s", "bumId %s": "bumId %s", "cause: %s": "Ursache: %s", "by %s": "von %s",
 
 	// What happened.
+	"Not all steps are shown. The command “vaultd show” tells all that the journal has.": "Hier stehen nicht alle Schritte. Der Befehl „vaultd show“ nennt alles, was im Journal steht.",
 	"Taken from the drop folder.": "Aus dem Ablageordner übernommen.", "It was still changing; vaultd waits.": "Es änderte sich noch; vaultd wartet.", "The next step was postponed.": "Der nächste Schritt wurde verschoben.",
 	"Packed into a ZIP and sealed.": "In ein ZIP gepackt und versiegelt.", "Packed again; the content is the same.": "Noch einmal gepackt; der Inhalt ist derselbe.", "Refused before anything was sent.": "Abgewiesen, bevor etwas gesendet wurde.",
 	"Found to be archived already; nothing is sent.": "Ist schon archiviert; nichts wird gesendet.", "It cannot go on by itself.": "Es geht nicht von selbst weiter.", "A person put it on hold.": "Jemand hat es angehalten.",

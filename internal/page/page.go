@@ -30,10 +30,11 @@ type Source interface {
 	History(ctx context.Context) (present.History, error)
 	// Search returns the newest documents in which all words occur, at most limit of them.
 	Search(ctx context.Context, words []string, limit int) (Found, error)
-	// Document returns everything about one entry; false: there is none with this key.
+	// Document returns everything about one entry; false: there is none with this key. Its history lacks the last steps where the
+	// journal between them is too long to be read while somebody waits.
 	Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error)
 	// Receipt returns the receipt of an archived document, as it lies beside the kept folder. A [*Refusal] says why there is none.
-	Receipt(e ledger.Entry) ([]byte, error)
+	Receipt(key archive.Key) ([]byte, error)
 	// Download fetches an archived document, compares it, and then calls begin with what came. A [*Refusal] says why not.
 	Download(ctx context.Context, user string, key archive.Key, begin func(Delivery) io.Writer) error
 	// Report writes a report. A [*Refusal] says why not.
