@@ -14,17 +14,24 @@ import (
 	"vaultd/internal/archive"
 )
 
+// requireProgram returns the path of a program. Where it is missing the test is skipped; with CI=true it fails.
+func requireProgram(t *testing.T, name, debianPackage string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch why := name + " is missing: how the page prints is NOT checked here; install Debian's package " + debianPackage; {
+	case err == nil:
+	case os.Getenv("CI") != "":
+		t.Fatal(why)
+	default:
+		t.Skip(why)
+	}
+	return path
+}
+
 // Printed on A4, each sheet has its number and how many there are, the heads of the table stand on each sheet with rows, and a test
 // environment says so on each. A browser prints it: vaultd itself starts none.
 func TestHTML_Print(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is missing: how the page prints is NOT checked here; install Debian's package chromium")
-	}
-	reader, err := exec.LookPath("pdftotext")
-	if err != nil {
-		t.Skip("pdftotext is missing: how the page prints is NOT checked here; install Debian's package poppler-utils")
-	}
+	browser, reader := requireProgram(t, "chromium", "chromium"), requireProgram(t, "pdftotext", "poppler-utils")
 	s := filled(t, "test")
 	for i := range 60 {
 		s.archived(fmt.Sprint("Folder ", i), noon.Add(-10*time.Hour), time.Hour, 1000, archive.RemoteID(fmt.Sprint("bum-f", i)))
