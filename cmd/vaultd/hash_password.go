@@ -32,7 +32,7 @@ read too) and metrics (read /metrics and the reasons of the health pages).
 It reads no configuration and writes no file. A changed file of users counts after a
 reload: systemctl reload vaultd.`,
 		Example: `  vaultd hash-password anna --rights read,fetch | sudo tee -a /etc/vaultd/users > /dev/null
-  openssl rand -base64 24 | tee password | vaultd hash-password prometheus --rights metrics`,
+  (umask 077; openssl rand -base64 24 | tee password) | vaultd hash-password prometheus --rights metrics`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError{fmt.Errorf("unexpected argument %q", args[1])}
