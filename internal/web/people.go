@@ -18,7 +18,7 @@ const (
 	maxForm      = 64 << 10        // bytes of the body of a POST
 	placeTime    = 5 * time.Second // how long a request waits for its place
 	lookPlaces   = 4               // pages in work at once, for people who are signed in
-	actPlaces    = 2               // forms of them in work at once: a report or a download may take minutes
+	actPlaces    = 4               // forms of them in work at once: a report or a download may take minutes
 	publicPlaces = 4               // pages in work at once, for everybody else
 )
 
