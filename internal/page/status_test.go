@@ -97,7 +97,7 @@ func TestStatus_Verdict(t *testing.T) {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
-	if got := frameOf("de").Verdict(statusBody{Urgent: 1}); !strings.Contains(got, "jetzt") {
+	if got := frameOf("de").Verdict(statusBody{Urgent: 1}); !strings.Contains(got, "sofort") {
 		t.Error(got)
 	}
 }

@@ -123,6 +123,22 @@ func TestTexts_NoneIsLeftOver(t *testing.T) {
 	}
 }
 
+// The German words are those of people who keep books: one word for one thing, and no word that means another thing to them.
+func TestTexts_GermanWordsForAccountants(t *testing.T) {
+	for wrong, why := range map[string]string{
+		"Hauptbuch": "is the general ledger; the ledger of vaultd is the Nachweisbuch", "Bilanz": "is the balance sheet; the balance of vaultd is the Abgleich",
+		"Beleg": "is the invoice itself; a receipt of vaultd is a Quittung", "Ablage": "is where papers stay; a drop folder is an Eingangsordner",
+		"Tresor": "is a safe; a vault is an Archivbereich", "eim Archiv angemeldet": "is signing in; the archive registers", "Anmeldung": "is signing in; the archive has a Registrierung",
+		"erunterladen": "is Abruf, as the right to fetch", "Vorhersage": "is Prognose", "Platte": "is Datenträger",
+	} {
+		for key, text := range german {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%q: %q: %s %s", key, text, wrong, why)
+			}
+		}
+	}
+}
+
 // Every kind of need and every event has words of its own.
 func TestTexts_EveryEventHasWords(t *testing.T) {
 	data, err := os.ReadFile("../../docs/states.md")
