@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"slices"
@@ -39,7 +40,7 @@ type missingRow struct {
 	Date     string `json:"documentDate"`
 	Amount   string `json:"amount"`
 	Currency string `json:"currencyCode"`
-	Found    string `json:"found"` // what the ledger has under that number; empty: nothing
+	Found    string `json:"found"` // what the ledger has under that number, or may be the same; empty: nothing
 }
 
 // unequal is in what a document is not what the list says. A value that one of them does not give is equal, but for an amount
@@ -74,6 +75,7 @@ type matcher struct {
 	unequal  []unequal      // of that one; nobody: there is none
 	others   []string       // what there is else under the row's number
 	unlisted []archive.Key  // the first few
+	zeros    map[int]string // by row: numbers of the first archived documents that no row has, and that are its own but for zeros before it
 	count    uint64         // archived documents of the selection
 }
 
@@ -81,7 +83,7 @@ func newMatcher(list *expected.List) *matcher {
 	if list == nil {
 		return &matcher{}
 	}
-	m := &matcher{list: list, by: make([]archive.Key, list.Len()), unequal: make([]unequal, list.Len()), others: make([]string, list.Len())}
+	m := &matcher{list: list, zeros: map[int]string{}, by: make([]archive.Key, list.Len()), unequal: make([]unequal, list.Len()), others: make([]string, list.Len())}
 	for i := range m.unequal {
 		m.unequal[i] = nobody
 	}
@@ -111,6 +113,7 @@ func (m *matcher) countArchived(s present.Entries, key archive.Key, doc archive.
 			if len(m.unlisted) < namedAtMost {
 				m.unlisted = append(m.unlisted, key)
 			}
+			m.noteZeros(doc)
 			return nil
 		}
 		m.by[best], key = key, m.by[best]
@@ -126,6 +129,42 @@ func (m *matcher) countArchived(s present.Entries, key archive.Key, doc archive.
 			return err
 		}
 	}
+}
+
+// noteZeros notes a document that no row has where a row has its number without the zeros before it. Spreadsheet programs remove them.
+// That is a hint for a person and counts for nothing: 4711 and 0004711 may be two invoices.
+func (m *matcher) noteZeros(doc archive.Document) {
+	for i := range m.rowsWithoutZeros(doc) {
+		if _, has := m.zeros[i]; !has && len(m.zeros) < missingAtMost {
+			m.zeros[i] = doc.Number
+		}
+	}
+}
+
+// rowsWithoutZeros gives the rows that have a document's number without the zeros before it, and that may be about it.
+func (m *matcher) rowsWithoutZeros(doc archive.Document) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		number := strings.TrimSpace(doc.Number)
+		short := strings.TrimLeft(number, "0")
+		if short == number || short == "" || strings.Trim(short, "0123456789") != "" {
+			return
+		}
+		for i := range m.list.Find(short) {
+			if _, same := compareToRow(m.list.Row(i), doc); same && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// describeZeros says beside an archived document which missing row may be about it; empty: none.
+func (m *matcher) describeZeros(doc archive.Document) string {
+	for i := range m.rowsWithoutZeros(doc) {
+		if r := m.list.Row(i); m.unequal[i] == nobody {
+			return fmt.Sprintf("; may be the same as %s in row %d of the list, whose leading zeros a spreadsheet removed", r.Number, r.Line)
+		}
+	}
+	return ""
 }
 
 // countValues tells how exactly a row says which document it means. A row that says less is left for a document that no other fits.
@@ -219,11 +258,14 @@ func (m *matcher) summarize(s present.Entries) (*listed, error) {
 	slices.SortFunc(missing, m.list.Order)
 	slices.SortFunc(differ, m.list.Order)
 	for _, i := range missing[:min(len(missing), missingAtMost)] {
-		r := m.list.Row(i)
-		l.MissingRows = append(l.MissingRows, missingRow{r.Line, r.Number, r.Sender, r.Date, r.Amount, r.Currency, m.others[i]})
+		r, found := m.list.Row(i), m.others[i]
+		if whole, is := m.zeros[i]; is && found == "" {
+			found = "nothing; may be the same as " + whole + ", which is archived: a spreadsheet removes leading zeros"
+		}
+		l.MissingRows = append(l.MissingRows, missingRow{r.Line, r.Number, r.Sender, r.Date, r.Amount, r.Currency, found})
 	}
 	for _, i := range differ[:min(len(differ), namedAtMost)] {
-		text, err := describeDocument(s, m.by[i])
+		text, _, err := describeDocument(s, m.by[i])
 		if err != nil {
 			return nil, err
 		}
@@ -231,23 +273,23 @@ func (m *matcher) summarize(s present.Entries) (*listed, error) {
 		l.DifferNames = append(l.DifferNames, fmt.Sprintf("%s; row %d of the list has another %s: %s", text, r.Line, m.unequal[i], joinTexts(r.Sender, r.Date, r.Currency, r.Amount)))
 	}
 	for _, key := range m.unlisted {
-		text, err := describeDocument(s, key)
+		text, doc, err := describeDocument(s, key)
 		if err != nil {
 			return nil, err
 		}
-		l.UnlistedNames = append(l.UnlistedNames, text)
+		l.UnlistedNames = append(l.UnlistedNames, text+m.describeZeros(doc))
 	}
 	return l, nil
 }
 
 // describeDocument names an archived document.
-func describeDocument(s present.Entries, key archive.Key) (string, error) {
+func describeDocument(s present.Entries, key archive.Key) (text string, m archive.Document, err error) {
 	e, _, err := s.Entry(key)
 	if err != nil {
-		return "", err
+		return "", m, err
 	}
-	m, _, err := present.ReadMetadata(s, e)
-	return fmt.Sprintf("%s (%s): %s", e.Folder, e.Drop, joinTexts(m.Number, m.SenderName, present.FormatDay(m.Date), m.Currency, string(m.Amount))), err
+	m, _, err = present.ReadMetadata(s, e)
+	return fmt.Sprintf("%s (%s): %s", e.Folder, e.Drop, joinTexts(m.Number, m.SenderName, present.FormatDay(m.Date), m.Currency, string(m.Amount))), m, err
 }
 
 // joinTexts joins the texts that are there.

@@ -252,3 +252,42 @@ func TestReport_SameBytes(t *testing.T) {
 		}
 	}
 }
+
+// A number whose leading zeros a spreadsheet removed is no equal one: the result stays, and both sides have a hint. Only an archived
+// document that no row has is hinted at, and only where the row may be about it.
+func TestExpected_I31_LostLeadingZerosAreAHint(t *testing.T) {
+	s := newShelf(t, "production")
+	s.archivedAs("Huber 1", "0004711", "Huber", "2026-10-01", "10.00")
+	s.archivedAs("Otto 2", "0815", "Otto", "2026-10-02", "20.00")
+	s.archivedAs("Kern 3", "000", "Kern", "2026-10-03", "30.00")
+	s.archivedAs("Abel 4", "007A", "Abel", "2026-10-04", "40.00")
+	s.archivedAs("Nagel 5", "0012", "Nagel", "2026-10-05", "50.00")
+	s.archivedAs("Nagel 6", "12", "Nagel", "2026-10-06", "60.00")
+	c := s.config()
+	c.Expected = listOf(t, "4711;Huber;2026-10-01;10,00;EUR\n815;Somebody;2026-10-03;21,00;EUR\n0;;;;\n7A;;;;\n12;Nagel;2026-10-06;60,00;EUR\n")
+	a := examine(t, c)
+	l := a.Summary.Expected
+	if a.Summary.Result.Code != "not-complete" || l.Archived != 1 || l.Missing != 4 || l.Unlisted != 5 {
+		t.Errorf("%+v: %+v", a.Summary.Result, l)
+	}
+	hints := 0
+	for _, r := range l.MissingRows {
+		if strings.Contains(r.Found, "leading zeros") {
+			hints++
+			if r.Number != "4711" || !strings.Contains(r.Found, "may be the same as 0004711") {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	for _, text := range l.UnlistedNames {
+		if strings.Contains(text, "leading zeros") {
+			hints++
+			if !strings.HasPrefix(text, "Huber 1 ") || !strings.Contains(text, "may be the same as 4711 in row 2 of the list") {
+				t.Error(text)
+			}
+		}
+	}
+	if hints != 2 {
+		t.Errorf("%d hints: %+v", hints, l)
+	}
+}
