@@ -287,7 +287,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 		}
 	}
 	s.ask(checks, address)
-	s.renewsPortPassword(c, p, address)
+	s.renewsPortPassword(checks, p, address)
 	if out, code := s.vaultd("backup", filepath.Join(s.dir, "copy.db")); code != exitDone {
 		t.Error("backup:", code, out)
 	}
@@ -336,11 +336,13 @@ func (s *site) asks(address, password string) (code int) {
 	return res.StatusCode
 }
 
-// renewsPortPassword changes the password of the pages: after a reload it counts, and the old one does not.
-func (s *site) renewsPortPassword(c *cage, p *process, address string) {
+// renewsPortPassword changes the password of the pages: after a reload it counts, the old one does not, and the sessions that began with it
+// are over.
+func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 	s.t.Helper()
+	session := s.signsIn(c, address)
 	const next = "CANARY-port-password-of-next-year"
-	if err := os.WriteFile(filepath.Join(s.dir, "port-users"), []byte(portUser(s.t, c, next)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "port-users"), []byte(portUser(s.t, c.cage, next)), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	if old := s.asks(address, canaryPort); old != http.StatusOK {
@@ -351,13 +353,25 @@ func (s *site) renewsPortPassword(c *cage, p *process, address string) {
 	if old, none := s.asks(address, canaryPort), s.asks(address, ""); old != http.StatusUnauthorized || none != http.StatusUnauthorized {
 		s.t.Error("the old password, and none:", old, none)
 	}
+	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.AddCookie(session)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		s.t.Error("a session of the old password:", res.Status)
+	}
 }
 
 // signsIn signs in on the pages, with a wrong password first, and looks at what a person then sees. The session's id is a canary.
-func (s *site) signsIn(c *canaryCheck, address string) {
+func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 	s.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	var session *http.Cookie
 	for _, password := range []string{canaryPort + "-wrong", canaryPort} {
 		res, err := client.PostForm("http://"+address+"/login", url.Values{"name": {"reader"}, "password": {password}})
 		if err != nil {
@@ -392,6 +406,7 @@ func (s *site) signsIn(c *canaryCheck, address string) {
 		}
 		c.allowing(path, w.Bytes(), aSidecar)
 	}
+	return session
 }
 
 // ask runs every command that asks, and every page.

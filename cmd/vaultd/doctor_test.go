@@ -121,8 +121,8 @@ func TestDoctor_FaultsByName(t *testing.T) {
 			s.write("users", "CANARY-one-for-everybody\n")
 			s.edit(`http: {listen: ""}`, `http: {listen: "", access: {users_file: `+s.dir+`/users}}`)
 		}, code: exitFailed, what: "configuration", want: "FAIL holds one password; it now holds users, one a line: NAME:BCRYPT:RIGHTS"},
-		"ClockOff":     {cfg: emulator.Config{Clock: behind}, code: exitDone, what: "clock", want: "WARN this machine is 59 min ahead"},
-		"Away":         {spoil: func(s *site, address string) { s.edit(address, "http://127.0.0.1:1"); s.rebind() }, code: exitUnavailable, what: "service", want: "FAIL reach 127.0.0.1:1"},
+		"ClockOff": {cfg: emulator.Config{Clock: behind}, code: exitDone, what: "clock", want: "WARN this machine is 59 min ahead"},
+		"Away":     {spoil: func(s *site, address string) { s.edit(address, "http://127.0.0.1:1"); s.rebind() }, code: exitUnavailable, what: "service", want: "FAIL reach 127.0.0.1:1"},
 		"WrongBinding": {spoil: func(s *site, address string) { s.edit(address, strings.Replace(address, "127.0.0.1", "localhost", 1)) },
 			code: exitFailed, what: "binding", want: "FAIL"},
 		"NoLedger": {spoil: func(s *site, _ string) { s.away("state/ledger.db"); s.away("state/ledger.head") }, code: exitFailed, what: "ledger", want: "FAIL"},

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -600,4 +602,41 @@ func record(h http.Handler, r *http.Request) (code int, body string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
+}
+
+// Whatever a stranger sends: no page but those of the sign-in page is reached, and none with a name, a right or a token.
+func FuzzPages_I7_StrangersReachNothing(f *testing.F) {
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /login?next=/ HTTP/1.1\r\nHost: x\r\nCookie: vaultd=x; vaultd=y\r\n\r\n", "POST /report HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 7\r\n\r\ntoken=x",
+		"GET /login/../search HTTP/1.1\r\nHost: x\r\nRemote-User: anna\r\nX-Vaultd-Secret: \r\n\r\n", "GET http://y/style.css HTTP/1.0\r\n\r\n", "CONNECT /login HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET //login HTTP/1.1\r\nHost: x\r\nx-vaultd-secret: CANARY-secret-of-the-prox\r\nremote-user: anna\r\n\r\n", "HEAD /%6cogin HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		f.Add([]byte(request))
+	}
+	p := Proxy{UserHeader: "Remote-User", Secret: proxySecret, Rights: map[string]Rights{"*": {Read: true}}}
+	reached := func(r *http.Request, t *testing.T) {
+		v := VisitorOf(r.Context())
+		if !slices.Contains(openPaths, r.URL.Path) || v != (Visitor{MaySignIn: true}) || r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Remote-User") != "" {
+			t.Errorf("%s %q reached by %+v", r.Method, r.URL.Path, v)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+		if err != nil || strings.Contains(string(raw), proxySecret) || r.Header.Get("Authorization") != "" && strings.HasPrefix(strings.ToLower(r.Header.Get("Authorization")), "basic") {
+			return
+		}
+		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "login") { // a wrong password takes its time
+			return
+		}
+		guard := NewAccessGuard(NewAccess(nil, []User{{"anna", unknownHash(4), Rights{Read: true}}}, p), silent)
+		h := Handler(guard, sample, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached(r, t) }))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if strings.Contains(w.Body.String(), "vaultd_") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%q: %d %s", raw, w.Code, w.Body)
+		}
+		if to := w.Header().Get("Location"); w.Code == http.StatusSeeOther && !strings.HasPrefix(to, "/login?next=%2F") {
+			t.Errorf("%q leads to %q", raw, to)
+		}
+	})
 }
