@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -125,7 +124,7 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		fields = append(fields, field{"clientUUID", e.ID.String()})
 	}
 	if !e.Package.IsZero() {
-		fields = append(fields, field{"ZIP", fmt.Sprintf("%s (%s)", f.Size(e.Package.Size), f.T("%d bytes", e.Package.Size))}, field{"SHA-256", e.Package.SHA256.String()})
+		fields = append(fields, field{"ZIP", f.ExactSize(e.Package.Size)}, field{"SHA-256", e.Package.SHA256.String()})
 	}
 	return f.knownFields(fields...)
 }

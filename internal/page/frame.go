@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -91,8 +92,22 @@ func (f *frame) Size(n int64) string {
 	if n < 0 {
 		return f.T("not known")
 	}
+	if n == 1 {
+		return f.T("1 byte")
+	}
+	if n < 1000 {
+		return f.T("%d bytes", n)
+	}
 	point, _ := f.separators()
 	return strings.Replace(present.FormatSize(n), ".", point, 1)
+}
+
+// ExactSize writes bytes in decimal units, and beside them to the last byte.
+func (f *frame) ExactSize(n int64) string {
+	if n < 1000 {
+		return f.Size(n)
+	}
+	return fmt.Sprintf("%s (%s)", f.Size(n), f.T("%d bytes", n))
 }
 
 var germanMonths = [...]string{"Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sept.", "Okt.", "Nov.", "Dez."}
