@@ -6,7 +6,7 @@ var german = map[string]string{
 	"TEST, NO EVIDENCE": "TEST, KEIN NACHWEIS", "This is a test environment.": "Dies ist eine Testumgebung.", "Go to the content": "Zum Inhalt",
 	"Pages": "Seiten", "How it stands": "Aktueller Stand", "Report": "Bericht", "Search": "Suchen", "number, sender, folder …": "Nummer, Absender, Ordner …",
 	"Sign in": "Anmelden", "Sign out": "Abmelden", "Name": "Name", "Password": "Passwort", "not known": "nicht bekannt", "today %s": "heute %s",
-	"%d s": "%d s", "%d min": "%d min", "%d h %d min": "%d h %d min", "%d h": "%d h", "%d days": "%d Tage", "%d bytes": "%d Bytes",
+	"%d s": "%d s", "%d min": "%d min", "%d h %d min": "%d h %d min", "%d h": "%d h", "%d days": "%d Tage", "%d bytes": "%d Bytes", "1 byte": "1 Byte",
 
 	// Refusals.
 	"Not done": "Nicht ausgeführt", "There is no such page.": "Diese Seite gibt es nicht.",

@@ -180,12 +180,12 @@ func TestFrame_WritesAsTheLanguageDoes(t *testing.T) {
 
 // A size is in the language of the page also below a kilobyte, and its bytes are not told twice.
 func TestFrame_Sizes(t *testing.T) {
-	for language, want := range map[string][4]string{
-		"en": {"154 bytes", "154 bytes", "2.2 MB", "2.2 MB (2,200,000 bytes)"},
-		"de": {"154 Bytes", "154 Bytes", "2,2 MB", "2,2 MB (2.200.000 Bytes)"},
+	for language, want := range map[string][5]string{
+		"en": {"1 byte", "154 bytes", "154 bytes", "2.2 MB", "2.2 MB (2,200,000 bytes)"},
+		"de": {"1 Byte", "154 Bytes", "154 Bytes", "2,2 MB", "2,2 MB (2.200.000 Bytes)"},
 	} {
 		f := frameOf(language)
-		if got := [4]string{f.Size(154), f.ExactSize(154), f.Size(2_200_000), f.ExactSize(2_200_000)}; got != want {
+		if got := [5]string{f.Size(1), f.Size(154), f.ExactSize(154), f.Size(2_200_000), f.ExactSize(2_200_000)}; got != want {
 			t.Errorf("%s: %q, want %q", language, got, want)
 		}
 	}
