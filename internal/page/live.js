@@ -12,7 +12,7 @@
 
   const refresh = async () => {
     try {
-      const answer = await fetch(location.pathname, { headers: { Accept: "text/html" }, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(every) });
+      const answer = await fetch("/?refresh", { headers: { Accept: "text/html" }, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(every) });
       if (answer.status === 403) { // the session is over: nothing more comes
         lost.hidden = false;
         tell(lost, lost.dataset.over + " " + since + ".");

@@ -242,6 +242,69 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// Clients that keep their connections open and ask nothing more give them back: as many open pages as there are connections keep no
+// machine from asking whether vaultd lives.
+func TestServe_I21_IdleConnectionsAreGivenBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a connection may be idle: left to make test-long")
+	}
+	t.Parallel()
+	address := serve(t, NewAccessGuard(Access{}, silent), sample())
+	const openPageAsksEvery = 10 * time.Second
+	if idleTime >= openPageAsksEvery {
+		t.Error("an open page keeps its connection for ever")
+	}
+	for range maxConnections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n") //nolint:errcheck // read below
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != http.StatusOK || res.Close {
+			t.Fatal("no idle connection:", err)
+		}
+	}
+	client := http.Client{Timeout: idleTime + headerTime}
+	res, err := client.Get("http://" + address + "/livez")
+	if err != nil {
+		t.Fatal("while pages are open:", err)
+	}
+	res.Body.Close()
+}
+
+// When Serve has returned, no page is in work any more: what it reads may be closed.
+func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
+	t.Parallel()
+	guard := NewAccessGuard(Access{}, silent)
+	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, ended := make(chan struct{}), make(chan struct{})
+	pages := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+		time.Sleep(300 * time.Millisecond) // it ends what it had begun
+		close(ended)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, guard, sample, pages, silent) }()
+	go http.Get("http://" + l.Addr().String() + "/") //nolint:errcheck,bodyclose // it is cut off
+	<-begun
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("a page is still in work")
+	}
+}
+
 // Whoever says nothing, or too much, loses his connection; others are answered meanwhile.
 func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	if testing.Short() {

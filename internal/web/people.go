@@ -121,7 +121,7 @@ func (g *AccessGuard) visitorOf(r *http.Request) (v Visitor, refused string) {
 	access := g.currentAccess()
 	from := g.examineProxy(r)
 	id := sessionID(r)
-	switch u, found := g.findSession(id, isOfPerson(r)); {
+	switch u, found := g.findSession(id, isOfPerson(r) && !isRefresh(r)); {
 	case from.refused != "":
 		return Visitor{}, from.refused
 	case from.name != "":
@@ -175,6 +175,10 @@ func isOfPerson(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return dest == "" || dest == "document"
 }
+
+// isRefresh reports whether an open page asks by itself how it stands now. Without a script, or in an old browser, nothing else tells it
+// from a person.
+func isRefresh(r *http.Request) bool { return r.URL.RawQuery == "refresh" }
 
 // askToSignIn sends a person to the sign-in page, and from there back to here. A script and a form only hear that nobody is signed in.
 func askToSignIn(w http.ResponseWriter, r *http.Request) {

@@ -213,6 +213,28 @@ func first(m map[sessionKey]session) (key sessionKey) {
 	return key
 }
 
+// A page that is open without a script, or in an old browser, loads itself again and again. No session lives longer for it.
+func TestSession_I7_OpenPageWithoutScriptKeepsNoneAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, h := guarded(t)
+		b := newBrowser(h)
+		b.signIn("anna", canary)
+		for range int(sessionIdle/time.Minute) - 1 {
+			time.Sleep(time.Minute)
+			if w := b.get("/?refresh"); w.Code != 200 { // as a browser loads it by itself, and an old one that tells nothing of its requests
+				t.Fatal(w.Code)
+			}
+			if w := b.get("/?refresh", "Sec-Fetch-Dest", "", "Sec-Fetch-Mode", "", "Sec-Fetch-Site", ""); w.Code != 200 {
+				t.Fatal(w.Code)
+			}
+		}
+		time.Sleep(time.Minute)
+		if b.isIn() {
+			t.Error("a page that stays open keeps its session alive")
+		}
+	})
+}
+
 // A reload ends the sessions of users whose password or rights changed, or who are gone, and no others.
 func TestSession_I7_ReloadEndsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -48,15 +49,20 @@ func Listen(ctx context.Context, address string, a Access) (net.Listener, error)
 const (
 	headerTime = 5 * time.Second
 	answerTime = 30 * time.Second
-	idleTime   = time.Minute
+	idleTime   = 5 * time.Second // less than an open page waits between two looks: else each open page would keep a connection for ever
 	endTime    = 2 * time.Second // for answers under way when the server stops
 	maxHeader  = 16 << 10
 )
 
 // Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. pages answers what people ask for;
 // nil: there are no pages. Whoever connects to l over a Unix socket counts as the proxy of the access: the caller makes sure of that. Several
-// may serve with one guard. Its error says why it stopped earlier.
+// may serve with one guard. When it returns no page is in work any more: the caller may close what they read. Its error says why it
+// stopped earlier.
 func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func() Facts, pages http.Handler, log *slog.Logger) error {
+	var inWork sync.RWMutex // read-locked by each page in work
+	if pages != nil {
+		pages = countPages(&inWork, pages)
+	}
 	s := &http.Server{
 		Handler: Handler(guard, facts, pages), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -88,7 +94,21 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
 	}
-	return errors.Join(err, g.Wait())
+	err = errors.Join(err, g.Wait())
+	inWork.Lock() // for ever: those in work learn from their closed connections that nobody waits for them
+	return err
+}
+
+// countPages holds a lock while a page is in work, and begins none once it is held for ever.
+func countPages(inWork *sync.RWMutex, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !inWork.TryRLock() {
+			http.Error(w, "vaultd is stopping", http.StatusServiceUnavailable)
+			return
+		}
+		defer inWork.RUnlock()
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // Handler answers /livez, /readyz (also as /healthz) and /metrics. When there are users, /metrics asks for the name and password of

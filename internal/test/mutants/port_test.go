@@ -46,7 +46,7 @@ var port = []mutant{
 	},
 	{
 		name: "PortScriptKeepsSessionAlive", promise: "I7", file: "internal/web/people.go",
-		old: "g.findSession(id, isOfPerson(r))", new: "g.findSession(id, true)", tests: []string{"-run Session vaultd/internal/web"},
+		old: "g.findSession(id, isOfPerson(r) && !isRefresh(r))", new: "g.findSession(id, !isRefresh(r))", tests: []string{"-run Session vaultd/internal/web"},
 	},
 	{
 		name: "PortReloadKeepsSessions", promise: "I7", file: "internal/web/access.go",
