@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"hash/maphash"
 	"math/big"
 	"slices"
 	"time"
@@ -25,7 +26,9 @@ type counts struct {
 
 	sealed     uint64 // of all: sealed at least once
 	registered uint64 // of all: registered more than once
-	totals     map[billed]ledger.Total
+
+	registrations numberSet // of all
+	totals        map[billed]ledger.Total
 
 	needs              map[string]*need
 	remarks            map[string]*need
@@ -67,6 +70,7 @@ func newCounts(c Config) *counts {
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
 		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected), since: newSince(c.Select.SinceLast),
 		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
+		registrations: numberSet{seed: maphash.MakeSeed()},
 	}
 }
 
@@ -103,6 +107,9 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	}
 	if len(e.Registrations) > 1 {
 		t.registered++
+	}
+	for _, r := range e.Registrations {
+		t.registrations.add(r.Ticket.Remote)
 	}
 	for _, one := range e.Transactions() {
 		more := one.Total(e.Vault, t.c.Location)

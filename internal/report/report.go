@@ -1,11 +1,7 @@
 package report
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,89 +111,6 @@ type Audit struct {
 	fetches proof.Downloads
 	match   *matcher
 	since   *since
-}
-
-// errStop ends a read early on purpose.
-var errStop = errors.New("stop")
-
-// Examine reads the whole ledger once: it replays the journal up to c.Head, compares the
-// entries with it, and counts what the summary shows. It returns errors of the ledger and
-// of the context only; what is wrong with the ledger is in the summary.
-func Examine(ctx context.Context, c Config) (*Audit, error) {
-	c.Location = cmp.Or(c.Location, time.UTC)
-	if c.Person == nil {
-		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
-	}
-	a := &Audit{c: c}
-	t := newCounts(c)
-	report, err := a.checkJournal(ctx, t)
-	if err != nil {
-		return nil, fmt.Errorf("examine the ledger: %w", err)
-	}
-	moved, err := a.changedSince(ctx, c.Head.N)
-	if err != nil {
-		return nil, fmt.Errorf("examine the ledger: %w", err)
-	}
-	report.Findings = slices.DeleteFunc(report.Findings, func(f proof.Finding) bool { return moved[f.Key] })
-	if t.whole != report.Balance && len(moved) == 0 {
-		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
-			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
-	}
-	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
-	a.Summary, err = a.newSummary(t, len(moved))
-	return a, err
-}
-
-// checkJournal runs the proof; t counts the lines and entries that the proof reads.
-func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, error) {
-	var failed error
-	note := func(err error) {
-		if !errors.Is(err, errStop) {
-			failed = errors.Join(failed, err)
-		}
-	}
-	lines := func(yield func(uint64, []byte) bool) {
-		note(a.c.Ledger.Lines(1, func(n uint64, line []byte) error {
-			if n > a.c.Head.N {
-				return errStop
-			}
-			t.countLine(line)
-			t.since.countLine(n, line)
-			if !yield(n, line) {
-				return errStop
-			}
-			return context.Cause(ctx)
-		}))
-	}
-	entries := func(yield func(ledger.Entry) bool) {
-		note(a.c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-			if err := t.countEntry(e); err != nil {
-				return err
-			}
-			if !yield(e) {
-				return errStop
-			}
-			return context.Cause(ctx)
-		}))
-	}
-	return proof.Check(proof.Journal{Lines: lines, Head: a.c.Head, Balance: &a.c.Balance}, entries, proof.Seen{}), failed
-}
-
-// changedSince returns the entries that changed after line n. Nothing is concluded about
-// them: their journal lines and their stored entry are of two moments.
-func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]bool, error) {
-	moved := map[archive.Key]bool{}
-	err := a.c.Ledger.Lines(n+1, func(_ uint64, stored []byte) error {
-		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			return err
-		}
-		if k, err := archive.ParseKey(l.Key); err == nil {
-			moved[k] = true
-		}
-		return context.Cause(ctx)
-	})
-	return moved, err
 }
 
 // selectsEntry reports whether e is selected, as far as e itself can tell: year and month are

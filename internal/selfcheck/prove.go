@@ -79,18 +79,11 @@ func (r *reader) journal(from uint64, balance ledger.Balance) proof.Journal {
 			return context.Cause(r.ctx)
 		}))
 	}
-	recent := newRecentEntries()
-	entry := func(k archive.Key) (ledger.Entry, bool) {
-		if e, ok := recent.get(k); ok {
-			return e, true
-		}
+	entry := proof.KeepRecent(func(k archive.Key) (ledger.Entry, bool) {
 		e, ok, err := r.ledger.Entry(k)
 		r.keep(err)
-		if ok {
-			recent.add(e)
-		}
 		return e, ok
-	}
+	})
 	byRemote := func(n archive.RemoteID) (ledger.Entry, bool) {
 		k, ok, err := r.ledger.FindByRemote(n)
 		r.keep(err)
@@ -145,26 +138,6 @@ func (r *reader) visitChanged(from uint64, fn func(ledger.Entry) error) error {
 		}
 	}
 	return err
-}
-
-// recentEntries are the entries that were looked up last. The replay looks an entry up at each of its lines that may be the
-// last one, and those mostly stand near each other.
-type recentEntries struct {
-	byKey map[archive.Key]ledger.Entry
-	keys  [2048]archive.Key // in the order in which they came, round and round
-	next  int
-}
-
-func newRecentEntries() *recentEntries {
-	return &recentEntries{byKey: map[archive.Key]ledger.Entry{}}
-}
-
-func (r *recentEntries) get(k archive.Key) (ledger.Entry, bool) { e, ok := r.byKey[k]; return e, ok }
-
-func (r *recentEntries) add(e ledger.Entry) {
-	delete(r.byKey, r.keys[r.next])
-	r.byKey[e.Key], r.keys[r.next] = e, e.Key
-	r.next = (r.next + 1) % len(r.keys)
 }
 
 // changedSince returns the entries that changed after head.

@@ -19,6 +19,18 @@ var outside = []mutant{
 		old: "g.Month == nil && !t.full {", new: "g.Month == nil {", tests: []string{"-run HTML_TableByMonth vaultd/internal/report"},
 	},
 	{
+		name: "LinesCountedAtEachReplay", promise: "I32", file: "internal/report/examine.go",
+		old: "if t != nil && n > counted {", new: "if t != nil && n+counted > 0 {", tests: []string{"-run Examine vaultd/internal/report"},
+	},
+	{
+		name: "ReportRemembersEveryEntry", promise: "I21", file: "internal/report/examine.go",
+		old: "r.journal(ctx, t, r.entry())", new: "r.journal(ctx, t, nil)", tests: []string{"-run Examine vaultd/internal/report"},
+	},
+	{
+		name: "ReportNamesNoEntryWithoutALine", promise: "I1", file: "internal/report/examine.go",
+		old: "if !report.OK() || differs() || t.registrations.hasEqual() {", new: "if t.registrations.hasEqual() {", tests: []string{"-run Examine vaultd/internal/report"},
+	},
+	{
 		name: "AmountIsRounded", promise: "I12", file: "internal/report/xlsx.go",
 		old: "err != nil || len(digits) > exactDigits ||", new: "err != nil || len(digits) > 99 ||", tests: []string{"-run XLSX_NothingIsRounded vaultd/internal/report"},
 	},

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+// errStop ends a read early on purpose.
+var errStop = errors.New("stop")
+
+// Examine reads the whole ledger: it replays the journal up to c.Head, compares the entries with it, and counts what the summary shows.
+// It returns errors of the ledger and of the context only; what is wrong with the ledger is in the summary.
+//
+// Its memory does not grow with a ledger in which nothing differs. Where something does, everything is read a second time by a check that
+// remembers all entries, because only that one can name all of them.
+func Examine(ctx context.Context, c Config) (*Audit, error) {
+	c.Location = cmp.Or(c.Location, time.UTC)
+	if c.Person == nil {
+		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
+	}
+	a := &Audit{c: c}
+	t := newCounts(c)
+	r := &reader{c: c}
+	report := proof.Check(r.journal(ctx, t, r.entry()), r.entries(ctx, t.countEntry), proof.Seen{})
+	moved, err := a.changedSince(ctx, c.Head.N)
+	if err := errors.Join(r.failed, err); err != nil {
+		return nil, fmt.Errorf("examine the ledger: %w", err)
+	}
+	hasMoved := func(f proof.Finding) bool { return moved[f.Key] }
+	differs := func() bool { return len(moved) == 0 && t.whole != report.Balance }
+	report.Findings = slices.DeleteFunc(report.Findings, hasMoved)
+	if !report.OK() || differs() || t.registrations.hasEqual() {
+		r := &reader{c: c}
+		report = proof.Check(r.journal(ctx, nil, nil), r.entries(ctx, func(ledger.Entry) error { return nil }), proof.Seen{})
+		if r.failed != nil {
+			return nil, fmt.Errorf("examine the ledger: %w", r.failed)
+		}
+		report.Findings = slices.DeleteFunc(report.Findings, hasMoved)
+	}
+	if differs() {
+		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
+			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
+	}
+	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
+	a.Summary, err = a.newSummary(t, len(moved))
+	return a, err
+}
+
+// reader reads a ledger for one check up to the head of the audit.
+type reader struct {
+	c Config
+
+	mu     sync.Mutex // lines are read ahead, while entries are looked up
+	failed error      // guarded by mu until the check has ended
+}
+
+func (r *reader) keep(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !errors.Is(err, errStop) {
+		r.failed = errors.Join(r.failed, err)
+	}
+}
+
+// journal returns the journal. t counts each line once, however often the check reads it; nil: nothing counts them. entry looks an
+// entry up; nil: the check remembers all of them.
+func (r *reader) journal(ctx context.Context, t *counts, entry func(archive.Key) (ledger.Entry, bool)) proof.Journal {
+	counted := uint64(0) // the last line that was
+	lines := func(yield func(uint64, []byte) bool) {
+		r.keep(r.c.Ledger.Lines(1, func(n uint64, line []byte) error {
+			if n > r.c.Head.N {
+				return errStop
+			}
+			if t != nil && n > counted {
+				t.countLine(line)
+				t.since.countLine(n, line)
+				counted = n
+			}
+			if !yield(n, line) {
+				return errStop
+			}
+			return context.Cause(ctx)
+		}))
+	}
+	return proof.Journal{Lines: lines, Head: r.c.Head, Balance: &r.c.Balance, Entry: entry}
+}
+
+// entry returns the function that looks an entry up.
+func (r *reader) entry() func(archive.Key) (ledger.Entry, bool) {
+	return proof.KeepRecent(func(k archive.Key) (ledger.Entry, bool) {
+		e, ok, err := r.c.Ledger.Entry(k)
+		r.keep(err)
+		return e, ok
+	})
+}
+
+// entries returns all entries; count is called for each.
+func (r *reader) entries(ctx context.Context, count func(ledger.Entry) error) iter.Seq[ledger.Entry] {
+	return func(yield func(ledger.Entry) bool) {
+		r.keep(r.c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+			if err := count(e); err != nil {
+				return err
+			}
+			if !yield(e) {
+				return errStop
+			}
+			return context.Cause(ctx)
+		}))
+	}
+}
+
+// numberSet tells whether two numbers may be equal, in eight bytes for each.
+type numberSet struct {
+	seed   maphash.Seed
+	hashes []uint64
+}
+
+func (s *numberSet) add(n archive.RemoteID) {
+	s.hashes = append(s.hashes, maphash.String(s.seed, string(n)))
+}
+
+// hasEqual reports whether two numbers may be equal. It orders the set anew.
+func (s *numberSet) hasEqual() bool {
+	slices.Sort(s.hashes)
+	for i := 1; i < len(s.hashes); i++ {
+		if s.hashes[i] == s.hashes[i-1] {
+			return true
+		}
+	}
+	return false
+}
+
+// changedSince returns the entries that changed after line n. Nothing is concluded about
+// them: their journal lines and their stored entry are of two moments.
+func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]bool, error) {
+	moved := map[archive.Key]bool{}
+	err := a.c.Ledger.Lines(n+1, func(_ uint64, stored []byte) error {
+		l, err := ledger.ParseLine(stored)
+		if err != nil {
+			return err
+		}
+		if k, err := archive.ParseKey(l.Key); err == nil {
+			moved[k] = true
+		}
+		return context.Cause(ctx)
+	})
+	return moved, err
+}

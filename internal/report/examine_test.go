@@ -1,0 +1,119 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// countedSource counts how often the journal is read from its first line on, and has one more entry where there is one.
+type countedSource struct {
+	Source
+	more  []ledger.Entry
+	reads int
+}
+
+func (s *countedSource) Lines(from uint64, fn func(n uint64, line []byte) error) error {
+	if from == 1 {
+		s.reads++
+	}
+	return s.Source.Lines(from, fn)
+}
+
+func (s *countedSource) EntriesOldestFirst(fn func(ledger.Entry) error) error {
+	err := s.Source.EntriesOldestFirst(fn)
+	for _, e := range s.more {
+		if err == nil {
+			err = fn(e)
+		}
+	}
+	return err
+}
+
+// A ledger in which nothing differs is read once, by a check whose memory does not grow with it. Where something differs the second
+// check names it: an entry without a line, and a registration that two entries list.
+func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
+	c := filled(t, "test").config()
+	sound := &countedSource{Source: c.Ledger}
+	c.Ledger = sound
+	a := examine(t, c)
+	if sound.reads != 1 || len(a.Summary.Check.Findings) > 0 {
+		t.Errorf("%d reads, %+v", sound.reads, a.Summary.Check.Findings)
+	}
+	var twin ledger.Entry
+	if err := sound.EntriesOldestFirst(func(e ledger.Entry) error { twin = e; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	twin.Key = archive.NewKey(noon)
+	wrong := &countedSource{Source: sound.Source, more: []ledger.Entry{twin}}
+	c.Ledger = wrong
+	a = examine(t, c)
+	named := func(f finding) bool {
+		return f.Key == twin.Key.String() && strings.Contains(f.Text, "there is an entry, but no line of the journal")
+	}
+	if wrong.reads != 2 || !slices.ContainsFunc(a.Summary.Check.Findings, named) {
+		t.Errorf("%d reads, %+v", wrong.reads, a.Summary.Check.Findings)
+	}
+}
+
+// Numbers count as equal where they are, and only there.
+func TestNumberSet_Equal(t *testing.T) {
+	c := newCounts(Config{})
+	for _, n := range []archive.RemoteID{"bum-1", "bum-2", "bum-11", ""} {
+		c.registrations.add(n)
+	}
+	if c.registrations.hasEqual() {
+		t.Error("different numbers are equal")
+	}
+	c.registrations.add("bum-2")
+	if !c.registrations.hasEqual() {
+		t.Error("equal numbers differ")
+	}
+}
+
+// acted is a flood with a line in front about what a person did.
+type acted struct{ flood }
+
+func (f acted) Lines(from uint64, fn func(uint64, []byte) error) error {
+	n := uint64(0)
+	tell := func(_ uint64, line []byte) error {
+		if n++; n == 2 {
+			m := ledger.MarkLine(2, 1, ledger.Mark{Name: ledger.MarkDisposal, By: ledger.Operator{UID: 1001}, At: noon})
+			if err := fn(n, m.Encode()); err != nil {
+				return err
+			}
+			n++
+		}
+		if n < from {
+			return nil
+		}
+		l, err := ledger.ParseLine(line)
+		if l.N = n; err != nil {
+			return err
+		}
+		return fn(n, l.Encode())
+	}
+	return f.flood.Lines(1, tell)
+}
+
+// A journal with more folders on their way than the check remembers is replayed several times, and each of its lines counts once.
+func TestExamine_I32_LinesCountOnce(t *testing.T) {
+	if flooded < 20_000 {
+		t.Skip("takes a minute with the race detector")
+	}
+	f := acted{flood{26_000}} // which finds no entry again, so that none is forgotten
+	c := f.flood.config(t)
+	c.Head = ledger.Head{}
+	if err := f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	source := &countedSource{Source: f}
+	c.Ledger = source
+	a := examine(t, c)
+	if a.Summary.HumanActs != 1 || len(a.Summary.Check.Findings) > 0 || source.reads < 3 {
+		t.Errorf("%d acts in %d reads, %+v", a.Summary.HumanActs, source.reads, a.Summary.Check.Findings)
+	}
+}
