@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -292,14 +294,29 @@ func (b *tab) visit(address string) int {
 // ask returns what a JavaScript expression gives in the page, decoded into T. It also works where the page's own scripts are off.
 func ask[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, limit)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	v, err := tryAsk[T](b, expression)
 	if err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
 	return v
 }
+
+// tryAsk is ask for a page that may go away meanwhile: errGone.
+func tryAsk[T any](b *tab, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if fault, is := errors.AsType[*cdproto.Error](err); is && fault.Code == serverError {
+		err = errors.Join(errGone, err)
+	}
+	return v, err
+}
+
+// errGone says that the page went away while it was asked: another one came.
+var errGone = errors.New("the page went away")
+
+// serverError is what Chromium answers for a page that went away or is not ready yet.
+const serverError = -32000
 
 // text returns the text of the page as a person sees it.
 func (b *tab) text() string {

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +31,14 @@ func (b *tab) waitUntil(what, expression string, atMost time.Duration) {
 	b.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for begun := time.Now(); !ask[bool](b, expression); <-tick.C {
+	for begun := time.Now(); ; <-tick.C {
+		isSo, err := tryAsk[bool](b, expression)
+		if isSo {
+			return
+		}
+		if err != nil && !errors.Is(err, errGone) {
+			b.t.Fatalf("%s: %v", expression, err)
+		}
 		if time.Since(begun) > atMost {
 			b.t.Fatalf("not within %v: %s\n%s\n%s", atMost, what, b.location(), b.text())
 		}
