@@ -16,9 +16,11 @@ const (
 	maxInterval    = 4 * time.Second  // between two attempts for one name, after several
 	maxTurn        = 15 * time.Second // how long an attempt waits for its turn
 	forgetAttempts = 5 * time.Minute  // after the last one for a name
+	restFactor     = 3                // after a wrong password no other is checked for so many times as long as its check took
 )
 
-// attempts orders the checks of passwords. One is checked at a time, because a check costs a processor for a quarter of a second.
+// attempts orders the checks of passwords. One is checked at a time, because a check costs a processor for a quarter of a second, and after
+// a wrong one there is a rest: a flood of wrong ones takes a quarter of one processor from the work, and no more.
 // Attempts for one name take turns, whatever address they come from: the first at once, the others further and further apart, up to
 // maxInterval. So a name is guessed slowly, and who knows the password waits for seconds, never for minutes: nothing is locked.
 // One address may have a few attempts at once and one for each name, so that it cannot take the turns of all others.
@@ -62,17 +64,23 @@ const (
 )
 
 // checkInTurn waits for the turn of an attempt and calls verify. A "no" comes after a pause. When the client goes away, the attempt
-// keeps its place until the end: else who connects and leaves at once could push the turns of others away.
+// keeps its place until the end: else who connects and leaves at once could push the turns of others away. What is refused unseen waits too,
+// so that a flood is no faster than its connections allow.
 func (a *attempts) checkInTurn(source, name string, verify func() bool) passwordResult {
 	key := attempt{source, sha256.Sum256([]byte(name))}
 	turn, ok := a.takeTurn(key, time.Now())
 	if !ok {
+		<-time.After(a.pause)
 		return tooManyAttempts
 	}
 	defer a.leave(key)
 	<-time.After(time.Until(turn))
 	a.checking <- struct{}{}
+	begin := time.Now()
 	good := verify()
+	if !good {
+		<-time.After(restFactor * time.Since(begin))
+	}
 	<-a.checking
 	if good {
 		a.forgetName(key.name)

@@ -125,6 +125,39 @@ func TestAttempts_I21_NothingGrowsAndNothingIsPushedAway(t *testing.T) {
 	})
 }
 
+// A flood of wrong passwords from everywhere takes a quarter of one processor, and its refusals are few.
+func TestAttempts_I21_FloodLeavesTheProcessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAttempts()
+		const check, last, connections = 200 * time.Millisecond, 10 * time.Minute, 100
+		begin, busy := time.Now(), time.Duration(0)
+		var mu sync.Mutex
+		results := map[passwordResult]int{}
+		var flood sync.WaitGroup
+		for i := range connections {
+			flood.Go(func() {
+				for n := 0; time.Since(begin) < last; n++ {
+					r := a.checkInTurn(fmt.Sprint("source ", i), fmt.Sprint("name ", i, n), func() bool {
+						time.Sleep(check)
+						busy += check
+						return false
+					})
+					mu.Lock()
+					results[r]++
+					mu.Unlock()
+				}
+			})
+		}
+		flood.Wait()
+		if share := float64(busy) / float64(time.Since(begin)); share > 0.26 || share < 0.2 {
+			t.Errorf("a share of %.2f of a processor", share)
+		}
+		if n := results[tooManyAttempts]; n == 0 || n > connections*int(last/refusalPause) {
+			t.Error(results)
+		}
+	})
+}
+
 // One is checked at a time, whoever asks.
 func TestAttempts_I21_OneCheckAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,9 @@ const (
 	placeTime    = 5 * time.Second // how long a request waits for its place
 	lookPlaces   = 4               // pages in work at once, for people who are signed in
 	actPlaces    = 4               // forms of them in work at once: a report or a download may take minutes
-	publicPlaces = 4               // pages in work at once, for everybody else
+	publicPlaces = 2               // pages in work at once, for everybody else
+	pageRest     = 3               // a place for pages rests so many times as long as a page took, so that a storm leaves the processors to the work
+	maxPageRest  = time.Second     // a page may have waited for its reader
 )
 
 const pageContentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -106,7 +108,13 @@ func (p *people) serve(w http.ResponseWriter, r *http.Request, v Visitor) {
 	defer wait.Stop()
 	select {
 	case places <- struct{}{}:
-		defer func() { <-places }()
+		defer func(begin time.Time) {
+			rest := min(pageRest*time.Since(begin), maxPageRest)
+			if r.Method == http.MethodPost {
+				rest = 0
+			}
+			time.AfterFunc(rest, func() { <-places }) // later than the answer, which must not wait for it
+		}(time.Now())
 		p.pages.ServeHTTP(w, r.WithContext(WithVisitor(r.Context(), v)))
 	case <-r.Context().Done():
 	case <-wait.C:

@@ -521,6 +521,49 @@ func TestPages_I21_PlacesAreBounded(t *testing.T) {
 	})
 }
 
+// A storm of pages takes half a processor where nobody has signed in, and one processor of all who have; a page that is asked for alone
+// waits for nothing.
+func TestPages_I21_StormLeavesTheProcessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const page, last = 100 * time.Millisecond, time.Minute
+		var mu sync.Mutex
+		busy := map[string]time.Duration{}
+		work := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(page)
+			mu.Lock()
+			defer mu.Unlock()
+			busy[VisitorOf(r.Context()).Name] += page
+		})
+		b := newBrowser(Handler(NewAccessGuard(NewAccess(nil, []User{anna(t)}, Proxy{}), silent), sample, work))
+		b.signIn("anna", canary)
+		begin := time.Now()
+		var storm sync.WaitGroup
+		for range 50 {
+			storm.Go(func() {
+				for time.Since(begin) < last {
+					b.get("/")
+				}
+			})
+			storm.Go(func() {
+				for time.Since(begin) < last {
+					newBrowser(b.h).get("/login")
+				}
+			})
+		}
+		storm.Wait()
+		for name, most := range map[string]float64{"anna": 1, "": 0.5} {
+			if share := float64(busy[name]) / float64(time.Since(begin)); share > most*1.05 || share < most*0.8 {
+				t.Errorf("%q: a share of %.2f of a processor", name, share)
+			}
+		}
+		time.Sleep(maxPageRest)
+		asked := time.Now()
+		if b.get("/"); time.Since(asked) > page {
+			t.Error("a page alone took", time.Since(asked))
+		}
+	})
+}
+
 // A page may take longer than other answers: it extends its deadline through what stands before it.
 func TestPages_DeadlineCanBeExtended(t *testing.T) {
 	var said error

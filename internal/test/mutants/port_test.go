@@ -96,4 +96,12 @@ var port = []mutant{
 		name: "PortLiveSocketTakenOver", promise: "I7", file: "cmd/vaultd/proxy_socket.go",
 		old: "case err == nil:\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())", new: "case err == nil && path == \"\":\n\t\treturn errors.Join(&statedir.InUseError{Path: path}, conn.Close())\n\tcase err == nil:", tests: []string{"-run ProxySocket_Replaces vaultd/cmd/vaultd"},
 	},
+	{
+		name: "PortFloodTakesTheProcessor", promise: "I21", file: "internal/web/attempts.go",
+		old: "<-time.After(restFactor * time.Since(begin))", new: "_ = restFactor * time.Since(begin)", tests: []string{"-run Flood vaultd/internal/web"},
+	},
+	{
+		name: "PortPagesTakeTheProcessors", promise: "I21", file: "internal/web/people.go",
+		old: "if r.Method == http.MethodPost {\n\t\t\t\trest = 0", new: "if true {\n\t\t\t\trest = 0", tests: []string{"-run Pages vaultd/internal/web"},
+	},
 }
