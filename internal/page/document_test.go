@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -37,9 +38,63 @@ func visit(t *testing.T, h http.Handler, rights web.Rights, language, method, pa
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
 	r.Header.Set("Accept-Language", language)
+	r.PostForm = r.URL.Query() // as the port hands it on
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r.WithContext(web.WithVisitor(r.Context(), web.Visitor{Name: "anna", Rights: rights, Token: "t"})))
 	return w
+}
+
+// tellingSource answers everything, with a name in each answer.
+type tellingSource struct{ oneDocument }
+
+func (tellingSource) Status(context.Context) (present.StatusSummary, error) {
+	return present.StatusSummary{Needs: []present.Need{{What: "rejected", Count: 1, Text: "Huber 88", Names: []string{"Huber 88"}}},
+		NotTaken: []present.NotTaken{{Drop: "acme", Reason: "busy", Count: 1, Names: []string{"Huber 88"}}}, Damage: "Huber 88"}, nil
+}
+
+func (tellingSource) History(context.Context) (present.History, error) {
+	return present.History{Missing: "Huber 88"}, nil
+}
+
+func (s tellingSource) Search(context.Context, []string, int) (Found, error) {
+	return Found{Hits: []Hit{{Entry: s.dossier.Entry}}}, nil
+}
+
+func (tellingSource) Receipt(archive.Key) ([]byte, error) { return []byte("Huber 88"), nil }
+
+func (tellingSource) Download(_ context.Context, _ string, _ archive.Key, begin func(Delivery) io.Writer) error {
+	_, err := io.WriteString(begin(Delivery{Name: "Huber 88.zip", Size: 8}), "Huber 88")
+	return err
+}
+
+func (tellingSource) Report(_ context.Context, _ ReportOrder, begin func(string) io.Writer) error {
+	_, err := io.WriteString(begin("archive.csv"), "Huber 88")
+	return err
+}
+
+// No page tells of a document to a visitor who may not read, whatever it is asked; and none is downloaded without the right to fetch.
+func TestPages_I7_NothingIsToldWithoutRights(t *testing.T) {
+	key := archive.NewKey(time.Now())
+	pages := New(tellingSource{oneDocument{dossier: present.Dossier{Entry: ledger.Entry{Key: key, Folder: "Huber 88", State: ledger.Archived, ArchivedRemote: "R1"}}}}, slog.New(slog.DiscardHandler))
+	document := "/document/" + key.String()
+	told := func(rights web.Rights, method, path string) bool {
+		w := visit(t, pages, rights, "en", method, path)
+		return strings.Contains(w.Body.String(), "Huber 88") || strings.Contains(fmt.Sprint(w.Header()), "Huber")
+	}
+	for _, path := range []string{"GET /", "GET /search?q=4711", "GET " + document, "GET " + document + "/receipt", "POST " + document + "/download", "POST /report?form=csv"} {
+		method, path, _ := strings.Cut(path, " ")
+		for _, rights := range []web.Rights{{}, {Metrics: true}, {Fetch: true}} {
+			if told(rights, method, path) {
+				t.Errorf("%s %s tells of a document to who has the rights %+v", method, path, rights)
+			}
+		}
+		if isDownload := strings.HasSuffix(path, "/download"); told(web.Rights{Read: true}, method, path) == isDownload {
+			t.Errorf("%s %s for who may read: the test sees nothing, or it downloads without fetch", method, path)
+		}
+		if !told(web.Rights{Read: true, Fetch: true}, method, path) {
+			t.Errorf("%s %s tells nothing to who may", method, path)
+		}
+	}
 }
 
 // The names of further fields are the sidecar's own. They stand there as they are: they are neither translated nor filled in.

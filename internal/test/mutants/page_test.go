@@ -1,0 +1,41 @@
+package mutants
+
+const onPages = "vaultd/internal/page"
+
+// page are mistakes in what a visitor of the pages is told and may do.
+var page = []mutant{
+	{
+		name: "PageDocumentWithoutRead", promise: "I7", file: "internal/page/page.go",
+		old: "\t\tif !f.Visitor.Rights.Read {\n\t\t\treturn &Refusal", new: "\t\tif false {\n\t\t\treturn &Refusal", tests: []string{"-run NothingIsTold " + onPages},
+	},
+	{
+		name: "PageStatusNamesDocuments", promise: "I7", file: "internal/page/status.go",
+		old: "if !f.Visitor.Rights.Read {\n\t\ts = withoutDocuments(s)", new: "if false {\n\t\ts = withoutDocuments(s)", tests: []string{"-run NothingIsTold " + onPages},
+	},
+	{
+		name: "PageReceiptWithoutRead", promise: "I7", file: "internal/page/page.go",
+		old: "p.page(p.readersOnly(p.sendReceipt))", new: "p.page(p.sendReceipt)", tests: []string{"-run NothingIsTold " + onPages},
+	},
+	{
+		name: "PageDownloadWithoutFetch", promise: "I7", file: "internal/page/document.go",
+		old: "if !f.Visitor.Rights.Fetch {", new: "if false {", tests: []string{"-run NothingIsTold " + onPages},
+	},
+	{
+		name: "PageDownloadWithoutItsUser", promise: "I29", file: "cmd/vaultd/pages.go",
+		old: "Reason: \"on the pages, by the user \" + user}", new: "Reason: \"\"}\n\t_ = user", tests: []string{"-run TestPages_FindShowDownloadReport vaultd/cmd/vaultd"},
+	},
+	{
+		name: "PageDownloadWithoutJournal", promise: "I29", file: "cmd/vaultd/pages.go",
+		old:   "got, err := a.downloadTo(ctx, v, service, archivedDownload(e), by, tmp)",
+		new:   "got, err := comparedFile{}, error(nil)\n\tif got.size, _, err = service.Download(ctx, e.Vault, e.ArchivedRemote, tmp); by.Reason == \"\" {\n\t\tpanic(by)\n\t}",
+		tests: []string{"-run TestPages_FindShowDownloadReport vaultd/cmd/vaultd"},
+	},
+	{
+		name: "PageTranslatesNamesOfTheSidecar", promise: "I7", file: "internal/page/templates/document.html",
+		old: "<dt><bdi>{{.Name}}</bdi></dt>", new: "<dt><bdi>{{$.T .Name}}</bdi></dt>", tests: []string{"-run NamesOfTheSidecar " + onPages},
+	},
+	{
+		name: "PageInWorkOutlivesServe", promise: "I1", file: "internal/web/server.go",
+		old: "\tinWork.Lock() //", new: "\t//", tests: []string{"-run ReturnsAfterThePages vaultd/internal/web"},
+	},
+}
