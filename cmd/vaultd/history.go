@@ -88,7 +88,6 @@ func (v view) sharesOf(totals []ledger.Total) ([]present.VaultShare, error) {
 func (v view) addFromCatalog(ctx context.Context, h *present.History, since time.Time) (err error) {
 	c, release := v.openCatalog(ctx)
 	defer func() { err = errors.Join(err, release()) }()
-	h.CatalogMade = c.Status().Made
 	taken, err := c.RejectedSince(ctx, since, present.RejectedAtMost+1)
 	if err != nil {
 		return err

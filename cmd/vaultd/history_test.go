@@ -132,7 +132,7 @@ func (w *historyWorld) archivedEvents(claim ledger.ClaimedFolder, at time.Time, 
 // countPlainly counts the history from every entry, one by one, by the names of days and months.
 func (w *historyWorld) countPlainly() present.History {
 	w.t.Helper()
-	h := present.History{CatalogMade: 100, Delays: make([]present.DelayCounts, 8)}
+	h := present.History{Delays: make([]present.DelayCounts, 8)}
 	for i, limit := range []time.Duration{10 * time.Minute, time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour, 48 * time.Hour, 168 * time.Hour} {
 		h.Delays[i].Below, h.Delays[i+1].From = limit, limit
 	}
@@ -358,7 +358,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 	defer func() { stop(); <-done }()
 	<-asked
 	h, err := w.collectHistory(t.Context())
-	if want := "the catalog is at 80 %"; err != nil || h.Missing != want || h.CatalogMade != 80 || len(h.Days) != 30 || len(h.Shares) != 3 {
+	if want := "the catalog is at 80 %"; err != nil || h.Missing != want || len(h.Days) != 30 || len(h.Shares) != 3 {
 		t.Errorf("%v, missing %q, want %q: %+v", err, h.Missing, want, h)
 	}
 	close(goOn)

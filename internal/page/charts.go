@@ -1,8 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 type charts struct {
 	Days, Months, Delays countChart
 	Shares               []shareChart
+	SharesLeftOut        int // vaults without a drawing
 	History              present.History
 }
 
@@ -61,10 +65,35 @@ func drawCharts(f *frame, h present.History) charts {
 	if len(bars) > 0 {
 		c.Delays.Drawing = chart.Bars(f.T("Archived documents by the time from taken to archived. The table below has the figures."), endedClasses[:1], bars, f.scaleNumber)
 	}
-	for _, s := range h.Shares {
+	drawn := fullestShares(h.Shares)
+	for _, s := range drawn {
 		c.Shares = append(c.Shares, shareChart{s, f.drawShare(s)})
 	}
+	c.SharesLeftOut = len(h.Shares) - len(drawn)
 	return c
+}
+
+// mostShares is how many vaults are drawn: every open page asks for the drawings again every few seconds.
+const mostShares = 12
+
+// fullestShares returns the shares that are drawn, in their order: those that are used up the furthest.
+func fullestShares(all []present.VaultShare) []present.VaultShare {
+	used := func(s present.VaultShare) float64 {
+		if s.Vault == "" { // the customer as a whole
+			return math.Inf(1)
+		}
+		if len(s.Used) == 0 {
+			return 0
+		}
+		return s.Used[len(s.Used)-1].Share
+	}
+	if len(all) <= mostShares {
+		return all
+	}
+	byUse := slices.SortedStableFunc(slices.Values(all), func(a, b present.VaultShare) int { return cmp.Compare(used(b), used(a)) })[:mostShares]
+	return slices.DeleteFunc(slices.Clone(all), func(s present.VaultShare) bool {
+		return !slices.ContainsFunc(byUse, func(d present.VaultShare) bool { return d.Vault == s.Vault })
+	})
 }
 
 // drawShare draws the share that was used up to each month, and where it will be at the end of the year.

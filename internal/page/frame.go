@@ -152,9 +152,6 @@ func (f *frame) Exact(t time.Time) string {
 // Now is the moment of the page.
 func (f *frame) Now() string { return f.Exact(f.clock.Now) }
 
-// Machine writes a moment for machines.
-func (f *frame) Machine(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 // Day writes a document's date, which is text; what is no date it leaves alone.
 func (f *frame) Day(date string) string {
 	day := present.FormatDay(date)

@@ -73,6 +73,8 @@ var german = map[string]string{
 	"Archived documents by the time from taken to archived. The table below has the figures.":          "Archivierte Dokumente nach der Zeit von übernommen bis archiviert. Die Tabelle darunter hat die Zahlen.",
 	"Share of the included volume by month of %s, with its forecast. The table below has the figures.": "Anteil am Inklusivvolumen nach Monaten des Jahres %s, mit Prognose. Die Tabelle darunter hat die Zahlen.",
 
+	"%d more vaults are not drawn: they use less of what is included. The table of the vaults has their shares.": "%d weitere Archivbereiche sind nicht gezeichnet: Sie haben weniger vom Inklusivvolumen verbraucht. Die Tabelle der Archivbereiche nennt ihre Anteile.",
+
 	// What needs a person.
 	"Another vaultd has taken over": "Ein anderer vaultd hat übernommen", "Safe mode": "Abgesicherter Modus", "The ledger is damaged": "Das Nachweisbuch ist beschädigt",
 	"The new configuration is not in use": "Die neue Konfiguration ist nicht in Gebrauch", "Files are not what the ledger says": "Dateien weichen vom Nachweisbuch ab",

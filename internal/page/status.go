@@ -147,11 +147,11 @@ func (b statusBody) Limit() time.Duration { return time.Duration(b.Open.Limit * 
 
 // vaultStatus is one vault with its drops.
 type vaultStatus struct {
-	ID                   string
-	Today, Open          int
-	Drops                []present.DropStatus
-	Bills                []present.Bill
-	IsPaused, IsLeftOver bool // IsLeftOver: it is configured no more
+	ID          string
+	Today, Open int
+	Drops       []present.DropStatus
+	Bills       []present.Bill
+	IsLeftOver  bool // it is configured no more
 }
 
 // Vaults returns the vaults of the configuration in its order; drops that are not configured any more come last.
@@ -163,7 +163,7 @@ func (b statusBody) Vaults() (all []*vaultStatus) {
 			all = append(all, &vaultStatus{ID: d.Vault, IsLeftOver: d.Vault == ""})
 		}
 		v := all[i]
-		v.Today, v.Open, v.Drops, v.IsPaused = v.Today+d.Today, v.Open+d.Open, append(v.Drops, d), v.IsPaused || d.IsPaused
+		v.Today, v.Open, v.Drops = v.Today+d.Today, v.Open+d.Open, append(v.Drops, d)
 	}
 	for _, bill := range b.Billing {
 		for _, v := range all {

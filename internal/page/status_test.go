@@ -1,7 +1,10 @@
 package page
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +85,34 @@ func TestStatus_I7_WithoutRightsOnlyCountsAndStates(t *testing.T) {
 	}
 	if s.Needs[0].Text != "SECRET" || s.Drops[0].Paused != "SECRET" {
 		t.Error("the summary itself was changed")
+	}
+}
+
+// However many vaults there are, the page draws a dozen, and says how many it leaves out.
+func TestStatus_I21_DrawsTheFullestVaults(t *testing.T) {
+	h := present.History{Shares: []present.VaultShare{{Year: 2026}}}
+	for i := range 2000 {
+		h.Shares = append(h.Shares, present.VaultShare{Vault: "V-" + strconv.Itoa(i), Year: 2026, Used: []present.MonthShare{{Month: 1, Share: float64(i) / 1000}}})
+	}
+	c := drawCharts(frameOf("en"), h)
+	if len(c.Shares) != mostShares || c.SharesLeftOut != 2001-mostShares || c.Shares[0].Vault != "" || c.Shares[1].Vault != "V-1989" || c.Shares[mostShares-1].Vault != "V-1999" {
+		t.Errorf("%d drawn, %d left out", len(c.Shares), c.SharesLeftOut)
+	}
+	if few := fullestShares(h.Shares[:3]); len(few) != 3 {
+		t.Error(few)
+	}
+}
+
+// Who has not signed in is not told which version runs.
+func TestLogin_I7_TellsNoVersion(t *testing.T) {
+	for _, maySignIn := range []bool{true, false} {
+		f := frameOf("en")
+		f.about.Version, f.Visitor.MaySignIn = "1.2.3-of-a-test", maySignIn
+		w := httptest.NewRecorder()
+		f.write(w, http.StatusOK, "refusal", "x", &Refusal{Text: "x"})
+		if strings.Contains(w.Body.String(), "1.2.3-of-a-test") == maySignIn {
+			t.Errorf("may sign in %v: %s", maySignIn, w.Body)
+		}
 	}
 }
 

@@ -42,7 +42,6 @@ type History struct {
 
 	IsRejectedCut bool   // more folders were rejected than are counted: the oldest days and months tell fewer than there were
 	Missing       string // why Rejected and Delays are not known; empty: they are known
-	CatalogMade   int    // percent of the catalog that is made; 100: all of it
 }
 
 // DayCounts is what came to its end on one calendar day.
