@@ -69,6 +69,33 @@ type readable struct {
 	db *sql.DB
 	at position // as committed; guarded by the catalog's mu
 	of fs.FileInfo
+
+	ending context.Context // ended: searches are to stop
+	end    context.CancelFunc
+}
+
+func newReadable(db *sql.DB, at position, of fs.FileInfo) *readable {
+	f := &readable{db: db, at: at, of: of}
+	f.ending, f.end = context.WithCancel(context.Background())
+	return f
+}
+
+// errEnding says that a search was ended because vaultd stops.
+var errEnding = fmt.Errorf("vaultd is stopping: %w", context.Canceled)
+
+// untilEnd returns a context for one question to the file: it ends when ctx does, and when vaultd stops, which waits for no search.
+// done must be called with what came of it, and returns what to say of that.
+func (f *readable) untilEnd(ctx context.Context) (question context.Context, done func(error) error) {
+	question, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(f.ending, cancel)
+	return question, func(err error) error {
+		stop()
+		cancel()
+		if err != nil && f.ending.Err() != nil {
+			return errEnding
+		}
+		return err
+	}
 }
 
 // Status tells how a catalog is.
@@ -170,7 +197,7 @@ func (c *Catalog) Run(ctx context.Context) {
 		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
 			wait = retryDamaged
 		}
-		c.noteFault(err, wait)
+		c.noteFault(err, readsLedger, wait)
 		c.waitFor(ctx, wait)
 	}
 }
@@ -184,14 +211,20 @@ func (c *Catalog) waitFor(ctx context.Context, d time.Duration) {
 	}
 }
 
+// What a fault means for those who search.
+const (
+	readsLedger = "what people ask for is looked up in the ledger, which takes longer"
+	readsBehind = "what people ask for is found as before: in the catalog, and in the ledger what came since, which takes longer the more it is"
+)
+
 // noteFault logs a fault once, however often it comes.
-func (c *Catalog) noteFault(err error, wait time.Duration) {
+func (c *Catalog) noteFault(err error, means string, wait time.Duration) {
 	c.mu.Lock()
 	known := c.told.Fault == err.Error()
 	c.told.Fault = err.Error()
 	c.mu.Unlock()
 	if !known {
-		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and what people ask for is looked up in the ledger, which takes longer", "err", err, "again_in", wait)
+		c.cfg.Log.Error("the catalog stopped; documents are archived as before, and "+means, "err", err, "again_in", wait)
 	}
 }
 
@@ -213,7 +246,7 @@ func (c *Catalog) follow(ctx context.Context, isFresh bool) (err error) {
 				return err
 			}
 			// Nothing of the batch is in the file. Searches go on: they look up in the ledger what it does not have.
-			c.noteFault(err, retryAfter)
+			c.noteFault(err, readsBehind, retryAfter)
 			c.waitFor(ctx, retryAfter)
 			continue
 		}

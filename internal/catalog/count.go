@@ -65,7 +65,9 @@ func (c *Catalog) countRead(ctx context.Context) (ledger.Head, ledger.Balance, e
 	if err := c.checkFile(f.of); err != nil {
 		return ledger.Head{}, ledger.Balance{}, err
 	}
-	return countRows(ctx, f.db)
+	ctx, done := f.untilEnd(ctx)
+	head, counted, err := countRows(ctx, f.db)
+	return head, counted, done(err)
 }
 
 // countRows returns the number of rows in each state, and the line up to which they tell, of one moment. The error is a

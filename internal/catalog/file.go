@@ -98,9 +98,12 @@ func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, err := isOurs(c.path(), info)
-	if err != nil || ours {
-		return info, err
+	// Asked first: the file of another user may not even be readable. The folder is ours, so it can be moved.
+	if !isOfAnother(c.path()) {
+		ours, err := isOurs(c.path(), info)
+		if err != nil || ours {
+			return info, err
+		}
 	}
 	for n := 1; ; n++ {
 		to := fmt.Sprintf("%s.foreign-%d", c.path(), n)
@@ -154,6 +157,21 @@ func hasOneName(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Sys().(*syscall.Stat_t).Nlink == 1
 }
 
+// isOfAnother reports whether the file, or what SQLite keeps beside it, belongs to another user, and this one is not root: it could not be
+// written, today or after its rights change.
+func isOfAnother(path string) bool {
+	me := os.Geteuid()
+	if me == 0 {
+		return false
+	}
+	for _, end := range append([]string{""}, besides...) {
+		if info, err := os.Lstat(path + end); err == nil && info.Sys().(*syscall.Stat_t).Uid != uint32(me) {
+			return true
+		}
+	}
+	return false
+}
+
 // readPosition returns what the rows of a file tell of; the error is a [*rebuildError] where that is not this ledger's journal.
 func readPosition(ctx context.Context, q interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
@@ -198,18 +216,22 @@ func (c *Catalog) publish(w *writer, info fs.FileInfo) error {
 	db.SetMaxOpenConns(4)
 	db.SetMaxIdleConns(1)
 	c.mu.Lock()
-	c.file, c.made = &readable{db, w.at, info}, c.made+1
+	c.file, c.made = newReadable(db, w.at, info), c.made+1
 	c.told = Status{Fault: c.told.Fault}
 	c.mu.Unlock()
 	return nil
 }
 
-// closeFile ends all searches in the file and closes it. What the log holds goes into the file, and the log is removed.
+// closeFile closes the file once no search reads it. Where vaultd stops, it ends those that do. What the log holds goes into the file, and the log is removed.
 func (c *Catalog) closeFile(ctx context.Context, w *writer) error {
 	c.mu.Lock()
 	read := c.file
 	c.file = nil
 	c.mu.Unlock()
+	if ctx.Err() != nil { // else the file is made anew, and a search may end in peace
+		read.end()
+	}
+	defer read.end()
 	plain := context.WithoutCancel(ctx) // the end of ctx is why the file is closed
 	c.reading.Lock()                    // no search begins to read it any more, and those that read end first
 	err := read.db.Close()

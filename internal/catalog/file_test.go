@@ -172,7 +172,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 				t.Error("the index does not help while the disk is full")
 			}
 		}
-		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog is not complete: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 {
+		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog is not complete: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 || !strings.Contains(w.log.String(), "found as before") {
 			t.Errorf("%q\n%s", s.Describe(), w.log)
 		}
 		full.Store(false)

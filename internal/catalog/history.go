@@ -56,7 +56,8 @@ func (c *Catalog) readRows(ctx context.Context, fn func(*sql.Rows) error, statem
 	// A connection opens what lies under the name now. Another file there would share the log of the open one.
 	err := c.checkFile(f.of)
 	if err == nil {
-		err = visitRows(ctx, f.db, fn, statement, args...)
+		question, done := f.untilEnd(ctx)
+		err = done(visitRows(question, f.db, fn, statement, args...))
 	}
 	switch {
 	case ctx.Err() != nil:

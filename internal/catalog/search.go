@@ -173,7 +173,7 @@ type candidate struct {
 var errOtherFile = errors.New("another file was opened")
 
 // readPage reads the next rows; the error is errOtherFile before begin and where another file was opened since.
-func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
+func (s *candidates) readPage(ctx context.Context) (rows []candidate, err error) {
 	s.c.reading.RLock()
 	defer s.c.reading.RUnlock()
 	s.c.mu.Lock()
@@ -189,8 +189,9 @@ func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
 	if err := s.c.checkFile(f.of); err != nil {
 		return nil, err
 	}
+	ctx, done := f.untilEnd(ctx)
+	defer func() { err = done(err) }()
 	if s.rows == nil {
-		var err error
 		if s.rows, err = s.ask(ctx, f.db); err != nil {
 			return nil, err
 		}
@@ -201,7 +202,6 @@ func (s *candidates) readPage(ctx context.Context) ([]candidate, error) {
 		return nil, err
 	}
 	defer found.Close() // read only
-	var rows []candidate
 	for found.Next() {
 		var r candidate
 		var key []byte
@@ -251,6 +251,9 @@ func (c *Catalog) changedSince(from uint64, why string) (map[archive.Key]bool, e
 
 // noteUnread tells the writer of damage that a search met. The ledger answers instead of the file.
 func (c *Catalog) noteUnread(err error) error {
+	if errors.Is(err, errEnding) {
+		return err
+	}
 	if again := reasonToRebuild(err); again != nil {
 		c.mu.Lock()
 		c.told.Damaged = again.why

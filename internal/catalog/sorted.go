@@ -140,6 +140,8 @@ func (c *Catalog) readRankRows(ctx context.Context, f Filter, s Sorting, behind 
 	if err := c.checkFile(file.of); err != nil {
 		return nil, nil, err
 	}
+	ctx, done := file.untilEnd(ctx)
+	defer func() { err = done(err) }()
 	statement, args := f.rankStatement(s, behind, most)
 	rows, err := file.db.QueryContext(ctx, statement, args...)
 	if err != nil {

@@ -47,7 +47,7 @@ func (c *Catalog) openStopped(ctx context.Context) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w; vaultd makes it anew when it starts", err), db.Close())
 	}
-	c.file, c.made = &readable{db, at, info}, 1
+	c.file, c.made = newReadable(db, at, info), 1
 	return nil
 }
 
@@ -59,6 +59,7 @@ func (c *Catalog) Close() error {
 		return nil
 	}
 	db := c.file.db
+	c.file.end()
 	c.file = nil
 	return db.Close()
 }

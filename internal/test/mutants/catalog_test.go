@@ -5,6 +5,14 @@ const finding = "-short vaultd/internal/catalog"
 // catalog are mistakes in what people find, and in the file that helps to find it.
 var catalog = []mutant{
 	{
+		name: "StopWaitsForASearch", promise: "I23", file: "internal/catalog/catalog.go",
+		old: "stop := context.AfterFunc(f.ending, cancel)", new: "stop := context.AfterFunc(f.ending, func() {})", tests: []string{"-run TestCatalog_I23_StoppingEnds vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogOfAnotherUserKept", promise: "I26", file: "internal/catalog/file.go",
+		old: "Uid != uint32(me) {", new: "Uid == uint32(me)+7 {", tests: []string{"-run TestCatalog_I26_AFileOfAnother vaultd/internal/catalog"},
+	},
+	{
 		name: "CatalogTailNotLookedUp", promise: "I32", file: "internal/catalog/search.go",
 		old: "math.MaxInt64, sortedKeys(changed)", new: "math.MaxInt64, sortedKeys(changed)[:0]", tests: []string{finding},
 	},
