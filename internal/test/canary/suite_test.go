@@ -209,6 +209,15 @@ func (l *look) file(path string, f io.ReaderAt) {
 	l.mu.Lock()
 	l.files++
 	l.mu.Unlock()
+	l.content(rel, content)
+	// What is deflated hides what it holds. Nothing of the lines is allowed that is allowed in the rest of the file.
+	if lines := journalOf(content); lines != nil {
+		l.content(rel+"/lines", lines)
+	}
+}
+
+// content looks at what a file holds.
+func (l *look) content(rel string, content []byte) {
 	for _, b := range birds {
 		at := b.form.FindIndex(content)
 		if at == nil {
