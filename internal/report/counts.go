@@ -108,9 +108,7 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	if len(e.Registrations) > 1 {
 		t.registered++
 	}
-	for _, r := range e.Registrations {
-		t.registrations.add(r.Ticket.Remote)
-	}
+	t.registrations.addOf(e)
 	for _, one := range e.Transactions() {
 		more := one.Total(e.Vault, t.c.Location)
 		k := billed{e.Vault, more.Year, more.Month}

@@ -9,7 +9,7 @@
 //
 // The ledger may live on meanwhile. It is read twice, page by page: once for the
 // summary, which comes first, and once for the table, whose rows go straight to the
-// writers: to the page the newest ones, to the tables all of them. Where the two differ the end of the report says what changed. Memory grows
-// by what the proof of the journal needs for each entry, and by nothing else. A crash
+// writers: to the page the newest ones, to the tables all of them. Where the two differ the end of the report says what changed. Memory
+// does not grow with the ledger, but for eight bytes a registration. A crash
 // leaves nothing behind: whoever keeps the output gives it its name once it is whole.
 package report

@@ -59,17 +59,50 @@ func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
 	}
 }
 
-// Numbers count as equal where they are, and only there.
+// Of a ledger with more entries than the second check may remember, the report tells that something differs, and who names it.
+func TestExamine_I21_TooManyToName(t *testing.T) {
+	c := filled(t, "test").config()
+	var twin ledger.Entry
+	if err := c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+		if len(e.Registrations) > 0 {
+			twin = e
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	twin.Key = archive.NewKey(noon)
+	source := &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
+	c.Ledger = source
+	a, err := examineNaming(t.Context(), c, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the entries add up to another balance", "two entries list the same registration; vaultd verify --whole names them"} {
+		if !slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }) {
+			t.Errorf("%q is not among %+v", want, a.Summary.Check.Findings)
+		}
+	}
+	if source.reads != 1 || a.Summary.Check.Agrees {
+		t.Errorf("%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)
+	}
+}
+
+// Numbers count as equal where two entries have them, and only there: an entry may list one twice, and some have none.
 func TestNumberSet_Equal(t *testing.T) {
 	c := newCounts(Config{})
-	for _, n := range []archive.RemoteID{"bum-1", "bum-2", "bum-11", ""} {
-		c.registrations.add(n)
+	add := func(numbers ...archive.RemoteID) bool {
+		var e ledger.Entry
+		for _, n := range numbers {
+			e.Registrations = append(e.Registrations, ledger.Registration{Ticket: archive.Ticket{Remote: n}})
+		}
+		c.registrations.addOf(e)
+		return c.registrations.hasEqual()
 	}
-	if c.registrations.hasEqual() {
+	if add("bum-1", "bum-2", "bum-1") || add("") || add("", "bum-11") || add() {
 		t.Error("different numbers are equal")
 	}
-	c.registrations.add("bum-2")
-	if !c.registrations.hasEqual() {
+	if !add("bum-2") {
 		t.Error("equal numbers differ")
 	}
 }
