@@ -59,13 +59,13 @@ func (c *Config) checkPageProxy() {
 	for _, name := range slices.Sorted(maps.Keys(p.Rights)) {
 		_, err := parseWords(p.Rights[name])
 		c.applyRules(
-			rule{!isProxyName(name), at("rights"), "names a user who cannot be one", "write the name as the proxy gives it: 1 to 128 characters, without control characters and blanks around it", nil},
+			rule{!isProxyName(name), at("rights"), "names a user who cannot be one", "write the name as the proxy gives it: 1 to 128 characters, without blanks around it and characters that nobody sees", nil},
 			rule{err != nil, at("rights").child(name), "has fetch without read", "fetch needs read too: write [read, fetch]", nil})
 	}
 }
 
 func isProxyName(name string) bool {
-	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxProxyName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxProxyName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // readProxySecret reads the secret that the proxy sends.

@@ -37,6 +37,7 @@ func TestConfigProxy_I7_ProvesItselfInOneWay(t *testing.T) {
 		"FetchAlone":   {"secret_file: " + long + ", rights: {anna: [fetch]}", "http.access.proxy.rights.anna: has fetch without read"},
 		"UnknownRight": {"secret_file: " + long + ", rights: {anna: [write]}", "http.access.proxy.rights.anna[0]: is none of the words"},
 		"BlankName":    {"secret_file: " + long + `, rights: {" anna": [read]}`, "http.access.proxy.rights: names a user who cannot be one"},
+		"HiddenName":   {"secret_file: " + long + `, rights: {"an\u200bna": [read]}`, "http.access.proxy.rights: names a user who cannot be one"},
 		"OwnHeader":    {"user_header: cookie, secret_file: " + long + ", " + all, "http.access.proxy.user_header: has another meaning"},
 		"NoHeader":     {"user_header: 'X User', secret_file: " + long + ", " + all, "http.access.proxy.user_header: is not the header"},
 		"ShortSecret":  {"secret_file: " + short + ", " + all, "http.access.proxy.secret_file: the secret has 12 characters; at least 24 are needed"},

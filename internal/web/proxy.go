@@ -69,7 +69,7 @@ func (g *AccessGuard) examineProxy(r *http.Request) proxied {
 	case len(names) == 0 || names[0] == "":
 		return proxied{isProxys: true}
 	case !isUserName(names[0]):
-		return proxied{isProxys: true, refused: "the user name in " + p.userHeader + " is none: it is too long, or has control characters"}
+		return proxied{isProxys: true, refused: "the user name in " + p.userHeader + " is none: it is too long, or has characters that nobody sees"}
 	}
 	rights, known := p.rights[names[0]]
 	if !known {
@@ -87,7 +87,7 @@ func (p proxy) isSecret(given string) bool {
 }
 
 func isUserName(name string) bool {
-	return name != "*" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxProxyName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, unicode.IsControl)
+	return name != "*" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxProxyName && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // isOverSocket reports whether a request came over a Unix socket.

@@ -38,6 +38,8 @@ func TestProxy_I7_HeadersOfOthersCountForNothing(t *testing.T) {
 		"Star":          {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "Remote-User", "*"}, 403, "the user name in Remote-User is none"},
 		"LongName":      {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "Remote-User", strings.Repeat("a", 129)}, 403, "is none"},
 		"ControlName":   {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "Remote-User", "anna\tx"}, 403, "is none"},
+		"HiddenName":    {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "Remote-User", "an\u200bna"}, 403, "is none"},
+		"TurnedName":    {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "Remote-User", "\u202eanna"}, 403, "is none"},
 		"OtherHeader":   {behindProxy(t, proxySecret), []string{secretHeader, proxySecret, "X-Remote-User", "anna"}, 403, "the proxy names no user"},
 		"Underscore":    {behindProxy(t, proxySecret), []string{"X_Vaultd_Secret", proxySecret, "Remote-User", "anna"}, 403, "through the proxy alone"},
 		"UsersToo":      {behindProxy(t, proxySecret, anna(t)), []string{"Remote-User", "anna"}, 303, ""},
