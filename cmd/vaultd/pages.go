@@ -199,7 +199,11 @@ func refuseDownload(err error, allowed uint64) error {
 		}
 		return &page.Refusal{Status: http.StatusTooManyRequests, Text: "The downloads of this month are used up.", Do: "They are counted anew from the first day of next month. IT can raise billing.downloads_per_month."}
 	}
-	switch service, isService := errors.AsType[*apicall.Error](err); {
+	service, isService := errors.AsType[*apicall.Error](err)
+	_, isFull := errors.AsType[*spool.NoSpaceError](err)
+	switch {
+	case isFull && !isService:
+		return &page.Refusal{Status: http.StatusInsufficientStorage, Text: "There is no room for the download on the disk of vaultd.", Do: "Nothing was downloaded. Tell IT: the disk is full."}
 	case isService && service.Code == "local":
 		return &page.Refusal{Status: http.StatusInsufficientStorage, Text: "vaultd could not store the download on its own disk.", Do: "The download was counted. Tell IT: the disk may be full."}
 	case isService:

@@ -30,6 +30,8 @@ var german = map[string]string{
 	"They are counted anew from the first day of next month. IT can raise billing.downloads_per_month.": "Am ersten Tag des nächsten Monats wird neu gezählt. Die IT kann billing.downloads_per_month erhöhen.",
 	"Downloads are switched off.":                                                                       "Abrufe sind ausgeschaltet.",
 	"IT can allow them with billing.downloads_per_month.":                                               "Die IT kann sie mit billing.downloads_per_month erlauben.",
+	"There is no room for the download on the disk of vaultd.":                                          "Auf dem Datenträger von vaultd ist kein Platz für den Abruf.",
+	"Nothing was downloaded. Tell IT: the disk is full.":                                                "Es wurde nichts abgerufen. Sagen Sie es der IT: Der Datenträger ist voll.",
 	"vaultd could not store the download on its own disk.":                                              "vaultd konnte den Abruf nicht auf dem eigenen Datenträger speichern.",
 	"The download was counted. Tell IT: the disk may be full.":                                          "Der Abruf wurde gezählt. Sagen Sie es der IT: Vielleicht ist der Datenträger voll.",
 	"The archive did not deliver the document.":                                                         "Das Archiv hat das Dokument nicht geliefert.",
