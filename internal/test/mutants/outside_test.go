@@ -96,7 +96,7 @@ var outside = []mutant{
 	},
 	{
 		name: "InputWithoutADeadline", promise: "I21", file: "cmd/vaultd/control.go",
-		old: "conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime)))", new: "conn.SetReadDeadline(time.Now().Add(cmp.Or(inputTime, s.patient)))",
+		old: "conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime)))", new: "conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime) + time.Hour))",
 		tests: []string{"-run TestControl_I21_AListThatComesSlowly vaultd/cmd/vaultd"},
 	},
 	{
