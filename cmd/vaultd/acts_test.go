@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/watch"
 )
@@ -292,6 +294,49 @@ func TestFind_NothingToSearch(t *testing.T) {
 	for args, says := range map[string]string{"": "WORDS are missing", "  ": "WORDS are missing", "*": "* stands for nothing", "% ?": "stands for nothing"} {
 		if _, errs, code := runHere("find", args); code != exitUsage || !strings.Contains(errs, says) || !strings.Contains(errs, "vaultd find Müller 4711") {
 			t.Errorf("find %q: exit %d: %s", args, code, errs)
+		}
+	}
+}
+
+// countedLines counts the lines of the journal that are read.
+type countedLines struct {
+	*boltledger.Ledger
+	read int
+}
+
+func (c *countedLines) Lines(from uint64, fn func(uint64, []byte) error) error {
+	return c.Ledger.Lines(from, func(n uint64, line []byte) error {
+		c.read++
+		return fn(n, line)
+	})
+}
+
+// The history of a folder is whole and found soon, also where the lines of many others stand between its archiving and its removal.
+func TestShow_G15_HistoryOfARemovedFolder(t *testing.T) {
+	const others = 30_000
+	s := newShelf(t)
+	s.send("Otto 1", noon, "bum-1")
+	key := s.keys["Otto 1"]
+	s.says("Otto 1", noon.Add(time.Minute), "bum-1", archive.Successful)
+	s.tell("Otto 1", noon.Add(2*time.Minute), nil, ledger.PlaceIntended{Dest: "_archived/Otto 1"}, ledger.Placed{DisposeAt: noon.AddDate(0, 0, 90)})
+	busy := slices.Repeat([]ledger.Event{ledger.Held{}, ledger.Unheld{}}, others/20)
+	for day := range 10 {
+		s.tell("Busy", noon.AddDate(0, 0, 1+day), nil, busy...)
+	}
+	for _, steps := range []int{0, 1, 2} { // kept, then its removal announced, then removed
+		if steps == 1 {
+			s.tell("Otto 1", noon.AddDate(0, 0, 90).Add(time.Second), nil, ledger.DisposeIntended{})
+		} else if steps == 2 {
+			s.tell("Otto 1", noon.AddDate(0, 0, 90).Add(2*time.Second), nil, ledger.Disposed{})
+		}
+		e, _, err := s.ledger.Entry(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := &countedLines{Ledger: s.ledger}
+		d, err := present.ReadDossier(t.Context(), counted, e, time.UTC)
+		if err != nil || len(d.History) != int(e.Rev) || counted.read > others/2 {
+			t.Errorf("%d: %d lines of %d revisions, %d lines read, %v", steps, len(d.History), e.Rev, counted.read, err)
 		}
 	}
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -30,7 +33,7 @@ type Ledger interface {
 	Head() ledger.Head
 }
 
-// ReadDossier reads everything about one entry. It goes through the journal from its claim to its last change.
+// ReadDossier reads everything about one entry, its history last.
 func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Location) (d Dossier, err error) {
 	d.Entry = e
 	if d.Document, d.HasDocument, err = l.Document(e.Key); err != nil {
@@ -49,17 +52,34 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	return d, err
 }
 
-// readHistory collects the journal lines of one entry: one for each of its revisions.
+// readHistory collects the journal lines of one entry: one for each of its revisions. It looks first where the times of the entry say
+// that they are: between the archiving and the removal of a folder may stand the lines of millions of others. When some are not
+// there, it reads the journal from the entry's claim on, and then all of it. What was found stands before an error.
 func readHistory(ctx context.Context, l Ledger, e ledger.Entry) ([]ledger.Line, error) {
-	from, err := findLineAt(l, e.SeenAt.Add(-clockMargin))
-	if err != nil {
-		return nil, err
+	h := &historyReader{ledger: l, entry: e, text: []byte(e.Key.String()), found: map[uint32]ledger.Line{}}
+	var starts []uint64
+	for _, at := range []time.Time{e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt, e.DisposeAt} {
+		if at.IsZero() || h.isWhole() {
+			continue
+		}
+		from, err := findLineAt(l, at.Add(-clockMargin))
+		if err == nil && from >= h.next {
+			starts = append(starts, from)
+			err = h.readLines(ctx, from, quietLines)
+		}
+		if err != nil {
+			return h.lines(), err
+		}
 	}
-	lines, err := readLinesOf(ctx, l, e, from)
-	if err == nil && len(lines) < int(e.Rev) && from > 1 { // the clock was set back, so that its lines stand before their time
-		lines, err = readLinesOf(ctx, l, e, 1)
+	for _, from := range append(starts[:min(len(starts), 1)], 1) { // from the first line on where the clock was set back: lines stand before their time then
+		if h.isWhole() {
+			break
+		}
+		if err := h.readLines(ctx, from, math.MaxUint64); err != nil {
+			return h.lines(), err
+		}
 	}
-	return lines, err
+	return h.lines(), nil
 }
 
 // clockMargin is how much a clock may be set back before the whole journal is read.
@@ -95,30 +115,56 @@ func findLineAt(l Ledger, at time.Time) (uint64, error) {
 
 var errEnough = errors.New("enough")
 
-// readLinesOf collects the lines of one entry from a line on.
-func readLinesOf(ctx context.Context, l Ledger, e ledger.Entry, from uint64) ([]ledger.Line, error) {
-	var lines []ledger.Line
-	text := []byte(e.Key.String())
-	err := l.Lines(from, func(_ uint64, stored []byte) error {
-		if ctx.Err() != nil {
+// quietLines is after how many lines of other entries the next line of this one is looked for elsewhere.
+const quietLines = 5_000
+
+// historyReader collects the journal lines of one entry.
+type historyReader struct {
+	ledger Ledger
+	entry  ledger.Entry
+	text   []byte                 // of its key
+	found  map[uint32]ledger.Line // by revision
+	next   uint64                 // the line after the last one that was read
+}
+
+func (h *historyReader) isWhole() bool { return len(h.found) >= int(h.entry.Rev) }
+
+// lines returns what was found, in the order of the revisions.
+func (h *historyReader) lines() (all []ledger.Line) {
+	for _, rev := range slices.Sorted(maps.Keys(h.found)) {
+		all = append(all, h.found[rev])
+	}
+	return all
+}
+
+// readLines reads the journal from a line on, until every revision was found or so many lines in a row are of other entries.
+func (h *historyReader) readLines(ctx context.Context, from, quiet uint64) error {
+	last := from
+	err := h.ledger.Lines(from, func(n uint64, stored []byte) error {
+		h.next = n + 1
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if !bytes.Contains(stored, text) { // parsing every line of a long journal takes much longer
+		case !bytes.Contains(stored, h.text): // parsing every line of a long journal takes much longer
+			if n-last >= quiet {
+				return errEnough
+			}
 			return nil
 		}
 		line, err := ledger.ParseLine(stored)
-		if err == nil && line.Key == e.Key.String() { // other entries' lines may name this key
-			lines = append(lines, line)
+		if err != nil || line.Key != h.entry.Key.String() || line.Rev > h.entry.Rev { // other entries' lines may name this key; it may have moved on
+			return err
 		}
-		if err == nil && line.Key == e.Key.String() && line.Rev == e.Rev {
+		last = n
+		if h.found[line.Rev] = line; h.isWhole() {
 			return errEnough
 		}
-		return err
+		return nil
 	})
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return lines, err
+	return err
 }
 
 // stateSince says when the present state began, as the journal tells.

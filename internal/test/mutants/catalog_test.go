@@ -54,7 +54,11 @@ var catalog = []mutant{
 	},
 	{
 		name: "HistoryWithoutWhatAClockHid", promise: "I14", file: "internal/present/dossier.go",
-		old: "len(lines) < int(e.Rev) && from > 1 {", new: "len(lines) == 0 && from > 1 {", tests: []string{"-run HistoryIsWhole vaultd/cmd/vaultd"},
+		old: "append(starts[:min(len(starts), 1)], 1)", new: "starts[:min(len(starts), 1)]", tests: []string{"-run HistoryIsWhole vaultd/cmd/vaultd"},
+	},
+	{
+		name: "HistoryOfTheFirstWindowAlone", promise: "I14", file: "internal/present/dossier.go",
+		old: "append(starts[:min(len(starts), 1)], 1)", new: "[]uint64(nil)", tests: []string{"-run HistoryIsWhole vaultd/cmd/vaultd"},
 	},
 	{
 		name: "CatalogDamageForgotten", promise: "I26", file: "internal/catalog/search.go",
