@@ -124,6 +124,7 @@ func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
 	}
 	admitted := make(chan net.Conn, len(peers))
 	go func() {
+		defer close(admitted)
 		for {
 			conn, err := l.Accept()
 			if err != nil {
@@ -148,7 +149,7 @@ func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
 			t.Errorf("%+v let in: %v", peers[i], good[i])
 		}
 	}
-	close(admitted)
+	l.Close() // ends the goroutine; a second Close below does nothing
 	for conn := range admitted {
 		conn.Close()
 	}
