@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"text/template"
 )
 
 // goPackage is what "go list -json" tells of a package.
@@ -37,6 +38,10 @@ func TestMutants_EachCompiles(t *testing.T) {
 		path, err := filepath.Abs(filepath.Join(root, m.file))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if filepath.Ext(path) != ".go" { // a part of the program that is no code
+			checkTemplate(t, m, path)
+			continue
 		}
 		p, known := inDir[filepath.Dir(path)]
 		if !known {
@@ -64,6 +69,20 @@ func TestMutants_EachCompiles(t *testing.T) {
 		if err := errors.Join(faults...); err != nil {
 			t.Errorf("%s does not compile:\n%v", m.name, err)
 		}
+	}
+}
+
+// checkTemplate keeps a mutant of a template from being one that cannot be read.
+func checkTemplate(t *testing.T, m mutant, path string) {
+	if filepath.Ext(path) != ".html" {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err == nil {
+		_, err = template.New(m.name).Parse(strings.Replace(string(text), m.old, m.new, 1))
+	}
+	if err != nil {
+		t.Errorf("%s cannot be read:\n%v", m.name, err)
 	}
 }
 
