@@ -231,6 +231,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 		return
 	}
 	defer release()
+	forgotten := func() {}
 	if req.Input > 0 {
 		// The list stays in memory until its report is made: one at a time bounds that, whatever its size and however slowly it comes.
 		list := acquireSlot(slots.lists)
@@ -239,12 +240,14 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 			return
 		}
 		defer list()
+		forgotten = list
 	}
-	s.runCommand(ctx, cancel, conn, p, req, rest)
+	s.runCommand(ctx, cancel, conn, p, req, rest, forgotten)
 }
 
-// runCommand executes the command and sends what it writes. rest is what the client sends behind the request.
-func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader) {
+// runCommand executes the command and sends what it writes. rest is what the client sends behind the request. forgotten is called when
+// the input is, and before the client hears of the end: it may ask again at once.
+func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader, forgotten func()) {
 	conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime))) //nolint:errcheck // fails on a closed connection only
 	gone := make(chan struct{})
 	input, fed := io.Pipe()
@@ -259,13 +262,14 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 		}
 		fed.CloseWithError(err)           //nolint:errcheck // it returns none
 		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
-		// The client sends nothing more, so this read ends when it goes away.
-		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes, the command ends
+		// Input that the command did not read is thrown away, and nothing comes behind it: this ends when the client goes away.
+		io.Copy(io.Discard, conn) //nolint:errcheck // whatever happens, the command ends
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
 	code := s.executeGuarded(ctx, p, req.Args, input, w)
 	input.Close() //nolint:errcheck // it returns none; input that the command did not read is not waited for
+	forgotten()
 	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()
 	<-gone
