@@ -117,15 +117,15 @@ func (f *frame) drawShare(s present.VaultShare) template.HTML {
 		}
 	}
 	title := f.T("Share of the included volume by month of %s, with its forecast. The table below has the figures.", strconv.Itoa(s.Year))
-	return chart.Lines(title, labels, lines, 1, f.Share)
+	return chart.Lines(title, labels, lines, 1, f.FormatShare)
 }
 
-// Share writes a share as a percentage.
-func (f *frame) Share(share float64) string {
-	return f.Decimal(strconv.FormatFloat(share*100, 'f', 1, 64)) + "\u00a0%"
+// FormatShare writes a share as a percentage.
+func (f *frame) FormatShare(share float64) string {
+	return f.FormatDecimal(strconv.FormatFloat(share*100, 'f', 1, 64)) + "\u00a0%"
 }
 
-func (f *frame) scaleNumber(n uint64) string { return f.Number(n) }
+func (f *frame) scaleNumber(n uint64) string { return f.FormatNumber(n) }
 
 func (f *frame) shortDay(day time.Time) string {
 	if f.Lang() == "de" {
@@ -138,15 +138,15 @@ func (f *frame) shortDay(day time.Time) string {
 func (f *frame) delayName(d present.DelayCounts) string {
 	switch {
 	case d.Below == 0:
-		return f.T("%s or more", f.limit(d.From))
+		return f.T("%s or more", f.formatLimit(d.From))
 	case d.From == 0:
-		return f.T("under %s", f.limit(d.Below))
+		return f.T("under %s", f.formatLimit(d.Below))
 	}
-	return f.T("%s to %s", f.limit(d.From), f.limit(d.Below))
+	return f.T("%s to %s", f.formatLimit(d.From), f.formatLimit(d.Below))
 }
 
-// limit writes a whole number of minutes, hours or days.
-func (f *frame) limit(d time.Duration) string {
+// formatLimit writes a whole number of minutes, hours or days.
+func (f *frame) formatLimit(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
 		return f.T("%d days", int(d/(24*time.Hour)))

@@ -56,7 +56,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 		}
 		b.CanDownload, b.Downloads = status.Downloads.Allowed > 0, status.Downloads
 	}
-	f.write(w, http.StatusOK, "document", sanitize.Text(d.Entry.Folder), b)
+	f.writePage(w, http.StatusOK, "document", sanitize.Text(d.Entry.Folder), b)
 	return nil
 }
 
@@ -114,10 +114,10 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		if t.IsZero() {
 			return ""
 		}
-		return f.Exact(t)
+		return f.FormatExactTime(t)
 	}
 	fields := []field{
-		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.place(e)},
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
 		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
 	}
 	if !e.ID.IsZero() {
@@ -129,8 +129,8 @@ func (f *frame) proofOf(d present.Dossier) []field {
 	return f.knownFields(fields...)
 }
 
-// place says what became of the folder.
-func (f *frame) place(e ledger.Entry) string {
+// describePlace says what became of the folder.
+func (f *frame) describePlace(e ledger.Entry) string {
 	words := f.T("folder " + e.Source.String())
 	if e.Dest == "" {
 		return words
@@ -170,7 +170,7 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 	for _, l := range d.History {
 		s := step{At: l.At, Time: l.At, Text: sanitize.Text(l.Event), Said: sanitize.JoinLines(d.Notes[l.Rev].Text)}
 		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
-			s.Time = f.Exact(t)
+			s.Time = f.FormatExactTime(t)
 		}
 		if text, ok := eventTexts[l.Event]; ok {
 			s.Text = f.T(text)

@@ -48,8 +48,8 @@ func (f *frame) Lang() string { return f.tag.String() }
 // T returns a text in the language of the page. The key is the English text.
 func (f *frame) T(key string, args ...any) string { return f.printer.Sprintf(key, args...) }
 
-// Number writes a count in the way of the language.
-func (f *frame) Number(n any) string { return f.printer.Sprintf("%d", n) }
+// FormatNumber writes a count in the way of the language.
+func (f *frame) FormatNumber(n any) string { return f.printer.Sprintf("%d", n) }
 
 // separators returns what stands before a fraction and between thousands.
 func (f *frame) separators() (point, group string) {
@@ -59,8 +59,8 @@ func (f *frame) separators() (point, group string) {
 	return ".", ","
 }
 
-// Decimal writes a decimal text with all its digits in the way of the language; anything else it leaves alone.
-func (f *frame) Decimal(text string) string {
+// FormatDecimal writes a decimal text with all its digits in the way of the language; anything else it leaves alone.
+func (f *frame) FormatDecimal(text string) string {
 	if _, err := archive.ParseDecimal(text); err != nil {
 		return sanitize.Text(text)
 	}
@@ -79,16 +79,16 @@ func (f *frame) Decimal(text string) string {
 	return sign + whole
 }
 
-// Amount writes an amount with its currency.
-func (f *frame) Amount(m archive.Document) string {
+// FormatAmount writes an amount with its currency.
+func (f *frame) FormatAmount(m archive.Document) string {
 	if m.Amount == "" {
 		return ""
 	}
-	return strings.TrimSpace(f.Decimal(string(m.Amount)) + " " + sanitize.Text(m.Currency))
+	return strings.TrimSpace(f.FormatDecimal(string(m.Amount)) + " " + sanitize.Text(m.Currency))
 }
 
-// Size writes bytes in decimal units.
-func (f *frame) Size(n int64) string {
+// FormatSize writes bytes in decimal units.
+func (f *frame) FormatSize(n int64) string {
 	if n < 0 {
 		return f.T("not known")
 	}
@@ -105,9 +105,9 @@ func (f *frame) Size(n int64) string {
 // ExactSize writes bytes in decimal units, and beside them to the last byte.
 func (f *frame) ExactSize(n int64) string {
 	if n < 1000 {
-		return f.Size(n)
+		return f.FormatSize(n)
 	}
-	return fmt.Sprintf("%s (%s)", f.Size(n), f.T("%d bytes", n))
+	return fmt.Sprintf("%s (%s)", f.FormatSize(n), f.T("%d bytes", n))
 }
 
 var germanMonths = [...]string{"Jan.", "Feb.", "März", "Apr.", "Mai", "Juni", "Juli", "Aug.", "Sept.", "Okt.", "Nov.", "Dez."}
@@ -120,8 +120,8 @@ func (f *frame) dateText(t time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
-// Time writes a moment to the minute; "–" for none.
-func (f *frame) Time(t time.Time) string {
+// FormatTime writes a moment to the minute; "–" for none.
+func (f *frame) FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
@@ -132,16 +132,16 @@ func (f *frame) Time(t time.Time) string {
 	return f.dateText(t) + ", " + t.Format("15:04")
 }
 
-// TimeOf is Time for a moment that may be missing.
-func (f *frame) TimeOf(t *time.Time) string {
+// FormatTimeOf is Time for a moment that may be missing.
+func (f *frame) FormatTimeOf(t *time.Time) string {
 	if t == nil {
 		return "–"
 	}
-	return f.Time(*t)
+	return f.FormatTime(*t)
 }
 
-// Exact writes a moment to the second with its zone.
-func (f *frame) Exact(t time.Time) string {
+// FormatExactTime writes a moment to the second with its zone.
+func (f *frame) FormatExactTime(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
@@ -150,10 +150,10 @@ func (f *frame) Exact(t time.Time) string {
 }
 
 // Now is the moment of the page.
-func (f *frame) Now() string { return f.Exact(f.clock.Now) }
+func (f *frame) Now() string { return f.FormatExactTime(f.clock.Now) }
 
-// Day writes a document's date, which is text; what is no date it leaves alone.
-func (f *frame) Day(date string) string {
+// FormatDay writes a document's date, which is text; what is no date it leaves alone.
+func (f *frame) FormatDay(date string) string {
 	day := present.FormatDay(date)
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -162,11 +162,11 @@ func (f *frame) Day(date string) string {
 	return f.dateText(t)
 }
 
-// Age writes how long ago a moment is.
-func (f *frame) Age(t time.Time) string { return f.Span(f.clock.Now.Sub(t)) }
+// FormatAge writes how long ago a moment is.
+func (f *frame) FormatAge(t time.Time) string { return f.FormatSpan(f.clock.Now.Sub(t)) }
 
-// Span writes a span of time in its largest units.
-func (f *frame) Span(d time.Duration) string {
+// FormatSpan writes a span of time in its largest units.
+func (f *frame) FormatSpan(d time.Duration) string {
 	d = max(d, 0)
 	switch hours := int(d.Hours()); {
 	case d < time.Minute:
@@ -182,11 +182,11 @@ func (f *frame) Span(d time.Duration) string {
 	}
 }
 
-// Safe makes a text of a file, a folder or the service fit to be shown.
-func (f *frame) Safe(text string) string { return sanitize.Text(text) }
+// Sanitize makes a text of a file, a folder or the service fit to be shown.
+func (f *frame) Sanitize(text string) string { return sanitize.Text(text) }
 
-// State writes the state of an entry with its mark.
-func (f *frame) State(e ledger.Entry) string {
+// DescribeState writes the state of an entry with its mark.
+func (f *frame) DescribeState(e ledger.Entry) string {
 	word, mark, hasMark := strings.Cut(present.StateText(e), " ")
 	if !hasMark {
 		return f.T(word)

@@ -89,18 +89,18 @@ type Pages struct {
 // New returns the pages. The handler expects the visitor in the context of each request, as [web.Handler] puts it there.
 func New(source Source, log *slog.Logger) *Pages {
 	p := &Pages{source: source, log: log, mux: http.NewServeMux()}
-	p.mux.HandleFunc("GET /{$}", p.page(p.showStatus))
-	p.mux.HandleFunc("GET /login", p.page(p.showLogin))
-	p.mux.HandleFunc("GET /search", p.page(p.readersOnly(p.search)))
-	p.mux.HandleFunc("GET /document/{key}", p.page(p.readersOnly(p.showDocument)))
-	p.mux.HandleFunc("GET /document/{key}/receipt", p.page(p.readersOnly(p.sendReceipt)))
-	p.mux.HandleFunc("POST /document/{key}/download", p.page(p.readersOnly(p.download)))
-	p.mux.HandleFunc("GET /report", p.page(p.readersOnly(p.showReport)))
-	p.mux.HandleFunc("POST /report", p.page(p.readersOnly(p.writeReport)))
+	p.mux.HandleFunc("GET /{$}", p.handle(p.showStatus))
+	p.mux.HandleFunc("GET /login", p.handle(p.showLogin))
+	p.mux.HandleFunc("GET /search", p.handle(p.readersOnly(p.showHits)))
+	p.mux.HandleFunc("GET /document/{key}", p.handle(p.readersOnly(p.showDocument)))
+	p.mux.HandleFunc("GET /document/{key}/receipt", p.handle(p.readersOnly(p.sendReceipt)))
+	p.mux.HandleFunc("POST /document/{key}/download", p.handle(p.readersOnly(p.download)))
+	p.mux.HandleFunc("GET /report", p.handle(p.readersOnly(p.showReport)))
+	p.mux.HandleFunc("POST /report", p.handle(p.readersOnly(p.writeReport)))
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		p.mux.HandleFunc("GET /"+name, serveFile(name, kind))
 	}
-	p.mux.HandleFunc("/", p.page(func(http.ResponseWriter, *http.Request, *frame) error {
+	p.mux.HandleFunc("/", p.handle(func(http.ResponseWriter, *http.Request, *frame) error {
 		return &Refusal{Status: http.StatusNotFound, Text: "There is no such page.", Do: "Go to the first page, or search for a document."}
 	}))
 	return p
@@ -138,8 +138,8 @@ func parseTemplates(names ...string) map[string]*template.Template {
 // action answers one request. It writes the answer, or returns why it cannot.
 type action func(w http.ResponseWriter, r *http.Request, f *frame) error
 
-// page makes the frame for an action, and tells the visitor why it failed.
-func (p *Pages) page(do action) http.HandlerFunc {
+// handle makes the frame for an action, and tells the visitor why it failed.
+func (p *Pages) handle(do action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f := newFrame(p.source.About(), web.VisitorOf(r.Context()), r)
 		w.Header().Set("Vary", "Accept-Language, Cookie")
@@ -154,7 +154,7 @@ func (p *Pages) page(do action) http.HandlerFunc {
 			p.log.Error("a page failed", "path", routeOf(r), "err", err)
 			refusal = &Refusal{Status: http.StatusInternalServerError, Text: "vaultd could not answer.", Do: "Try it again. If it stays so, tell IT: the log has the cause."}
 		}
-		f.write(w, refusal.Status, "refusal", f.T("Not done"), refusal)
+		f.writePage(w, refusal.Status, "refusal", f.T("Not done"), refusal)
 	}
 }
 
@@ -183,8 +183,8 @@ func (p *Pages) readersOnly(do action) action {
 	}
 }
 
-// write writes a whole page, or none: the template runs before the first byte leaves.
-func (f *frame) write(w http.ResponseWriter, status int, name, title string, body any) {
+// writePage writes a whole page, or none: the template runs before the first byte leaves.
+func (f *frame) writePage(w http.ResponseWriter, status int, name, title string, body any) {
 	f.Title, f.Body = title, body
 	var out bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&out, "frame", f); err != nil {
@@ -196,7 +196,7 @@ func (f *frame) write(w http.ResponseWriter, status int, name, title string, bod
 }
 
 func (p *Pages) showLogin(w http.ResponseWriter, r *http.Request, f *frame) error {
-	f.write(w, http.StatusOK, "login", f.T("Sign in"), struct {
+	f.writePage(w, http.StatusOK, "login", f.T("Sign in"), struct {
 		Next     string // where to go from there; the port leads to no other host, whatever stands here
 		IsFailed bool
 	}{r.URL.Query().Get("next"), r.URL.Query().Has("failed")})

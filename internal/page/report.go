@@ -40,7 +40,7 @@ func (p *Pages) showReport(w http.ResponseWriter, r *http.Request, f *frame) err
 	for m := range 12 {
 		b.Months = append(b.Months, m+1)
 	}
-	f.write(w, http.StatusOK, "report", f.T("Report"), b)
+	f.writePage(w, http.StatusOK, "report", f.T("Report"), b)
 	return nil
 }
 

@@ -25,7 +25,7 @@ type searchBody struct {
 	Problem string
 }
 
-func (p *Pages) search(w http.ResponseWriter, r *http.Request, f *frame) error {
+func (p *Pages) showHits(w http.ResponseWriter, r *http.Request, f *frame) error {
 	f.Query = strings.TrimSpace(r.URL.Query().Get("q"))
 	words := strings.Fields(f.Query)
 	var b searchBody
@@ -48,7 +48,7 @@ func (p *Pages) search(w http.ResponseWriter, r *http.Request, f *frame) error {
 	if f.Query != "" {
 		title = f.T("Search for “%s”", sanitize.Text(f.Query))
 	}
-	f.write(w, status, "search", title, b)
+	f.writePage(w, status, "search", title, b)
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (f *frame) RowOf(h Hit) hitRow {
 	if isAsRead {
 		m = documentOf(h.AsRead)
 	}
-	return hitRow{sanitize.Text(m.Number), f.Day(m.Date), sanitize.Text(m.SenderName), sanitize.Text(m.RecipientName), f.Amount(m), isAsRead}
+	return hitRow{sanitize.Text(m.Number), f.FormatDay(m.Date), sanitize.Text(m.SenderName), sanitize.Text(m.RecipientName), f.FormatAmount(m), isAsRead}
 }
 
 // documentOf puts what was read and not checked where checked metadata has it.
@@ -89,7 +89,7 @@ func documentOf(r archive.AsRead) archive.Document {
 
 // invoiceFields returns the fields of checked metadata by which people know an invoice.
 func (f *frame) invoiceFields(m archive.Document) []field {
-	return []field{{"Number", m.Number}, {"Date", f.Day(m.Date)}, {"Sender", m.SenderName}, {"Recipient", m.RecipientName}, {"Amount", f.Amount(m)}}
+	return []field{{"Number", m.Number}, {"Date", f.FormatDay(m.Date)}, {"Sender", m.SenderName}, {"Recipient", m.RecipientName}, {"Amount", f.FormatAmount(m)}}
 }
 
 // knownFields leaves out the fields that are empty, and makes the values fit to be shown.
@@ -102,12 +102,12 @@ func (f *frame) knownFields(fields ...field) (known []field) {
 	return known
 }
 
-// When says when the state of an entry was reached, in a few words.
-func (f *frame) When(e ledger.Entry) string {
+// DescribeTime says when the state of an entry was reached, in a few words.
+func (f *frame) DescribeTime(e ledger.Entry) string {
 	if e.State == ledger.Archived {
-		return f.Time(e.ArchivedAt)
+		return f.FormatTime(e.ArchivedAt)
 	}
-	return f.T("taken %s", f.Time(e.SeenAt))
+	return f.T("taken %s", f.FormatTime(e.SeenAt))
 }
 
 // isDownloadable reports whether there is one document in the archive that can be downloaded.

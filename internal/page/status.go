@@ -42,7 +42,7 @@ func (p *Pages) showStatus(w http.ResponseWriter, r *http.Request, f *frame) err
 			body.Later++
 		}
 	}
-	f.write(w, http.StatusOK, "status", f.Verdict(body), body)
+	f.writePage(w, http.StatusOK, "status", f.Verdict(body), body)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func (f *frame) NeedTitle(n present.Need) string {
 	if title, ok := needTitles[n.What]; ok {
 		return f.T(title)
 	}
-	return f.Safe(n.What)
+	return f.Sanitize(n.What)
 }
 
 // Verdict says in one line how it stands.
@@ -175,12 +175,12 @@ func (b statusBody) Vaults() (all []*vaultStatus) {
 	return all
 }
 
-// Percent writes how much of what is included is used.
-func (f *frame) Percent(b present.Bill) string {
+// FormatPercent writes how much of what is included is used.
+func (f *frame) FormatPercent(b present.Bill) string {
 	if b.Percent == "" {
 		return "–"
 	}
-	return fmt.Sprintf("%s\u00a0%%", f.Decimal(b.Percent))
+	return fmt.Sprintf("%s\u00a0%%", f.FormatDecimal(b.Percent))
 }
 
 // ForecastAverage writes what the bill will say at the end of the year.
@@ -188,5 +188,5 @@ func (f *frame) ForecastAverage(b present.Bill) string {
 	if b.Forecast == nil {
 		return "–"
 	}
-	return f.T("%s MB (%s to %s)", f.Decimal(string(b.Forecast.Average)), f.Decimal(string(b.Forecast.Lowest)), f.Decimal(string(b.Forecast.Highest)))
+	return f.T("%s MB (%s to %s)", f.FormatDecimal(string(b.Forecast.Average)), f.FormatDecimal(string(b.Forecast.Lowest)), f.FormatDecimal(string(b.Forecast.Highest)))
 }

@@ -109,7 +109,7 @@ func TestLogin_I7_TellsNoVersion(t *testing.T) {
 		f := frameOf("en")
 		f.about.Version, f.Visitor.MaySignIn = "1.2.3-of-a-test", maySignIn
 		w := httptest.NewRecorder()
-		f.write(w, http.StatusOK, "refusal", "x", &Refusal{Text: "x"})
+		f.writePage(w, http.StatusOK, "refusal", "x", &Refusal{Text: "x"})
 		if strings.Contains(w.Body.String(), "1.2.3-of-a-test") == maySignIn {
 			t.Errorf("may sign in %v: %s", maySignIn, w.Body)
 		}

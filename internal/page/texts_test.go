@@ -170,8 +170,8 @@ func TestFrame_WritesAsTheLanguageDoes(t *testing.T) {
 		"fr, *;q=0.1": {"1,234,567", "−12,345,678.90", "0.005", "1.5 MB", "7 Mar 2026", "7 Mar 2026, 12:05", "today 15:32", "5 h 28 min", "en"},
 	} {
 		f := frameOf(language)
-		got := words{f.Number(1234567), f.Decimal("-12345678.90"), f.Decimal("0.005"), f.Size(1_500_000), f.Day("2026-03-07T00:00:00Z"), f.Time(noon),
-			f.Time(f.clock.Now), f.Span(5*time.Hour + 28*time.Minute), f.Lang()}
+		got := words{f.FormatNumber(1234567), f.FormatDecimal("-12345678.90"), f.FormatDecimal("0.005"), f.FormatSize(1_500_000), f.FormatDay("2026-03-07T00:00:00Z"), f.FormatTime(noon),
+			f.FormatTime(f.clock.Now), f.FormatSpan(5*time.Hour + 28*time.Minute), f.Lang()}
 		if got != want {
 			t.Errorf("%s:\n%+v, not\n%+v", language, got, want)
 		}
@@ -185,7 +185,7 @@ func TestFrame_Sizes(t *testing.T) {
 		"de": {"1 Byte", "154 Bytes", "154 Bytes", "2,2 MB", "2,2 MB (2.200.000 Bytes)"},
 	} {
 		f := frameOf(language)
-		if got := [5]string{f.Size(1), f.Size(154), f.ExactSize(154), f.Size(2_200_000), f.ExactSize(2_200_000)}; got != want {
+		if got := [5]string{f.FormatSize(1), f.FormatSize(154), f.ExactSize(154), f.FormatSize(2_200_000), f.ExactSize(2_200_000)}; got != want {
 			t.Errorf("%s: %q, want %q", language, got, want)
 		}
 	}

@@ -14,7 +14,7 @@ var page = []mutant{
 	},
 	{
 		name: "PageReceiptWithoutRead", promise: "I7", file: "internal/page/page.go",
-		old: "p.page(p.readersOnly(p.sendReceipt))", new: "p.page(p.sendReceipt)", tests: []string{"-run NothingIsTold " + onPages},
+		old: "p.handle(p.readersOnly(p.sendReceipt))", new: "p.handle(p.sendReceipt)", tests: []string{"-run NothingIsTold " + onPages},
 	},
 	{
 		name: "PageDownloadWithoutFetch", promise: "I7", file: "internal/page/document.go",
