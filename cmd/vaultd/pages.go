@@ -38,8 +38,8 @@ type pageSource struct {
 
 func newPageSource(h *host) *pageSource { return &pageSource{h: h, historyPatience: historyPatience} }
 
-// historyPatience is how long the journal is read for the page of one document. Between the steps of a document that was removed long
-// after it was archived may stand the lines of millions of others.
+// historyPatience is how long the journal is read for the page of one document. Where a clock was set back, its lines may stand among
+// those of millions of others.
 const historyPatience = 2 * time.Second
 
 // historyAge is how old the figures of the charts may be: they change slowly, and every open page asks for them every few seconds.
@@ -124,7 +124,7 @@ func (s *pageSource) Document(ctx context.Context, key archive.Key) (present.Dos
 	patient, cancel := context.WithTimeout(ctx, s.historyPatience)
 	defer cancel()
 	d, err := present.ReadDossier(patient, v.ledger, e, v.Location)
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // all but the last steps of the history is there
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // all but some steps of the history is there
 		err = nil
 	}
 	return d, true, checkDamage(a, err)

@@ -29,8 +29,8 @@ type Source interface {
 	History(ctx context.Context) (present.History, error)
 	// Search returns the newest documents in which all words occur, at most limit of them.
 	Search(ctx context.Context, words []string, limit int) (Found, error)
-	// Document returns everything about one entry; false: there is none with this key. Its history lacks the last steps where the
-	// journal between them is too long to be read while somebody waits.
+	// Document returns everything about one entry; false: there is none with this key. Its history lacks some steps where too much of
+	// the journal would have to be read while somebody waits.
 	Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error)
 	// Receipt returns the receipt of an archived document, as it lies beside the kept folder. A [*Refusal] says why there is none.
 	Receipt(key archive.Key) ([]byte, error)
