@@ -12,15 +12,16 @@ import (
 // bubble's time; a machine that sleeps lets it run on without the timers, and a wall
 // clock that is set goes wrong for the machine alone.
 type clock struct {
-	mu    sync.Mutex
-	boot  time.Time     // when the machine was booted, on true time; guarded by mu
-	boots int           // guarded by mu
-	id    string        // of the boot; guarded by mu
-	slept time.Duration // true time that no timer saw; guarded by mu
-	nap   time.Duration // what of slept passed at the instant of lay; guarded by mu
-	lay   time.Time     // when it last went to sleep, as timers count; guarded by mu
-	awake time.Duration // what of slept was before the boot; guarded by mu
-	error time.Duration // of the machine's wall clock; guarded by mu
+	mu          sync.Mutex
+	boot        time.Time     // when the machine was booted, on true time; guarded by mu
+	boots       int           // guarded by mu
+	id          string        // of the boot; guarded by mu
+	slept       time.Duration // true time that no timer saw; guarded by mu
+	nap         time.Duration // what of slept passed at the instant of lay; guarded by mu
+	lay         time.Time     // when it last went to sleep, as timers count; guarded by mu
+	awake       time.Duration // what of slept was before the boot; guarded by mu
+	error       time.Duration // of the machine's wall clock; guarded by mu
+	least, most time.Duration // of error so far; guarded by mu
 }
 
 func newClock() *clock { return &clock{boot: time.Now().Add(-time.Hour), boots: 1, id: "boot-1"} }
@@ -76,4 +77,12 @@ func (c *clock) setMachineClock(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.error = d
+	c.least, c.most = min(c.least, d), max(c.most, d)
+}
+
+// errorSpan returns by how much the machine's clock may have been wrong between two moments.
+func (c *clock) errorSpan() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most - c.least
 }
