@@ -392,18 +392,23 @@ func callControlWithInput(ctx context.Context, path string, args []string, input
 	if len(line) >= maxRequest {
 		return 0, usageError{errors.New("the arguments are too long")}
 	}
-	for _, b := range [][]byte{append(line, '\n'), input} {
+	code, err = exchange(conn, append(line, '\n'), input, stdout, stderr)
+	if ctx.Err() != nil { // the stop closed the connection, and may have done it under a write as well as under a read
+		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
+	}
+	return code, err
+}
+
+// exchange sends a request with its input and copies the answer.
+func exchange(conn net.Conn, request, input []byte, stdout, stderr io.Writer) (code int, err error) {
+	for _, b := range [][]byte{request, input} {
 		if _, err := conn.Write(b); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 			break // refused early: the answer says why
 		} else if err != nil {
 			return 0, fmt.Errorf("ask the running vaultd: %w", err)
 		}
 	}
-	code, err = copyAnswer(conn, stdout, stderr)
-	if ctx.Err() != nil {
-		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
-	}
-	return code, err
+	return copyAnswer(conn, stdout, stderr)
 }
 
 // copyAnswer copies frames until the one with the exit code.

@@ -390,6 +390,31 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	}
 }
 
+// A stop that comes while the command is still being sent ends it with the same words.
+func TestControl_ClientStopsWhileItSends(t *testing.T) {
+	path := filepath.Join(shortDir(t), "vaultd.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // reads one byte, and then nothing
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		conn.Read(make([]byte, 1)) //nolint:errcheck // the client tells
+		cancel()
+		<-t.Context().Done()
+	}()
+	_, err = callControlWithInput(ctx, path, []string{"report"}, make([]byte, 8<<20), io.Discard, io.Discard)
+	if code, _ := exitCodeOf(err); !errors.Is(err, context.Canceled) || code != exitTemporary {
+		t.Errorf("exit %d, %v", code, err)
+	}
+}
+
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {

@@ -203,11 +203,11 @@ func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloade
 			return c, err
 		}
 	}
-	room := &roomyFile{file: tmp, check: func() error { return spool.CheckMinFree(v.cfg.StateDir, v.cfg.Spool.MinFree) }}
-	if err := room.check(); err != nil { // before anything may be charged
+	bounded := &boundedFile{file: tmp, check: func() error { return spool.CheckMinFree(v.cfg.StateDir, v.cfg.Spool.MinFree) }}
+	if err := bounded.check(); err != nil { // before anything may be charged
 		return c, fmt.Errorf("nothing was downloaded: %w", err)
 	}
-	got, err := a.newDownloads(v, service).Fetch(ctx, what.vault, what.remote, by, room, func(f operator.Fetched) string {
+	got, err := a.newDownloads(v, service).Fetch(ctx, what.vault, what.remote, by, bounded, func(f operator.Fetched) string {
 		c.words, c.outcome = compareDownload(tmp, f.Size, f.SHA256, what.entry, doc)
 		return c.outcome
 	})
@@ -218,15 +218,15 @@ func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloade
 	return c, err
 }
 
-// roomyFile is a file that stops growing where the work would lack room on the disk: an archive may send more than it was sent.
-type roomyFile struct {
+// boundedFile is a file that stops growing where the work would lack space on the disk: an archive may send more than it was sent.
+type boundedFile struct {
 	file  *os.File
 	check func() error
 	since int // bytes that were written since the last check
 }
 
 // Write implements io.Writer.
-func (f *roomyFile) Write(p []byte) (int, error) {
+func (f *boundedFile) Write(p []byte) (int, error) {
 	const step = 16 << 20
 	if f.since += len(p); f.since >= step {
 		f.since = 0

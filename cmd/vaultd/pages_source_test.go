@@ -75,7 +75,7 @@ func TestDownload_I21_LeavesRoomForTheWork(t *testing.T) {
 		t.Errorf("%d downloads count, %v", n, err)
 	}
 	checks := 0
-	file := &roomyFile{file: tmp, check: func() error {
+	file := &boundedFile{file: tmp, check: func() error {
 		if checks++; checks == 3 {
 			return &spool.NoSpaceError{}
 		}

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"modernc.org/sqlite"
@@ -110,12 +111,10 @@ func (c *Catalog) moveForeign() (fs.FileInfo, error) {
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
-		// A crash here leaves it under one of the two names, and the next start goes on. Only this process makes names here.
-		if err := os.Rename(c.path(), to); err != nil {
-			return nil, err
-		}
-		for _, end := range besides {
-			if err := os.Rename(c.path()+end, to+end); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// What lies beside it goes first: after a crash the file is still here, and the next start moves it to the same name. Else what
+		// is left beside a file that is gone would be removed as ours. Only this process makes names here.
+		for _, end := range append(slices.Clone(besides), "") {
+			if err := os.Rename(c.path()+end, to+end); err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
 				return nil, err
 			}
 		}

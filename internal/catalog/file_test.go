@@ -128,6 +128,26 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 	}
 }
 
+// What lies beside a file that is not ours moves first. The other order would, after a crash between the two, leave a file alone that
+// the next start takes for the catalog's own and removes.
+func TestCatalog_I19_BesidesMoveBeforeTheFile(t *testing.T) {
+	w := newWorld(t, 1)
+	path := filepath.Join(w.dir, FileName)
+	err := errors.Join(os.WriteFile(path, []byte("somebody's notes"), 0o600), os.WriteFile(path+"-wal", []byte("more of them"), 0o600),
+		os.MkdirAll(path+".foreign-1-wal/x", 0o700)) // so that the first move fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(w.config()).moveForeign(); err == nil || reasonToRebuild(err) != nil {
+		t.Errorf("moved onto a folder: %v", err)
+	}
+	for _, end := range []string{"", "-wal"} {
+		if _, err := os.Lstat(path + end); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is done to the file while it is open changes no answer: a removed or replaced file is made anew, and a disk without room stops
 // the catalog alone, which says it once and goes on by itself.
 func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {

@@ -42,7 +42,7 @@ var catalog = []mutant{
 	},
 	{
 		name: "CatalogRemovesWhatIsNotOurs", promise: "I19", file: "internal/catalog/file.go",
-		old: "if err := os.Rename(c.path(), to); err != nil {", new: "if err := os.RemoveAll(c.path()); err != nil {", tests: []string{finding},
+		old: "if err := os.Rename(c.path()+end, to+end); err != nil &&", new: "if err := os.RemoveAll(c.path() + end); err != nil &&", tests: []string{finding},
 	},
 	{
 		name: "CatalogMadeByACommand", promise: "I27", file: "internal/catalog/stopped.go",
