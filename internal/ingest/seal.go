@@ -152,7 +152,7 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 		return c.sealUnlessSucceeded(d, e, p)
 	}
 	// Two entries of one identity never go on at the same time. The ledger compares once more when the seal is committed.
-	verdict := ledger.CompareIdentity(first, p.Sealed, string(d.Vault))
+	verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
 	if verdict == ledger.Proceed {
 		return c.sealEntry(d, e, p, &first)
 	}

@@ -25,7 +25,7 @@ func (StatusSeen) JournalName() string { return "status-seen" }
 
 func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	r := e.findRegistration(ev.Receipt.Remote)
-	if r == nil {
+	if r == nil || !e.Route.IsAsked() {
 		return ErrIllegal
 	}
 	// What was known before is kept: the answer changes the counters below, and the decision needs both.

@@ -38,7 +38,7 @@ const CauseSourceChanged = "source-changed"
 // SourceDiffers reports whether something in the kept folder is not what was archived; the cause says what. It stays true when a person has
 // closed it.
 func (e Entry) SourceDiffers() bool {
-	return e.State == Archived && e.Source == Kept && e.Cause.Code == CauseSourceChanged
+	return (e.State == Archived || e.State == Delivered) && e.Source == Kept && e.Cause.Code == CauseSourceChanged
 }
 
 // Attention returns the entry's class.

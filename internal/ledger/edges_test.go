@@ -116,10 +116,8 @@ func lies(s State) []Source {
 	switch s {
 	case None:
 		return nil
-	case Archived:
+	case Archived, Delivered:
 		return []Source{Claimed, Keeping, Kept, Disposing, Moved, Gone}
-	case Delivered:
-		return []Source{Claimed, Keeping, Kept}
 	case Rejected, Duplicate:
 		return []Source{Claimed, Returning, Returned}
 	}

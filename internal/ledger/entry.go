@@ -8,12 +8,6 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Route names the interface of the service that an entry goes to.
-type Route string
-
-// Vault is the route to the archive.
-const Vault Route = "vault"
-
 // Entry is everything that the ledger knows of one claimed folder, except for the
 // erasable part (see [Document]).
 type Entry struct {
@@ -73,7 +67,7 @@ type Entry struct {
 
 	SeenAt       time.Time
 	RegisteredAt time.Time // of the current registration
-	UploadedAt   time.Time
+	UploadedAt   time.Time // of the store's 2xx; of a delivered entry: when it was delivered
 	ArchivedAt   time.Time // the service's own time of success
 	DisposeAt    time.Time // zero: the source stays
 }
@@ -96,7 +90,7 @@ const (
 	Unsent      Fate = iota // no byte was ever sent to it
 	MaybeStored             // bytes may be at the store
 	Stored                  // the store or the service said so
-	Succeeded               // archived
+	Succeeded               // archived, or delivered where the service says no more
 	Lapsed                  // the service failed it, or never got a package
 	Declined                // the store refused every attempt; it may have kept the bytes all the same
 )
@@ -168,8 +162,11 @@ func (e *Entry) findRegistration(r archive.RemoteID) *Registration {
 }
 
 // OpenQuestions returns the registrations whose end is not known yet and matters:
-// those that content may have reached.
+// those that content may have reached. It returns none where the service cannot be asked.
 func (e Entry) OpenQuestions() []archive.RemoteID {
+	if !e.Route.IsAsked() {
+		return nil
+	}
 	var open []archive.RemoteID
 	for i, r := range e.Registrations {
 		if (r.Fate == MaybeStored || r.Fate == Stored) && e.isLatest(i) {

@@ -1,20 +1,22 @@
 package ledger
 
+import "cmp"
+
 // Verdict says what happens to a freshly packed folder whose identity another entry has already.
 type Verdict uint8
 
 const (
 	Proceed  Verdict = iota // it takes the identity over and is registered
-	Same                    // the same invoice is archived: a duplicate
+	Same                    // the same invoice is archived or delivered: a duplicate
 	WaitFor                 // the same invoice is on its way or in doubt
 	Conflict                // the identity belongs to another document, or to one that was closed in doubt
 )
 
-// CompareIdentity compares a packed folder, as its Sealed event and vault would have it,
+// CompareIdentity compares a packed folder, as its Sealed event, route and vault would have it,
 // with the entry that holds its identity.
-func CompareIdentity(first Entry, ev Sealed, vault string) Verdict {
+func CompareIdentity(first Entry, ev Sealed, route Route, vault string) Verdict {
 	// The same identity with other content: free only where nothing of the first was ever accepted.
-	if string(first.Vault) != vault || first.Content != ev.Content || first.Metadata != ev.Metadata {
+	if string(first.Vault) != vault || cmp.Or(first.Route, Vault) != cmp.Or(route, Vault) || first.Content != ev.Content || first.Metadata != ev.Metadata {
 		if first.State == Rejected && !first.InDoubt && !first.Contradicted && first.Posts == first.Answers && len(first.Registrations) == 0 {
 			return Proceed
 		}

@@ -117,6 +117,29 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
+// Unsealed says that a document is to be packaged anew, because whom it goes to has changed before any byte of it was sent. Its package and
+// its identity, which rests on that, are given up. Only a route that cannot be asked allows it: nothing at the service knows the identity.
+type Unsealed struct{}
+
+// JournalName implements Event.
+func (Unsealed) JournalName() string { return "unsealed" }
+
+func (Unsealed) apply(e *Entry, _ archive.Instant) error {
+	if err := e.requireState(Packaged); err != nil || e.Route.IsAsked() || e.NeedsReconcile || e.Pruned.Lapsed > 0 {
+		return ErrIllegal
+	}
+	for _, r := range e.Registrations {
+		if r.Fate != Unsent {
+			return ErrIllegal
+		}
+	}
+	// The package in the spool is replaced when it is made again. A crash before that leaves one that no entry names, which the next start
+	// removes.
+	e.enterState(Discovered)
+	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = archive.ID{}, archive.ID{}, archive.Digest{}, archive.Digest{}, archive.Package{}
+	return nil
+}
+
 // Resealed says that a lost or damaged ZIP was made again. Once a byte of it was
 // sent it must be the identical one.
 type Resealed struct {

@@ -27,7 +27,7 @@ func (r Registration) IsGivenUp() bool { return r.Fate == Lapsed || r.Fate == De
 // for another reason.
 func (e *Entry) watchedRegistration(i int) *Registration {
 	r := &e.Registrations[i]
-	if r.Fate == Unsent || r.Fate == Succeeded {
+	if r.Fate == Unsent || r.Fate == Succeeded || !e.Route.IsAsked() {
 		return nil
 	}
 	// The service may give one number twice; its answer is about the last registration with it.

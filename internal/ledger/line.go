@@ -39,6 +39,8 @@ type Line struct {
 
 	Ledger      string `json:"ledger,omitempty"`      // first line only
 	Environment string `json:"environment,omitempty"` // first line only
+
+	Route string `json:"route,omitempty"` // of claimed and recovered: empty for the way to the vault
 }
 
 // FirstLine returns the line that opens a journal.
@@ -58,7 +60,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	// Only keys, numbers, digests and words: what names people must stay erasable while the chain verifies.
 	switch ev := ev.(type) {
 	case ClaimedFolder:
-		l.Vault, l.Other = string(ev.Vault), keyText(ev.Supersedes)
+		l.Vault, l.Route, l.Other = string(ev.Vault), routeText(ev.Route), keyText(ev.Supersedes)
 		l.UID = uidPointer(ev.Owner)
 	case Sealed:
 		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
@@ -74,12 +76,15 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.setOperator(ev)
 	case TicketReceived:
 		l.Remote = string(ev.Ticket.Remote)
-	case UploadIntended, UploadAccepted, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
+	case UploadIntended, UploadAccepted, DeliveryConfirmed, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
 		if r := after.Current(); r != nil {
 			l.Remote = string(r.Ticket.Remote)
 		}
-		if accepted, ok := ev.(UploadAccepted); ok {
-			l.Seal = accepted.Seal.String()
+		switch sent := ev.(type) {
+		case UploadAccepted:
+			l.Seal = sent.Seal.String()
+		case DeliveryConfirmed:
+			l.Seal = sent.Seal.String()
 		}
 	case StatusSeen:
 		l.Remote, l.Status = string(ev.Receipt.Remote), ev.Receipt.Status.String()
@@ -152,6 +157,7 @@ func (l Line) Encode() []byte {
 	b = appendUnlessEmpty(b, `,"reason":`, l.Reason)
 	b = appendUnlessEmpty(b, `,"ledger":`, l.Ledger)
 	b = appendUnlessEmpty(b, `,"environment":`, l.Environment)
+	b = appendUnlessEmpty(b, `,"route":`, l.Route)
 	return append(b, '}')
 }
 
@@ -209,6 +215,14 @@ func (h Head) Next(line []byte) Head {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// routeText is a route in a line. The way to the vault is not told: it was the only one when journals began.
+func routeText(r Route) string {
+	if r == Vault {
+		return ""
+	}
+	return string(r)
+}
 
 func keyText(k archive.Key) string {
 	if k.IsZero() {

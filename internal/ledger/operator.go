@@ -97,7 +97,7 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		return err
 	}
 	switch e.State {
-	case Archived:
+	case Archived, Delivered:
 		// The first reason that people are told of is the one that this act resolves.
 		switch a := e.Attention(); {
 		case e.isHalfwayDisposed():
@@ -130,7 +130,7 @@ func (e *Entry) checkMayClose() error {
 			return illegalBecause(AlreadyResolved)
 		}
 		return nil
-	case Archived:
+	case Archived, Delivered:
 		switch {
 		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
@@ -138,7 +138,7 @@ func (e *Entry) checkMayClose() error {
 			return illegalBecause(AlreadyResolved)
 		}
 		return illegalBecause(NothingToResolve)
-	case Delivered, Duplicate:
+	case Duplicate:
 		return illegalBecause(NothingToResolve)
 	case Discovered, Packaged, Quarantined, Unclear:
 		if e.NeedsReconcile {
@@ -192,7 +192,8 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 		return illegalBecause(SourceGone)
 	}
 	// The flag is committed before anything is sent again: after a crash the audit still names the possible second copy.
-	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0
+	unknown := e.Cause.Code == CauseDeliveryUnknown // also where a ledger that was put back does not know of the upload
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0 || unknown
 	e.DuplicateConfirmed = e.PossibleDouble
 	if e.Package.IsZero() {
 		e.enterState(Discovered)

@@ -109,6 +109,8 @@ func (l *Line) textField(name string) *string {
 		return &l.Ledger
 	case "environment":
 		return &l.Environment
+	case "route":
+		return &l.Route
 	}
 	return nil
 }

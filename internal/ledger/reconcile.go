@@ -20,6 +20,16 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	if e.State == None || e.NeedsReconcile {
 		return ErrIllegal
 	}
+	e.NeedsReconcile = true
+	if e.State.IsOpen() && !e.Route.IsAsked() {
+		// Whatever the copy says, the document may have been delivered since. Nobody can be asked, so nothing sends it again by itself.
+		if r := e.Current(); r != nil && (e.State == Registered || e.State == Sending) {
+			r.Fate = MaybeStored
+			e.closeTicket(at.Wall)
+		}
+		e.enterQuarantine(deliveryUnknown("the ledger was put back, and the document may have been delivered since it was copied"))
+		return nil
+	}
 	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.
 	switch e.State {
 	case Registered, Sending:
@@ -35,7 +45,6 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 			r.ClosedAt, r.EqualAnswers = at.Wall, 0
 		}
 	}
-	e.NeedsReconcile = true
 	return nil
 }
 
@@ -140,7 +149,7 @@ func (Reconciled) apply(e *Entry, _ archive.Instant) error {
 // or disposed of in the part of its life that the ledger lost. It stays there until a person
 // decides otherwise.
 type SourceFound struct {
-	Source Source // Kept, Moved or Gone where archived; Returned or Gone where rejected or a duplicate; any where quarantined
+	Source Source // Kept, Moved or Gone where archived or delivered; Returned or Gone where rejected or a duplicate; any where quarantined
 	Dest   string // where; empty with Gone
 }
 
@@ -154,9 +163,9 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	var in []State
 	switch ev.Source {
 	case Kept, Moved:
-		in = []State{Archived, Quarantined}
+		in = []State{Archived, Delivered, Quarantined}
 	case Gone:
-		in = []State{Archived, Quarantined, Rejected, Duplicate}
+		in = []State{Archived, Delivered, Quarantined, Rejected, Duplicate}
 	case Returned:
 		in = []State{Quarantined, Rejected, Duplicate}
 	}
@@ -177,7 +186,7 @@ type Recovered struct {
 	Folder         string
 	Owner          uint32
 	Node           Node
-	State          State                // ArchivedRemote, Uploaded or Rejected
+	State          State                // Archived, Delivered, Uploaded or Rejected
 	Source         Source               // Kept or Gone; Gone; Returned
 	Dest           string               // where the source lies
 	ID             archive.ID           // zero where nothing tells it
@@ -218,6 +227,8 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	case Archived:
 		e.ArchivedRemote, e.SuccessRecord = ev.Remote, ev.SuccessRecord
 		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, ClosedAt: at.Wall}}
+	case Delivered:
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, ClosedAt: at.Wall}}
 	case Uploaded:
 		if e.UploadedAt.IsZero() {
 			e.UploadedAt = at.Wall
@@ -229,20 +240,22 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 
 // isComplete reports whether the evidence has all that its state needs.
 func (ev Recovered) isComplete() bool {
+	kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
 	switch {
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
 		return false
+	case ev.State == Delivered:
+		return !ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && !ev.Content.IsZero() && !ev.UploadedAt.IsZero()
 	case ev.State == Archived:
-		kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
-		return (kept || gone) && ev.Remote != "" && len(ev.SuccessRecord) > 0 && !ev.ArchivedAt.IsZero()
+		return ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && len(ev.SuccessRecord) > 0 && !ev.ArchivedAt.IsZero()
 	case ev.State == Uploaded: // the archive has it; the folder it came from is not here
-		return ev.Source == Gone && ev.Dest == "" && ev.Remote != "" && !ev.ID.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
+		return ev.Route.IsAsked() && gone && ev.Remote != "" && !ev.ID.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
 	}
 	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
 }
 
 func (l *Line) setRecovered(ev Recovered) {
-	l.Vault, l.Remote, l.Size, l.UID = string(ev.Vault), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
+	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), routeText(ev.Route), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
 	if !ev.Seal.IsZero() {
 		l.Seal = ev.Seal.String()
 	}

@@ -164,6 +164,10 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
+	// Where nobody can be asked, the same bytes sent once more to the same address may have been processed once more.
+	if e.State == Sending && !e.Route.IsAsked() {
+		e.PossibleDouble, e.DuplicateConfirmed = true, true
+	}
 	// After a crash bytes of this attempt may be at the store, so it counts as one that may hold content until proven otherwise.
 	e.State = Sending
 	r := e.Current()
@@ -249,7 +253,7 @@ type UploadAccepted struct {
 func (UploadAccepted) JournalName() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
-	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 {
+	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {
 		return ErrIllegal
 	}
 	// A crash before this commit leaves sending, and the next start sends the same bytes once more.
@@ -259,6 +263,30 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 	e.enterState(Uploaded)
 	e.UploadedAt = at.Wall
 	e.NotBefore = ev.NotBefore
+	return nil
+}
+
+// DeliveryConfirmed is UploadAccepted where the service has no later word: the document is delivered. The digest of the bytes that left
+// must be the recorded one.
+type DeliveryConfirmed struct {
+	Sent archive.Digest // SHA-256 of the bytes that left
+	Seal archive.Digest // stands for Sent in the journal; see Document.Seal
+}
+
+// JournalName implements Event.
+func (DeliveryConfirmed) JournalName() string { return "delivered" }
+
+func (ev DeliveryConfirmed) apply(e *Entry, at archive.Instant) error {
+	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || e.Route.IsAsked() {
+		return ErrIllegal
+	}
+	// A crash before this commit leaves sending, and nobody knows then whether the store has the document.
+	r := e.Current()
+	r.Fate, r.Sent = Succeeded, ev.Sent
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
+	e.closeTicket(at.Wall)
+	e.enterState(Delivered)
+	e.UploadedAt = at.Wall
 	return nil
 }
 
@@ -274,11 +302,14 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	}
 	e.closeTicket(at.Wall)
 	// After sending, bytes may be at the store: only evidence from the service leads back to packaged.
-	next := Unclear
-	if e.State == Registered {
-		next = Packaged
+	switch {
+	case e.State == Registered:
+		e.enterState(Packaged)
+	case e.Route.IsAsked():
+		e.enterState(Unclear)
+	default:
+		e.enterQuarantine(deliveryUnknown("the time of the upload address is over, an upload to it was never answered"))
 	}
-	e.enterState(next)
 	e.NotBefore = ev.NotBefore
 	return nil
 }

@@ -249,7 +249,7 @@ func TestCompareIdentity_Verdicts(t *testing.T) {
 			if row.with != nil {
 				row.with(&e)
 			}
-			if got := CompareIdentity(e, row.ev, row.vault); got != row.want {
+			if got := CompareIdentity(e, row.ev, Vault, row.vault); got != row.want {
 				t.Errorf("verdict %d, want %d", got, row.want)
 			}
 		})

@@ -85,6 +85,13 @@ func unused(e *Entry) {
 	}
 }
 
+// byPDF makes an entry one that goes by the route whose service cannot be asked.
+func byPDF(e *Entry) {
+	if e.State != None {
+		e.Route = PDF
+	}
+}
+
 func suspect(e *Entry) { e.NeedsReconcile = e.State != None }
 
 var (
@@ -94,7 +101,9 @@ var (
 
 	recoveredKept = Recovered{State: Archived, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
 		Package: zip(3), Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
-	recoveredGone     = Recovered{State: Archived, Source: Gone, Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
+	recoveredGone      = Recovered{State: Archived, Source: Gone, Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
+	recoveredDelivered = Recovered{Route: PDF, State: Delivered, Source: Kept, Dest: "_delivered/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
+		Package: zip(3), Remote: "b", UploadedAt: epoch}
 	recoveredSent     = Recovered{State: Uploaded, Source: Gone, Remote: "b", ID: archive.ID{1}}
 	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
 )
@@ -149,6 +158,20 @@ var stateTable = []row{
 	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"delivered", delivered, "                               -  -  -  -  -  de -  -  -  -  -  -  - ", byPDF},
+	{"delivered to the vault", delivered, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"delivered, other bytes", DeliveryConfirmed{Sent: zip(4).SHA256}, "- - - -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"uploaded by pdf", accepted, "                          -  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"window-closed by pdf", WindowClosed{}, "               -  -  -  -  pa qu -  -  -  -  -  -  - ", byPDF},
+	{"upload-intended by pdf", UploadIntended{}, "           -  -  -  -  se =  -  -  -  -  -  -  - ", byPDF},
+	{"seen by pdf", answer(3, "now"), "                      -  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"unsealed", Unsealed{}, "                               -  -  di -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"unsealed for the vault", Unsealed{}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"unsealed, sent before", Unsealed{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { orphan(MaybeStored)(e); byPDF(e) }},
+	{"doubted by pdf", ReconcileRequired{}, "                -  qu qu qu qu qu qu qu =  =  =  =  = ", byPDF},
+	{"released by pdf", Released{byPerson}, "                -  -  -  -  -  -  -  pa -  -  -  -  pa", byPDF},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"seen of a stranger", answer(3, "stranger"), "          -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"seen successful", answer(3, "now"), "                  -  -  -  -  ar ar ar ar =  -  -  =  = ", nil},
 	{"seen successful, old", answer(3, "old"), "             -  -  ar ar ar ar ar ar =  -  -  =  = ", orphan(Lapsed)},
@@ -185,6 +208,9 @@ var stateTable = []row{
 	{"recovered from a receipt", recoveredKept, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from the index", recoveredGone, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from a folder", recoveredReturned, "         re -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered as delivered", recoveredDelivered, "         de -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered as delivered to the vault", Recovered{State: Delivered, Source: Kept, Dest: "_delivered/x", ID: archive.ID{1}, Content: archive.Digest{1}, Package: zip(3),
+		Remote: "b", UploadedAt: epoch}, "- - - - - - - - - - - - -", nil},
 	{"recovered without a word", Recovered{State: Archived, Source: Gone, Remote: "b", ArchivedAt: epoch}, "- - - - - - - - - - - - -", nil},
 	{"recovered on its way", recoveredSent, "            up -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered on its way, of nobody", Recovered{State: Uploaded, Source: Gone, Remote: "b"}, "- - - - - - - - - - - - -", nil},
@@ -224,6 +250,9 @@ var (
 
 // accepted says that the store took the package zip(3).
 var accepted = UploadAccepted{Sent: zip(3).SHA256}
+
+// delivered is accepted where the service has no later word.
+var delivered = DeliveryConfirmed{Sent: zip(3).SHA256}
 
 func zip(n byte) archive.Package { return archive.Package{Size: 1, SHA256: archive.Digest{n}} }
 
@@ -335,14 +364,14 @@ var sourceTable = []struct {
 	{"place-intended, not final", PlaceIntended{"there"}, except(finals...), "           -  -  -  -  -  -  -  -  - ", nil},
 	{"place-intended nowhere", PlaceIntended{}, allStates, "                            -  -  -  -  -  -  -  -  - ", nil},
 	{"placed", Placed{epoch}, allStates, "                                              -  -  rt -  kp -  -  -  - ", nil},
-	{"dispose-intended, ripe", DisposeIntended{}, []State{Archived}, "                  -  -  -  -  -  dg =  -  - ", ripe},
-	{"dispose-intended, not archived", DisposeIntended{}, except(Archived), "           -  -  -  -  -  -  -  -  - ", ripe},
+	{"dispose-intended, ripe", DisposeIntended{}, []State{Archived, Delivered}, "       -  -  -  -  -  dg =  -  - ", ripe},
+	{"dispose-intended, not archived", DisposeIntended{}, except(Archived, Delivered), " -  -  -  -  -  -  -  -  - ", ripe},
 	{"dispose-intended, to be kept", DisposeIntended{}, allStates, "                    -  -  -  -  -  -  -  -  - ", nil},
 	{"dispose-intended, too early", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.DisposeAt = epoch.Add(1) })},
 	{"dispose-intended, held", DisposeIntended{}, allStates, "                          -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Hold = true })},
 	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
 	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
-	{"dispose-intended, no number", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.ArchivedRemote = "" })},
+	{"dispose-intended, no number", DisposeIntended{}, except(Delivered), "              -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.ArchivedRemote = "" })},
 	{"dispose-intended, suspect", DisposeIntended{}, allStates, "                       -  -  -  -  -  -  -  -  - ", but(suspect)},
 	{"place-intended, suspect", PlaceIntended{"there"}, finals, "                       -  -  -  -  -  -  -  -  - ", suspect},
 	{"closed, contradicted", Closed{byPerson}, []State{Archived}, "                     =  =  =  =  =  =  kp =  = ", but(func(e *Entry) { e.Contradicted = true })},
@@ -358,7 +387,7 @@ var sourceTable = []struct {
 	{"source-found gone, stuck", SourceFound{Gone, ""}, []State{Quarantined}, "         gn gn gn -  gn gn gn -  - ", suspect},
 	{"source-found back, stuck", SourceFound{Returned, "there"}, []State{Quarantined}, " rt rt rt -  rt rt rt -  - ", suspect},
 	{"source-found kept, stuck", SourceFound{Kept, "there"}, []State{Quarantined}, "    kp kp kp -  kp -  kp -  - ", suspect},
-	{"source-found gone, not ended", SourceFound{Gone, ""}, except(Archived, Rejected, Duplicate, Quarantined), "- - - - - - - - - ", suspect},
+	{"source-found gone, not ended", SourceFound{Gone, ""}, except(Archived, Delivered, Rejected, Duplicate, Quarantined), "- - - - - - - - - ", suspect},
 	{"source-found, not suspect", SourceFound{Kept, "there"}, allStates, "              -  -  -  -  -  -  -  -  - ", nil},
 	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", suspect},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},

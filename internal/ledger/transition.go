@@ -154,23 +154,23 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 }
 
 // QueueOf names the queue in which the step that is due waits: a drop folder for what is
-// done on its disk, a vault for calls to the service. A queue that makes no progress delays
+// done on its disk, that of [ServiceQueueOf] for calls to the service. A queue that makes no progress delays
 // no other queue.
 func QueueOf(e Entry) string {
-	queue := "drop " + e.Drop
 	switch step, _, ok := Due(e); {
 	case !ok:
 		return ""
 	case step == Register || step == Upload || step == Ask:
-		queue = "vault " + string(e.Vault)
+		return ServiceQueueOf(e)
 	}
-	// Two long names with the same beginning share a queue: one can then delay the other, and nothing else follows.
-	return queue[:min(len(queue), 255)] // its length is one byte in the due index
+	queue := "drop " + e.Drop
+	return queue[:min(len(queue), longestQueue)] // see ServiceQueue
 }
 
 // mayDispose reports whether the source may be disposed of as soon as its grace is over.
 func (e *Entry) mayDispose() bool {
-	return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
+	done := e.State == Archived && e.ArchivedRemote != "" || e.State == Delivered
+	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
 }
 
 func laterOf(a, b time.Time) time.Time {

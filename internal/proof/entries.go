@@ -76,6 +76,22 @@ func (f *replay) checkEntry(e ledger.Entry) {
 		f.addFinding("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
 	}
 	f.checkRegistrations(e, it)
+	f.checkLastWord(e)
+}
+
+// checkLastWord checks that an entry has the last word of its route, and no other: delivered by the store's 2xx to the recorded bytes, archived
+// by the service's own success.
+func (f *replay) checkLastWord(e ledger.Entry) {
+	switch {
+	case e.State == ledger.Delivered && e.Route.IsAsked():
+		f.addFinding("I12", e.Key, "delivered, though the service of its route says at the end whether it is archived")
+	case (e.State == ledger.Archived || e.State == ledger.Uploaded || e.State == ledger.Unclear) && !e.Route.IsAsked():
+		f.addFinding("I12", e.Key, "%s, though the service of its route says nothing after the upload", e.State)
+	case e.State == ledger.Delivered && e.Current() == nil:
+		f.addFinding("I12", e.Key, "delivered, and it has no registration that was uploaded")
+	case e.State == ledger.Delivered && e.Current().Fate != ledger.Succeeded:
+		f.addFinding("I12", e.Key, "delivered, and no upload of it was answered with success")
+	}
 }
 
 // checkSharedNumbers compares the registrations of an entry whose lines were forgotten with those that are still remembered: of
@@ -150,10 +166,11 @@ func (f *replay) checkRegistrations(e ledger.Entry, it item) {
 	}
 }
 
-// checkSentDigest compares the recorded digest with the one that left for the registration that was archived.
+// checkSentDigest compares the recorded digest with the one that left for the registration that was archived or delivered.
 func (f *replay) checkSentDigest(e ledger.Entry) {
 	for _, r := range e.Registrations {
-		if e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
+		is := e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote || e.State == ledger.Delivered && r.Fate == ledger.Succeeded
+		if is && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
 			f.addFinding("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
 		}
 	}

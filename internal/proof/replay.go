@@ -229,8 +229,11 @@ func (f *replay) replayLine(l *readLine) {
 	}
 	was := it.id
 	it.rev = l.Rev
-	if l.ID != "" {
+	switch {
+	case l.ID != "":
 		it.id = l.id
+	case l.Event == (ledger.Unsealed{}).JournalName():
+		it.id = archive.ID{} // it gets one when it is packed anew
 	}
 	f.replayRemote(key, &it, l, was)
 	f.replayStatus(key, &it, l, to)
@@ -261,7 +264,7 @@ func brokenPromise(event string, from, to ledger.State) string {
 		return "I3"
 	case outcomes[event]:
 		return "I11"
-	case to == ledger.Uploaded || to == ledger.Archived:
+	case to == ledger.Uploaded || to == ledger.Archived || to == ledger.Delivered:
 		return "I12"
 	}
 	return "I1"
@@ -279,7 +282,7 @@ var outcomes = map[string]bool{
 	ledger.RegisterUnanswered{}.JournalName(): true, ledger.RegisterNotTaken{}.JournalName(): true, ledger.BatchRefused{}.JournalName(): true,
 	ledger.RegisterRefused{}.JournalName(): true, ledger.AnswerMixedUp{}.JournalName(): true, ledger.TicketReceived{}.JournalName(): true,
 	ledger.UploadNotSent{}.JournalName(): true, ledger.UploadUnanswered{}.JournalName(): true, ledger.UploadRefused{}.JournalName(): true,
-	ledger.UploadAccepted{}.JournalName(): true, ledger.Placed{}.JournalName(): true, ledger.Disposed{}.JournalName(): true,
+	ledger.UploadAccepted{}.JournalName(): true, ledger.DeliveryConfirmed{}.JournalName(): true, ledger.Placed{}.JournalName(): true, ledger.Disposed{}.JournalName(): true,
 }
 
 // intents are the events that announce a remote call or a move.
@@ -361,7 +364,7 @@ func (f *replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.
 // replaySeal checks that the bytes that left in an accepted upload are the package as it was sealed last.
 func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
 	is := parseSeal(l.Seal)
-	if l.Event == (ledger.UploadAccepted{}).JournalName() {
+	if l.Event == (ledger.UploadAccepted{}).JournalName() || l.Event == (ledger.DeliveryConfirmed{}).JournalName() {
 		if it.seal != (sealStart{}) && is != it.seal {
 			f.addFinding("I4", key, "line %d: the bytes that left are not the package as it was sealed", l.N)
 		}

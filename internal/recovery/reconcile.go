@@ -232,7 +232,7 @@ func (p *comparison) expectIdentity(e ledger.Entry, s packager.SealedFolder) err
 	if err == nil && known {
 		var first ledger.Entry
 		first, known, err = p.Book.Entry(key)
-		known = known && ledger.CompareIdentity(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, string(e.Vault)) != ledger.Proceed
+		known = known && ledger.CompareIdentity(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, e.Route, string(e.Vault)) != ledger.Proceed
 	}
 	if err != nil || known {
 		return err

@@ -22,6 +22,8 @@ func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.E
 		return g.bindSealed(d, after, ev)
 	case ledger.Resealed:
 		return g.checkSeal(d, after.Key, ev.Package, ev.Seal)
+	case ledger.DeliveryConfirmed:
+		return g.checkSeal(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
 	case ledger.UploadAccepted:
 		return g.checkSeal(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
 	case ledger.RegisterRefused:
