@@ -83,7 +83,7 @@ func startDaemon(t *testing.T) (cfg config.Config, configPath string, stop func(
 	}
 	d, err := daemon.Open(daemon.Config{
 		StateDir: dir, Environment: "test", BaseURL: cfg.Service.BaseURL, Location: cfg.Location, Vault: away{}, Now: now,
-		Log: slog.New(slog.DiscardHandler), SpoolMax: 1e9, Workers: 1, BatchSize: 1, Window: time.Minute,
+		Log: slog.New(slog.DiscardHandler), SpoolMax: 1e9, Workers: 1, BatchSize: 1,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func newService(cfg config.Config, env config.Env, now func() archive.Instant) (
 	if err != nil {
 		return nil, err
 	}
-	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, Accounts: accounts, ContentType: cfg.Upload.ContentType}), nil
+	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, Accounts: accounts, Window: cfg.Upload.Window, ContentType: cfg.Upload.ContentType}), nil
 }
 
 // callConfig says where the service is and how to reach it.
@@ -102,7 +102,7 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 		StateDir: cfg.StateDir, Program: buildVersion(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
 		Location: cfg.Location, Vault: client, Archive: client, Lister: client, CheckEvery: checkEvery, Now: now, Log: log,
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
-		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
+		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
 		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync, CatalogDir: cfg.StateDir,
 	}

@@ -88,8 +88,32 @@ type Ticket struct {
 
 	Sent     Instant       // read before the POST left
 	Date     time.Time     // the service's clock as its answer gave it; zero: not given
-	SignedAt time.Time     // from the URL, on the service's clock; zero: not given
-	Validity time.Duration // from the URL; zero: not given
+	SignedAt time.Time     // from when Validity counts, on the service's clock; zero: it counts from Sent
+	Validity time.Duration // how long the ticket is used; zero: not known
+}
+
+// unknownLife is the life of a ticket of which nothing tells it.
+const unknownLife = 15 * time.Minute
+
+// Life returns how long the ticket is used, counted from Sent. Where its Validity counts by the service's clock, a second is
+// taken off for the resolution of the service's Date. It is negative where the ticket was over when it came.
+func (t Ticket) Life() time.Duration {
+	switch {
+	case t.Validity <= 0:
+		return unknownLife
+	case t.SignedAt.IsZero() || t.Date.IsZero():
+		return t.Validity
+	}
+	return t.SignedAt.Add(t.Validity).Sub(t.Date) - time.Second
+}
+
+// LimitLife returns the ticket with a life of at most longest, or of longest where it does not tell one. The life that it limits
+// counts from Sent.
+func (t Ticket) LimitLife(longest time.Duration) Ticket {
+	if t.Validity <= 0 || t.Life() > longest {
+		t.SignedAt, t.Validity = time.Time{}, longest
+	}
+	return t
 }
 
 // RegisterResult is what the answer to a registration says of the documents that were registered, matched by identity

@@ -43,7 +43,7 @@ type Config struct {
 
 	SpoolMax, SpoolMinFree int64 // bytes
 	Workers, BatchSize     int
-	BatchWait, Window      time.Duration
+	BatchWait              time.Duration
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
@@ -258,7 +258,7 @@ func (d *Daemon) engineConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
 		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
-		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
+		Planner: &window.Planner{Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,

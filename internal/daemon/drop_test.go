@@ -84,7 +84,7 @@ func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testD
 			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
 		h.cfg = Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
 			Vault: h.client, Archive: h.client, Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
-			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second, Window: 15 * time.Minute,
+			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second,
 			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []dropwork.Settings{drop}, FileFault: h.file}
 		change(&h.cfg)
 		h.d, err = Open(h.cfg)

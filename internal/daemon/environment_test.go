@@ -176,7 +176,7 @@ func (f weather) daemon(t *testing.T, bad *atomic.Bool) (*Daemon, string) {
 	must(boltledger.Create(filepath.Join(dir, "state"), ledger.Info{ID: "L-1", Environment: "test", BaseURL: apiServer.URL, Schema: boltledger.Schema, Created: time.Now()}))
 	d, err := Open(Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: apiServer.URL, Location: time.UTC,
 		Vault: vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now}), Now: now, Log: slog.New(slog.DiscardHandler),
-		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 2, BatchSize: 1, BatchWait: time.Millisecond, Window: 15 * time.Minute,
+		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 2, BatchSize: 1, BatchWait: time.Millisecond,
 		PollMin: 100 * time.Millisecond, PollMax: time.Second, Grace: 24 * time.Hour,
 		Drops: []dropwork.Settings{{Name: "acme-in", Path: path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 50 * time.Millisecond, Rescan: 100 * time.Millisecond}}})

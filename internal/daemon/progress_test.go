@@ -24,7 +24,7 @@ func idle(t *testing.T) (*Daemon, Config) {
 	cfg := Config{
 		StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: "https://archive.example", Location: time.UTC,
 		Now: func() archive.Instant { return archive.Instant{Wall: time.Now(), BootID: "b"} }, Log: slog.New(slog.DiscardHandler),
-		SpoolMax: 1 << 30, Workers: 2, BatchSize: 2, BatchWait: time.Second, Window: 15 * time.Minute,
+		SpoolMax: 1 << 30, Workers: 2, BatchSize: 2, BatchWait: time.Second,
 		PollMin: time.Minute, PollMax: time.Hour, Grace: 24 * time.Hour,
 	}
 	for _, name := range []string{"acme", "beta"} {

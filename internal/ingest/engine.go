@@ -91,7 +91,7 @@ func New(cfg Config) *Engine {
 	c.limiters.by = map[Target]*window.Limiter{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
-	c.expiredBatches.batches = map[batchID]bool{}
+	c.expiredBatches.batches = map[batchID]time.Duration{}
 	c.sharedTickets.at = map[archive.Key]archive.Instant{}
 	c.underWay.by = map[archive.Key]*window.Upload{}
 	c.mixUps.n = map[archive.VaultID]int{}

@@ -245,7 +245,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Ledger: l, Index: l, Vault: s, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 4}, Now: now,
+	cfg := Config{Ledger: l, Index: l, Vault: s, Planner: &window.Planner{Workers: 4}, Now: now,
 		Log: slog.New(slog.DiscardHandler), Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
 		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, SyncPackages: func() error { return nil }}
 	if len(vaults) == 0 {

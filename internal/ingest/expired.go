@@ -14,7 +14,7 @@ import (
 // need not be tried. After a restart that costs one refused upload each, and nothing else.
 type expiredBatches struct {
 	mu      sync.Mutex
-	batches map[batchID]bool // guarded by mu
+	batches map[batchID]time.Duration // when the tickets of the call end, on the boot clock; guarded by mu
 }
 
 // batchID is one call: nothing else of that vault was sent in its instant.
@@ -25,25 +25,27 @@ type batchID struct {
 
 func batchOf(e ledger.Entry) batchID { return batchID{e.Vault, e.Current().Ticket.Sent.Boot} }
 
-// add remembers the call that gave e its ticket for as long as any ticket lives, and reports
+// add remembers the call that gave e its ticket for as long as its tickets live, and reports
 // whether that was not known.
-func (s *expiredBatches) add(e ledger.Entry, life time.Duration, now archive.Instant) (first bool) {
+func (s *expiredBatches) add(e ledger.Entry, now archive.Instant) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p := range s.batches {
-		if now.Boot-p.sent > life {
+	for p, end := range s.batches {
+		if now.Boot > end {
 			delete(s.batches, p)
 		}
 	}
-	first = !s.batches[batchOf(e)]
-	s.batches[batchOf(e)] = true
-	return first
+	_, known := s.batches[batchOf(e)]
+	t := e.Current().Ticket
+	s.batches[batchOf(e)] = t.Sent.Boot + t.Life()
+	return !known
 }
 
 func (s *expiredBatches) has(e ledger.Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.batches[batchOf(e)]
+	_, known := s.batches[batchOf(e)]
+	return known
 }
 
 // handleExpiredTicket books a ticket that the store calls over. That says nothing about the store, only
@@ -51,7 +53,7 @@ func (s *expiredBatches) has(e ledger.Entry) bool {
 // in a row were over, more of them would only be lost as well.
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	// All tickets of one POST live and end together: its other documents need not be refused one by one.
-	first := c.expiredBatches.add(e, c.cfg.Planner.Window, c.cfg.Now())
+	first := c.expiredBatches.add(e, c.cfg.Now())
 	if target := UploadTarget(e.Vault); first && c.breakers.countFault(target) {
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}

@@ -123,7 +123,7 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 		for i := range sizes {
 			sizes[i] = 20_000
 		}
-		can := r.cfg.Planner.Plan(sizes, nil, now())
+		can := r.cfg.Planner.Plan(string(ledger.Vault), sizes, nil, now())
 		for _, v := range vaults {
 			packaged(t, r, v, len(sizes))
 		}

@@ -65,7 +65,7 @@ func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) 
 		waiting = append(waiting, e.Package.Size)
 	}
 	// The planner sees the tickets of all vaults: their uploads share one network link.
-	n = c.cfg.Planner.Plan(waiting, granted, c.cfg.Now())
+	n = c.cfg.Planner.Plan(string(ready[0].Route), waiting, granted, c.cfg.Now())
 	// A vault without any ticket gets one, however busy the link is with other vaults.
 	if own == 0 {
 		n = max(n, 1)
@@ -122,7 +122,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
 	// An answer with tickets shows that the service takes documents of this vault.
 	c.refusals.reset(vault)
-	c.updateRegisterBreaker(vault, a)
+	c.updateRegisterBreaker(asked[0].Route, vault, a)
 	if a.Foreign > 0 {
 		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "vault", vault, "records", a.Foreign)
 	}
@@ -148,13 +148,13 @@ func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a ar
 
 // updateRegisterBreaker closes the breaker or opens it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
-func (c *Engine) updateRegisterBreaker(vault archive.VaultID, a archive.RegisterResult) {
+func (c *Engine) updateRegisterBreaker(route ledger.Route, vault archive.VaultID, a archive.RegisterResult) {
 	for _, why := range a.Barred {
 		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return
 	}
 	for _, t := range a.Tickets {
-		c.cfg.Planner.ObserveTicket(t)
+		c.cfg.Planner.ObserveTicket(string(route), t)
 		if c.cfg.Planner.MayStart(t, 0, nil, t.Sent) {
 			c.closeBreaker(RegisterTarget(vault))
 			return

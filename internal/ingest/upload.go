@@ -177,7 +177,7 @@ const clockLook = time.Second
 
 // untilTicketEnds returns a context that ends with the ticket, by the boot clock.
 func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, window.Left(t, c.cfg.Planner.Window, c.cfg.Now()))
+	ctx, cancel := context.WithTimeout(ctx, window.Left(t, c.cfg.Now()))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -189,7 +189,7 @@ func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if window.Left(t, c.cfg.Planner.Window, c.cfg.Now()) <= 0 {
+				if window.Left(t, c.cfg.Now()) <= 0 {
 					cancel()
 					return
 				}

@@ -69,8 +69,8 @@ func (r *Registration) olderThan(t time.Time) bool {
 	return t.IsZero() || !t.Before(r.Ticket.Date.Truncate(time.Second))
 }
 
-// ticketLife is the life of a ticket whose address does not tell it, and the longest in which
-// any is used.
+// ticketLife is the life of a vault's ticket whose address does not tell it, and the longest in which
+// any of a vault is used. Registrations of other routes are not asked about.
 const ticketLife = 15 * time.Minute
 
 // mayBeUnused reports whether a failure dated t can be the end of a ticket that was

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -60,7 +61,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 			return archive.RegisterResult{}, ans.Unreadable("register", err)
 		}
 	}
-	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
+	m := matching{asked: asked, store: c.store, window: c.window, base: archive.Ticket{Sent: before, Date: ans.Date()}}
 	return m.matchRecords(list), nil
 }
 
@@ -95,9 +96,10 @@ func freezeRequest(r archive.RegisterRequest) []byte {
 
 // matching matches the records of one answer to the documents that were asked for.
 type matching struct {
-	asked map[archive.ID]bool
-	store *apicall.Store
-	base  archive.Ticket // what all tickets of this answer have in common
+	asked  map[archive.ID]bool
+	store  *apicall.Store
+	window time.Duration
+	base   archive.Ticket // what all tickets of this answer have in common
 
 	times   map[archive.ID]int // how often the answer names an ID
 	remotes map[archive.RemoteID]archive.ID
@@ -161,7 +163,8 @@ func (m *matching) addRecord(raw json.RawMessage) {
 		t := m.base
 		t.Remote, t.URL, t.Headers = remote, archive.PresignedURL(address), headers
 		t.SignedAt, t.Validity = readLifetime(address, m.base.Date)
-		m.out.Tickets[id] = t
+		// A ticket carries its life. The ledger keeps it, so a restart uses the ticket for as long.
+		m.out.Tickets[id] = t.LimitLife(m.window)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -27,6 +28,7 @@ type Config struct {
 	Now   func() archive.Instant // asked before a registration leaves
 
 	Accounts    map[archive.VaultID]*apicall.API // of vaults with credentials of their own; all others are called through API
+	Window      time.Duration                    // the longest that a ticket is used; zero: 15 minutes
 	ContentType string                           // of a package, where its ticket names none; empty: application/octet-stream
 }
 
@@ -37,12 +39,17 @@ type Client struct {
 	now   func() archive.Instant
 
 	accounts    map[archive.VaultID]*apicall.API // read only
+	window      time.Duration
 	contentType string
 }
 
+// defaultWindow is how long the service waits for the package of a registration.
+const defaultWindow = 15 * time.Minute
+
 // New returns a client for cfg. API, Store and Now are needed.
 func New(cfg Config) *Client {
-	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, accounts: cfg.Accounts, contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
+	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, accounts: cfg.Accounts,
+		window: cmp.Or(cfg.Window, defaultWindow), contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
 }
 
 // Limits of answers, in bytes. A record has a few hundred bytes. Its bounded fields have at most a tenth of perRecord, but a

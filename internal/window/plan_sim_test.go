@@ -176,7 +176,7 @@ func (s *sim) carry(best bool) (float64, error) {
 	s.now, s.speed, s.changes, s.waiting, s.done, s.moved = 0, 1, 0, 0, 0, true
 	s.puts, s.posts, s.beyond = 0, 0, 0
 	s.active, s.posting, s.queue, s.again = s.active[:0], s.posting[:0], s.queue[:0], s.again[:0]
-	s.planner = &Planner{Window: 15 * time.Minute, Workers: s.Workers}
+	s.planner = &Planner{Workers: s.Workers}
 	s.pace = NewLimiter(s.Workers)
 	for s.done < s.Docs {
 		if err := s.begin(best); err != nil {
@@ -205,7 +205,7 @@ func (s *sim) register(best bool) {
 			next = append(next, d)
 		}
 		if !best {
-			next = next[:s.planner.Plan(s.bytes(next), s.granted(), s.instant())]
+			next = next[:s.planner.Plan("vault", s.bytes(next), s.granted(), s.instant())]
 		}
 		if len(next) == 0 {
 			return
@@ -246,10 +246,11 @@ func (s *sim) answer(p post) {
 	}
 	now := s.now
 	s.now = p.began
-	t := archive.Ticket{Sent: s.instant(), Date: told(p.at), SignedAt: told(signed), Validity: time.Duration(s.Life) * time.Second}
+	life := time.Duration(s.Life) * time.Second
+	t := archive.Ticket{Sent: s.instant(), Date: told(p.at), SignedAt: told(signed), Validity: life}.LimitLife(15 * time.Minute)
 	s.now = now
-	s.planner.ObserveTicket(t)
-	over := t.SignedAt.Add(t.Validity).Sub(noon).Seconds() - s.Skew
+	s.planner.ObserveTicket("vault", t)
+	over := told(signed).Add(life).Sub(noon).Seconds() - s.Skew
 	for _, d := range p.docs {
 		s.queue = append(s.queue, held{d, t, p.began, over})
 	}
@@ -344,7 +345,7 @@ func (s *sim) step(best bool) error {
 // inTime holds the end of an upload against its ticket: the first half of its life, unless
 // the package alone would have taken the line so long that nothing else was possible.
 func (s *sim) inTime(f flow) error {
-	half := Life(f.ticket, s.planner.Window).Seconds() / 2
+	half := f.ticket.Life().Seconds() / 2
 	alone := s.Latency + float64(s.sizes[f.doc])/(min(s.Each, s.Total)*(1-s.Drift))
 	if s.now-f.sent <= half {
 		return nil

@@ -19,6 +19,10 @@ const (
 	endingPart     = 2               // the part of a ticket's life in which uploads should end: one half
 	plannedPart    = 4               // the part of it that those with a ticket may fill, as predicted
 	knownFactor    = 4               // sizes above so many times those seen are not foretold by the fit
+
+	// longestPlan is how far a plan looks ahead. Tickets of a route that live longer must not fill the link for so long
+	// that the other routes get no ticket.
+	longestPlan = 15 * time.Minute
 )
 
 // Planner predicts uploads from those it saw. It knows two things of each: how long it
@@ -29,16 +33,15 @@ const (
 //
 // Its methods may be called from several goroutines.
 type Planner struct {
-	Window  time.Duration // the longest a ticket works
-	Workers int           // uploads at once
+	Workers int // uploads at once
 
 	mu       sync.Mutex
-	took     fit           // of an upload, from its beginning to its end; guarded by mu
-	share    fit           // of the link's time; guarded by mu
-	underway []*Upload     // under way; guarded by mu
-	linkTime time.Duration // that one upload under way all the time would have had; guarded by mu
-	last     time.Duration // the boot clock when linkTime was brought up to date; guarded by mu
-	life     time.Duration // of the last ticket; 0: none was seen; guarded by mu
+	took     fit                      // of an upload, from its beginning to its end; guarded by mu
+	share    fit                      // of the link's time; guarded by mu
+	underway []*Upload                // under way; guarded by mu
+	linkTime time.Duration            // that one upload under way all the time would have had; guarded by mu
+	last     time.Duration            // the boot clock when linkTime was brought up to date; guarded by mu
+	lives    map[string]time.Duration // of the last ticket of each route; guarded by mu
 }
 
 // Upload is one that is under way.
@@ -50,11 +53,14 @@ type Upload struct {
 	over     time.Duration // and until then it must
 }
 
-// ObserveTicket learns from a ticket how long tickets work.
-func (p *Planner) ObserveTicket(t archive.Ticket) {
+// ObserveTicket learns from a ticket how long those of its route work.
+func (p *Planner) ObserveTicket(route string, t archive.Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.life = max(Life(t, p.Window), time.Second)
+	if p.lives == nil {
+		p.lives = map[string]time.Duration{}
+	}
+	p.lives[route] = max(t.Life(), time.Second)
 }
 
 // BeginUpload books an upload on t that starts at now. Its end must be told.
@@ -62,7 +68,7 @@ func (p *Planner) BeginUpload(t archive.Ticket, bytes int64, now archive.Instant
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.advance(now)
-	life := Life(t, p.Window)
+	life := t.Life()
 	u := &Upload{bytes, now.Boot, p.linkTime, t.Sent.Boot + life/endingPart, t.Sent.Boot + life - life/10}
 	p.underway = append(p.underway, u)
 	return u
@@ -120,8 +126,8 @@ func (p *Planner) remaining(share model, u *Upload) time.Duration {
 // MayStart reports whether an upload of bytes that starts now is predicted to end,
 // with a margin, before t does. booked is the upload itself where it counts as begun already.
 func (p *Planner) MayStart(t archive.Ticket, bytes int64, booked *Upload, now archive.Instant) bool {
-	life := Life(t, p.Window)
-	left := Left(t, p.Window, now)
+	life := t.Life()
+	left := Left(t, now)
 	margin := min(30*time.Second, life/10)
 	return left > 0 && p.predict(bytes, booked, life)+margin <= left
 }
@@ -149,23 +155,23 @@ func (p *Planner) mayJoin(share model, bytes int64) bool {
 	return true
 }
 
-// lifetime is how long the next ticket will work; the caller holds mu.
-func (p *Planner) lifetime() time.Duration {
-	if p.life == 0 {
-		return p.Window
+// plannedLife is how long the next ticket of a route will work, as far as plans look ahead; the caller holds mu.
+func (p *Planner) plannedLife(route string) time.Duration {
+	if life := p.lives[route]; life > 0 {
+		return min(life, longestPlan)
 	}
-	return p.life
+	return longestPlan
 }
 
-// Plan returns how many of the waiting documents, in their order, may be registered
-// now so that all uploads end in the first half of a ticket's life. granted are the sizes
-// of those that hold a ticket already, the ones under way among them. Beyond what the link
+// Plan returns how many of the waiting documents of a route, in their order, may be
+// registered now so that all uploads end in the first half of a ticket's life. granted are
+// the sizes of those that hold a ticket already, of all routes, the ones under way among them. Beyond what the link
 // can carry in time, as far as it is known, one more is tried where a slot would stay free. As
 // long as the granted ones keep the link busy for longer than what could be added, and every
 // worker, nothing is: soon more of them fit into one call.
 //
 // Until an upload was seen, little is tried at once.
-func (p *Planner) Plan(waiting, granted []int64, now archive.Instant) int {
+func (p *Planner) Plan(route string, waiting, granted []int64, now archive.Instant) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.advance(now)
@@ -179,7 +185,7 @@ func (p *Planner) Plan(waiting, granted []int64, now archive.Instant) int {
 	for _, u := range p.underway {
 		load -= safetyFactor * (share.of(u.bytes) - p.remaining(share, u))
 	}
-	n, held, budget := 0, load, p.lifetime()/plannedPart
+	n, held, budget := 0, load, p.plannedLife(route)/plannedPart
 	for _, b := range waiting {
 		load += safetyFactor * share.of(b)
 		bytes += b

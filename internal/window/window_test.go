@@ -22,27 +22,6 @@ func (p *Planner) observe(bytes int64, took time.Duration) {
 	p.EndUpload(p.BeginUpload(archive.Ticket{Sent: began}, bytes, began), archive.Instant{Boot: began.Boot + took}, true)
 }
 
-func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
-	for name, row := range map[string]struct {
-		ticket archive.Ticket
-		want   time.Duration
-	}{
-		"NothingKnown":              {archive.Ticket{}, 15 * time.Minute},
-		"ServiceClockAheadByAnHour": {archive.Ticket{Date: noon.Add(time.Hour), SignedAt: noon.Add(time.Hour), Validity: 15 * time.Minute}, 15*time.Minute - time.Second},
-		"SignedLongBeforeAnswer":    {archive.Ticket{Date: noon.Add(5 * time.Minute), SignedAt: noon, Validity: 15 * time.Minute}, 10*time.Minute - time.Second},
-		"ShortValidity":             {archive.Ticket{Date: noon, SignedAt: noon, Validity: 6 * time.Second}, 5 * time.Second},
-		"LongerThanWindow":          {archive.Ticket{Date: noon, SignedAt: noon, Validity: time.Hour}, 15 * time.Minute},
-		"NoDateInAnswer":            {archive.Ticket{SignedAt: noon, Validity: time.Minute}, time.Minute},
-		"ExpiredOnArrival":          {archive.Ticket{Date: noon.Add(time.Hour), SignedAt: noon, Validity: time.Minute}, -59*time.Minute - time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Life(row.ticket, 15*time.Minute); got != row.want {
-				t.Errorf("Life = %v, want %v", got, row.want)
-			}
-		})
-	}
-}
-
 func TestLeft_I6_BootClockDecides(t *testing.T) {
 	ticket := archive.Ticket{Sent: at(0)}
 	for name, row := range map[string]struct {
@@ -57,7 +36,7 @@ func TestLeft_I6_BootClockDecides(t *testing.T) {
 		"BootClockBackwards": {archive.Instant{Wall: noon, Boot: time.Minute, BootID: "b"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Left(ticket, 15*time.Minute, row.now); got != row.want {
+			if got := Left(ticket, row.now); got != row.want {
 				t.Errorf("Left = %v, want %v", got, row.want)
 			}
 		})
@@ -65,7 +44,7 @@ func TestLeft_I6_BootClockDecides(t *testing.T) {
 }
 
 func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
-	p := &Planner{Window: 15 * time.Minute, Workers: 8}
+	p := &Planner{Workers: 8}
 	for range 50 {
 		p.observe(10*archive.MB, 10*time.Second) // 1 MB/s
 	}
@@ -86,7 +65,7 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 
 // A slow line must not stop uploads for good: a fresh ticket is always tried.
 func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
-	p := &Planner{Window: 15 * time.Minute, Workers: 8}
+	p := &Planner{Workers: 8}
 	for range 100 {
 		p.observe(archive.MB, 10*time.Minute)
 	}
@@ -96,15 +75,15 @@ func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
 }
 
 func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
-	p := &Planner{Window: 15 * time.Minute, Workers: 4}
+	p := &Planner{Workers: 4}
 	many := make([]int64, 1000)
 	for i := range many {
 		many[i] = archive.MB
 	}
-	if n := p.Plan(many, nil, at(0)); n != 2 {
+	if n := p.Plan("vault", many, nil, at(0)); n != 2 {
 		t.Errorf("before anything was seen: %d tickets, want no more than 2 MiB", n)
 	}
-	if n := p.Plan(make([]int64, 1000), nil, at(0)); n != 4 {
+	if n := p.Plan("vault", make([]int64, 1000), nil, at(0)); n != 4 {
 		t.Errorf("before anything was seen: %d tickets, want one for each worker", n)
 	}
 	for range 50 { // two at once, each as fast as if it were alone
@@ -113,14 +92,14 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 		p.EndUpload(other, at(time.Second), true)
 		p.last = at(0).Boot
 	}
-	n := p.Plan(many, nil, at(0))
+	n := p.Plan("vault", many, nil, at(0))
 	if per := 225.0 / 2 / 0.5; float64(n) < per*0.95 || float64(n) > per*1.05 {
 		t.Errorf("%d tickets; at two a second and half that speed a quarter of the window is filled with about %.0f", n, per)
 	}
-	if again := p.Plan(many, many[:n], at(0)); again != 0 {
+	if again := p.Plan("vault", many, many[:n], at(0)); again != 0 {
 		t.Errorf("%d more tickets though half the window is filled", again)
 	}
-	if one := p.Plan([]int64{100 * archive.MB}, nil, at(0)); one != 1 {
+	if one := p.Plan("vault", []int64{100 * archive.MB}, nil, at(0)); one != 1 {
 		t.Errorf("an idle line takes %d documents, want 1", one)
 	}
 }
@@ -129,7 +108,7 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		p := &Planner{Window: 15 * time.Minute, Workers: 1 + r.IntN(16)}
+		p := &Planner{Workers: 1 + r.IntN(16)}
 		rate := float64(50_000 + r.IntN(5_000_000))
 		took := func(b int64) time.Duration {
 			return 200*time.Millisecond + time.Duration(float64(b)/rate*float64(time.Second))
@@ -143,7 +122,7 @@ func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 			waiting[i] = int64(1000 + r.IntN(3*archive.MB))
 		}
 		free := make([]time.Duration, p.Workers) // when each worker is free
-		for _, b := range waiting[:p.Plan(waiting, nil, at(0))] {
+		for _, b := range waiting[:p.Plan("vault", waiting, nil, at(0))] {
 			first := 0
 			for i := range free {
 				if free[i] < free[first] {
@@ -157,5 +136,48 @@ func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 				t.Fatalf("seed %d: a planned upload ended after %v", seed, free[first])
 			}
 		}
+	}
+}
+
+// Each ticket has its own life: that of one route does not shorten, or lengthen, that of another.
+func TestMayStart_I6_EachTicketHasItsOwnLife(t *testing.T) {
+	p := &Planner{Workers: 8}
+	for range 50 {
+		p.observe(archive.MB, time.Second)
+	}
+	long := archive.Ticket{Sent: at(0), Date: noon, SignedAt: noon, Validity: time.Hour}
+	short := long.LimitLife(15 * time.Minute)
+	for name, row := range map[string]struct {
+		after       time.Duration
+		short, long bool
+	}{"AtOnce": {0, true, true}, "AfterTheWindow": {16 * time.Minute, false, true}, "AfterTheHour": {time.Hour, false, false}} {
+		if got := p.MayStart(short, 1, nil, at(row.after)); got != row.short {
+			t.Errorf("%s: a ticket of 15 minutes may be used: %v", name, got)
+		}
+		if got := p.MayStart(long, 1, nil, at(row.after)); got != row.long {
+			t.Errorf("%s: a ticket of an hour may be used: %v", name, got)
+		}
+	}
+}
+
+// What is planned for one route goes by the tickets of that route. A long life does not let a route fill the link for longer
+// than the others can wait.
+func TestPlan_I6_GoesByTheTicketsOfItsRoute(t *testing.T) {
+	p := &Planner{Workers: 4}
+	for range 50 {
+		p.observe(archive.MB, time.Second)
+	}
+	many := make([]int64, 2000)
+	for i := range many {
+		many[i] = archive.MB
+	}
+	unseen := p.Plan("vault", many, nil, at(0))
+	p.ObserveTicket("vault", archive.Ticket{Validity: 5 * time.Minute})
+	p.ObserveTicket("pdf", archive.Ticket{Validity: time.Hour})
+	if n := p.Plan("vault", many, nil, at(0)); n*3 < unseen*9/10 || n*3 > unseen*11/10 {
+		t.Errorf("%d tickets of five minutes, %d before their life was known", n, unseen)
+	}
+	if n := p.Plan("pdf", many, nil, at(0)); n != unseen {
+		t.Errorf("%d tickets of an hour, %d of 15 minutes", n, unseen)
 	}
 }

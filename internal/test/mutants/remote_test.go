@@ -88,9 +88,13 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
-		name: "ExpiryByOurClock", promise: "I6", file: "internal/window/window.go",
-		old: "return min(window, t.SignedAt.Add(t.Validity).Sub(t.Date)-time.Second)", new: "return min(window, t.Validity)",
-		tests: []string{"vaultd/internal/window"},
+		name: "ExpiryByOurClock", promise: "I6", file: "internal/archive/ticket.go",
+		old: "return t.SignedAt.Add(t.Validity).Sub(t.Date) - time.Second", new: "return t.Validity",
+		tests: []string{"vaultd/internal/archive"},
+	},
+	{
+		name: "TicketUsedBeyondTheWindow", promise: "I6", file: "internal/vaultapi/register.go",
+		old: "m.out.Tickets[id] = t.LimitLife(m.window)", new: "m.out.Tickets[id] = t", tests: []string{speech},
 	},
 	{
 		name: "TicketOfAnotherBootStillGood", promise: "I6", file: "internal/archive/ticket.go",

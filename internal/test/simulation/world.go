@@ -240,7 +240,7 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 		Vault: client, Archive: client,
 		Now: l.now, Log: w.log.newLogger(),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50,
-		BatchWait: 2 * time.Second, Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
+		BatchWait: 2 * time.Second, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
 		LedgerFault: l.strikeCommit, FileFault: l.runFileOp,
 	}
 	for i := range w.cfg.Vaults {
