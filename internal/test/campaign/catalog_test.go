@@ -29,6 +29,9 @@ func (c *campaign) spoilCatalog() {
 	if err != nil {
 		return // a life was too short to make one
 	}
+	if b, err := os.ReadFile(path); err == nil && string(b) == foreignText {
+		return // a life was too short to move it away: what is done to it now is not the program's doing
+	}
 	how := []string{"left alone", "left alone", "removed", "its log removed", "cut", "overwritten", "replaced by a foreign file"}[c.r.IntN(7)]
 	switch how {
 	case "left alone":
