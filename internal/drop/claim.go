@@ -83,7 +83,7 @@ func (f *Folder) ClaimFolder(name string, now time.Time) (ClaimedFolder, error) 
 // those of [Folder.ClaimFolder].
 func (f *Folder) ClaimReturned(rel string, now time.Time) (ClaimedFolder, error) {
 	p, err := parsePlace(rel)
-	if err != nil || p.kind == Archived {
+	if err != nil || p.kind.isKept() {
 		return ClaimedFolder{}, f.newClaimError(rel, nil, errors.New("not the place of a returned folder"))
 	}
 	dir, err := f.root.OpenDir(string(p.kind))
@@ -163,11 +163,20 @@ func maskPermission(err error) error {
 // moveEntry renames without replacing. When the rename fails it looks whether the entry arrived all the same: a network file
 // system can report a failure, or that the name is taken, for a rename that it has done.
 func moveEntry(from *durable.Dir, name string, to *durable.Dir, newname string) error {
+	return moveBy((*durable.Dir).Rename, from, name, to, newname)
+}
+
+// moveIntoOwn is moveEntry into a folder in which only vaultd makes entries. It can move a file on every file system.
+func moveIntoOwn(from *durable.Dir, name string, to *durable.Dir, newname string) error {
+	return moveBy((*durable.Dir).RenameIntoOwn, from, name, to, newname)
+}
+
+func moveBy(rename func(from *durable.Dir, name string, to *durable.Dir, newname string) error, from *durable.Dir, name string, to *durable.Dir, newname string) error {
 	before, err := from.Root().Lstat(name)
 	if err != nil {
 		return err
 	}
-	err = from.Rename(name, to, newname)
+	err = rename(from, name, to, newname)
 	if err == nil || errors.Is(err, durable.ErrSync) {
 		return err
 	}
@@ -279,7 +288,23 @@ func (f *Folder) SyncClaim(c ClaimedFolder) error {
 		return err
 	}
 	defer dir.Close()
+	if f.cfg.TakesFiles {
+		// The file was moved into the folder that was made for it: that folder is its new place.
+		if err := syncFolder(dir, c.Folder); err != nil {
+			return err
+		}
+	}
 	return errors.Join(dir.Sync(), f.claimed.Sync(), f.root.Sync())
+}
+
+// syncFolder makes the entries of the folder name in parent durable.
+func syncFolder(parent *durable.Dir, name string) error {
+	folder, err := parent.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer folder.Close() // synced
+	return folder.Sync()
 }
 
 // readClaim describes the folder in the claim of key, and removes the claim when it is empty.
@@ -296,6 +321,9 @@ func (f *Folder) readClaim(key archive.Key) (ClaimedFolder, error) {
 	}
 	defer dir.Close()
 	c, err := findClaimedFolder(dir, key)
+	if err == nil && f.cfg.TakesFiles {
+		c, err = finishFileClaim(dir, c)
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}

@@ -22,7 +22,7 @@ import (
 // somebody else took the place meanwhile.
 func (f *Folder) ProposeDestination(kind Kind, name string, at time.Time) (rel string, err error) {
 	p := place{kind: kind, name: name}
-	if kind == Archived {
+	if kind.isKept() {
 		p.month = at.Format("2006-01")
 	}
 	if _, err := parsePlace(path.Join(p.parents()...) + "/" + name); err != nil {

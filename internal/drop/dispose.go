@@ -50,8 +50,8 @@ func (f *Folder) DisposeFolder(ctx context.Context, c ClaimedFolder, rel string,
 	if err != nil {
 		return "", err
 	}
-	if p.kind != Archived {
-		return "", fmt.Errorf("%q was not archived: only archived folders are disposed of", rel)
+	if !p.kind.isKept() {
+		return "", fmt.Errorf("%q is not kept: only archived and delivered folders are disposed of", rel)
 	}
 	if err := f.CheckStillOurs(); err != nil {
 		return "", err

@@ -1,5 +1,5 @@
-// Package drop takes folders out of a drop folder and puts them where they belong afterwards: it claims, returns, keeps and
-// disposes. It is the only package that renames or removes what people gave us. It also writes what they read there.
+// Package drop takes folders, or single files, out of a drop folder and puts them where they belong afterwards: it claims, returns,
+// keeps and disposes. A single file is claimed as a folder that was made for it, and goes back to people in that folder. It is the only package that renames or removes what people gave us. It also writes what they read there.
 //
 // It never follows a link and never replaces anything that people made. It never leaves the drop folder, except to the
 // configured place that disposed folders are moved to. It never enters a mount in the drop folder and never moves a folder
@@ -49,6 +49,8 @@ type Config struct {
 	Path  string
 	Name  string // the drop's name in messages
 	Group string // of what vaultd makes for people, a name or a number; empty: the drop folder's own
+
+	TakesFiles bool // single files are claimed here, by ClaimFile; else folders
 
 	LedgerID      string // a drop folder of another ledger is refused
 	Environment   string // test or production; a drop folder of the other one is refused
@@ -175,7 +177,7 @@ func (f *Folder) CheckStillOurs() error {
 }
 
 // ownNames are the names directly in a drop folder that are vaultd's.
-var ownNames = []string{vaultdDir, string(Archived), string(Rejected), string(Duplicates), templateDir, statusFile, durable.TemporaryName(statusFile)}
+var ownNames = []string{vaultdDir, string(Archived), string(Delivered), string(Rejected), string(Duplicates), templateDir, statusFile, durable.TemporaryName(statusFile)}
 
 // IsOwnName reports whether vaultd itself makes something of this name directly in a drop folder.
 func IsOwnName(name string) bool { return slices.Contains(ownNames, name) }

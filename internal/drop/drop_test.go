@@ -244,6 +244,12 @@ func TestCheck_VanishedReplacedForeign(t *testing.T) {
 // death recover runs with a fresh Folder; it must finish. do tells whether it died.
 func crash(t *testing.T, least int, prepare func(path string), do func(f *Folder) error, recover_ func(at string, f *Folder)) {
 	t.Helper()
+	crashIn(t, config, least, prepare, do, recover_)
+}
+
+// crashIn is crash in a drop folder of another configuration.
+func crashIn(t *testing.T, config func(path string) Config, least int, prepare func(path string), do func(f *Folder) error, recover_ func(at string, f *Folder)) {
+	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // hundreds of syncs: what is tested is their order, not the disk
 	}

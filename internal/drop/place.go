@@ -22,9 +22,13 @@ type Kind string
 // The kinds, by the names of their folders.
 const (
 	Archived   Kind = "_archived"
+	Delivered  Kind = "_delivered"
 	Rejected   Kind = "_rejected"
 	Duplicates Kind = "_duplicates"
 )
+
+// isKept reports whether folders of the kind stay with vaultd's word of what became of them, in a folder for each month.
+func (k Kind) isKept() bool { return k == Archived || k == Delivered }
 
 // ErrDestinationTaken says that another folder lies at the destination: the caller chooses and records another one.
 var ErrDestinationTaken = errors.New("something else lies at the destination")
@@ -32,7 +36,7 @@ var ErrDestinationTaken = errors.New("something else lies at the destination")
 // ErrFolderLost says that a folder lies neither in its old place nor in its new one: a person moved or removed it.
 var ErrFolderLost = errors.New("the folder is in neither place")
 
-// NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt or _RECEIPT.json.
+// NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt, _RECEIPT.json, _DELIVERED.txt or _DELIVERED.json.
 type NoteFile struct {
 	Name string
 	Data []byte
@@ -48,9 +52,14 @@ func ReceiptNote(text string) NoteFile {
 	return NoteFile{Name: "_RECEIPT.txt", Data: encodeForNotepad(text)}
 }
 
+// DeliveryNote makes the note that tells people that a document was delivered, in the form of [ReasonNote].
+func DeliveryNote(text string) NoteFile {
+	return NoteFile{Name: "_DELIVERED.txt", Data: encodeForNotepad(text)}
+}
+
 const reasonFile = "_REASON.txt"
 
-var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json"}
+var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json", "_DELIVERED.txt", "_DELIVERED.json"}
 
 // isNote reports whether name is that of a note, or the temporary name of one that is being written.
 func isNote(name string) bool {
@@ -67,7 +76,7 @@ func encodeForNotepad(text string) []byte {
 // place is a destination inside the drop folder.
 type place struct {
 	kind  Kind
-	month string // of Archived only
+	month string // of Archived and Delivered only
 	name  string
 }
 
@@ -77,7 +86,7 @@ func parsePlace(rel string) (place, error) {
 	p := place{kind: Kind(elements[0]), name: elements[len(elements)-1]}
 	switch {
 	case bad:
-	case p.kind == Archived && len(elements) == 3:
+	case p.kind.isKept() && len(elements) == 3:
 		p.month = elements[1]
 		if _, err := time.Parse("2006-01", p.month); err == nil {
 			return p, nil
@@ -154,7 +163,7 @@ func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Di
 // other error the caller tries again later.
 //
 // A returned folder is moved even when a note cannot be written into it (no right, a folder of that name); the error tells so
-// once. An archived folder is not moved without its receipt.
+// once. An archived or delivered folder is not moved without its receipt.
 func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) error {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -193,7 +202,7 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	// The notes come before the rename: people never see the folder without them. A crash in between leaves the folder in its
 	// claim; the next call writes the notes again.
 	noteErr := f.writeNotes(from, c.Folder, p.kind, notes)
-	if noteErr != nil && !(p.kind != Archived && isLastingFault(noteErr)) {
+	if noteErr != nil && (p.kind.isKept() || !isLastingFault(noteErr)) {
 		return noteErr
 	}
 	// A crash after this rename: the next call finds the claim empty and the folder at its destination.
@@ -227,7 +236,7 @@ func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel strin
 	claim, err := f.openClaimDir(c.Key)
 	if err == nil {
 		defer claim.Close()
-		if p.kind == Archived {
+		if p.kind.isKept() {
 			c.Inode, err = recogniseByContent(newInspection(ctx, claimPath(c), d), claim, c.Folder)
 		} else {
 			c.Inode, err = recogniseByPlace(claim, c.Folder, claimPath(c))
@@ -317,7 +326,7 @@ func isLastingFault(err error) bool {
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// writeNotes writes the notes into the folder and replaces older ones. From a folder that is archived now it removes the note
+// writeNotes writes the notes into the folder and replaces older ones. From a folder that is kept now it removes the note
 // that told why it came back before: it is no longer true.
 func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes []NoteFile) error {
 	if len(notes) == 0 {
@@ -336,7 +345,7 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
 		}
 	}
-	if kind == Archived {
+	if kind.isKept() {
 		// The receipt is written first: a crash before this unlink leaves both notes, and the next call removes this one.
 		if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !isLastingFault(err) {
 			return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)

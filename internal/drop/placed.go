@@ -22,7 +22,7 @@ type PlacedFolder struct {
 // errStopped ends a walk whose caller needs no more.
 var errStopped = errors.New("stopped")
 
-// PlacedFolders returns the folders of one kind, in no order. It passes over files, and over folders in _archived that are no
+// PlacedFolders returns the folders of one kind, in no order. It passes over files, and over folders in _archived and _delivered that are no
 // month. It does not follow a link: a link comes as an error that wraps [ErrUnexpectedItem], because nobody looked behind it.
 // Any other error ends the iteration.
 func (f *Folder) PlacedFolders(kind Kind) iter.Seq2[PlacedFolder, error] {
@@ -36,8 +36,8 @@ func (f *Folder) PlacedFolders(kind Kind) iter.Seq2[PlacedFolder, error] {
 			return
 		}
 		defer top.Close() // read-only
-		if kind == Archived {
-			err = top.EachName(func(month string) error { return yieldMonth(top, month, yield) })
+		if kind.isKept() {
+			err = top.EachName(func(month string) error { return yieldMonth(top, kind, month, yield) })
 		} else {
 			err = yieldFolders(top, string(kind), yield)
 		}
@@ -47,15 +47,15 @@ func (f *Folder) PlacedFolders(kind Kind) iter.Seq2[PlacedFolder, error] {
 	}
 }
 
-// yieldMonth yields the folders of one month of _archived.
-func yieldMonth(top *durable.Dir, name string, yield func(PlacedFolder, error) bool) error {
+// yieldMonth yields the folders of one month of _archived or _delivered.
+func yieldMonth(top *durable.Dir, kind Kind, name string, yield func(PlacedFolder, error) bool) error {
 	if _, err := time.Parse("2006-01", name); err != nil {
 		return nil //nolint:nilerr // not made by vaultd
 	}
 	dir, err := top.OpenDir(name)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrNotExist) {
 		info, err := top.Root().Lstat(name)
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !yield(linkError(path.Join(string(Archived), name))) {
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !yield(linkError(path.Join(string(kind), name))) {
 			return errStopped
 		}
 		return nil //nolint:nilerr // it is gone, or a file
@@ -64,7 +64,7 @@ func yieldMonth(top *durable.Dir, name string, yield func(PlacedFolder, error) b
 		return err
 	}
 	defer dir.Close() // read-only
-	return yieldFolders(dir, path.Join(string(Archived), name), yield)
+	return yieldFolders(dir, path.Join(string(kind), name), yield)
 }
 
 // yieldFolders yields the folders in dir.

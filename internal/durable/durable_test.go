@@ -183,11 +183,19 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	if err := renameAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
+	if err := renameDirAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
 		t.Error(err)
 	}
-	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
+	if err := renameDirAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
 		t.Errorf("file: %v, want refused", err)
+	}
+	// Into a directory of the caller's own a file is moved as well, and still replaces nothing.
+	os.WriteFile(filepath.Join(base, "taken"), nil, 0o600)
+	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "taken"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("replaced: %v", err)
+	}
+	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); err != nil {
+		t.Error(err)
 	}
 	if got := names(t, filepath.Join(base, "x")); !slices.Equal(got, []string{"deep"}) {
 		t.Errorf("moved folder holds %q", got)

@@ -13,13 +13,27 @@ import (
 // After an error that wraps [ErrSync], or any error on a network file system, it is unknown whether the entry was moved: the
 // caller must look in both directories.
 func (d *Dir) Rename(name string, to *Dir, newname string) error {
+	return d.rename(name, to, newname, renameDirAfterCheck)
+}
+
+// RenameIntoOwn is [Dir.Rename] into a directory in which nobody but the caller makes entries. It moves files as well where the
+// file system cannot refuse to replace an entry (NFS, some FUSE). [Dir.Rename] refuses those with ENOTSUP there.
+func (d *Dir) RenameIntoOwn(name string, to *Dir, newname string) error {
+	return d.rename(name, to, newname, renameAfterCheck)
+}
+
+// renameCall renames an entry of the open directory from to an entry of the open directory to.
+type renameCall func(from int, name string, to int, newname string) error
+
+// rename renames without replacing. Where the file system cannot do that, it calls fallback.
+func (d *Dir) rename(name string, to *Dir, newname string, fallback renameCall) error {
 	if err := errors.Join(checkSingleName("rename", name), checkSingleName("rename", newname)); err != nil {
 		return err
 	}
 	err := d.hook.runOp("rename", newname, func() error {
 		return d.withDescriptor(func(from int) error {
 			return to.withDescriptor(func(dest int) error {
-				return linkError(name, newname, renameNoReplace(from, name, dest, newname))
+				return linkError(name, newname, renameNoReplace(from, name, dest, newname, fallback))
 			})
 		})
 	})
@@ -37,18 +51,18 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	return d.Sync()
 }
 
-func renameNoReplace(from int, name string, to int, newname string) error {
+func renameNoReplace(from int, name string, to int, newname string, fallback renameCall) error {
 	err := unix.Renameat2(from, name, to, newname, unix.RENAME_NOREPLACE)
 	if err == unix.EINVAL || err == unix.ENOSYS || err == unix.ENOTSUP {
-		return renameAfterCheck(from, name, to, newname)
+		return fallback(from, name, to, newname)
 	}
 	return err
 }
 
-// renameAfterCheck is for file systems without RENAME_NOREPLACE (NFS, some FUSE). It checks first that newname is free, then
-// renames. Another process can create newname between the two calls, and a plain rename replaces a file by a file and an
-// empty directory by a directory. So only directories are moved this way: at worst an empty directory is replaced.
-func renameAfterCheck(from int, name string, to int, newname string) error {
+// renameDirAfterCheck is renameAfterCheck for directories alone. Another process can create newname between the check and the
+// rename, and a plain rename replaces a file by a file and an empty directory by a directory: at worst an empty directory is
+// replaced.
+func renameDirAfterCheck(from int, name string, to int, newname string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(from, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -56,6 +70,13 @@ func renameAfterCheck(from int, name string, to int, newname string) error {
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return unix.ENOTSUP
 	}
+	return renameAfterCheck(from, name, to, newname)
+}
+
+// renameAfterCheck is for file systems without RENAME_NOREPLACE (NFS, some FUSE). It checks first that newname is free, then
+// renames.
+func renameAfterCheck(from int, name string, to int, newname string) error {
+	var st unix.Stat_t
 	err := unix.Fstatat(to, newname, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil {
 		return unix.EEXIST

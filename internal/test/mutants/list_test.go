@@ -17,4 +17,4 @@ const (
 )
 
 // list holds the mutants, by what they break.
-var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser)
+var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser, files)

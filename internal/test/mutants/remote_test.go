@@ -347,7 +347,7 @@ var remote = []mutant{
 	},
 	{
 		name: "LinkAmongEndedFoldersPassedOver", promise: "I32", file: "internal/drop/placed.go",
-		old: "!yield(linkError(path.Join(string(Archived), name)))", new: "top == nil", tests: []string{"vaultd/internal/recovery"},
+		old: "!yield(linkError(path.Join(string(kind), name)))", new: "top == nil", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "SignatureInErrors", promise: "I7", file: "internal/archive/ticket.go",
