@@ -3,7 +3,8 @@
 // all clients (see [ReadFields]), and it has the one type of error of a remote call: [Error]. No error holds a secret.
 //
 // There are two clients. [API] carries the credentials and speaks to the service. [Store] carries none and speaks to the
-// object store behind pre-signed URLs. They share no connection.
+// object store behind pre-signed URLs: it reads the tickets that services give, and uploads packages to them. They share no
+// connection.
 //
 // A POST or a PUT leaves this machine at most once per call. Further attempts belong to the ledger; a second retry layer would
 // hide them. Only GETs and token requests are repeated here. Two answers prove that nothing was done: a redirect that asks for

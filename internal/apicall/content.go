@@ -10,24 +10,24 @@ import (
 	"sync/atomic"
 )
 
-// ErrAnsweredEarly says that a store answered 2xx before the whole content of an upload had left. So the answer does not accept
+// errAnsweredEarly says that a store answered 2xx before the whole content of an upload had left. So the answer does not accept
 // this content.
-var ErrAnsweredEarly = errors.New("the store said yes before it could have the whole content, so it has said nothing about it")
+var errAnsweredEarly = errors.New("the store said yes before it could have the whole content, so it has said nothing about it")
 
-// ErrWebPage says that an upload was answered with a web page.
-var ErrWebPage = errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
+// errStorePage says that an upload was answered with a web page.
+var errStorePage = errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
 
-// ContentError says that the content of an upload is not the announced one, or cannot be read to its end. Its last bytes were not
+// contentError says that the content of an upload is not the announced one, or cannot be read to its end. Its last bytes were not
 // sent and the connection was closed, so no store got a whole body. A store may have kept the part that it got.
-type ContentError struct{ Err error }
+type contentError struct{ Err error }
 
 // Error implements error.
-func (e *ContentError) Error() string {
+func (e *contentError) Error() string {
 	return "the content was not sent to its end: " + e.Err.Error()
 }
 
 // Unwrap returns what is wrong with the content.
-func (e *ContentError) Unwrap() error { return e.Err }
+func (e *contentError) Unwrap() error { return e.Err }
 
 // content is the body of one upload on one hop. It hashes what the transport reads from it. The last piece is handed out only if
 // the content ends there and its digest is the announced one.
@@ -43,7 +43,7 @@ type content struct {
 	err   error
 	sent  [sha256.Size]byte // digest of all that was read; others read it once whole is set
 	whole atomic.Bool
-	fault atomic.Pointer[ContentError]
+	fault atomic.Pointer[contentError]
 }
 
 // newContent returns the content that from yields. Where size is 0 there is no last piece, so the content is checked at once.
@@ -53,7 +53,7 @@ func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*conten
 		return c, nil
 	}
 	if err := c.checkWhole(); err != nil {
-		return nil, errors.Join(&ContentError{err}, from.Close())
+		return nil, errors.Join(&contentError{err}, from.Close())
 	}
 	c.whole.Store(true)
 	return c, nil
@@ -103,7 +103,7 @@ func (c *content) checkWhole() error {
 func (c *content) withholdEnd(err error) error {
 	c.err = err
 	if !errors.Is(err, fs.ErrClosed) {
-		fault := &ContentError{err}
+		fault := &contentError{err}
 		c.err = fault
 		c.fault.Store(fault)
 	}

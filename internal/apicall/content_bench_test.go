@@ -68,7 +68,7 @@ func BenchmarkPut(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("%d/TLS=%v/Put", size, overTLS), func(b *testing.B) {
 				measure(b, size, func() error {
-					_, err := store.Put(b.Context(), Upload{Op: "upload", URL: srv.URL + "/k", Size: int64(size), SHA256: sha, Open: open})
+					_, err := store.put(b.Context(), upload{Op: "upload", URL: srv.URL + "/k", Size: int64(size), SHA256: sha, Open: open})
 					return err
 				})
 			})

@@ -67,10 +67,10 @@ func TestPut_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 				c := &careless{}
 				srv := httptest.NewServer(c)
 				_, store := clients(t, Config{BaseURL: srv.URL})
-				_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary,
+				_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary,
 					Size: int64(size), SHA256: sum(string(good)), Open: func() (io.ReadCloser, error) { return io.NopCloser(from), nil }})
 				ce := failure(t, err)
-				if _, is := errors.AsType[*ContentError](err); !is || ce.Outcome != OutcomeUnknown {
+				if _, is := errors.AsType[*contentError](err); !is || ce.Outcome != OutcomeUnknown {
 					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 				srv.Close()
@@ -95,10 +95,10 @@ func TestPut_I4_TheContentOfEachHopIsChecked(t *testing.T) {
 			})
 			_, store := clients(t, Config{BaseURL: start.URL, AllowedHosts: []string{strings.TrimPrefix(end.URL, "http://")}})
 			opened := 0
-			ans, err := store.Put(context.Background(), Upload{Op: "upload", URL: start.URL + "/here", Size: 4, SHA256: sum("BODY"),
+			ans, err := store.put(context.Background(), upload{Op: "upload", URL: start.URL + "/here", Size: 4, SHA256: sum("BODY"),
 				Open: func() (io.ReadCloser, error) { opened++; return bodyOf([]string{"BODY", second}[opened-1])() }})
 			end.Close()
-			if _, is := errors.AsType[*ContentError](err); is == (second == "BODY") || opened != 2 || c.most() == 4 != (second == "BODY") {
+			if _, is := errors.AsType[*contentError](err); is == (second == "BODY") || opened != 2 || c.most() == 4 != (second == "BODY") {
 				t.Errorf("%v, opened %d times, the second got %d bytes", err, opened, c.most())
 			}
 			if err == nil && ans.Sent != sum("BODY") {
@@ -208,7 +208,7 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 						return from.Read(p)
 					})), nil
 				}
-				_, err := store.Put(context.Background(), Upload{Op: "upload", URL: cfg.BaseURL + "/k?X-Amz-Signature=" + signatureCanary,
+				_, err := store.put(context.Background(), upload{Op: "upload", URL: cfg.BaseURL + "/k?X-Amz-Signature=" + signatureCanary,
 					Size: int64(r.size), SHA256: sum(content), Open: open, Stall: 20 * time.Second})
 				if !r.early {
 					if err != nil {
@@ -216,7 +216,7 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 					}
 					return
 				}
-				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, ErrAnsweredEarly) {
+				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errAnsweredEarly) {
 					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 			})
@@ -230,7 +230,7 @@ func TestPut_I12_NoQuickYesIsTakenForEarly(t *testing.T) {
 	_, store := clients(t, Config{BaseURL: srv.URL})
 	for n := range 400 {
 		content := strings.Repeat("z", 1+n*n) // up to 160 kB: in one write, in many
-		if _, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: int64(len(content)), SHA256: sum(content), Open: bodyOf(content)}); err != nil {
+		if _, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: int64(len(content)), SHA256: sum(content), Open: bodyOf(content)}); err != nil {
 			t.Fatal(len(content), err)
 		}
 	}
@@ -245,8 +245,8 @@ func TestPut_I12_InProcess(t *testing.T) {
 		_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: inProcess(func(_ http.ResponseWriter, req *http.Request) {
 			io.CopyN(io.Discard, req.Body, r.reads)
 		})})
-		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
-		if r.ok != (err == nil) || !r.ok && !errors.Is(err, ErrAnsweredEarly) {
+		_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+		if r.ok != (err == nil) || !r.ok && !errors.Is(err, errAnsweredEarly) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestPut_I12_WhatAYesSays(t *testing.T) {
 			io.WriteString(w, r.body)
 		})
 		_, store := clients(t, Config{BaseURL: srv.URL})
-		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+		_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 		if r.ok {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -314,14 +314,14 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			base := "http://" + peer(t, says(r.raw))
 			_, store := clients(t, Config{BaseURL: base})
-			_, err := store.Put(t.Context(), Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+			_, err := store.put(t.Context(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 			if r.ok {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, ErrWebPage) {
+			if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errStorePage) {
 				t.Errorf("%v: %v", ce.Outcome, ce)
 			}
 		})

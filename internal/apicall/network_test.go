@@ -151,7 +151,7 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 			if strings.ContainsFunc(ce.Error(), unicode.IsControl) {
 				t.Errorf("not fit for a log: %q", ce)
 			}
-			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 300 * time.Millisecond})
+			_, err = store.put(context.Background(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 300 * time.Millisecond})
 			if r.put && err == nil {
 				return
 			}
@@ -325,7 +325,7 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 			if ce.Outcome != NotSent || r.kind != "" && ce.Code != r.kind || !strings.Contains(ce.Error(), strings.ReplaceAll(r.words, "HOST", host)) {
 				t.Errorf("%v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
-			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: cfg.BaseURL + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 500 * time.Millisecond})
+			_, err = store.put(context.Background(), upload{Op: "upload", URL: cfg.BaseURL + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 500 * time.Millisecond})
 			if ce := failure(t, err); ce.Outcome != NotSent || strings.HasPrefix(r.kind, "certificate-") && !strings.Contains(ce.Error(), "the certificate of the object store ("+host+") ") {
 				t.Errorf("PUT: %v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
@@ -412,7 +412,7 @@ func TestNetwork_I20_NameThatChangesItsAddress(t *testing.T) {
 	put := func() *Error {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		_, err := store.Put(ctx, Upload{Op: "upload", URL: "https://bucket.example:" + port + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+		_, err := store.put(ctx, upload{Op: "upload", URL: "https://bucket.example:" + port + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 		return failure(t, err)
 	}
 	if ce := put(); ce.Outcome != NotSent || ce.Code == "policy" {
@@ -433,7 +433,7 @@ func TestNetwork_I20_OtherPortOfAConfiguredHost(t *testing.T) {
 	addr := peer(t, func(net.Conn) { reached.Add(1) })
 	_, port, _ := net.SplitHostPort(addr)
 	_, store := clients(t, Config{BaseURL: "https://archive.example"})
-	_, err := store.Put(t.Context(), Upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+	_, err := store.put(t.Context(), upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 	if ce := failure(t, err); ce.Code != "policy" || reached.Load() != 0 {
 		t.Errorf("%s: %v", ce.Code, ce)
 	}
@@ -530,7 +530,7 @@ func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
 		want         error
 	}{
 		"BeforeTheRequest": {header: 1, want: errUnasked},
-		"BeforeTheContent": {body: 6, want: ErrAnsweredEarly},
+		"BeforeTheContent": {body: 6, want: errAnsweredEarly},
 		"AfterTheContent":  {},
 	} {
 		for layers := range 3 {
@@ -572,7 +572,7 @@ func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
 				content := strings.Repeat("z", size)
 				from := strings.NewReader(content)
 				_, store := clients(t, cfg)
-				_, err := store.Put(ctx, Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: size, SHA256: sum(content), Stall: 20 * time.Second,
+				_, err := store.put(ctx, upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: size, SHA256: sum(content), Stall: 20 * time.Second,
 					Open: func() (io.ReadCloser, error) {
 						return io.NopCloser(readFunc(func(p []byte) (int, error) { await(&pieces, r.body); return from.Read(p) })), nil
 					}})

@@ -66,7 +66,7 @@ func TestOutcome_PostAndPut(t *testing.T) {
 			srv := serve(t, func(w http.ResponseWriter, req *http.Request) { hits.Add(1); r.answer(w, req) })
 			api, store := clients(t, Config{BaseURL: srv.URL})
 			_, postErr := do(t, api, post("register", "[]"))
-			_, putErr := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+			_, putErr := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 			for _, err := range []error{postErr, putErr} {
 				ce := failure(t, err)
 				if ce.Outcome != r.want || ce.Status != r.status || !ce.Sent || !strings.Contains(ce.Error(), r.words) {
@@ -164,7 +164,7 @@ func TestOutcome_PolicyIsNotSent(t *testing.T) {
 	srv := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
 	api, store := clients(t, Config{BaseURL: "https://archive.example"})
 	_, err := api.Do(context.Background(), Request{Op: "follow", URL: srv.URL + "/x"})
-	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/x?X-Amz-Signature=" + signatureCanary, Size: 1, SHA256: sum("z"), Open: bodyOf("z")})
+	_, err2 := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/x?X-Amz-Signature=" + signatureCanary, Size: 1, SHA256: sum("z"), Open: bodyOf("z")})
 	_, err3 := api.Do(context.Background(), Request{Op: "climb", Path: []string{"v1", "..", "x"}})
 	for _, e := range []error{err, err2, err3} {
 		if ce := failure(t, e); ce.Outcome != NotSent {
@@ -210,11 +210,11 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
 				t.Errorf("POST: got %v: %v", ce.Outcome, ce)
 			}
-			put := Upload{Op: "upload", URL: base + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")}
-			if _, err := store.Put(context.Background(), put); err != nil {
+			put := upload{Op: "upload", URL: base + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")}
+			if _, err := store.put(context.Background(), put); err != nil {
 				t.Fatal(err)
 			}
-			_, err = store.Put(context.Background(), put)
+			_, err = store.put(context.Background(), put)
 			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
 				t.Errorf("PUT: got %v: %v", ce.Outcome, ce)
 			}
@@ -259,7 +259,7 @@ func TestError_I7_HoldsNoSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
-			_, put := store.Put(context.Background(), Upload{Op: "upload", URL: link, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+			_, put := store.put(context.Background(), upload{Op: "upload", URL: link, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 			_, call := do(t, api, Request{Op: "follow", Method: "POST", URL: "https://archive.example/k?X-Amz-Signature=" + signatureCanary})
 			for _, err := range []error{put, call} {
 				if ce := failure(t, err); !errors.Is(err, reset) || !strings.Contains(ce.Error(), "reset") || ce.Path != "/k" {
@@ -284,7 +284,7 @@ func TestProxy(t *testing.T) {
 	withUser := strings.Replace(proxy.URL, "http://", "http://user:"+tokenCanary+"@", 1)
 	api, store := clients(t, Config{BaseURL: "https://archive.example", Proxy: withUser})
 	_, err := do(t, api, post("register", "[]"))
-	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+	_, err2 := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	for _, err := range []error{err, err2} {
 		if ce := failure(t, err); ce.Outcome != NotSent {
 			t.Errorf("%v: %v", ce.Outcome, ce)

@@ -138,7 +138,7 @@ func TestRedirect_Upload(t *testing.T) {
 			net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": to(r.status, r.location)}}
 			_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: net})
 			opened := 0
-			up := Upload{Op: "upload", URL: start, Size: 3, SHA256: sum("zip"), Header: http.Header{"Authorization": {"Basic " + secretCanary}}}
+			up := upload{Op: "upload", URL: start, Size: 3, SHA256: sum("zip"), Header: http.Header{"Authorization": {"Basic " + secretCanary}}}
 			up.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("zip")() }
 			up.MayRedirect = func(to string) bool {
 				u, err := url.Parse(to)
@@ -147,7 +147,7 @@ func TestRedirect_Upload(t *testing.T) {
 				}
 				return !strings.HasPrefix(r.name, "ToAnotherObject")
 			}
-			_, err := store.Put(context.Background(), up)
+			_, err := store.put(context.Background(), up)
 			if r.ok != (err == nil) || opened != len(net.log) {
 				t.Errorf("got %v, %d hops, body opened %d times", err, len(net.log), opened)
 			}
@@ -170,7 +170,7 @@ func TestRedirect_Upload(t *testing.T) {
 func TestRedirect_NeverDownWhereLoopbackIsAllowed(t *testing.T) {
 	net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": to(307, "http://127.0.0.1:9/k")}}
 	_, store := clients(t, Config{BaseURL: "http://127.0.0.1:8", Transport: net})
-	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+	_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	if ce := failure(t, err); len(net.log) != 1 || ce.Code != "policy" {
 		t.Errorf("%d requests: %v", len(net.log), err)
 	}
@@ -182,7 +182,7 @@ func ExampleError() {
 		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
 	}}}
 	_, store, _ := New(Config{BaseURL: "https://archive.example", Auth: basicAuth(), Transport: net})
-	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k.zip?X-Amz-Signature=secret", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+	_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k.zip?X-Amz-Signature=secret", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	fmt.Println(err)
 	// Output: upload: PUT bucket.example/k.zip: 403 Forbidden: AccessDenied: Request has expired
 }

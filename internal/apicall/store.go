@@ -18,8 +18,8 @@ type Store struct {
 	wire wire
 }
 
-// Upload is one PUT to a pre-signed URL.
-type Upload struct {
+// upload is one PUT to a pre-signed URL.
+type upload struct {
 	Op     string // what is done, in words, for errors: "upload"
 	URL    string // sent byte for byte
 	Header http.Header
@@ -32,12 +32,12 @@ type Upload struct {
 	MayRedirect func(to string) bool
 }
 
-// Put makes exactly one attempt. It follows one 307 or 308 that the policy and MayRedirect allow. The body's length is always told,
+// put makes exactly one attempt. It follows one 307 or 308 that the policy and MayRedirect allow. The body's length is always told,
 // never chunked; ctx ends the upload at any point. Content of another length or digest than announced never leaves whole:
-// the error wraps a *ContentError then. A 2xx counts only if it came after the whole content had left (else the error is
-// ErrAnsweredEarly), if its own content can be read, and if that is neither a web page (ErrWebPage) nor an error document
+// the error wraps a *contentError then. A 2xx counts only if it came after the whole content had left (else the error is
+// errAnsweredEarly), if its own content can be read, and if that is neither a web page (errStorePage) nor an error document
 // as object stores write them. The answer holds the digest that left, and no content. Every error is a *Error.
-func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
+func (s *Store) put(ctx context.Context, up upload) (*Answer, error) {
 	stall := up.Stall
 	if stall <= 0 {
 		stall = defaultStall
@@ -90,9 +90,9 @@ func (c *call) checkAcceptance(resp *http.Response) error {
 	case isErrorDocument(start):
 		return c.refusalError(resp, start)
 	case len(start) > 0 && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"), isWebPage(start):
-		return ErrWebPage
+		return errStorePage
 	case early:
-		return ErrAnsweredEarly
+		return errAnsweredEarly
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestPut_LengthAlwaysNeverChunked(t *testing.T) {
 			_, store := clients(t, Config{BaseURL: srv.URL})
 			uri := "/a%2Fb.zip?x=%2f+1&X-Amz-Signature=" + signatureCanary
 			content := bytes.Repeat([]byte("z"), size)
-			ans, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + uri, Size: int64(size), SHA256: sum(string(content)),
+			ans, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + uri, Size: int64(size), SHA256: sum(string(content)),
 				Header: http.Header{"Content-Type": {"application/octet-stream"}, "Content-Md5": {"abc="}},
 				Open: func() (io.ReadCloser, error) {
 					return io.NopCloser(io.LimitReader(bytes.NewReader(content), 1<<40)), nil
@@ -52,7 +52,7 @@ func TestPut_DeadURLBeforeContent(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	_, store := clients(t, Config{BaseURL: srv.URL})
 	read := 0
-	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 5_000_000,
+	_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: 5_000_000,
 		Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { read += len(p); return len(p), nil })), nil
 		}})
@@ -70,7 +70,7 @@ func TestPut_LocalFaults(t *testing.T) {
 	_, store := clients(t, Config{BaseURL: srv.URL})
 	gone := errors.New("file vanished")
 	put := func(open func() (io.ReadCloser, error)) *Error {
-		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 10, Open: open})
+		_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: 10, Open: open})
 		return failure(t, err)
 	}
 	if ce := put(func() (io.ReadCloser, error) { return nil, gone }); ce.Outcome != NotSent || !errors.Is(ce, gone) {
@@ -99,7 +99,7 @@ func TestPut_StalledPeerIsLeft(t *testing.T) {
 		})
 		_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: slow})
 		begun := time.Now()
-		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 1000, SHA256: sum(strings.Repeat("z", 1000)), Open: bodyOf(strings.Repeat("z", 1000))})
+		_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 1000, SHA256: sum(strings.Repeat("z", 1000)), Open: bodyOf(strings.Repeat("z", 1000))})
 		ce := failure(t, err)
 		if ce.Outcome != OutcomeUnknown || !strings.Contains(ce.Error(), "stands still") || time.Since(begun) != 510*time.Second {
 			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome, ce)
@@ -112,7 +112,7 @@ func TestPut_BlackHole(t *testing.T) {
 	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-release })
 	defer close(release)
 	_, store := clients(t, Config{BaseURL: srv.URL})
-	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 64 << 20, Stall: 200 * time.Millisecond,
+	_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: 64 << 20, Stall: 200 * time.Millisecond,
 		Header: http.Header{}, Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { return len(p), nil })), nil
 		}})

@@ -97,7 +97,7 @@ func readDownloadLink(in io.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if address, _ := readLink(body); address != "" {
+	if address, _ := apicall.ReadLink(body); address != "" {
 		return address, nil
 	}
 	object, err := apicall.ReadFields(body, addressFields...)
@@ -105,7 +105,7 @@ func readDownloadLink(in io.Reader) (string, error) {
 		return "", ErrNotZIP
 	}
 	for _, name := range addressFields {
-		if address, _ := readLink(object[name]); address != "" {
+		if address, _ := apicall.ReadLink(object[name]); address != "" {
 			return address, nil
 		}
 	}

@@ -20,8 +20,7 @@ var documentsRefused = []int{http.StatusBadRequest, http.StatusConflict, http.St
 // grant is one record of the answer.
 type grant struct {
 	remote, id string
-	url        json.RawMessage
-	uploadHeaders
+	fields     apicall.Fields
 }
 
 func readGrant(raw json.RawMessage) (grant, error) {
@@ -29,7 +28,7 @@ func readGrant(raw json.RawMessage) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
-	return grant{f.Text("bumId"), f.Text("clientUUID"), f["archiveFileURL"], uploadHeaders{f["headers"], f["fields"]}}, nil
+	return grant{f.Text("bumId"), f.Text("clientUUID"), f}, nil
 }
 
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
@@ -146,31 +145,25 @@ func (m *matching) addRecord(raw json.RawMessage) {
 		return
 	}
 	remote, remoteErr := archive.ParseRemoteID(g.remote)
-	address, headers, urlErr := g.readAddress()
+	ticket, urlErr := m.store.ReadTicket(m.base, g.fields["archiveFileURL"], g.fields)
 	// A number that cannot be used counts as well: two records may share it.
-	m.noteOwner(id, cmp.Or(remote, archive.RemoteID(g.remote)), address)
+	m.noteOwner(id, cmp.Or(remote, archive.RemoteID(g.remote)), ticket.URL)
 	switch {
-	case !ours || address == "" && urlErr == nil:
+	case !ours || ticket.URL == "":
 	case remoteErr != nil:
 		m.out.Barred[id] = "its bumId cannot be used: " + sanitizeMessage(remoteErr.Error())
 	case urlErr != nil:
 		m.out.Barred[id] = urlErr.Error()
 	default:
-		if err := m.store.CheckURL(address); err != nil {
-			m.out.Barred[id] = "upload address: " + err.Error()
-			return
-		}
-		t := m.base
-		t.Remote, t.URL, t.Headers = remote, archive.PresignedURL(address), headers
-		t.SignedAt, t.Validity = readLifetime(address, m.base.Date)
+		ticket.Remote = remote
 		// A ticket carries its life. The ledger keeps it, so a restart uses the ticket for as long.
-		m.out.Tickets[id] = t.LimitLife(m.window)
+		m.out.Tickets[id] = ticket.LimitLife(m.window)
 	}
 }
 
 // noteOwner notes which document a bumId and an upload address belong to, and marks all documents that share one as crossed. It
 // knows this answer alone. The ledger does the same with all tickets that it ever got.
-func (m *matching) noteOwner(id archive.ID, remote archive.RemoteID, address string) {
+func (m *matching) noteOwner(id archive.ID, remote archive.RemoteID, address archive.PresignedURL) {
 	if other, taken := m.remotes[remote]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber
 	}
@@ -178,7 +171,7 @@ func (m *matching) noteOwner(id archive.ID, remote archive.RemoteID, address str
 	if address == "" {
 		return
 	}
-	object := archive.PresignedURL(address).Object()
+	object := address.Object()
 	if other, taken := m.objects[object]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossPlace, crossPlace
 	}

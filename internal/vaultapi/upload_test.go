@@ -248,24 +248,3 @@ func TestUpload_NotSent(t *testing.T) {
 		}
 	}
 }
-
-func TestMD5Tag(t *testing.T) {
-	md5 := strings.Repeat("0a", 16)
-	for _, r := range []struct{ tag, header, value, want string }{
-		{`"` + strings.ToUpper(md5) + `"`, "", "", md5},
-		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "AES256", md5},
-		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "aws:kms", ""},
-		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256", ""},
-		{`"` + md5 + `-2"`, "", "", ""},
-		{`W/"` + md5 + `"`, "", "", ""},
-		{"", "", "", ""},
-	} {
-		h := http.Header{"Etag": {r.tag}}
-		if r.header != "" {
-			h.Set(r.header, r.value)
-		}
-		if got := md5FromETag(h); got != r.want {
-			t.Errorf("%+v gave %q", r, got)
-		}
-	}
-}

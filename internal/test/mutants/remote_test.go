@@ -94,7 +94,7 @@ var remote = []mutant{
 	},
 	{
 		name: "TicketUsedBeyondTheWindow", promise: "I6", file: "internal/vaultapi/register.go",
-		old: "m.out.Tickets[id] = t.LimitLife(m.window)", new: "m.out.Tickets[id] = t", tests: []string{speech},
+		old: "m.out.Tickets[id] = ticket.LimitLife(m.window)", new: "m.out.Tickets[id] = ticket", tests: []string{speech},
 	},
 	{
 		name: "TicketOfAnotherBootStillGood", promise: "I6", file: "internal/archive/ticket.go",
@@ -238,7 +238,7 @@ var remote = []mutant{
 		old: "return len(etag) != 32 || !c.md5ETags.Load()", new: "return true", tests: []string{engine, readings},
 	},
 	{
-		name: "NoContentMD5", promise: "I4", file: "internal/vaultapi/upload.go",
+		name: "NoContentMD5", promise: "I4", file: "internal/apicall/package.go",
 		old: "\th.Set(\"Content-MD5\", base64.StdEncoding.EncodeToString(p.MD5[:]))\n", new: "\t_ = base64.StdEncoding\n",
 		tests: []string{speech, readings},
 	},
@@ -277,7 +277,7 @@ var remote = []mutant{
 		old: "MinVersion: tls.VersionTLS12, RootCAs: roots", new: "MinVersion: tls.VersionTLS10, RootCAs: roots", tests: []string{calls},
 	},
 	{
-		name: "AnswerSetsAnyHeader", promise: "I20", file: "internal/vaultapi/upload.go",
+		name: "AnswerSetsAnyHeader", promise: "I20", file: "internal/apicall/package.go",
 		old: "if err := checkHeader(extra.Name, extra.Value); err != nil {", new: "if err := checkHeader(extra.Name, extra.Value); err != nil && extra.Name == \"\" {",
 		tests: []string{speech},
 	},
@@ -479,8 +479,8 @@ var remote = []mutant{
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 	{
-		name: "ContentTypeOfTheTicketReplaced", promise: "I8", file: "internal/vaultapi/upload.go",
-		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", c.contentType)\n",
+		name: "ContentTypeOfTheTicketReplaced", promise: "I8", file: "internal/apicall/package.go",
+		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", contentType)\n",
 		tests: []string{speech},
 	},
 	{

@@ -1,0 +1,99 @@
+package apicall
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+// UploadPackage sends a package to its ticket's address in one PUT, from the file at its Path. Its length and its MD5 are told to
+// the store, which refuses anything else. contentType is that of a package whose ticket names none. ctx ends with the ticket: the
+// caller knows its deadline.
+//
+// It returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what was stored (32 hexadecimal
+// digits). Its error is an *Error. Refused means that this attempt stored nothing; Expired, that the ticket is over. Where the file
+// holds other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
+func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.Package, contentType string) (sent archive.Digest, etag string, err error) {
+	h := http.Header{}
+	h.Set("Content-Type", contentType) // a ticket's own replaces it
+	for _, extra := range t.Headers {
+		if err := checkHeader(extra.Name, extra.Value); err != nil {
+			return sent, "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
+		}
+		h.Set(extra.Name, extra.Value)
+	}
+	// The store compares the content with this digest, and refuses a body that was changed on the way.
+	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
+	if p.IsZero() || p.MD5 == [16]byte{} {
+		err := errors.New("the package is not sealed")
+		return sent, "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
+	}
+	// This is the PUT. If the process dies in it, bytes may be stored. The caller committed its intent before, and the next start
+	// goes on from that.
+	ans, err := s.put(ctx, upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: func() (io.ReadCloser, error) { return os.Open(p.Path) },
+		MayRedirect: func(to string) bool { return t.URL.LeadsToSameObject(archive.PresignedURL(to)) }})
+	if err != nil {
+		return sent, "", uploadError(err)
+	}
+	return ans.Sent, md5FromETag(ans.Header), nil
+}
+
+// uploadError says of a failed PUT what it means for the package.
+func uploadError(err error) *Error {
+	e := AsError(err)
+	if e.Outcome == NotProcessed && e.Status/100 == 4 {
+		e.Outcome = Refused // a 4xx of the store speaks of this upload; a redirect that was not followed does not
+	}
+	// The store refused the ticket, and not our credentials.
+	e.Denied = false
+	e.Expired = e.Outcome == Refused && reportsExpired(e)
+	content, damaged := errors.AsType[*contentError](err)
+	switch {
+	case damaged:
+		e.Damaged, e.Code, e.Text = true, "package-damaged", "upload: the package in the spool is no longer what was sealed: "+content.Error()
+	case errors.Is(err, errStorePage):
+		e.Code = "not-the-store"
+	case errors.Is(err, errAnsweredEarly):
+		e.Code = "answered-early"
+	case e.Status/100 == 2 && e.Err == nil:
+		e.Code = "error-document"
+	}
+	return e
+}
+
+// reportsExpired reports whether the store refused an address because its time is over. Stores say so in different words: a
+// 403 that speaks of what has expired, or a 400 that speaks of the time that lies between the two clocks. That access is
+// denied for any other reason does not count.
+func reportsExpired(e *Error) bool {
+	words := strings.ToLower(e.Message)
+	switch e.ServiceCode {
+	case "ExpiredToken":
+		return true
+	case "AccessDenied":
+		return e.Status == http.StatusForbidden && strings.Contains(words, "expired") ||
+			e.Status == http.StatusBadRequest && strings.Contains(words, "request time")
+	}
+	return false
+}
+
+// md5FromETag is the ETag where it is the content's MD5: with the store's own keys (KMS, or keys of a customer) it is not.
+func md5FromETag(h http.Header) string {
+	for name, values := range h {
+		if strings.HasPrefix(name, "X-Amz-Server-Side-Encryption") && !strings.EqualFold(values[0], "AES256") ||
+			strings.HasPrefix(name, "X-Amz-Server-Side-Encryption-Customer") {
+			return ""
+		}
+	}
+	tag := strings.ToLower(strings.Trim(h.Get("ETag"), `"`))
+	if raw, err := hex.DecodeString(tag); err != nil || len(raw) != 16 {
+		return ""
+	}
+	return tag
+}

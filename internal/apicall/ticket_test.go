@@ -1,0 +1,93 @@
+package apicall
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"vaultd/internal/archive"
+)
+
+func TestLifetime(t *testing.T) {
+	date := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
+	rows := []struct {
+		name, query string
+		signed      time.Time
+		validity    time.Duration
+	}{
+		{"V4", "X-Amz-Date=20260303T121201Z&X-Amz-Expires=900", date.Add(12*time.Minute + time.Second), 15 * time.Minute},
+		{"V4WithoutDate", "X-Amz-Expires=60", time.Time{}, time.Minute},
+		{"V4Absurd", "X-Amz-Date=20260303T121201Z&X-Amz-Expires=-1", date.Add(12*time.Minute + time.Second), 0},
+		{"V4Endless", "X-Amz-Date=yesterday&X-Amz-Expires=99999999999", time.Time{}, 0},
+		{"V2", fmt.Sprintf("Signature=x&Expires=%d", date.Add(10*time.Minute).Unix()), date, 10 * time.Minute},
+		{"None", "x=y", time.Time{}, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s, v := readLifetime("https://b.example/k?"+r.query, date)
+			if !s.Equal(r.signed) || v != r.validity {
+				t.Errorf("got %v %v", s, v)
+			}
+		})
+	}
+}
+
+func TestMD5Tag(t *testing.T) {
+	md5 := strings.Repeat("0a", 16)
+	for _, r := range []struct{ tag, header, value, want string }{
+		{`"` + strings.ToUpper(md5) + `"`, "", "", md5},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "AES256", md5},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "aws:kms", ""},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256", ""},
+		{`"` + md5 + `-2"`, "", "", ""},
+		{`W/"` + md5 + `"`, "", "", ""},
+		{"", "", "", ""},
+	} {
+		h := http.Header{"Etag": {r.tag}}
+		if r.header != "" {
+			h.Set(r.header, r.value)
+		}
+		if got := md5FromETag(h); got != r.want {
+			t.Errorf("%+v gave %q", r, got)
+		}
+	}
+}
+
+// What a ticket may ask for is a short list, however it is written.
+func FuzzTicket(f *testing.F) {
+	f.Add([]byte(`{"url":"https://b.example/k","headers":{"Content-Type":"a","x-amz-meta-a":"b"}}`), []byte(`{"x-amz-acl":"public-read"}`))
+	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
+	f.Add([]byte(`{"url":"https://b.example/k","fields":{"Host":"evil","Authorization":"x","content-md5":"\r\nX: y"}}`), []byte(`null`))
+	_, store, err := New(Config{BaseURL: "https://archive.example", Auth: basicAuth()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	signed := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, url, headers []byte) {
+		ticket, err := store.ReadTicket(archive.Ticket{Date: signed}, url, Fields{"headers": headers})
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+				t.Errorf("not fit for a log: %q", err)
+			}
+			return
+		}
+		for i, h := range ticket.Headers {
+			low := strings.ToLower(h.Name)
+			if low == "authorization" || low == "host" || strings.ContainsAny(h.Name+h.Value, "\r\n:\x00 ") && !strings.HasPrefix(low, "x-amz-") && !strings.HasPrefix(low, "c") {
+				t.Errorf("%q: %q", h.Name, h.Value)
+			}
+			if strings.ContainsAny(h.Name, "\r\n: ") || strings.ContainsAny(h.Value, "\r\n\x00") || i > 0 && h.Name == ticket.Headers[i-1].Name {
+				t.Errorf("%q: %q", h.Name, h.Value)
+			}
+		}
+		if ticket.Validity < 0 || ticket.Validity > 7*24*time.Hour {
+			t.Errorf("%v %v", ticket.SignedAt, ticket.Validity)
+		}
+		if ticket.URL != "" && store.CheckURL(string(ticket.URL)) != nil {
+			t.Errorf("a ticket against policy: %q", string(ticket.URL))
+		}
+	})
+}
