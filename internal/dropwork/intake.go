@@ -71,7 +71,7 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 
 // takeFolder claims a settled folder and opens its entry. The claim is durable before the
 // entry is asked for.
-func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
+func (d *Drop) takeFolder(ctx context.Context, w watch.Item) error {
 	if why := d.shared.HeldReason(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
@@ -90,7 +90,7 @@ func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
 }
 
 // claimFolder claims a folder and asks for its entry.
-func (d *Drop) claimFolder(ctx context.Context, w watch.Folder) error {
+func (d *Drop) claimFolder(ctx context.Context, w watch.Item) error {
 	f, done, err := d.HoldOpen()
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (h *Handle) claimedEvent(c drop.ClaimedFolder, fingerprint archive.Digest) 
 }
 
 // isComplete asks for complete: list whether all that the list names is there.
-func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Folder) error {
+func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error {
 	folder, err := root.OpenRoot(w.Name)
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func keysOfTexts(t *testing.T) map[string]bool {
 	for _, flag := range present.ExplainFlags(doubtful) {
 		keys[flag] = true
 	}
-	for _, r := range []watch.Reason{watch.LooseFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
+	for _, r := range []watch.Reason{watch.LooseFile, watch.NotFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
 		watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
 		keys[string(r)] = true
 	}

@@ -25,6 +25,8 @@ func adviseOnReason(reason string) string {
 	switch watch.Reason(reason) {
 	case watch.LooseFile:
 		return "put it into a folder of its own, together with the file that describes the invoice; it is taken by itself then"
+	case watch.NotFile:
+		return "this drop takes single PDFs: move them out of a folder, or put the PDF itself in the place of a link; they are taken by themselves then"
 	case watch.NoSidecar:
 		return "add the file that describes the invoice (metadata.json, unless the drop names another); it is taken by itself then"
 	case watch.Copying:
@@ -64,7 +66,7 @@ type NotTakenItem struct {
 
 // Advice is adviseOnReason, with what more is known of the thing.
 func (l NotTakenItem) Advice() string {
-	if l.Detail != nil && *l.Detail == watch.LinkDetail {
+	if l.Detail != nil && *l.Detail == watch.LinkDetail && l.Reason == string(watch.LooseFile) {
 		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
 	}
 	return adviseOnReason(l.Reason)

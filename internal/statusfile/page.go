@@ -23,6 +23,7 @@ type page struct {
 	Drop, Sidecar string
 	Now           time.Time // in the zone that people read
 	Test          bool
+	TakesFiles    bool      // this drop takes single PDFs, not folders
 	Delayed       time.Time // since when; zero: it is not
 	Stopped       bool      // nothing is taken or sent at all until IT has acted
 
@@ -163,6 +164,8 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 			return "a link: copy the folder itself here, delete the link", true
 		}
 		return "loose file" + since + ": put it in a folder", true
+	case watch.NotFile:
+		return describeNotFile(n.Detail), true
 	case watch.NoSidecar:
 		if n.Detail != "" {
 			return n.Detail, true
@@ -190,9 +193,28 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}
 	if strings.Contains(n.Detail, drop.ErrReservedName.Error()) {
-		return "the archive uses this name itself: rename the folder", true
+		return "the archive uses this name itself: rename " + p.itemWord(), true
 	}
 	return "cannot be taken" + since + ": ask IT", true
+}
+
+// itemWord is what people call a thing that is taken from this drop.
+func (p *page) itemWord() string {
+	if p.TakesFiles {
+		return "the file"
+	}
+	return "the folder"
+}
+
+// describeNotFile says what to do about something that is no file, in a drop of single PDFs.
+func describeNotFile(detail string) string {
+	switch detail {
+	case watch.FolderDetail:
+		return "is a folder; this drop takes single PDFs: move the PDFs out of it"
+	case watch.LinkDetail:
+		return "a link: copy the PDF itself here, delete the link"
+	}
+	return "is no file; this drop takes single PDFs: ask IT"
 }
 
 // describeInside names what in a folder a look stumbled over.

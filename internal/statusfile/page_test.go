@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -191,6 +192,21 @@ func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 	p := page{Now: time.Now()}
 	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
 		if text, act := p.describeWaiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
+			t.Errorf("%q: %q", detail, text)
+		}
+	}
+}
+
+// In a drop of single PDFs a clerk reads of a folder, a link and a device what to do about each.
+func TestStatus_DropOfSinglePDFs(t *testing.T) {
+	p := page{Now: time.Now(), TakesFiles: true}
+	for detail, words := range map[string]string{watch.FolderDetail: "is a folder; this drop takes single PDFs", watch.LinkDetail: "copy the PDF itself", "neither file nor folder": "ask IT"} {
+		if text, act := p.describeWaiting(watch.NotFile, watch.NotTakenItem{Name: "Mai", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
+			t.Errorf("%q: %q", detail, text)
+		}
+	}
+	for detail, words := range map[string]string{drop.ErrReservedName.Error(): "rename the file"} {
+		if text, act := p.describeWaiting(watch.Failed, watch.NotTakenItem{Name: "_status.txt", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
 			t.Errorf("%q: %q", detail, text)
 		}
 	}

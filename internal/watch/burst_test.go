@@ -75,7 +75,7 @@ func (b *burst) noise(n int) {
 	}
 }
 
-func (b *burst) take(_ context.Context, f Folder) error {
+func (b *burst) take(_ context.Context, f Item) error {
 	if err := os.Rename(filepath.Join(b.path, f.Name), filepath.Join(b.claimed, f.Name)); err != nil {
 		return err
 	}

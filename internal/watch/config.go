@@ -30,8 +30,17 @@ const (
 	Marker Completeness = "marker"
 )
 
-// Folder is a folder that can be taken.
-type Folder struct {
+// Kind is the kind of the items of a drop folder: what lies directly in it and is taken.
+type Kind string
+
+// The kinds. A drop folder has one of them.
+const (
+	Folders Kind = "folders" // each with a sidecar
+	Files   Kind = "files"   // single files, which settle alone
+)
+
+// Item is a folder, or in a drop folder of single files a file, that can be taken.
+type Item struct {
 	Name      string    // a direct child of the drop folder, byte for byte as on disk
 	Scan      Scan      // the last one
 	FirstSeen time.Time // when it was first seen
@@ -41,24 +50,28 @@ type Folder struct {
 // [Quiet], and whoever takes it says what is wrong with it.
 var ErrNoFileList = errors.New("nothing tells what belongs to the folder")
 
-// Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, MaxObserved and MaxTakes stand for their
+// Config is what a watcher of one drop folder needs. Zero values of Kind, Mode, Complete, MaxObserved and MaxTakes stand for their
 // defaults.
 type Config struct {
 	Path        string
+	Kind        Kind          // default Folders
 	Settle      time.Duration // at least 1 ms
 	Rescan      time.Duration // between two rescans; at least 1 ms
 	Mode        Mode          // default Auto
 	Complete    Completeness  // default Quiet
 	Rules       Rules
-	MaxObserved int // folders under observation at once; default 10,000
-	MaxTakes    int // folders being taken at once, so that they share syncs of the directories above them; default 32
+	MaxObserved int // items under observation at once; default 10,000
+	MaxTakes    int // items being taken at once, so that they share syncs of the directories above them; default 32
 
 	// IsReserved reports the names directly in the drop folder that are vaultd's own. nil: none.
 	IsReserved func(name string) bool
 
 	// IsComplete is for List. It returns nil when all that belongs to the folder is there, else an error that says what is
 	// missing, or ErrNoFileList where the sidecar makes no sense, because it is wrong or half written.
-	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
+	//
+	// With Files it is asked of each file that has settled; nil: every one is complete. A file that it says is not complete waits
+	// until it did not change for ten times Settle. Then it is taken all the same, and whoever takes it says what is wrong with it.
+	IsComplete func(ctx context.Context, root *os.Root, f Item) error
 
 	// CheckDropFolder is called, at least before each rescan, to ask whether this is still the right drop folder. It may accept
 	// another device or inode than the one seen first: a file system that was mounted again. nil: only device and inode count.
@@ -78,6 +91,7 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	c.Mode = cmp.Or(c.Mode, Auto)
 	c.Complete = cmp.Or(c.Complete, Quiet)
+	c.Kind = cmp.Or(c.Kind, Folders)
 	if c.MaxObserved <= 0 {
 		c.MaxObserved = 10_000
 	}
@@ -95,8 +109,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Rules = c.Rules.withDefaults()
 	switch {
-	case c.Path == "" || c.Rules.Sidecar == "":
+	case c.Path == "" || c.Kind == Folders && c.Rules.Sidecar == "":
 		return c, errors.New("watch: path or sidecar name missing")
+	case c.Kind == Files && c.Complete != Quiet:
+		return c, fmt.Errorf("watch %q: complete: %s is for folders", c.Path, c.Complete)
 	case c.Settle < time.Millisecond || c.Rescan < time.Millisecond:
 		return c, fmt.Errorf("watch %q: settle %v or rescan %v too short", c.Path, c.Settle, c.Rescan)
 	case c.Complete == List && c.IsComplete == nil:
@@ -105,7 +121,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// scanInterval is the time between two scans of a folder that is changing. In the worst case it adds to Settle.
+// incompletePatience is how long a file that is not complete waits for its end, as a multiple of Settle.
+const incompletePatience = 10
+
+// scanInterval is the time between two scans of an item that is changing. In the worst case it adds to Settle.
 func (c Config) scanInterval() time.Duration {
 	return min(max(c.Settle/2, 10*time.Millisecond), 5*time.Second, c.Settle)
 }

@@ -1,12 +1,13 @@
-// Package watch reports which folders of a drop folder changed and have settled, and what is not taken yet and why.
+// Package watch reports which folders, or which single files, of a drop folder changed and have settled, and what is not taken yet
+// and why. A drop folder has items of one kind.
 //
 // Events are a hint, the rescan is the truth. A watcher whose events are lost, or that gets none, finds the same folders,
-// only later. A folder has settled when two scans of ours, at least Settle apart, saw the same state; an old mtime proves
+// only later. An item has settled when two scans of ours, at least Settle apart, saw the same state; an old mtime proves
 // nothing.
 //
 // Memory and work are bounded. Only the drop folder itself is watched, not its sub-folders. Names are read in chunks, and at
-// most MaxObserved folders are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
-// bytes for each and 4 MiB for their names, some 10 MiB for each drop folder. A folder that cannot be taken is tried again at
+// most MaxObserved items are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
+// bytes for each and 4 MiB for their names, some 10 MiB for each drop folder. An item that cannot be taken is tried again at
 // its own times and delays no other.
 //
 // The package changes nothing on disk, opens no file and follows no link. A drop folder that vanished, was replaced or is not

@@ -81,7 +81,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 	var told atomic.Int32
 	for _, mode := range []Mode{Poll, Events} {
 		cfg := Config{Complete: List, Mode: mode, OnChange: func() { told.Add(1) },
-			IsComplete: func(context.Context, *os.Root, Folder) error { return errors.New("waits for rechnung.pdf") }}
+			IsComplete: func(context.Context, *os.Root, Item) error { return errors.New("waits for rechnung.pdf") }}
 		inBubble(t, cfg, func(b *bench) {
 			write(t, b.path, "Meier 12/metadata.json.txt", "Kern 6/Metadata.TXT", "Huber 88/rechnung.pdf", "Wagner 5/metadata.json", "Wagner 5/~$brief.docx", "2026-11/Otto 19/metadata.json")
 			b.run()
@@ -191,7 +191,7 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 		}
 	})
 	var asked atomic.Int32
-	list := func(_ context.Context, root *os.Root, f Folder) error {
+	list := func(_ context.Context, root *os.Root, f Item) error {
 		asked.Add(1)
 		if _, err := root.Lstat(f.Name + "/a.pdf"); err != nil {
 			return errors.New("waits for a.pdf")
@@ -215,7 +215,7 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 
 // I17: a sidecar that is just being written makes no sense, and says nothing of what belongs to its folder: the folder settles.
 func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
-	list := func(_ context.Context, root *os.Root, f Folder) error {
+	list := func(_ context.Context, root *os.Root, f Item) error {
 		switch text, err := root.ReadFile(f.Name + "/metadata.json"); {
 		case err != nil || len(text) == 0:
 			return ErrNoFileList
@@ -337,7 +337,7 @@ func TestWatcher_KernelEvents(t *testing.T) {
 	var mu sync.Mutex
 	go func() {
 		defer close(ended)
-		w.Run(ctx, func(_ context.Context, f Folder) error {
+		w.Run(ctx, func(_ context.Context, f Item) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if taken = append(taken, f.Name); len(taken) == 3 {

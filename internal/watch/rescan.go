@@ -115,7 +115,7 @@ func (s *session) handleEvents(e Event) {
 	}
 }
 
-// observeNew puts a folder that appeared, or whose rights changed, under observation. It need not have a sidecar, which is often
+// observeNew puts an item that appeared, or whose rights changed, under observation. A folder need not have a sidecar, which is often
 // the last file to be copied.
 func (s *session) observeNew(name string) {
 	if s.cfg.IsReserved(name) || s.cfg.Rules.IsJunk(name) {
@@ -123,7 +123,7 @@ func (s *session) observeNew(name string) {
 		return
 	}
 	info, err := s.root.Lstat(name)
-	if err != nil || !info.IsDir() {
+	if err != nil || !s.isItem(info.Mode()) {
 		return
 	}
 	s.rescans.noSidecar.forgetFolder(name)
@@ -136,6 +136,14 @@ func (s *session) observeNew(name string) {
 		return
 	}
 	s.sched.scanSoon(name, now)
+}
+
+// isItem reports whether something of that mode, directly in the drop folder, can be taken.
+func (s *session) isItem(mode fs.FileMode) bool {
+	if s.cfg.Kind == Files {
+		return mode.IsRegular()
+	}
+	return mode.IsDir()
 }
 
 // rescan brings the watcher up to date with what really lies in the drop folder. It reads the whole drop folder, except when
@@ -260,7 +268,11 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 	if r.cfg.IsReserved(name) || !e.IsDir() && r.cfg.Rules.IsJunk(name) {
 		return
 	}
-	if !e.IsDir() {
+	switch {
+	case r.cfg.Kind == Files:
+		r.handleFile(e)
+		return
+	case !e.IsDir():
 		r.countNotTaken(LooseFile, name, describeLoose(e))
 		return
 	}
@@ -286,6 +298,20 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 		r.countNoSidecar(name, describeNear(near, r.cfg.Rules.Sidecar))
 	default:
 		r.observe(name)
+	}
+}
+
+// handleFile puts a file under observation, and counts what is none. File servers make folders of their own, which nobody need see.
+func (r *rescanPass) handleFile(e os.DirEntry) {
+	name := e.Name()
+	switch {
+	case r.isItem(e.Type()):
+		r.observe(name)
+	case e.IsDir() && r.cfg.Rules.IsJunk(name):
+	case e.IsDir():
+		r.countNotTaken(NotFile, name, errors.New(FolderDetail))
+	default:
+		r.countNotTaken(NotFile, name, describeLoose(e))
 	}
 }
 
@@ -325,7 +351,7 @@ func describeLoose(e os.DirEntry) error {
 	return errors.New("neither file nor folder")
 }
 
-// observe puts a folder with a sidecar under observation. While not all fit, each rescan goes on at the first folder that found
+// observe puts a folder with a sidecar, or a file, under observation. While not all fit, each rescan goes on at the first folder that found
 // no place before.
 func (r *rescanPass) observe(name string) {
 	r.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,17 +31,18 @@ type Rules struct {
 // folder's own state is in it: a folder whose rights are being set, from the top down, is not taken half way.
 type Fingerprint [32]byte
 
-// Scan is the result of one scan of a folder.
+// Scan is the result of one scan of a folder or of a single file.
 type Scan struct {
 	Fingerprint Fingerprint
-	Sidecar     string // its name as it is written on disk; empty: none
-	NearSidecar string // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; empty: none
-	HasMarker   bool   // there is a file ".done" at the top
-	Temporary   string // path of one temporary name; empty: none
-	Files       int    // everything that is neither folder nor junk
-	Junk        int    // names that Rules call junk
-	IsTruncated bool   // the folder is deeper or larger than the bounds: the rest was not read
-	Problem     error  // the first thing inside that could not be looked at
+	File        FileState // of a single file; zero for a folder
+	Sidecar     string    // its name as it is written on disk; empty: none
+	NearSidecar string    // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; empty: none
+	HasMarker   bool      // there is a file ".done" at the top
+	Temporary   string    // path of one temporary name; empty: none
+	Files       int       // everything that is neither folder nor junk
+	Junk        int       // names that Rules call junk
+	IsTruncated bool      // the folder is deeper or larger than the bounds: the rest was not read
+	Problem     error     // the first thing inside that could not be looked at
 }
 
 // ScanFolder scans the folder name in root ("." for root itself) once, by lstat alone: it opens no file, follows no link and
@@ -71,6 +73,41 @@ func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 	v.scanDir(dir, "", 0)
 	if v.scan.IsTruncated && v.scan.Sidecar == "" && v.rules.hasExactSidecar(dir, ".") {
 		v.scan.Sidecar = v.rules.Sidecar
+	}
+	return v.scan, nil
+}
+
+// FileState is the state in which a scan saw a single file.
+type FileState struct {
+	Ino     uint64
+	Size    int64 // bytes
+	ModTime time.Time
+}
+
+// scanFile scans the single file name in root by one lstat. Its fingerprint has the ctime, so it changes with the claim's rename. The
+// error says that there is no such file: fs.ErrNotExist, fs.ErrPermission, or ENOTDIR for something else in its place.
+func (r Rules) scanFile(root *os.Root, name string) (Scan, error) {
+	parent, err := root.Open(".")
+	if err != nil {
+		return Scan{}, err
+	}
+	defer parent.Close() // read-only
+	st, err := statAt(parent, name, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = unix.ENOTDIR
+	}
+	if err != nil {
+		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
+	}
+	v := folderScanner{rules: r, hash: sha256.New()}
+	v.addToFingerprint(".", &st.Stat_t)
+	v.scan.File = FileState{Ino: st.Ino, Size: st.Size, ModTime: time.Unix(st.Mtim.Unix())}
+	v.scan.Files = 1
+	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.isOnOtherMount(above) {
+		v.recordProblem(".", errIsMount)
+	}
+	if isTemporary(name) {
+		v.scan.Temporary = name
 	}
 	return v.scan, nil
 }

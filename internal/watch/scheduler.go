@@ -16,6 +16,7 @@ type Reason string
 // The reasons.
 const (
 	LooseFile   Reason = "loose file"     // a file, link or device directly in the drop folder
+	NotFile     Reason = "not a file"     // a folder, link or device directly in a drop folder of single files
 	NoSidecar   Reason = "no sidecar"     // no file with the sidecar's name at its top
 	Copying     Reason = "still copying"  // changed less than Settle ago
 	Temporary   Reason = "temporary name" // something like ".part" or "~$…" is in it
@@ -34,8 +35,11 @@ const (
 // [Watcher.RequestRescan] makes the watcher try such folders again at once.
 var ErrHeld = errors.New("nothing is taken now")
 
-// LinkDetail is the Detail of a LooseFile that is a link.
-const LinkDetail = "a link"
+// The Detail of a LooseFile or NotFile that is a link, and of a NotFile that is a folder.
+const (
+	LinkDetail   = "a link"
+	FolderDetail = "a folder"
+)
 
 func reasonFor(err error) Reason {
 	for _, c := range []struct {
@@ -52,9 +56,9 @@ func reasonFor(err error) Reason {
 	return Failed
 }
 
-// candidate is one folder under observation.
+// candidate is one item under observation.
 type candidate struct {
-	Folder
+	Item
 	observedSince  time.Time
 	unchangedSince time.Time // the first scan that saw the present state; zero: not scanned yet
 	lastScan       time.Time
@@ -105,7 +109,7 @@ func (s *scheduler) observe(name string, now time.Time) bool {
 	if len(s.candidates) >= s.cfg.MaxObserved {
 		return false
 	}
-	c := &candidate{observedSince: now, nextScan: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
+	c := &candidate{observedSince: now, nextScan: now, reason: Copying, Item: Item{Name: name, FirstSeen: now}}
 	if before, ok := s.known[name]; ok {
 		c.FirstSeen = before.FirstSeen
 	}
@@ -156,6 +160,9 @@ func (s *scheduler) recordScan(c *candidate, scan Scan, listErr error, began, no
 	}
 	c.Scan, c.lastScan = scan, began
 	reason, detail := s.decideReason(c, listErr, began)
+	if s.cfg.Kind == Files {
+		reason, detail = s.decideFileReason(c, listErr, began)
+	}
 	if reason != "" || c.refusals == 0 { // else the last refusal stands until the next take has ended
 		c.reason, c.detail = reason, detail
 	}
@@ -166,8 +173,11 @@ func (s *scheduler) recordScan(c *candidate, scan Scan, listErr error, began, no
 	case Copying:
 		c.nextScan = earlierOf(now.Add(s.cfg.scanInterval()), c.unchangedSince.Add(s.cfg.Settle))
 	default:
-		// A folder that has been quiet for long is scanned rarely, one that changes is scanned often.
+		// An item that has been quiet for long is scanned rarely, one that changes is scanned often.
 		c.nextScan = now.Add(s.clampWait(now.Sub(c.unchangedSince)))
+		if patienceEnds := c.unchangedSince.Add(incompletePatience * s.cfg.Settle); s.cfg.Kind == Files && patienceEnds.After(now) {
+			c.nextScan = earlierOf(c.nextScan, patienceEnds)
+		}
 	}
 }
 
@@ -195,6 +205,25 @@ func (s *scheduler) decideReason(c *candidate, listErr error, now time.Time) (Re
 		return Incomplete, errors.New("no .done file yet")
 	case (s.cfg.Complete == Quiet || errors.Is(c.listErr, ErrNoFileList)) && now.Sub(c.unchangedSince) < s.cfg.Settle:
 		return Copying, nil
+	}
+	return "", nil
+}
+
+// decideFileReason decides whether a single file is complete and has settled. incomplete is what IsComplete returned.
+func (s *scheduler) decideFileReason(c *candidate, incomplete error, now time.Time) (Reason, error) {
+	quiet := now.Sub(c.unchangedSince)
+	_, isFault := errors.AsType[syscall.Errno](incomplete)
+	switch {
+	case c.Scan.Problem != nil:
+		return reasonFor(c.Scan.Problem), c.Scan.Problem
+	case c.Scan.Temporary != "":
+		return Temporary, nil
+	case quiet < s.cfg.Settle:
+		return Copying, nil
+	case isFault: // the file could not be looked into
+		return reasonFor(incomplete), incomplete
+	case incomplete != nil && quiet < incompletePatience*s.cfg.Settle:
+		return Incomplete, incomplete
 	}
 	return "", nil
 }
@@ -246,7 +275,7 @@ func (s *scheduler) recordScanError(c *candidate, err error, now time.Time) {
 }
 
 // nextToTake returns the next settled folder, if one may be taken. A folder whose scan is too old by now is scanned again first.
-func (s *scheduler) nextToTake(now time.Time) (Folder, bool) {
+func (s *scheduler) nextToTake(now time.Time) (Item, bool) {
 	for len(s.ready) > 0 && s.taking < s.cfg.MaxTakes {
 		c := s.ready[0]
 		s.ready = s.ready[1:]
@@ -260,9 +289,9 @@ func (s *scheduler) nextToTake(now time.Time) (Folder, bool) {
 		}
 		c.isBeingTaken = true
 		s.taking++
-		return c.Folder, true
+		return c.Item, true
 	}
-	return Folder{}, false
+	return Item{}, false
 }
 
 // recordTaken records the outcome of taking name. After an error the folder waits longer each time, and is scanned again before

@@ -41,7 +41,7 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 		w.RequestRescan()
 	}()
 	began := time.Now()
-	_ = w.Run(ctx, func(context.Context, Folder) error { return nil })
+	_ = w.Run(ctx, func(context.Context, Item) error { return nil })
 	s := w.Snapshot()
 	if len(s.NotTaken) == 0 || s.NotTaken[0].Count != all {
 		t.Errorf("after the end the watcher says that it read the whole drop folder at %s (began %s), and that %+v lie there", s.LastRescan, began, s.NotTaken[0].Count)

@@ -37,10 +37,10 @@ func New(cfg Config) (*Watcher, error) {
 
 // Run observes until ctx ends, then waits for the running takes and returns the cause of ctx. It is called once.
 //
-// It calls take for each settled folder, from up to MaxTakes goroutines, one call at a time for a folder. When take returns nil
-// or fs.ErrNotExist the observation ends. After any other error the folder stays, with a reason made from the error's errno; it
+// It calls take for each settled item, from up to MaxTakes goroutines, one call at a time for an item. When take returns nil
+// or fs.ErrNotExist the observation ends. After any other error the item stays, with a reason made from the error's errno; it
 // is scanned and tried again later, at growing intervals up to Rescan.
-func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) error) error {
+func (w *Watcher) Run(ctx context.Context, take func(context.Context, Item) error) error {
 	var takes sync.WaitGroup
 	defer takes.Wait()
 	for ctx.Err() == nil {
@@ -105,7 +105,7 @@ type session struct {
 }
 
 // runSession works on the drop folder until ctx ends, and returns nil then. Any other return says why it has to pause.
-func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) error {
+func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Item) error) error {
 	root, err := os.OpenRoot(w.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
@@ -203,11 +203,10 @@ func (s *session) scanDueFolders(ctx context.Context) int {
 // that is not being taken.
 func (s *session) scanCandidate(ctx context.Context, c *candidate) {
 	began := time.Now()
-	scan, err := s.cfg.Rules.ScanFolder(s.root, c.Name)
+	scan, err := s.scanItem(c.Name)
 	var listErr error
-	changed := !c.hasListErr || scan.Fingerprint != c.Scan.Fingerprint
-	if err == nil && s.cfg.Complete == List && scan.Sidecar != "" && changed {
-		listErr = s.cfg.IsComplete(ctx, s.root, Folder{Name: c.Name, FirstSeen: c.FirstSeen, Scan: scan})
+	if err == nil && s.mustAskIfComplete(c, scan, began) {
+		listErr = s.cfg.IsComplete(ctx, s.root, Item{Name: c.Name, FirstSeen: c.FirstSeen, Scan: scan})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,9 +217,26 @@ func (s *session) scanCandidate(ctx context.Context, c *candidate) {
 	s.sched.recordScan(c, scan, listErr, began, time.Now())
 }
 
+func (s *session) scanItem(name string) (Scan, error) {
+	if s.cfg.Kind == Files {
+		return s.cfg.Rules.scanFile(s.root, name)
+	}
+	return s.cfg.Rules.ScanFolder(s.root, name)
+}
+
+// mustAskIfComplete reports whether IsComplete has to be asked about what a scan that began at began saw: for a list where the
+// folder changed, for a single file once it has settled and until it is taken for the first time.
+func (s *session) mustAskIfComplete(c *candidate, scan Scan, began time.Time) bool {
+	isUnchanged := scan.Fingerprint == c.Scan.Fingerprint
+	if s.cfg.Kind == Files {
+		return s.cfg.IsComplete != nil && isUnchanged && !c.unchangedSince.IsZero() && began.Sub(c.unchangedSince) >= s.cfg.Settle && c.refusals == 0
+	}
+	return s.cfg.Complete == List && scan.Sidecar != "" && !(c.hasListErr && isUnchanged)
+}
+
 // startTakers starts goroutines that take settled folders, as many as there are folders and free places. Each goes on until
 // nothing is ready, so that a long rescan does not delay folders that have settled. Run waits for them.
-func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) {
+func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Item) error) {
 	for ctx.Err() == nil {
 		f, ok := w.nextToTake()
 		if !ok {
@@ -243,11 +259,11 @@ func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take f
 	}
 }
 
-func (w *Watcher) nextToTake() (Folder, bool) {
+func (w *Watcher) nextToTake() (Item, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.paused != nil {
-		return Folder{}, false
+		return Item{}, false
 	}
 	return w.sched.nextToTake(time.Now())
 }

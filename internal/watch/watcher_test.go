@@ -72,7 +72,7 @@ func (b *bench) run() {
 	synctest.Wait()
 }
 
-func (b *bench) take(ctx context.Context, f Folder) error {
+func (b *bench) take(ctx context.Context, f Item) error {
 	b.mu.Lock()
 	b.tries[f.Name]++
 	refuse := b.refuse

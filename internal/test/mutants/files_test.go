@@ -14,4 +14,12 @@ var files = []mutant{
 		name: "NoteTakenAsDocument", promise: "I19", file: "internal/drop/claimfile.go",
 		old: "if IsReservedName(name) || isNote(name) {", new: "if IsReservedName(name) {", tests: []string{"-run ClaimFile " + folders},
 	},
+	{
+		name: "CutOffFileTakenAtOnce", promise: "I17", file: "internal/watch/scheduler.go",
+		old: "case incomplete != nil && quiet < incompletePatience*s.cfg.Settle:", new: "case incomplete != nil && quiet < 0:", tests: []string{"-run Files " + watching},
+	},
+	{
+		name: "UnreadableFileTakenAfterAWhile", promise: "I24", file: "internal/watch/scheduler.go",
+		old: "case isFault: // the file could not be looked into", new: "case isFault && quiet < incompletePatience*s.cfg.Settle:", tests: []string{"-run Files " + watching},
+	},
 }

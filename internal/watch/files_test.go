@@ -1,0 +1,215 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// endsWell says that a file is complete once it has its mark at the end.
+func endsWell(_ context.Context, root *os.Root, f Item) error {
+	data, err := root.ReadFile(f.Name)
+	if err == nil && !bytes.Contains(data, []byte("%%EOF")) {
+		err = errors.New("looks cut off")
+	}
+	return err
+}
+
+const whole = "%PDF-1.7 %%EOF"
+
+func (b *bench) write(name, content string) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(b.path, name), []byte(content), 0o660); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// reasonOf returns why a name is not taken; empty: it is not listed.
+func (b *bench) reasonOf(name string) (r Reason, detail string) {
+	for _, g := range b.w.Snapshot().NotTaken {
+		for _, n := range g.Items {
+			if n.Name == name {
+				return g.Reason, n.Detail
+			}
+		}
+	}
+	return "", ""
+}
+
+// I22: single files settle alone, with events and without; what is no file is named and stays.
+func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
+	for _, mode := range []Mode{Events, Poll} {
+		inBubble(t, Config{Kind: Files, Mode: mode, IsComplete: endsWell}, func(b *bench) {
+			b.write("scan1.pdf", whole)
+			write(b.t, b.path, "Mai/x.pdf", "@eaDir/", "Thumbs.db", "_REASON.txt")
+			os.Symlink("scan1.pdf", b.path+"/link.pdf")
+			syscall.Mkfifo(b.path+"/fifo.pdf", 0o600)
+			b.run()
+			b.write("scan2.pdf", whole)
+			b.events <- Event{Name: "scan2.pdf"}
+			b.pass(3 * time.Minute)
+			for _, name := range []string{"scan1.pdf", "scan2.pdf"} {
+				if at, ok := b.takenAt(name); !ok || at < 30*time.Second {
+					b.t.Errorf("%s %s: taken %v after %v", mode, name, ok, at)
+				}
+			}
+			if n := b.count(); n != 2 {
+				b.t.Errorf("%s: %d taken", mode, n)
+			}
+			for name, detail := range map[string]string{"Mai": FolderDetail, "link.pdf": LinkDetail, "fifo.pdf": "neither file nor folder"} {
+				if r, d := b.reasonOf(name); r != NotFile || d != detail {
+					b.t.Errorf("%s %s: %q, %q", mode, name, r, d)
+				}
+			}
+			for _, name := range []string{"@eaDir", "Thumbs.db", "_REASON.txt"} {
+				if r, _ := b.reasonOf(name); r != "" {
+					b.t.Errorf("%s %s: %q", mode, name, r)
+				}
+			}
+		})
+	}
+}
+
+// A file that grows, is touched, exchanged or has a temporary name waits, whatever its times say.
+func TestFiles_I17_WaitWhileTheyChange(t *testing.T) {
+	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, change := range map[string]func(b *bench, n int){
+		"Grows": func(b *bench, n int) { b.write("scan.pdf", whole+strings.Repeat("x", n)) },
+		"SameSize": func(b *bench, n int) {
+			b.write("scan.pdf", whole+fmt.Sprint(n%10))
+			os.Chtimes(b.path+"/scan.pdf", old, old)
+		},
+		"Exchanged":    func(b *bench, n int) { b.write("new.part", whole); os.Rename(b.path+"/new.part", b.path+"/scan.pdf") },
+		"RightsChange": func(b *bench, n int) { os.Chmod(b.path+"/scan.pdf", 0o600+os.FileMode(n%2)*0o60) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: endsWell}, func(b *bench) {
+				b.write("scan.pdf", whole)
+				b.run()
+				for n := range 12 {
+					b.pass(20 * time.Second)
+					if change(b, n); b.count() > 0 {
+						t.Fatalf("taken while it changed, pass %d", n)
+					}
+				}
+				b.pass(2 * time.Minute)
+				if b.count() != 1 {
+					t.Error("not taken once it was quiet")
+				}
+			})
+		})
+	}
+}
+
+func TestFiles_TemporaryNamesWait(t *testing.T) {
+	inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: endsWell}, func(b *bench) {
+		for _, name := range []string{"scan.pdf.part", "scan.tmp", "~$scan.pdf", "scan.pdf.crdownload"} {
+			b.write(name, whole)
+		}
+		b.run()
+		b.pass(time.Hour)
+		if r, d := b.reasonOf("scan.tmp"); r != Temporary || d != "scan.tmp" || b.count() != 0 {
+			b.t.Errorf("%q, %q, %d taken", r, d, b.count())
+		}
+		os.Rename(b.path+"/scan.tmp", b.path+"/scan.pdf")
+		b.pass(3 * time.Minute)
+		if _, ok := b.takenAt("scan.pdf"); !ok {
+			b.t.Error("not taken under its last name")
+		}
+	})
+}
+
+// A file that looks cut off waits ten times settle after its last change, then it is taken, and packing says what is wrong.
+func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
+	inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: endsWell}, func(b *bench) {
+		b.write("scan.pdf", "%PDF-1.7")
+		b.write("empty.pdf", "")
+		b.write("slow.pdf", "%PDF-1.7")
+		b.run()
+		b.pass(4 * time.Minute)
+		if r, d := b.reasonOf("scan.pdf"); r != Incomplete || d != "looks cut off" {
+			b.t.Errorf("%q, %q", r, d)
+		}
+		b.write("slow.pdf", whole) // its writer only paused
+		b.pass(100 * time.Second)
+		if at, ok := b.takenAt("slow.pdf"); !ok {
+			b.t.Errorf("complete and not taken: %v", at)
+		}
+		b.pass(5 * time.Minute)
+		for _, name := range []string{"scan.pdf", "empty.pdf"} {
+			if at, ok := b.takenAt(name); !ok || at < 5*time.Minute || at > 5*time.Minute+15*time.Second {
+				b.t.Errorf("%s: taken %v after %v", name, ok, at)
+			}
+		}
+	})
+}
+
+// I24: a file that may not be read stays, with the reason, and is taken once it may; it never runs out of patience.
+func TestFiles_I24_UnreadableStays(t *testing.T) {
+	var blocked error = &os.PathError{Op: "open", Path: "scan.pdf", Err: syscall.EACCES}
+	ask := func(context.Context, *os.Root, Item) error { return blocked }
+	inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: ask}, func(b *bench) {
+		b.write("scan.pdf", whole)
+		b.run()
+		b.pass(time.Hour)
+		if r, _ := b.reasonOf("scan.pdf"); r != NoRight || b.count() != 0 {
+			b.t.Errorf("%q, %d taken", r, b.count())
+		}
+		blocked = nil
+		b.pass(2 * time.Minute)
+		if b.count() != 1 {
+			b.t.Error("not taken once it may be read")
+		}
+	})
+}
+
+// I21: ten thousand and more files are taken with bounded observation, and one that is refused delays none.
+func TestFiles_I21_MoreThanFit(t *testing.T) {
+	inBubble(t, Config{Kind: Files, Mode: Poll, MaxObserved: 50, MaxTakes: 4}, func(b *bench) {
+		b.refuse = func(name string) error {
+			if name == "scan0.pdf" {
+				return syscall.EBUSY
+			}
+			return nil
+		}
+		for i := range 300 {
+			b.write(fmt.Sprintf("scan%d.pdf", i), whole)
+		}
+		b.run()
+		b.pass(30 * time.Minute)
+		if n := b.count(); n != 299 || b.peak > 50 {
+			b.t.Errorf("%d taken, %d under observation", n, b.peak)
+		}
+		if r, _ := b.reasonOf("scan0.pdf"); r != Busy {
+			b.t.Errorf("%q", r)
+		}
+	})
+}
+
+func TestFiles_ScanSeesNoLink(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, "a.pdf", "Mai/")
+	os.Symlink("a.pdf", base+"/link")
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, want := range map[string]error{"link": syscall.ENOTDIR, "Mai": syscall.ENOTDIR, "gone": os.ErrNotExist} {
+		if _, err := rules.scanFile(root, name); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s, err := rules.scanFile(root, "a.pdf")
+	info, _ := os.Lstat(base + "/a.pdf")
+	if err != nil || s.File.Size != info.Size() || !s.File.ModTime.Equal(info.ModTime()) || s.File.Ino != info.Sys().(*syscall.Stat_t).Ino || s.Problem != nil {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
