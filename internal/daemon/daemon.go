@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -34,15 +35,16 @@ type Config struct {
 	Environment string // as the ledger was made for
 	BaseURL     string // as the ledger was made for
 	Location    *time.Location
-	Vault       ingest.Vault     // the service
-	Archive     recovery.Service // the same service, for comparisons; nil: none can be made
-	Lister      Lister           // the same service, for its list of vaults; nil: it is not asked
+	Vault       VaultClient                   // the archive
+	Routes      map[ledger.Route]ingest.Route // the other ways that documents go; nil: there are none
+	Archive     recovery.Service              // the same service, for comparisons; nil: none can be made
+	Lister      Lister                        // the same service, for its list of vaults; nil: it is not asked
 	Drops       []dropwork.Settings
 	Now         func() archive.Instant
 	Log         *slog.Logger
 
 	SpoolMax, SpoolMinFree int64 // bytes
-	Workers, BatchSize     int
+	Workers, BatchSize     int   // of the way to the archive, as [ingest.Route] has them
 	BatchWait              time.Duration
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
@@ -57,6 +59,12 @@ type Config struct {
 	FileFault   durable.Hook            // nil, or a count; more in tests only
 	FreeBytes   func(path string) int64 // nil but in tests: what the file system says
 	Events      func(path string) (watch.EventSource, error)
+}
+
+// VaultClient speaks to the archive service.
+type VaultClient interface {
+	ingest.Client
+	ingest.Asker
 }
 
 // BindingError says that a ledger was made for another environment or service.
@@ -257,13 +265,14 @@ func (d *Daemon) countSpool(ctx context.Context) {
 func (d *Daemon) engineConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
-		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
+		Ledger: d.ledger, Index: d.ledger, Routes: map[ledger.Route]ingest.Route{},
 		Planner: &window.Planner{Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
-		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
 		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: func() bool { return d.heldReason() != "" }, OnPause: d.onPause,
 	}
+	maps.Copy(ic.Routes, cfg.Routes)
+	ic.Routes[ledger.Vault] = ingest.Route{Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, r.ForEngine())
 	}

@@ -1,6 +1,9 @@
 package ingest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
@@ -11,6 +14,8 @@ func (p Pause) NeedsPerson() bool {
 	switch p.Cause.Code {
 	case "credentials", "scope", "http-401", "http-403":
 		return true
+	case "http-400", "http-422":
+		return p.Target.Service == PDFService // it refuses the addresses of the drop
 	}
 	return false
 }
@@ -39,6 +44,10 @@ func (p Pause) Meaning() string {
 // Advice says what a person should do about the pause.
 func (p Pause) Advice() string {
 	switch {
+	case p.Target.Service == PDFService && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422"):
+		return fmt.Sprintf("correct receiving and notify of the drop %q in the configuration, then reload; what waits is sent to the new address", p.Target.Drop)
+	case p.Target.Service == PDFService && p.Cause.Code == "http-403":
+		return "renew pdf.auth.secret_file, which is read again by itself; if it is right, ask the provider about the right importDocuments.write"
 	case p.Target.Purpose == ToDispose && p.Cause.Code == "unusually-many":
 		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Target.String() + "\" --reason TEXT"
 	case p.Cause.Code == CauseMounted && !p.Target.Entry.IsZero():

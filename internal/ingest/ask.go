@@ -106,7 +106,7 @@ func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusL
 	// The time counts from before the call: the answer may be older than its arrival.
 	l.asked = c.cfg.Now().Wall
 	// A GET: a crash during it changes nothing, and the next start asks again.
-	records, err := c.cfg.Vault.StatusList(ctx, vault)
+	records, err := c.cfg.Routes[ledger.Vault].Asker.StatusList(ctx, vault)
 	l.heard = map[archive.RemoteID]archive.Receipt{}
 	for _, r := range records {
 		l.heard[r.Remote] = r
@@ -232,7 +232,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 					return nil
 				}
 				// A GET: what it says counts only once the outcome is committed; a crash before that asks again.
-				rc, err := c.cfg.Vault.Status(ctx, vault, r)
+				rc, err := c.cfg.Routes[ledger.Vault].Asker.Status(ctx, vault, r)
 				if q.record(r, rc, err); err == nil {
 					c.statusLists.noteAnswered(vault, r)
 				}

@@ -88,7 +88,7 @@ func (q *queue) Pop() any {
 func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, away func(time.Time) bool) (d *desk, open int) {
 	d = &desk{ends: map[archive.RemoteID]time.Time{}, second: map[int64]int{}, alone: map[archive.RemoteID]int{},
 		gap: map[archive.RemoteID]time.Duration{}, last: map[archive.RemoteID]time.Time{}, away: away}
-	c := New(Config{Vault: d, Now: now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
+	c := New(Config{Routes: map[ledger.Route]Route{ledger.Vault: {Client: d, Asker: d}}, Now: now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
 	var q queue
 	began := time.Now()
 	for came := 0; time.Since(began) < 24*time.Hour; {

@@ -7,22 +7,22 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// backlog knows the sealed packages of each vault that were not uploaded yet, and which
+// backlog knows the sealed packages of each service queue that were not uploaded yet, and which
 // of them hold a ticket or are about to be given one.
 type backlog struct {
 	mu      sync.Mutex
-	packs   map[archive.Key]pack                      // guarded by mu
-	n       map[archive.VaultID]int                   // of them; guarded by mu
-	tickets map[archive.VaultID]map[archive.Key]int64 // sizes of those granted; guarded by mu
-	booked  map[archive.Key]bool                      // while the ledger is read: what was booked meanwhile; guarded by mu
+	packs   map[archive.Key]pack             // guarded by mu
+	n       map[string]int                   // of them; guarded by mu
+	tickets map[string]map[archive.Key]int64 // sizes of those granted; guarded by mu
+	booked  map[archive.Key]bool             // while the ledger is read: what was booked meanwhile; guarded by mu
 }
 
 func (b *backlog) clear() {
-	b.packs, b.n, b.tickets = map[archive.Key]pack{}, map[archive.VaultID]int{}, map[archive.VaultID]map[archive.Key]int64{}
+	b.packs, b.n, b.tickets = map[archive.Key]pack{}, map[string]int{}, map[string]map[archive.Key]int64{}
 }
 
 type pack struct {
-	vault   archive.VaultID
+	queue   string // of the calls to its service, see [ledger.ServiceQueueOf]
 	state   ledger.State
 	bytes   int64
 	granted bool
@@ -47,26 +47,26 @@ func (b *backlog) updateLocked(e ledger.Entry, was bool) {
 		return
 	}
 	granted := e.State > ledger.Registering || e.State == ledger.Registering && was
-	b.put(e.Key, pack{e.Vault, e.State, e.Package.Size, granted})
+	b.put(e.Key, pack{ledger.ServiceQueueOf(e), e.State, e.Package.Size, granted})
 }
 
 func (b *backlog) put(k archive.Key, p pack) {
 	b.packs[k] = p
-	b.n[p.vault]++
+	b.n[p.queue]++
 	if !p.granted {
 		return
 	}
-	if b.tickets[p.vault] == nil {
-		b.tickets[p.vault] = map[archive.Key]int64{}
+	if b.tickets[p.queue] == nil {
+		b.tickets[p.queue] = map[archive.Key]int64{}
 	}
-	b.tickets[p.vault][k] = p.bytes
+	b.tickets[p.queue][k] = p.bytes
 }
 
 func (b *backlog) forget(k archive.Key) {
 	if p, known := b.packs[k]; known {
 		delete(b.packs, k)
-		b.n[p.vault]--
-		delete(b.tickets[p.vault], k)
+		b.n[p.queue]--
+		delete(b.tickets[p.queue], k)
 	}
 }
 
@@ -88,22 +88,22 @@ func (b *backlog) setGranted(k archive.Key, granted bool) {
 	b.put(k, p)
 }
 
-// countSealed returns how many packages of a vault wait.
-func (b *backlog) countSealed(v archive.VaultID) int {
+// countSealed returns how many packages of a service queue wait.
+func (b *backlog) countSealed(queue string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.n[v]
+	return b.n[queue]
 }
 
-// grantedSizes returns the sizes of what holds a ticket, in v itself and in all vaults that
-// count, and how many of them are v's own.
-func (b *backlog) grantedSizes(v archive.VaultID, counts func(archive.VaultID) bool) (own int, sizes []int64) {
+// grantedSizes returns the sizes of what holds a ticket, in a service queue itself and in all others that
+// count, and how many of them are its own.
+func (b *backlog) grantedSizes(queue string, counts func(queue string) bool) (own int, sizes []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for vault, granted := range b.tickets {
-		if vault == v {
+	for of, granted := range b.tickets {
+		if of == queue {
 			own = len(granted)
-		} else if !counts(vault) {
+		} else if !counts(of) {
 			continue
 		}
 		for _, size := range granted {

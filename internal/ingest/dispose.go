@@ -103,7 +103,7 @@ func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant
 	if !d.Disposes {
 		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptLook), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
 	}
-	if until := e.ArchivedAt.Add(d.Grace); now.Wall.Before(until) {
+	if until := e.CompletedAt().Add(d.Grace); now.Wall.Before(until) {
 		return []ledger.Event{ledger.Postponed{NotBefore: until, Cause: ledger.Cause{Code: "grace-is-longer"}}}, false, nil
 	}
 	// Committed before the first file goes: a folder of which a part is missing is not mistaken for one that people changed.

@@ -22,18 +22,15 @@ import (
 type Config struct {
 	Ledger  Ledger
 	Index   Index
-	Vault   Vault
+	Routes  map[ledger.Route]Route
 	Drops   []Drop
 	Planner *window.Planner
 	Now     func() archive.Instant
 	Log     *slog.Logger
 
-	Workers   int           // uploads at once; a vault in which none runs may always begin one
-	BatchSize int           // documents in one registration
-	BatchWait time.Duration // for a batch to fill
-	PollMin   time.Duration // between two questions about one document
-	PollMax   time.Duration
-	Grace     time.Duration // unclear_grace
+	PollMin time.Duration // between two questions about one document
+	PollMax time.Duration
+	Grace   time.Duration // unclear_grace
 	// LongestSleep bounds the wait between two looks at what is due; 0: a minute.
 	LongestSleep time.Duration
 	// SpoolSpace returns why nothing of a vault may be packed just now: its share of the spool
@@ -89,12 +86,12 @@ func New(cfg Config) *Engine {
 		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
 	c.limiters.by = map[Target]*window.Limiter{}
-	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
+	c.refusals.by = map[string]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}
 	c.sharedTickets.at = map[archive.Key]archive.Instant{}
 	c.underWay.by = map[archive.Key]*window.Upload{}
-	c.mixUps.n = map[archive.VaultID]int{}
+	c.mixUps.n = map[string]int{}
 	c.disposable.left = map[string]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
@@ -196,10 +193,43 @@ func (c *Engine) workerOf(s ledger.Step, queue string) *worker {
 	defer c.mu.Unlock()
 	w := c.workers[s][queue]
 	if w == nil {
-		w = newWorker(c, c.steps[s], c.pools[s], queue)
+		w = newWorker(c, c.stepIn(s, queue), c.pools[s], queue)
 		c.workers[s][queue] = w
 	}
 	return w
+}
+
+// stepIn returns a step as it is done in a queue: the routes differ in what goes together, and in how much may be announced ahead.
+func (c *Engine) stepIn(s ledger.Step, queue string) step {
+	is, row := c.steps[s], c.routeOfQueue(queue)
+	switch {
+	case s == ledger.Register:
+		is.batch, is.linger = row.BatchSize, row.BatchWait
+	case s == ledger.Upload && row.Asker == nil:
+		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
+		// announced than there are slots.
+		is.ahead = 0
+	}
+	return is
+}
+
+// routeOf returns the row of an entry's route.
+func (c *Engine) routeOf(e ledger.Entry) Route { return c.cfg.Routes[cmp.Or(e.Route, ledger.Vault)] }
+
+// routeOfQueue returns the row of the route whose service calls wait in a queue; for a drop's queue, that of the vault.
+func (c *Engine) routeOfQueue(queue string) Route {
+	if row, is := c.cfg.Routes[ledger.Route(queue)]; is {
+		return row
+	}
+	return c.cfg.Routes[ledger.Vault]
+}
+
+// sumWorkers returns how many uploads of all routes may be under way at once.
+func (c *Engine) sumWorkers() (n int) {
+	for _, row := range c.cfg.Routes {
+		n += row.Workers
+	}
+	return n
 }
 
 // wakeSupervisor makes supervise look at once for workers that are to run. It never waits.
@@ -369,7 +399,7 @@ func (c *Engine) logState(e ledger.Entry) {
 		log = c.cfg.Log.Error
 	case e.State == ledger.Rejected || e.State == ledger.Unclear:
 		log = c.cfg.Log.Warn
-	case e.State == ledger.Archived && e.Source == ledger.Claimed:
+	case (e.State == ledger.Archived || e.State == ledger.Delivered) && e.Source == ledger.Claimed:
 		log = c.cfg.Log.Info
 	}
 	if e.Cause.Code != "" {
@@ -412,6 +442,9 @@ func (c *Engine) configuredDrop(e ledger.Entry) (Drop, error) {
 	d, ok := c.drops[e.Drop]
 	if !ok {
 		return Drop{}, fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay claimed", e.Drop)
+	}
+	if route := cmp.Or(e.Route, ledger.Vault); cmp.Or(d.Route, ledger.Vault) != route {
+		return Drop{}, fmt.Errorf("drop %q is configured with route %s; what it took before goes by route %s. Put that back until all of it has ended", e.Drop, d.Route, route)
 	}
 	return d, nil
 }

@@ -17,13 +17,20 @@ type expiredBatches struct {
 	batches map[batchID]time.Duration // when the tickets of the call end, on the boot clock; guarded by mu
 }
 
-// batchID is one call: nothing else of that vault was sent in its instant.
+// batchID is one call: nothing else of that queue was sent in its instant, but where each call is for one document.
 type batchID struct {
-	vault archive.VaultID
-	sent  time.Duration // on the boot clock
+	queue  string
+	sent   time.Duration    // on the boot clock
+	remote archive.RemoteID // where each call registers one document, and several may be sent in one instant
 }
 
-func batchOf(e ledger.Entry) batchID { return batchID{e.Vault, e.Current().Ticket.Sent.Boot} }
+func batchOf(e ledger.Entry) batchID {
+	id := batchID{queue: ledger.ServiceQueueOf(e), sent: e.Current().Ticket.Sent.Boot}
+	if e.Route == ledger.PDF {
+		id.remote = e.Current().Ticket.Remote
+	}
+	return id
+}
 
 // add remembers the call that gave e its ticket for as long as its tickets live, and reports
 // whether that was not known.
@@ -54,7 +61,7 @@ func (s *expiredBatches) has(e ledger.Entry) bool {
 func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	// All tickets of one POST live and end together: its other documents need not be refused one by one.
 	first := c.expiredBatches.add(e, c.cfg.Now())
-	if target := UploadTarget(e.Vault); first && c.breakers.countFault(target) {
+	if target := storeOf(e); first && c.breakers.countFault(target) {
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}

@@ -12,7 +12,7 @@ import (
 // Ticket and intent are one commit then: without that a document costs one commit more, which the rows flat-100k and
 // whole-S of the bench measure. It returns the outcome to commit, and the upload tasks that it has taken.
 func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task) {
-	w, store, now := c.workerOf(ledger.Upload, queue), UploadTarget(vaultOf(queue)), c.cfg.Now()
+	w, store, now := c.workerOf(ledger.Upload, queue), uploadTargetOf(queue), c.cfg.Now()
 	if !c.breakers.isClosed(store) || c.isHeld() {
 		return outcome, nil
 	}

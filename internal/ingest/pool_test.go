@@ -119,7 +119,7 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 		vaults := []archive.VaultID{"A", "B", "C", "D", "E", "F"}
 		r := build(t, &service{}, vaults...)
 		r.learn(20 * time.Second)
-		sizes := make([]int64, r.cfg.BatchSize)
+		sizes := make([]int64, r.cfg.Routes[ledger.Vault].BatchSize)
 		for i := range sizes {
 			sizes[i] = 20_000
 		}
@@ -187,11 +187,11 @@ func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
 		}
 		w := r.workerOf(ledger.Register, "vault V")
 		next, err := w.takeDue(t.Context())
-		if wait := time.Until(next); err != nil || wait != r.cfg.BatchWait || !r.Idle() {
+		if wait := time.Until(next); err != nil || wait != r.cfg.Routes[ledger.Vault].BatchWait || !r.Idle() {
 			t.Fatal("vacuous", wait, err)
 		}
 		set = -time.Hour
-		time.Sleep(r.cfg.BatchWait)
+		time.Sleep(r.cfg.Routes[ledger.Vault].BatchWait)
 		if _, err := w.takeDue(t.Context()); err != nil || r.Idle() {
 			t.Error("it waits on", err)
 		}

@@ -34,12 +34,31 @@ type Index interface {
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
-// Vault speaks to the archive service. Its errors are *apicall.Error.
-type Vault interface {
+// Route is how the documents of one route reach their service: a row of the engine's table.
+type Route struct {
+	Client    Client
+	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Workers   int           // uploads at once; a vault in which none runs may always begin one
+	BatchSize int           // documents in one registration
+	BatchWait time.Duration // for a batch to fill
+	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
+	RefusalPauses bool
+	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.
+	// The entry is flagged then.
+	RepeatsUpload bool
+}
+
+// Client takes the documents of one route to their service. Its errors are *apicall.Error.
+type Client interface {
+	// Register asks for tickets. v is empty for a service that has no vaults.
 	Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error)
 	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
 	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
 	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)
+}
+
+// Asker tells what became of documents. Its errors are *apicall.Error.
+type Asker interface {
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
 	StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error)
 }
@@ -82,7 +101,9 @@ type Mover interface {
 // Drop is one drop folder as the engine sees it.
 type Drop struct {
 	Name        string
+	Route       ledger.Route
 	Vault       archive.VaultID
+	Request     []byte // what a registration from this drop says, whatever the document is; nil: that is the document's own
 	Settle      time.Duration
 	Holds       Holds
 	Grace       time.Duration // before a kept source is disposed of

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -17,22 +18,32 @@ const maxBody = 4_000_000
 // can be uploaded in time.
 func (c *Engine) registerStep() step {
 	return step{
-		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
+		name: ledger.Register, width: c.registerWidth(), risky: true, // batch and linger are those of the route, see stepIn
 		target: targetOf,
 		handle: func(e ledger.Entry, _ archive.Instant) handling {
+			most := c.routeOf(e).BatchSize
 			if e.BatchLimit > 0 {
-				return handling{target: RegisterTarget(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
+				most = min(int(e.BatchLimit), most)
 			}
-			return handling{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
+			return handling{target: registerTargetOf(e), most: most}
 		},
 		admit: func(string, archive.Instant) (func(ledger.Entry) bool, error) {
 			return func(ledger.Entry) bool { return true }, c.recallBacklogIfAsked() // countAffordable decides by the backlog
 		},
-		limit:    c.countAffordable,
-		maxTasks: func(queue string) int { return c.limiters.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
-		intend: func(e ledger.Entry, _ handling, _ archive.Instant) ([]ledger.Event, bool, error) {
-			if _, err := c.configuredDrop(e); err != nil {
+		limit: c.countAffordable,
+		maxTasks: func(queue string) int {
+			if t := targetOf(queue); t != (Target{}) {
+				return c.limiters.limit(t, vaultCalls)
+			}
+			return c.routeOfQueue(queue).Workers
+		},
+		intend: func(e ledger.Entry, _ handling, now archive.Instant) ([]ledger.Event, bool, error) {
+			d, err := c.configuredDrop(e)
+			if err != nil {
 				return nil, false, err // it could not be uploaded
+			}
+			if changed, err := c.hasOtherRequest(d, e, now); changed || err != nil {
+				return []ledger.Event{ledger.Unsealed{}}, false, err
 			}
 			// The grant counts from here on, before its commit: the next plan must not give the same room away twice.
 			c.backlog.grant(e)
@@ -46,17 +57,43 @@ func (c *Engine) registerStep() step {
 	}
 }
 
+// registerWidth returns how many registrations of all routes may be under way at once.
+func (c *Engine) registerWidth() int {
+	width := vaultCalls
+	for r, row := range c.cfg.Routes {
+		if r != ledger.Vault {
+			width += row.Workers
+		}
+	}
+	return width
+}
+
+// hasOtherRequest reports whether an entry was packed for another request than its drop makes now, and may still be packed anew: a person has
+// corrected the configuration.
+func (c *Engine) hasOtherRequest(d Drop, e ledger.Entry, now archive.Instant) (bool, error) {
+	if d.Request == nil {
+		return false, nil
+	}
+	doc, known, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil || !known || bytes.Equal(doc.Metadata, d.Request) {
+		return false, err
+	}
+	_, err = ledger.Transition(e, ledger.Unsealed{}, now)
+	return err == nil, nil // else bytes of it may have been sent: it goes on as it is
+}
+
 // countAffordable returns how many of a queue's ready entries may be given a ticket now, and when
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
 // now count: those of a vault whose store is away do not use the network link. A vault
 // that holds none may always have one.
 func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
 	// While the store takes no uploads a ticket would expire unused.
-	store := UploadTarget(ready[0].Vault)
+	queue := ledger.ServiceQueueOf(ready[0])
+	store := uploadTargetOf(queue)
 	if again, open := c.breakers.isOpen(store, c.cfg.Now().Wall); open {
 		return 0, again
 	}
-	own, granted := c.backlog.grantedSizes(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
+	own, granted := c.backlog.grantedSizes(queue, func(of string) bool { return c.breakers.isClosed(uploadTargetOf(of)) })
 	if !c.breakers.isClosed(store) { // a document with a ticket makes the probe; the vault needs one ticket for that
 		return max(0, 1-own), time.Time{}
 	}
@@ -104,30 +141,30 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFaultCause(err)}
 		})...)
 	}
-	vault := asked[0].Vault
-	call := c.limiters.begin(RegisterTarget(vault), vaultCalls)
+	target := registerTargetOf(asked[0])
+	call := c.limiters.begin(target, vaultCalls)
 	// The POST: RegisterIntended is committed for each document. A crash from here until the tickets are committed loses the
 	// answer; the next start registers again, and what was registered in vain ends unused.
-	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
+	answer, err := c.routeOf(asked[0]).Client.Register(ctx, asked[0].Vault, frozen)
 	if err != nil {
-		return append(changes, c.registerFaultChanges(vault, asked, call, apicall.AsError(err))...)
+		return append(changes, c.registerFaultChanges(asked, call, apicall.AsError(err))...)
 	}
-	c.limiters.succeeded(RegisterTarget(vault), vaultCalls)
+	c.limiters.succeeded(target, vaultCalls)
 	// The tickets are committed by the worker. Until then nobody uses them.
-	return append(changes, c.ticketChanges(vault, asked, answer)...)
+	return append(changes, c.ticketChanges(asked, answer)...)
 }
 
 // ticketChanges returns the outcomes of an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
-func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
+func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
 	// An answer with tickets shows that the service takes documents of this vault.
-	c.refusals.reset(vault)
-	c.updateRegisterBreaker(asked[0].Route, vault, a)
+	c.refusals.reset(ledger.ServiceQueueOf(asked[0]))
+	c.updateRegisterBreaker(asked[0], a)
 	if a.Foreign > 0 {
-		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "vault", vault, "records", a.Foreign)
+		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "route", registerTargetOf(asked[0]).String(), "records", a.Foreign)
 	}
 	if len(a.Crossed) > 0 {
-		defer c.noteMixUp(vault)
+		defer c.noteMixUp(asked[0])
 	}
 	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 		// A mixed-up answer comes first: a ticket that may be another document's must never be used.
@@ -148,20 +185,21 @@ func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a ar
 
 // updateRegisterBreaker closes the breaker or opens it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
-func (c *Engine) updateRegisterBreaker(route ledger.Route, vault archive.VaultID, a archive.RegisterResult) {
+func (c *Engine) updateRegisterBreaker(asked ledger.Entry, a archive.RegisterResult) {
+	target := registerTargetOf(asked)
 	for _, why := range a.Barred {
-		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
+		c.openBreaker(target, ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return
 	}
 	for _, t := range a.Tickets {
-		c.cfg.Planner.ObserveTicket(string(route), t)
+		c.cfg.Planner.ObserveTicket(string(asked.Route), t)
 		if c.cfg.Planner.MayStart(t, 0, nil, t.Sent) {
-			c.closeBreaker(RegisterTarget(vault))
+			c.closeBreaker(target)
 			return
 		}
 	}
-	if c.breakers.countFault(RegisterTarget(vault)) {
-		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "no-usable-ticket",
+	if c.breakers.countFault(target) {
+		c.openBreaker(target, ledger.Cause{Code: "no-usable-ticket",
 			Text: "the service's answers bring no upload address, or only such as are over when they arrive"}, 0)
 	}
 }
@@ -172,12 +210,20 @@ func (c *Engine) closeBreaker(t Target) {
 	}
 }
 
-func (c *Engine) registerFaultChanges(vault archive.VaultID, asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
+func (c *Engine) registerFaultChanges(asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
+	target := registerTargetOf(asked[0])
 	switch err.Outcome {
 	case apicall.Refused:
-		return c.splitRefusedBatch(vault, asked, err)
+		if !c.routeOf(asked[0]).RefusalPauses {
+			return c.splitRefusedBatch(asked, err)
+		}
+		// What was refused are addresses of the configuration: no document is to blame, and all of them wait.
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
+		return c.changeEach(asked, func(ledger.Entry) ledger.Event {
+			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
+		})
 	case apicall.NotSent, apicall.NotProcessed:
-		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
 		return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
 		})
@@ -185,10 +231,10 @@ func (c *Engine) registerFaultChanges(vault archive.VaultID, asked []ledger.Entr
 	again := c.retryAt
 	switch {
 	case err.Overloaded():
-		c.slowDown(RegisterTarget(vault), call, err)
+		c.slowDown(target, call, err)
 		again = c.quickRetryAt
-	case c.breakers.countFault(RegisterTarget(vault)):
-		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
+	case c.breakers.countFault(target):
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}
@@ -196,49 +242,49 @@ func (c *Engine) registerFaultChanges(vault archive.VaultID, asked []ledger.Entr
 }
 
 // splitRefusedBatch splits a refused batch until the document that is at fault stands alone.
-func (c *Engine) splitRefusedBatch(vault archive.VaultID, asked []ledger.Entry, err *apicall.Error) []ledger.Change {
+func (c *Engine) splitRefusedBatch(asked []ledger.Entry, err *apicall.Error) []ledger.Change {
+	target, queue := registerTargetOf(asked[0]), ledger.ServiceQueueOf(asked[0])
 	if n := len(asked); n > 1 {
-		c.noteAnswer(vault)
+		if !c.refusals.isFull(queue) { // the service answers, unless it refuses whatever it gets
+			c.closeBreaker(target)
+		}
 		return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
 	}
-	if c.refusals.add(vault, asked[0].Key) {
-		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "refused-in-a-row",
+	if c.refusals.add(queue, asked[0].Key) {
+		c.openBreaker(target, ledger.Cause{Code: "refused-in-a-row",
 			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
 	} else {
-		c.closeBreaker(RegisterTarget(vault))
+		c.closeBreaker(target)
 	}
 	return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
 }
 
-// noteAnswer closes the breaker because the service answers, unless it refuses whatever it gets.
-func (c *Engine) noteAnswer(vault archive.VaultID) {
-	if !c.refusals.isFull(vault) {
-		c.closeBreaker(RegisterTarget(vault))
-	}
-}
-
 // noteMixUp counts an answer that gave one number or one address to two documents. Once is an incident of one
-// document; the second time nothing more goes to that vault before a restart.
-func (c *Engine) noteMixUp(vault archive.VaultID) {
-	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
-	if c.mixUps.count(vault) > 1 {
-		c.breakers.lockOpen(RegisterTarget(vault), ledger.Cause{Code: "cross-wired",
+// document; the second time nothing more goes to that vault, or to that service, before a restart.
+func (c *Engine) noteMixUp(e ledger.Entry) {
+	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "route", registerTargetOf(e).String())
+	locked := registerTargetOf(e)
+	if e.Route == ledger.PDF {
+		locked = storeOf(e) // of all its drops: nothing is registered while nothing may be uploaded
+	}
+	if c.mixUps.count(ledger.ServiceQueueOf(e)) > 1 {
+		c.breakers.lockOpen(locked, ledger.Cause{Code: "cross-wired",
 			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
 }
 
-// mixUps counts each vault's cross-wired answers since the start: another vault's
+// mixUps counts the cross-wired answers of each service queue since the start: another vault's
 // mix-up stops nobody else.
 type mixUps struct {
 	mu sync.Mutex
-	n  map[archive.VaultID]int // guarded by mu
+	n  map[string]int // by service queue; guarded by mu
 }
 
-func (x *mixUps) count(v archive.VaultID) int {
+func (x *mixUps) count(queue string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.n[v]++
-	return x.n[v]
+	x.n[queue]++
+	return x.n[queue]
 }
 
 func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Duration) {
@@ -261,32 +307,32 @@ func (c *Engine) changeEach(es []ledger.Entry, ev func(ledger.Entry) ledger.Even
 	return cs
 }
 
-// refusals counts different documents refused by a vault since it last took one.
+// refusals counts different documents refused in a service queue since one was last taken.
 type refusals struct {
 	mu sync.Mutex
-	by map[archive.VaultID]map[archive.Key]bool // guarded by mu
+	by map[string]map[archive.Key]bool // by service queue; guarded by mu
 }
 
-func (r *refusals) add(v archive.VaultID, k archive.Key) (tooMany bool) {
+func (r *refusals) add(queue string, k archive.Key) (tooMany bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.by[v] == nil {
-		r.by[v] = map[archive.Key]bool{}
+	if r.by[queue] == nil {
+		r.by[queue] = map[archive.Key]bool{}
 	}
-	if len(r.by[v]) < tolerated {
-		r.by[v][k] = true
+	if len(r.by[queue]) < tolerated {
+		r.by[queue][k] = true
 	}
-	return len(r.by[v]) >= tolerated
+	return len(r.by[queue]) >= tolerated
 }
 
-func (r *refusals) isFull(v archive.VaultID) bool {
+func (r *refusals) isFull(queue string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.by[v]) >= tolerated
+	return len(r.by[queue]) >= tolerated
 }
 
-func (r *refusals) reset(v archive.VaultID) {
+func (r *refusals) reset(queue string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.by, v)
+	delete(r.by, queue)
 }

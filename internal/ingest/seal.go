@@ -19,7 +19,7 @@ func (c *Engine) sealStep() step {
 		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, target: targetOf, admit: c.admitToPack,
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			if !c.hasRoomToPack(es[0].Vault) {
+			if !c.hasRoomToPack(es[0].Route, es[0].Vault) {
 				return nil // it was filled while this one waited for a slot
 			}
 			return c.sealFolder(ctx, es[0])
@@ -27,7 +27,7 @@ func (c *Engine) sealStep() step {
 	}
 }
 
-// maxWaiting bounds the sealed packages of one vault that wait for their upload: the
+// maxWaiting bounds the sealed packages of one service queue that wait for their upload: the
 // backlog waits as folders, which cost nothing.
 const maxWaiting = 2000
 
@@ -36,23 +36,23 @@ const maxWaiting = 2000
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) bool, error) {
 	d, known := c.drops[dropOf(queue)]
-	if known && !c.hasRoomToPack(d.Vault) {
+	if known && !c.hasRoomToPack(d.Route, d.Vault) {
 		return nil, nil
 	}
 	// A drop may have been given to another vault since some of its folders came.
-	room := map[archive.VaultID]bool{d.Vault: known}
+	room := map[string]bool{ledger.ServiceQueue(d.Route, string(d.Vault)): known}
 	return func(e ledger.Entry) bool {
-		ok, asked := room[e.Vault]
+		ok, asked := room[ledger.ServiceQueueOf(e)]
 		if !asked {
-			ok = c.hasRoomToPack(e.Vault)
-			room[e.Vault] = ok
+			ok = c.hasRoomToPack(e.Route, e.Vault)
+			room[ledger.ServiceQueueOf(e)] = ok
 		}
 		return ok
 	}, nil
 }
 
-func (c *Engine) hasRoomToPack(v archive.VaultID) bool {
-	if c.backlog.countSealed(v) >= maxWaiting {
+func (c *Engine) hasRoomToPack(r ledger.Route, v archive.VaultID) bool {
+	if c.backlog.countSealed(ledger.ServiceQueue(r, string(v))) >= maxWaiting {
 		return false
 	}
 	err := c.cfg.SpoolSpace(v)
@@ -190,7 +190,7 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.
 		switch {
 		case p.Sealed.IDFromSidecar: // the sidecar's word alone does not make it the same invoice
 			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, p.AsRead)
-		case later.State == ledger.Archived:
+		case later.State == ledger.Archived || later.State == ledger.Delivered:
 			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, p.AsRead)
 		case !later.State.IsFinal():
 			return c.waitForFirst(e, later)

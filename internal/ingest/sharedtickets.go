@@ -43,7 +43,7 @@ func stopForSharedTicket() ledger.SentToQuarantine {
 
 // mixedUpWith returns what becomes of an entry whose ticket belongs to another entry, or to another generation of it.
 func (c *Engine) mixedUpWith(e ledger.Entry, taken *ledger.TakenError) ledger.AnswerMixedUp {
-	c.noteMixUp(e.Vault)
+	c.noteMixUp(e)
 	if taken.By != e.Key {
 		c.sharedTickets.add(taken.By, c.cfg.Now())
 	}

@@ -15,7 +15,7 @@ type Target struct {
 	Service Service
 	Purpose Purpose
 	Vault   archive.VaultID // of an ArchiveService
-	Drop    string          // a drop folder of the Disk
+	Drop    string          // a drop folder of the Disk; of the PDFService: the drop whose address it registers
 	Place   string          // below the drop folder, such as "_archived", where folders of many ended entries are kept
 	Entry   archive.Key     // the one ended entry that alone needs its folder
 }
@@ -27,6 +27,7 @@ type Service uint8
 const (
 	Disk           Service = iota + 1 // the file systems of this machine
 	ArchiveService                    // the archive service, with the object store behind its upload addresses
+	PDFService                        // the PDF flow of the accounts-payable system, with the object store behind its upload addresses
 )
 
 // Purpose is what a target is needed for. A service that answers for one purpose proves nothing about another one.
@@ -52,6 +53,15 @@ func RegisterTarget(v archive.VaultID) Target {
 func UploadTarget(v archive.VaultID) Target {
 	return Target{Service: ArchiveService, Purpose: ToUpload, Vault: v}
 }
+
+// PDFTarget is the PDF flow as far as it registers documents from a drop. Each drop has addresses of its own: one that the service refuses
+// stops no other drop.
+func PDFTarget(drop string) Target {
+	return Target{Service: PDFService, Purpose: ToRegister, Drop: drop}
+}
+
+// PDFStoreTarget is the object store behind the upload addresses of the PDF flow.
+func PDFStoreTarget() Target { return Target{Service: PDFService, Purpose: ToUpload} }
 
 // AskTarget is the archive service as far as it answers questions about documents of a vault.
 func AskTarget(v archive.VaultID) Target {
@@ -87,11 +97,19 @@ const (
 	folderWord   = "folder "
 	placeWord    = " of drop "
 	spoolWord    = "spool"
+	pdfWord      = "pdf flow for drop "
+	pdfStoreWord = "pdf store"
 )
 
 // String returns the words by which people know a target, as "store of vault NAME". They stand in the status, in metrics
 // and in logs, and are what a person types.
 func (t Target) String() string {
+	if t.Service == PDFService {
+		if t.Purpose == ToUpload {
+			return pdfStoreWord
+		}
+		return pdfWord + t.Drop
+	}
 	switch t.Purpose {
 	case ToRegister:
 		return vaultWord + string(t.Vault)
@@ -122,13 +140,17 @@ func ParseTarget(text string) (Target, error) {
 		statusWord:   func(name string) Target { return AskTarget(archive.VaultID(name)) },
 		dropWord:     DropTarget,
 		disposalWord: DisposalTarget,
+		pdfWord:      PDFTarget,
 	} {
 		if name, is := strings.CutPrefix(text, word); is && name != "" {
 			return target(name), nil
 		}
 	}
-	if text == spoolWord {
+	switch text {
+	case spoolWord:
 		return SpoolTarget(), nil
+	case pdfStoreWord:
+		return PDFStoreTarget(), nil
 	}
 	if key, is := strings.CutPrefix(text, folderWord); is {
 		k, err := archive.ParseKey(key)
@@ -143,6 +165,8 @@ func ParseTarget(text string) (Target, error) {
 // Queue returns the name of the queue whose work needs t, see [ledger.QueueOf]; empty: t belongs to no single queue.
 func (t Target) Queue() string {
 	switch {
+	case t.Service == PDFService:
+		return string(ledger.PDF)
 	case t.Vault != "":
 		return vaultWord + string(t.Vault)
 	case t.Drop != "":
@@ -156,8 +180,30 @@ func targetOf(queue string) Target {
 	if drop, is := strings.CutPrefix(queue, dropWord); is {
 		return DropTarget(drop)
 	}
+	if queue == string(ledger.PDF) {
+		return Target{} // each of its drops needs another one
+	}
 	return RegisterTarget(vaultOf(queue))
 }
+
+// registerTargetOf returns what the registration of an entry needs.
+func registerTargetOf(e ledger.Entry) Target {
+	if e.Route == ledger.PDF {
+		return PDFTarget(e.Drop)
+	}
+	return RegisterTarget(e.Vault)
+}
+
+// uploadTargetOf returns what the uploads of a queue need.
+func uploadTargetOf(queue string) Target {
+	if queue == string(ledger.PDF) {
+		return PDFStoreTarget()
+	}
+	return UploadTarget(vaultOf(queue))
+}
+
+// storeOf returns what the upload of an entry needs.
+func storeOf(e ledger.Entry) Target { return uploadTargetOf(ledger.ServiceQueueOf(e)) }
 
 // vaultOf returns the vault of a queue that holds work for the archive service.
 func vaultOf(queue string) archive.VaultID {
@@ -194,9 +240,9 @@ func TargetsOf(e ledger.Entry, s ledger.Step) []Target {
 	case ledger.Seal:
 		return []Target{DropTarget(e.Drop), SpoolTarget()}
 	case ledger.Register:
-		return []Target{RegisterTarget(e.Vault)}
+		return []Target{registerTargetOf(e)}
 	case ledger.Upload:
-		return []Target{UploadTarget(e.Vault)}
+		return []Target{storeOf(e)}
 	case ledger.Ask:
 		return []Target{RegisterTarget(e.Vault), AskTarget(e.Vault)}
 	case ledger.Place:

@@ -18,7 +18,7 @@ import (
 // uploadStep sends a package while its ticket works, or sees that it works no more.
 func (c *Engine) uploadStep() step {
 	return step{
-		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: lateBatch, risky: true,
+		name: ledger.Upload, width: c.sumWorkers(), ahead: 256, batch: lateBatch, risky: true,
 		handle: func(e ledger.Entry, now archive.Instant) handling {
 			switch {
 			case !c.mayStartUpload(e, nil, now):
@@ -26,9 +26,9 @@ func (c *Engine) uploadStep() step {
 			case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
 				return handling{most: 1, from: c.leaveStoreUntil(e, now)}
 			}
-			return handling{target: UploadTarget(e.Vault), most: 1}
+			return handling{target: storeOf(e), most: 1}
 		},
-		maxTasks: func(queue string) int { return c.limiters.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
+		maxTasks: func(queue string) int { return c.limiters.limit(uploadTargetOf(queue), c.routeOfQueue(queue).Workers) },
 		tryBegin: c.beginUpload,
 		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if how.late {
@@ -36,6 +36,9 @@ func (c *Engine) uploadStep() step {
 			}
 			if e.State == ledger.Registered && c.sharedTickets.has(e) {
 				return []ledger.Event{stopForSharedTicket()}, false, nil
+			}
+			if e.State == ledger.Sending && !c.mayRepeatUpload(e) { // it was under way when the process ended
+				return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false, nil
 			}
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
@@ -63,9 +66,9 @@ func (c *Engine) mayStartUpload(e ledger.Entry, booked *window.Upload, now archi
 // leaveStoreUntil returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
 // it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
 func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time {
-	until := c.breakers.askedUntil(UploadTarget(e.Vault))
+	until := c.breakers.askedUntil(storeOf(e))
 	wait := until.Sub(now.Wall)
-	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {
+	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.routeOf(e).Workers), nil, instantIn(now, wait)) {
 		return time.Time{}
 	}
 	return until
@@ -141,10 +144,10 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	ticket := e.Current().Ticket
 	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
-	call := c.limiters.begin(UploadTarget(e.Vault), c.cfg.Workers)
+	call := c.limiters.begin(storeOf(e), c.routeOf(e).Workers)
 	// The PUT: UploadIntended is committed. A crash from here until the outcome is committed leaves it open whether the store
 	// has the bytes: the next start sends the same bytes to the same address while its window is open, and asks after that.
-	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
+	sent, etag, err := c.routeOf(e).Client.Upload(sending, ticket, pkg)
 	if err == nil {
 		c.learnFromUpload(e.Key)
 	} else {
@@ -161,12 +164,15 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 		return []ledger.Change{c.newChange(e, c.uploadFaultEvents(e, call, fault)...)}
 	}
 	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
-	c.limiters.succeeded(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
-	c.closeBreaker(UploadTarget(e.Vault))
+	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
+	c.closeBreaker(storeOf(e))
 	// Other bytes at the store are no success. The same address takes the right ones again while it works.
 	if !c.isTrustworthyETag(etag, pkg) {
-		return []ledger.Change{c.newChange(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
-			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
+		return []ledger.Change{c.newChange(e, c.unansweredUpload(e, c.retryInWindow(e, c.retryAt(e)), ledger.Cause{Code: "etag-differs",
+			Text: "the store answered with the MD5 of other bytes"}))}
+	}
+	if !e.Route.IsAsked() {
+		return []ledger.Change{c.newChange(e, ledger.DeliveryConfirmed{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
 	}
 	return []ledger.Change{c.newChange(e, ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
 }
@@ -217,7 +223,7 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	if err.Expired && err.Outcome == apicall.Refused {
 		return c.handleExpiredTicket(e, err)
 	}
-	target, again := UploadTarget(e.Vault), c.retryAt(e)
+	target, again := storeOf(e), c.retryAt(e)
 	switch {
 	case isOverload(err):
 		c.slowDown(target, call, err)
@@ -241,7 +247,21 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	case apicall.Refused, apicall.NotProcessed:
 		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: causeOf(err)}}
 	}
-	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(err)}}
+	return []ledger.Event{c.unansweredUpload(e, again, causeOf(err))}
+}
+
+// mayRepeatUpload reports whether the same bytes may go to the same address again where nobody knows what became of the first time.
+func (c *Engine) mayRepeatUpload(e ledger.Entry) bool {
+	return e.Route.IsAsked() || c.routeOf(e).RepeatsUpload
+}
+
+// unansweredUpload returns what follows from an upload of which nobody knows what became: the same bytes go again to the same address, or,
+// where the service may process them twice and cannot be asked, a person decides.
+func (c *Engine) unansweredUpload(e ledger.Entry, again time.Time, why ledger.Cause) ledger.Event {
+	if c.mayRepeatUpload(e) {
+		return ledger.UploadUnanswered{NotBefore: again, Cause: why}
+	}
+	return ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(why.Text)}
 }
 
 // maxRefusedWait is how long a document whose package the store refuses waits at most for its next registration.
@@ -267,7 +287,7 @@ func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) le
 	if err := d.Packer.RemovePackage(e); err != nil {
 		c.cfg.Log.Warn("a damaged package was not removed; the next upload finds it again", "key", e.Key, "err", err)
 	}
-	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickRetryAt(e)), Cause: causeOf(fault)}
+	return c.unansweredUpload(e, c.retryInWindow(e, c.quickRetryAt(e)), causeOf(fault))
 }
 
 // packAgain makes a package again that is missing from the spool. Where bytes of it may

@@ -157,7 +157,10 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 			return nil
 		}
 		r := build(t, s, "QUICK", "B")
-		r.cfg.Workers, r.cfg.Planner.Workers, r.pools[ledger.Upload].width = 8, 8, 8
+		row := r.cfg.Routes[ledger.Vault]
+		row.Workers = 8
+		r.cfg.Routes[ledger.Vault] = row
+		r.cfg.Planner.Workers, r.pools[ledger.Upload].width = 8, 8
 		r.start()
 		r.drop("QUICK", 1800)
 		r.pass(3 * time.Second)
@@ -256,13 +259,13 @@ func TestWake_ReadsNothingItself(t *testing.T) {
 		r.cfg.Index = looks
 		registered(t, r, 3, now())
 		r.Wake()
-		if len(looks.seen) != 0 || r.backlog.countSealed("V") != 0 {
+		if len(looks.seen) != 0 || r.backlog.countSealed("vault V") != 0 {
 			t.Error("it was read", looks.seen)
 		}
 		if _, err := r.workerOf(ledger.Register, "vault V").takeDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := r.backlog.countSealed("V"); n != 3 {
+		if n := r.backlog.countSealed("vault V"); n != 3 {
 			t.Errorf("%d of 3 packages are known", n)
 		}
 		r.end()
@@ -288,13 +291,13 @@ func TestBacklog_BookedWhileRead(t *testing.T) {
 	b.update(uploaded)
 	b.update(came)
 	b.endRead([]ledger.Entry{sent, granted, entry(5, ledger.Registered)})
-	own, _ := b.grantedSizes("V", func(archive.VaultID) bool { return true })
-	if b.n["V"] != 3 || own != 2 || b.packs[left.Key].vault != "" || b.packs[sent.Key].vault != "" {
-		t.Errorf("%d packages, %d tickets: %v", b.n["V"], own, b.packs)
+	own, _ := b.grantedSizes("vault V", func(string) bool { return true })
+	if b.n["vault V"] != 3 || own != 2 || b.packs[left.Key].queue != "" || b.packs[sent.Key].queue != "" {
+		t.Errorf("%d packages, %d tickets: %v", b.n["vault V"], own, b.packs)
 	}
 	b.update(sent)
 	b.endRead(nil)
-	if b.n["V"] != 0 {
+	if b.n["vault V"] != 0 {
 		t.Error("what was booked before is kept", b.packs)
 	}
 }
@@ -367,14 +370,14 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 		if n := r.states(); n[ledger.Packaged] != held {
 			t.Fatal("vacuous", n)
 		}
-		followed := r.backlog.countSealed("V")
+		followed := r.backlog.countSealed("vault V")
 		r.Wake()
 		r.dropNamed("V", "good", 10)
 		r.pass(10 * time.Minute)
 		if n := r.states(); n[ledger.Uploaded] != 11 {
 			t.Error(n)
 		}
-		if read := r.backlog.countSealed("V"); followed != 0 || read != 0 {
+		if read := r.backlog.countSealed("vault V"); followed != 0 || read != 0 {
 			t.Errorf("%d followed, %d read", followed, read)
 		}
 	})

@@ -176,6 +176,14 @@ func (e Entry) OpenQuestions() []archive.RemoteID {
 	return open
 }
 
+// CompletedAt returns when the document was archived, by the service's own time, or delivered; zero: neither.
+func (e Entry) CompletedAt() time.Time {
+	if e.State == Delivered {
+		return e.UploadedAt
+	}
+	return e.ArchivedAt
+}
+
 // ServiceAhead tells by how much the service's clock was ahead of ours when the registration that succeeded was made, to a second;
 // known is false where the service did not tell its time then.
 func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {

@@ -27,7 +27,7 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 			r.Fate = MaybeStored
 			e.closeTicket(at.Wall)
 		}
-		e.enterQuarantine(deliveryUnknown("the ledger was put back, and the document may have been delivered since it was copied"))
+		e.enterQuarantine(DeliveryUnknown("the ledger was put back, and the document may have been delivered since it was copied"))
 		return nil
 	}
 	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.

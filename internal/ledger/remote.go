@@ -308,7 +308,7 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	case e.Route.IsAsked():
 		e.enterState(Unclear)
 	default:
-		e.enterQuarantine(deliveryUnknown("the time of the upload address is over, an upload to it was never answered"))
+		e.enterQuarantine(DeliveryUnknown("the time of the upload address is over, an upload to it was never answered"))
 	}
 	e.NotBefore = ev.NotBefore
 	return nil

@@ -17,8 +17,8 @@ func (r Route) IsAsked() bool { return r != PDF }
 // CauseDeliveryUnknown is the code of the cause of an entry whose document may have been delivered, where nobody can be asked.
 const CauseDeliveryUnknown = "delivery-unknown"
 
-// deliveryUnknown returns the cause of an entry whose document may have been delivered.
-func deliveryUnknown(why string) Cause {
+// DeliveryUnknown returns the cause of an entry whose document may have been delivered; why says in words what is known.
+func DeliveryUnknown(why string) Cause {
 	return Cause{Code: CauseDeliveryUnknown, Text: why + ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
 		"It is there: vaultd close. It is not: vaultd release sends it again"}
 }
