@@ -4,7 +4,7 @@ package mutants
 var protocol = []mutant{
 	{
 		name: "BlindReRegistration", promise: "I2", file: "internal/ledger/remote.go",
-		old: "next := Unclear\n", new: "next := Packaged\n", tests: []string{pure, worlds},
+		old: "\t\te.enterState(Unclear)\n\tdefault:", new: "\t\te.enterState(Packaged)\n\tdefault:", tests: []string{pure, worlds},
 	},
 	{
 		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",

@@ -126,7 +126,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RetryAfterBeyondTheTicket", promise: "I6", file: "internal/ingest/upload.go",
-		old:   "if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {",
+		old:   "if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.routeOf(e).Workers), nil, instantIn(now, wait)) {",
 		new:   "if wait <= 0 {",
 		tests: []string{readings},
 	},
@@ -158,8 +158,8 @@ var remote = []mutant{
 	},
 	{
 		name: "ForbiddenRejects", promise: "I24", file: "internal/ingest/register.go",
-		old:   "\tswitch err.Outcome {\n\tcase apicall.Refused:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent, apicall.NotProcessed:",
-		new:   "\tswitch err.Outcome {\n\tcase apicall.Refused, apicall.NotProcessed:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent:",
+		old:   "\tcase apicall.NotSent, apicall.NotProcessed:",
+		new:   "\tcase apicall.NotProcessed:\n\t\treturn c.splitRefusedBatch(asked, err)\n\tcase apicall.NotSent:",
 		tests: []string{engine, readings, worlds},
 	},
 	{
@@ -181,7 +181,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DigestThatLeftIgnored", promise: "I4", file: "internal/ledger/remote.go",
-		old: "err != nil || ev.Sent != e.Package.SHA256 {", new: "err != nil {", tests: []string{pure, engine},
+		old: "err != nil || ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {", new: "err != nil || !e.Route.IsAsked() {", tests: []string{pure, engine},
 	},
 	{
 		name: "SealOfWhatLeftIgnored", promise: "I4", file: "internal/proof/replay.go",
@@ -230,7 +230,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
-		old: "return len(r.by[v]) >= tolerated\n}\n\nfunc (r *refusals) isFull", new: "return false\n}\n\nfunc (r *refusals) isFull",
+		old: "return len(r.by[queue]) >= tolerated\n}\n\nfunc (r *refusals) isFull", new: "return false\n}\n\nfunc (r *refusals) isFull",
 		tests: []string{engine, readings},
 	},
 	{

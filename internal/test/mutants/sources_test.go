@@ -8,7 +8,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
-		old: "return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != \"\" && !e.DisposeAt.IsZero()", new: "return !e.NeedsReconcile && e.State.IsFinal() && !e.DisposeAt.IsZero()", tests: []string{pure},
+		old: "done := e.State == Archived && e.ArchivedRemote != \"\" || e.State == Delivered", new: "done := e.State.IsFinal()", tests: []string{pure},
 	},
 	{
 		name: "DisposedBeforeItsGrace", promise: "I3", file: "internal/ledger/source.go",
