@@ -14,62 +14,62 @@ import (
 	"time"
 )
 
-// requireAuth lets a call through only with valid credentials.
-func (s *Server) requireAuth(h handler) handler {
-	return func(c *call) reply {
-		if rep, ok := s.authorize(c); !ok {
-			return rep
+// requireVault lets a call through only for a vault that its credentials may use. The answer does not tell whether another
+// vault exists.
+func requireVault(h handler) handler {
+	return func(s *Server, c *call) reply {
+		c.vault = c.PathValue("vault")
+		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault && v.Account.Name == c.account }) {
+			return c.refusal(http.StatusForbidden, "AccessDenied", "no access to this vault")
 		}
-		return h(c)
+		return h(s, c)
 	}
 }
 
-// requireVault lets a call through only for a vault that its credentials may use. The answer does not tell whether another
-// vault exists.
-func (s *Server) requireVault(h handler) handler {
-	return s.requireAuth(func(c *call) reply {
-		c.vault = c.PathValue("vault")
-		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault && v.Account.Name == c.account }) {
-			return s.refusal(http.StatusForbidden, "AccessDenied", "no access to this vault")
-		}
-		return h(c)
-	})
-}
-
+// authorize lets a call through only with valid credentials of an account that may use the service.
 func (s *Server) authorize(c *call) (reply, bool) {
 	given := c.Header.Values("Authorization")
 	if len(given) > 1 {
 		s.recordViolation(c, "two Authorization headers in one call")
-		return s.refusal(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
+		return c.refusal(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
 	}
 	if len(given) == 0 {
-		return s.unauthorized("Unauthorized"), false
+		return c.unauthorized("Unauthorized"), false
 	}
 	if token, ok := strings.CutPrefix(given[0], "Bearer "); ok && s.cfg.ClientID != "" {
 		return s.checkToken(c, token)
 	}
 	user, secret, ok := c.basicCredentials()
 	if !ok || s.cfg.Username+s.cfg.Secret == "" {
-		return s.unauthorized("authorization of this type is not accepted"), false
+		return c.unauthorized("authorization of this type is not accepted"), false
 	}
 	if c.account, ok = s.accountOf(user, secret, s.cfg.Username, s.cfg.Secret); !ok {
-		return s.refusal(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
+		return c.refusal(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
+	}
+	return c.checkAccount()
+}
+
+// checkAccount lets an account through that may use the service of the operation.
+func (c *call) checkAccount() (reply, bool) {
+	if !c.of.admits(c.account) {
+		return c.refusal(http.StatusForbidden, "AccessDenied", "User is not authorized to access this resource"), false
 	}
 	return reply{}, true
 }
 
-// accountOf returns the account that the credentials belong to: the service's main one, which has no name, or that of a
-// vault.
+// accountOf returns the account that the credentials belong to: the main one, which has no name, or one that an operation
+// admits.
 func (s *Server) accountOf(user, secret, mainUser, mainSecret string) (account string, ok bool) {
 	if user == mainUser && secret == mainSecret {
 		return "", true
 	}
-	i := slices.IndexFunc(s.cfg.Vaults, func(v Vault) bool { return v.Account == Account{user, secret} && user != "" })
-	return user, i >= 0
+	return user, user != "" && slices.ContainsFunc(s.operations, func(o operation) bool {
+		return o.of != nil && slices.Contains(o.of.accounts, Account{user, secret})
+	})
 }
 
-func (s *Server) unauthorized(message string) reply {
-	rep := s.refusal(http.StatusUnauthorized, "unauthorized", message)
+func (c *call) unauthorized(message string) reply {
+	rep := c.refusal(http.StatusUnauthorized, "unauthorized", message)
 	rep.header.Set("WWW-Authenticate", `Basic realm="archive"`)
 	return rep
 }
@@ -111,16 +111,16 @@ func (s *Server) checkToken(c *call, token string) (reply, bool) {
 	g, ok := s.keys.openToken(token)
 	switch {
 	case !ok || !c.now.Before(g.Expires) || g.Revoked < s.revocations():
-		rep := s.refusal(c.reading.BadCredentials, "invalid_token", "invalid credentials: the token is not valid, or not any more")
+		rep := c.refusal(c.reading.BadCredentials, "invalid_token", "invalid credentials: the token is not valid, or not any more")
 		if rep.status == http.StatusUnauthorized {
 			rep.header.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		}
 		return rep, false
-	case s.cfg.RequireScope != "" && !slices.Contains(strings.Fields(g.Scope), s.cfg.RequireScope):
-		return s.refusal(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
+	case c.of.requireScope != "" && !slices.Contains(strings.Fields(g.Scope), c.of.requireScope):
+		return c.refusal(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
 	}
 	c.account = g.Account
-	return reply{}, true
+	return c.checkAccount()
 }
 
 func (s *Server) grantToken(c *call) reply {
@@ -148,19 +148,37 @@ func (s *Server) grantToken(c *call) reply {
 	if form.Get("grant_type") != "client_credentials" {
 		return tokenError(400, "invalid_request", "grant_type must be client_credentials")
 	}
-	return s.tokenReply(c, s.grantedScope(strings.Fields(form.Get("scope"))))
+	return s.tokenReply(c, s.grantedScope(c.account, strings.Fields(form.Get("scope"))))
 }
 
-// grantedScope returns the scopes that the client has of those it asked for. A missing scope is no error: the answer names
+// grantedScope returns the scopes that the account has of those it asked for. A missing scope is no error: the answer names
 // those that were granted.
-func (s *Server) grantedScope(asked []string) string {
+func (s *Server) grantedScope(account string, asked []string) string {
 	var has []string
 	for _, a := range asked {
-		if len(s.cfg.Scopes) == 0 || slices.Contains(s.cfg.Scopes, a) {
+		if s.mayHave(account, a) {
 			has = append(has, a)
 		}
 	}
 	return strings.Join(has, " ")
+}
+
+// mayHave reports whether an account has a scope: a service that admits the account names the scope, or names none at all and
+// no other service names this one.
+func (s *Server) mayHave(account, scope string) bool {
+	isNamed, isAny := false, false
+	for _, o := range s.operations {
+		if o.of == nil {
+			continue
+		}
+		names, admits := slices.Contains(o.of.scopes, scope), o.of.admits(account)
+		if names && admits {
+			return true
+		}
+		isNamed = isNamed || names
+		isAny = isAny || admits && len(o.of.scopes) == 0
+	}
+	return isAny && !isNamed
 }
 
 func (s *Server) tokenReply(c *call, scope string) reply {

@@ -15,7 +15,7 @@ import (
 // call is one request that is being served, with its journal line.
 type call struct {
 	*http.Request
-	op      string
+	operation
 	now     time.Time
 	fault   Fault
 	reading Readings
@@ -32,18 +32,18 @@ type reply struct {
 	file   string // a stored package to send instead of body
 }
 
-type handler func(*call) reply
+type handler func(*Server, *call) reply
 
-// serveCall wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written before
-// the answer, so what a client saw is in the journal even if the server dies on the next instruction.
-func (s *Server) serveCall(op string, h handler) http.HandlerFunc {
+// serveCall serves an operation: fault, redirect, credentials, work, journal, answer, in this order. The journal line is written
+// before the answer, so what a client saw is in the journal even if the server dies on the next instruction.
+func (s *Server) serveCall(o operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := s.beginCall(op, r)
+		c := s.beginCall(o, r)
 		markConnected(r.Context(), c.fault.Kind != Refuse)
 		rep := reply{}
 		if waitFor(r.Context(), c.fault.Delay) {
 			c.now = s.cfg.Clock()
-			rep = s.carryOut(c, h)
+			rep = s.carryOut(c)
 		}
 		s.writeRecord(c, rep)
 		linger := c.fault.DelayAfter
@@ -57,9 +57,9 @@ func (s *Server) serveCall(op string, h handler) http.HandlerFunc {
 	}
 }
 
-func (s *Server) beginCall(op string, r *http.Request) *call {
-	n, f := s.nextFault(op, strings.ToLower(r.PathValue("bumId")))
-	c := &call{Request: r, op: op, fault: f, reading: s.currentReadings()}
+func (s *Server) beginCall(o operation, r *http.Request) *call {
+	n, f := s.nextFault(o.op, strings.ToLower(r.PathValue("bumId")))
+	c := &call{Request: r, operation: o, fault: f, reading: s.currentReadings()}
 	id := r.Header.Get(s.cfg.RequestIDHeader)
 	if id == "" {
 		s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *Server) beginCall(op string, r *http.Request) *call {
 		s.mu.Unlock()
 	}
 	c.record = journalLine{
-		Kind: kindCall, Op: op, N: n, Method: r.Method, Path: r.URL.Path,
+		Kind: kindCall, Op: o.op, N: n, Method: r.Method, Path: r.URL.Path,
 		RequestID: id[:min(len(id), 200)], Fault: f.journalLabel(),
 	}
 	return c
@@ -75,7 +75,7 @@ func (s *Server) beginCall(op string, r *http.Request) *call {
 
 // carryOut carries the call out, unless its fault strikes before the work. A fault that strikes after the work changes the
 // answer.
-func (s *Server) carryOut(c *call, h handler) reply {
+func (s *Server) carryOut(c *call) reply {
 	if c.fault.strikesBeforeWork() {
 		return s.applyFault(c, reply{})
 	}
@@ -85,13 +85,13 @@ func (s *Server) carryOut(c *call, h handler) reply {
 	if to := c.reading.RedirectTo; to != "" && c.isFirstHop() {
 		return c.redirect(to)
 	}
-	if c.fault.Kind == Trickle && c.op == "upload" {
+	if c.fault.Kind == Trickle && c.isUpload {
 		c.Body = &slowBody{ReadCloser: c.Body, ctx: c.Context(), piece: max(c.ContentLength/8, 1), between: c.fault.DelayAfter / 8}
 	}
-	if (c.fault.Kind == CutRequest || c.fault.Kind == Early) && c.op == "upload" {
+	if (c.fault.Kind == CutRequest || c.fault.Kind == Early) && c.isUpload {
 		c.Body = halfBody(c)
 	}
-	rep := h(c)
+	rep := s.answer(c)
 	if rep.status == 0 {
 		return rep
 	}
@@ -101,9 +101,19 @@ func (s *Server) carryOut(c *call, h handler) reply {
 	return s.applyFault(c, rep)
 }
 
+// answer does what the operation does, with valid credentials where it needs them.
+func (s *Server) answer(c *call) reply {
+	if c.needsCredentials() {
+		if rep, ok := s.authorize(c); !ok {
+			return rep
+		}
+	}
+	return c.serve(s, c)
+}
+
+// isFirstHop reports whether the call has followed no redirect yet. API cuts the prefix of one that has off its path.
 func (c *call) isFirstHop() bool {
-	return c.op != "upload" && c.op != "token" && c.op != "unknown" &&
-		strings.HasPrefix(c.RequestURI, "/v1/")
+	return c.needsCredentials() && strings.HasPrefix(c.RequestURI, c.URL.EscapedPath())
 }
 
 func (c *call) redirect(to string) reply {
@@ -159,7 +169,7 @@ func (s *Server) applyFault(c *call, rep reply) reply {
 // errorReply is the error answer of kind Status, in the form of the side that was called.
 func (s *Server) errorReply(c *call) reply {
 	code := c.fault.statusCode()
-	rep := s.refusal(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
+	rep := c.refusal(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
 	if isPresigned(c.Request) {
 		rep = c.storeRefusal(&denial{code, storeCode(code), "the request could not be served"})
 	}
@@ -279,11 +289,23 @@ func jsonReply(v any) reply { return reply{status: 200, header: jsonHeader(), bo
 func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }
 
 // refusal is an error answer of the API, in the form that the readings ask for.
-func (s *Server) refusal(status int, code, message string) reply {
+func (c *call) refusal(status int, code, message string) reply {
+	form := c.reading.ErrorBody
+	if c.of != nil {
+		form = c.of.errorForm(c.reading)
+	}
+	return errorAnswer(form, status, code, message)
+}
+
+// errorForms are the words for the forms of an error answer.
+var errorForms = []string{"message", "Message", "detail", "detail-list", "error", "oauth", "service", "network", "wrapped", "xml", "empty", "html"}
+
+// errorAnswer is an error answer in the form of that word.
+func errorAnswer(form string, status int, code, message string) reply {
 	id := strconv.Itoa(status)
 	item := map[string]any{"id": id, "type": "ERROR", "message": message, "code": code, "info": ""}
 	rep := reply{status: status, header: jsonHeader()}
-	switch s.currentReadings().ErrorBody {
+	switch form {
 	case "message":
 		rep.body = encodeJSON(map[string]any{"message": message})
 	case "Message":

@@ -15,6 +15,7 @@
 // before the answer is sent, and a new server replays the lines through the function that applied them first. It syncs nothing,
 // so it does not survive a power loss.
 //
-// Further interfaces of the service are added in registerRoutes (server.go): a handler registered there gets the same
-// authentication, faults and journal as those of the archive interface.
+// What can be asked of it is one table (operations.go): each row says its path or the objects that it is about, the accounts and
+// scopes that it needs, and its handler. One more interface of the service adds its rows there, and the handlers in a file of
+// its own; authentication, redirects, faults and journal then work for it as for the others.
 package emulator

@@ -25,14 +25,14 @@ type uploadGrant struct {
 // register handles a batch of documents: all of them or none.
 func (s *Server) register(c *call) reply {
 	if t, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return s.refusal(400, "VALIDATION", "Content-Type must be application/json")
+		return c.refusal(400, "VALIDATION", "Content-Type must be application/json")
 	}
 	body, tooLong, err := readBody(c.Request, s.cfg.MaxBody)
 	if err != nil {
 		return reply{} // the client went away in the middle: there is nobody to answer
 	}
 	if tooLong {
-		return s.refusal(http.StatusRequestEntityTooLarge, "TOO_LARGE", fmt.Sprintf("the body must have at most %d bytes", s.cfg.MaxBody))
+		return c.refusal(http.StatusRequestEntityTooLarge, "TOO_LARGE", fmt.Sprintf("the body must have at most %d bytes", s.cfg.MaxBody))
 	}
 	batch, problem := parseBatch(body, s.cfg.MaxBatch)
 	if problem == "" {
@@ -40,21 +40,21 @@ func (s *Server) register(c *call) reply {
 	}
 	if problem != "" {
 		c.record.Text = problem
-		return s.refusal(400, "VALIDATION", problem)
+		return c.refusal(400, "VALIDATION", problem)
 	}
 	lines, problem, err := s.addBatch(c, batch)
 	switch {
 	case err != nil:
 		return reply{}
 	case problem != "":
-		return s.refusal(400, "VALIDATION", problem)
+		return c.refusal(400, "VALIDATION", problem)
 	}
 	grants, err := s.makeGrants(c, batch, lines)
 	if err == nil {
 		grants, err = s.spoilGrants(c, grants)
 	}
 	if err != nil {
-		return s.refusal(500, "INTERNAL", "no upload address")
+		return c.refusal(500, "INTERNAL", "no upload address")
 	}
 	told := map[string]bool{}
 	for i, g := range grants {

@@ -16,7 +16,7 @@ func (s *Server) download(c *call) reply {
 	}
 	s.mu.Unlock()
 	if k.state != successful {
-		return s.refusal(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
+		return c.refusal(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
 	}
 	s.countDownload(c)
 	c.record.BumIDs, c.record.SHA256, c.record.Size = []string{g.bumID}, k.content.sha256, k.content.size
@@ -26,7 +26,7 @@ func (s *Server) download(c *call) reply {
 	u, err := s.keys.presign(c.Context(), http.MethodGet, s.objectURL(c, c.vault, g.bumID), nil, c.now, s.cfg.Window)
 	switch {
 	case err != nil:
-		return s.refusal(500, "INTERNAL", "no download address")
+		return c.refusal(500, "INTERNAL", "no download address")
 	case c.reading.Download == "json":
 		return jsonReply(map[string]string{"url": u})
 	}

@@ -119,9 +119,8 @@ func ParseRule(text string) (Rule, error) {
 	return r, r.check()
 }
 
-var ops = []string{"register", "upload", "status", "status-list", "index", "download", "token", "vaults", "unknown"}
-
 func (r Rule) check() error {
+	ops := operationNames()
 	switch {
 	case r.Op != "" && !slices.Contains(ops, r.Op):
 		return fmt.Errorf("fault rule: op %q is none of %q", r.Op, ops)

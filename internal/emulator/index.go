@@ -25,7 +25,7 @@ type indexQuery struct {
 func (s *Server) index(c *call) reply {
 	p, problem := parseIndexQuery(c.URL.RawQuery)
 	if problem != "" {
-		return s.refusal(http.StatusBadRequest, "VALIDATION", problem)
+		return c.refusal(http.StatusBadRequest, "VALIDATION", problem)
 	}
 	s.mu.Lock()
 	docs := s.state.listArchived(c.vault, c.now, c.ignoresLate())

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -61,10 +59,11 @@ type Account struct{ Name, Secret string }
 
 // Server is the emulated service. It is safe for concurrent use.
 type Server struct {
-	cfg     Config
-	keys    keys
-	mux     *http.ServeMux
-	journal *journal
+	cfg        Config
+	keys       keys
+	operations []operation
+	mux        *http.ServeMux
+	journal    *journal
 
 	mu            sync.Mutex
 	state         *serverState   // guarded by mu
@@ -89,7 +88,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open emulator keys: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, keys: k, mux: http.NewServeMux(), state: newServerState(), callCounts: map[string]int{},
+		cfg: cfg, keys: k, operations: cfg.operations(), mux: http.NewServeMux(), state: newServerState(), callCounts: map[string]int{},
 		readings: cfg.Readings, faults: cfg.Faults,
 	}
 	replayed := uint64(0)
@@ -121,102 +120,6 @@ func (s *Server) removeUnfinishedUploads() error {
 		}
 	}
 	return err
-}
-
-// registerRoutes has one line per endpoint, each with the op by which faults and the journal know it. Further interfaces of
-// the service are added here. A path that matches nothing does not exist; this service answers it with 502.
-func (s *Server) registerRoutes() {
-	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
-	s.handleExactMethod("POST /v1/tokens", s.serveCall("token", s.grantToken))
-	s.handleExactMethod("GET /v1/vaults", s.serveCall("vaults", s.requireAuth(s.listVaults)))
-	s.handleExactMethod("POST "+doc, s.serveCall("register", s.requireVault(s.register)))
-	s.handleExactMethod("GET "+doc+"/status", s.serveCall("status-list", s.requireVault(s.statusList)))
-	s.handleExactMethod("GET "+doc+"/{bumId}/status", s.serveCall("status", s.requireVault(s.status)))
-	s.handleExactMethod("GET "+doc+"/{bumId}", s.serveCall("download", s.requireVault(s.download)))
-	s.handleExactMethod("GET "+vault+"/index", s.serveCall("index", s.requireVault(s.index)))
-	s.handleExactMethod("/", s.serveCall("unknown", s.refuseUnknownPath))
-}
-
-// handleExactMethod refuses HEAD: a GET pattern of the standard mux would answer it.
-func (s *Server) handleExactMethod(pattern string, h http.HandlerFunc) {
-	unknown := s.serveCall("unknown", s.refuseUnknownPath)
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead {
-			unknown(w, r)
-			return
-		}
-		h(w, r)
-	})
-}
-
-func (s *Server) refuseUnknownPath(*call) reply {
-	return s.refusal(http.StatusBadGateway, "NoSuchPath", "the URI or endpoint does not exist")
-}
-
-// movedPrefix marks a call that has followed a redirect of Readings.RedirectTo.
-const movedPrefix = "/moved"
-
-// API serves the service's own host: the paths below /v1.
-func (s *Server) API() http.Handler {
-	unknown := s.serveCall("unknown", s.refuseUnknownPath)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r2 := r
-		if p, ok := strings.CutPrefix(r.URL.Path, movedPrefix); ok {
-			r2 = r.Clone(r.Context())
-			r2.URL.Path, r2.URL.RawPath = p, strings.TrimPrefix(r.URL.RawPath, movedPrefix)
-		}
-		// The mux would redirect a path that is not clean. This service has no such path.
-		if r2.URL.Path != path.Clean(r2.URL.Path) {
-			unknown(w, r2)
-			return
-		}
-		s.mux.ServeHTTP(w, r2)
-	})
-}
-
-// Store serves the object store's host. It takes pre-signed PUT and GET only.
-func (s *Server) Store() http.Handler {
-	put, get := s.serveCall("upload", s.storeObject), s.serveCall("download", s.fetchObject)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			get(w, r)
-			return
-		}
-		put(w, r)
-	})
-}
-
-// ServeHTTP serves API and Store on one host. A request that is pre-signed, or lies under the path of StoreURL, goes to the
-// store.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.isStore(r) {
-		s.Store().ServeHTTP(w, r)
-		return
-	}
-	s.API().ServeHTTP(w, r)
-}
-
-func (s *Server) isStore(r *http.Request) bool {
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		return false
-	}
-	u, err := url.Parse(s.storeURL(r))
-	ours := err == nil && u.Host == r.Host && strings.HasPrefix(r.URL.Path, u.Path+"/")
-	return ours || isPresigned(r) // after a redirect it may arrive at another host
-}
-
-func (s *Server) storeURL(r *http.Request) string {
-	if s.cfg.StoreURL != nil {
-		return strings.TrimSuffix(s.cfg.StoreURL(), "/")
-	}
-	return baseURL(r) + "/packages"
-}
-
-func baseURL(r *http.Request) string {
-	if r.TLS != nil {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
 }
 
 func (c *Config) setDefaults() error {

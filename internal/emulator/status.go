@@ -30,9 +30,9 @@ func (s *Server) status(c *call) reply {
 	s.mu.Unlock()
 	switch {
 	case unaskable != 0:
-		return s.refusal(unaskable, "ServiceFault", "the status of this document cannot be told")
+		return c.refusal(unaskable, "ServiceFault", "the status of this document cannot be told")
 	case g == nil:
-		return s.refusal(c.reading.UnknownBumID, "NOT_FOUND", "no document with this bumId")
+		return c.refusal(c.reading.UnknownBumID, "NOT_FOUND", "no document with this bumId")
 	}
 	return jsonReply(rec)
 }

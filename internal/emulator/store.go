@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func (s *Server) storeObject(c *call) reply {
 
 // findTarget finds the registration that the URL belongs to.
 func (s *Server) findTarget(c *call, signedAt time.Time) (*registration, *denial) {
-	bumID, _ := strings.CutSuffix(path.Base(cmp.Or(c.URL.Query().Get("key"), c.URL.Path)), ".zip")
+	bumID, _ := strings.CutSuffix(objectName(c.Request), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.state.byBumID[bumID]
