@@ -2,6 +2,8 @@
 // sealed ZIP. The same folder under the same rules gives the same document, the same digests and, with the same compressor, the
 // same bytes.
 //
+// A single PDF of a drop that takes those is copied byte for byte instead ([BuildPDF]); what is said here holds for it as well.
+//
 // It returns three kinds of errors. A [*Refusal] is the fault of the folder: it is worded for the person who dropped it and
 // lists all that is wrong. [ErrChanged] says that somebody is still writing, so nothing is wrong yet. Every other error is the
 // fault of the environment (no right, no space, a broken disk) and never counts against the document.

@@ -32,6 +32,7 @@ type Fault struct {
 // in the order in which a reader meets it. Faults is never empty.
 type Refusal struct {
 	Faults []Fault
+	IsPDF  bool           // of a single PDF, not of a folder
 	AsRead archive.AsRead // what the sidecar says all the same; nothing of it was checked
 }
 
@@ -39,6 +40,9 @@ type Refusal struct {
 func (r *Refusal) Error() string {
 	f := r.Faults[0]
 	s := "folder refused: " + f.Brief
+	if r.IsPDF {
+		s = "PDF refused: " + f.Brief
+	}
 	if f.Line > 0 {
 		s += fmt.Sprintf(" (%s, line %d, column %d)", showName(f.File), f.Line, f.Col)
 	}
@@ -51,23 +55,27 @@ func (r *Refusal) Error() string {
 // Text returns the whole message for the person who dropped the folder, in lines
 // that end with LF. It may hold values of the sidecar.
 func (r *Refusal) Text() string {
+	verdict, nothing, moveBack := "NOT ARCHIVED", " Nothing was sent.", "move this whole folder back"
+	if r.IsPDF {
+		verdict, nothing, moveBack = "NOT SENT", "", "move the PDF back"
+	}
 	var b strings.Builder
 	if len(r.Faults) == 1 {
 		f := r.Faults[0]
 		advice, whole := strings.CutSuffix(f.Advice, ".")
 		if !whole {
-			advice += ", then move this whole folder back"
+			advice += ", then " + moveBack
 		}
-		fmt.Fprintf(&b, "NOT ARCHIVED. %s. %s. Nothing was sent.\n", f.sentence(), advice)
+		fmt.Fprintf(&b, "%s. %s. %s.%s\n", verdict, f.sentence(), advice, nothing)
 		writeExcerpt(&b, f.Excerpt, "    ")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "NOT ARCHIVED. %d things to put right. Nothing was sent.\n\n", len(r.Faults))
+	fmt.Fprintf(&b, "%s. %d things to put right.%s\n\n", verdict, len(r.Faults), nothing)
 	for i, f := range r.Faults {
 		fmt.Fprintf(&b, "%2d. %s. %s.\n", i+1, f.sentence(), strings.TrimSuffix(f.Advice, "."))
 		writeExcerpt(&b, f.Excerpt, "        ")
 	}
-	b.WriteString("\nPut all of this right, then move this whole folder back.\n")
+	fmt.Fprintf(&b, "\nPut all of this right, then %s.\n", moveBack)
 	return b.String()
 }
 

@@ -22,4 +22,16 @@ var files = []mutant{
 		name: "UnreadableFileTakenAfterAWhile", promise: "I24", file: "internal/watch/scheduler.go",
 		old: "case isFault: // the file could not be looked into", new: "case isFault && quiet < incompletePatience*s.cfg.Settle:", tests: []string{"-run Files " + watching},
 	},
+	{
+		name: "CopyNotReadBack", promise: "I4", file: "internal/packager/pdf.go",
+		old: "case n != c.size || archive.Digest(sum.Sum(nil)) != c.sha256:", new: "case n < 0:", tests: []string{"-run PDF " + packing},
+	},
+	{
+		name: "NotifiedPersonInTheIdentity", promise: "I2", file: "internal/packager/pdf.go",
+		old: "archive.DerivePDFID(rules.Receiving, copied.sha256),", new: "archive.DerivePDFID(rules.Receiving+rules.Notify, copied.sha256),", tests: []string{"-run PDF " + packing},
+	},
+	{
+		name: "CutOffPDFSent", promise: "I17", file: "internal/packager/pdf.go",
+		old: "case !hasPDFEnd(c.tail):", new: "case len(c.tail) == 0:", tests: []string{"-run PDF " + packing},
+	},
 }

@@ -1,0 +1,256 @@
+package packager
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/md5"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// PDFRules is what a drop of single PDFs asks of them.
+type PDFRules struct {
+	Receiving string // address of the PDF flow
+	Notify    string // address that the service tells of it
+	MaxSize   int64  // bytes of a PDF; 0: archive.MaxPackage
+
+	// openFile is that of Rules.
+	openFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+}
+
+// SealedPDF is a claimed PDF that was checked and copied.
+type SealedPDF struct {
+	ID       archive.ID
+	Request  []byte          // canonical: the body of the registration
+	Metadata archive.Digest  // of the receiving address
+	Files    []archive.File  // the PDF alone
+	Junk     []string        // files that were ignored and go with the folder; paths as on disk
+	Content  archive.Digest  // of the PDF
+	Package  archive.Package // its path is the name in the spool
+}
+
+// BuildPDF checks the single PDF that lies in the claimed folder at root, and copies it byte for byte as the file name into spool,
+// mode 0600, replacing what is there. When it returns without an error the copy is synced and was read back. The directory is not
+// synced, as with [BuildPackage]. After an error nothing new bears the name.
+//
+// Its errors are those of BuildPackage. The same PDF under the same rules gives the same result.
+func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable.Dir, name string) (SealedPDF, error) {
+	if rules.Receiving == "" || rules.Notify == "" {
+		return SealedPDF{}, errors.New("use packaging rules: an address is missing") // a mistake of the configuration: no PDF is refused for it
+	}
+	p, err := openPDFFolder(root, rules)
+	if err != nil {
+		return SealedPDF{}, err
+	}
+	part, err := spool.Create(name, 0o600)
+	if err != nil {
+		return SealedPDF{}, fmt.Errorf("create copy: %w", err)
+	}
+	defer part.Discard()
+	copied, err := p.copyTo(ctx, part)
+	if err != nil {
+		return SealedPDF{}, err
+	}
+	// The copy is read back before it gets its name: a copy under its name is always that of the PDF.
+	if err := copied.compareWith(ctx, part); err != nil {
+		return SealedPDF{}, fmt.Errorf("read back copy: %w", err)
+	}
+	// A crash here leaves a temporary file or a whole copy that no entry records. Either is replaced when the PDF is copied again.
+	if err := part.CommitWithoutDirSync(); err != nil {
+		return SealedPDF{}, fmt.Errorf("finish copy: %w", err)
+	}
+	return SealedPDF{
+		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
+		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
+		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256,
+		Package: archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5},
+	}, nil
+}
+
+// pdfFolder is a claimed folder that holds a single PDF.
+type pdfFolder struct {
+	*listing
+	file foundFile
+}
+
+// openPDFFolder reads the names in the folder, and refuses it for what is wrong with them.
+func openPDFFolder(root *os.Root, rules PDFRules) (*pdfFolder, error) {
+	l, err := listFolder(root, rules.forListing())
+	if err != nil {
+		return nil, err
+	}
+	p := &pdfFolder{listing: l}
+	all := l.allFiles()
+	switch {
+	case len(all) == 1 && all[0].state.size > l.rules.MaxSize:
+		l.faults = nil // the listing refuses a huge file in the words for a folder
+		p.file = all[0]
+		p.checkSize()
+	case len(l.faults) > 0:
+	case len(all) == 0:
+		l.addFault("", "empty folder", "The folder is empty", "Put the PDF itself into the drop folder.")
+	case len(all) > 1 || all[0].disk != path.Base(all[0].disk):
+		l.addFault("", "more than one file", "The folder holds more than a single PDF", "Move each PDF back by itself.")
+	default:
+		p.file = all[0]
+		p.checkSize()
+	}
+	return p, p.refusalOrChanged(l.faults)
+}
+
+// forListing gives the rules under which the folder of a PDF is listed. There is no sidecar.
+func (r PDFRules) forListing() Rules {
+	open := r.openFile
+	if open == nil {
+		open = durable.OpenRegular
+	}
+	return Rules{MaxSize: cmp.Or(r.MaxSize, archive.MaxPackage), openFile: open}
+}
+
+func (p *pdfFolder) checkSize() {
+	name, size := p.quotedName(), p.file.state.size
+	switch {
+	case size == 0:
+		p.addFault("", "empty file", name+" is empty: it has 0 bytes", "Scan it again.")
+	case size > p.rules.MaxSize:
+		p.addFault("", "too large", fmt.Sprintf("%s has %s; the service takes %s", name, megabytes(size), megabytes(p.rules.MaxSize)), "Save it as a smaller PDF")
+	}
+}
+
+func (p *pdfFolder) quotedName() string { return `"` + showName(p.file.path) + `"` }
+
+// refusalOrChanged returns ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and nil for
+// one without.
+func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	again, err := listFolder(p.root, p.rules)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(p.allFiles(), again.allFiles()) {
+		return fmt.Errorf("the folder: %w", ErrChanged)
+	}
+	return &Refusal{Faults: faults, IsPDF: true}
+}
+
+// copyTo copies the PDF and checks its ends while it is read.
+func (p *pdfFolder) copyTo(ctx context.Context, to io.Writer) (*pdfCopy, error) {
+	c := &pdfCopy{to: to, sum: sha256.New(), md5Sum: md5.New()}
+	// writeErr is a fault of the spool's disk; an error of reading is one of the share's.
+	var writeErr error
+	err := p.readFile(p.file, func(r io.Reader) (readErr error) {
+		writeErr, readErr = c.readAll(&contextReader{ctx, r}, p.file.state.size)
+		return readErr
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case writeErr != nil:
+		return nil, fmt.Errorf("copy %q: %w", p.file.path, writeErr)
+	case !c.isPDF():
+		p.addFault("", "no PDF", p.quotedName()+" is no PDF", "Save it as PDF")
+	case !hasPDFEnd(c.tail):
+		p.addFault("", "cut off", p.quotedName()+" looks cut off", "Scan it again.")
+	}
+	c.sha256, c.md5 = archive.Digest(c.sum.Sum(nil)), [16]byte(c.md5Sum.Sum(nil))
+	return c, p.refusalOrChanged(p.faults)
+}
+
+// pdfCopy is a copy that is being made.
+type pdfCopy struct {
+	to          io.Writer
+	sum, md5Sum hash.Hash
+	head, tail  []byte // the first and the last bytes, at most endSize of them
+	size        int64
+
+	sha256 archive.Digest
+	md5    [16]byte
+}
+
+// endSize is in how many bytes from the start a PDF has its mark, and in how many from its end: so far the usual readers look.
+const endSize = 1024
+
+func (c *pdfCopy) isPDF() bool { return bytes.Contains(c.head, []byte("%PDF-")) }
+
+func hasPDFEnd(tail []byte) bool { return bytes.Contains(tail, []byte("%%EOF")) }
+
+// readAll copies size bytes. It stops early, without an error, when the first ones are not those of a PDF.
+func (c *pdfCopy) readAll(r io.Reader, size int64) (writeErr, readErr error) {
+	buf := make([]byte, min(size, chunkSize))
+	for left := size; left > 0; {
+		piece := buf[:min(left, int64(len(buf)))]
+		if _, err := io.ReadFull(r, piece); err != nil {
+			return nil, err
+		}
+		left -= int64(len(piece))
+		if c.size == 0 {
+			if c.head = slices.Clone(piece[:min(len(piece), endSize)]); !c.isPDF() {
+				return nil, nil
+			}
+		}
+		c.tail = append(c.tail, piece[max(0, len(piece)-endSize):]...)
+		c.tail = c.tail[max(0, len(c.tail)-endSize):]
+		c.sum.Write(piece)
+		c.md5Sum.Write(piece)
+		n, err := c.to.Write(piece)
+		if c.size += int64(n); err != nil {
+			return err, nil
+		}
+	}
+	return nil, nil
+}
+
+// compareWith reads the copy back.
+func (c *pdfCopy) compareWith(ctx context.Context, r io.ReaderAt) error {
+	sum := sha256.New()
+	n, err := io.CopyBuffer(sum, &contextReader{ctx, io.NewSectionReader(r, 0, c.size+1)}, make([]byte, chunkSize))
+	switch {
+	case err != nil:
+		return err
+	case n != c.size || archive.Digest(sum.Sum(nil)) != c.sha256:
+		return errors.New("its bytes are not those of the PDF")
+	}
+	return nil
+}
+
+// ErrCutOff says that a file has no end yet, or no content: its writer may only pause.
+var ErrCutOff = errors.New("looks cut off")
+
+// CheckPDFEnd returns ErrCutOff for a file that looks like a PDF without its end, or that has no content yet. It returns nil for a
+// whole PDF and for what is certainly no PDF: waiting would not change that. Any other error says that the file cannot be read.
+func CheckPDFEnd(root *os.Root, name string) error {
+	file, info, err := durable.OpenRegular(root, name)
+	if err != nil {
+		return err
+	}
+	defer file.Close() // read-only
+	head, tail := make([]byte, endSize), make([]byte, endSize)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %q: %w", name, withoutPath(err))
+	}
+	m, err := file.ReadAt(tail, max(0, info.Size()-endSize))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %q: %w", name, withoutPath(err))
+	}
+	head, tail = head[:n], tail[:m]
+	// A file may have got no content yet but its size: some programs give it that first.
+	isBegun := bytes.HasPrefix([]byte("%PDF-"), bytes.Trim(head, "\x00"))
+	if isBegun || bytes.Contains(head, []byte("%PDF-")) && !hasPDFEnd(tail) {
+		return ErrCutOff
+	}
+	return nil
+}

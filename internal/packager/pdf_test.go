@@ -1,0 +1,261 @@
+package packager
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+var pdfRules = PDFRules{Receiving: "ap@in.example", Notify: "clerk@acme.example", MaxSize: 100_000}
+
+const goodPDF = "%PDF-1.7\nhello\n%%EOF\n"
+
+// copyPDF copies the PDF of root into a fresh spool, and checks that a failure leaves nothing there.
+func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (SealedPDF, string, error) {
+	t.Helper()
+	spool := t.TempDir()
+	dir, err := durable.Open(spool, hook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	s, err := BuildPDF(context.Background(), root, r, dir, "k.pdf")
+	left, _ := os.ReadDir(spool)
+	if err == nil && (len(left) != 1 || left[0].Name() != "k.pdf") || err != nil && len(left) != 0 {
+		t.Errorf("spool after %v: %v", err, left)
+	}
+	return s, spool + "/k.pdf", err
+}
+
+// I4: the copy has the bytes of the PDF, and everything about it follows from those bytes and the rules.
+func TestPDF_I4_ByteCopy(t *testing.T) {
+	for name, content := range map[string]string{
+		"Small": goodPDF, "HeadLater": strings.Repeat(" ", 1000) + goodPDF, "EndEarlier": goodPDF + strings.Repeat("\x00", 1000),
+		"TwoPieces": "%PDF-1.7" + strings.Repeat("x", chunkSize-4) + "%%EOF", "EndInTwoPieces": "%PDF-1.7" + strings.Repeat("x", chunkSize-8-2) + "%%EOF", "OneByteMore": "%PDF-" + strings.Repeat("x", chunkSize-9) + "%%EOF",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, root := drop(t, tree{"Mu\u0308ller 7.PDF": content, "_REASON.txt": "old", "Thumbs.db": "x"})
+			s, path, err := copyPDF(t, root, pdfRules, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied, _ := os.ReadFile(path)
+			sum := archive.Sum([]byte(content))
+			if string(copied) != content || s.Content != sum || s.Package != (archive.Package{Path: "k.pdf", Size: int64(len(content)), SHA256: sum, MD5: md5.Sum([]byte(content))}) {
+				t.Errorf("%+v", s.Package)
+			}
+			if !slices.Equal(s.Files, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}) || !slices.Equal(s.Junk, []string{"Thumbs.db", "_REASON.txt"}) {
+				t.Errorf("%+v, %q", s.Files, s.Junk)
+			}
+			want := `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
+			if string(s.Request) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.Metadata != archive.Sum([]byte("ap@in.example")) {
+				t.Errorf("%s, %s, %s", s.Request, s.ID, s.Metadata)
+			}
+			// Another name and another person to tell make no other document.
+			if err := os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"); err != nil {
+				t.Fatal(err)
+			}
+			r := pdfRules
+			r.Notify = "other@acme.example"
+			if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
+				t.Errorf("%+v, %v", again, err)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+				t.Errorf("%v, %v", info, err)
+			}
+		})
+	}
+}
+
+// Each bad file has its words for the clerk who dropped it.
+func TestPDF_Refused(t *testing.T) {
+	link := func(t *testing.T, dir string) { os.Symlink("/etc/passwd", dir+"/scan7.pdf") }
+	for name, row := range map[string]struct {
+		files tree
+		more  func(t *testing.T, dir string)
+		text  string
+	}{
+		"NoPDF":         {files: tree{"brief.docx": "PK\x03\x04 a document %%EOF"}, text: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back.`},
+		"LargeNoPDF":    {files: tree{"brief.docx": strings.Repeat("x", 90_000)}, text: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back.`},
+		"HeadTooLate":   {files: tree{"a.pdf": strings.Repeat(" ", 1020) + goodPDF}, text: `NOT SENT. "a.pdf" is no PDF. Save it as PDF, then move the PDF back.`},
+		"CutOff":        {files: tree{"scan7.pdf": "%PDF-1.7\nhello"}, text: `NOT SENT. "scan7.pdf" looks cut off. Scan it again.`},
+		"EndTooEarly":   {files: tree{"scan7.pdf": goodPDF + strings.Repeat("\x00", 1024)}, text: `NOT SENT. "scan7.pdf" looks cut off. Scan it again.`},
+		"Empty":         {files: tree{"scan7.pdf": ""}, text: `NOT SENT. "scan7.pdf" is empty: it has 0 bytes. Scan it again.`},
+		"TooLarge":      {files: tree{"scan7.pdf": goodPDF + strings.Repeat("x", 100_000) + "%%EOF"}, text: `NOT SENT. "scan7.pdf" has 0.1 MB; the service takes 0.1 MB. Save it as a smaller PDF, then move the PDF back.`},
+		"Sparse100GB":   {more: func(t *testing.T, dir string) { write(t, dir+"/a.pdf", ""); os.Truncate(dir+"/a.pdf", 100_000_000_000) }, text: `NOT SENT. "a.pdf" has 100000 MB; the service takes 0.1 MB. Save it as a smaller PDF, then move the PDF back.`},
+		"Link":          {more: link, text: `NOT SENT. scan7.pdf is a link, not a file. Put the file itself in its place, then move the PDF back.`},
+		"FIFO":          {more: func(t *testing.T, dir string) { syscall.Mkfifo(dir+"/scan7.pdf", 0o600) }, text: `NOT SENT. scan7.pdf is a named pipe, not a file. Delete it, then move the PDF back.`},
+		"HardLink":      {files: tree{"scan7.pdf": goodPDF}, more: func(t *testing.T, dir string) { os.Link(dir+"/scan7.pdf", dir+"-other") }, text: `NOT SENT. scan7.pdf is a hard link: it exists under a second name elsewhere. Copy the file in its place, then move the PDF back.`},
+		"TwoFiles":      {files: tree{"a.pdf": goodPDF, "b.pdf": goodPDF}, text: `NOT SENT. The folder holds more than a single PDF. Move each PDF back by itself.`},
+		"InAFolder":     {files: tree{"Mai/b.pdf": goodPDF}, text: `NOT SENT. The folder holds more than a single PDF. Move each PDF back by itself.`},
+		"OnlyJunk":      {files: tree{"Thumbs.db": "x"}, text: `NOT SENT. The folder is empty. Put the PDF itself into the drop folder.`},
+		"NewlineInName": {files: tree{"a\nb.pdf": goodPDF}, text: "NOT SENT. a\\x0ab.pdf has a line break or another control character in its name. Rename it, with letters, digits, spaces, points and hyphens, then move the PDF back."},
+		"InvalidName":   {files: tree{"a\xff.pdf": goodPDF}, text: "not valid UTF-8"},
+		"TurnedName":    {files: tree{"a\u202efdp.exe": goodPDF}, text: "turns the reading direction"},
+		"Backslash":     {files: tree{`..\x.pdf`: goodPDF}, text: "backslash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, root := drop(t, row.files)
+			if row.more != nil {
+				row.more(t, dir)
+			}
+			_, _, err := copyPDF(t, root, pdfRules, nil)
+			refused, ok := errors.AsType[*Refusal](err)
+			if !ok {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			if said := strings.TrimSuffix(refused.Text(), "\n"); said != row.text && (strings.HasPrefix(row.text, "NOT") || !strings.Contains(said, row.text)) {
+				t.Errorf("got  %s\nwant %s", said, row.text)
+			}
+			if strings.Contains(refused.Text(), "ARCHIVED") || !strings.HasPrefix(refused.Error(), "PDF refused: ") {
+				t.Errorf("%s\n%s", refused.Text(), refused)
+			}
+		})
+	}
+}
+
+// I17: a PDF that changes while it is copied is neither refused nor taken.
+func TestPDF_I17_ChangeWhileCopying(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"Grows":    func(dir string) error { return os.WriteFile(dir+"/a.pdf", []byte(goodPDF+goodPDF), 0o644) },
+		"Shrinks":  func(dir string) error { return os.WriteFile(dir+"/a.pdf", nil, 0o644) },
+		"SameSize": func(dir string) error { return os.WriteFile(dir+"/a.pdf", bytes.ToUpper([]byte(goodPDF)), 0o644) },
+		"Swapped": func(dir string) error {
+			return errors.Join(os.WriteFile(dir+"/new", []byte(goodPDF), 0o644), os.Rename(dir+"/new", dir+"/a.pdf"))
+		},
+		"Link": func(dir string) error {
+			return errors.Join(os.Remove(dir+"/a.pdf"), os.Symlink("/etc/passwd", dir+"/a.pdf"))
+		},
+		"FIFO": func(dir string) error {
+			return errors.Join(os.Remove(dir+"/a.pdf"), syscall.Mkfifo(dir+"/a.pdf", 0o644))
+		},
+		"Removed": func(dir string) error { return os.Remove(dir + "/a.pdf") },
+	} {
+		for _, when := range []string{"before", "after"} {
+			t.Run(name+"/"+when+"Open", func(t *testing.T) {
+				dir, root := drop(t, tree{"a.pdf": goodPDF})
+				r := pdfRules
+				r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+					if when == "before" {
+						if err := change(dir); err != nil {
+							t.Error(err)
+						}
+					}
+					f, info, err := durable.OpenRegular(root, path)
+					if when == "after" {
+						if err := change(dir); err != nil {
+							t.Error(err)
+						}
+					}
+					return f, info, err
+				}
+				if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, ErrChanged) {
+					t.Errorf("got %v, want ErrChanged", err)
+				}
+			})
+		}
+	}
+}
+
+func TestPDF_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
+	dir, root := drop(t, tree{"a.pdf": "%PDF-1.7"})
+	r := pdfRules
+	r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+		f, info, err := durable.OpenRegular(root, path)
+		write(t, dir+"/b.pdf", "another one")
+		return f, info, err
+	}
+	if _, _, err := copyPDF(t, root, r, nil); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v, want ErrChanged", err)
+	}
+}
+
+// I24: a fault of a disk or of rights is no fault of the PDF, and a damaged copy never gets its name.
+func TestPDF_I24_EnvironmentIsNoRefusal(t *testing.T) {
+	damage := func(op, name string, do func() error) error {
+		err := do()
+		if op == "write" {
+			return errors.Join(err, syscall.EIO)
+		}
+		return err
+	}
+	for name, row := range map[string]struct {
+		open func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+		hook durable.Hook
+		want error
+	}{
+		"NoRight": {func(_ *os.Root, path string) (*os.File, fs.FileInfo, error) {
+			return nil, nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
+		}, nil, fs.ErrPermission},
+		"Mount": {func(*os.Root, string) (*os.File, fs.FileInfo, error) {
+			return nil, nil, &durable.MountError{Path: "a.pdf"}
+		}, nil, syscall.EXDEV},
+		"DiskFull":    {nil, failOn("write", syscall.ENOSPC), syscall.ENOSPC},
+		"WriteFails":  {nil, damage, syscall.EIO},
+		"SyncFails":   {nil, failOn("sync", syscall.EIO), durable.ErrSync},
+		"RenameFails": {nil, failOn("rename", syscall.EIO), syscall.EIO},
+		"CreateFails": {nil, failOn("create", syscall.EACCES), syscall.EACCES},
+		"NoAddress":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, root := drop(t, tree{"a.pdf": goodPDF})
+			r := pdfRules
+			r.openFile = row.open
+			if name == "NoAddress" {
+				r.Notify = ""
+			}
+			_, _, err := copyPDF(t, root, r, row.hook)
+			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || row.want != nil && !errors.Is(err, row.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	c := &pdfCopy{size: 3, sha256: archive.Sum([]byte("abc"))}
+	for _, found := range []string{"abd", "ab", "abcd", ""} {
+		if err := c.compareWith(context.Background(), strings.NewReader(found)); err == nil {
+			t.Errorf("%q was taken for the copy", found)
+		}
+	}
+}
+
+func TestPDF_Canceled(t *testing.T) {
+	_, root := drop(t, tree{"a.pdf": goodPDF})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir, err := durable.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if _, err := BuildPDF(ctx, root, pdfRules, dir, "k.pdf"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A file waits while its writer may only pause, and does not wait for what no writing would change.
+func TestCheckPDFEnd(t *testing.T) {
+	dir, root := drop(t, tree{"whole.pdf": goodPDF, "cut.pdf": "%PDF-1.7\n", "empty.pdf": "", "blank.pdf": strings.Repeat("\x00", 5000), "brief.docx": "PK\x03\x04",
+		"long.pdf": goodPDF + strings.Repeat("x", 5000), "short.pdf": "%P"})
+	os.Symlink("whole.pdf", dir+"/link.pdf")
+	for name, want := range map[string]error{"whole.pdf": nil, "cut.pdf": ErrCutOff, "empty.pdf": ErrCutOff, "blank.pdf": ErrCutOff, "brief.docx": nil, "long.pdf": ErrCutOff, "short.pdf": ErrCutOff} {
+		if err := CheckPDFEnd(root, name); !errors.Is(err, want) || want == nil && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"link.pdf", "gone.pdf"} {
+		if err := CheckPDFEnd(root, name); err == nil || errors.Is(err, ErrCutOff) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
