@@ -67,6 +67,7 @@ type Error struct {
 	Date        time.Time     // the other side's clock; zero: not given
 	ServiceCode string        // the other side's code for the fault: "SlowDown", "invalid_client"
 	Message     string        // its words, at most 500 characters
+	Field       string        // the first field of the request that its words are about: "lines.0.amount"; empty: it names none
 	Err         error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
 }
 
@@ -251,7 +252,7 @@ func (c *call) refusalError(resp *http.Response, body []byte) *Error {
 	e := c.newError()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
-	e.ServiceCode, e.Message = explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
+	e.ServiceCode, e.Message, e.Field = explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
 	return e.classify()
 }
 

@@ -20,25 +20,26 @@ const (
 )
 
 // explainAnswer puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
-// interfaces, the object store's XML, a page of some gateway, plain text, nothing.
-func explainAnswer(contentType string, body []byte, hide []string) (code, message string) {
+// interfaces, the object store's XML, a page of some gateway, plain text, nothing. field is the first field of the request that
+// it names.
+func explainAnswer(contentType string, body []byte, hide []string) (code, message, field string) {
 	body = bytes.TrimSpace(trimBOM(body))
 	switch {
 	case len(body) == 0:
-		return "", "no explanation given"
+		return "", "no explanation given", ""
 	case isWebPage(body):
-		return "", hideSecrets(strings.TrimSuffix(pageWords+": "+pageTitle(body), ": "), hide, maxWords)
+		return "", hideSecrets(strings.TrimSuffix(pageWords+": "+pageTitle(body), ": "), hide, maxWords), ""
 	case body[0] == '<':
 		code, message = xmlWords(body)
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':
-		code, message = jsonWords(body)
+		code, message, field = jsonWords(body)
 	case bytes.IndexByte(body, 0) >= 0:
-		return "", "an explanation that is not text"
+		return "", "an explanation that is not text", ""
 	}
 	if code == "" && message == "" {
 		message = string(body)
 	}
-	return sanitize.Message(hideSecrets(code, hide, 100), 100), hideSecrets(message, hide, maxWords)
+	return sanitize.Message(hideSecrets(code, hide, 100), 100), hideSecrets(message, hide, maxWords), hideSecrets(field, hide, 100)
 }
 
 // isWebPage reports whether body, or its beginning, is HTML, whatever its header says.
@@ -104,21 +105,22 @@ func xmlWords(body []byte) (code, message string) {
 	}
 }
 
-func jsonWords(body []byte) (code, message string) {
+func jsonWords(body []byte) (code, message, field string) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	if dec.Decode(&v) != nil {
-		return "", ""
+		return "", "", ""
 	}
 	var w jsonPhrases
 	w.collectPhrases(v, 0)
-	return w.code, strings.Join(w.said, "; ")
+	return w.code, strings.Join(w.said, "; "), w.field
 }
 
 type jsonPhrases struct {
-	code string
-	said []string
+	code  string
+	field string // of the request, that the first phrase with one is about
+	said  []string
 }
 
 // Names under which the platform's services put words, best first, and names that say what the words are about.
@@ -154,6 +156,9 @@ func (w *jsonPhrases) collectObject(m map[string]any, depth int) {
 	about := ""
 	for _, k := range aboutKeys {
 		about += joinFieldPath(low[k])
+	}
+	if path := strings.TrimPrefix(about, "body."); w.field == "" && path != "body" { // the part of the request is no field of it
+		w.field = path
 	}
 	for _, k := range wordKeys {
 		switch v := low[k].(type) {

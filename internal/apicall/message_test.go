@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			code, got := explainAnswer("", []byte(r.body), nil)
+			code, got, _ := explainAnswer("", []byte(r.body), nil)
 			if got != r.want || r.code != "" && code != r.code {
 				t.Errorf("got %q %q, want %q %q", code, got, r.code, r.want)
 			}
@@ -101,13 +101,30 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// The field that an answer is about, for who knows what it sent there.
+func TestExplainAnswer_Field(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"detail":[{"loc":["body","lines",0,"amount"],"msg":"no number"},{"loc":["body","x"],"msg":"y"}]}`: "lines.0.amount",
+		`{"detail":[{"loc":["body"],"msg":"missing"},{"loc":["body","x"],"msg":"y"}]}`:                      "x",
+		`{"errors":{"message":"bad","validationErrors":[{"fieldId":"amount","fieldMessage":"missing"}]}}`:   "amount",
+		`{"detail":"x is missing"}`:                  "",
+		`{"loc":"a\u001b[31m"}`:                      "a [31m",
+		`<Error><Code>C</Code></Error>`:              "",
+		`{"loc":"` + strings.Repeat("x", 500) + `"}`: strings.Repeat("x", 99) + "…",
+	} {
+		if _, _, field := explainAnswer("", []byte(body), nil); field != want {
+			t.Errorf("%s is about %q, want %q", body, field, want)
+		}
+	}
+}
+
 func FuzzExplain(f *testing.F) {
 	f.Add([]byte(`{"detail":[{"loc":["a"],"msg":"m"}]}`), "hide")
 	f.Add([]byte(`<Error><Code>x</Code>`), "x")
 	f.Add([]byte("\xff\x00<html"), "")
 	f.Fuzz(func(t *testing.T, body []byte, hide string) {
-		code, message := explainAnswer("", body, []string{hide})
-		for _, s := range []string{code, message} {
+		code, message, field := explainAnswer("", body, []string{hide})
+		for _, s := range []string{code, message, field} {
 			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxWords || strings.ContainsFunc(s, unicode.IsControl) {
 				t.Errorf("not fit for a log: %q", s)
 			}

@@ -9,6 +9,7 @@ const (
 	engine   = "vaultd/internal/ingest"
 	calls    = "vaultd/internal/apicall"
 	speech   = "vaultd/internal/vaultapi"
+	pdfs     = "vaultd/internal/pdfapi"
 	readings = "vaultd/internal/test/readings"
 	worlds   = "vaultd/internal/test/simulation -sample"
 	folders  = "vaultd/internal/drop"

@@ -479,6 +479,29 @@ var remote = []mutant{
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 	{
+		name: "LifeOfAPDFAddressIgnored", promise: "I6", file: "internal/pdfapi/register.go",
+		old: "	return t.LimitLife(longestLife), nil", new: "	t.Validity = 0\n	return t.LimitLife(longestLife), nil", tests: []string{pdfs},
+	},
+	{
+		name: "UntoldLifeOfAPDFIsAnHour", promise: "I6", file: "internal/pdfapi/register.go",
+		old: "return t.LimitLife(untoldLife), nil", new: "return t.LimitLife(longestLife), nil", tests: []string{pdfs},
+	},
+	{
+		name: "AnswerWithoutAnAddressIsARefusal", promise: "I9", file: "internal/pdfapi/register.go",
+		old:   "		return archive.Ticket{}, ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))",
+		new:   "		e := ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))\n		e.Outcome = apicall.Refused\n		return archive.Ticket{}, e",
+		tests: []string{pdfs},
+	},
+	{
+		name: "PDFNumberFromTheSignature", promise: "I8", file: "internal/pdfapi/register.go",
+		old: "archive.Sum([]byte(address.Object()))", new: "archive.Sum([]byte(string(address)))", tests: []string{pdfs},
+	},
+	{
+		name: "CredentialsOnAnUpload", promise: "I7", file: "internal/apicall/call.go",
+		old: "	h.Del(\"Authorization\")\n", new: "	h.Set(\"Authorization\", \"Basic eDp5\")\n",
+		tests: []string{pdfs},
+	},
+	{
 		name: "ContentTypeOfTheTicketReplaced", promise: "I8", file: "internal/apicall/package.go",
 		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", contentType)\n",
 		tests: []string{speech},

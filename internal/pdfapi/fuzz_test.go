@@ -1,0 +1,75 @@
+package pdfapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"unicode"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// fitForLog demands an error as every call gives it, in one line without a secret.
+func fitForLog(t *testing.T, err error) *apicall.Error {
+	t.Helper()
+	e := failed(t, err)
+	if strings.ContainsFunc(e.Error()+e.Code+e.Field, unicode.IsControl) || len(e.Error()) > 4000 || len(e.Field) > 400 {
+		t.Errorf("not fit for a log: %q %q", e.Error(), e.Field)
+	}
+	return e
+}
+
+// Whatever an answer of 200 holds: it is a ticket that the policy allows, with a number and a bounded life, or nobody knows what
+// was registered.
+func FuzzRegisterAnswer(f *testing.F) {
+	for _, s := range []string{
+		answer, `{"url":{"url":"https://b.example/k","headers":{"content-type":"a","x-amz-meta-a":"b"}},"bumId":7}`, `["https://b.example/k"]`, `"https://b.example/k?X-Amz-Expires=60"`,
+		`{"uploadUrl":"https://b.example/k","uploadUrl":"https://b.example/l"}`, `{"uploadUrl":"http://10.0.0.1/k","bumId":"\u001b"}`, `[[]]`, "null", "<html>", "\xef\xbb\xbf{}", `{"uploadURL":[],"url":7,"headers":{"":""}}`,
+	} {
+		f.Add(s, "Fri, 20 Nov 2026 10:00:00 GMT")
+	}
+	f.Fuzz(func(t *testing.T, body, date string) {
+		if before, _, found := strings.Cut(body, signatureCanary); found && !strings.Contains(before, "?X-Amz-") {
+			return // it signs nothing where it stands; the path of an address, as an example, is told
+		}
+		if strings.Contains(body, secretCanary) || strings.Contains(body, "c0ntent-canary") {
+			return
+		}
+		c := answering(t, 200, http.Header{"Date": {date}}, body)
+		ticket, err := c.Register(t.Context(), frozen)
+		if err != nil {
+			if e := fitForLog(t, err); e.Outcome != apicall.OutcomeUnknown || ticket.URL != "" {
+				t.Errorf("%v with %+v", e.Outcome, ticket)
+			}
+			return
+		}
+		if _, err := archive.ParseRemoteID(string(ticket.Remote)); err != nil {
+			t.Error(err)
+		}
+		if err := c.store.CheckURL(string(ticket.URL)); err != nil || ticket.URL == "" || ticket.Validity <= 0 || ticket.Life() > longestLife || ticket.Sent != before {
+			t.Errorf("%+v for %v: %v", ticket, ticket.Life(), err)
+		}
+	})
+}
+
+// Whatever a refusal says: its outcome is the one of its status, and its words are fit for a log.
+func FuzzRefusals(f *testing.F) {
+	f.Add(uint16(122), "application/json", []byte(`{"detail":[{"loc":["body","receivingEmailAddress"],"msg":"bad \u0007"}]}`))
+	f.Add(uint16(100), "application/json", []byte(`{"detail":"notificationEmailAddress \u202e"}`))
+	f.Add(uint16(202), "text/html", []byte("<html><title>\x1b]0;x\a"))
+	f.Add(uint16(7), "", []byte{})
+	f.Fuzz(func(t *testing.T, code uint16, contentType string, body []byte) {
+		for _, canary := range []string{secretCanary, signatureCanary, "c0ntent-canary"} {
+			if strings.Contains(string(body), canary) {
+				return
+			}
+		}
+		status := 300 + int(code)%700
+		_, err := answering(t, status, http.Header{"Content-Type": {contentType}}, string(body)).Register(t.Context(), frozen)
+		e := fitForLog(t, err)
+		if (e.Outcome == apicall.Refused) && status != 400 && status != 422 || e.Outcome == apicall.NotProcessed && status >= 500 {
+			t.Errorf("%d: %v", status, e.Outcome)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package pdfapi
+
+import (
+	"crypto/md5"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+const (
+	secretCanary    = "S3cr3t-canary"
+	signatureCanary = "51gnature0canary0deadbeef"
+	pdfCanary       = "%PDF-1.7 c0ntent-canary %%EOF"
+)
+
+var (
+	before = archive.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Boot: time.Hour, BootID: "boot"}
+
+	frozen = archive.RegisterRequest{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`)}
+)
+
+// serve starts a server that speaks TLS.
+func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// client returns a client for a server of its own, which also plays the object store.
+func client(t *testing.T, h http.HandlerFunc) (*Client, *httptest.Server) {
+	t.Helper()
+	srv := serve(t, h)
+	return clientFor(t, srv, apicall.Config{}), srv
+}
+
+// clientFor returns a client for a server, which by default has Basic credentials.
+func clientFor(t *testing.T, srv *httptest.Server, cfg apicall.Config) *Client {
+	t.Helper()
+	cfg.BaseURL = srv.URL
+	cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newClient(t, cfg)
+}
+
+func newClient(t *testing.T, cfg apicall.Config) *Client {
+	t.Helper()
+	if cfg.Auth.Method == "" {
+		cfg.Auth = apicall.Auth{Method: apicall.Basic, Username: "u", Secret: secret}
+	}
+	api, store, err := apicall.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
+}
+
+func secret() (string, error) { return secretCanary, nil }
+
+// answering is a client whose every call gets the same answer, without a network.
+func answering(t *testing.T, status int, header http.Header, body string) *Client {
+	t.Helper()
+	return newClient(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: header, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
+	})})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+// failed demands an *apicall.Error in which no secret and no content shows.
+func failed(t *testing.T, err error) *apicall.Error {
+	t.Helper()
+	var e *apicall.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v (%T), want an *apicall.Error", err, err)
+	}
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		for _, text := range []string{cause.Error(), fmt.Sprintf("%+v", cause), fmt.Sprintf("%#v", cause)} {
+			for _, canary := range []string{secretCanary, signatureCanary, "c0ntent-canary"} {
+				if strings.Contains(text, canary) {
+					t.Errorf("a secret shows in %T: %s", cause, text)
+				}
+			}
+		}
+	}
+	return e
+}
+
+// sealed returns a PDF of this content as a package in a file.
+func sealed(t *testing.T, content []byte) archive.Package {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.pdf")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
+}
