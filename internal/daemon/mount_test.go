@@ -192,7 +192,7 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 		h.pass()
 		e := h.want("Huber 88 packaged")[0]
 		on.Store(true)
-		h.must(os.Remove(h.d.spool.PackagePath(e.Key)))
+		h.must(os.Remove(h.d.spool.PackagePath(e.Route, e.Key)))
 		h.lost.Store(false)
 		h.pass()
 		if e := h.want("Huber 88 quarantined")[0]; e.Cause.Code != ingest.CauseMounted || h.lies("Huber 88") != ".vaultd" {

@@ -56,7 +56,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				if row == "Removed" {
 					away = ""
 				}
-				stays := replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), spool.PackageName(e.Key))
+				stays := replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), spool.PackageName(e.Route, e.Key))
 				h.lost.Store(false)
 				h.drop("Otto 19", "19", "two", false)
 				const what = "restart vaultd"
@@ -84,7 +84,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 					h.must(errors.Join(os.RemoveAll(dir), os.Rename(away, dir)))
 				} else {
 					h.halt()
-					h.must(os.Remove(filepath.Join(dir, spool.PackageName(e.Key))))
+					h.must(os.Remove(filepath.Join(dir, spool.PackageName(e.Route, e.Key))))
 					h.again()
 				}
 				time.Sleep(6 * time.Hour)

@@ -51,10 +51,10 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 	if err := dir.FindMount(); err != nil {
 		return ingest.Packed{}, p.describeMount(e.Key, claimPath(e), err)
 	}
-	p.shared.Spool.BeginPackage(e.Key)
-	defer p.shared.Spool.EndPackage(e.Key, e.Vault)
+	p.shared.Spool.BeginPackage(e.Route, e.Key)
+	defer p.shared.Spool.EndPackage(e.Route, e.Key, e.Vault)
 	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-	s, err := packager.BuildPackage(ctx, dir.Root(), p.Settings.Rules, p.shared.Spool.Dir(), spool.PackageName(e.Key))
+	s, err := packager.BuildPackage(ctx, dir.Root(), p.Settings.Rules, p.shared.Spool.Dir(), spool.PackageName(e.Route, e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
 	}
@@ -65,7 +65,7 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 		p.endOnSyncError(err)
 		return ingest.Packed{}, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
-	s.Package.Path = p.shared.Spool.PackagePath(e.Key)
+	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
@@ -102,14 +102,14 @@ func codeOf(words string) string {
 
 // FindPackage implements ingest.Packer.
 func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
-	return p.shared.Spool.FindPackage(e.Key, e.Package)
+	return p.shared.Spool.FindPackage(e.Route, e.Key, e.Package)
 }
 
 // RemovePackage implements ingest.Packer.
 func (p *Packer) RemovePackage(e ledger.Entry) error {
 	// After a crash here the package may still be there. A package that its entry still needs is used or made again; any other
 	// one is removed by the count at the next start.
-	return p.shared.Spool.RemovePackage(e.Key, e.Vault)
+	return p.shared.Spool.RemovePackage(e.Route, e.Key, e.Vault)
 }
 
 // claimPath is where the claimed folder of an entry lies, relative to the drop folder.

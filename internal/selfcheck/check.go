@@ -150,7 +150,7 @@ func (c *Checker) checkFile(ctx context.Context, e ledger.Entry) (what string, e
 
 // checkPackage compares a package in the spool with its digest.
 func (c *Checker) checkPackage(ctx context.Context, e ledger.Entry) (what string, err error) {
-	intact, err := c.Spool.HasDigest(ctx, e.Key, e.Package, func(took time.Duration) error { return waitFor(ctx, 2*took) })
+	intact, err := c.Spool.HasDigest(ctx, e.Route, e.Key, e.Package, func(took time.Duration) error { return waitFor(ctx, 2*took) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it is made anew when it is needed
 		return "", nil

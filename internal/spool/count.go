@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
 )
 
 // CountAll counts what lies in the spool, and removes half-made files and the packages that keep does not need any more. keep returns the
@@ -28,13 +30,13 @@ func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (archive.Va
 			clear(s.early)
 		}
 	}()
-	keys, err := s.listPackages(ctx)
-	for _, k := range keys {
+	packages, err := s.listPackages(ctx)
+	for _, p := range packages {
 		if err == nil {
 			err = context.Cause(ctx)
 		}
 		if err == nil {
-			err = s.countPackage(k, keep)
+			err = s.countPackage(p, keep)
 		}
 		if err != nil {
 			return err
@@ -54,9 +56,15 @@ func (s *Spool) resetCount() {
 	}
 }
 
-// listPackages returns the keys of all packages in their order. It removes half-made files, unless they are being made; any other
+// foundPackage is a package that lies in the spool.
+type foundPackage struct {
+	key  archive.Key
+	name string
+}
+
+// listPackages returns all packages in the order of their keys. It removes half-made files, unless they are being made; any other
 // file is not vaultd's, and stays.
-func (s *Spool) listPackages(ctx context.Context) (keys []archive.Key, err error) {
+func (s *Spool) listPackages(ctx context.Context) (packages []foundPackage, err error) {
 	f, err := s.names.Root().Open(".")
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
@@ -73,7 +81,7 @@ func (s *Spool) listPackages(ctx context.Context) (keys []archive.Key, err error
 			case lookErr != nil || !info.Mode().IsRegular():
 				foreign = append(foreign, name)
 			case isPackage:
-				keys = append(keys, k)
+				packages = append(packages, foundPackage{k, name})
 			case isHalfMade(name):
 				if err := s.removeHalfMade(name); err != nil {
 					return nil, err
@@ -84,8 +92,8 @@ func (s *Spool) listPackages(ctx context.Context) (keys []archive.Key, err error
 		}
 		if errors.Is(err, io.EOF) {
 			s.logForeign(foreign)
-			slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-			return keys, nil
+			slices.SortFunc(packages, func(a, b foundPackage) int { return bytes.Compare(a.key[:], b.key[:]) })
+			return packages, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read spool: %w", err)
@@ -96,9 +104,8 @@ func (s *Spool) listPackages(ctx context.Context) (keys []archive.Key, err error
 
 // parsePackageName returns the key of a package by its name; ok is false for any other file.
 func parsePackageName(name string) (k archive.Key, ok bool) {
-	stem, ends := strings.CutSuffix(name, packageSuffix)
-	k, err := archive.ParseKey(stem)
-	return k, ends && err == nil && PackageName(k) == name
+	k, err := archive.ParseKey(strings.TrimSuffix(name, path.Ext(name)))
+	return k, err == nil && (name == PackageName(ledger.Vault, k) || name == PackageName(ledger.PDF, k))
 }
 
 // downloadName is the name that a download has in the spool before the name is removed.
@@ -151,24 +158,24 @@ func (s *Spool) removeHalfMade(name string) error {
 
 // countPackage books one package, or removes it. A package that is being made, or was made since the count
 // began, is booked by who makes it.
-func (s *Spool) countPackage(k archive.Key, keep func(archive.Key) (archive.VaultID, bool, error)) error {
-	vault, needed, err := keep(k)
+func (s *Spool) countPackage(p foundPackage, keep func(archive.Key) (archive.VaultID, bool, error)) error {
+	vault, needed, err := keep(p.key)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, isBeingMade := s.making[k]
-	bookedByMaker := isBeingMade || s.early[k]
-	switch s.counted = k; {
+	_, isBeingMade := s.making[p.key]
+	bookedByMaker := isBeingMade || s.early[p.key]
+	switch s.counted = p.key; {
 	case bookedByMaker:
 		return nil
 	case needed:
-		s.used[vault] += s.packageSize(k)
+		s.used[vault] += s.packageSize(p.name)
 		return nil
 	}
 	// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.
-	if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.names.Unlink(p.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear spool: %w", err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 	"vaultd/internal/statedir"
 )
 
@@ -32,7 +33,7 @@ type Config struct {
 
 // Spool is the folder where sealed packages wait for their upload, and stay until
 // they are archived. Each lies under its entry's key, so that each file names its
-// document. Each vault has an equal share of the space: a vault that takes nothing
+// document. Each vault, and the PDF flow, has an equal share of the space: one that takes nothing
 // fills only its own share.
 //
 // What lies there is counted once, beside the work, and booked from then on: nothing new is
@@ -90,17 +91,22 @@ func (s *Spool) Close() error { return s.names.Close() }
 // Dir is the folder that packages are made in.
 func (s *Spool) Dir() *durable.Dir { return s.names }
 
-// PackageName is the name of the package of k in the spool.
-func PackageName(k archive.Key) string { return k.String() + packageSuffix }
-
-const packageSuffix = ".zip"
+// PackageName is the name of the package of k in the spool. Its ending says what a package of that route is.
+func PackageName(r ledger.Route, k archive.Key) string {
+	if r == ledger.PDF {
+		return k.String() + ".pdf"
+	}
+	return k.String() + ".zip"
+}
 
 // PackagePath is the path of the package of k.
-func (s *Spool) PackagePath(k archive.Key) string { return filepath.Join(s.dir, PackageName(k)) }
+func (s *Spool) PackagePath(r ledger.Route, k archive.Key) string {
+	return filepath.Join(s.dir, PackageName(r, k))
+}
 
-// packageSize returns the bytes of the package of k; 0: there is none.
-func (s *Spool) packageSize(k archive.Key) int64 {
-	info, err := s.names.Lstat(PackageName(k))
+// packageSize returns the bytes of the package of that name; 0: there is none.
+func (s *Spool) packageSize(name string) int64 {
+	info, err := s.names.Lstat(name)
 	if err != nil {
 		return 0
 	}
@@ -108,20 +114,20 @@ func (s *Spool) packageSize(k archive.Key) int64 {
 }
 
 // BeginPackage says that the package of k is about to be made. EndPackage must follow, whatever becomes of it.
-func (s *Spool) BeginPackage(k archive.Key) {
+func (s *Spool) BeginPackage(r ledger.Route, k archive.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.making[k] = 0
 	if s.isBooked(k) {
-		s.making[k] = s.packageSize(k)
+		s.making[k] = s.packageSize(PackageName(r, k))
 	}
 }
 
 // EndPackage books the package of k as it lies there now, in the place of what was booked before.
-func (s *Spool) EndPackage(k archive.Key, v archive.VaultID) {
+func (s *Spool) EndPackage(r ledger.Route, k archive.Key, v archive.VaultID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used[v] += s.packageSize(k) - s.making[k]
+	s.used[v] += s.packageSize(PackageName(r, k)) - s.making[k]
 	s.unsynced = true
 	delete(s.making, k)
 	if !s.isBooked(k) {
@@ -194,27 +200,31 @@ func (s *Spool) CheckSpace(v archive.VaultID) error {
 		return err
 	}
 	if used, share := s.UsedBy(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
-		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, formatMegabytes(used), formatMegabytes(share))
+		whose := "vault " + string(v)
+		if v == "" {
+			whose = "the PDF flow"
+		}
+		return fmt.Errorf("%w: packages of %s take %s of its %s", ingest.ErrFull, whose, formatMegabytes(used), formatMegabytes(share))
 	}
 	return nil
 }
 
 // FindPackage returns the package of k as it lies on disk. Its size must be the recorded
 // one. Its digest was read back when it was sealed and is taken again while it is sent.
-func (s *Spool) FindPackage(k archive.Key, recorded archive.Package) (archive.Package, error) {
+func (s *Spool) FindPackage(r ledger.Route, k archive.Key, recorded archive.Package) (archive.Package, error) {
 	// This comes first: where another folder lies in place of the spool, its packages must not count as missing, or each would be made
 	// again and again.
 	if err := s.checkInPlace(); err != nil {
 		return archive.Package{}, err
 	}
-	info, err := s.names.Lstat(PackageName(k))
+	info, err := s.names.Lstat(PackageName(r, k))
 	if err != nil {
 		return archive.Package{}, fmt.Errorf("find package: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() != recorded.Size {
-		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.PackagePath(k), info.Size(), recorded.Size, fs.ErrNotExist)
+		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.PackagePath(r, k), info.Size(), recorded.Size, fs.ErrNotExist)
 	}
-	recorded.Path = s.PackagePath(k)
+	recorded.Path = s.PackagePath(r, k)
 	return recorded, nil
 }
 
@@ -236,8 +246,8 @@ func (s *Spool) isOpened(info fs.FileInfo) bool {
 
 // HasDigest reads the package of k and reports whether it has the recorded digest. pace is called with how long each piece
 // took, and may end it.
-func (s *Spool) HasDigest(ctx context.Context, k archive.Key, recorded archive.Package, pace func(took time.Duration) error) (bool, error) {
-	f, _, err := durable.OpenRegular(s.names.Root(), PackageName(k))
+func (s *Spool) HasDigest(ctx context.Context, r ledger.Route, k archive.Key, recorded archive.Package, pace func(took time.Duration) error) (bool, error) {
+	f, _, err := durable.OpenRegular(s.names.Root(), PackageName(r, k))
 	if err != nil {
 		return false, fmt.Errorf("read package: %w", err)
 	}
@@ -259,12 +269,13 @@ func (s *Spool) HasDigest(ctx context.Context, k archive.Key, recorded archive.P
 }
 
 // RemovePackage removes the package of k, if any.
-func (s *Spool) RemovePackage(k archive.Key, v archive.VaultID) error {
+func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, v archive.VaultID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := s.packageSize(k)
+	name := PackageName(r, k)
+	size := s.packageSize(name)
 	// After a crash here the package may still be there: its entry has ended, so the count of the next start removes it.
-	if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
 	if s.isBooked(k) {

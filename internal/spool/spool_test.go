@@ -15,21 +15,28 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 )
 
 // What lies in the spool is counted beside the work, once: a package that leaves meanwhile
 // counts neither twice nor for ever, and nothing is packed before all are counted.
 func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
+	for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+		t.Run(string(r), func(t *testing.T) { countBesideTheWork(t, r) })
+	}
+}
+
+func countBesideTheWork(t *testing.T, r ledger.Route) {
 	s := openSpool(t, t.TempDir())
 	var keys []archive.Key
 	for i := range 4 {
 		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
 		keys = append(keys, k)
-		if err := os.WriteFile(s.PackagePath(k), make([]byte, 100+i), 0o600); err != nil {
+		if err := os.WriteFile(s.PackagePath(r, k), make([]byte, 100+i), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(keys[0]))), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(r, keys[0]))), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.CheckSpace("V"); err == nil {
@@ -38,7 +45,7 @@ func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
 	err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
 		if k == keys[1] {
 			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
-				if err := s.RemovePackage(gone, "V"); err != nil {
+				if err := s.RemovePackage(r, gone, "V"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -49,10 +56,47 @@ func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
 	if err != nil || readErr != nil || s.UsedBy("V") != 101 || len(left) != 1 || s.CheckSpace("V") != nil {
 		t.Errorf("%d bytes, %v left, %v %v %v", s.UsedBy("V"), left, s.CheckSpace("V"), err, readErr)
 	}
-	s.BeginPackage(keys[1])
-	putPackage(t, s, keys[1], 150)
-	if s.EndPackage(keys[1], "V"); s.Used() != 150 {
+	s.BeginPackage(r, keys[1])
+	if err := os.WriteFile(s.PackagePath(r, keys[1]), make([]byte, 150), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.EndPackage(r, keys[1], "V"); s.Used() != 150 {
 		t.Errorf("packed anew: %d bytes", s.Used())
+	}
+}
+
+// A package is found, compared and removed under the name that its route gives it, and under no other.
+func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
+	s := openSpool(t, t.TempDir())
+	k := archive.NewKey(time.UnixMilli(1))
+	for r, ending := range map[ledger.Route]string{"": ".zip", ledger.Vault: ".zip", ledger.PDF: ".pdf"} {
+		if name := PackageName(r, k); name != k.String()+ending {
+			t.Errorf("%q: %s", r, name)
+		}
+	}
+	text := []byte("%PDF-1.7 %%EOF")
+	recorded := archive.Package{Size: int64(len(text)), SHA256: archive.Sum(text)}
+	for _, name := range []string{PackageName(ledger.PDF, k), "foreign.pdf", k.String() + ".PDF", k.String()} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, err := s.FindPackage(ledger.PDF, k, recorded); err != nil || p.Path != filepath.Join(s.dir, k.String()+".pdf") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := s.FindPackage(ledger.Vault, k, recorded); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("found as a ZIP: %v", err)
+	}
+	if is, err := s.HasDigest(t.Context(), ledger.PDF, k, recorded, func(time.Duration) error { return nil }); !is || err != nil {
+		t.Errorf("%v, %v", is, err)
+	}
+	// No entry needs it: the count removes it, and leaves what is not vaultd's.
+	if err := s.CountAll(t.Context(), func(archive.Key) (archive.VaultID, bool, error) { return "", false, nil }); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(s.dir)
+	if err != nil || len(left) != 3 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
 
@@ -70,7 +114,7 @@ func openSpool(t *testing.T, stateDir string) *Spool {
 // putPackage puts a package of so many bytes into the spool.
 func putPackage(t *testing.T, s *Spool, k archive.Key, bytes int) {
 	t.Helper()
-	if err := os.WriteFile(s.PackagePath(k), make([]byte, bytes), 0o600); err != nil {
+	if err := os.WriteFile(s.PackagePath(ledger.Vault, k), make([]byte, bytes), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -93,27 +137,27 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 		}
 	}
 	pack := func(k archive.Key, bytes int) {
-		s.BeginPackage(k)
+		s.BeginPackage(ledger.Vault, k)
 		putPackage(t, s, k, bytes)
-		s.EndPackage(k, "V")
+		s.EndPackage(ledger.Vault, k, "V")
 	}
-	s.BeginPackage(keys[4]) // before it begins
+	s.BeginPackage(ledger.Vault, keys[4]) // before it begins
 	errAnew := errors.New("anew")
 	for round, end := range []error{errAnew, nil} {
 		err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
 			switch k {
 			case keys[2]:
 				if round == 0 {
-					s.BeginPackage(keys[0]) // counted, and not made before the count begins anew
+					s.BeginPackage(ledger.Vault, keys[0]) // counted, and not made before the count begins anew
 				}
 				pack(keys[1], 10)  // new, and behind the count
 				pack(keys[3], 200) // ahead of it
 				pack(keys[5], 20)  // new, and ahead of it
 				pack(keys[5], 30)
-				s.BeginPackage(keys[2]) // at this moment
+				s.BeginPackage(ledger.Vault, keys[2]) // at this moment
 			case keys[3]:
 				putPackage(t, s, keys[2], 300)
-				s.EndPackage(keys[2], "V")
+				s.EndPackage(ledger.Vault, keys[2], "V")
 			case keys[4]:
 				if round == 0 {
 					return "", false, errAnew
@@ -127,7 +171,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 	}
 	for k, bytes := range map[archive.Key]int{keys[0]: 150, keys[4]: 400} {
 		putPackage(t, s, k, bytes)
-		s.EndPackage(k, "V")
+		s.EndPackage(ledger.Vault, k, "V")
 	}
 	if want := int64(150 + 10 + 300 + 200 + 400 + 30); s.Used() != want || len(s.making)+len(s.early) != 0 {
 		t.Errorf("%d bytes are booked of %d; %d and %d are remembered", s.Used(), want, len(s.making), len(s.early))
@@ -139,7 +183,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 		t.Error("what was left half made is still there")
 	}
 	for _, k := range keys {
-		if err := s.RemovePackage(k, "V"); err != nil {
+		if err := s.RemovePackage(ledger.Vault, k, "V"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,9 +243,9 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	}
 	sweep(archive.Key{})
 	recorded := archive.Package{Size: int64(len(theirs))}
-	stays := replaced(t, dir, away, theirs, PackageName(keys[0]), PackageName(keys[1]), PackageName(keys[2]), PackageName(keys[3]), "."+PackageName(keys[1])+".tmp", downloadName(7))
+	stays := replaced(t, dir, away, theirs, PackageName(ledger.Vault, keys[0]), PackageName(ledger.Vault, keys[1]), PackageName(ledger.Vault, keys[2]), PackageName(ledger.Vault, keys[3]), "."+PackageName(ledger.Vault, keys[1])+".tmp", downloadName(7))
 	for _, k := range keys {
-		if p, err := s.FindPackage(k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
+		if p, err := s.FindPackage(ledger.Vault, k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
 			t.Errorf("%s: %+v, %v", k, p, err)
 		}
 	}
@@ -209,24 +253,24 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 		t.Errorf("room: %v", err)
 	}
 	recorded.SHA256 = archive.Sum(make([]byte, recorded.Size))
-	if is, err := s.HasDigest(t.Context(), keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
+	if is, err := s.HasDigest(t.Context(), ledger.Vault, keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
 		t.Errorf("what lies in its place was examined: %v, %v", is, err)
 	}
-	if err := s.RemovePackage(keys[0], "V"); err != nil {
+	if err := s.RemovePackage(ledger.Vault, keys[0], "V"); err != nil {
 		t.Fatal(err)
 	}
 	sweep(keys[2])
 	stays()
-	if left, err := os.ReadDir(away); err != nil || len(left) != 1 || left[0].Name() != PackageName(keys[2]) {
+	if left, err := os.ReadDir(away); err != nil || len(left) != 1 || left[0].Name() != PackageName(ledger.Vault, keys[2]) {
 		t.Errorf("left in the spool: %v %v", left, err)
 	}
 	if err := errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.FindPackage(keys[2], recorded); err != nil || p.Path != s.PackagePath(keys[2]) {
+	if p, err := s.FindPackage(ledger.Vault, keys[2], recorded); err != nil || p.Path != s.PackagePath(ledger.Vault, keys[2]) {
 		t.Errorf("in its place again: %+v, %v", p, err)
 	}
-	if _, err := s.FindPackage(keys[3], recorded); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.FindPackage(ledger.Vault, keys[3], recorded); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
 }

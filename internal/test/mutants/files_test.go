@@ -34,4 +34,8 @@ var files = []mutant{
 		name: "CutOffPDFSent", promise: "I17", file: "internal/packager/pdf.go",
 		old: "case !hasPDFEnd(c.tail):", new: "case len(c.tail) == 0:", tests: []string{"-run PDF " + packing},
 	},
+	{
+		name: "PDFInTheSpoolTakenForForeign", promise: "I21", file: "internal/spool/count.go",
+		old: "(name == PackageName(ledger.Vault, k) || name == PackageName(ledger.PDF, k))", new: "name == PackageName(ledger.Vault, k)", tests: []string{"-run TestSpool_I vaultd/internal/spool"},
+	},
 }

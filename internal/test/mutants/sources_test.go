@@ -186,12 +186,12 @@ var sources = []mutant{
 	},
 	{
 		name: "AnotherFolderExamined", promise: "I12", file: "internal/spool/spool.go",
-		old: "f, _, err := durable.OpenRegular(s.names.Root(), PackageName(k))", new: "f, err := os.Open(s.PackagePath(k))", tests: []string{"-run TestSpool_I vaultd/internal/spool", "-run TestSpool_I vaultd/internal/daemon"},
+		old: "f, _, err := durable.OpenRegular(s.names.Root(), PackageName(r, k))", new: "f, err := os.Open(s.PackagePath(r, k))", tests: []string{"-run TestSpool_I vaultd/internal/spool", "-run TestSpool_I vaultd/internal/daemon"},
 	},
 	{
 		name: "PackageRemovedByItsPath", promise: "I19", file: "internal/spool/spool.go",
-		old:   "if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
-		new:   "if err := os.Remove(s.PackagePath(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		old:   "if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		new:   "if err := os.Remove(s.PackagePath(r, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
 		tests: []string{"-run TestSpool_I vaultd/internal/spool", "-run TestSpool_I vaultd/internal/daemon"},
 	},
 	{
