@@ -31,6 +31,8 @@ func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
 		kind = drop.Rejected
 	case ledger.Duplicate:
 		kind = drop.Duplicates
+	case ledger.Delivered:
+		kind = drop.Delivered
 	}
 	dest, err := f.ProposeDestination(kind, e.Folder, now.In(m.shared.zone()))
 	return dest, m.describeMountAt(e, err)
@@ -62,7 +64,7 @@ func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) 
 		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
 	case err == nil && len(differs) > 0:
 		// After a crash here the folder is compared again where it lies by then.
-		return &ingest.RefusedError{Cause: differencesCause(differs)}
+		return &ingest.RefusedError{Cause: differencesCause(e.Route, differs)}
 	}
 	return m.describeMountAt(e, err)
 }
@@ -109,7 +111,7 @@ func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: stray.Error()}}
 	}
 	if errors.Is(err, drop.ErrFolderLost) {
-		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the kept folder before it was due: " + err.Error()}}
 	}
 	return to, err
 }
@@ -131,8 +133,11 @@ func (m *Mover) compareKeptFolder(ctx context.Context, f *drop.Folder, e ledger.
 const namedDifferences = 5
 
 // differencesCause says which files of a kept folder are not what was archived.
-func differencesCause(differs []drop.Difference) ledger.Cause {
+func differencesCause(r ledger.Route, differs []drop.Difference) ledger.Cause {
 	text := "the folder changed after it was packed, and the archive has what was packed:"
+	if !r.IsAsked() {
+		text = "the folder changed after it was packed, and what was packed is what was sent:"
+	}
 	for i, d := range differs {
 		if i == namedDifferences {
 			text += fmt.Sprintf(" and %d more;", len(differs)-i)

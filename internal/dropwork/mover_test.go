@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
 )
 
 func TestDifferencesCause_NamesAFew(t *testing.T) {
@@ -13,7 +14,7 @@ func TestDifferencesCause_NamesAFew(t *testing.T) {
 	for i := range 7 {
 		many = append(many, drop.Difference{Path: fmt.Sprint(i, ".pdf"), What: "was not archived"})
 	}
-	if text := differencesCause(many).Text; !strings.Contains(text, `"4.pdf" was not archived; and 2 more;`) || strings.Contains(text, "5.pdf") {
+	if text := differencesCause(ledger.Vault, many).Text; !strings.Contains(text, `"4.pdf" was not archived; and 2 more;`) || strings.Contains(text, "5.pdf") {
 		t.Error(text)
 	}
 }

@@ -28,6 +28,9 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 		}
 		return []drop.NoteFile{drop.ReasonNote(text)}, nil
 	}
+	if e.State == ledger.Delivered {
+		return m.deliveryNotes(e, doc, differs)
+	}
 	receipt, err := proof.NewReceipt(m.shared.Environment, e, doc, nil)
 	if err != nil {
 		return nil, err
@@ -38,6 +41,42 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.ReceiptNote(m.receiptText(e, receipt))}, nil
 }
 
+// deliveryNotes are the delivery note and its text for people, for a folder whose document was delivered.
+func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
+	note, err := proof.NewDelivery(m.shared.Environment, e, doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range differs {
+		note.Differs = append(note.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
+	}
+	return []drop.NoteFile{{Name: "_DELIVERED.json", Data: note.Encode()}, drop.DeliveryNote(m.deliveryText(e, note))}, nil
+}
+
+// deliveryText is the delivery note for a person who opens it with a double click.
+func (m *Mover) deliveryText(e ledger.Entry, note proof.Delivery) string {
+	var b strings.Builder
+	b.WriteString("SENT. The accounts-payable system has received this PDF; it stays here for your use. This is no archiving.\n")
+	if note.Double {
+		b.WriteString("It may have been processed twice: the first sending was never answered. Look for it in the accounts-payable system.\n")
+	}
+	if len(note.Differs) > 0 {
+		b.WriteString("THIS FOLDER IS NOT WHAT WAS SENT. Something changed after it was packed:\n")
+		for _, d := range note.Differs {
+			fmt.Fprintf(&b, "  %s %s\n", d.Path, d.What)
+		}
+		b.WriteString("This folder is never removed by itself.\n")
+	}
+	if m.shared.Environment != "production" {
+		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
+	}
+	fmt.Fprintf(&b, "\nSent            %s\nTo              %s\nTheir no.       %s   (bumId)\n", e.UploadedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"), sanitize.Text(note.Receiving), note.BumID)
+	for _, f := range note.Files {
+		fmt.Fprintf(&b, "File            %s, %s, SHA-256 %s\n", f.Path, present.FormatBytes(f.Size), f.SHA256)
+	}
+	return b.String()
+}
+
 // moveBack is how every refusal of a folder ends. The place is added here, where it is known.
 const moveBack = "move this whole folder back"
 
@@ -45,8 +84,14 @@ const moveBack = "move this whole folder back"
 func (m *Mover) rejectionText(e ledger.Entry) string {
 	text := strings.TrimRight(e.Cause.Text, "\n")
 	switch {
+	case e.InDoubt && !e.Route.IsAsked():
+		return "CLOSED IN DOUBT. Nobody could tell whether this was received. Ask IT before it is dropped again.\n" + text + "\n"
 	case e.InDoubt:
 		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
+	case !e.Route.IsAsked() && !strings.HasPrefix(text, "NOT SENT"):
+		return "NOT SENT. " + text + "\n"
+	case !e.Route.IsAsked():
+		return text + "\n"
 	case !strings.HasPrefix(text, "NOT ARCHIVED"):
 		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + moveBack + "."
 	}
@@ -85,6 +130,9 @@ func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
 	}
 	if !ok {
 		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.DuplicateOf)
+	}
+	if first.State == ledger.Delivered {
+		return fmt.Sprintf("ALREADY SENT on %s as %q. Nothing to do.\n\nIts folder       %s\n", first.UploadedAt.In(m.shared.zone()).Format("2 Jan 2006"), first.Folder, sanitize.Text(m.describePlace(first))), nil
 	}
 	metadata, _, err := present.ReadMetadata(m.shared.Ledger, first)
 	if err != nil {

@@ -104,6 +104,7 @@ type Drop struct {
 	Route       ledger.Route
 	Vault       archive.VaultID
 	Request     []byte // what a registration from this drop says, whatever the document is; nil: that is the document's own
+	SendsAgain  bool   // what was sent before is sent again, as the next generation of its identity; false: it is a duplicate
 	Settle      time.Duration
 	Holds       Holds
 	Grace       time.Duration // before a kept source is disposed of

@@ -144,6 +144,9 @@ func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 
 // sealByIdentity lets the packed folder on, unless its identity is another entry's.
 func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	if d.SendsAgain {
+		return c.sealNextGeneration(d, e, p)
+	}
 	first, known, err := c.holderOf(p.Sealed.ID, e.Key)
 	if err != nil {
 		return c.sealFaultChanges(d, e, err)
@@ -167,6 +170,21 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 		return c.waitForFirst(e, first)
 	}
 	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, p.AsRead)
+}
+
+// sealNextGeneration seals an entry under the first generation of its identity that no other entry holds.
+func (c *Engine) sealNextGeneration(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	first := p.Sealed.ID
+	for n := 1; ; n++ {
+		_, taken, err := c.holderOf(p.Sealed.ID, e.Key)
+		switch {
+		case err != nil:
+			return c.sealFaultChanges(d, e, err)
+		case !taken: // the ledger looks once more when the seal is committed
+			return c.sealEntry(d, e, p, nil)
+		}
+		p.Sealed.ID = first.Generation(n)
+	}
 }
 
 // successors is how many generations of an identity are looked for where the first is not known.

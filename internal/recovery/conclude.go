@@ -19,6 +19,9 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 		asked[v.Vault] = i
 	}
 	return p.forEachUnresolved(func(e ledger.Entry) error {
+		if !e.Route.IsAsked() {
+			return p.concludeUnasked(ctx, e)
+		}
 		i, ok := asked[e.Vault]
 		// What an index leaves out proves something only where it was read to its end.
 		conclusive := ok && p.report.Vaults[i].IsConclusive()
@@ -49,6 +52,17 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 		p.report.Cleared++
 		return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.correctSource(e), ledger.Reconciled{})})
 	})
+}
+
+// concludeUnasked clears an entry whose service cannot be asked. What may have been delivered since the copy was made is in quarantine and stays
+// there; the folders alone tell more, and they have been read.
+func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error {
+	if !e.NeedsReconcile || p.Doubt == nil {
+		return nil
+	}
+	p.report.Cleared++
+	// Where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
+	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.correctSource(e), ledger.Reconciled{})})
 }
 
 // isShown reports whether the archive shows the bumId as archived, in a status list, a single answer or an index.

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// readFolders reads what lies in the drop folders. An archived folder that the ledger does not know gets an entry by its receipt,
+// readFolders reads what lies in the drop folders. An archived or delivered folder that the ledger does not know gets an entry by its receipt,
 // and an entry that is not packed yet learns from a receipt what was packed.
 func (p *comparison) readFolders(ctx context.Context) error {
 	known, err := p.findReturned()
@@ -21,6 +22,9 @@ func (p *comparison) readFolders(ctx context.Context) error {
 	for _, d := range p.Drops {
 		if d.Folder == nil {
 			continue
+		}
+		if err := p.readDelivered(ctx, d); err != nil {
+			return err
 		}
 		for l, err := range d.Folder.PlacedFolders(drop.Archived) {
 			if errors.Is(err, drop.ErrUnexpectedItem) {
@@ -76,7 +80,7 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 		// Entry and doubt are one change: no commit leaves the entry without the doubt, and the engine sends nothing in doubt.
 		// After a crash before the commit, the next start adopts the folder under the same key.
 		err = p.addChange(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
-			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
+			Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
 		}, ledger.ReconcileRequired{}}, remains...)})
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,7 +49,7 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 	key := archive.NewKey(p.Now().Wall)
 	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Path})
 	return p.addChange(ctx, ledger.Change{Key: key, Document: d.readSidecarAsWritten(ctx, l), Events: []ledger.Event{ledger.Recovered{
-		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
+		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}}})
 }
@@ -56,6 +57,9 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
 // sidecar cannot be read now. The folder gets an entry all the same.
 func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
+	if !d.Route.IsAsked() {
+		return nil // it takes single files, which have none
+	}
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil

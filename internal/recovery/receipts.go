@@ -1,11 +1,11 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"time"
@@ -57,17 +57,9 @@ func (d Drop) readEvidence(ctx context.Context, l drop.PlacedFolder, environment
 
 // readEvidenceIn is [Drop.readEvidence] for a folder that is open.
 func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
-	file, info, err := durable.OpenRegular(dir.Root(), receiptName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ev, newBadReceipt("there is no %s in it", receiptName)
-	}
+	text, err := readNote(dir, receiptName)
 	if err != nil {
-		return ev, newBadReceipt("its %s cannot be read", receiptName)
-	}
-	defer file.Close() // read-only
-	text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
-	if err != nil || info.Size() > mostReceipt {
-		return ev, errors.Join(err, newBadReceipt("its %s is too large", receiptName))
+		return ev, err
 	}
 	if ev, err = parseReceipt(text, environment); err != nil {
 		return ev, err
@@ -96,6 +88,9 @@ func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment 
 // has lost files: it was archived, and its removal was interrupted. It must not be sent as a new invoice. Nil: the folder is no
 // such one.
 func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
+	if !d.Route.IsAsked() {
+		return nil, nil // it is quarantined anyway: nobody can be asked whether it was delivered
+	}
 	dir, _, err := d.Folder.OpenClaimed(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount {
 		// The pack step quarantines a folder with a mount in it, so nothing of it is sent.
@@ -175,7 +170,7 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 func (ev evidence) recoveredEvent(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
 	return ledger.Recovered{
-		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
+		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Path, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
 		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
 		Remote: r.BumID, SuccessRecord: []byte(r.Record), PossibleDouble: r.Double,

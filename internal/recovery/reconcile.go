@@ -133,7 +133,7 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 		}
 	}
 	for _, d := range c.Drops {
-		if slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
+		if !d.Route.IsAsked() || slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
 			continue
 		}
 		one, err := p.compareVault(ctx, d)
@@ -165,7 +165,7 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 				p.factsOf(e.Vault).newest = n
 			}
 		}
-		if !e.NeedsReconcile {
+		if !e.NeedsReconcile || !e.Route.IsAsked() {
 			return nil
 		}
 		if e.State == ledger.Discovered {

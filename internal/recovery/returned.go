@@ -108,12 +108,12 @@ func (p *comparison) correctSource(e ledger.Entry) []ledger.Event {
 	switch kept, back := p.keptAt[e.Key], p.returnedTo[e.Key]; {
 	case e.Source == ledger.Kept || e.Source == ledger.Returned || e.Source > ledger.Disposing:
 		return p.quarantineIfOpen(e)
-	case e.State == ledger.Delivered || !p.isFolderMissing(e):
+	case !p.isFolderMissing(e):
 		// The folder is in its claimed place, so the step that is due goes on with it.
 		return nil
 	case kept != "" && e.State != ledger.Rejected && e.State != ledger.Duplicate:
 		found = ledger.SourceFound{Source: ledger.Kept, Dest: kept}
-	case back != "" && e.State != ledger.Archived:
+	case back != "" && e.State != ledger.Archived && e.State != ledger.Delivered:
 		found = ledger.SourceFound{Source: ledger.Returned, Dest: back}
 	case e.Source == ledger.Disposing:
 		// The removal had begun. The dispose step repeats it and finds that nothing is left to do.

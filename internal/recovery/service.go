@@ -38,6 +38,7 @@ type Committer interface {
 // Drop is one open drop folder, with the rules for what lies in it.
 type Drop struct {
 	Name   string
+	Route  ledger.Route // empty: to the vault
 	Vault  archive.VaultID
 	Rules  packager.Rules
 	Folder *drop.Folder // nil: it cannot be read

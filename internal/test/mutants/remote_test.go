@@ -229,6 +229,26 @@ var remote = []mutant{
 		old: "return w.busy[k] || w.ended[k]", new: "return w.busy[k]", tests: []string{engine},
 	},
 	{
+		name: "RefusedAddressRejectsTheDocument", promise: "I24", file: "internal/ingest/register.go",
+		old: "if !c.routeOf(asked[0]).RefusalPauses {", new: "if true {", tests: []string{engine},
+	},
+	{
+		name: "UnansweredDeliveryRepeated", promise: "I2", file: "internal/ingest/upload.go",
+		old: "return e.Route.IsAsked() || c.routeOf(e).RepeatsUpload", new: "return true", tests: []string{engine},
+	},
+	{
+		name: "RegisteredAgainAfterAnUnknownDelivery", promise: "I2", file: "internal/ledger/remote.go",
+		old: "e.enterQuarantine(DeliveryUnknown(\"the time of", new: "e.enterState(Packaged)\n\t\t_ = (DeliveryUnknown(\"the time of", tests: []string{pure},
+	},
+	{
+		name: "RepeatedDeliveryUnflagged", promise: "I2", file: "internal/ledger/remote.go",
+		old: "e.PossibleDouble, e.DuplicateConfirmed = true, true", new: "e.DuplicateConfirmed = true", tests: []string{engine},
+	},
+	{
+		name: "DeliveriesAnnouncedAhead", promise: "I2", file: "internal/ingest/engine.go",
+		old: "\t\tis.ahead = 0\n", new: "\t\tis.ahead = 256\n", tests: []string{engine},
+	},
+	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
 		old: "return len(r.by[queue]) >= tolerated\n}\n\nfunc (r *refusals) isFull", new: "return false\n}\n\nfunc (r *refusals) isFull",
 		tests: []string{engine, readings},
