@@ -23,50 +23,50 @@ const (
 	notificationField = "notificationEmailAddress"
 )
 
-// Register registers the upload of one PDF in one POST, whose body is the frozen Metadata of req, byte for byte. It leaves this
-// machine at most once. The ticket has its own life; see [archive.Ticket.Life].
+// Register registers the upload of one PDF in one POST, whose body is the frozen Metadata of the request, byte for byte. It leaves
+// this machine at most once. The interface takes one document in a call and knows no vaults: frozen has one element, and the vault
+// is not read. The ticket has its own life; see [archive.Ticket.Life]. Where the policy forbids its address, the document is Barred.
 //
 // Its error is an *apicall.Error. Refused: the service does not accept the addresses in the body, which come from the
 // configuration; Field names the one where the answer tells, and the text says what to correct. NotProcessed: credentials, rights,
 // or the path. OutcomeUnknown: there may be an upload slot that nobody has the address of, and so nothing is ever sent to it.
-func (c *Client) Register(ctx context.Context, req archive.RegisterRequest) (archive.Ticket, error) {
-	if len(req.Metadata) == 0 {
-		err := errors.New("the document has no frozen body")
-		return archive.Ticket{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
+func (c *Client) Register(ctx context.Context, _ archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
+	if len(frozen) != 1 || len(frozen[0].Metadata) == 0 {
+		err := errors.New("a registration is of one document, with a frozen body")
+		return archive.RegisterResult{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
+	id, body := frozen[0].ID, frozen[0].Metadata
 	// The life of a ticket counts from before the POST: the service signs it at an unknown time after that.
 	before := c.now()
 	// This is the POST. If the process dies in it, the service may have made an upload slot. The entry is committed as registering
 	// before. The next start registers again, and the slot stays empty, because nobody has its address.
-	ans, err := c.api.Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost, Path: c.path, Body: req.Metadata, Limit: registerAnswer,
+	ans, err := c.api.Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost, Path: c.path, Body: body, Limit: registerAnswer,
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
-		return archive.Ticket{}, explainRefusal(apicall.BlameRequest(err, http.StatusBadRequest, http.StatusUnprocessableEntity), req.Metadata)
+		return archive.RegisterResult{}, explainRefusal(apicall.BlameRequest(err, http.StatusBadRequest, http.StatusUnprocessableEntity), body)
 	}
 	defer ans.Release()
-	return c.readAnswer(ans, archive.Ticket{Sent: before, Date: ans.Date()})
-}
-
-// readAnswer completes a ticket by the answer to its registration.
-func (c *Client) readAnswer(ans *apicall.Answer, base archive.Ticket) (archive.Ticket, error) {
 	link, fields, err := readGrant(ans.Body)
 	if err != nil {
-		return archive.Ticket{}, ans.Unreadable("register", err)
+		return archive.RegisterResult{}, ans.Unreadable("register", err)
 	}
-	t, err := c.store.ReadTicket(base, link, fields)
+	ticket, err := c.store.ReadTicket(archive.Ticket{Sent: before, Date: ans.Date()}, link, fields)
 	switch {
 	case err != nil:
-		e := ans.Unreadable("register", err)
-		e.Code = "upload-address-refused"
-		return archive.Ticket{}, e
-	case t.URL == "":
-		return archive.Ticket{}, ans.Unreadable("register", errors.New("the answer gives no upload address"))
+		return archive.RegisterResult{Barred: map[archive.ID]string{id: fmt.Sprintf("%v (request id %s)", err, ans.RequestID)}}, nil
+	case ticket.URL == "":
+		return archive.RegisterResult{}, ans.Unreadable("register", errors.New("the answer gives no upload address"))
 	}
-	t.Remote = remoteOf(fields, t.URL)
+	ticket.Remote = remoteOf(fields, ticket.URL)
+	return archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{id: limitLife(ticket)}}, nil
+}
+
+// limitLife returns the ticket with the life that it is used for.
+func limitLife(t archive.Ticket) archive.Ticket {
 	if t.Validity <= 0 {
-		return t.LimitLife(untoldLife), nil
+		return t.LimitLife(untoldLife)
 	}
-	return t.LimitLife(longestLife), nil
+	return t.LimitLife(longestLife)
 }
 
 // addressFields are the names under which an answer may give the upload address. The specification shows none.

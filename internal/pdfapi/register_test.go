@@ -35,12 +35,12 @@ func TestRegister_I10_SendsTheFrozenBytesOnce(t *testing.T) {
 				io.WriteString(w, answer)
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, Path: row.path})
-			ticket, err := c.Register(t.Context(), frozen)
+			ticket, err := register(t, c)
 			if err != nil || len(got) != 1 {
 				t.Fatalf("%v after %d requests", err, len(got))
 			}
 			r := got[0]
-			if string(body) != string(frozen.Metadata) || r.ContentLength != int64(len(body)) || r.Method != http.MethodPost || r.RequestURI != row.want {
+			if string(body) != string(frozen[0].Metadata) || r.ContentLength != int64(len(body)) || r.Method != http.MethodPost || r.RequestURI != row.want {
 				t.Errorf("sent %s %s: %s", r.Method, r.RequestURI, body)
 			}
 			user, password, basic := r.BasicAuth()
@@ -72,7 +72,7 @@ func TestRegister_OAuth(t *testing.T) {
 		}
 	})
 	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: secret, Scopes: []string{Scope}}})
-	ticket, err := c.Register(t.Context(), frozen)
+	ticket, err := register(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRegister_AnswerForms(t *testing.T) {
 		"ByteOrderMark":        {"\xef\xbb\xbf" + `{"uploadUrl":"` + url + `","bumId":"r1"}`, "r1", "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ticket, err := answering(t, 200, http.Header{}, row.body).Register(t.Context(), frozen)
+			ticket, err := register(t, answering(t, 200, http.Header{}, row.body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,36 +127,50 @@ func TestRegister_AnswerForms(t *testing.T) {
 
 // A 2xx that does not say where to upload is no refusal: there may be a slot that nobody has the address of.
 func TestRegister_UnreadableIsUnknown(t *testing.T) {
-	for name, row := range map[string]struct{ body, code string }{
-		"NoAddress":      {`{"bumId":"r1"}`, "unreadable"},
-		"EmptyAddress":   {`{"uploadUrl":"","bumId":"r1"}`, "unreadable"},
-		"NullAddress":    {`{"uploadUrl":null}`, "unreadable"},
-		"AddressIsAList": {`{"uploadUrl":["` + address + `"]}`, "unreadable"},
-		"TwoAddresses":   {`{"uploadUrl":"` + address + `","url":"https://b.example/other?X-Amz-Signature=1"}`, "unreadable"},
-		"TwiceOneField":  {`{"uploadUrl":"https://b.example/a","uploadUrl":"https://b.example/b"}`, "unreadable"},
-		"TwoNumbers":     {`{"uploadUrl":"` + address + `","bumId":"r1","bumid":"r2"}`, "unreadable"},
-		"TwoGrants":      {"[" + answer + "," + answer + "]", "unreadable"},
-		"EmptyArray":     {`[]`, "unreadable"},
-		"EmptyObject":    {`{}`, "unreadable"},
-		"Empty":          {"", "unreadable"},
-		"Null":           {"null", "unreadable"},
-		"Number":         {"7", "unreadable"},
-		"Cut":            {answer[:60], "unreadable"},
-		"TwoAnswers":     {answer + answer, "unreadable"},
-		"WebPage":        {"<!DOCTYPE html><title>Sign in</title>", "unreadable"},
-		"TooLarge":       {`{"x":"` + strings.Repeat("x", registerAnswer) + `","uploadUrl":"` + address + `"}`, "unreadable"},
-		"PlainHTTP":      {`{"uploadUrl":"http://bucket.example/k"}`, "upload-address-refused"},
-		"WithAUser":      {`{"uploadUrl":"https://a:` + signatureCanary + `@bucket.example/k"}`, "upload-address-refused"},
-		"PrivateAddress": {`{"uploadUrl":"https://10.0.0.1/k?X-Amz-Signature=` + signatureCanary + `"}`, "upload-address-refused"},
-		"NotAURL":        {`{"uploadUrl":"::"}`, "upload-address-refused"},
-		"Authorization":  {`{"uploadUrl":{"url":"https://bucket.example/k","headers":{"Authorization":"Basic x"}}}`, "upload-address-refused"},
-		"PublicForAll":   {`{"uploadUrl":"https://bucket.example/k","headers":{"x-amz-acl":"public-read"}}`, "upload-address-refused"},
-		"Endless":        {`{"uploadUrl":"https://bucket.example/` + strings.Repeat("k", 9000) + `"}`, "upload-address-refused"},
+	for name, body := range map[string]string{
+		"NoAddress":      `{"bumId":"r1"}`,
+		"EmptyAddress":   `{"uploadUrl":"","bumId":"r1"}`,
+		"NullAddress":    `{"uploadUrl":null}`,
+		"AddressIsAList": `{"uploadUrl":["` + address + `"]}`,
+		"TwoAddresses":   `{"uploadUrl":"` + address + `","url":"https://b.example/other?X-Amz-Signature=1"}`,
+		"TwiceOneField":  `{"uploadUrl":"https://b.example/a","uploadUrl":"https://b.example/b"}`,
+		"TwoNumbers":     `{"uploadUrl":"` + address + `","bumId":"r1","bumid":"r2"}`,
+		"TwoGrants":      "[" + answer + "," + answer + "]",
+		"EmptyArray":     `[]`,
+		"EmptyObject":    `{}`,
+		"Empty":          "",
+		"Null":           "null",
+		"Number":         "7",
+		"Cut":            answer[:60],
+		"TwoAnswers":     answer + answer,
+		"WebPage":        "<!DOCTYPE html><title>Sign in</title>",
+		"TooLarge":       `{"x":"` + strings.Repeat("x", registerAnswer) + `","uploadUrl":"` + address + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ticket, err := answering(t, 200, http.Header{}, row.body).Register(t.Context(), frozen)
-			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != row.code || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
+			ticket, err := register(t, answering(t, 200, http.Header{}, body))
+			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
 				t.Errorf("%v %s %v", e.Outcome, e.Code, e)
+			}
+		})
+	}
+}
+
+// An address that the policy forbids, or that would take headers which no answer may set, is never used.
+func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
+	for name, body := range map[string]string{
+		"PlainHTTP":      `{"uploadUrl":"http://bucket.example/k"}`,
+		"WithAUser":      `{"uploadUrl":"https://a:` + signatureCanary + `@bucket.example/k"}`,
+		"PrivateAddress": `{"uploadUrl":"https://10.0.0.1/k?X-Amz-Signature=` + signatureCanary + `"}`,
+		"NotAURL":        `{"uploadUrl":"::"}`,
+		"Authorization":  `{"uploadUrl":{"url":"https://bucket.example/k","headers":{"Authorization":"Basic x"}}}`,
+		"PublicForAll":   `{"uploadUrl":"https://bucket.example/k","headers":{"x-amz-acl":"public-read"}}`,
+		"Endless":        `{"uploadUrl":"https://bucket.example/` + strings.Repeat("k", 9000) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := answering(t, 200, http.Header{}, body).Register(t.Context(), "", frozen)
+			why := got.Barred[document]
+			if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, signatureCanary) {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
 	}
@@ -186,7 +200,7 @@ func TestRegister_I6_LifeOfATicket(t *testing.T) {
 			if row.date != "" {
 				h.Set("Date", row.date)
 			}
-			ticket, err := answering(t, 200, h, `{"uploadUrl":"https://b.example/k?`+row.query+`"}`).Register(t.Context(), frozen)
+			ticket, err := register(t, answering(t, 200, h, `{"uploadUrl":"https://b.example/k?`+row.query+`"}`))
 			if err != nil || ticket.Life() != row.want {
 				t.Errorf("used for %v (%v), want %v", ticket.Life(), err, row.want)
 			}
@@ -210,7 +224,7 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader(answer))}, nil
 			})})
 			c.now = func() archive.Instant { return archive.Instant{Wall: time.Now(), Boot: time.Since(began), BootID: "b"} }
-			ticket, err := c.Register(t.Context(), frozen)
+			ticket, err := register(t, c)
 			switch {
 			case posts != 1:
 				t.Errorf("%d POSTs", posts)
@@ -228,7 +242,7 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 // Without a number from the service, two registrations have one number if they lead to one object.
 func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 	remote := func(address string) archive.RemoteID {
-		ticket, err := answering(t, 200, http.Header{}, `{"uploadUrl":"`+address+`"}`).Register(t.Context(), frozen)
+		ticket, err := register(t, answering(t, 200, http.Header{}, `{"uploadUrl":"`+address+`"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +286,7 @@ func TestRegister_RefusalNamesTheField(t *testing.T) {
 				id = r.Header.Get("X-SVC-REQUEST-ID")
 				says(row.status, row.body)(w, r)
 			})
-			_, err := c.Register(t.Context(), frozen)
+			_, err := register(t, c)
 			e := failed(t, err)
 			if e.Outcome != apicall.Refused || e.Denied || e.Field != row.field || !strings.Contains(e.Error(), row.words) || !strings.Contains(e.Error(), id) || id == "" {
 				t.Errorf("%v, field %q: %v", e.Outcome, e.Field, e)
@@ -327,7 +341,7 @@ func TestRegister_Outcomes(t *testing.T) {
 				w.Header().Set("Retry-After", "7")
 				says(row.status, row.body)(w, r)
 			})
-			_, err := c.Register(t.Context(), frozen)
+			_, err := register(t, c)
 			e := failed(t, err)
 			if e.Outcome != row.want || e.Code != fmt.Sprint("http-", row.status) || e.Denied != row.denied || e.Overloaded() != row.overload || n != 1 || !strings.Contains(e.Error(), e.RequestID) {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
@@ -344,18 +358,20 @@ func TestRegister_Unanswered(t *testing.T) {
 		io.Copy(io.Discard, r.Body)
 		panic(http.ErrAbortHandler)
 	})
-	_, err := c.Register(t.Context(), frozen)
+	_, err := register(t, c)
 	if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || n != 1 {
 		t.Errorf("after %d requests: %v %v", n, e.Outcome, e)
 	}
 	srv.Close()
-	_, err = c.Register(t.Context(), frozen)
+	_, err = register(t, c)
 	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
 		t.Errorf("%v %v", e.Outcome, e)
 	}
-	_, err = c.Register(t.Context(), archive.RegisterRequest{})
-	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
-		t.Errorf("%v %v", e.Outcome, e)
+	for _, bad := range [][]archive.RegisterRequest{nil, {{ID: document}}, append(frozen[:1:1], frozen...)} {
+		_, err = c.Register(t.Context(), "", bad)
+		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
+			t.Errorf("%v %v", e.Outcome, e)
+		}
 	}
 }
 
@@ -392,7 +408,7 @@ func TestRegister_Redirects(t *testing.T) {
 				w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
 				w.WriteHeader(row.status)
 			})
-			_, err := c.Register(t.Context(), frozen)
+			_, err := register(t, c)
 			if !row.left {
 				e := failed(t, err)
 				host, _ := url.Parse(other.URL)
@@ -401,7 +417,7 @@ func TestRegister_Redirects(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(seen) != 1 || body != string(frozen.Metadata) || (seen[0].Header.Get("Authorization") != "") != row.auth || seen[0].Method != http.MethodPost {
+			if err != nil || len(seen) != 1 || body != string(frozen[0].Metadata) || (seen[0].Header.Get("Authorization") != "") != row.auth || seen[0].Method != http.MethodPost {
 				t.Errorf("%v; the second hop got %q, %v", err, body, seen)
 			}
 		})

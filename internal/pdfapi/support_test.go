@@ -17,6 +17,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 )
 
 const (
@@ -25,10 +26,14 @@ const (
 	pdfCanary       = "%PDF-1.7 c0ntent-canary %%EOF"
 )
 
+// The engine takes this client as it is.
+var _ ingest.Client = (*Client)(nil)
+
 var (
 	before = archive.Instant{Wall: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Boot: time.Hour, BootID: "boot"}
 
-	frozen = archive.RegisterRequest{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`)}
+	document = archive.ID{1}
+	frozen   = []archive.RegisterRequest{{ID: document, Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`)}}
 )
 
 // serve starts a server that speaks TLS.
@@ -80,6 +85,27 @@ func answering(t *testing.T, status int, header http.Header, body string) *Clien
 		return &http.Response{StatusCode: status, Header: header, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
 	})})
 }
+
+// register returns the ticket of one registration; the error is the call's, or says why the address was refused.
+func register(t *testing.T, c *Client) (archive.Ticket, error) {
+	t.Helper()
+	got, err := c.Register(t.Context(), "", frozen)
+	if err != nil {
+		return archive.Ticket{}, err
+	}
+	if len(got.Tickets)+len(got.Barred) != 1 || got.Foreign+len(got.Crossed) != 0 {
+		t.Errorf("an answer without an error says %+v", got)
+	}
+	if why, barred := got.Barred[document]; barred {
+		return archive.Ticket{}, barredError(why)
+	}
+	return got.Tickets[document], nil
+}
+
+// barredError is why an upload address was refused.
+type barredError string
+
+func (e barredError) Error() string { return string(e) }
 
 type tripper func(*http.Request) (*http.Response, error)
 

@@ -33,7 +33,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 		sum := md5.Sum(body)
 		w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
 	})
-	ticket, err := c.Register(t.Context(), frozen)
+	ticket, err := register(t, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -500,16 +500,16 @@ var remote = []mutant{
 	},
 	{
 		name: "LifeOfAPDFAddressIgnored", promise: "I6", file: "internal/pdfapi/register.go",
-		old: "	return t.LimitLife(longestLife), nil", new: "	t.Validity = 0\n	return t.LimitLife(longestLife), nil", tests: []string{pdfs},
+		old: "\treturn t.LimitLife(longestLife)\n}", new: "\tt.Validity = 0\n\treturn t.LimitLife(longestLife)\n}", tests: []string{pdfs},
 	},
 	{
 		name: "UntoldLifeOfAPDFIsAnHour", promise: "I6", file: "internal/pdfapi/register.go",
-		old: "return t.LimitLife(untoldLife), nil", new: "return t.LimitLife(longestLife), nil", tests: []string{pdfs},
+		old: "return t.LimitLife(untoldLife)\n", new: "return t.LimitLife(longestLife)\n", tests: []string{pdfs},
 	},
 	{
 		name: "AnswerWithoutAnAddressIsARefusal", promise: "I9", file: "internal/pdfapi/register.go",
-		old:   "		return archive.Ticket{}, ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))",
-		new:   "		e := ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))\n		e.Outcome = apicall.Refused\n		return archive.Ticket{}, e",
+		old:   "\t\treturn archive.RegisterResult{}, ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))",
+		new:   "\t\te := ans.Unreadable(\"register\", errors.New(\"the answer gives no upload address\"))\n\t\te.Outcome = apicall.Refused\n\t\treturn archive.RegisterResult{}, e",
 		tests: []string{pdfs},
 	},
 	{
@@ -518,7 +518,7 @@ var remote = []mutant{
 	},
 	{
 		name: "CredentialsOnAnUpload", promise: "I7", file: "internal/apicall/call.go",
-		old: "	h.Del(\"Authorization\")\n", new: "	h.Set(\"Authorization\", \"Basic eDp5\")\n",
+		old: "\th.Del(\"Authorization\")\n", new: "\th.Set(\"Authorization\", \"Basic eDp5\")\n",
 		tests: []string{pdfs},
 	},
 	{
