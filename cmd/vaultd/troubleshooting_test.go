@@ -126,23 +126,26 @@ func quotedRuns(message string) (runs []string) {
 }
 
 // unsaid returns from where on a run of words is in no text; "": all of it is. A run may be in several texts where something is filled in
-// between them: each part ends there, or begins there.
-func unsaid(run string, said string) string {
-	words := strings.Fields(run)
-	for first := true; len(words) > 0; first = false {
-		n := len(words)
-		for ; n > 0; n-- {
-			part := bareWord.ReplaceAllString(strings.Join(words[:n], " "), "")
-			if part != "" && isSaid(part, !first, n < len(words), said) {
-				break
-			}
+// between them: each part ends there, or begins there. Two texts may begin alike, so a shorter part is tried where the longest leads
+// nowhere.
+func unsaid(run string, said string) string { return unsaidWords(strings.Fields(run), true, said) }
+
+func unsaidWords(words []string, first bool, said string) string {
+	left := strings.Join(words, " ")
+	for n := len(words); n > 0; n-- {
+		part := bareWord.ReplaceAllString(strings.Join(words[:n], " "), "")
+		if part == "" || !isSaid(part, !first, n < len(words), said) {
+			continue
 		}
-		if n == 0 {
-			return strings.Join(words, " ")
+		rest := unsaidWords(words[n:], false, said)
+		if rest == "" {
+			return ""
 		}
-		words = words[n:]
+		if len(rest) < len(left) {
+			left = rest
+		}
 	}
-	return ""
+	return left
 }
 
 // isSaid reports whether a part of a run is in a text as whole words: after what is filled in, before it, or anywhere.
