@@ -33,12 +33,17 @@ func (a *app) emulateCommand() *cobra.Command {
 		Use:   "emulate",
 		Short: "run the stand-in of the archive service alone",
 		Long: `Runs a strict stand-in of the archive service on this machine: registration, real
-pre-signed upload addresses that expire, status, index, download and tokens. What
-it is sent, it keeps in --dir, also over a restart.
+pre-signed upload addresses that expire, status, index, download and tokens; and of
+the PDF upload. What it is sent, it keeps in --dir, also over a restart.
 
 Each other reading of the interface and each fault is a switch. A fault is
 op:kind:rate, as in upload:abort:0.1 (one PUT in ten dies before it is carried out),
-upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.01.`,
+upload:abort-done:0.1 (after), register:429:0.2, pdf-upload:503:0.1, status:garble:0.05
+or *:late:0.01. The operations are register, upload, status, status-list, index,
+download, vaults, token, pdf-register, pdf-upload, and unknown for other paths.
+
+What a correct client would never do stands in journal.jsonl in --dir, as a line of
+the kind violation.`,
 		Example: `  vaultd emulate --dir ./service --vault ACME
   vaultd emulate --dir ./service --vault ACME --fault 'upload:503:0.1' --window 30s
   vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s`,
@@ -86,6 +91,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.IndexFields, "index-fields", "", "a record of the index has the fields that were sent, or is filled: with some that were not, too")
 	f.DurationVar(&r.Retention, "retention", 0, "how long after its success a document leaves the archive; 0: never")
 	f.IntVar(&r.IndexPage, "index-page", 0, "an index page has at most so many documents; 0: as asked")
+	addPDFFlags(f, &o.cfg.PDF, &r.PDF)
 	return c
 }
 
@@ -104,6 +110,9 @@ func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 	}
 	if o.cfg.ClientID != "" {
 		o.cfg.ClientSecret = secret
+	}
+	if o.cfg.PDF.Account.Name != "" {
+		o.cfg.PDF.Account.Secret = secret
 	}
 	for _, v := range o.vaults {
 		vault := emulator.Vault{ID: v, Name: "Vault " + v}

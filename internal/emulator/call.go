@@ -16,7 +16,8 @@ import (
 type call struct {
 	*http.Request
 	operation
-	now     time.Time
+	arrived time.Time
+	now     time.Time // when its work begins
 	fault   Fault
 	reading Readings
 	vault   string // set by requireVault
@@ -39,6 +40,8 @@ type handler func(*Server, *call) reply
 func (s *Server) serveCall(o operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := s.beginCall(o, r)
+		s.beginPace(c)
+		defer s.endPace(c)
 		markConnected(r.Context(), c.fault.Kind != Refuse)
 		rep := reply{}
 		if waitFor(r.Context(), c.fault.Delay) {
@@ -59,7 +62,7 @@ func (s *Server) serveCall(o operation) http.HandlerFunc {
 
 func (s *Server) beginCall(o operation, r *http.Request) *call {
 	n, f := s.nextFault(o.op, strings.ToLower(r.PathValue("bumId")))
-	c := &call{Request: r, operation: o, fault: f, reading: s.currentReadings()}
+	c := &call{Request: r, operation: o, arrived: s.cfg.Clock(), fault: f, reading: s.currentReadings()}
 	id := r.Header.Get(s.cfg.RequestIDHeader)
 	if id == "" {
 		s.mu.Lock()
@@ -300,8 +303,11 @@ func (c *call) refusal(status int, code, message string) reply {
 // errorForms are the words for the forms of an error answer.
 var errorForms = []string{"message", "Message", "detail", "detail-list", "error", "oauth", "service", "network", "wrapped", "xml", "empty", "html"}
 
-// errorAnswer is an error answer in the form of that word.
+// errorAnswer is an error answer in the form of that word; "specified" is that of the PDF upload.
 func errorAnswer(form string, status int, code, message string) reply {
+	if form == "specified" && status == http.StatusUnprocessableEntity {
+		form = "detail-list"
+	}
 	id := strconv.Itoa(status)
 	item := map[string]any{"id": id, "type": "ERROR", "message": message, "code": code, "info": ""}
 	rep := reply{status: status, header: jsonHeader()}
@@ -310,7 +316,7 @@ func errorAnswer(form string, status int, code, message string) reply {
 		rep.body = encodeJSON(map[string]any{"message": message})
 	case "Message":
 		rep.body = encodeJSON(map[string]any{"Message": message})
-	case "detail":
+	case "detail", "specified":
 		rep.body = encodeJSON(map[string]any{"detail": message})
 	case "detail-list":
 		rep.body = encodeJSON(map[string]any{"detail": []any{map[string]any{"loc": []any{"body", 0}, "msg": message, "type": code}}})

@@ -1,11 +1,14 @@
-// Package emulator is the remote archive service as a separate, strict server: registration of documents, an object store
-// behind real pre-signed URLs, archiving that takes time, status, index, download, vault list and tokens. It is written from the
-// service's specification and shares nothing with the clients that are tested against it: a misreading on one side shows as a
+// Package emulator is the remote service as a separate, strict server. Of the archive it has registration of documents, an object
+// store behind real pre-signed URLs, archiving that takes time, status, index, download and vault list; of the PDF upload a slot
+// per call and one address per slot; and the tokens of both. It is written from the service's specification and shares nothing with the clients that are tested against it: a misreading on one side shows as a
 // failure, not as agreement.
 //
 // It refuses what the specification forbids. It records as a violation what a correct client would never do although it cannot
 // be refused: other bytes under one bumId, credentials sent to the object store, two registrations of one clientUUID that both
-// hold content, a download beyond the number that the test grants. Readings choose between the plausible meanings of what the
+// hold content, a download beyond the number that the test grants. Of the PDF upload these are: two slots that hold one PDF for
+// one addressee although nobody released it, other bytes in a slot than before, a PUT after the end of its address, a PUT to a
+// slot that was answered with the bumId of another one, and many calls at once in the first second. PDFSlots tells what each slot
+// holds and whether a PDF flow began with it. Readings choose between the plausible meanings of what the
 // specification leaves open. Faults make calls fail in both forms, before and after the work was done.
 //
 // It starts no goroutine, opens no connection by itself and uses no other clock than the one it was given. States are computed

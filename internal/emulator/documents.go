@@ -161,7 +161,7 @@ func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error
 	if form == "headers" || form == "fields" {
 		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms"}
 	}
-	signed, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, bumID), headers, at, s.cfg.Window)
+	signed, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, bumID+".zip"), headers, at, s.cfg.Window)
 	switch {
 	case err != nil:
 		return nil, err
@@ -173,11 +173,12 @@ func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error
 	return map[string]any{"url": signed}, nil
 }
 
-func (s *Server) objectURL(c *call, vault, bumID string) string {
+// objectURL returns the address of an object, not signed yet.
+func (s *Server) objectURL(c *call, folder, name string) string {
 	if c.reading.KeyInQuery {
-		return s.storeURL(c.Request) + "/put?key=" + url.QueryEscape(vault+"/"+bumID+".zip")
+		return s.storeURL(c.Request) + "/put?key=" + url.QueryEscape(folder+"/"+name)
 	}
-	return s.storeURL(c.Request) + "/" + url.PathEscape(vault) + "/" + bumID + ".zip"
+	return s.storeURL(c.Request) + "/" + url.PathEscape(folder) + "/" + name
 }
 
 // spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the bumId is
@@ -198,7 +199,7 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 		return grants, s.markAmbiguous(c, grants[i].BumID)
 	case ExtraAnswer:
 		extra := uploadGrant{s.newUUID(), grants[i].DocumentID, s.newUUID(), nil}
-		u, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
+		u, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, extra.BumID+".zip"), nil, c.now, s.cfg.Window)
 		extra.ArchiveFileURL = map[string]any{"url": u}
 		return append(grants, extra), errors.Join(err, s.markAmbiguous(c, extra.BumID))
 	case DoubleBumID:

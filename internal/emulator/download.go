@@ -23,7 +23,7 @@ func (s *Server) download(c *call) reply {
 	if c.reading.Download == "bytes" {
 		return s.packageReply(k.content)
 	}
-	u, err := s.keys.presign(c.Context(), http.MethodGet, s.objectURL(c, c.vault, g.bumID), nil, c.now, s.cfg.Window)
+	u, err := s.keys.presign(c.Context(), http.MethodGet, s.objectURL(c, c.vault, g.bumID+".zip"), nil, c.now, s.cfg.Window)
 	switch {
 	case err != nil:
 		return c.refusal(500, "INTERNAL", "no download address")

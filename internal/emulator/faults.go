@@ -16,8 +16,8 @@ import (
 type Kind string
 
 // The kinds. Those of the first group can strike before the call was carried out or, with Fault.IsAfterWork, after it. Those of
-// the second group change an answer, so they come after the work. Those of the third group concern one op, and the last one
-// concerns the credentials.
+// the second group change an answer, so they come after the work. Those of the third group concern the ops that they name, where
+// uploads are upload and pdf-upload, and the last one concerns the credentials.
 const (
 	None   Kind = ""
 	Abort  Kind = "abort"  // the connection dies without an answer
@@ -32,26 +32,26 @@ const (
 	Truncate Kind = "truncate" // the body ends half way, with a matching length
 	Empty    Kind = "empty"    // the body is empty
 	Huge     Kind = "huge"     // the answer is right and comes after Fault.PaddingSize blanks, which mean nothing
-	Trickle  Kind = "trickle"  // the body (of an upload that of the request) passes in eight pieces over Fault.DelayAfter
+	Trickle  Kind = "trickle"  // the body (of uploads that of the request) passes in eight pieces over Fault.DelayAfter
 
-	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read, which is handled as a body that ends there
-	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
-	Vanish        Kind = "vanish"         // upload: answered with 200, but nothing is stored
-	Early         Kind = "early"          // upload: answered with 200 before the body is read, nothing is stored; with Fault.IsAfterWork: after half of it, which is handled as a body that ends there
+	CutRequest    Kind = "cut-request"    // uploads: the connection dies when half of the body was read, which is handled as a body that ends there
+	DeadToken     Kind = "dead-token"     // uploads: the URL's temporary credentials died early; it never works again
+	Vanish        Kind = "vanish"         // uploads: answered with 200, but nothing is stored
+	Early         Kind = "early"          // uploads: answered with 200 before the body is read, nothing is stored; with Fault.IsAfterWork: after half of it, which is handled as a body that ends there
 	Rerun         Kind = "rerun"          // upload: stored; archiving fails, and a job that runs again archives it Fault.RerunAfter later
 	MissingAnswer Kind = "missing-answer" // register: one document is left out of the answer
-	MissingURL    Kind = "missing-url"    // register: one answer has no URL
+	MissingURL    Kind = "missing-url"    // register, pdf-register: one answer has no URL
 	ExtraAnswer   Kind = "extra-answer"   // register: an answer for a clientUUID that nobody sent
 	ForeignAnswer Kind = "foreign-answer" // register: one answer carries a clientUUID that nobody sent
-	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice)
+	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice); pdf-register: the answer carries the bumId of another slot
 
 	ShortPage       Kind = "short-page"       // index: the page ends after its first document, and its cursor is the one that was asked for
 	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to the documents that it should have had
 	RepeatPage      Kind = "repeat-page"      // index: the page is right, and its new cursor leads to the same page again
 	CirclePage      Kind = "circle-page"      // index: the page is right, and its cursor leads back to the first page
-	SharedAddress   Kind = "shared-address"   // register: one answer has the address of an object that another document has, signed anew
-	RepeatedAddress Kind = "repeated-address" // register: the same, byte for byte as the other document got it
-	RedirectAway    Kind = "redirect-away"    // upload: sent on by 307 to the object of another document
+	SharedAddress   Kind = "shared-address"   // register, pdf-register: one answer has the address of an object that another document has, signed anew
+	RepeatedAddress Kind = "repeated-address" // register, pdf-register: the same, byte for byte as the other document got it
+	RedirectAway    Kind = "redirect-away"    // uploads: sent on by 307 to the object of another document
 	Unaskable       Kind = "unaskable"        // register: every question about one of these bumIds alone is answered with Fault.Status (default 502)
 
 	RevokeTokens Kind = "revoke-tokens" // any op: every access token given until now is refused from this call on
@@ -80,9 +80,9 @@ type Fault struct {
 	Chunked     bool  // the answer does not tell its length
 }
 
-// Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, and
-// unknown for paths that do not exist. "upload" is every call to the object store but a pre-signed GET, which counts as
-// "download".
+// Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, pdf-register,
+// pdf-upload, and unknown for paths that do not exist. "pdf-upload" is every call to the object store about the object of a slot,
+// "upload" every other one. A pre-signed GET counts as "download".
 type Faults struct {
 	Rules     []Rule                       // tried in order, the first that fires is taken
 	Hook      func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'

@@ -43,6 +43,8 @@ type journalLine struct {
 	Text       string          `json:"text,omitempty"`
 	Again      time.Duration   `json:"again,omitempty"`   // nanoseconds from a first failure to the success of a job that runs again
 	Refused    bool            `json:"refused,omitempty"` // stored, and answered as a refusal
+	Flow       bool            `json:"flow,omitempty"`    // a PDF flow begins with what was stored
+	PDF        *slotAddressees `json:"pdf,omitempty"`
 }
 
 const (

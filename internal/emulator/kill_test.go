@@ -100,3 +100,46 @@ func startProcess(t *testing.T, dir string) (base string, cmd *exec.Cmd) {
 	}
 	return "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on ")), cmd
 }
+
+// I5 durability, on the service's side: a slot that was answered, and a PDF that was accepted, are there after kill -9.
+func TestKillLosesNoPDF(t *testing.T) {
+	w := &world{T: t, cfg: realConfig(t.TempDir())}
+	answered := map[string]bool{} // bumId: its PDF was accepted
+	stored := 0
+	for round := range 3 {
+		base, process := startProcess(t, w.cfg.Dir)
+		time.AfterFunc(time.Duration(50+40*round)*time.Millisecond, func() { _ = process.Process.Kill() })
+		for alive := true; alive; {
+			req := w.request("POST", base+slots, goodBody, "Content-Type: application/json")
+			req.SetBasicAuth("user", "s3=cret/+")
+			a := wireSend(t, req)
+			if alive = a.err == nil; !alive {
+				continue
+			}
+			ticket := w.slotOf(a)
+			answered[ticket.bumID] = false
+			a = wireSend(t, w.request("PUT", ticket.url, "%PDF-1.7 "+ticket.bumID))
+			alive = a.err == nil
+			answered[ticket.bumID] = a.status == 200
+		}
+		_ = process.Wait()
+	}
+	w.restart()
+	known := map[string]PDFSlot{}
+	for _, s := range w.PDFSlots() {
+		known[s.BumID] = s
+	}
+	for bumID, accepted := range answered {
+		s, ok := known[bumID]
+		if !ok || accepted && (s.Flows != 1 || s.PUTs[0].SHA256 != digest([]byte("%PDF-1.7 "+bumID))) {
+			t.Errorf("%s was answered; known: %+v", bumID, s)
+		}
+		if accepted {
+			stored++
+		}
+	}
+	if stored == 0 {
+		t.Error("nothing was stored: the test proves nothing")
+	}
+	w.wantNoViolations()
+}

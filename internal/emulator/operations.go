@@ -34,6 +34,7 @@ type service struct {
 	accounts     []Account // who may use it; the zero Account is the main one
 	scopes       []string  // that only its accounts are granted; empty: all that no other service names
 	requireScope string    // a bearer token without this scope gets 403; empty: any token will do
+	startsSlowly bool      // many calls at once in the first second are a violation
 	errorForm    func(Readings) string
 }
 
@@ -41,7 +42,7 @@ type service struct {
 // At the store the first row that fits takes a call.
 func (c *Config) operations() []operation {
 	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
-	vaults := c.vaultService()
+	vaults, pdf := c.vaultService(), c.pdfService()
 	return []operation{
 		{op: "token", method: "POST", path: "/v1/tokens", serve: (*Server).grantToken},
 		{op: "vaults", of: vaults, method: "GET", path: "/v1/vaults", serve: (*Server).listVaults},
@@ -50,9 +51,11 @@ func (c *Config) operations() []operation {
 		{op: "status", of: vaults, method: "GET", path: doc + "/{bumId}/status", serve: requireVault((*Server).status)},
 		{op: "download", of: vaults, method: "GET", path: doc + "/{bumId}", serve: requireVault((*Server).download)},
 		{op: "index", of: vaults, method: "GET", path: vault + "/index", serve: requireVault((*Server).index)},
+		{op: "pdf-register", of: pdf, method: "POST", path: c.PDF.Path, serve: (*Server).registerSlot},
 		unknownOperation,
 
 		{op: "download", of: vaults, host: storeHost, method: "GET", path: "*", serve: (*Server).fetchObject},
+		{op: "pdf-upload", of: pdf, host: storeHost, path: "*.pdf", isUpload: true, serve: (*Server).storePDF},
 		{op: "upload", of: vaults, host: storeHost, path: "*", isUpload: true, serve: (*Server).storeObject},
 	}
 }
@@ -136,13 +139,13 @@ func (s *Server) Store() http.Handler {
 
 // takesObject reports whether a call to the store belongs to the operation.
 func (o operation) takesObject(r *http.Request) bool {
-	fits, err := path.Match(o.path, objectName(r))
+	fits, err := path.Match(o.path, objectName(r.URL))
 	return o.host == storeHost && (o.method == "" || o.method == r.Method) && fits && err == nil
 }
 
 // objectName returns the name of the object that a call to the store is about, without its folder.
-func objectName(r *http.Request) string {
-	return path.Base(cmp.Or(r.URL.Query().Get("key"), r.URL.Path))
+func objectName(u *url.URL) string {
+	return strings.TrimPrefix(path.Base(cmp.Or(u.Query().Get("key"), u.Path)), "/")
 }
 
 // ServeHTTP serves API and Store on one host. A request that is pre-signed, or lies under the path of StoreURL, goes to the

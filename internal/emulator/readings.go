@@ -36,7 +36,8 @@ type Readings struct {
 	StatusList       string        // the status list covers the last 500 documents that were: registered | uploaded (those without content are left out, and the last one uploaded comes first)
 	ListAge          time.Duration // the status list tells how things stood so long ago
 	Retention        time.Duration // so long after its success a document has left the archive: it is in no list, and its bumId is unknown; 0: never
-	StoreRedirectTo  string        // every PUT is first sent on by 307, freshly signed, to this base address without a path
+	PDF              PDFReadings
+	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
 func (r *Readings) check() error {
@@ -58,6 +59,7 @@ func (r *Readings) check() error {
 		return fmt.Errorf("reading UnknownBumID: %d is none of 400, 404, 422 and 502", r.UnknownBumID)
 	}
 	return errors.Join(
+		r.PDF.check(),
 		checkWord("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
 		checkWord("IndexFields", &r.IndexFields, "sent", "filled"),
 		checkWord("URLForm", &r.URLForm, "object", "string", "headers", "fields"),

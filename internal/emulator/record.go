@@ -64,7 +64,8 @@ func (g *registration) describe(now time.Time, ignoreLate bool) RegistrationReco
 }
 
 // Violations returns what a correct client would not have done, over the server's whole life: what was recorded when it
-// happened, and every clientUUID for which two registrations hold content that can be archived.
+// happened, every clientUUID for which two registrations hold content that can be archived, and every PDF that two slots hold
+// although nobody released it.
 func (s *Server) Violations() []string {
 	holders := map[string][]string{}
 	for _, v := range s.Registrations() {
@@ -74,7 +75,7 @@ func (s *Server) Violations() []string {
 		}
 	}
 	s.mu.Lock()
-	all := slices.Clone(s.state.violations)
+	all, doublePDFs := slices.Clone(s.state.violations), s.state.pdf.describeDoubles()
 	s.mu.Unlock()
 	var doubles []string
 	for who, bumIDs := range holders {
@@ -83,7 +84,7 @@ func (s *Server) Violations() []string {
 		}
 	}
 	slices.Sort(doubles)
-	return append(all, doubles...)
+	return slices.Concat(all, doubles, doublePDFs)
 }
 
 // CountCalls returns how many calls of an op came since the start, those with a fault included.

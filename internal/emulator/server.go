@@ -42,6 +42,8 @@ type Config struct {
 	// registration, those that begin with FAIL always.
 	FailDocument func(documentID string, nth int) string
 
+	PDF PDF // the PDF upload
+
 	Seed     uint64 // of every random choice
 	Readings Readings
 	Faults   Faults
@@ -70,8 +72,9 @@ type Server struct {
 	readings      Readings       // guarded by mu
 	faults        Faults         // guarded by mu
 	callCounts    map[string]int // calls per op since the start; guarded by mu
-	downloadsLeft *int           // that may still come, nil: any number; guarded by mu
-	rng           *rand.ChaCha8  // guarded by mu
+	paces         map[*service]*pace
+	downloadsLeft *int          // that may still come, nil: any number; guarded by mu
+	rng           *rand.ChaCha8 // guarded by mu
 }
 
 // New opens the emulator that lives in cfg.Dir, with everything it knew when it ended, or makes a new one there. Close
@@ -88,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open emulator keys: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, keys: k, operations: cfg.operations(), mux: http.NewServeMux(), state: newServerState(), callCounts: map[string]int{},
+		cfg: cfg, keys: k, operations: cfg.operations(), mux: http.NewServeMux(), state: newServerState(), callCounts: map[string]int{}, paces: map[*service]*pace{},
 		readings: cfg.Readings, faults: cfg.Faults,
 	}
 	replayed := uint64(0)
@@ -129,6 +132,7 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.MaxBody, 6_000_000)
 	setDefault(&c.MaxPackage, 100_000_000)
 	setDefault(&c.RequestIDHeader, "X-SVC-REQUEST-ID")
+	c.PDF.setDefaults()
 	if c.ArchiveMax < c.ArchiveMin {
 		c.ArchiveMax = c.ArchiveMin
 	}
@@ -145,10 +149,16 @@ func (c *Config) setDefaults() error {
 		return errors.New("no credentials given: neither Basic nor OAuth")
 	case len(c.Vaults) == 0:
 		return errors.New("no vault given")
-	case c.Window < time.Second || c.Window > 7*24*time.Hour || c.Window%time.Second != 0:
-		return fmt.Errorf("window %v is not a whole number of seconds up to seven days", c.Window)
 	}
-	return errors.Join(c.Readings.check(), c.Faults.check())
+	return errors.Join(checkWindow("of the archive", c.Window), c.PDF.check(), c.Readings.check(), c.Faults.check())
+}
+
+// checkWindow refuses a life that no address can have.
+func checkWindow(of string, w time.Duration) error {
+	if w < time.Second || w > maxExpires || w%time.Second != 0 {
+		return fmt.Errorf("window %s %v is not a whole number of seconds up to seven days", of, w)
+	}
+	return nil
 }
 
 func setDefault[T comparable](v *T, d T) {

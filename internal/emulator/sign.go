@@ -92,7 +92,9 @@ func (k keys) verifySignature(r *http.Request, signedAt time.Time) signature.Err
 	return signature.V4SignVerifyWithLookup(r, func(id string) (string, bool) { return k.SecretKey, id == k.AccessKey })
 }
 
-func isPresigned(r *http.Request) bool { return r.URL.Query().Has("X-Amz-Signature") }
+func isPresigned(r *http.Request) bool {
+	return r.URL.Query().Has("X-Amz-Signature") || r.URL.Query().Has(grantParameter)
+}
 
 // signedHeaders are the headers that a pre-signed request must carry beside its host.
 func signedHeaders(r *http.Request) map[string]string {
@@ -104,6 +106,9 @@ func signedHeaders(r *http.Request) map[string]string {
 	}
 	return headers
 }
+
+// expired is the answer to a call whose address is over.
+var expired = &denial{403, "AccessDenied", "Request has expired"}
 
 // denial is an error answer of the object store.
 type denial struct {
@@ -128,7 +133,7 @@ func (k keys) verify(r *http.Request, now time.Time) (signedAt time.Time, d *den
 	case signedAt.After(now.Add(15 * time.Minute)):
 		return signedAt, &denial{403, "AccessDenied", "Request is not valid yet"}
 	case now.After(signedAt.Add(life)):
-		return signedAt, &denial{403, "AccessDenied", "Request has expired"}
+		return signedAt, expired
 	}
 	bare := *r
 	bare.Header = r.Header.Clone()

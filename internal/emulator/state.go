@@ -107,13 +107,15 @@ type serverState struct {
 	byVault         map[string][]*registration // in order
 	ambiguousBumIDs map[string]bool            // by bumId, registered or not
 	unaskable       map[string]int             // by bumId: the status with which a question about it alone is answered
-	revoked         int                        // how often all access tokens were revoked
+	pdf             pdfState
+	lastCalls       map[string]time.Time // by op: when its last call ended
+	revoked         int                  // how often all access tokens were revoked
 	violations      []string
 }
 
 func newServerState() *serverState {
 	return &serverState{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
-		byVault: map[string][]*registration{}, ambiguousBumIDs: map[string]bool{}, unaskable: map[string]int{}}
+		byVault: map[string][]*registration{}, ambiguousBumIDs: map[string]bool{}, unaskable: map[string]int{}, pdf: newPDFState(), lastCalls: map[string]time.Time{}}
 }
 
 // clientKey identifies a clientUUID within its vault. The case of its digits does not count.
@@ -149,6 +151,10 @@ func (b *serverState) applyLine(l journalLine) {
 		b.revoked++
 	case kindViolation:
 		b.violations = append(b.violations, l.Text)
+	case kindCall:
+		b.lastCalls[l.Op] = l.Time
+	default:
+		b.pdf.applyLine(l)
 	}
 }
 

@@ -22,12 +22,8 @@ import (
 // storeObject handles a PUT to a pre-signed URL as an object store does. It takes none of the API's credentials, wants a known
 // length, and stores the whole body or nothing. Readings can make it less strict.
 func (s *Server) storeObject(c *call) reply {
-	if c.Header.Get("Authorization") != "" {
-		s.recordViolation(c, "Authorization header on a pre-signed PUT")
-		return c.storeRefusal(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
-	}
-	if c.Method != http.MethodPut {
-		return c.storeRefusal(&denial{405, "MethodNotAllowed", "The specified method is not allowed against this resource."})
+	if d := s.checkPut(c); d != nil {
+		return c.storeRefusal(d)
 	}
 	signedAt, d := s.keys.verify(c.Request, c.now)
 	if d != nil {
@@ -37,11 +33,14 @@ func (s *Server) storeObject(c *call) reply {
 	if d == nil {
 		d = s.checkHeaders(c)
 	}
+	if d == nil {
+		d = c.checkPackageType()
+	}
 	if d != nil {
 		return c.storeRefusal(d)
 	}
 	s.checkQuery(c, signedAt)
-	if to := strings.TrimSuffix(c.reading.StoreRedirectTo, "/"); to != "" && to != baseURL(c.Request) {
+	if to := c.redirectTarget(); to != "" {
 		return s.redirectPut(c, to+c.URL.EscapedPath()+keyQuery(c.Request))
 	}
 	if c.fault.Kind == RedirectAway {
@@ -59,9 +58,29 @@ func (s *Server) storeObject(c *call) reply {
 	return s.storedReply(c, sum)
 }
 
+// checkPut refuses what is no PUT, and one that carries credentials.
+func (s *Server) checkPut(c *call) *denial {
+	if c.Header.Get("Authorization") != "" {
+		s.recordViolation(c, "Authorization header on a pre-signed PUT")
+		return &denial{400, "InvalidArgument", "Only one auth mechanism allowed"}
+	}
+	if c.Method != http.MethodPut {
+		return &denial{405, "MethodNotAllowed", "The specified method is not allowed against this resource."}
+	}
+	return nil
+}
+
+// redirectTarget returns the host to which the readings send a PUT on; empty: it has arrived.
+func (c *call) redirectTarget() string {
+	if to := strings.TrimSuffix(c.reading.StoreRedirectTo, "/"); to != baseURL(c.Request) {
+		return to
+	}
+	return ""
+}
+
 // findTarget finds the registration that the URL belongs to.
 func (s *Server) findTarget(c *call, signedAt time.Time) (*registration, *denial) {
-	bumID, _ := strings.CutSuffix(objectName(c.Request), ".zip")
+	bumID, _ := strings.CutSuffix(objectName(c.URL), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.state.byBumID[bumID]
@@ -100,10 +119,15 @@ func (s *Server) checkHeaders(c *call) *denial {
 	if sum, err := base64.StdEncoding.DecodeString(c.Header.Get("Content-MD5")); err != nil || len(sum) != md5.Size && len(sum) != 0 {
 		return &denial{400, "InvalidDigest", "The Content-MD5 you specified is not valid."}
 	}
-	given := c.Header.Get("Content-Type")
-	if strings.HasPrefix(given, "multipart/") {
+	if strings.HasPrefix(c.Header.Get("Content-Type"), "multipart/") {
 		s.recordViolation(c, "multipart PUT")
 	}
+	return nil
+}
+
+// checkPackageType refuses a package whose Content-Type is not that of the readings.
+func (c *call) checkPackageType() *denial {
+	given := c.Header.Get("Content-Type")
 	if _, signed := signedHeaders(c.Request)["content-type"]; !signed && c.reading.PackageType != "any" && given != c.reading.PackageType {
 		return &denial{403, "AccessDenied", "Access Denied: Content-Type"}
 	}
@@ -151,8 +175,12 @@ func (s *Server) redirectPut(c *call, to string) reply {
 	if err != nil {
 		return c.storeRefusal(&denial{500, "InternalError", "We encountered an internal error. Please try again."})
 	}
+	return c.temporaryRedirect(u)
+}
+
+func (c *call) temporaryRedirect(to string) reply {
 	rep := c.storeRefusal(&denial{307, "TemporaryRedirect", "Please re-send this request to the specified temporary endpoint."})
-	rep.header.Set("Location", u)
+	rep.header.Set("Location", to)
 	return rep
 }
 

@@ -15,7 +15,8 @@ const (
 	folders  = "vaultd/internal/drop"
 	packing  = "vaultd/internal/packager"
 	watching = "vaultd/internal/watch"
+	standIn  = "vaultd/internal/emulator"
 )
 
 // list holds the mutants, by what they break.
-var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser, files)
+var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser, files, judge)
