@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/emulator"
@@ -67,7 +68,13 @@ the kind violation.`,
 	f.DurationVar(&o.ahead, "clock-ahead", 0, "how far its clock is ahead of this machine's; negative: behind")
 	f.StringArrayVar(&o.faults, "fault", nil, "`op:kind:rate`; repeat for several")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "of everything that happens by chance")
-	r := &o.cfg.Readings
+	addReadingFlags(f, &o.cfg.Readings)
+	addPDFFlags(f, &o.cfg.PDF, &o.cfg.Readings.PDF)
+	return c
+}
+
+// addReadingFlags adds the flags of what the archive's specification leaves open.
+func addReadingFlags(f *pflag.FlagSet, r *emulator.Readings) {
 	f.StringVar(&r.URLForm, "url-form", "", "archiveFileURL as object, string, headers or fields")
 	f.StringVar(&r.Repeat, "repeat", "", "a clientUUID seen before: new, refuse or same")
 	f.StringVar(&r.LatePackage, "late-package", "", "a package that lands after the window: archive or ignore")
@@ -91,8 +98,6 @@ the kind violation.`,
 	f.StringVar(&r.IndexFields, "index-fields", "", "a record of the index has the fields that were sent, or is filled: with some that were not, too")
 	f.DurationVar(&r.Retention, "retention", 0, "how long after its success a document leaves the archive; 0: never")
 	f.IntVar(&r.IndexPage, "index-page", 0, "an index page has at most so many documents; 0: as asked")
-	addPDFFlags(f, &o.cfg.PDF, &r.PDF)
-	return c
 }
 
 func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
