@@ -44,7 +44,7 @@ func (f *Folder) ClaimFile(name string, seen FileState, now time.Time) (c Claime
 	// The lock keeps the new claim, which is empty at first, from being removed by readClaim.
 	f.claiming.RLock()
 	defer f.claiming.RUnlock()
-	if IsReservedName(name) || isNote(name) {
+	if IsReservedName(name) || IsNoteName(name) {
 		// A note that is written into the folder of the claim would replace a file of its name.
 		return c, false, f.newClaimError(name, nil, ErrReservedName)
 	}

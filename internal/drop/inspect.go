@@ -123,7 +123,7 @@ func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.F
 		return in.reportUnexpected(full, "is a link or another thing that was not archived")
 	case archived:
 		return in.compareFile(dir, name, full, want)
-	case in.junk[full], full == name && isNote(name):
+	case in.junk[full], full == name && IsNoteName(name):
 		in.matched[full] = identityOf(info)
 		return nil
 	}

@@ -61,8 +61,8 @@ const reasonFile = "_REASON.txt"
 
 var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json", "_DELIVERED.txt", "_DELIVERED.json"}
 
-// isNote reports whether name is that of a note, or the temporary name of one that is being written.
-func isNote(name string) bool {
+// IsNoteName reports whether name is that of a note, or the temporary name of one that is being written.
+func IsNoteName(name string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool {
 		return strings.EqualFold(n, name) || name == durable.TemporaryName(n)
 	})
@@ -338,7 +338,7 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 	}
 	defer dir.Close()
 	for _, n := range notes {
-		if !isNote(n.Name) {
+		if !IsNoteName(n.Name) {
 			return fmt.Errorf("write into %q: %q is not a name for a note", folder, n.Name)
 		}
 		if err := f.writeSharedFile(dir, n); err != nil {

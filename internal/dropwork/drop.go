@@ -1,6 +1,7 @@
 package dropwork
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,11 @@ import (
 // Settings is one drop folder and what is asked of what lies in it.
 type Settings struct {
 	Name, Path, Group string
+	Route             ledger.Route // where what is dropped here goes; empty: ledger.Vault
 	Vault             archive.VaultID
+	Receiving, Notify string // of route ledger.PDF: the address of the PDF flow, and who is told by the service
+	MaxPDF            int64  // of route ledger.PDF: bytes of a PDF; 0: archive.MaxPackage
+	SendsSamePDF      bool   // of route ledger.PDF: a PDF that was delivered before is delivered again; false: it comes back as a duplicate
 	Account           string // whose credentials the vault is called with; empty: the service's main ones
 	Rules             packager.Rules
 	Mode              watch.Mode
@@ -32,6 +37,28 @@ type Settings struct {
 	DisposeTo         string        // where they are moved; empty: deleted
 	Grace             time.Duration
 	Retention         archive.Retention // for how long the archive keeps what came from it; zero: not known
+}
+
+// TakesFiles reports whether single files are taken here, and not folders.
+func (s Settings) TakesFiles() bool { return s.Route == ledger.PDF }
+
+// findFault returns what is wrong with the rules for what is dropped here; empty: nothing.
+func (s Settings) findFault() string {
+	if s.TakesFiles() {
+		if s.Receiving == "" || s.Notify == "" {
+			return "receiving or notify is missing"
+		}
+		return ""
+	}
+	if faults := s.Rules.FindFaults(); len(faults) > 0 {
+		return faults[0].Field + " " + faults[0].Text
+	}
+	return ""
+}
+
+// pdfRules are the rules for the PDFs that are dropped here.
+func (s Settings) pdfRules() packager.PDFRules {
+	return packager.PDFRules{Receiving: s.Receiving, Notify: s.Notify, MaxSize: s.MaxPDF}
 }
 
 // defaultReminder holds where the drop does not say.
@@ -86,21 +113,25 @@ type Drop struct {
 
 // New prepares the work on a drop folder. Nothing is opened before OpenForStart or Run.
 func New(settings Settings, shared *Shared) (*Drop, error) {
+	settings.Route = cmp.Or(settings.Route, ledger.Vault)
 	settings.Rules.Vault = settings.Vault
 	settings.Rules.CutOffPatience, settings.Rules.Now = 10*settings.Settle, func() time.Time { return shared.Now().Wall }
-	if faults := settings.Rules.FindFaults(); len(faults) > 0 {
-		return nil, fmt.Errorf("drop %s: %s %s", settings.Name, faults[0].Field, faults[0].Text)
+	if fault := settings.findFault(); fault != "" {
+		return nil, fmt.Errorf("drop %s: %s", settings.Name, fault)
 	}
 	d := &Drop{Handle: NewHandle(settings, shared)}
 	d.probe = d.newProbe()
 	var err error
-	d.watcher, err = watch.New(watch.Config{
+	cfg := watch.Config{
 		Path: settings.Path, Settle: settings.Settle, Rescan: settings.Rescan, Mode: settings.Mode,
 		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName,
 		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.OnChange(settings.Name) }, OpenEvents: shared.Events,
 		FirstSeen: shared.Scans.firstSeen(settings),
-	})
-	if err != nil {
+	}
+	if settings.TakesFiles() {
+		cfg.Kind, cfg.Complete, cfg.IsComplete = watch.Files, watch.Quiet, d.isPDFComplete
+	}
+	if d.watcher, err = watch.New(cfg); err != nil {
 		return nil, fmt.Errorf("drop %s: %w", settings.Name, err)
 	}
 	return d, nil
@@ -109,10 +140,15 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 // ForEngine is the drop folder as the engine sees it.
 func (d *Drop) ForEngine() ingest.Drop {
 	s := d.Settings
-	return ingest.Drop{
-		Name: s.Name, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
+	e := ingest.Drop{
+		Name: s.Name, Route: s.Route, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
 		Packer: &Packer{d.Handle}, Mover: &Mover{d.Handle}, Unavailable: d.Unavailable,
 	}
+	if s.TakesFiles() {
+		e.SendsAgain = s.SendsSamePDF
+		e.Request, e.Packer = archive.PDFRequest{Receiving: s.Receiving, Notify: s.Notify}.Encode(), &PDFPacker{Packer{d.Handle}}
+	}
+	return e
 }
 
 // RequestRescan has the watcher look at everything again soon.
@@ -148,7 +184,7 @@ func (d *Drop) Run(ctx context.Context) error {
 		case <-time.After(min(d.Settings.Rescan, time.Minute)):
 		}
 	}
-	err := d.watcher.Run(ctx, d.takeFolder)
+	err := d.watcher.Run(ctx, d.takeItem)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -41,7 +41,11 @@ var (
 
 // NewHandle returns the handle of a drop folder, which is not open yet.
 func NewHandle(settings Settings, shared *Shared) *Handle {
-	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: watch.Rules{Sidecar: settings.Rules.Sidecar, IsJunk: packager.IsJunkName}}
+	rules := watch.Rules{Sidecar: settings.Rules.Sidecar, IsJunk: packager.IsJunkName}
+	if settings.TakesFiles() {
+		rules = watch.Rules{IsJunk: func(name string) bool { return packager.IsJunkName(name) || drop.IsNoteName(name) }}
+	}
+	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: rules}
 }
 
 // Open opens the drop folder, once. A folder that vaultd worked in before and that has lost its mark is
@@ -133,7 +137,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	}
 	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
 	// does not exist yet.
-	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group,
+	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, TakesFiles: h.Settings.TakesFiles(),
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {

@@ -1,6 +1,7 @@
 package dropwork
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,9 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 	return nil
 }
 
-// takeFolder claims a settled folder and opens its entry. The claim is durable before the
+// takeItem claims a settled folder, or a settled single file, and opens its entry. The claim is durable before the
 // entry is asked for.
-func (d *Drop) takeFolder(ctx context.Context, w watch.Item) error {
+func (d *Drop) takeItem(ctx context.Context, w watch.Item) error {
 	if why := d.shared.HeldReason(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
@@ -79,7 +80,7 @@ func (d *Drop) takeFolder(ctx context.Context, w watch.Item) error {
 		return err
 	}
 	// A crash behind the claim leaves a claimed folder without an entry; the next start adopts it.
-	err := d.claimFolder(ctx, w)
+	err := d.claimItem(ctx, w)
 	_, gone := os.Lstat(filepath.Join(d.Settings.Path, w.Name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrSync) || !errors.Is(gone, fs.ErrNotExist) {
 		return err
@@ -89,13 +90,16 @@ func (d *Drop) takeFolder(ctx context.Context, w watch.Item) error {
 	return errors.Join(err, d.adoptClaims(ctx))
 }
 
-// claimFolder claims a folder and asks for its entry.
-func (d *Drop) claimFolder(ctx context.Context, w watch.Item) error {
+// claimItem claims a folder or a single file and asks for its entry.
+func (d *Drop) claimItem(ctx context.Context, w watch.Item) error {
 	f, done, err := d.HoldOpen()
 	if err != nil {
 		return err
 	}
 	defer done()
+	if d.Settings.TakesFiles() {
+		return d.claimFile(ctx, f, w)
+	}
 	// When this returns, the claim is durable. After a crash here the next start finds the folder in one of the two places.
 	c, err := f.ClaimFolder(w.Name, d.shared.Now().Wall)
 	d.endOnSyncError(err)
@@ -104,6 +108,32 @@ func (d *Drop) claimFolder(ctx context.Context, w watch.Item) error {
 	}
 	d.enterClaim(ctx, f, c, archive.Digest(w.Scan.Fingerprint))
 	return nil
+}
+
+// claimFile claims a single file and asks for its entry.
+func (d *Drop) claimFile(ctx context.Context, f *drop.Folder, w watch.Item) error {
+	// When this returns, the claim is durable. After a crash here the next start finds the file in one of the two places.
+	c, hasChanged, err := f.ClaimFile(w.Name, drop.FileState(w.Scan.File), d.shared.Now().Wall)
+	d.endOnSyncError(err)
+	if err != nil {
+		return err
+	}
+	// The file was watched alone; from now on the folder that was made for it is. A zero fingerprint is equal to none, so a file that
+	// changed since it settled, or that cannot be looked at, settles again from its next scan on.
+	var fingerprint archive.Digest
+	if !hasChanged {
+		if fingerprint, err = d.takeFingerprint(f, c.Key); err != nil {
+			fingerprint = archive.Digest{}
+			d.shared.Log.Warn("claimed file cannot be looked at yet", "key", c.Key, "err", err)
+		}
+	}
+	d.enterClaim(ctx, f, c, fingerprint)
+	return nil
+}
+
+// isPDFComplete asks of a single file whether its writer has come to its end.
+func (d *Drop) isPDFComplete(_ context.Context, root *os.Root, w watch.Item) error {
+	return packager.CheckPDFEnd(root, w.Name)
 }
 
 // enterClaim commits the entry of a claimed folder. The folder was watched until now, with fingerprint as
@@ -132,11 +162,14 @@ func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFol
 // enterDoubtedClaim commits the entry of a claimed folder of which the ledger may have lost what became of it. It may have been sent: the
 // archive is asked first.
 func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, fingerprint archive.Digest) {
-	is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
-	remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
-	if err != nil { // the comparison, or the next start, tries again
-		d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
-		return
+	var remains []ledger.Event
+	if !d.Settings.TakesFiles() { // a delivered PDF is kept: none is claimed again to be disposed of
+		is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
+		var err error
+		if remains, err = is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment); err != nil { // the comparison, or the next start, tries again
+			d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
+			return
+		}
 	}
 	// After a crash before this commit the next start finds the claimed folder without an entry again.
 	d.shared.EnterDoubted(c.Key, append([]ledger.Event{d.claimedEvent(c, fingerprint), ledger.ReconcileRequired{}}, remains...))
@@ -145,7 +178,7 @@ func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.Cla
 // claimedEvent is the event that opens the entry of a claimed folder.
 func (h *Handle) claimedEvent(c drop.ClaimedFolder, fingerprint archive.Digest) ledger.ClaimedFolder {
 	return ledger.ClaimedFolder{
-		Route: ledger.Vault, Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner,
+		Route: cmp.Or(h.Settings.Route, ledger.Vault), Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner,
 		Node: ledger.Node(c.Inode), Fingerprint: fingerprint, NotBefore: h.shared.Now().Wall.Add(h.Settings.Settle),
 	}
 }

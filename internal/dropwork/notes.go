@@ -77,8 +77,11 @@ func (m *Mover) deliveryText(e ledger.Entry, note proof.Delivery) string {
 	return b.String()
 }
 
-// moveBack is how every refusal of a folder ends. The place is added here, where it is known.
-const moveBack = "move this whole folder back"
+// moveBack and movePDFBack are how every refusal of a folder, and of a PDF, ends. The place is added here, where it is known.
+const (
+	moveBack    = "move this whole folder back"
+	movePDFBack = "move the PDF back"
+)
 
 // rejectionText is what a person reads in a folder that came back.
 func (m *Mover) rejectionText(e ledger.Entry) string {
@@ -91,11 +94,11 @@ func (m *Mover) rejectionText(e ledger.Entry) string {
 	case !e.Route.IsAsked() && !strings.HasPrefix(text, "NOT SENT"):
 		return "NOT SENT. " + text + "\n"
 	case !e.Route.IsAsked():
-		return text + "\n"
 	case !strings.HasPrefix(text, "NOT ARCHIVED"):
 		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + moveBack + "."
 	}
-	return strings.ReplaceAll(text, moveBack, moveBack+" to "+m.Settings.Name+" (where _STATUS.txt lies)") + "\n"
+	where := " to " + m.Settings.Name + " (where _STATUS.txt lies)"
+	return strings.NewReplacer(moveBack, moveBack+where, movePDFBack, movePDFBack+where).Replace(text) + "\n"
 }
 
 // receiptText is the receipt for a person who opens it with a double click.

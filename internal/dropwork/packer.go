@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -37,33 +38,14 @@ func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
 
 // Pack implements ingest.Packer.
 func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
-	f, done, err := p.HoldOpen()
+	var s packager.SealedFolder
+	err := p.packClaimed(e, func(c claimedSource) (err error) {
+		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
+		s, err = packager.BuildPackage(ctx, c.root, p.Settings.Rules, c.spool, spool.PackageName(e.Route, e.Key))
+		return err
+	})
 	if err != nil {
 		return ingest.Packed{}, err
-	}
-	defer done()
-	dir, _, err := f.OpenClaimed(e.Key)
-	if err != nil {
-		return ingest.Packed{}, p.describeMount(e.Key, "", err)
-	}
-	defer dir.Close() // read-only
-	// This comes before any of it is judged: a folder with a mount in it must not be refused, for then it would be returned.
-	if err := dir.FindMount(); err != nil {
-		return ingest.Packed{}, p.describeMount(e.Key, claimPath(e), err)
-	}
-	p.shared.Spool.BeginPackage(e.Route, e.Key)
-	defer p.shared.Spool.EndPackage(e.Route, e.Key, e.Vault)
-	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-	s, err := packager.BuildPackage(ctx, dir.Root(), p.Settings.Rules, p.shared.Spool.Dir(), spool.PackageName(e.Route, e.Key))
-	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
-		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
-	}
-	if errors.Is(err, packager.ErrChanged) {
-		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
-	}
-	if err != nil {
-		p.endOnSyncError(err)
-		return ingest.Packed{}, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
 	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
@@ -72,6 +54,45 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
 		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())),
 	}}, nil
+}
+
+// claimedSource is a claimed folder that is being packed into the spool.
+type claimedSource struct {
+	root  *os.Root
+	spool *durable.Dir
+}
+
+// packClaimed opens the claimed folder of an entry, has build pack it, and books the package. It returns the errors that the engine
+// expects of Pack.
+func (p *Packer) packClaimed(e ledger.Entry, build func(claimedSource) error) error {
+	f, done, err := p.HoldOpen()
+	if err != nil {
+		return err
+	}
+	defer done()
+	dir, _, err := f.OpenClaimed(e.Key)
+	if err != nil {
+		return p.describeMount(e.Key, "", err)
+	}
+	defer dir.Close() // read-only
+	// This comes before any of it is judged: a folder with a mount in it must not be refused, for then it would be returned.
+	if err := dir.FindMount(); err != nil {
+		return p.describeMount(e.Key, claimPath(e), err)
+	}
+	p.shared.Spool.BeginPackage(e.Route, e.Key)
+	defer p.shared.Spool.EndPackage(e.Route, e.Key, e.Vault)
+	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
+	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
+		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
+	}
+	if errors.Is(err, packager.ErrChanged) {
+		return fmt.Errorf("%w: %w", ingest.ErrChanged, err)
+	}
+	if err != nil {
+		p.endOnSyncError(err)
+		return p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
+	}
+	return nil
 }
 
 // describeUnreadable names what in a claimed folder may not be read, where that is why it failed.

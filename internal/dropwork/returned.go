@@ -20,7 +20,6 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
-	"vaultd/internal/packager"
 )
 
 // mostReturned bounds how many unresolved rejections of before the start are known by their names: the latest.
@@ -139,7 +138,10 @@ func (d *Drop) rankLikeness(f *drop.Folder, c drop.ClaimedFolder, e ledger.Entry
 	there, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
 	if err == nil {
 		defer there.Close() // read-only
-		if d.isSameInvoice(f, c, there.Root()) {
+		switch {
+		case d.Settings.TakesFiles() && len(d.readFeatures(there.Root()).files) == 0:
+			return 3 // the file was moved back, and the folder with its note stayed
+		case d.isSameInvoice(f, c, there.Root()):
 			return 1
 		}
 		return 0
@@ -199,13 +201,13 @@ func (d *Drop) readFeatures(root *os.Root) invoiceFeatures {
 			continue
 		}
 		switch {
-		case strings.EqualFold(name, d.Settings.Rules.Sidecar):
+		case !d.Settings.TakesFiles() && strings.EqualFold(name, d.Settings.Rules.Sidecar):
 			if text, err := io.ReadAll(io.LimitReader(file, mostSidecar)); err == nil {
 				if m := documentID.FindSubmatch(text); m != nil {
 					x.number = string(m[1])
 				}
 			}
-		case !packager.IsJunkName(name):
+		case !d.scanRules.IsJunk(name):
 			x.files[name] = info.Size()
 		}
 		file.Close() // read-only

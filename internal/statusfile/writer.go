@@ -128,7 +128,7 @@ func (w *writer) writeIfChanged() {
 // gatherPage gathers what people should know.
 func (w *writer) gatherPage() (page, error) {
 	now := w.files.cfg.Now().Wall.In(w.files.cfg.Location)
-	p := page{Drop: w.drop.Settings.Name, Now: now, Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar}
+	p := page{Drop: w.drop.Settings.Name, Now: now, Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, TakesFiles: w.drop.Settings.TakesFiles()}
 	part, err := w.files.overview.ofDrop(w.files.cfg.Ledger, w.drop.Settings.Name)
 	if err != nil {
 		return p, err

@@ -12,7 +12,7 @@ var files = []mutant{
 	},
 	{
 		name: "NoteTakenAsDocument", promise: "I19", file: "internal/drop/claimfile.go",
-		old: "if IsReservedName(name) || isNote(name) {", new: "if IsReservedName(name) {", tests: []string{"-run ClaimFile " + folders},
+		old: "if IsReservedName(name) || IsNoteName(name) {", new: "if IsReservedName(name) {", tests: []string{"-run ClaimFile " + folders},
 	},
 	{
 		name: "CutOffFileTakenAtOnce", promise: "I17", file: "internal/watch/scheduler.go",
@@ -37,5 +37,13 @@ var files = []mutant{
 	{
 		name: "PDFInTheSpoolTakenForForeign", promise: "I21", file: "internal/spool/count.go",
 		old: "(name == PackageName(ledger.Vault, k) || name == PackageName(ledger.PDF, k))", new: "name == PackageName(ledger.Vault, k)", tests: []string{"-run TestSpool_I vaultd/internal/spool"},
+	},
+	{
+		name: "EveryClaimIsForTheVault", promise: "I8", file: "internal/dropwork/intake.go",
+		old: "Route: cmp.Or(h.Settings.Route, ledger.Vault),", new: "Route: cmp.Or(ledger.Vault, h.Settings.Route),", tests: []string{"-run TestPDFDrop vaultd/internal/daemon"},
+	},
+	{
+		name: "RescannedFileTakenForTheCorrection", promise: "I1", file: "internal/dropwork/returned.go",
+		old: "case d.Settings.TakesFiles() && len(d.readFeatures(there.Root()).files) == 0:", new: "case d.Settings.TakesFiles():", tests: []string{"-run TestPDFDrop_I1 vaultd/internal/daemon"},
 	},
 }

@@ -221,7 +221,7 @@ var sources = []mutant{
 	},
 	{
 		name: "MountIgnoredWhilePacking", promise: "I18", file: "internal/dropwork/packer.go",
-		old: "\tif err := dir.FindMount(); err != nil {\n\t\treturn ingest.Packed{}, p.describeMount(e.Key, claimPath(e), err)\n\t}\n", new: "",
+		old: "\tif err := dir.FindMount(); err != nil {\n\t\treturn p.describeMount(e.Key, claimPath(e), err)\n\t}\n", new: "",
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon"},
 	},
 	{

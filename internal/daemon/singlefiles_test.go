@@ -1,0 +1,357 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
+
+// pdfFlow is a PDF service in memory that complains: of a request that is not the configured one, of bytes that are not the
+// registered document's, and of a second delivery of one content.
+type pdfFlow struct {
+	t   *testing.T
+	now func() archive.Instant
+	mu  sync.Mutex
+
+	slots    map[archive.RemoteID]archive.ID
+	contents map[string]int // what was delivered, how often; guarded by mu
+	mayTwice bool
+}
+
+func (s *pdfFlow) Register(_ context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const want = `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
+	if v != "" || len(frozen) != 1 || string(frozen[0].Metadata) != want {
+		s.t.Errorf("registered for %q: %q", v, frozen)
+	}
+	r := archive.RemoteID(fmt.Sprintf("P-%d", len(s.slots)+1))
+	s.slots[r] = frozen[0].ID
+	return archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{frozen[0].ID: {Remote: r, URL: archive.PresignedURL("https://store.example/" + string(r)), Sent: s.now(), Validity: time.Hour}}}, nil
+}
+
+func (s *pdfFlow) Upload(_ context.Context, t archive.Ticket, p archive.Package) (archive.Digest, string, error) {
+	data, err := os.ReadFile(p.Path)
+	if err != nil {
+		return archive.Digest{}, "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := archive.Sum(data)
+	if id := s.slots[t.Remote]; !s.mayTwice && id != archive.DerivePDFID("ap@in.example", sum) || sum != p.SHA256 {
+		s.t.Errorf("other bytes in slot %s", t.Remote)
+	}
+	if s.contents[string(data)]++; s.contents[string(data)] > 1 && !s.mayTwice {
+		s.t.Errorf("%q was delivered twice", data)
+	}
+	return sum, "", nil
+}
+
+func (s *pdfFlow) delivered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.contents)
+}
+
+// withPDFDrop runs a daemon whose drop folder takes single PDFs.
+func withPDFDrop(t *testing.T, change func(*Config), test func(h *testDaemon, s *pdfFlow)) {
+	s := &pdfFlow{t: t, slots: map[archive.RemoteID]archive.ID{}, contents: map[string]int{}}
+	withConfiguredDaemon(t, func(c *Config) {
+		s.now = c.Now
+		c.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: s, Workers: 2, BatchSize: 1, RefusalPauses: true}}
+		d := &c.Drops[0]
+		*d = dropwork.Settings{Name: "ap-scans", Path: d.Path, Route: ledger.PDF, Receiving: "ap@in.example", Notify: "clerk@acme.example", MaxPDF: 1_000_000,
+			Mode: d.Mode, Settle: d.Settle, Rescan: d.Rescan}
+		if change != nil {
+			change(c)
+		}
+	}, func(h *testDaemon) { test(h, s) })
+}
+
+// scan drops a PDF with some text in it.
+func (h *testDaemon) scan(name, text string) {
+	h.t.Helper()
+	h.must(os.WriteFile(filepath.Join(h.path, name), []byte("%PDF-1.7\n"+text+"\n%%EOF\n"), 0o660))
+}
+
+func (h *testDaemon) reason(folder string) string {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.path, folder, "_REASON.txt"))
+	h.must(err)
+	return strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
+}
+
+// I18: a PDF goes from the drop folder to the service, and lies beside its note then, byte for byte.
+func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		h.scan("scan7.pdf", "seven")
+		h.must(os.Mkdir(filepath.Join(h.path, "Mai"), 0o770))
+		h.pass()
+		e := h.want("scan7.pdf delivered")[0]
+		if e.Route != ledger.PDF || e.Vault != "" || e.Dest != "_delivered/2000-01/scan7.pdf" || e.Content != e.Package.SHA256 || s.delivered() != 1 {
+			t.Errorf("%+v", e)
+		}
+		for name, words := range map[string]string{"scan7.pdf": "seven", "_DELIVERED.txt": "ap@in.example", "_DELIVERED.json": e.Package.SHA256.String()} {
+			if text, err := os.ReadFile(filepath.Join(h.path, e.Dest, name)); err != nil || !strings.Contains(string(text), words) {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
+		if left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, "spool")); err != nil || len(left) != 0 {
+			t.Errorf("left in the spool: %v, %v", left, err)
+		}
+		if status := h.status(); !strings.Contains(status, "is a folder; this drop takes single PDFs") {
+			t.Error(status)
+		}
+	})
+}
+
+// I2: the same PDF again, under any name, is not sent again, unless the drop says so.
+func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
+	for name, row := range map[string]struct {
+		sends bool
+		want  string
+	}{"Return": {false, "again.pdf duplicate"}, "Send": {true, "again.pdf delivered"}} {
+		t.Run(name, func(t *testing.T) {
+			withPDFDrop(t, func(c *Config) { c.Drops[0].SendsSamePDF = row.sends }, func(h *testDaemon, s *pdfFlow) {
+				s.mayTwice = row.sends
+				h.scan("scan7.pdf", "seven")
+				h.pass()
+				h.scan("again.pdf", "seven")
+				h.pass()
+				h.want("scan7.pdf delivered", row.want)
+				if !row.sends {
+					if text := h.reason("_duplicates/again.pdf"); !strings.HasPrefix(text, `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`) {
+						t.Error(text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Each hostile file has its verdict, in words that a clerk understands, and delays no good neighbour (I23).
+func TestPDFDrop_I23_HostileFiles(t *testing.T) {
+	const refused, stays, delivered = "rejected", "", "delivered"
+	write := func(content string) func(h *testDaemon, at string) error {
+		return func(_ *testDaemon, at string) error { return os.WriteFile(at, []byte(content), 0o660) }
+	}
+	rows := map[string]struct {
+		make func(h *testDaemon, at string) error
+		want string
+		says string
+	}{
+		"empty.pdf":  {write(""), refused, `NOT SENT. "empty.pdf" is empty`},
+		"brief.docx": {write("PK\x03\x04 words"), refused, `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back to ap-scans (where _STATUS.txt lies).`},
+		"cut.pdf":    {write("%PDF-1.7 half"), refused, `NOT SENT. "cut.pdf" looks cut off. Scan it again.`},
+		"blank.pdf":  {write(strings.Repeat("\x00", 4096)), refused, `NOT SENT. "blank.pdf" is no PDF.`},
+		"big.pdf":    {write("%PDF-1.7" + strings.Repeat("x", 1_000_000) + "%%EOF"), refused, "the service takes 1.0 MB"},
+		"sparse.pdf": {func(_ *testDaemon, at string) error {
+			return errors.Join(write("%PDF-")(nil, at), os.Truncate(at, 100_000_000_000))
+		}, refused, "Save it as a smaller PDF"},
+		"hard.pdf": {func(h *testDaemon, at string) error {
+			return errors.Join(write("%PDF-1 hard %%EOF")(h, at), os.Link(at, h.path+"-hard"))
+		}, refused, "is a hard link"},
+		"a\nb.pdf":               {write("%PDF-1 newline %%EOF"), refused, "line break"},
+		"\x1b[2J.pdf":            {write("%PDF-1 escape %%EOF"), refused, "control character"},
+		"a\xff.pdf":              {write("%PDF-1 invalid %%EOF"), refused, "UTF-8"},
+		`..\x.pdf`:               {write("%PDF-1 backslash %%EOF"), refused, "backslash"},
+		"a\u202ef":               {write("%PDF-1 turned %%EOF"), refused, "reading direction"},
+		"link.pdf":               {func(h *testDaemon, at string) error { return os.Symlink(h.path+"/good.pdf", at) }, stays, "a link: copy the PDF itself here"},
+		"fifo.pdf":               {func(_ *testDaemon, at string) error { return syscall.Mkfifo(at, 0o660) }, stays, "is no file"},
+		"Mai":                    {func(_ *testDaemon, at string) error { return os.Mkdir(at, 0o770) }, stays, "is a folder; this drop takes single PDFs"},
+		"_status.TXT":            {write("%PDF-1 reserved %%EOF"), stays, "rename the file"},
+		"x.pdf.part":             {write("%PDF-1 part %%EOF"), stays, "x.pdf.part"},
+		"CON":                    {write("%PDF-1 con %%EOF"), delivered, ""},
+		"-rf":                    {write("%PDF-1 dash %%EOF"), delivered, ""},
+		"GOOD.PDF":               {write("%PDF-1 twin %%EOF"), delivered, ""},
+		"_scan.pdf":              {write("%PDF-1 underscore %%EOF"), delivered, ""},
+		"<b>.pdf":                {write("%PDF-1 html %%EOF"), delivered, ""},
+		"Mu\u0308.pdf":           {write("%PDF-1 nfd %%EOF"), delivered, ""},
+		strings.Repeat("L", 255): {write("%PDF-1 long %%EOF"), delivered, ""},
+	}
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		for name, row := range rows {
+			h.must(row.make(h, filepath.Join(h.path, name)))
+		}
+		h.scan("good.pdf", "good")
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		_, all := h.entries()
+		good := false
+		for _, e := range all {
+			good = good || e.Folder == "good.pdf" && e.State == ledger.Delivered
+		}
+		if !good {
+			t.Error("the good neighbour waits for the others")
+		}
+		h.pass()
+		status := h.status()
+		byName := map[string]ledger.Entry{}
+		_, all = h.entries()
+		for _, e := range all {
+			byName[e.Folder] = e
+		}
+		for name, row := range rows {
+			e, taken := byName[name]
+			switch {
+			case row.want == stays:
+				if _, err := os.Lstat(filepath.Join(h.path, name)); taken || err != nil || !strings.Contains(status, row.says) {
+					t.Errorf("%q: taken %v, %v; the clerk reads\n%s", name, taken, err, status)
+				}
+			case !taken || e.State.String() != row.want:
+				t.Errorf("%q: taken %v, %s (%s)", name, taken, e.State, e.Cause.Text)
+			case row.want == refused:
+				if text := h.reason(e.Dest); !strings.Contains(text, row.says) || strings.Contains(text, "ARCHIVED") {
+					t.Errorf("%q: %s", name, text)
+				}
+				if _, err := os.Lstat(filepath.Join(h.path, e.Dest, name)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if n := s.delivered(); n != 8 {
+			t.Errorf("%d delivered", n)
+		}
+	})
+}
+
+// I17: a file that goes on growing after it was taken settles once more, and is sent whole.
+func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
+	var held *os.File
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		h.scan("scan7.pdf", "first page")
+		var err error
+		held, err = os.OpenFile(filepath.Join(h.path, "scan7.pdf"), os.O_WRONLY|os.O_APPEND, 0)
+		h.must(err)
+		defer held.Close()
+		for range 40 {
+			time.Sleep(2 * time.Second)
+			if _, all := h.entries(); len(all) == 1 {
+				break
+			}
+		}
+		h.want("scan7.pdf discovered")
+		for range 5 { // its writer holds it open, and pauses for longer than settle
+			_, err = held.WriteString("another page\n%%EOF\n")
+			h.must(err)
+			time.Sleep(25 * time.Second)
+			h.want("scan7.pdf discovered")
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		h.want("scan7.pdf delivered")
+		for text := range s.contents {
+			if n := strings.Count(text, "another page"); n != 5 {
+				t.Errorf("sent with %d of 5 pages", n)
+			}
+		}
+	})
+}
+
+// I1: a process that dies at any step of a claim has lost nothing: the next one takes the file once, and leaves no empty claim.
+func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		for _, at := range []string{"mkdir key", "mkdir folder", "rename", "syncdir"} {
+			t.Run(fmt.Sprintf("%s/%v", at, done), func(t *testing.T) {
+				withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+					h.pass()
+					died, renamed := false, false
+					hook := durable.Hook(func(op, name string, do func() error) error {
+						isKey := false
+						if _, err := archive.ParseKey(name); err == nil {
+							isKey = true
+						}
+						renamed = renamed || op == "rename" && name == "scan7.pdf"
+						is := op == "mkdir" && isKey && at == "mkdir key" || op == "mkdir" && name == "scan7.pdf" && at == "mkdir folder" ||
+							op == "rename" && name == "scan7.pdf" && at == "rename" || op == "syncdir" && renamed && at == "syncdir"
+						if died || is { // nothing is done any more once it is dead
+							if !died && done {
+								_ = do()
+							}
+							died = true
+							return syscall.EIO
+						}
+						return do()
+					})
+					h.files.Store(&hook)
+					h.scan("scan7.pdf", "seven")
+					time.Sleep(2 * time.Minute)
+					synctest.Wait()
+					if !died {
+						t.Fatal("it never came to that step")
+					}
+					h.stop()
+					<-h.ended // it may have ended by itself, because nobody knows what is on disk
+					_ = h.d.Close()
+					h.files.Store(nil)
+					h.again()
+					h.pass()
+					if s.delivered() != 1 {
+						t.Errorf("%d delivered", s.delivered())
+					}
+					h.want("scan7.pdf delivered")
+					left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "claimed"))
+					if err != nil || len(left) != 0 {
+						t.Errorf("left: %v, %v", left, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A corrected PDF resolves what came back, and one that only bears the same name does not.
+func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
+	for name, row := range map[string]struct {
+		again func(h *testDaemon) error
+		want  []string
+	}{
+		"MovedBack": {func(h *testDaemon) error {
+			at := filepath.Join(h.path, "_rejected", "scan7.pdf", "scan7.pdf")
+			return errors.Join(os.WriteFile(at, []byte("%PDF-1.7 whole %%EOF"), 0o660), os.Rename(at, filepath.Join(h.path, "scan7.pdf")))
+		}, []string{"scan7.pdf rejected resolved", "scan7.pdf delivered"}},
+		"AnotherOfThatName": {func(h *testDaemon) error { h.scan("scan7.pdf", "another"); return nil }, []string{"scan7.pdf rejected", "scan7.pdf delivered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
+				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.7 half"), 0o660))
+				h.pass()
+				h.want("scan7.pdf rejected")
+				h.must(row.again(h))
+				h.pass()
+				h.want(row.want...)
+			})
+		})
+	}
+}
+
+// I24: a PDF that nobody may read stays, and says so; it is no fault of the PDF.
+func TestPDFDrop_I24_UnreadableIsNotRefused(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root reads everything; TestFiles_I24_UnreadableStays plays it")
+	}
+	withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
+		h.scan("scan7.pdf", "seven")
+		h.must(os.Chmod(filepath.Join(h.path, "scan7.pdf"), 0))
+		h.pass()
+		h.want()
+		if _, err := os.Lstat(filepath.Join(h.path, "scan7.pdf")); errors.Is(err, fs.ErrNotExist) || !strings.Contains(h.status(), "no right") {
+			t.Error(err, h.status())
+		}
+	})
+}
