@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
-// grantParameter holds the signature of an address that does not tell how long it is good.
-const grantParameter = "upload-grant"
+// The parameters of an address that does not tell how long it is good. Delivery networks sign addresses in this form: the policy
+// is for the one who made it, and the signature covers it.
+const (
+	policyParameter    = "Policy"
+	signatureParameter = "Signature"
+)
 
-// addressGrant is what such a signature says.
+// addressGrant is what a policy says.
 type addressGrant struct {
 	Object      string        `json:"object"`
 	Issued      time.Time     `json:"issued"`
@@ -21,7 +24,7 @@ type addressGrant struct {
 	ContentType string        `json:"contentType,omitempty"`
 }
 
-// sealAddress returns the address base with a grant that only the server can read.
+// sealAddress returns the address base with a policy and its signature.
 func (k keys) sealAddress(base string, g addressGrant) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -30,20 +33,22 @@ func (k keys) sealAddress(base string, g addressGrant) (string, error) {
 	q := u.Query()
 	g.Object = objectName(u)
 	payload := base64.RawURLEncoding.EncodeToString(encodeJSON(g))
-	q.Set(grantParameter, payload+"."+base64.RawURLEncoding.EncodeToString(k.grantMAC(payload)))
+	q.Set(policyParameter, payload)
+	q.Set(signatureParameter, base64.RawURLEncoding.EncodeToString(k.policyMAC(payload)))
+	q.Set("Key-Pair-Id", k.AccessKey)
 	u.RawQuery = q.Encode()
 	return u.String(), nil
 }
 
-// grantMAC differs from the one of an access token, so neither can stand for the other.
-func (k keys) grantMAC(payload string) []byte { return k.tokenMAC(grantParameter + " " + payload) }
+// policyMAC differs from the one of an access token, so neither can stand for the other.
+func (k keys) policyMAC(payload string) []byte { return k.tokenMAC(policyParameter + " " + payload) }
 
 // verifySealed checks a call to an address that sealAddress made. signedAt is when it was made.
 func (k keys) verifySealed(r *http.Request, now time.Time) (signedAt time.Time, d *denial) {
-	payload, sum, _ := strings.Cut(r.URL.Query().Get(grantParameter), ".")
-	mac, err := base64.RawURLEncoding.DecodeString(sum)
+	payload := r.URL.Query().Get(policyParameter)
+	mac, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get(signatureParameter))
 	wrong := &denial{403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."}
-	if err != nil || !hmac.Equal(mac, k.grantMAC(payload)) {
+	if err != nil || !hmac.Equal(mac, k.policyMAC(payload)) {
 		return signedAt, wrong
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(payload)

@@ -223,7 +223,7 @@ func (s *Server) storePDF(c *call) reply {
 
 // verifyAddress checks the address of a slot's object in either form. signedAt is when it was made.
 func (s *Server) verifyAddress(c *call, now time.Time) (signedAt time.Time, d *denial) {
-	if c.URL.Query().Has(grantParameter) {
+	if c.URL.Query().Has(signatureParameter) {
 		return s.keys.verifySealed(c.Request, now)
 	}
 	return s.keys.verify(c.Request, now)

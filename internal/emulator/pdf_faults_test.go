@@ -329,7 +329,7 @@ func TestPDFJournalHoldsNoSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"X-Amz", grantParameter, "p/df=secret", w.keys.SecretKey, w.keys.TokenKey, "the content"} {
+	for _, secret := range []string{"X-Amz", signatureParameter + "=", "p/df=secret", w.keys.SecretKey, w.keys.TokenKey, "the content"} {
 		if bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("the journal holds %q", secret)
 		}

@@ -93,7 +93,7 @@ func (k keys) verifySignature(r *http.Request, signedAt time.Time) signature.Err
 }
 
 func isPresigned(r *http.Request) bool {
-	return r.URL.Query().Has("X-Amz-Signature") || r.URL.Query().Has(grantParameter)
+	return r.URL.Query().Has("X-Amz-Signature") || r.URL.Query().Has(signatureParameter)
 }
 
 // signedHeaders are the headers that a pre-signed request must carry beside its host.

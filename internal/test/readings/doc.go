@@ -7,6 +7,9 @@
 // reading is one that a person must put right, the row says in which words the person is told, that no document suffers
 // meanwhile, and that all goes on by itself afterwards.
 //
+// The rows of the PDF upload hold its client alone against the emulator: what a ticket says, what an error means, and what the
+// service holds afterwards.
+//
 // Most rows live on virtual time without a network; those about connections use loopback sockets. No process is
 // killed here: package simulation tests what a crash during each call leaves behind.
 package readings
