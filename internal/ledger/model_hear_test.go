@@ -10,7 +10,7 @@ import (
 // listen hears the service's word about any registration of the entry at any time:
 // asked for, or from the list that is at hand.
 func (o setup) listen(w *world, add adder) {
-	if o.mistake == "NeverAsks" {
+	if o.mistake == "NeverAsks" || o.silent {
 		return
 	}
 	heard := map[archive.RemoteID]bool{"foreign": true}

@@ -32,7 +32,7 @@ func (o setup) putBack(w *world, add adder) {
 // ends the suspicion.
 func (o setup) reconcile(x *world) {
 	for i, s := range x.srv {
-		if x.listed(uint8(i)) || o.mistake == "ReconciledWithoutAsking" {
+		if o.silent || x.listed(uint8(i)) || o.mistake == "ReconciledWithoutAsking" {
 			continue
 		}
 		id := x.e.FirstID
@@ -42,7 +42,7 @@ func (o setup) reconcile(x *world) {
 		x.commit(RegistrationFound{Remote: bumName(uint8(i)), ID: id, Date: epoch.Add(time.Duration(s.epoch) * time.Hour)}, 0)
 	}
 	for i, s := range x.srv {
-		if !x.listed(uint8(i)) {
+		if o.silent || !x.listed(uint8(i)) {
 			continue
 		}
 		rc := archive.Receipt{Remote: bumName(uint8(i)), Status: o.word(s), Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
@@ -52,7 +52,7 @@ func (o setup) reconcile(x *world) {
 		o.hear(x, rc, 0)
 	}
 	lies := map[place]SourceFound{atDest: {Kept, "there"}, nowhere: {Gone, ""}}[x.disk]
-	if x.disk == atDest && x.e.State != Archived {
+	if x.disk == atDest && x.e.State != Archived && x.e.State != Delivered {
 		lies = SourceFound{Returned, "there"}
 	}
 	if x.disk != inClaimed && o.mistake != "SourceNotLookedFor" {

@@ -92,7 +92,7 @@ func (o setup) network(w *world, add adder) {
 					x.send(message{kind: putRefused, bum: m.bum, mine: true})
 				})
 			}
-			if w.left.loss > 0 && !m.mine { // a client that got its one answer sent one request
+			if w.left.loss > 0 && !m.mine && !o.silent { // a client that got its one answer sent one request
 				add("PUT arrives and is repeated", true, func(x *world) {
 					x.left.loss--
 					if !x.srv[m.bum].expired {
@@ -105,6 +105,9 @@ func (o setup) network(w *world, add adder) {
 				x.take(m)
 				s := &x.srv[m.bum]
 				s.content = true
+				if o.silent {
+					s.landed = min(s.landed+1, 2) // more change nothing, and the space stays finite
+				}
 				if s.verdict == failed && s.judged < s.epoch {
 					s.verdict, s.noticed = pending, false
 				}
@@ -144,7 +147,7 @@ func (o setup) service(w *world, add adder) {
 		judge := func(label string, v verdict, late bool) {
 			add(label, false, func(x *world) { x.srv[i].verdict, x.srv[i].judged, x.srv[i].late = v, x.srv[i].epoch, late })
 		}
-		if s.content && !s.noticed && s.verdict != failed {
+		if s.content && !s.noticed && s.verdict != failed && !o.silent {
 			add("the archive notices the content", false, func(x *world) { x.srv[i].verdict, x.srv[i].noticed = pending, true })
 		}
 		if s.content && s.verdict == failed && w.left.late > 0 {
@@ -157,6 +160,7 @@ func (o setup) service(w *world, add adder) {
 			add("the window ends", false, func(x *world) { x.srv[i].expired = true })
 		}
 		switch {
+		case o.silent:
 		case s.verdict == failed && s.judged < s.epoch && s.expired:
 			judge("the service gives the repeated registration up", failed, true)
 		case s.verdict != pending:
@@ -204,16 +208,27 @@ func (o setup) next(w *world, add adder) {
 		})
 	case Upload:
 		bum := bumNumber(w.e.Current().Ticket.Remote)
-		if bum != foreign && !w.srv[bum].expired && w.e.Current().Ticket.URL != "" {
+		unknown := w.e.State == Sending && o.silent && !o.repeats && o.mistake != "RepeatedUnflagged"
+		if unknown {
+			add("a person is to look", false, func(x *world) { x.commit(SentToQuarantine{Cause: DeliveryUnknown("")}, 0) })
+		}
+		if !unknown && bum != foreign && !w.srv[bum].expired && w.e.Current().Ticket.URL != "" {
 			add("intend PUT", false, func(x *world) {
 				if o.mistake != "NoIntentBeforePut" {
 					x.commit(UploadIntended{}, 0)
+				}
+				if o.mistake == "RepeatedUnflagged" {
+					x.e.PossibleDouble, x.e.DuplicateConfirmed = false, false
 				}
 				x.vol = volatile{doing: toPut, n: bum}
 			})
 		}
 		add("close the window", false, func(x *world) {
 			x.commit(WindowClosed{}, 0)
+			if o.mistake == "RegisteredAgainBlindly" && x.e.State == Quarantined {
+				x.e.Registrations[len(x.e.Registrations)-1].Fate = Unsent
+				x.e.enterState(Packaged)
+			}
 			if o.mistake == "BlindReregistration" && x.e.State == Unclear {
 				x.e.Registrations[len(x.e.Registrations)-1].Fate = Lapsed
 				x.e.enterState(Packaged)
@@ -311,6 +326,11 @@ func (o setup) putting(w *world, add adder) {
 		late(x)
 		if o.mistake == "TimeoutTakenForSuccess" {
 			x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0)
+			x.commit(DeliveryConfirmed{Sent: x.e.Package.SHA256}, 0)
+			return
+		}
+		if o.silent && !o.repeats {
+			x.commit(SentToQuarantine{Cause: DeliveryUnknown("")}, 0)
 			return
 		}
 		x.commit(UploadUnanswered{}, 0)
@@ -318,7 +338,14 @@ func (o setup) putting(w *world, add adder) {
 	for _, m := range w.net {
 		switch {
 		case m.mine && m.kind == putStored:
-			add("PUT 200", false, func(x *world) { late(x); x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0) })
+			add("PUT 200", false, func(x *world) {
+				late(x)
+				if o.silent {
+					x.commit(DeliveryConfirmed{Sent: x.e.Package.SHA256}, 0)
+					return
+				}
+				x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0)
+			})
 		case m.mine && m.kind == putRefused:
 			add("PUT 403", false, func(x *world) {
 				late(x)

@@ -167,6 +167,26 @@ func TestModel_Promises(t *testing.T) {
 	}
 }
 
+// silentServices are those that have no later word and are never asked, with and without the leave to send the same bytes again.
+func silentServices(posts uint16, f faults) []setup {
+	return []setup{
+		{name: "Silent", silent: true, posts: posts, faults: f},
+		{name: "SilentRepeats", silent: true, repeats: true, posts: posts, faults: f},
+	}
+}
+
+// TestModel_I2_SilentService walks every world of a document whose service says nothing after the upload: a second content never lands without
+// a flag, or a person to look at it, also where the ledger is put back.
+func TestModel_I2_SilentService(t *testing.T) {
+	skipUnderRace(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(300))
+	for _, o := range silentServices(2, faults{crash: 1, loss: 1, odd: 1, human: 1, any: 1}) {
+		t.Run(o.name, func(t *testing.T) { o.survive(t) })
+		o.posts, o.faults = 2, faults{crash: 1, human: 1, restore: 1, any: 3}
+		t.Run(o.name+"Restored", func(t *testing.T) { o.survive(t) })
+	}
+}
+
 // TestModel_I2_LateSuccess walks the worlds in which the service archives a package that it
 // failed before, or that the store refused. VAULTD_MODEL as above; then other faults come with it.
 func TestModel_I2_LateSuccess(t *testing.T) {
@@ -227,29 +247,33 @@ func TestModel_RefutesMistakes(t *testing.T) {
 	for _, row := range []struct {
 		mistake   string
 		ambiguous bool
+		silent    bool
 		faults    faults // that it takes; most need none but bad timing
 		promise   string
 	}{
-		{"NoIntentBeforePost", false, faults{}, "I9"},
-		{"NoIntentBeforePut", false, faults{crash: 1, any: 1}, "I2"},
-		{"BlindReregistration", false, faults{}, "I2"},
-		{"NoGrace", false, faults{}, "I2"},
-		{"FailureBelievedAtOnce", false, faults{}, "I2"},
-		{"UnusedTakenForFailed", false, faults{}, "I2"},
-		{"AbsentIsProof", false, faults{odd: 1, any: 1}, "I2"},
-		{"DisposeAfter2xx", false, faults{}, "I1"},
-		{"AdoptedByPosition", false, faults{odd: 1, any: 1}, "I8"},
-		{"UnknownWordIsSuccess", true, faults{}, "I12"},
-		{"TimeoutTakenForSuccess", false, faults{}, "I12"},
-		{"RefusalHidesEarlierAttempt", false, faults{}, "I2"},
-		{"RefusalForgotten", false, faults{late: 1, any: 1}, "I2"},
-		{"ReleaseUnflagged", false, faults{human: 1, any: 1}, "I2"},
-		{"RestoredWithoutDoubt", false, faults{restore: 1, any: 2}, "I9"},
-		{"ReconciledWithoutAsking", false, faults{restore: 1, any: 2}, "I9"},
-		{"SourceNotLookedFor", false, faults{restore: 1, any: 2}, "I1"},
+		{"NoIntentBeforePost", false, false, faults{}, "I9"},
+		{"NoIntentBeforePut", false, false, faults{crash: 1, any: 1}, "I2"},
+		{"BlindReregistration", false, false, faults{}, "I2"},
+		{"NoGrace", false, false, faults{}, "I2"},
+		{"FailureBelievedAtOnce", false, false, faults{}, "I2"},
+		{"UnusedTakenForFailed", false, false, faults{}, "I2"},
+		{"AbsentIsProof", false, false, faults{odd: 1, any: 1}, "I2"},
+		{"DisposeAfter2xx", false, false, faults{}, "I1"},
+		{"AdoptedByPosition", false, false, faults{odd: 1, any: 1}, "I8"},
+		{"UnknownWordIsSuccess", true, false, faults{}, "I12"},
+		{"TimeoutTakenForSuccess", false, false, faults{}, "I12"},
+		{"RefusalHidesEarlierAttempt", false, false, faults{}, "I2"},
+		{"RefusalForgotten", false, false, faults{late: 1, any: 1}, "I2"},
+		{"ReleaseUnflagged", false, false, faults{human: 1, any: 1}, "I2"},
+		{"RestoredWithoutDoubt", false, false, faults{restore: 1, any: 2}, "I9"},
+		{"ReconciledWithoutAsking", false, false, faults{restore: 1, any: 2}, "I9"},
+		{"SourceNotLookedFor", false, false, faults{restore: 1, any: 2}, "I1"},
+		{"RepeatedUnflagged", false, true, faults{crash: 1, any: 1}, "I2"},
+		{"RegisteredAgainBlindly", false, true, faults{crash: 1, any: 1}, "I2"},
+		{"TimeoutTakenForSuccess", false, true, faults{}, "I12"},
 	} {
 		t.Run(row.mistake, func(t *testing.T) {
-			x := explore(setup{posts: 2, faults: row.faults, mistake: row.mistake, ambiguous: row.ambiguous})
+			x := explore(setup{posts: 2, faults: row.faults, mistake: row.mistake, ambiguous: row.ambiguous, silent: row.silent})
 			if x.bad == nil {
 				t.Fatalf("nothing found in %d worlds", x.states)
 			}

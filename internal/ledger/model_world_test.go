@@ -80,7 +80,8 @@ const foreign = 200
 type server struct {
 	gen     uint8
 	content bool
-	noticed bool // the archive took the content from the store
+	landed  uint8 // times that content landed; each may start a flow where the service has no later word
+	noticed bool  // the archive took the content from the store
 	expired bool
 	verdict verdict
 	epoch   uint8 // times it was given out
@@ -123,6 +124,8 @@ type setup struct {
 	name      string
 	repeat    repeat
 	ambiguous bool // the service never tells waiting from in progress
+	silent    bool // the service has no later word, and is never asked: the PDF route
+	repeats   bool // where it is silent: an upload without an answer is sent again
 	posts     uint16
 	faults    faults
 	mistake   string
@@ -156,7 +159,11 @@ func bumNumber(r archive.RemoteID) uint8 {
 // start is a sealed document of which nothing was said to the service yet.
 func (o setup) start() world {
 	w := world{e: Entry{Key: archive.Key{1}}, left: o.faults}
-	w.commit(ClaimedFolder{Route: Vault, Vault: "V", Drop: "d", Folder: "f"}, 0)
+	route := Vault
+	if o.silent {
+		route = PDF
+	}
+	w.commit(ClaimedFolder{Route: route, Vault: "V", Drop: "d", Folder: "f"}, 0)
 	w.commit(Sealed{ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2}, Package: archive.Package{Size: 1, SHA256: archive.Digest{3}}}, 0)
 	w.normalise()
 	return w
@@ -213,7 +220,10 @@ func (w *world) inFlight(bum uint8) bool {
 // normalise drops what cannot matter: wall times, revisions, counters that only grow.
 func (w *world) normalise() {
 	e := &w.e
-	e.Rev, e.Attempt, e.NotBefore, e.Cause, e.SuccessRecord = 1, 0, time.Time{}, Cause{}, nil
+	if e.Cause.Code != CauseDeliveryUnknown { // by that one a release is flagged
+		e.Cause = Cause{}
+	}
+	e.Rev, e.Attempt, e.NotBefore, e.SuccessRecord = 1, 0, time.Time{}, nil
 	e.SeenAt, e.RegisteredAt, e.UploadedAt = epoch, epoch, epoch
 	if !e.ArchivedAt.IsZero() {
 		e.ArchivedAt = epoch
@@ -275,7 +285,7 @@ func (w *world) appendKey(b []byte) []byte {
 		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
 	}
 	for _, s := range w.srv {
-		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3|bit(s.hidden)<<4, byte(s.verdict), s.epoch, s.judged)
+		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3|bit(s.hidden)<<4, byte(s.verdict), s.epoch, s.judged, s.landed)
 	}
 	b = append(b, bit(w.copied)|bit(w.restored)<<1)
 	if w.copied {
@@ -287,7 +297,7 @@ func (w *world) appendKey(b []byte) []byte {
 func (e *Entry) appendKey(b []byte) []byte {
 	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.LostAnswers), e.Failures, byte(e.BatchLimit), e.Generation,
 		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.PossibleDouble)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.NeedsReconcile)<<7)
-	b = append(b, bit(e.DuplicateConfirmed))
+	b = append(b, bit(e.DuplicateConfirmed), bit(e.Cause.Code == CauseDeliveryUnknown))
 	archived := byte(255)
 	if e.ArchivedRemote != "" {
 		archived = bumNumber(e.ArchivedRemote)
@@ -305,14 +315,17 @@ func (w *world) broken() string {
 	if w.undue != "" {
 		return w.undue
 	}
-	live := 0
+	live, gone := 0, w.e.Source == Gone || w.e.Source == Moved
 	for i, s := range w.srv {
+		if !w.e.Route.IsAsked() {
+			live += int(s.landed)
+			continue
+		}
 		if s.content && s.verdict != failed && !w.isHidden(uint8(i)) {
 			live++
 		}
 	}
-	gone := w.e.Source == Gone || w.e.Source == Moved
-	archived := slices.ContainsFunc(w.srv, func(s server) bool { return s.verdict == succeeded })
+	archived := slices.ContainsFunc(w.srv, func(s server) bool { return s.verdict == succeeded || !w.e.Route.IsAsked() && s.content })
 	switch {
 	case w.e.NeedsReconcile && w.disk == nowhere && !archived:
 		return "I3 the source is gone and nothing is archived"
@@ -320,20 +333,25 @@ func (w *world) broken() string {
 		return ""
 	case w.disk == nowhere && !gone && w.e.Source != Disposing:
 		return "I1 the source vanished while it is " + w.e.Source.String()
-	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.ArchivedRemote, succeeded)):
+	case w.disk == nowhere && w.restored && archived && (w.e.State == Quarantined || w.e.InDoubt) && !w.e.Route.IsAsked(): // a person is to look, or did
+	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.ArchivedRemote, succeeded)) && !w.isDelivered():
 		return "I3 the source is gone and nothing is archived"
 	case w.disk == atDest && w.e.Source == Claimed, w.disk == inClaimed && w.e.Source > Returning && w.e.Source != Keeping:
 		return "I1 the source does not lie where the entry says"
 	}
 	_, _, due := Due(w.e)
 	switch {
-	case live > 1 && !w.e.PossibleDouble:
+	case w.e.State == Delivered && !w.isDelivered():
+		return "I12 delivered, but the store has no content"
+	case !w.e.Route.IsAsked() && (w.e.State == Uploaded || w.e.State == Unclear || w.e.State == Archived):
+		return "I12 " + w.e.State.String() + ", and the service never says so"
+	case live > 1 && !w.e.PossibleDouble && (w.e.Route.IsAsked() || w.e.State != Quarantined && !w.e.InDoubt): // a person is to look at what waits there, or did
 		return "I2 two archivable contents and the entry does not say so"
 	case w.forgets():
 		return "I2 nobody asks any more about a registration that got content"
 	case w.listed(foreign):
 		return "I8 a registration of somebody else was taken"
-	case w.unknown() > int(w.e.Posts-w.e.Answers):
+	case w.unknown() > int(w.e.Posts-w.e.Answers) && (w.e.Route.IsAsked() || !w.restored): // what a silent service was given after the copy nobody can tell
 		return "I9 more unknown registrations than POSTs without an answer"
 	case w.e.State == Uploaded && !w.holds(w.e.Current().Ticket.Remote):
 		return "I12 uploaded, but the service has no content"
@@ -404,6 +422,11 @@ func (e *Entry) misfit() string {
 		}
 	}
 	return ""
+}
+
+// isDelivered reports whether the entry is delivered and the store has its content.
+func (w *world) isDelivered() bool {
+	return w.e.State == Delivered && w.holds(w.e.Current().Ticket.Remote)
 }
 
 func (w *world) is(r archive.RemoteID, v verdict) bool {
