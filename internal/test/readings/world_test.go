@@ -60,6 +60,7 @@ type setup struct {
 	secret   string   // that vaultd starts with; empty: the right one
 	vaults   []string // that vaultd sends to; nil: those that the service has
 	folders  int      // for each vault; default 3
+	pdf      *pdfDrop // nil: there is no drop of single PDFs
 }
 
 // world is a service, two drop folders and the daemon between them.
@@ -147,6 +148,9 @@ func (w *world) openService(s setup) {
 	ec := emulator.Config{Dir: filepath.Join(w.dir, "service"), StoreURL: func() string { return "https://" + storeHost + "/packages" },
 		Username: user, Secret: password, Vaults: []emulator.Vault{{ID: "ACME", Name: "Acme GmbH"}, {ID: "BETA", Name: "Beta AG"}},
 		Seed: 7, ArchiveMin: time.Minute, ArchiveMax: 10 * time.Minute, Readings: s.readings, Faults: emulator.Faults{Hook: s.faults}}
+	if s.pdf != nil {
+		ec.PDF = emulator.PDF{Account: emulator.Account{Name: pdfUser, Secret: password}, Receiving: []string{receiving}}
+	}
 	if s.service != nil {
 		s.service(&ec)
 	}
@@ -170,6 +174,9 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 		w.must(os.Mkdir(w.path(i), 0o770))
 		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
 			Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"}, Settle: time.Second, Rescan: 20 * time.Second})
+	}
+	if s.pdf != nil {
+		w.addPDFDrop(s, &dc)
 	}
 	if s.daemon != nil {
 		s.daemon(&dc)

@@ -1,0 +1,307 @@
+package readings
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/pdfapi"
+	"vaultd/internal/watch"
+)
+
+// pdfDrop is a drop of single PDFs beside those of the vaults. The zero value is the most likely configuration.
+type pdfDrop struct {
+	files      int // that lie there at the start; default 3
+	workers    int // default 2
+	repeatsPut bool
+	path       string
+	client     func(*apicall.Config)
+}
+
+// addPDFDrop adds the drop, its service with its own account, and the files.
+func (w *world) addPDFDrop(s setup, dc *daemon.Config) {
+	w.t.Helper()
+	cc := apicall.Config{BaseURL: dc.BaseURL, Transport: w.wire(s.between), Auth: apicall.Auth{Method: apicall.Basic, Username: pdfUser, Secret: w.readSecret}}
+	if s.pdf.client != nil {
+		s.pdf.client(&cc)
+	}
+	api, store, err := apicall.New(cc)
+	w.must(err)
+	dc.Routes = map[ledger.Route]ingest.Route{ledger.PDF: {Client: pdfapi.New(pdfapi.Config{API: api, Store: store, Now: dc.Now, Path: s.pdf.path}),
+		Workers: cmp.Or(s.pdf.workers, 2), BatchSize: 1, RefusalPauses: true, RepeatsUpload: s.pdf.repeatsPut}}
+	scans := w.scans()
+	w.must(os.Mkdir(scans, 0o770))
+	dc.Drops = append(dc.Drops, dropwork.Settings{Name: "scans", Path: scans, Route: ledger.PDF, Receiving: receiving, Notify: "clerk@acme.example",
+		Mode: watch.Poll, Settle: time.Second, Rescan: 20 * time.Second})
+	for n := range cmp.Or(s.pdf.files, 3) {
+		w.must(os.WriteFile(filepath.Join(scans, fmt.Sprintf("scan %d.pdf", n)), []byte(contentOf(byte(n))), 0o660))
+	}
+}
+
+func (w *world) scans() string { return filepath.Join(w.dir, "scans") }
+
+// pdfEntries are the entries of single PDFs.
+func (w *world) pdfEntries() []ledger.Entry {
+	return slices.DeleteFunc(slices.Clone(w.entries()), func(e ledger.Entry) bool { return e.Route != ledger.PDF })
+}
+
+// archivesBeside waits until every folder for the vaults is archived and every PDF rests in a state, and holds the run to its
+// promises: the vaults never wait for the PDF upload.
+func (w *world) archivesBeside(state ledger.State, files int, within time.Duration) {
+	w.t.Helper()
+	rest := func() bool {
+		pdfs, archived := w.pdfEntries(), 0
+		for _, e := range w.entries() {
+			if e.Route == ledger.Vault && e.State == ledger.Archived && e.Source == ledger.Kept {
+				archived++
+			}
+		}
+		return archived == len(w.dropped) && len(pdfs) == files && !slices.ContainsFunc(pdfs, func(e ledger.Entry) bool {
+			return e.State != state || e.State == ledger.Delivered && e.Source != ledger.Kept
+		})
+	}
+	if !w.pass(within, step(within), rest) {
+		w.t.Errorf("not all rests after %v:", within)
+		for _, e := range w.entries() {
+			w.t.Logf("%s %q is %s/%s since attempt %d, due %v: %+v", e.Route, e.Folder, e.State, e.Source, e.Attempt, e.NotBefore, e.Cause)
+		}
+	}
+	w.proven()
+	w.provenDelivered()
+}
+
+// provenDelivered holds each PDF's entry against what the service saw: what is delivered is stored in one slot, whole and with the
+// recorded digest, and what is not delivered is never said to be.
+func (w *world) provenDelivered() {
+	w.t.Helper()
+	slots := map[archive.RemoteID]emulator.PDFSlot{}
+	held := map[string]int{} // by digest: how many slots hold it
+	for _, s := range w.service.PDFSlots() {
+		slots[archive.RemoteID(s.BumID)] = s
+		digests := map[string]bool{}
+		for _, p := range s.PUTs {
+			digests[p.SHA256] = true
+		}
+		for d := range maps.Keys(digests) {
+			held[d]++
+		}
+	}
+	for _, e := range w.pdfEntries() {
+		sum := e.Package.SHA256.String()
+		if held[sum] > 1 {
+			w.t.Errorf("I2: %q lies in %d slots", e.Folder, held[sum])
+		}
+		if e.State == ledger.Delivered && (held[sum] != 1 || e.UploadedAt.IsZero()) {
+			w.t.Errorf("I12: %q is delivered at %v and lies in %d slots", e.Folder, e.UploadedAt, held[sum])
+		}
+		current := e.Current()
+		if current == nil {
+			continue
+		}
+		if s, told := slots[current.Ticket.Remote]; told && e.State == ledger.Delivered && !slices.ContainsFunc(s.PUTs, func(p emulator.StoredPDF) bool { return p.SHA256 == sum && !p.IsTruncated }) {
+			w.t.Errorf("I8: %q is delivered under %s, which holds %+v", e.Folder, current.Ticket.Remote, s.PUTs)
+		}
+	}
+	if n := w.service.CountCalls("register"); n == 0 {
+		w.t.Error("nothing was sent to the vaults: the test proves nothing")
+	}
+}
+
+// A drop of single PDFs delivers each under every reading, and nothing of it is ever called archived, while the vaults work beside.
+func TestReading_I12_PDFsAreDelivered(t *testing.T) {
+	pdf := func(r emulator.PDFReadings) emulator.Readings { return emulator.Readings{PDF: r} }
+	for name, s := range map[string]setup{
+		"Specified":        {},
+		"Object":           {readings: pdf(emulator.PDFReadings{URLForm: "object"})},
+		"NoBumIDUntold":    {readings: pdf(emulator.PDFReadings{URLForm: "url", BumID: "none", Validity: "untold"})},
+		"Signed":           {readings: pdf(emulator.PDFReadings{ContentType: "signed"})},
+		"KeyInQueryUntold": {readings: emulator.Readings{KeyInQuery: true, PDF: emulator.PDFReadings{BumID: "none", Validity: "untold"}}},
+		"SecondFlow":       {readings: pdf(emulator.PDFReadings{RepeatedPut: "second-flow"})},
+		"Redirects":        {readings: emulator.Readings{RedirectTo: "same", StoreRedirectTo: "https://store-2.example"}},
+		"CapitalBumID":     {readings: emulator.Readings{BumIDCase: "capital"}},
+		"SlowService": {faults: func(op string, _ int) emulator.Fault {
+			if strings.HasPrefix(op, "pdf-") {
+				return emulator.Fault{Delay: 20 * time.Second, DelayAfter: 20 * time.Second}
+			}
+			return emulator.Fault{}
+		}},
+		"Tokens": {pdf: &pdfDrop{client: func(c *apicall.Config) { c.Auth.Method, c.Auth.Scopes = apicall.OAuth2, []string{pdfapi.Scope} }},
+			service: func(c *emulator.Config) {
+				c.ClientID, c.ClientSecret, c.TokenLife = "another", "another", 30*time.Second
+			}},
+		"OtherPath": {pdf: &pdfDrop{path: "/v2/smartpdf/invoiceUpload"}, service: func(c *emulator.Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if s.pdf == nil {
+				s.pdf = &pdfDrop{}
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archivesBeside(ledger.Delivered, 3, hour)
+				for _, s := range w.service.PDFSlots() {
+					if len(s.PUTs) != 1 || s.Flows != 1 {
+						t.Errorf("slot %+v", s)
+					}
+				}
+				if strings.Contains(w.said(), "scan 0.pdf archived") {
+					t.Error("a PDF was called archived")
+				}
+			})
+		})
+	}
+}
+
+// What the service says against the configuration, the credentials or the path pauses the PDF upload alone, in its words. No PDF
+// is blamed, and all goes on by itself.
+func TestReading_I24_PDFUploadPauses(t *testing.T) {
+	refuses := func(status int, refused *time.Time) func(string, int) emulator.Fault {
+		return func(op string, _ int) emulator.Fault {
+			if op != "pdf-register" || !time.Now().Before(*refused) {
+				return emulator.Fault{}
+			}
+			return emulator.Fault{Kind: emulator.Status, Status: status}
+		}
+	}
+	for status, says := range map[int]string{400: "bad request", 401: "401", 403: "403", 404: "404", 422: "unprocessable entity", 500: "500", 502: "502"} {
+		for _, form := range []string{"specified", "detail", "detail-list", "empty", "html"} {
+			t.Run(fmt.Sprintf("%d/%s", status, form), func(t *testing.T) {
+				t.Parallel()
+				var until time.Time
+				s := setup{pdf: &pdfDrop{}, readings: emulator.Readings{PDF: emulator.PDFReadings{ErrorBody: form}}, faults: refuses(status, &until),
+					service: func(*emulator.Config) { until = time.Now().Add(2 * time.Hour) }}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.pass(110*time.Minute, time.Second, never)
+					for _, e := range w.pdfEntries() {
+						if !e.State.IsOpen() || e.NeedsPerson() {
+							t.Errorf("I24: %q is %s: %+v", e.Folder, e.State, e.Cause)
+						}
+					}
+					if form != "empty" && form != "html" {
+						w.says(says)
+					}
+					w.archivesBeside(ledger.Delivered, 3, 4*hour)
+				})
+			})
+		}
+	}
+}
+
+// An answer to a registration that is lost, cut or strange: there may be an unused slot. The PDF is registered again and is
+// delivered once.
+func TestReading_I9_PDFRegistrationUnanswered(t *testing.T) {
+	for name, f := range map[string]emulator.Fault{
+		"LostBefore": {Kind: emulator.Abort}, "LostAfter": {Kind: emulator.Abort, IsAfterWork: true}, "Cut": {Kind: emulator.Cut},
+		"Truncated": {Kind: emulator.Truncate}, "Garbled": {Kind: emulator.Garble}, "Empty": {Kind: emulator.Empty}, "Page": {Kind: emulator.HTML, IsAfterWork: true},
+		"500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "NoAddress": {Kind: emulator.MissingURL}, "Refused": {Kind: emulator.Refuse},
+		"429": {Kind: emulator.Status, Status: 429, RetryAfter: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{pdf: &pdfDrop{}, faults: func(op string, n int) emulator.Fault {
+				if op == "pdf-register" && n%2 == 1 && n < 6 {
+					return f
+				}
+				return emulator.Fault{}
+			}}
+			virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 3, 6*hour) })
+		})
+	}
+}
+
+// An upload that nobody answered may have begun a flow. It waits for a person, whatever the service made of it, unless the
+// configuration allows the same bytes to the same address: then the entry is flagged.
+func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
+	for name, f := range map[string]emulator.Fault{
+		"LostBefore": {Kind: emulator.Abort}, "LostAfter": {Kind: emulator.Abort, IsAfterWork: true}, "CutRequest": {Kind: emulator.CutRequest},
+		"503Before": {Kind: emulator.Status}, "500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "Page": {Kind: emulator.HTML, IsAfterWork: true},
+		"ErrorDocument": {Kind: emulator.ErrorDocument},
+	} {
+		for _, repeats := range []bool{false, true} {
+			for _, second := range []string{"replace", "second-flow"} {
+				t.Run(fmt.Sprintf("%s/repeats=%t/%s", name, repeats, second), func(t *testing.T) {
+					t.Parallel()
+					s := setup{pdf: &pdfDrop{files: 1, repeatsPut: repeats}, readings: emulator.Readings{PDF: emulator.PDFReadings{RepeatedPut: second}},
+						faults: func(op string, n int) emulator.Fault {
+							if op == "pdf-upload" && n == 1 {
+								return f
+							}
+							return emulator.Fault{}
+						}}
+					virtual(t, s, func(t *testing.T, w *world) {
+						want := ledger.Quarantined
+						if repeats {
+							want = ledger.Delivered
+						}
+						w.archivesBeside(want, 1, 6*hour)
+						e := w.pdfEntries()[0]
+						puts, flows := 0, 0
+						for _, s := range w.service.PDFSlots() {
+							puts, flows = puts+len(s.PUTs), flows+s.Flows
+						}
+						if repeats && !e.PossibleDouble || !repeats && (e.Cause.Code != ledger.CauseDeliveryUnknown || w.service.CountCalls("pdf-upload") != 1 || flows > 1) {
+							t.Errorf("%s, possible double %t, cause %+v, %d PUTs stored, %d flows", e.State, e.PossibleDouble, e.Cause, puts, flows)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A number or an address that is answered twice is used once. The other document waits for a person.
+func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
+	for _, kind := range []emulator.Kind{emulator.DoubleBumID, emulator.SharedAddress, emulator.RepeatedAddress} {
+		for _, r := range []emulator.PDFReadings{{}, {Validity: "untold"}, {BumID: "none"}} {
+			if kind == emulator.DoubleBumID && r.BumID == "none" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s%s", kind, r.Validity, r.BumID), func(t *testing.T) {
+				t.Parallel()
+				s := setup{pdf: &pdfDrop{files: 1}, readings: emulator.Readings{PDF: r}, faults: func(op string, n int) emulator.Fault {
+					if op == "pdf-register" && n == 2 {
+						return emulator.Fault{Kind: kind}
+					}
+					return emulator.Fault{}
+				}}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.archivesBeside(ledger.Delivered, 1, hour)
+					w.must(os.WriteFile(filepath.Join(w.scans(), "second.pdf"), []byte(contentOf(9)), 0o660))
+					w.pass(hour, time.Second, never)
+					states := map[string]ledger.State{}
+					for _, e := range w.pdfEntries() {
+						states[e.Folder] = e.State
+					}
+					if states["scan 0.pdf"] != ledger.Delivered || states["second.pdf"] != ledger.Quarantined {
+						t.Errorf("%v", states)
+					}
+					w.proven()
+					w.provenDelivered()
+				})
+			})
+		}
+	}
+}
+
+// The engine keeps to the number of calls that the service takes at once in the first second.
+func TestReading_I21_PDFsBeginSlowly(t *testing.T) {
+	s := setup{pdf: &pdfDrop{files: 40}, faults: func(op string, _ int) emulator.Fault {
+		if strings.HasPrefix(op, "pdf-") {
+			return emulator.Fault{DelayAfter: 300 * time.Millisecond}
+		}
+		return emulator.Fault{}
+	}}
+	virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 40, hour) })
+}
