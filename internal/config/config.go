@@ -34,6 +34,7 @@ type Config struct {
 	Package  Package `json:"package"`
 	Upload   Upload  `json:"upload"`
 	Status   Status  `json:"status"`
+	PDF      PDF     `json:"pdf"`
 	Billing  Billing `json:"billing"`
 	HTTP     HTTP    `json:"http"`
 	Access   Access  `json:"access"`
@@ -73,10 +74,14 @@ type Spool struct {
 type Drop struct {
 	Name         string            `json:"name"`
 	Path         string            `json:"path"`
+	Route        string            `json:"route"` // vault or pdf
 	Vault        string            `json:"vault"`
-	Account      string            `json:"account"` // of service.accounts; empty: service.auth
-	Group        string            `json:"group"`   // empty: vaultd's own
-	Mode         string            `json:"mode"`    // auto, events or poll
+	Receiving    string            `json:"receiving"` // of route pdf, as is Notify
+	Notify       string            `json:"notify"`
+	SamePDF      string            `json:"same_pdf"` // return or send
+	Account      string            `json:"account"`  // of service.accounts; empty: service.auth
+	Group        string            `json:"group"`    // empty: vaultd's own
+	Mode         string            `json:"mode"`     // auto, events or poll
 	Sidecar      string            `json:"sidecar"`
 	Complete     string            `json:"complete"` // quiet, list or marker
 	Settle       time.Duration     `json:"settle"`
@@ -119,6 +124,16 @@ type Status struct {
 	UnclearGrace time.Duration `json:"unclear_grace"`
 }
 
+// PDF says where single PDFs go. BaseURL is empty where no drop has route pdf; then nothing else of it counts.
+type PDF struct {
+	BaseURL   string `json:"base_url"` // without a final slash
+	Path      string `json:"path"`
+	Auth      Auth   `json:"auth"`
+	Workers   int    `json:"workers"`
+	MaxSize   int64  `json:"max_size"`
+	RepeatPut bool   `json:"repeat_put"`
+}
+
 type Billing struct {
 	Included            int64       `json:"included"`
 	PricePerTransaction json.Number `json:"price_per_transaction"` // decimal text
@@ -146,16 +161,20 @@ type Access struct {
 
 func accountAt(name string) location { return location{"service", "accounts", name} }
 
-// allCredentials returns the credentials of each account with their location, the main ones first.
-func (s *Service) allCredentials() iter.Seq2[location, Auth] {
+// allCredentials returns the credentials of each account with their location, the main ones first, and those of the PDF flow where
+// it is used.
+func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 	return func(yield func(location, Auth) bool) {
-		if !yield(location{"service", "auth"}, s.Auth) {
+		if !yield(location{"service", "auth"}, c.Service.Auth) {
 			return
 		}
-		for _, name := range slices.Sorted(maps.Keys(s.Accounts)) {
-			if !yield(accountAt(name), s.Accounts[name]) {
+		for _, name := range slices.Sorted(maps.Keys(c.Service.Accounts)) {
+			if !yield(accountAt(name), c.Service.Accounts[name]) {
 				return
 			}
+		}
+		if c.PDF.BaseURL != "" {
+			yield(location{"pdf", "auth"}, c.PDF.Auth)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func defaultConfig() Config {
 		Spool:    Spool{Max: 20_000_000_000, MinFree: 2_000_000_000},
 		TimeZone: "Europe/Berlin",
 		Drops: []Drop{{
-			Name: "acme-in", Path: "/srv/invoices/acme-in", Vault: "V-1",
+			Name: "acme-in", Path: "/srv/invoices/acme-in", Route: "vault", Vault: "V-1", SamePDF: "return",
 			Mode: "auto", Sidecar: "metadata.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute,
 			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
@@ -89,6 +89,7 @@ func defaultConfig() Config {
 		Status: Status{
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
+		PDF:     PDF{Path: "/v2/pdf/invoiceUpload", Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Workers: 2, MaxSize: 100_000_000},
 		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
 		HTTP:    HTTP{Listen: "127.0.0.1:8970", Access: PageAccess{Proxy: PageProxy{UserHeader: "Remote-User", Rights: map[string][]string{}}}},
 		Access:  Access{Groups: []string{}},
@@ -124,6 +125,7 @@ func TestConfigExample(t *testing.T) {
 	want := defaultConfig()
 	want.Service.Auth.Username = "archive-user"
 	want.Drops[0].Group = "invoices"
+	want.PDF.Auth.Method, want.PDF.Auth.Username, want.PDF.Auth.SecretFile = "basic", "pdf-user", "/etc/vaultd/secret-pdf"
 	if diff := cmp.Diff(want, got, ignoreDerived); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -264,7 +266,7 @@ func TestConfigFaults(t *testing.T) {
 		want []string // line:col key: problem; hint
 	}{
 		"Empty": {"", []string{
-			"1:1 drops: is missing; add drops: a list of drop folders, each with name, path and vault",
+			"1:1 drops: is missing; add drops: a list of drop folders, each with name, path and vault, or with route: pdf",
 			"1:1 service: is missing; add service: the archive service: its address and how to sign in",
 		}},
 		"NotASection":    {"- a\n", []string{"1:1 : is not a section; *"}},

@@ -48,7 +48,7 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
 		}
 	}
-	for loc, auth := range c.Service.allCredentials() {
+	for loc, auth := range c.allCredentials() {
 		loc = loc.child("secret_file")
 		if _, err := ReadSecret(auth.SecretFile, env); err != nil && look(auth.SecretFile, loc...) {
 			refuse(loc, err.Error(), secretHint(err), err)

@@ -26,8 +26,9 @@ const (
 // The values of config.example.yaml that stand for what nobody but the administrator knows. A ledger would be bound to such
 // an address for ever.
 const (
-	exampleHost  = "archive.example"
-	exampleVault = "VAULT-ID"
+	exampleHost    = "archive.example"
+	examplePDFHost = "ap.example"
+	exampleVault   = "VAULT-ID"
 )
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
@@ -59,16 +60,21 @@ func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
 func (c *Config) checkRules() {
 	c.cleanPaths()
 	c.checkService()
-	for loc, auth := range c.Service.allCredentials() {
+	for loc, auth := range c.allCredentials() {
 		c.checkAuth(auth, loc)
 	}
 	for name := range c.Service.Accounts {
 		c.applyRules(rule{!accountName.MatchString(name), accountAt(name), "is no name of an account",
 			"write a short name of letters, digits, dots, dashes and underscores, such as beta", nil})
 	}
+	c.checkPDF()
 	c.checkPlaces()
 	for i := range c.Drops {
 		c.checkDrop(i)
+		c.checkRoute(i)
+		if c.Drops[i].Route == RoutePDF {
+			continue
+		}
 		c.checkAccountOf(i)
 		c.checkPacking(i)
 	}
@@ -81,7 +87,7 @@ func (c *Config) checkRules() {
 }
 
 func (c *Config) cleanPaths() {
-	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.PDF.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
 	for i := range c.Drops {
 		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
 	}
@@ -93,8 +99,10 @@ func (c *Config) cleanPaths() {
 		c.Service.Accounts[name] = account
 	}
 	// An address of slashes alone stays as it is, and is refused later: an empty address counts as not written.
-	if base := strings.TrimRight(c.Service.BaseURL, "/"); base != "" {
-		c.Service.BaseURL = base
+	for _, address := range []*string{&c.Service.BaseURL, &c.PDF.BaseURL} {
+		if base := strings.TrimRight(*address, "/"); base != "" {
+			*address = base
+		}
 	}
 }
 

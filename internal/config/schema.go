@@ -160,9 +160,9 @@ func (n *schemaNode) listKeys() string {
 	return strings.Join(slices.Sorted(maps.Keys(n.properties)), ", ")
 }
 
-// findHome gives the section in which the schema knows a key, or nil.
+// findHome gives the first section in which the schema knows a key, or nil.
 func (n *schemaNode) findHome(name string, loc location) location {
-	for _, section := range slices.Sorted(maps.Keys(n.properties)) {
+	for _, section := range n.names {
 		child := n.properties[section]
 		if child.items != nil {
 			child = child.items

@@ -162,14 +162,11 @@ func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFol
 // enterDoubtedClaim commits the entry of a claimed folder of which the ledger may have lost what became of it. It may have been sent: the
 // archive is asked first.
 func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, fingerprint archive.Digest) {
-	var remains []ledger.Event
-	if !d.Settings.TakesFiles() { // a delivered PDF is kept: none is claimed again to be disposed of
-		is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
-		var err error
-		if remains, err = is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment); err != nil { // the comparison, or the next start, tries again
-			d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
-			return
-		}
+	is := recovery.Drop{Name: d.Settings.Name, Route: d.Settings.Route, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
+	remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
+	if err != nil { // the comparison, or the next start, tries again
+		d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
+		return
 	}
 	// After a crash before this commit the next start finds the claimed folder without an entry again.
 	d.shared.EnterDoubted(c.Key, append([]ledger.Event{d.claimedEvent(c, fingerprint), ledger.ReconcileRequired{}}, remains...))

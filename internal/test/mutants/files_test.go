@@ -46,4 +46,8 @@ var files = []mutant{
 		name: "RescannedFileTakenForTheCorrection", promise: "I1", file: "internal/dropwork/returned.go",
 		old: "case d.Settings.TakesFiles() && len(d.readFeatures(there.Root()).files) == 0:", new: "case d.Settings.TakesFiles():", tests: []string{"-run TestPDFDrop_I1 vaultd/internal/daemon"},
 	},
+	{
+		name: "KeysOfTheOtherRouteIgnored", promise: "I8", file: "internal/config/routes.go",
+		old: "return there && !reflect.DeepEqual(", new: "return there && i < 0 && !reflect.DeepEqual(", tests: []string{"-run Route vaultd/internal/config"},
+	},
 }

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// The routes of a drop.
+const (
+	RouteVault = "vault"
+	RoutePDF   = "pdf"
+)
+
+// routeKeys are the keys of a drop that only one route has. All others are for both.
+var routeKeys = map[string][]string{
+	RouteVault: {"vault", "account", "sidecar", "complete", "defaults", "require", "same_content", "same_number", "strange_dates", "retention"},
+	RoutePDF:   {"receiving", "notify", "same_pdf"},
+}
+
+// checkRoute looks at what a drop must and must not have for its route.
+func (c *Config) checkRoute(i int) {
+	d, loc := c.Drops[i], dropAt(i)
+	route := []location{loc.child("route")}
+	for _, other := range []string{RouteVault, RoutePDF} {
+		if other == d.Route {
+			continue
+		}
+		for _, key := range routeKeys[other] {
+			c.applyRules(rule{c.saysMore(i, key), loc.child(key), "belongs to route: " + other, fmt.Sprintf("remove %s, or write route: %s", key, other), route})
+		}
+	}
+	if d.Route != RoutePDF {
+		c.applyRules(rule{d.Vault == "", loc.child("vault"), "is missing", "add vault: the vault's id, as the service names it; or write route: pdf, for single PDFs", route})
+		return
+	}
+	c.applyRules(
+		rule{c.PDF.BaseURL == "", loc.child("route"), "is pdf, and pdf.base_url is missing", "add a section pdf with base_url and auth", []location{locationOf("pdf.base_url")}},
+		rule{d.Receiving == "", loc.child("receiving"), "is missing", "add receiving: the e-mail address of the PDF flow, such as ap@in.example", route},
+		rule{d.Notify == "", loc.child("notify"), "is missing", "add notify: the e-mail address that the service notifies, such as clerk@acme.example", route})
+}
+
+// saysMore reports whether a key of a drop is written with another value than its default.
+func (c *Config) saysMore(i int, key string) bool {
+	schema, err := parseSchema()
+	if err != nil {
+		return false // it was parsed before
+	}
+	root, _ := c.doc.root.(map[string]any)
+	drops, _ := root["drops"].([]any)
+	if i >= len(drops) {
+		return false
+	}
+	written, _ := drops[i].(map[string]any)
+	value, there := written[key]
+	return there && !reflect.DeepEqual(value, schema.properties["drops"].items.properties[key].defaultValue())
+}
+
+// checkPDF looks at the section of the PDF flow. Without base_url it is not used.
+func (c *Config) checkPDF() {
+	if c.PDF.BaseURL == "" {
+		return
+	}
+	loc := locationOf("pdf.base_url")
+	c.checkAddress(c.PDF.BaseURL, loc)
+	if u, err := url.Parse(c.PDF.BaseURL); err == nil {
+		isExample := slices.ContainsFunc([]string{exampleHost, examplePDFHost}, func(host string) bool { return strings.EqualFold(u.Hostname(), host) })
+		version, _, _ := strings.Cut(strings.TrimPrefix(c.PDF.Path, "/"), "/")
+		isVersion := len(version) > 1 && version[0] == 'v' && strings.Trim(version[1:], "0123456789") == ""
+		c.applyRules(
+			rule{isExample, loc, "is the address of an example", "write the one that the provider gave you", nil},
+			rule{isVersion && strings.HasSuffix(u.Path, "/"+version), loc, "ends with " + version + ", which is in pdf.path too", "write " + strings.TrimSuffix(c.PDF.BaseURL, "/"+version), []location{locationOf("pdf.path")}})
+	}
+	c.applyRules(
+		rule{c.PDF.Auth.Method == "", locationOf("pdf.auth"), "is missing, and base_url is there", "add auth: how to sign in: method, username and secret_file", nil},
+		rule{c.PDF.MaxSize <= 0, locationOf("pdf.max_size"), "is zero", "write a size such as 100MB", nil},
+		rule{c.PDF.MaxSize > c.Spool.Max, locationOf("pdf.max_size"), "is more than spool.max, which has to hold one copy", "write a smaller size, such as 100MB", []location{locationOf("spool.max")}})
+}
