@@ -231,7 +231,7 @@ func (t *entryCounts) countWaiting(target ingest.Target, total int) int {
 	switch drop := t.drops[target.Drop]; {
 	case !target.Entry.IsZero():
 		return 1 // one entry alone
-	case drop != nil && target == ingest.DropTarget(target.Drop):
+	case drop != nil && (target == ingest.DropTarget(target.Drop) || target == ingest.PDFTarget(target.Drop)):
 		return drop.open
 	case drop != nil && target.Place != "": // those behind it are at their end, and are not counted one by one
 		return max(drop.open, 1)

@@ -172,7 +172,7 @@ func (d *Daemon) openParts() error {
 func (d *Daemon) openSpool() error {
 	vaults := map[archive.VaultID]bool{}
 	for _, dc := range d.cfg.Drops {
-		vaults[dc.Vault] = true
+		vaults[dc.Vault] = true // that of all routes without vaults is empty, and has one share too
 	}
 	// Before anything is made or removed in one of them.
 	if err := statedir.CheckFolders(d.cfg.StateDir); err != nil {

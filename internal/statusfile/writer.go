@@ -250,6 +250,9 @@ func earlierOf(a, b time.Time) time.Time {
 
 // isDelayedBy reports whether the folders of this drop wait while the circuit breaker of t is open.
 func (w *writer) isDelayedBy(t ingest.Target) bool {
+	if s := w.drop.Settings; !s.Route.IsAsked() && (t == ingest.PDFTarget(s.Name) || t == ingest.PDFStoreTarget()) {
+		return true
+	}
 	switch t {
 	case ingest.RegisterTarget(w.drop.Settings.Vault), ingest.UploadTarget(w.drop.Settings.Vault), ingest.SpoolTarget(), ingest.DropTarget(w.drop.Settings.Name):
 		return true
