@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -86,20 +87,22 @@ func jsonMembers(typ reflect.Type) func(yield func(reflect.StructField) bool) {
 	}
 }
 
-// auditedDocument lists the fields of one row of a real report, whose type is nobody else's business.
+// auditedDocument lists the fields of the rows of a real report, whose type is nobody else's business.
 func auditedDocument(t *testing.T) []string {
-	out, _, _ := filled(t).audit(t, auditFlags{format: "json", separator: ","})
+	out, _, _ := filledWithPDFs(t).audit(t, auditFlags{format: "json", separator: ","})
 	var r struct {
 		Documents []map[string]json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Documents) == 0 {
 		t.Fatal(err, out)
 	}
-	var all []string
-	for name := range r.Documents[0] {
-		all = append(all, "documents[]."+name)
+	names := map[string]bool{}
+	for _, row := range r.Documents {
+		for name := range row {
+			names["documents[]."+name] = true
+		}
 	}
-	return all
+	return slices.Collect(maps.Keys(names))
 }
 
 var documentedRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$")

@@ -67,3 +67,13 @@ func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 		t.Errorf("an hour to the east: %+v", got)
 	}
 }
+
+// I12: a delivery is no transaction of the archive, and nobody pays the archive for it.
+func TestTransactions_I12_ADeliveryIsNone(t *testing.T) {
+	e := usual(Sending)
+	byPDF(&e)
+	e = must(t, e, 0, DeliveryConfirmed{Sent: e.Package.SHA256})
+	if all := e.Transactions(); e.State != Delivered || len(all) != 0 {
+		t.Errorf("%s: %v", e.State, all)
+	}
+}

@@ -34,6 +34,7 @@ type counts struct {
 	remarks            map[string]*need
 	resolved           uint64 // of the selection: rejected without doubt, and nobody needs to look any more
 	inQuestion         uint64 // of the selection: archived or rejected, and that is in question
+	deliveries         deliveries
 	needReconcile      uint64 // of the selection: what happened since the ledger was put back is not known
 	undated            uint64 // of the selection of a year: without a document date
 	spans              durations
@@ -105,9 +106,10 @@ func (t *counts) countEntry(e ledger.Entry) error {
 	if !e.Package.IsZero() {
 		t.sealed++
 	}
-	if len(e.Registrations) > 1 {
+	if len(e.Registrations) > 1 && e.Route.IsAsked() {
 		t.registered++
 	}
+	t.deliveries.countEntry(e)
 	t.registrations.addOf(e)
 	for _, one := range e.Transactions() {
 		more := one.Total(e.Vault, t.c.Location)
@@ -145,6 +147,7 @@ func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 	t.selected.CountChange(ledger.None, e.State)
 	month := t.c.monthOf(e, m)
 	t.months.countState(month, e.State)
+	t.deliveries.countSelected(e)
 	t.countNeed(e)
 	t.sample.Add(e, &t.fetches)
 	if e.NeedsReconcile {
@@ -237,6 +240,8 @@ func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 		return "download-differs"
 	case e.IsArchivedTwice() && !e.Resolved:
 		return "archived-twice"
+	case e.State == ledger.Quarantined && !e.Route.IsAsked():
+		return "quarantined-pdf"
 	case e.State == ledger.Quarantined:
 		return "quarantined"
 	case e.State == ledger.Rejected && !e.Resolved:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +20,22 @@ var csvHeader = []string{
 	"recipientName", "recipientIds", "asRead", "receipt", "needs", "listed",
 }
 
+// deliveryHeader follows where the table has a document that is not to be archived.
+var deliveryHeader = []string{"route", "deliveredAt"}
+
+// columns are those of the table.
+func (a *Audit) columns() []string {
+	if a.hasDeliveries {
+		return slices.Concat(csvHeader, deliveryHeader)
+	}
+	return csvHeader
+}
+
 // CSV writes the table as RFC 4180 has it, in UTF-8 with a byte order mark: one header
 // row, lines that end in CR LF, every field in quotes, times in UTC. The separator is a
 // comma, or a semicolon where spreadsheets want it. The first column says the
 // environment on each row, so that a row which is copied still says TEST, NO EVIDENCE.
+// The last two columns are there only where the table has a document that is not to be archived.
 //
 // No cell becomes a formula: a text in which one could begin gets an apostrophe there.
 // An amount is written as it is, without grouping, and only when it is a plain decimal.
@@ -41,17 +54,21 @@ type csvTable struct {
 	out       *bufio.Writer
 	separator rune
 	mark      string // of the environment
+	columns   int
 }
 
 // NewCSV begins the table that [Audit.CSV] writes. It writes the header. What is written stays in a buffer until finish, whose error is the first one of all.
 func (a *Audit) NewCSV(w io.Writer, separator rune) Table {
-	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: a.environmentMark()}
+	columns := a.columns()
+	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: a.environmentMark(), columns: len(columns)}
 	t.out.WriteString("\ufeff")                  //nolint:errcheck // bufio keeps the first error for Flush
-	_ = writeRecord(t.out, separator, csvHeader) // as above
+	_ = writeRecord(t.out, separator, columns) // as above
 	return t
 }
 
-func (t *csvTable) add(r row) error { return writeRecord(t.out, t.separator, r.csvCells(t.mark)) }
+func (t *csvTable) add(r row) error {
+	return writeRecord(t.out, t.separator, r.csvCells(t.mark)[:t.columns])
+}
 
 func (t *csvTable) finish() error { return flush(t.out) }
 
@@ -63,7 +80,7 @@ func (a *Audit) environmentMark() string {
 	return a.c.Info.Environment
 }
 
-// csvCells are in the order of csvHeader.
+// csvCells are in the order of csvHeader and deliveryHeader.
 func (r row) csvCells(mark string) []string {
 	size := ""
 	if r.Size != nil {
@@ -80,6 +97,7 @@ func (r row) csvCells(mark string) []string {
 		formatTimestamp(r.SeenAt), formatTimestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
 		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
 		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)), textOf(r.Needs), textOf(r.Listed),
+		r.routeName(), formatTimestamp(r.DeliveredAt),
 	}
 }
 

@@ -66,6 +66,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
 	}
 	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
+	a.hasDeliveries = t.deliveries.hasRows
 	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err
 }

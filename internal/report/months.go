@@ -46,8 +46,10 @@ type monthLine struct {
 	Seen     uint64    `json:"seen"`
 	Archived uint64    `json:"archived"`
 	Rejected uint64    `json:"rejected"`
-	Others   uint64    `json:"others"` // seen, and neither archived nor rejected
+	Others   uint64    `json:"others"` // seen, and neither archived, delivered nor rejected
 	Sums     []sumLine `json:"sums"`   // of what is archived
+
+	Delivered uint64 `json:"delivered,omitempty"` // absent: none is
 }
 
 func newMonths() months { return months{states: map[month]*monthLine{}, sums: map[monthGroup]*sum{}} }
@@ -71,6 +73,8 @@ func (m months) countState(in month, s ledger.State) {
 	switch s {
 	case ledger.Archived:
 		l.Archived++
+	case ledger.Delivered:
+		l.Delivered++
 	case ledger.Rejected:
 		l.Rejected++
 	default:
@@ -126,6 +130,7 @@ func (s Summary) Years() []yearOfMonths {
 		y.Months = append(y.Months, l)
 		y.Total.Seen, y.Total.Archived = y.Total.Seen+l.Seen, y.Total.Archived+l.Archived
 		y.Total.Rejected, y.Total.Others = y.Total.Rejected+l.Rejected, y.Total.Others+l.Others
+		y.Total.Delivered += l.Delivered
 	}
 	for i := range years {
 		years[i].Total.Sums = addSums(years[i].Months)

@@ -111,6 +111,8 @@ type Audit struct {
 	fetches proof.Downloads
 	match   *matcher
 	since   *since
+
+	hasDeliveries bool // the selection has a document that is not to be archived
 }
 
 // selectsEntry reports whether e is selected, as far as e itself can tell: year and month are

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,9 +41,12 @@ type row struct {
 	RecipientIDs *string           `json:"recipientIds"` // joined by ", "
 	AsRead       *archive.AsRead   `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
 	First        *present.Original `json:"first"`        // that a duplicate repeats
-	Receipt      *string           `json:"receipt"`      // where it is in the kept folder, relative to the drop folder
+	Receipt      *string           `json:"receipt"`      // where it, or the delivery note, is in the kept folder, relative to the drop folder
 	Needs        *string           `json:"needs"`        // why a person must see to it, as a stable word
 	Listed       *string           `json:"listed"`       // of an archived one, with a list of what was expected: yes, no, or "other" and in what they differ
+
+	Route       string     `json:"route,omitempty"`       // pdf; absent: vault
+	DeliveredAt *time.Time `json:"deliveredAt,omitempty"` // absent: it is not delivered
 
 	link  string // to the receipt, from where the report will lie; empty: none would work
 	month month  // by which it counts
@@ -60,8 +64,14 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	if !read.IsZero() {
 		r.AsRead, r.DocumentID = &read, present.TextOrNil(read.Number)
 	}
-	if e.State == ledger.Archived && e.Source == ledger.Kept && e.Dest != "" { // the ledger decides: no row looks at the disk
-		r.Receipt = present.TextOrNil(e.Dest + "/" + receiptName)
+	if !e.Route.IsAsked() {
+		r.Route = string(e.Route)
+	}
+	if e.State == ledger.Delivered {
+		r.DeliveredAt = present.TimeOrNil(e.CompletedAt())
+	}
+	if name := noteNames[e.State]; name != "" && e.Source == ledger.Kept && e.Dest != "" { // the ledger decides: no row looks at the disk
+		r.Receipt = present.TextOrNil(e.Dest + "/" + name)
 	}
 	if !e.ID.IsZero() {
 		r.ClientUUID = present.TextOrNil(clientUUIDOf(e).String())
@@ -72,8 +82,11 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	return r
 }
 
-// receiptName is the receipt for people; _RECEIPT.json is beside it.
-const receiptName = "_RECEIPT.txt"
+// routeName is the route with its name.
+func (r row) routeName() string { return cmp.Or(r.Route, string(ledger.Vault)) }
+
+// noteNames are the receipt and the delivery note for people, by the state that they prove. The same in JSON lies beside each.
+var noteNames = map[ledger.State]string{ledger.Archived: "_RECEIPT.txt", ledger.Delivered: "_DELIVERED.txt"}
 
 // shown is what a table without room for objects shows of a document. Mark says whether anybody checked it.
 type shown struct{ Number, Type, Date, Sender, Recipient, RecipientIDs, Amount, Currency, Mark string }

@@ -58,7 +58,7 @@ func (p *htmlPage) Row(r row) template.HTML {
 	w.writeText(s.Amount)
 	w.writeWithin(" ", s.Currency, "")
 	w.WriteString(next)
-	w.writeState(r)
+	w.writeState(r, p.TimeCell(r.DeliveredAt))
 	w.WriteString(next)
 	w.writeText(p.TimeCell(r.ArchivedAt))
 	w.WriteString(next)
@@ -69,17 +69,27 @@ func (p *htmlPage) Row(r row) template.HTML {
 	return template.HTML(w.String()) //nolint:gosec // text escaped each part of it
 }
 
-// writeReceipt links to the receipt of a kept folder, or says where it is.
+// noteWord says what proves the end of a document.
+func (r row) noteWord() string {
+	if r.DeliveredAt != nil {
+		return "delivery note"
+	}
+	return "receipt"
+}
+
+// writeReceipt links to the receipt or the delivery note of a kept folder, or says where it is.
 func (w *rowWriter) writeReceipt(r row) {
 	if strings.HasPrefix(r.link, "./") || strings.HasPrefix(r.link, "../") { // nothing else is a path, whatever it came from
-		w.writeWithin(`<small><a href="`, r.link, `">receipt</a></small>`)
+		w.writeWithin(`<small><a href="`, r.link, `">`+r.noteWord()+`</a></small>`)
 		return
 	}
 	w.writeWithin("<small><bdi>", textOf(r.Receipt), "</bdi></small>")
 }
 
-func (w *rowWriter) writeState(r row) {
+// writeState writes the state and what is special. deliveredAt stands with it, because the column of times is that of archiving.
+func (w *rowWriter) writeState(r row, deliveredAt string) {
 	w.writeWithin(`<b class="`+cssClassOf(r)+`">`, r.State, "</b>")
+	w.writeWithin(" ", deliveredAt, "")
 	for _, flag := range r.Flags {
 		w.writeWithin(" ", flag, "")
 	}

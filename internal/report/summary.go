@@ -30,6 +30,8 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
+	Delivered *delivered `json:"delivered,omitempty"` // absent: nothing of the selection is delivered
+
 	Since    *sinceLast `json:"since"`    // null: the report does not go on from another one
 	Expected *listed    `json:"expected"` // null: nobody said what was expected
 
@@ -58,6 +60,8 @@ type Summary struct {
 	Unused  []unused `json:"unusedRegistrations"`
 	Double  []string `json:"possiblyDouble"`
 	InDoubt []string `json:"closedInDoubt"`
+
+	Twice []string `json:"possiblyProcessedTwice,omitempty"` // as Unclear; none of them is possibly double in the archive
 }
 
 // verdict is the result in plain words.
@@ -233,7 +237,8 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(),
 		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.actCount, Acts: acts, Unused: []unused{},
-		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(a.proof.Double), InDoubt: stringsOf(a.proof.InDoubt),
+		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(t.deliveries.without(a.proof.Double)), InDoubt: stringsOf(a.proof.InDoubt),
+		Delivered: t.deliveries.summarize(), Twice: stringsOf(t.deliveries.among(a.proof.Double)),
 	}
 	s.Months, s.MonthsCut = t.months.list()
 	s.shares = a.listShares(bills, totals)
@@ -299,6 +304,7 @@ var needWords = []struct{ what, one, more, do string }{
 	{"download-differs", "archived document is not what was sent, by its last download", "archived documents are not what was sent, by their last download", "keep what vaultd fetch X gives, and show it to the provider"},
 	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
+	{"quarantined-pdf", "PDF is quarantined: it cannot go on, and it may have been delivered", "PDFs are quarantined: they cannot go on, and they may have been delivered", "look for them in the accounts-payable system; see vaultd why X, then decide"},
 	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
@@ -402,8 +408,13 @@ func (t *counts) listDoubts(r proof.Report) []doubt {
 	add("deduplication", t.registered, "Whether the archive itself notices a document that comes twice is not known; none was registered more than once.",
 		"Whether the archive itself notices a document that comes twice is not known; 1 was registered more than once.",
 		"Whether the archive itself notices a document that comes twice is not known; %s were registered more than once.")
-	add("double", uint64(len(r.Double)), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
-	add("in-doubt", uint64(len(r.InDoubt)), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
+	add("double", uint64(len(t.deliveries.without(r.Double))), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
+	add("processed-twice", uint64(len(t.deliveries.among(r.Double))), "", "1 PDF was possibly processed twice; it is named at the end.", "%s PDFs were possibly processed twice; they are named at the end.")
+	add("in-doubt", uint64(len(t.deliveries.without(r.InDoubt))), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
 		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
+	add("in-doubt-pdf", uint64(len(t.deliveries.among(r.InDoubt))), "", "1 PDF was closed in doubt by a person: it may have been delivered; it is named at the end.",
+		"%s PDFs were closed in doubt by a person: they may have been delivered; they are named at the end.")
+	add("delivered", t.deliveries.all, "", "1 PDF was delivered, which is no archiving: the store of the accounts-payable system took it. What became of it there cannot be shown, and no list is compared with it.",
+		"%s PDFs were delivered, which is no archiving: the store of the accounts-payable system took them. What became of them there cannot be shown, and no list is compared with them.")
 	return append(list, t.listIndexDoubts()...)
 }

@@ -70,12 +70,12 @@ func (a *Audit) decideVerdict(t *counts, s Summary) verdict {
 // decideByCounts is the result by what the ledger knows.
 func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	b, p, end := t.selected, s.NotTaken, s.Expected.describe()
-	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
+	finished := b.States[ledger.Archived] + b.States[ledger.Delivered]
 	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + p.describeShortfall())
 	if vaults := t.vaultsWithMissing(); len(vaults) > 0 {
 		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
-	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
+	switch missing := b.Seen - finished - b.States[ledger.Duplicate] - t.resolved; {
 	case !s.Check.Agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
 	case b.Seen == 0 && p.Overdue == 0 && s.Expected == nil:
@@ -85,7 +85,7 @@ func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	case missing > 0 || t.inQuestion > 0 || t.needReconcile > 0 || a.isSafeMode() || shortfall != "":
 		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.describeShortfall(t, missing) + " " + end)}
 	}
-	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(good, "is", "are"))
+	text := "Nothing that was dropped is missing. " + describeFinished(b)
 	code, title, text := "complete-as-dropped", "COMPLETE AS DROPPED", text+describeOthers(t)+". "
 	if s.Expected != nil {
 		code, title = "complete", "COMPLETE"
@@ -100,11 +100,23 @@ func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	return verdict{code, title, text + end}
 }
 
-// describeOthers names what is neither archived nor missing.
+// describeFinished says how much is archived, and how much is delivered: two words that nobody adds up.
+func describeFinished(b ledger.Balance) string {
+	text := fmt.Sprintf("Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(b.States[ledger.Archived], "is", "are"))
+	if n := b.States[ledger.Delivered]; n > 0 {
+		text += ", " + formatCount(n, "is", "are") + " delivered"
+	}
+	return text
+}
+
+// describeOthers names what is neither archived, delivered nor missing.
 func describeOthers(t *counts) string {
 	text := ""
-	if n := t.selected.States[ledger.Duplicate]; n > 0 {
+	if n := t.selected.States[ledger.Duplicate] - t.deliveries.duplicates; n > 0 {
 		text += "; " + formatCount(n, "is", "are") + " the same as an archived one"
+	}
+	if n := t.deliveries.duplicates; n > 0 {
+		text += "; " + formatCount(n, "is", "are") + " the same as a delivered one"
 	}
 	if t.resolved > 0 {
 		text += "; " + formatCount(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
@@ -112,7 +124,7 @@ func describeOthers(t *counts) string {
 	return text
 }
 
-// describeShortfall says what is not archived, or is in question.
+// describeShortfall says what is neither archived nor delivered, or is in question.
 func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	b := t.selected
 	var parts []string
@@ -124,7 +136,7 @@ func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	add(b.OpenEntries(), "on the way")
 	add(b.States[ledger.Rejected]-t.resolved, "rejected")
 	add(b.States[ledger.Quarantined], "quarantined")
-	text := fmt.Sprintf("Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
+	text := describeFinished(b)
 	if missing > 0 {
 		text += fmt.Sprintf(" and %s not: %s", formatNumber(missing), strings.Join(parts, ", "))
 	}

@@ -17,7 +17,7 @@ const TestMark = "TEST, NO EVIDENCE"
 // page for the person who dropped the folder; their code says it in brief.
 func summarizeReason(e ledger.Entry) string {
 	text := e.Cause.Text
-	if text == "" || strings.HasPrefix(text, "NOT ARCHIVED") && e.Cause.Code != "" {
+	if text == "" || (strings.HasPrefix(text, "NOT ARCHIVED") || strings.HasPrefix(text, "NOT SENT")) && e.Cause.Code != "" {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
 	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
@@ -31,7 +31,8 @@ func flagNames(e ledger.Entry) []string {
 		on   bool
 		word string
 	}{
-		{e.Contradicted, "CONTRADICTED"}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice(), "possibly double"}, {e.InDoubt, "closed in doubt"},
+		{e.Contradicted, "CONTRADICTED"}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice() && e.Route.IsAsked(), "possibly double"},
+		{e.PossibleDouble && !e.Route.IsAsked(), "possibly processed twice"}, {e.InDoubt, "closed in doubt"},
 		{e.Hold, "on hold"}, {e.Resolved, "resolved"}, {!e.SameNumber.IsZero(), "same invoice number as another"},
 		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.Reviewed, "looked at by a person"},
 	} {

@@ -50,6 +50,7 @@ type xlsxTable struct {
 	mark   string // of the environment
 	isTest bool
 	made   time.Time
+	header []string // names of the columns
 
 	out    *bufio.Writer // of the sheet
 	count  *countWriter  // of its bytes
@@ -71,7 +72,7 @@ func (w *countWriter) Write(b []byte) (int, error) {
 
 // NewXLSX begins the workbook that [Audit.XLSX] writes.
 func (a *Audit) NewXLSX(w io.Writer) Table {
-	t := &xlsxTable{zip: zip.NewWriter(w), mark: a.environmentMark(), isTest: a.isTest(), made: a.Summary.About.Made, limit: rowsPerSheet}
+	t := &xlsxTable{zip: zip.NewWriter(w), mark: a.environmentMark(), isTest: a.isTest(), made: a.Summary.About.Made, header: a.columns(), limit: rowsPerSheet}
 	t.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	return t
 }
@@ -101,7 +102,7 @@ func (t *xlsxTable) add(r row) error {
 			return err
 		}
 	}
-	return t.writeRow(r.xlsxCells(t.mark))
+	return t.writeRow(r.xlsxCells(t.mark)[:len(t.header)])
 }
 
 // finish writes what the workbook has beside its sheets.
@@ -138,12 +139,12 @@ func (t *xlsxTable) beginSheet() error {
 	t.out = bufio.NewWriterSize(t.count, buffered)
 	fmt.Fprintf(t.out, `%s<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>`+
 		`<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols>`, xml.Header)
-	for i, name := range csvHeader {
+	for i, name := range t.header {
 		fmt.Fprintf(t.out, `<col min="%d" max="%d" width="%d" customWidth="1"/>`, i+1, i+1, columnWidth(name))
 	}
 	fmt.Fprint(t.out, `</cols><sheetData>`)
-	head := make([]xlsxCell, len(csvHeader))
-	for i, name := range csvHeader {
+	head := make([]xlsxCell, len(t.header))
+	for i, name := range t.header {
 		head[i] = xlsxCell{headStyle, name}
 	}
 	return t.writeRow(head)
@@ -153,7 +154,7 @@ func (t *xlsxTable) endSheet() error {
 	if t.out == nil {
 		return nil
 	}
-	last := columnNames[len(columnNames)-1]
+	last := columnNames[len(t.header)-1]
 	fmt.Fprintf(t.out, `</sheetData><autoFilter ref="A1:%s%d"/><pageSetup paperSize="9" orientation="landscape" fitToHeight="0"/>`, last, t.rows)
 	if t.isTest {
 		fmt.Fprintf(t.out, `<headerFooter><oddHeader>&amp;C%s</oddHeader></headerFooter>`, TestMark)
@@ -176,7 +177,7 @@ func columnWidth(name string) int {
 
 // columnNames are the letters of the columns.
 var columnNames = func() (names []string) {
-	for i := range csvHeader {
+	for i := range len(csvHeader) + len(deliveryHeader) {
 		name, err := excelize.ColumnNumberToName(i + 1)
 		if err != nil {
 			panic(err) // there are few columns
@@ -241,7 +242,7 @@ func writeAll(out *bufio.Writer, texts ...string) {
 	}
 }
 
-// xlsxCells are in the order of csvHeader.
+// xlsxCells are in the order of csvHeader and deliveryHeader.
 func (r row) xlsxCells(mark string) []xlsxCell {
 	text := func(s string) xlsxCell { return xlsxCell{textStyle, s} }
 	size := xlsxCell{sizeStyle, ""}
@@ -262,6 +263,7 @@ func (r row) xlsxCells(mark string) []xlsxCell {
 		timeCell(r.SeenAt), timeCell(r.ArchivedAt), text(textOf(r.BumID)), text(textOf(r.ClientUUID)), text(textOf(r.SHA256)), size,
 		text(r.Vault), text(r.Drop), text(textOf(r.Reason)), text(r.Key),
 		text(s.Recipient), text(s.RecipientIDs), text(s.Mark), text(textOf(r.Receipt)), text(textOf(r.Needs)), text(textOf(r.Listed)),
+		text(r.routeName()), timeCell(r.DeliveredAt),
 	}
 }
 

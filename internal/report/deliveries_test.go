@@ -1,0 +1,202 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// sendPDF takes a single file in the drop of the PDF route, as far as the upload, whose answer does not come.
+func (s *shelf) sendPDF(file string, at time.Time, size int64) ledger.Sealed {
+	s.t.Helper()
+	s.claimPDF(file, at)
+	doc := &ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`),
+		Files: []archive.File{{Path: file, Size: size, SHA256: archive.Sum([]byte(file))}}}
+	p := archive.Package{Path: "x.pdf", Size: size, SHA256: archive.Sum([]byte(file))}
+	seal := ledger.Sealed{ID: archive.DeriveID("pdf", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum([]byte("ap@in.example")), Package: p, Seal: doc.Seal(p)}
+	s.tell(file, at, doc, seal)
+	s.tell(file, at.Add(time.Second), nil, ledger.RegisterIntended{}, s.ticketOf(file, at, "slot-"), ledger.UploadIntended{})
+	return seal
+}
+
+// claimPDF takes a single file.
+func (s *shelf) claimPDF(file string, at time.Time) {
+	s.t.Helper()
+	key := keyAt(at, uint64(len(s.keys)))
+	s.keys[file] = key
+	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Events: []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file, Owner: 1000}}, At: archive.Instant{Wall: at}})
+	if err != nil || rs[0].Err != nil {
+		s.t.Fatal(err, rs)
+	}
+}
+
+func (s *shelf) ticketOf(file string, at time.Time, number archive.RemoteID) ledger.TicketReceived {
+	number += archive.RemoteID(file)
+	return ledger.TicketReceived{Ticket: archive.Ticket{Remote: number, URL: urlCanary + "&key=" + archive.PresignedURL(number), Sent: archive.Instant{Wall: at}, Validity: time.Hour}}
+}
+
+// deliverPDF takes a single file to its end.
+func (s *shelf) deliverPDF(file string, at time.Time, size int64) {
+	s.t.Helper()
+	s.sendPDF(file, at, size)
+	s.confirmPDF(file, at.Add(2*time.Second))
+}
+
+func (s *shelf) confirmPDF(file string, at time.Time) {
+	s.t.Helper()
+	e, doc := s.told(file)
+	s.tell(file, at, nil, ledger.DeliveryConfirmed{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
+	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
+}
+
+// delivering is a ledger with two archived documents, three delivered ones of which one was possibly processed twice, and a duplicate of one.
+func delivering(t *testing.T) *shelf {
+	s := newShelf(t, "production")
+	s.archived("Müller 4711", noon.Add(-20*time.Hour), 41*time.Minute, 1_900_000, "bum-1")
+	s.archived("Huber 88", noon.Add(-19*time.Hour), 40*time.Minute, 100_000, "bum-2")
+	for i, file := range []string{"scan1.pdf", "scan2.pdf"} {
+		s.deliverPDF(file, noon.Add(time.Duration(i-18)*time.Hour), 2_000_000)
+	}
+	at := noon.Add(-10 * time.Hour)
+	s.sendPDF("scan3.pdf", at, 1_000_000)
+	s.tell("scan3.pdf", at.Add(time.Minute), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	s.tell("scan3.pdf", at.Add(time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
+	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.Released{By: ledger.Operator{UID: 1000}})
+	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.RegisterIntended{}, s.ticketOf("scan3.pdf", at.Add(2*time.Hour), "again-"), ledger.UploadIntended{})
+	s.confirmPDF("scan3.pdf", at.Add(3*time.Hour))
+	s.claimPDF("copy.pdf", noon.Add(-2*time.Hour))
+	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
+	return s
+}
+
+// I12: what is delivered is in no count, no sum and no bill of what is archived, in no form of the report.
+func TestDelivered_I12_NeverCountedAsArchived(t *testing.T) {
+	a := examine(t, delivering(t).config())
+	s := a.Summary
+	if r := s.Result; r.Code != "complete-as-dropped" || !strings.HasPrefix(r.Text, "Nothing that was dropped is missing. Of 6 folders, 2 are archived, 3 are delivered; 1 is the same as a delivered one. ") {
+		t.Errorf("%+v", r)
+	}
+	if d := s.Delivered; d == nil || *d != (delivered{Documents: 3, Bytes: 5_000_000, Twice: 1}) {
+		t.Errorf("delivered: %+v", d)
+	}
+	if len(s.Sums) != 1 || s.Sums[0].Documents != 2 || s.OnTime.Count != 2 || s.NoAmount != 0 || s.Unchanged.Archived != 2 {
+		t.Errorf("sums %+v, times %+v, %d without amount, unchanged %+v", s.Sums, s.OnTime, s.NoAmount, s.Unchanged)
+	}
+	for _, b := range s.Bills {
+		if b.Year != 2026 || b.Documents != 2 || b.Bytes != 2_000_000 {
+			t.Errorf("bill %+v", b)
+		}
+	}
+	if len(s.Bills) != 2 { // all vaults, and the only one
+		t.Errorf("%d bills", len(s.Bills))
+	}
+	var archived, sent uint64
+	for _, m := range s.Months {
+		archived, sent = archived+m.Archived, sent+m.Delivered
+	}
+	if archived != 2 || sent != 3 {
+		t.Errorf("months: %d archived, %d delivered", archived, sent)
+	}
+	for _, one := range s.Senders {
+		if one.Name == "" {
+			t.Errorf("a delivered document counts among the senders: %+v", one)
+		}
+	}
+	page, closing := written(t, a, "html")
+	for _, want := range []string{"<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB. That is no archiving:", ">_delivered/2026-11/scan1.pdf/_DELIVERED.txt<",
+		`<b class="good">delivered</b> 2026-11-19 20:32`, "<h2>Possibly processed twice (1)</h2>", "3 PDFs were delivered, which is no archiving"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if !closing.Agrees {
+		t.Error(closing)
+	}
+	if strings.Contains(page, "<h2>Possibly double") || strings.Contains(page, "possibly double") {
+		t.Error("a PDF counts as possibly double in the archive")
+	}
+}
+
+// Tables and JSON say of each row by which route it goes and when it was delivered; a vault's row has no time of delivery.
+func TestDelivered_FormsSayTheRoute(t *testing.T) {
+	s := delivering(t)
+	a := examine(t, s.config())
+	table, _ := written(t, a, "csv")
+	comma, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	book, _ := written(t, a, "xlsx")
+	sheet, _, _ := readBook(t, []byte(book))
+	object, _ := written(t, a, "json")
+	var all struct {
+		Documents []struct{ Route, DeliveredAt, ArchivedAt, State string }
+		Twice     []string `json:"possiblyProcessedTwice"`
+		Double    []string `json:"possiblyDouble"`
+	}
+	if err := json.Unmarshal([]byte(object), &all); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(all.Twice, []string{s.keys["scan3.pdf"].String()}) || len(all.Double) != 0 {
+		t.Errorf("twice %v, double %v", all.Twice, all.Double)
+	}
+	route := slices.Index(comma[0], "route")
+	at := slices.Index(comma[0], "deliveredAt")
+	flags := slices.Index(comma[0], "flags")
+	if route != len(csvHeader) || at != route+1 || !slices.Equal(comma[0], sheet[0]) {
+		t.Fatal(comma[0], sheet[0])
+	}
+	for i, d := range all.Documents {
+		row := comma[i+1]
+		is := row[slices.Index(comma[0], "state")] == "delivered"
+		if is != (row[at] != "") || is != (d.DeliveredAt != "") || row[at] != d.DeliveredAt || is && (row[route] != "pdf" || d.Route != "pdf" || d.ArchivedAt != "") || d.State == "archived" && (row[route] != "vault" || d.Route != "") {
+			t.Errorf("%v, %+v", row, d)
+		}
+		if twice := strings.Contains(row[flags], "possibly processed twice"); twice != strings.HasPrefix(row[1], "scan3") {
+			t.Errorf("%s: flags %q", row[1], row[flags])
+		}
+		if strings.TrimSpace(sheet[i+1][route]) != row[route] {
+			t.Errorf("sheet: %q, table: %q", sheet[i+1][route], row[route])
+		}
+	}
+	// Where all goes to the archive, nothing of that is there.
+	plain, _ := written(t, examine(t, filled(t, "production").config()), "csv")
+	if first, _, _ := strings.Cut(plain, "\r\n"); strings.Contains(first, "route") || strings.Contains(first, "deliveredAt") {
+		t.Error(first)
+	}
+}
+
+// I32: an upload whose fate nobody can tell keeps the audit from being complete, and the report says what to do.
+func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
+	s := newShelf(t, "production")
+	s.deliverPDF("scan1.pdf", noon.Add(-18*time.Hour), 1000)
+	s.sendPDF("scan2.pdf", noon.Add(-17*time.Hour), 1000)
+	s.tell("scan2.pdf", noon.Add(-16*time.Hour), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	s.tell("scan2.pdf", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
+	a := examine(t, s.config())
+	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 not: 1 quarantined.") {
+		t.Errorf("%+v", r)
+	}
+	if n := a.Summary.Needs; len(n) != 1 || n[0].What != "quarantined-pdf" || !strings.Contains(n[0].Text, "may have been delivered") || strings.Contains(n[0].Text+n[0].Do, "archive") {
+		t.Errorf("%+v", n)
+	}
+	if len(a.Summary.Bills) != 0 {
+		t.Errorf("%+v", a.Summary.Bills)
+	}
+	// A person closes it: the doubt stays, and is none about the archive.
+	s.tell("scan2.pdf", noon.Add(-time.Hour), nil, ledger.Closed{By: ledger.Operator{UID: 1000}})
+	a = examine(t, s.config())
+	if r := a.Summary.Result; r.Code != "not-complete" {
+		t.Errorf("%+v", r)
+	}
+	if !slices.ContainsFunc(a.Summary.NotProven, func(d doubt) bool { return d.What == "in-doubt-pdf" && d.Count == 1 }) ||
+		slices.ContainsFunc(a.Summary.NotProven, func(d doubt) bool { return d.What == "in-doubt" }) {
+		t.Errorf("%+v", a.Summary.NotProven)
+	}
+}

@@ -1,0 +1,19 @@
+package mutants
+
+// deliveries are mistakes by which what was delivered passes for archived.
+var deliveries = []mutant{
+	{
+		name: "DeliveredIsArchivedInTheVerdict", promise: "I12", file: "internal/report/verdict.go",
+		old: "formatCount(b.States[ledger.Archived], \"is\", \"are\"))", new: "formatCount(b.States[ledger.Archived]+b.States[ledger.Delivered], \"is\", \"are\"))",
+		tests: []string{"-run TestDelivered vaultd/internal/report"},
+	},
+	{
+		name: "DeliveredIsSummedWithArchived", promise: "I12", file: "internal/report/counts.go",
+		old: "\tif e.State != ledger.Archived {\n\t\treturn\n", new: "\tif e.State != ledger.Archived && e.State != ledger.Delivered {\n\t\treturn\n",
+		tests: []string{"-run TestDelivered vaultd/internal/report"},
+	},
+	{
+		name: "DeliveryIsBilled", promise: "I12", file: "internal/ledger/transactions.go",
+		old: "\tif !e.Route.IsAsked() {\n\t\treturn nil\n", new: "\tif false {\n\t\treturn nil\n", tests: []string{"-run TestTransactions_I12 " + pure},
+	},
+}
