@@ -188,7 +188,7 @@ func (s *Server) storePDF(c *call) reply {
 		return c.storeRefusal(d)
 	}
 	// The client is held to the time at which its call arrived. A call that a fault delays comes too late without its doing.
-	if _, d := s.verifyAddress(c, c.arrived); d == expired {
+	if signedAt, d := s.verifyAddress(c, c.arrived); d == expired && c.mayKnowEnd(signedAt) {
 		s.recordViolation(c, "PUT to slot %s after the end of its address", objectName(c.URL))
 	}
 	signedAt, d := s.verifyAddress(c, c.now)
@@ -227,6 +227,15 @@ func (s *Server) verifyAddress(c *call, now time.Time) (signedAt time.Time, d *d
 		return s.keys.verifySealed(c.Request, now)
 	}
 	return s.keys.verify(c.Request, now)
+}
+
+// untoldLife is how long a client may take an address for good that does not tell its end.
+const untoldLife = 15 * time.Minute
+
+// mayKnowEnd reports whether a client may know that an address is over which was made at a time: the address says so, or is older
+// than any that a client may still take for good.
+func (c *call) mayKnowEnd(signedAt time.Time) bool {
+	return !c.URL.Query().Has(signatureParameter) || c.arrived.Sub(signedAt) > untoldLife
 }
 
 // findSlot finds the slot that the address belongs to.

@@ -281,10 +281,10 @@ func TestPDFOnOneHost(t *testing.T) {
 
 // The end of an address is judged to the second, and a client that comes later is remembered, in whatever form the address is.
 func TestPDFExpiry(t *testing.T) {
-	for _, validity := range []string{"told", "untold"} {
-		w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.Validity, c.PDF.Window = validity, 5*time.Second })
+	for validity, window := range map[string]time.Duration{"told": 5 * time.Second, "untold": 15 * time.Minute} {
+		w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.Validity, c.PDF.Window = validity, window })
 		ticket := w.slot()
-		w.now = w.now.Add(5 * time.Second)
+		w.now = w.now.Add(window)
 		w.mustPutPDF(ticket, "%PDF-1.7")
 		w.wantNoViolations()
 		w.now = w.now.Add(time.Second)
@@ -296,6 +296,17 @@ func TestPDFExpiry(t *testing.T) {
 			t.Errorf("%s: %+v", validity, s)
 		}
 	}
+}
+
+// An address that ends before a client can know it is refused, and is not the client's doing.
+func TestPDFExpiry_UntoldAndShort(t *testing.T) {
+	w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.Validity, c.PDF.Window = "untold", time.Minute })
+	ticket := w.slot()
+	w.now = w.now.Add(15 * time.Minute)
+	if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 {
+		t.Errorf("%+v", a)
+	}
+	w.wantNoViolations()
 }
 
 // A call that the service itself delays beyond the end of its address is refused, and is not the client's doing.

@@ -142,7 +142,10 @@ func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 			service: func(c *emulator.Config) {
 				c.ClientID, c.ClientSecret, c.TokenLife = "another", "another", 30*time.Second
 			}},
-		"OtherPath": {pdf: &pdfDrop{path: "/v2/smartpdf/invoiceUpload"}, service: func(c *emulator.Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" }},
+		"ClockAhead":       {service: clockAhead(48 * time.Hour)},
+		"ClockBehind":      {service: clockAhead(-48 * time.Hour)},
+		"ClockAheadUntold": {service: clockAhead(48 * time.Hour), readings: pdf(emulator.PDFReadings{Validity: "untold"})},
+		"OtherPath":        {pdf: &pdfDrop{path: "/v2/smartpdf/invoiceUpload"}, service: func(c *emulator.Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +165,10 @@ func TestReading_I12_PDFsAreDelivered(t *testing.T) {
 			})
 		})
 	}
+}
+
+func clockAhead(d time.Duration) func(*emulator.Config) {
+	return func(c *emulator.Config) { c.Clock = func() time.Time { return time.Now().Add(d) } }
 }
 
 // What the service says against the configuration, the credentials or the path pauses the PDF upload alone, in its words. No PDF
@@ -258,6 +265,39 @@ func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// An address that died early, or was over when its answer came, and an upload that the store refuses: nothing was stored, so the PDF
+// is registered again, and is delivered once. Nothing is sent to an address that says that it is over.
+func TestReading_I6_PDFAddressOver(t *testing.T) {
+	for name, row := range map[string]struct {
+		op       string
+		f        emulator.Fault
+		window   time.Duration
+		validity string
+	}{
+		"DiedEarly":               {op: "pdf-upload", f: emulator.Fault{Kind: emulator.DeadToken}},
+		"DiedEarlyUntold":         {op: "pdf-upload", f: emulator.Fault{Kind: emulator.DeadToken}, validity: "untold"},
+		"Refused403":              {op: "pdf-upload", f: emulator.Fault{Kind: emulator.Status, Status: 403}},
+		"Refused400":              {op: "pdf-upload", f: emulator.Fault{Kind: emulator.Status, Status: 400}},
+		"OverWhenAnswered":        {op: "pdf-register", f: emulator.Fault{DelayAfter: 45 * time.Second}, window: 30 * time.Second},
+		"OverWhenAnsweredUntold":  {op: "pdf-register", f: emulator.Fault{DelayAfter: 45 * time.Second}, window: 30 * time.Second, validity: "untold"},
+		"NearlyOver":              {op: "pdf-register", f: emulator.Fault{DelayAfter: 29 * time.Second}, window: 30 * time.Second},
+		"OverWhenAnsweredAnyTime": {op: "pdf-register", f: emulator.Fault{DelayAfter: 59 * time.Second}, window: 61 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{pdf: &pdfDrop{files: 2}, readings: emulator.Readings{PDF: emulator.PDFReadings{Validity: row.validity}},
+				service: func(c *emulator.Config) { c.PDF.Window = row.window },
+				faults: func(op string, n int) emulator.Fault {
+					if op == row.op && n <= 2 {
+						return row.f
+					}
+					return emulator.Fault{}
+				}}
+			virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 2, 6*hour) })
+		})
 	}
 }
 
