@@ -2,11 +2,14 @@ package drop
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -333,6 +336,41 @@ func TestClaimFile_I5_SyncsWhatWasFound(t *testing.T) {
 	if !synced["scan7.pdf"] || !synced[key.String()] || !synced["claimed"] || !synced["in"] {
 		t.Errorf("synced: %v", synced)
 	}
+}
+
+// BenchmarkClaimFile is BenchmarkClaim for single files.
+func BenchmarkClaimFile(b *testing.B) {
+	path := b.TempDir()
+	var syncs atomic.Int64
+	cfg := fileConfig(path)
+	cfg.Hook = func(op, _ string, do func() error) error {
+		if op == "syncdir" {
+			syncs.Add(1)
+		}
+		return do()
+	}
+	f, err := Open(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for i := range b.N {
+		if err := os.WriteFile(fmt.Sprintf("%s/f%d", path, i), []byte("x"), 0o660); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var next atomic.Int64
+	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
+	syncs.Store(0)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, _, err := f.ClaimFile(fmt.Sprintf("f%d", next.Add(1)-1), FileState{}, now); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")
 }
 
 func appendTo(path, text string) error {

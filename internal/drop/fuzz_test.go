@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A place that is taken for one leads to the three folders of ours and no further.
+// A place that is taken for one leads to the four folders of ours and no further.
 func FuzzPlace_I19(f *testing.F) {
-	for _, s := range []string{"_rejected/Huber 88", "_archived/2026-11/Müller", "_archived/../x", "_rejected/..", "_rejected//x", "/_rejected/x", "_duplicates/.", "_rejected/a/b", "_archived/2026-13/x", "_rejected/a\x00b"} {
+	for _, s := range []string{"_rejected/Huber 88", "_archived/2026-11/Müller", "_archived/../x", "_rejected/..", "_rejected//x", "/_rejected/x", "_duplicates/.", "_rejected/a/b", "_archived/2026-13/x", "_rejected/a\x00b", "_delivered/2026-11/scan7.pdf", "_delivered/scan7.pdf"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, rel string) {
@@ -20,7 +20,7 @@ func FuzzPlace_I19(f *testing.F) {
 		if p.rel() != rel || path.Clean(rel) != rel || path.IsAbs(rel) || p.name == ".." || p.name == "." || p.name == "" || strings.ContainsAny(p.name, "/\x00") {
 			t.Errorf("%q is taken for %+v", rel, p)
 		}
-		if first, _, _ := strings.Cut(rel, "/"); first != "_archived" && first != "_rejected" && first != "_duplicates" {
+		if first, _, _ := strings.Cut(rel, "/"); first != "_archived" && first != "_delivered" && first != "_rejected" && first != "_duplicates" {
 			t.Errorf("%q leads elsewhere", rel)
 		}
 	})

@@ -1,12 +1,43 @@
 package packager
 
 import (
+	"bytes"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"vaultd/internal/archive"
 )
+
+// A file is copied byte for byte, or refused for its own fault: its start or its end, as far as readers look for them.
+func FuzzPDF_I4(f *testing.F) {
+	for _, s := range []string{goodPDF, "", "%PDF-", "%%EOF", "%%EOF%PDF-", strings.Repeat(" ", 1022) + goodPDF, goodPDF + strings.Repeat("x", 1020), "PK\x03\x04", "\x00\x00", "%PDF-1%%EO"} {
+		f.Add([]byte(s), uint16(0))
+		f.Add([]byte(s), uint16(chunkSize-7))
+	}
+	f.Fuzz(func(t *testing.T, content []byte, padding uint16) {
+		if at := bytes.Index(content, []byte("%PDF-")); at >= 0 { // far apart, so that the copy takes several pieces
+			content = slices.Insert(slices.Clone(content), at+5, bytes.Repeat([]byte("x"), int(padding))...)
+		}
+		_, root := drop(t, tree{"a.pdf": string(content)})
+		s, path, err := copyPDF(t, root, PDFRules{Receiving: "a@b.example", Notify: "a@b.example"}, nil)
+		head, tail := content[:min(len(content), 1024)], content[max(0, len(content)-1024):]
+		isPDF := bytes.Contains(head, []byte("%PDF-")) && bytes.Contains(tail, []byte("%%EOF"))
+		if isPDF != (err == nil) || err != nil && !isRefusal(err) {
+			t.Fatalf("%v, whole %v", err, isPDF)
+		}
+		if waits := CheckPDFEnd(root, "a.pdf") != nil; isPDF && waits {
+			t.Error("a whole PDF waits for its end")
+		}
+		if err == nil {
+			if copied, _ := os.ReadFile(path); !bytes.Equal(copied, content) || s.Content != archive.Sum(content) {
+				t.Error("the copy is another file")
+			}
+		}
+	})
+}
 
 // A list of files names files inside the folder, and its faults are words.
 func FuzzManifest(f *testing.F) {
