@@ -2,10 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"maps"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"

@@ -61,7 +61,7 @@ type csvTable struct {
 func (a *Audit) NewCSV(w io.Writer, separator rune) Table {
 	columns := a.columns()
 	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: a.environmentMark(), columns: len(columns)}
-	t.out.WriteString("\ufeff")                  //nolint:errcheck // bufio keeps the first error for Flush
+	t.out.WriteString("\ufeff")                //nolint:errcheck // bufio keeps the first error for Flush
 	_ = writeRecord(t.out, separator, columns) // as above
 	return t
 }

@@ -12,14 +12,28 @@ import (
 // dayCounts counts what ended on one calendar day, in memory.
 type dayCounts struct {
 	date           string
-	archived       int
-	last           string // name of the folder that was archived last
-	lastAt         time.Time
+	archived       endCount // by the archive's own word
+	delivered      endCount // no later word comes: these are not archived
 	duplicateCount int
 	duplicates     []duplicateItem      // the last few of them, oldest first
 	ended          map[archive.Key]bool // entries that were counted and must not count again; false: their folders were placed meanwhile
 
 	recalling bool // what happened before the start is still being counted
+}
+
+// endCount counts what came to one end.
+type endCount struct {
+	count  int
+	last   string // name of the last one
+	lastAt time.Time
+}
+
+// add counts one.
+func (c *endCount) add(name string, at time.Time) {
+	c.count++
+	if !at.Before(c.lastAt) {
+		c.last, c.lastAt = name, at
+	}
 }
 
 type duplicateItem struct {
@@ -46,8 +60,7 @@ func (t *dayCounts) addCommitted(e ledger.Entry, now time.Time) {
 	if t.ended == nil {
 		t.ended = map[archive.Key]bool{}
 	}
-	archived := e.State == ledger.Archived || e.State == ledger.Delivered
-	if !archived && e.State != ledger.Duplicate {
+	if !isCounted(e.State) {
 		return
 	}
 	_, counted := t.ended[e.Key]
@@ -62,6 +75,11 @@ func (t *dayCounts) addCommitted(e ledger.Entry, now time.Time) {
 	}
 }
 
+// isCounted reports whether a day counts what came to this end.
+func isCounted(s ledger.State) bool {
+	return s == ledger.Archived || s == ledger.Delivered || s == ledger.Duplicate
+}
+
 // endRecall ends the counting of what happened before the start.
 func (t *dayCounts) endRecall() {
 	t.recalling = false
@@ -74,16 +92,15 @@ func (t *dayCounts) addEarlier(e ledger.Entry, now time.Time) {
 	if _, counted := t.ended[e.Key]; counted {
 		return
 	}
-	archived := e.State == ledger.Archived || e.State == ledger.Delivered
 	switch {
-	case archived:
+	case e.State == ledger.Archived || e.State == ledger.Delivered:
 		t.addEnded(e, now)
 	case e.State == ledger.Duplicate && e.SeenAt.In(now.Location()).Format(time.DateOnly) == t.date:
 		if t.duplicateCount++; len(t.duplicates) < mostDuplicates {
 			t.duplicates = slices.Insert(t.duplicates, 0, duplicateItem{e.Folder, e.DuplicateOf})
 		}
 	}
-	if e.Source == ledger.Claimed && (archived || e.State == ledger.Duplicate) {
+	if e.Source == ledger.Claimed && isCounted(e.State) {
 		t.ended[e.Key] = true
 	}
 }
@@ -97,10 +114,12 @@ func (t *dayCounts) addEnded(e ledger.Entry, now time.Time) {
 		}
 		return
 	}
-	if at := e.ArchivedAt.In(now.Location()); at.Format(time.DateOnly) == t.date {
-		t.archived++
-		if !at.Before(t.lastAt) {
-			t.last, t.lastAt = e.Folder, at
-		}
+	at := e.CompletedAt().In(now.Location())
+	switch {
+	case at.Format(time.DateOnly) != t.date:
+	case e.State == ledger.Delivered:
+		t.delivered.add(e.Folder, at)
+	default:
+		t.archived.add(e.Folder, at)
 	}
 }

@@ -16,7 +16,7 @@ const mostShown = 20
 
 // dropOverview is what the open entries of one drop tell people.
 type dropOverview struct {
-	taken   int            // folders that were taken and are not archived yet
+	taken   int            // what was taken and is neither archived nor delivered yet
 	newest  []ledger.Entry // the newest of them, oldest first
 	fix     int            // folders that a person must put right
 	rejects []ledger.Entry // the newest of them, oldest first

@@ -79,9 +79,17 @@ func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 	}
 	words := strings.ReplaceAll(e.Cause.Code, "-", " ")
 	if e.Dest == "" {
-		return e.Folder, cmp.Or(words, "not archived") + "; on its way back to you"
+		return e.Folder, cmp.Or(words, describeNotEnded(e.Route)) + "; on its way back to you"
 	}
 	return strings.ReplaceAll(e.Dest, "/", `\`), cmp.Or(words, "see _REASON.txt")
+}
+
+// describeNotEnded says what did not happen to something that comes back.
+func describeNotEnded(r ledger.Route) string {
+	if r.IsAsked() {
+		return "not archived"
+	}
+	return "not sent"
 }
 
 // describeUnusual says in a few words, behind others, what is unusual about a folder that is not archived yet.
@@ -108,6 +116,8 @@ func describeProgress(e ledger.Entry) string {
 		return "stopped by IT"
 	case e.State == ledger.Quarantined:
 		return "stopped: IT must decide. Do not drop it again"
+	case !e.Route.IsAsked():
+		return describeDelivery(e)
 	case e.State == ledger.Discovered && !e.WaitsFor.IsZero():
 		return "the same invoice is under way; waits for its end"
 	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
@@ -122,6 +132,21 @@ func describeProgress(e ledger.Entry) string {
 		return "being clarified with the archive"
 	}
 	return "waiting for archive"
+}
+
+// describeDelivery says in a few words where a taken PDF is.
+func describeDelivery(e ledger.Entry) string {
+	switch {
+	case e.State == ledger.Discovered && !e.WaitsFor.IsZero():
+		return "the same PDF is under way; waits for its end"
+	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
+		return "still changing"
+	case e.State == ledger.Discovered:
+		return "being checked"
+	case e.State == ledger.Sending:
+		return "being sent"
+	}
+	return "waiting to be sent"
 }
 
 // addNotTaken takes in what the watcher tells; full: nothing is taken for want of disk.
@@ -199,11 +224,14 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 }
 
 // itemWord is what people call a thing that is taken from this drop.
-func (p *page) itemWord() string {
+func (p *page) itemWord() string { return "the " + p.thingWord() }
+
+// thingWord is the same without an article.
+func (p *page) thingWord() string {
 	if p.TakesFiles {
-		return "the file"
+		return "file"
 	}
-	return "the folder"
+	return "folder"
 }
 
 // describeNotFile says what to do about something that is no file, in a drop of single PDFs.
@@ -254,9 +282,13 @@ func (p *page) formatAgo(t time.Time) string {
 
 // renderHead is the only part that changes by itself.
 func (p *page) renderHead() string {
-	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+shortenName(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
+	title, end := "INVOICE ARCHIVE ", "archived"
+	if p.TakesFiles {
+		title, end = "PDF DELIVERY ", "delivered"
+	}
+	text := fmt.Sprintf("%-36s %s\n", title+shortenName(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
-		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
+		text += "TEST, NO EVIDENCE: nothing dropped here counts as " + end + ".\n"
 	}
 	return text + "Time over 10 minutes old? Call IT.\n"
 }
@@ -271,9 +303,9 @@ func (p *page) renderBody() string {
 		}
 	}
 	if !p.Delayed.IsZero() {
-		fmt.Fprintf(&b, "DELAYED since %s.\nYour folders are safe and will be sent. Do not drop them again.\n", p.formatTime(p.Delayed))
+		fmt.Fprintf(&b, "DELAYED since %s.\nYour %ss are safe and will be sent. Do not drop them again.\n", p.formatTime(p.Delayed), p.thingWord())
 		if p.Stopped {
-			b.WriteString("Until IT has checked with the archive, no folder is taken.\n")
+			fmt.Fprintf(&b, "Until IT has checked with the archive, no %s is taken.\n", p.thingWord())
 		}
 	}
 	b.WriteByte('\n')
@@ -292,7 +324,11 @@ func (p *page) renderBody() string {
 	p.Held.writeTitled(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", width)
 	p.Copying.writeTitled(&b, "STILL COPYING (%d)\n", width)
 	p.Waiting.writeTitled(&b, "NOT TAKEN YET (%d)\n", width)
-	p.Taken.writeTitled(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", width)
+	title := "TAKEN, NOT YET ARCHIVED (%d, newest first)\n"
+	if p.TakesFiles {
+		title = "TAKEN, NOT YET DELIVERED (%d, newest first)\n"
+	}
+	p.Taken.writeTitled(&b, title, width)
 	p.Unusual.writeTitled(&b, "PLEASE CHECK (%d)\n", width)
 	if p.Unusual.count > 0 {
 		b.WriteString("  (tell IT whether they are right)\n")
@@ -303,16 +339,27 @@ func (p *page) renderBody() string {
 
 // writeEnded is what is done with.
 func (p *page) writeEnded(b *strings.Builder, width int) {
-	fmt.Fprintf(b, "ARCHIVED TODAY (%d)", p.Today.archived)
-	if p.Today.archived > 0 {
-		fmt.Fprintf(b, "     last: %s, %s", shortenName(p.Today.last), p.formatTime(p.Today.lastAt))
+	// A drop that changed its route today may have both. They are never added up.
+	if !p.TakesFiles || p.Today.archived.count > 0 {
+		p.writeEnd(b, "ARCHIVED TODAY", p.Today.archived)
 	}
-	b.WriteByte('\n')
+	if p.TakesFiles || p.Today.delivered.count > 0 {
+		p.writeEnd(b, "DELIVERED TODAY", p.Today.delivered)
+	}
 	if p.Today.duplicateCount == 0 {
 		return
 	}
 	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.duplicateCount)
 	section{p.Today.duplicateCount, p.Duplicates}.writeTo(b, width)
+}
+
+// writeEnd writes how many came to one end today, and which was the last.
+func (p *page) writeEnd(b *strings.Builder, title string, c endCount) {
+	fmt.Fprintf(b, "%s (%d)", title, c.count)
+	if c.count > 0 {
+		fmt.Fprintf(b, "     last: %s, %s", shortenName(c.last), p.formatTime(c.lastAt))
+	}
+	b.WriteByte('\n')
 }
 
 // writeTitled writes a part with its title, which holds its count; nothing where it is empty.

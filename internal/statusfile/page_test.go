@@ -40,7 +40,7 @@ func TestPage_WhatAClerkReads(t *testing.T) {
 			{Name: "Meier 13", FirstSeen: at(time.Minute), Detail: "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)"}}},
 		{Reason: watch.Copying, Count: 1, Items: []watch.NotTakenItem{{Name: "Wagner 5", FirstSeen: at(time.Minute), LastChanged: at(20 * time.Second)}}},
 	}}, 30*time.Minute, false)
-	p.Today = dayCounts{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), duplicateCount: 1}
+	p.Today = dayCounts{archived: endCount{57, "Kunz 301", at(5*time.Hour + 28*time.Minute)}, duplicateCount: 1}
 	p.Duplicates = []item{{"Otto 9", "archived 3 Nov 2026, nothing to do"}}
 	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32 CET
 TEST, NO EVIDENCE: nothing dropped here counts as archived.
@@ -96,21 +96,21 @@ func TestDayCounts_CountsEachOnce(t *testing.T) {
 	for i := range 9 {
 		d.addCommitted(ledger.Entry{Key: archive.NewKey(now), State: ledger.Duplicate, Source: ledger.Claimed, Folder: string(rune('a' + i))}, now)
 	}
-	if got := d.onDay(now); got.archived != 1 || got.last != "Kunz 301" || got.duplicateCount != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
+	if got := d.onDay(now); got.archived.count != 1 || got.archived.last != "Kunz 301" || got.duplicateCount != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
 		t.Errorf("%+v", got)
 	}
 	next := now.Add(time.Hour)
-	if got := d.onDay(next); got.archived != 0 || got.duplicateCount != 0 {
+	if got := d.onDay(next); got.archived.count != 0 || got.duplicateCount != 0 {
 		t.Errorf("the next day: %+v", got)
 	}
 	d.addCommitted(late, next) // still not placed: no news
-	if got := d.onDay(next); got.archived != 0 {
+	if got := d.onDay(next); got.archived.count != 0 {
 		t.Errorf("counted again: %+v", got)
 	}
 	var again dayCounts
 	again.addEarlier(ledger.Entry{State: ledger.Archived, Source: ledger.Kept, Folder: "Kunz 301", ArchivedAt: now}, now)
 	again.addEarlier(ledger.Entry{State: ledger.Duplicate, Source: ledger.Returned, SeenAt: now.AddDate(0, 0, -1)}, now)
-	if got := again.onDay(now); got.archived != 1 || got.duplicateCount != 0 {
+	if got := again.onDay(now); got.archived.count != 1 || got.duplicateCount != 0 {
 		t.Errorf("after a start: %+v", got)
 	}
 }
@@ -147,8 +147,8 @@ func TestDayCounts_CountedOnceBesideTheWork(t *testing.T) {
 	d.addCommitted(ended(4, ledger.Claimed), now) // ended, not placed
 	d.addEarlier(ended(4, ledger.Claimed), now)
 	d.endRecall()
-	if d.archived != 4 || len(d.ended) != 1 {
-		t.Errorf("%d archived, %d of them not placed", d.archived, len(d.ended))
+	if d.archived.count != 4 || len(d.ended) != 1 {
+		t.Errorf("%d archived, %d of them not placed", d.archived.count, len(d.ended))
 	}
 }
 
@@ -209,5 +209,66 @@ func TestStatus_DropOfSinglePDFs(t *testing.T) {
 		if text, act := p.describeWaiting(watch.Failed, watch.NotTakenItem{Name: "_status.txt", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
 			t.Errorf("%q: %q", detail, text)
 		}
+	}
+}
+
+// What a clerk sees of a drop of single PDFs, to the letter.
+func TestPage_WhatAClerkReadsOfPDFs(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.FixedZone("CET", 3600))
+	p := page{Drop: "ap-scans", Now: now, Test: true, TakesFiles: true, Delayed: now.Add(-time.Hour)}
+	pdf := func(s ledger.State, name string, before time.Duration) ledger.Entry {
+		return ledger.Entry{Route: ledger.PDF, State: s, Folder: name, SeenAt: now.Add(-before)}
+	}
+	back := pdf(ledger.Rejected, "brief.docx", time.Hour)
+	p.addLedger(&dropOverview{fix: 1, taken: 4, rejects: []ledger.Entry{back}, newest: []ledger.Entry{
+		pdf(ledger.Quarantined, "scan1.pdf", 4*time.Minute), pdf(ledger.Sending, "scan2.pdf", 3*time.Minute),
+		pdf(ledger.Packaged, "scan3.pdf", 2*time.Minute), pdf(ledger.Discovered, "scan4.pdf", time.Minute)}})
+	p.Today = dayCounts{delivered: endCount{3, "scan0.pdf", now.Add(-5 * time.Hour)}, duplicateCount: 1}
+	p.Duplicates = []item{{"copy.pdf", "sent 3 Nov 2026, nothing to do"}}
+	want := `PDF DELIVERY ap-scans                Fri 20 Nov 2026 14:32 CET
+TEST, NO EVIDENCE: nothing dropped here counts as delivered.
+Time over 10 minutes old? Call IT.
+DELAYED since 13:32.
+Your files are safe and will be sent. Do not drop them again.
+
+PLEASE FIX (1)
+  brief.docx            not sent; on its way back to you
+TAKEN, NOT YET DELIVERED (4, newest first)
+  scan4.pdf             taken 14:31, being checked
+  scan3.pdf             taken 14:30, waiting to be sent
+  scan2.pdf             taken 14:29, being sent
+  scan1.pdf             taken 14:28, stopped: IT must decide. Do not drop it again
+DELIVERED TODAY (3)     last: scan0.pdf, 09:32
+DUPLICATE TODAY (1)
+  copy.pdf              sent 3 Nov 2026, nothing to do
+`
+	if got := p.renderHead() + p.renderBody(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// I12: what was delivered today is not counted as archived, neither beside the work nor after a start.
+func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+	sent := ledger.Entry{Key: archive.NewKey(now), Route: ledger.PDF, State: ledger.Delivered, Source: ledger.Claimed, Folder: "scan7.pdf", UploadedAt: now}
+	stored := ledger.Entry{Key: archive.NewKey(now), Route: ledger.Vault, State: ledger.Archived, Source: ledger.Claimed, Folder: "Kunz 301", UploadedAt: now, ArchivedAt: now}
+	before := sent
+	before.Key, before.UploadedAt = archive.NewKey(now), now.AddDate(0, 0, -1)
+	var work, start dayCounts
+	for _, e := range []ledger.Entry{sent, stored, before, sent} {
+		work.addCommitted(e, now)
+	}
+	for _, e := range []ledger.Entry{sent, stored, before} {
+		e.Source = ledger.Kept
+		start.addEarlier(e, now)
+	}
+	for name, d := range map[string]dayCounts{"beside the work": work.onDay(now), "after a start": start.onDay(now)} {
+		if d.archived != (endCount{1, "Kunz 301", now}) || d.delivered != (endCount{1, "scan7.pdf", now}) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	p := page{Drop: "ap-scans", Now: now, Today: work.onDay(now)}
+	if got := p.renderBody(); !strings.Contains(got, "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n") {
+		t.Error(got)
 	}
 }

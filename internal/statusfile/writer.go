@@ -219,8 +219,12 @@ func (w *writer) describeDuplicates(t dayCounts) (lines []item, err error) {
 			return nil, err
 		}
 		text := "nothing to do"
-		if ok && !first.ArchivedAt.IsZero() {
-			text = "archived " + first.ArchivedAt.In(w.files.cfg.Location).Format("2 Jan 2006") + ", nothing to do"
+		switch at := first.CompletedAt(); {
+		case !ok || at.IsZero():
+		case first.State == ledger.Delivered:
+			text = "sent " + at.In(w.files.cfg.Location).Format("2 Jan 2006") + ", nothing to do"
+		default:
+			text = "archived " + at.In(w.files.cfg.Location).Format("2 Jan 2006") + ", nothing to do"
 		}
 		lines = append(lines, item{d.folder, text})
 	}
@@ -260,9 +264,10 @@ func (w *writer) isDelayedBy(t ingest.Target) bool {
 	return false
 }
 
-// writeTemplate writes _template once each time the drop folder was opened: what people copy and fill in.
+// writeTemplate writes _template once each time the drop folder was opened: what people copy and fill in. A drop of single files has no
+// sidecar, and no template.
 func (w *writer) writeTemplate(f *drop.Folder) {
-	if w.templateIn == f {
+	if w.templateIn == f || w.drop.Settings.TakesFiles() {
 		return
 	}
 	w.templateIn = f

@@ -16,4 +16,8 @@ var deliveries = []mutant{
 		name: "DeliveryIsBilled", promise: "I12", file: "internal/ledger/transactions.go",
 		old: "\tif !e.Route.IsAsked() {\n\t\treturn nil\n", new: "\tif false {\n\t\treturn nil\n", tests: []string{"-run TestTransactions_I12 " + pure},
 	},
+	{
+		name: "DeliveredTodayIsArchivedToday", promise: "I12", file: "internal/statusfile/day.go",
+		old: "\t\tt.delivered.add(e.Folder, at)\n", new: "\t\tt.archived.add(e.Folder, at)\n", tests: []string{"-run DayCounts_I12 vaultd/internal/statusfile"},
+	},
 }
