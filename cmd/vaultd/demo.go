@@ -34,10 +34,11 @@ func (a *app) demoCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "try it: a service, two drop folders and a dozen invoices, all on this machine",
-		Long: `Starts a stand-in of the archive service on a free loopback port, makes a folder
-with a configuration, a ledger and two drop folders, drops a dozen invoices there,
-with all that can go wrong on a first day, and runs the same pipeline as "run".
+		Short: "try it: a service, three drop folders, a dozen invoices and five PDFs, all on this machine",
+		Long: `Starts a stand-in of the services on a free loopback port, makes a folder with a
+configuration, a ledger and three drop folders, drops a dozen invoices for the
+archive and five PDFs for the accounts-payable system there, with all that can go
+wrong on a first day, and runs the same pipeline as "run".
 It needs no rights and no network, and leaves its folder for you to look at.`,
 		Example: `  vaultd demo
   vaultd demo --keep        go on until Ctrl-C: drop folders of your own, open the pages`,
@@ -78,7 +79,7 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the archive service at %s\n             everything lies in %s\n\n", emu.url, dir)
+	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the services at %s\n             everything lies in %s\n\n", emu.url, dir)
 	var g errgroup.Group
 	g.Go(func() error { return a.newHost(d, cfg, log).serveUntilStopped(ctx) })
 	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
@@ -123,6 +124,10 @@ spool: {min_free: 100MB}
 drops:
   - {name: acme-in, path: %[1]s/acme-in, vault: ACME, settle: 1s, rescan: 1s}
   - {name: beta-in, path: %[1]s/beta-in, vault: BETA, settle: 1s, rescan: 1s}
+  - {name: ap-scans, path: %[1]s/ap-scans, route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 1s, rescan: 1s}
+pdf:
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
 upload: {batch_wait: 300ms, window: 1m}
 status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
 billing: {price_per_transaction: 0.08, currency: EUR}
@@ -137,6 +142,7 @@ http:
 		os.WriteFile(filepath.Join(dir, "users"), []byte("demo:"+hash+":read,fetch,metrics\n"), 0o600),
 		os.Mkdir(filepath.Join(dir, "acme-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, "beta-in"), 0o770),
+		os.Mkdir(filepath.Join(dir, pdfDrop), 0o770),
 		os.Mkdir(filepath.Join(dir, "state"), 0o700),
 	); err != nil {
 		return config.Config{}, fail(exitCreate, err, "")
@@ -180,7 +186,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		if err != nil {
 			return err
 		}
-		if ended == len(listSamples()) {
+		if ended == len(listSamples())+len(listPDFSamples()) {
 			break
 		}
 		select {
@@ -218,6 +224,7 @@ LOOK AROUND
   configuration  %[1]s/config.yaml
   ledger         %[1]s/state/ledger.db
   drop folders   %[1]s/acme-in, %[1]s/beta-in   (see _archived, _rejected, _duplicates)
+  of PDFs        %[1]s/ap-scans                 (see _delivered)
   service        %[1]s/service                  (what the archive was sent)
   log            %[1]s/vaultd.log
 
@@ -254,7 +261,12 @@ func demoWhy(e ledger.Entry) string {
 	switch e.State {
 	case ledger.Archived:
 		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+	case ledger.Delivered:
+		return "the store took it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Duplicate:
+		if !e.Route.IsAsked() {
+			return "the same PDF was delivered already; moved to _duplicates"
+		}
 		return "the same invoice is archived already; moved to _duplicates"
 	case ledger.Rejected:
 		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + present.SummarizeCause(e.Cause)

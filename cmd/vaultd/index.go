@@ -192,7 +192,7 @@ func (a *app) readIndexes(ctx context.Context, service indexer, cfg config.Confi
 
 // vaultsOf lists the vaults that drops are configured for.
 func vaultsOf(cfg config.Config) (all []archive.VaultID) {
-	for _, d := range cfg.Drops {
+	for _, d := range cfg.VaultDrops() {
 		if v := archive.VaultID(d.Vault); !slices.Contains(all, v) {
 			all = append(all, v)
 		}

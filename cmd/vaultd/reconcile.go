@@ -123,7 +123,7 @@ func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, acc
 		return found, errors.Join(err, done())
 	}
 	for _, d := range dc.Drops {
-		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
+		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Route: d.Route, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
 	}
 	return operator.Reconcile(ctx, c, p)
 }
@@ -344,7 +344,7 @@ func (a *app) tellFindings(label string, f recovery.Findings) {
 // have the same one.
 func acceptedIndexes(c config.Config, texts []string) (all []operator.AcceptedIndex, err error) {
 	var vaults []string
-	for _, d := range c.Drops {
+	for _, d := range c.VaultDrops() {
 		if !slices.Contains(vaults, d.Vault) {
 			vaults = append(vaults, d.Vault)
 		}

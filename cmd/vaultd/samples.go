@@ -53,7 +53,7 @@ func dropSamples(ctx context.Context, dir string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, s := range listSamples() {
 		g.Go(func() error {
-			if !s.waitForFirst(ctx, dir) {
+			if s.after != "" && !waitUntilTaken(ctx, filepath.Join(dir, s.drop, s.after)) {
 				return nil // the demo's time is over; what is not dropped is not shown
 			}
 			if err := s.writeFolder(ctx, dir); err != nil {
@@ -62,27 +62,10 @@ func dropSamples(ctx context.Context, dir string) error {
 			return nil
 		})
 	}
-	return g.Wait()
-}
-
-// waitForFirst waits until the folder that s repeats was there and was taken; it
-// reports false when ctx ended before.
-func (s sample) waitForFirst(ctx context.Context, dir string) bool {
-	look := time.NewTicker(100 * time.Millisecond)
-	defer look.Stop()
-	for there := false; s.after != ""; {
-		_, err := os.Lstat(filepath.Join(dir, s.drop, s.after))
-		if there && errors.Is(err, os.ErrNotExist) {
-			return true
-		}
-		there = there || err == nil
-		select {
-		case <-ctx.Done():
-			return false
-		case <-look.C:
-		}
+	for _, s := range listPDFSamples() {
+		g.Go(func() error { return s.drop(ctx, dir) })
 	}
-	return true
+	return g.Wait()
 }
 
 // writeFolder makes the folder in dir, with its sidecar last.

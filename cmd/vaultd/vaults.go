@@ -45,7 +45,7 @@ func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 	var failed []error
 	for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
 		of := cfg
-		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d config.Drop) bool { return d.Account != account })
+		of.Drops = slices.DeleteFunc(cfg.VaultDrops(), func(d config.Drop) bool { return d.Account != account })
 		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))
 		switch {
 		case err == nil:
@@ -86,7 +86,7 @@ func vaultRows(c config.Config, listed []vaultapi.Vault) []vaultRow {
 		r := find(string(v.ID))
 		r.Name, r.Listed = v.Name, true
 	}
-	for _, d := range c.Drops {
+	for _, d := range c.VaultDrops() {
 		r := find(d.Vault)
 		r.Configured, r.Drops = true, append(r.Drops, d.Name)
 	}

@@ -11,6 +11,8 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/pdfapi"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
 )
@@ -107,7 +109,36 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync, CatalogDir: cfg.StateDir,
 	}
 	dc.Drops = wireDrops(cfg)
-	return dc, nil
+	dc.Routes, err = wireRoutes(cfg, a.env, now)
+	return dc, err
+}
+
+// wireRoutes makes the rows of the ways that documents go beside that to the archive.
+func wireRoutes(cfg config.Config, env config.Env, now func() archive.Instant) (map[ledger.Route]ingest.Route, error) {
+	routes := map[ledger.Route]ingest.Route{}
+	if cfg.PDF.BaseURL != "" {
+		client, err := newPDFClient(cfg, env, now)
+		if err != nil {
+			return nil, err
+		}
+		// One call registers one document, and it says nothing but the addresses of the configuration.
+		routes[ledger.PDF] = ingest.Route{Client: client, Workers: cfg.PDF.Workers, BatchSize: 1, RefusalPauses: true, RepeatsUpload: cfg.PDF.RepeatPut}
+	}
+	return routes, nil
+}
+
+// newPDFClient makes the client of the PDF upload, which has an address and an account of its own; how the network is reached is the same.
+func newPDFClient(cfg config.Config, env config.Env, now func() archive.Instant) (*pdfapi.Client, error) {
+	calls := callConfig(cfg, env)
+	calls.BaseURL, calls.Auth = cfg.PDF.BaseURL, wireAuth(cfg.PDF.Auth, env)
+	if len(calls.Auth.Scopes) == 0 {
+		calls.Auth.Scopes = []string{pdfapi.Scope}
+	}
+	api, store, err := apicall.New(calls)
+	if err != nil {
+		return nil, fail(exitConfig, err, "see pdf in the configuration")
+	}
+	return pdfapi.New(pdfapi.Config{API: api, Store: store, Now: now, Path: cfg.PDF.Path}), nil
 }
 
 // checkEvery is how often the whole ledger is checked while vaultd works.
@@ -122,7 +153,8 @@ func wireDrops(cfg config.Config) (drops []dropwork.Settings) {
 
 func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
 	out := dropwork.Settings{
-		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault), Account: d.Account,
+		Name: d.Name, Path: d.Path, Group: d.Group, Route: ledger.Route(d.Route), Vault: archive.VaultID(d.Vault), Account: d.Account,
+		Receiving: d.Receiving, Notify: d.Notify, MaxPDF: cfg.PDF.MaxSize, SendsSamePDF: d.SamePDF == "send",
 		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
 		Rules: cfg.PackingRules(d),

@@ -20,6 +20,11 @@ var routeKeys = map[string][]string{
 	RoutePDF:   {"receiving", "notify", "same_pdf"},
 }
 
+// VaultDrops returns the drops that go to a vault.
+func (c *Config) VaultDrops() []Drop {
+	return slices.DeleteFunc(slices.Clone(c.Drops), func(d Drop) bool { return d.Route == RoutePDF })
+}
+
 // checkRoute looks at what a drop must and must not have for its route.
 func (c *Config) checkRoute(i int) {
 	d, loc := c.Drops[i], dropAt(i)
