@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -270,20 +271,24 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", at, done), func(t *testing.T) {
 				withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 					h.pass()
-					died, renamed := false, false
+					var died, renamed atomic.Bool
 					hook := durable.Hook(func(op, name string, do func() error) error {
-						isKey := false
-						if _, err := archive.ParseKey(name); err == nil {
-							isKey = true
+						_, err := archive.ParseKey(name)
+						isFile := name == "scan7.pdf"
+						isStep := map[string]bool{
+							"mkdir key": op == "mkdir" && err == nil, "mkdir folder": op == "mkdir" && isFile,
+							"rename": op == "rename" && isFile, "syncdir": op == "syncdir" && renamed.Load(),
+						}[at]
+						if op == "rename" && isFile {
+							renamed.Store(true)
 						}
-						renamed = renamed || op == "rename" && name == "scan7.pdf"
-						is := op == "mkdir" && isKey && at == "mkdir key" || op == "mkdir" && name == "scan7.pdf" && at == "mkdir folder" ||
-							op == "rename" && name == "scan7.pdf" && at == "rename" || op == "syncdir" && renamed && at == "syncdir"
-						if died || is { // nothing is done any more once it is dead
-							if !died && done {
+						switch {
+						case died.Load(): // nothing is done any more
+							return syscall.EIO
+						case isStep && died.CompareAndSwap(false, true):
+							if done {
 								_ = do()
 							}
-							died = true
 							return syscall.EIO
 						}
 						return do()
@@ -292,7 +297,7 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 					h.scan("scan7.pdf", "seven")
 					time.Sleep(2 * time.Minute)
 					synctest.Wait()
-					if !died {
+					if !died.Load() {
 						t.Fatal("it never came to that step")
 					}
 					h.stop()

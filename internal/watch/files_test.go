@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -153,8 +154,13 @@ func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
 
 // I24: a file that may not be read stays, with the reason, and is taken once it may; it never runs out of patience.
 func TestFiles_I24_UnreadableStays(t *testing.T) {
-	var blocked error = &os.PathError{Op: "open", Path: "scan.pdf", Err: syscall.EACCES}
-	ask := func(context.Context, *os.Root, Item) error { return blocked }
+	var isReadable atomic.Bool
+	ask := func(context.Context, *os.Root, Item) error {
+		if isReadable.Load() {
+			return nil
+		}
+		return &os.PathError{Op: "open", Path: "scan.pdf", Err: syscall.EACCES}
+	}
 	inBubble(t, Config{Kind: Files, Mode: Poll, IsComplete: ask}, func(b *bench) {
 		b.write("scan.pdf", whole)
 		b.run()
@@ -162,7 +168,7 @@ func TestFiles_I24_UnreadableStays(t *testing.T) {
 		if r, _ := b.reasonOf("scan.pdf"); r != NoRight || b.count() != 0 {
 			b.t.Errorf("%q, %d taken", r, b.count())
 		}
-		blocked = nil
+		isReadable.Store(true)
 		b.pass(2 * time.Minute)
 		if b.count() != 1 {
 			b.t.Error("not taken once it may be read")
