@@ -40,6 +40,7 @@ type auditFlags struct {
 	columns   string // what its columns are called
 	decimal   string // how it writes amounts: comma or point; empty: as the amounts show
 	sinceLast bool   // go on from the last such report
+	whole     bool   // examine the whole ledger, whatever was examined before
 	reported  uint64 // the line up to which such a report was written: note that; zero: make a report
 	asOf      string // the time of the report; empty: now
 	listed    bool   // the list comes as input
@@ -50,15 +51,16 @@ type auditFlags struct {
 
 var auditFormats = []string{"html", "csv", "json", "xlsx"}
 
-func (a *app) auditCommand() *cobra.Command {
-	var f auditFlags
-	c := &cobra.Command{
-		Use:   "audit",
-		Short: "the report: what was dropped, what became of it, what is not proven",
-		Long: `Writes the audit: the result in plain words, the balance, what needs a person, what
-it costs, what people did and what nobody can prove; then every folder. It replays the
-journal and holds every entry against it; what does not agree stands at the top,
-and it ends with 4. It asks nobody and changes nothing.
+const auditLong = `Writes the audit: the result in plain words, the balance, what needs a person, what
+it costs, what people did and what nobody can prove; then every folder. It examines the
+ledger as vaultd verify does; what does not agree stands at the top, and it ends with 4.
+It asks nobody, and changes nothing in the ledger.
+
+Like verify it goes on from the checkpoint of the last examination, and leaves one: it
+replays the lines that came since, and holds every entry against them that is on its way
+or that one of them is about. All other entries are read and counted. The report and the
+command say which lines were examined when. Where anything differs, where there is no
+checkpoint that can be used, with --as-of and with --whole everything is examined.
 
 --year and --month go by the document's date, and where there is none by the day on which
 the folder was taken; the bill goes by the year in which the archive said "archived". What
@@ -87,12 +89,19 @@ taken since. It names documents that came late, of a month that was over at the 
 report. When the page is written, a line of the journal says up to which line it went.
 
 --as-of gives the report a time: the same ledger, arguments and time give the same
-bytes. Where FILE is a folder, the report is named by its day.
+bytes, and so it rests on no checkpoint. Where FILE is a folder, the report is named by its day.
 
 What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
 checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.
 Where FILE is an html page in a drop folder (in _archived, for instance) or in a folder
-above it, that place is a link, which works wherever the page is opened from there.`,
+above it, that place is a link, which works wherever the page is opened from there.`
+
+func (a *app) auditCommand() *cobra.Command {
+	var f auditFlags
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "the report: what was dropped, what became of it, what is not proven",
+		Long:  auditLong,
 		Example: `  vaultd audit -o audit.html
   vaultd audit --year 2026 --drop acme-in -o 2026.html
   vaultd audit --month 2026-10 -o october.html
@@ -127,6 +136,7 @@ func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.columns, "columns", "", "what its columns are called, as `FIELD=NAME,...`; the fields are number, sender, date, amount, currency")
 	c.Flags().StringVar(&f.decimal, "decimal", "", "how it writes amounts: comma or point; only where the amounts do not show it")
 	c.Flags().BoolVar(&f.sinceLast, "since-last", false, "only what was on its way or was taken since the last report with this flag")
+	c.Flags().BoolVar(&f.whole, "whole", false, "examine the whole ledger, whatever was examined before")
 	c.Flags().Uint64Var(&f.reported, "reported", 0, "note that a report was written up to this `line`")
 	c.Flags().StringVar(&f.asOf, "as-of", "", "the `TIME` that the report gives as its own: 2026-11-01 or 2026-11-01T15:04:05+01:00; not before the journal's last line")
 	c.Flags().BoolVar(&f.listed, "listed", false, "the list comes as input")
@@ -269,21 +279,16 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 			return fail(exitData, err, "")
 		}
 	}
+	// A report of a given time has the same bytes whatever was examined before it.
+	notes, err := v.examineLedger(ctx, a, &c, extent(f.whole || f.asOf != ""))
+	if err != nil {
+		return err
+	}
 	r, err := report.Examine(ctx, c)
 	if err != nil {
 		return err
 	}
-	var end report.Closing
-	switch f.format {
-	case "csv":
-		end, err = r.CSV(ctx, w, rune(f.separator[0]))
-	case "json":
-		end, err = r.JSON(ctx, w)
-	case "xlsx":
-		end, err = r.XLSX(ctx, w)
-	default:
-		end, err = f.writeHTML(ctx, r, w)
-	}
+	end, err := f.writeReport(ctx, r, w)
 	if err != nil {
 		return err
 	}
@@ -297,6 +302,10 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		fmt.Fprintln(a.stderr, s.Notice)
 	}
 	fmt.Fprintf(a.stderr, "%s: %s\n", s.Result.Title, s.Result.Text)
+	fmt.Fprintln(a.stderr, r.DescribeExamined())
+	for _, note := range notes {
+		fmt.Fprintln(a.stderr, sanitize.Text(note))
+	}
 	if !end.Agrees {
 		fmt.Fprintln(a.stderr, end)
 	}
@@ -313,6 +322,19 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 			whenDamaged)
 	}
 	return nil
+}
+
+// writeReport writes the report in the form that the flags say.
+func (f auditFlags) writeReport(ctx context.Context, r *report.Audit, w io.Writer) (report.Closing, error) {
+	switch f.format {
+	case "csv":
+		return r.CSV(ctx, w, rune(f.separator[0]))
+	case "json":
+		return r.JSON(ctx, w)
+	case "xlsx":
+		return r.XLSX(ctx, w)
+	}
+	return f.writeHTML(ctx, r, w)
 }
 
 func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {

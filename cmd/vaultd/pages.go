@@ -223,6 +223,9 @@ func (s *pageSource) Report(ctx context.Context, order page.ReportOrder, begin f
 	if err != nil {
 		return err
 	}
+	if _, err := v.examineLedger(ctx, a, &c, sinceCheckpoint); err != nil {
+		return checkDamage(a, err)
+	}
 	r, err := report.Examine(ctx, c)
 	if err != nil {
 		return checkDamage(a, err)

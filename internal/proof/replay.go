@@ -143,6 +143,9 @@ func (f *replay) replayJournal(j Journal) bool {
 			first = false
 			continue
 		}
+		if l.err == nil && !f.repeated { // the first replay reads all lines
+			f.Acts.AddLine(l.Line)
+		}
 		if !f.repeated {
 			f.Lines++
 			f.Head = f.Head.Next(l.stored)

@@ -81,6 +81,7 @@ type Report struct {
 
 	Downloads Downloads // from the archive
 	Sample    Sample    // of the entries that are stored
+	Acts      Acts      // of people
 
 	Entries uint64         // that are stored
 	Head    ledger.Head    // as recomputed from the lines

@@ -1,10 +1,12 @@
 package proof
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"iter"
+	"slices"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -23,6 +25,7 @@ type State struct {
 	Accepted       uint64
 	Announced      uint64 // downloads
 	Downloads      map[[16]byte]Download
+	Acts           Acts
 	Lost           map[archive.ID]int64 // POSTs without an answer
 	Open           map[archive.Key]OpenItem
 	Bindings       map[[16]byte]Binding // registrations, by their shortened numbers
@@ -147,6 +150,7 @@ func (f *replay) addRest(s State, byRemote func(archive.RemoteID) (ledger.Entry,
 	f.Sample.add(sample)
 	f.rest.add(s.Rest)
 	f.Uncertain.add(s.Rest)
+	f.Uncertain.sort()
 }
 
 func (s *Sample) add(more Sample) {
@@ -160,6 +164,14 @@ func (u *Uncertain) add(more Uncertain) {
 	u.Unclear = append(u.Unclear, more.Unclear...)
 	u.Double = append(u.Double, more.Double...)
 	u.InDoubt = append(u.InDoubt, more.InDoubt...)
+}
+
+// sort orders by key, as a check of all entries from the oldest on finds them: a report has the same order whatever it rests on.
+func (u *Uncertain) sort() {
+	slices.SortStableFunc(u.Orphans, func(a, b Orphan) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	for _, keys := range [][]archive.Key{u.NeedReconcile, u.Unclear, u.Double, u.InDoubt} {
+		slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	}
 }
 
 // carryOpen keeps what the lines tell of an entry that was compared and is not at rest: later lines will be about it.
@@ -181,7 +193,7 @@ func (f *replay) carryOpen(key archive.Key, it item, e ledger.Entry) bool {
 func (f *replay) save() *State {
 	s := &State{
 		Head: f.Head, Balance: f.Balance, Marks: f.Marks, PutBack: f.PutBack, Indexes: f.Indexes, Accepted: f.Accepted,
-		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Lost: f.lost,
+		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Acts: f.Acts, Lost: f.lost,
 		Open: map[archive.Key]OpenItem{}, Bindings: map[[16]byte]Binding{}, Rest: f.rest, RestSample: f.restSample,
 	}
 	for n, d := range f.Downloads.last {
@@ -201,7 +213,7 @@ func (f *replay) save() *State {
 
 func (f *replay) load(s State) {
 	f.Head, f.Lines, f.Balance, f.Marks, f.PutBack = s.Head, s.Head.N, s.Balance, s.Marks, s.PutBack
-	f.Indexes, f.Accepted, f.LostPosts = s.Indexes, s.Accepted, s.RestLostPosts
+	f.Indexes, f.Accepted, f.LostPosts, f.Acts = s.Indexes, s.Accepted, s.RestLostPosts, s.Acts.clone()
 	f.Downloads = Downloads{last: map[number]download{}, Announced: s.Announced}
 	for n, d := range s.Downloads {
 		f.Downloads.last[n] = download{d.Open, d.Compared, d.Line}

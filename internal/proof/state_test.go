@@ -159,6 +159,42 @@ func (b *book) spoil(key byte, how func(e *ledger.Entry)) {
 	b.entries[archive.Key{key}] = e
 }
 
+// I29: what people did is counted and listed alike by a check that goes on and by one of all lines, however many acts there are, and so is
+// what their comparisons found.
+func TestContinue_I29_ActsOfPeople(t *testing.T) {
+	b := newBook(t)
+	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "x"})
+	outcomes := []string{ledger.CompareDiffers, ledger.CompareIncomplete, ledger.CompareSame, "", ledger.CompareIncomplete}
+	n := uint32(0)
+	act := func(m ledger.Mark) {
+		n++
+		m.By, m.At = ledger.Operator{UID: 7}, b.now
+		b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, m))
+	}
+	var s *State
+	for _, count := range []int{3, 900, 1200, 40} {
+		for i := range count {
+			if act(ledger.Mark{Name: ledger.MarkDisposal}); i%7 == 0 {
+				act(ledger.Mark{Name: ledger.MarkCompared, Vault: "V", Cause: ledger.ComparedCause(outcomes[i%len(outcomes)], "all read", i)})
+			}
+		}
+		j := b.journal()
+		j.Entry = b.entry
+		whole, next := CheckForLater(j, maps.Values(b.entries))
+		if s != nil {
+			j, entries := b.since(s.Head.N)
+			r, _, err := Continue(stored(t, s), j, slices.Values(entries))
+			if err != nil || fmt.Sprint(r.Acts) != fmt.Sprint(whole.Acts) {
+				t.Fatalf("%v:\n%+v\n%+v", err, r.Acts, whole.Acts)
+			}
+		}
+		if latest := whole.Acts.Latest(); whole.Acts.Count != uint64(n) || len(latest) != min(int(n), ActsAtMost) || latest[len(latest)-1].Line != uint64(len(b.lines)) {
+			t.Errorf("%d acts of %d, %d listed", whole.Acts.Count, n, len(latest))
+		}
+		s = next
+	}
+}
+
 // A ledger that was put back since is not one to go on with.
 func TestContinue_I15_NotWhereTheLedgerWasPutBack(t *testing.T) {
 	b := newBook(t)

@@ -8,42 +8,15 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
 )
 
-// comparison is the last one of the ledger with the archive's index of one vault, as the journal tells it.
-type comparison struct {
-	at      time.Time
-	outcome string // one of ledger.CompareOutcomes; empty: it ended safe mode, and the journal says no more
-	words   string // how much was read, and how much differs
-
-	aborted time.Time // of the last one after it that was not complete, and so concluded nothing; zero: there was none
-}
-
-// compared is the same for the report.
+// compared is the last comparison of the ledger with the archive's index of one vault, as the report tells it.
 type compared struct {
 	Vault   string    `json:"vault"` // empty: all vaults, when safe mode ended
 	At      time.Time `json:"at"`
 	Outcome string    `json:"outcome"` // missing, differs, not-complete, same; empty: when safe mode ended everything was asked for
 	Text    string    `json:"text"`    // how much was read, and how many differences there are
-}
-
-// noteComparison notes a comparison that the journal tells of.
-func (t *counts) noteComparison(l ledger.Line, at time.Time) {
-	if l.Event == ledger.MarkReconciled {
-		t.compared[""] = comparison{at: at}
-		return
-	}
-	outcome, words, ok := ledger.ParseComparedCause(l.Cause)
-	v := archive.VaultID(l.Vault)
-	before, known := t.compared[v]
-	switch {
-	case !ok: // the proof speaks of it
-	case outcome == ledger.CompareIncomplete && known && before.outcome != ledger.CompareIncomplete:
-		before.aborted = at // what was found before stands: nothing was concluded since
-		t.compared[v] = before
-	default:
-		t.compared[v] = comparison{at: at, outcome: outcome, words: words}
-	}
 }
 
 // selectsVault reports whether documents of a vault can belong to the selection.
@@ -59,10 +32,10 @@ func (c Config) selectsVault(v archive.VaultID) bool {
 // listComparisons lists the last one of each vault of the selection.
 func (t *counts) listComparisons() []compared {
 	list := []compared{}
-	for _, v := range slices.Sorted(maps.Keys(t.compared)) {
-		c := t.compared[v]
+	for _, v := range slices.Sorted(maps.Keys(t.acts.Compared)) {
+		c := t.acts.Compared[v]
 		if v == "" || t.c.selectsVault(v) {
-			list = append(list, compared{string(v), c.at.UTC(), c.outcome, c.words})
+			list = append(list, compared{string(v), c.At.UTC(), c.Outcome, c.Words})
 		}
 	}
 	return list
@@ -78,16 +51,16 @@ var outcomeWords = map[string]string{
 // listIndexDoubts says for each vault when the archive's own index was last compared with the ledger, and with what outcome,
 // as the journal tells it.
 func (t *counts) listIndexDoubts() (list []doubt) {
-	when := func(c comparison) string { return c.at.In(t.c.Location).Format("2 Jan 2006 15:04 MST") }
-	whole, all := t.compared[""]
+	when := func(c proof.Comparison) string { return c.At.In(t.c.Location).Format("2 Jan 2006 15:04 MST") }
+	whole, all := t.acts.Compared[""]
 	for _, c := range t.listComparisons() {
 		if c.Vault == "" {
 			continue
 		}
-		one := t.compared[archive.VaultID(c.Vault)]
+		one := t.acts.Compared[archive.VaultID(c.Vault)]
 		text := fmt.Sprintf("The archive's own index of vault %s was compared with this ledger on %s, not since: %s (%s).", c.Vault, when(one), outcomeWords[c.Outcome], c.Text)
-		if !one.aborted.IsZero() {
-			text += " A later try, on " + one.aborted.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", was not read to its end and concluded nothing."
+		if !one.Aborted.IsZero() {
+			text += " A later try, on " + one.Aborted.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", was not read to its end and concluded nothing."
 		}
 		list = append(list, doubt{"index", 0, text})
 	}
@@ -109,7 +82,7 @@ func (t *counts) listIndexDoubts() (list []doubt) {
 func (t *counts) vaultsNeverCompared() []archive.VaultID {
 	found := map[archive.VaultID]bool{}
 	for k := range t.totals {
-		if _, done := t.compared[k.vault]; !done && t.c.selectsVault(k.vault) {
+		if _, done := t.acts.Compared[k.vault]; !done && t.c.selectsVault(k.vault) {
 			found[k.vault] = true
 		}
 	}

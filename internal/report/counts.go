@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"hash/maphash"
 	"math/big"
 	"slices"
@@ -13,12 +12,9 @@ import (
 	"vaultd/internal/proof"
 )
 
-const (
-	namedAtMost = 500  // folders that the summary names of each kind
-	actsAtMost  = 1000 // acts of people that are listed, the latest ones
-)
+const namedAtMost = 500 // folders that the summary names of each kind
 
-// counts counts while the ledger is read.
+// counts counts while the entries are read.
 type counts struct {
 	c        Config
 	whole    ledger.Balance // of all entries
@@ -47,11 +43,9 @@ type counts struct {
 	since              *since
 	withoutAmount      uint64 // archived, of the selection: without an amount
 	retentionEnded     uint64 // archived, of the selection: their retention is over
-	actCount           uint64
-	latestActs         []act
 	fetches            proof.Downloads
-	sample             proof.Sample                   // of the selection
-	compared           map[archive.VaultID]comparison // the last one of each vault; empty: the one that ended safe mode, for all of them
+	acts               proof.Acts
+	sample             proof.Sample // of the selection
 }
 
 type billed struct {
@@ -70,38 +64,31 @@ func newCounts(c Config) *counts {
 	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
 		months: newMonths(), senders: newSenders(), match: newMatcher(c.Expected), since: newSince(c.Select.SinceLast),
-		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
+		spans:         durations{counts: map[time.Duration]uint64{}},
 		registrations: numberSet{seed: maphash.MakeSeed()},
 	}
 }
 
-// countLine notes what people did: the lines that name one, but for those that name the
-// owner of a folder. The others need not be parsed.
-func (t *counts) countLine(stored []byte) {
-	if !bytes.Contains(stored, []byte(`"uid":`)) || bytes.Contains(stored, []byte(`"event":"`+ledger.ClaimedFolder{}.JournalName()+`"`)) {
-		return
+// readEntry is an entry with its metadata, where it is selected or compared with a list.
+type readEntry struct {
+	ledger.Entry
+	selected bool // as far as the entry itself can tell
+	meta     archive.Document
+	asRead   archive.AsRead
+}
+
+// readEntry reads what countEntry counts. Many may read at the same time.
+func (t *counts) readEntry(e ledger.Entry) (one readEntry, err error) {
+	one = readEntry{Entry: e, selected: t.c.Select.selectsEntry(e) && t.since.selects(e.Key)}
+	if one.selected || t.c.Expected != nil {
+		one.meta, one.asRead, err = present.ReadMetadata(t.c.Ledger, e)
 	}
-	l, err := ledger.ParseLine(stored)
-	if err != nil || l.UID == nil {
-		return // the proof speaks of broken lines
-	}
-	t.fetches.AddLine(l) // the proof speaks of wrong ones
-	if l.Event == ledger.MarkFetched || l.Event == ledger.MarkReported {
-		return // what came of an act that was told; a report that was written, which decides nothing
-	}
-	t.actCount++
-	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
-	if l.Key == "" && (l.Event == ledger.MarkReconciled || l.Event == ledger.MarkCompared) {
-		t.noteComparison(l, at)
-	}
-	t.latestActs = append(t.latestActs, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, BumID: l.Remote, UID: uint32(*l.UID), Digest: l.Reason})
-	if len(t.latestActs) >= 2*actsAtMost {
-		t.latestActs = append(t.latestActs[:0], t.latestActs[len(t.latestActs)-actsAtMost:]...)
-	}
+	return one, err
 }
 
 // countEntry counts one entry, and its document where it is selected.
-func (t *counts) countEntry(e ledger.Entry) error {
+func (t *counts) countEntry(one readEntry) error {
+	e, m := one.Entry, one.meta
 	t.whole.CountChange(ledger.None, e.State)
 	if !e.Package.IsZero() {
 		t.sealed++
@@ -116,22 +103,17 @@ func (t *counts) countEntry(e ledger.Entry) error {
 		k := billed{e.Vault, more.Year, more.Month}
 		t.totals[k] = more.Plus(t.totals[k])
 	}
-	selected := t.c.Select.selectsEntry(e) && t.since.selects(e.Key)
-	if !selected && t.c.Expected == nil {
+	if !one.selected && t.c.Expected == nil {
 		return nil
 	}
-	m, read, err := present.ReadMetadata(t.c.Ledger, e)
-	if err != nil {
-		return err
-	}
-	if !selected || !t.c.Select.selectsDayOf(e, m, t.c.Location) {
+	if !one.selected || !t.c.Select.selectsDayOf(e, m, t.c.Location) {
 		t.matchElsewhere(e, m)
-		if !selected {
+		if !one.selected {
 			return nil
 		}
 		return t.countRemarksElsewhere(e)
 	}
-	if err := t.matchEntry(e, m, read); err != nil {
+	if err := t.matchEntry(e, m, one.asRead); err != nil {
 		return err
 	}
 	t.since.countEntry(e, m, t.c.Location)

@@ -19,10 +19,29 @@ import (
 // errStop ends a read early on purpose.
 var errStop = errors.New("stop")
 
-// Examine reads the whole ledger: it replays the journal up to c.Head, compares the entries with it, and counts what the summary shows.
-// It returns errors of the ledger and of the context only; what is wrong with the ledger is in the summary.
+// Examined is an examination of the ledger that was made before the report and found nothing.
+type Examined struct {
+	Proof   proof.Report // of the whole ledger; its entries are those that were held against their lines now
+	RestsOn *RestsOn     // nil: all lines were replayed now
+}
+
+// RestsOn is the earlier examination that one rests on. Lines up to Line, and entries that are at rest and have not changed since, were
+// examined then and not now.
+type RestsOn struct {
+	Line    uint64         // of the journal
+	Hash    archive.Digest // of the chain there
+	At      time.Time      // of that examination; its program is the one that makes the report
+	Whole   time.Time      // when the whole ledger was examined last
+	ToLine  uint64         // up to which line, then
+	Entries uint64         // that were not held against their lines now
+}
+
+// Examine finds out what the summary shows. Where c brings no examination it makes one: it replays the journal up to c.Head, and compares
+// the entries with it. Then it reads every entry and counts what the summary shows. It returns errors of the ledger and of the context only;
+// what is wrong with the ledger is in the summary.
 //
-// Its memory does not grow with the ledger. Where something differs, everything is read a second time by a check that remembers all
+// Its memory does not grow with the ledger. An examination that c brings is not believed where the entries that are counted tell otherwise:
+// then everything is examined. Where something differs, everything is read a second time by a check that remembers all
 // entries, because only that one can name all of them. Where that are too many, verify names them.
 func Examine(ctx context.Context, c Config) (*Audit, error) {
 	return examineNaming(ctx, c, rememberedAtMost)
@@ -37,10 +56,20 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	if c.Person == nil {
 		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
 	}
+	if len(c.Problems) > 0 {
+		c.Examined = nil
+	}
 	a := &Audit{c: c}
-	t := newCounts(c)
 	r := &reader{c: c}
-	report := proof.Check(r.journal(ctx, t, r.entry()), r.entries(ctx, t.countEntry), proof.Seen{})
+	var report proof.Report
+	if c.Examined != nil {
+		report = c.Examined.Proof
+	} else {
+		report = proof.Check(r.journal(ctx, r.entry()), r.entries(ctx), proof.Seen{})
+	}
+	t := newCounts(c)
+	t.fetches, t.acts = report.Downloads, report.Acts
+	r.count(ctx, t)
 	moved, err := a.changedSince(ctx, c.Head.N)
 	if err := errors.Join(r.failed, err); err != nil {
 		return nil, fmt.Errorf("examine the ledger: %w", err)
@@ -49,10 +78,15 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	differs := func() bool { return len(moved) == 0 && t.whole != report.Balance }
 	report.Findings = slices.DeleteFunc(report.Findings, hasMoved)
 	isEqual := t.registrations.hasEqual()
-	switch again := !report.OK() || differs() || isEqual; {
+	again := !report.OK() || differs() || isEqual
+	if again && c.Examined != nil {
+		c.Examined = nil
+		return examineNaming(ctx, c, most)
+	}
+	switch {
 	case again && t.whole.Seen <= most:
 		r := &reader{c: c}
-		report = proof.Check(r.journal(ctx, nil, nil), r.entries(ctx, func(ledger.Entry) error { return nil }), proof.Seen{})
+		report = proof.Check(r.journal(ctx, nil), r.entries(ctx), proof.Seen{})
 		moved, err = a.changedSince(ctx, c.Head.N) // more may have, since the first check
 		if err := errors.Join(r.failed, err); err != nil {
 			return nil, fmt.Errorf("examine the ledger: %w", err)
@@ -64,6 +98,9 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	if differs() {
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
+	}
+	for _, p := range c.Problems {
+		report.Findings = append(report.Findings, proof.Finding{Promise: "I14", Text: p.Where + ": " + p.What})
 	}
 	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
 	a.hasDeliveries = t.deliveries.hasRows
@@ -87,27 +124,37 @@ func (r *reader) keep(err error) {
 	}
 }
 
-// journal returns the journal. t counts each line once, however often the check reads it; nil: nothing counts them. entry looks an
-// entry up; nil: the check remembers all of them.
-func (r *reader) journal(ctx context.Context, t *counts, entry func(archive.Key) (ledger.Entry, bool)) proof.Journal {
-	counted := uint64(0) // the last line that was
-	lines := func(yield func(uint64, []byte) bool) {
+// lines yields the journal up to the head of the audit.
+func (r *reader) lines(ctx context.Context) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
 		r.keep(r.c.Ledger.Lines(1, func(n uint64, line []byte) error {
-			if n > r.c.Head.N {
-				return errStop
-			}
-			if t != nil && n > counted {
-				t.countLine(line)
-				t.since.countLine(n, line)
-				counted = n
-			}
-			if !yield(n, line) {
+			if n > r.c.Head.N || !yield(n, line) {
 				return errStop
 			}
 			return context.Cause(ctx)
 		}))
 	}
-	return proof.Journal{Lines: lines, Head: r.c.Head, Balance: &r.c.Balance, Entry: entry}
+}
+
+// journal returns the journal. entry looks an entry up; nil: the check remembers all of them.
+func (r *reader) journal(ctx context.Context, entry func(archive.Key) (ledger.Entry, bool)) proof.Journal {
+	return proof.Journal{Lines: r.lines(ctx), Head: r.c.Head, Balance: &r.c.Balance, Entry: entry}
+}
+
+// count counts every entry. A report that goes on from the last one follows all lines before, whoever examined them.
+func (r *reader) count(ctx context.Context, t *counts) {
+	if t.since.on {
+		for n, line := range r.lines(ctx) {
+			t.since.countLine(n, line)
+		}
+		t.since.sortEnded()
+	}
+	r.keep(inOrder(r.c.Ledger.EntriesOldestFirst, t.readEntry, func(one readEntry) error {
+		if err := t.countEntry(one); err != nil {
+			return err
+		}
+		return context.Cause(ctx)
+	}))
 }
 
 // entry returns the function that looks an entry up.
@@ -119,13 +166,10 @@ func (r *reader) entry() func(archive.Key) (ledger.Entry, bool) {
 	})
 }
 
-// entries returns all entries; count is called for each.
-func (r *reader) entries(ctx context.Context, count func(ledger.Entry) error) iter.Seq[ledger.Entry] {
+// entries returns all entries.
+func (r *reader) entries(ctx context.Context) iter.Seq[ledger.Entry] {
 	return func(yield func(ledger.Entry) bool) {
 		r.keep(r.c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-			if err := count(e); err != nil {
-				return err
-			}
 			if !yield(e) {
 				return errStop
 			}

@@ -4,9 +4,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
 )
 
 // countedSource counts how often the journal is read from its first line on, and has one more entry where there is one.
@@ -85,6 +87,40 @@ func TestExamine_I21_TooManyToName(t *testing.T) {
 	}
 	if source.reads != 1 || a.Summary.Check.Agrees {
 		t.Errorf("%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)
+	}
+}
+
+// I12: an examination that was made before is not believed where the entries tell otherwise: everything is examined, and the report rests on
+// nothing. Problems that were found with records stand in the report too.
+func TestExamine_I12_I14_EarlierOneIsNotBelieved(t *testing.T) {
+	c := filled(t, "test").config()
+	proven := examine(t, c).proof
+	rests := &RestsOn{Line: 5, At: noon.Add(-time.Hour), Whole: noon.Add(-2 * time.Hour), ToLine: 3, Entries: 2}
+	for name, row := range map[string]struct {
+		spoil func(c *Config)
+		rests bool
+		found string // empty: nothing
+	}{
+		"Right":    {func(*Config) {}, true, ""},
+		"Balance":  {func(c *Config) { c.Examined.Proof.Balance.Seen++ }, false, ""},
+		"Finding":  {func(c *Config) { c.Examined.Proof.Findings = []proof.Finding{{Promise: "I1", Text: "x"}} }, false, ""},
+		"Problems": {func(c *Config) { c.Problems = []ledger.Problem{{Where: "pages", What: "page 7 is wrong"}} }, false, "pages: page 7 is wrong"},
+		"Entries": {func(c *Config) {
+			twin := ledger.Entry{Key: archive.NewKey(noon), State: ledger.Archived, Rev: 1}
+			c.Ledger = &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
+		}, false, "there is an entry, but no line of the journal"},
+	} {
+		c := c
+		c.Examined = &Examined{Proof: proven, RestsOn: rests}
+		row.spoil(&c)
+		s := examine(t, c).Summary
+		isFound := slices.ContainsFunc(s.Check.Findings, func(f finding) bool { return row.found != "" && strings.Contains(f.Text, row.found) })
+		if (s.Check.RestsOn != nil) != row.rests || isFound != (row.found != "") || s.Check.Agrees != (row.found == "") {
+			t.Errorf("%s: %+v", name, s.Check)
+		}
+		if says := strings.Contains(s.Result.Text, "rests on the examination of"); says != row.rests {
+			t.Errorf("%s: %s", name, s.Result.Text)
+		}
 	}
 }
 

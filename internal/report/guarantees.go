@@ -1,7 +1,5 @@
 package report
 
-import "vaultd/internal/proof"
-
 // guarantee is one thing that vaultd promises. docs/guarantees.md is made of these, and
 // every audit prints them with what it found.
 type guarantee struct {
@@ -17,13 +15,19 @@ type guarantee struct {
 type promised struct {
 	ID       string `json:"promise"`
 	Text     string `json:"text"`
-	Checked  bool   `json:"checked"`  // this report examined the whole ledger for contradictions to it
+	Checked  bool   `json:"checked"`  // the ledger was examined for contradictions to it: for this report, as far as it rests on nothing earlier
 	Findings uint64 `json:"findings"` // against it; those omitted above a thousand are not told apart
 	Today    string `json:"today"`    // the result in words
 }
 
 // listPromises says of each guarantee what the proof found.
-func listPromises(r proof.Report) []promised {
+func (a *Audit) listPromises() []promised {
+	r := a.proof
+	today := "no contradiction in " + formatCount(r.Lines, "journal line", "journal lines") + " and " + formatCount(r.Entries, "entry", "entries")
+	if b := a.restsOn(); b != nil {
+		today = "no contradiction in " + formatCount(r.Lines-b.Line, "new journal line", "new journal lines") + " and " + formatCount(r.Entries, "entry", "entries") +
+			"; before that none was found on " + a.formatMinute(b.At)
+	}
 	against := map[string]uint64{}
 	for _, f := range r.Findings {
 		against[f.Promise]++
@@ -37,7 +41,7 @@ func listPromises(r proof.Report) []promised {
 		case g.checked && r.Omitted > 0:
 			p.Today = "not all findings are listed"
 		case g.checked:
-			p.Today = "no contradiction in " + formatCount(r.Lines, "journal line", "journal lines") + " and " + formatCount(r.Entries, "entry", "entries")
+			p.Today = today
 		default:
 			p.Today = "held by construction and by tests"
 		}

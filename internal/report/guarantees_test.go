@@ -78,7 +78,7 @@ func defined(t *testing.T, dir, name string) bool {
 // TestPromises_I12_SayWhatWasFound: what an audit says of a promise follows from the proof.
 func TestPromises_I12_SayWhatWasFound(t *testing.T) {
 	r := proof.Report{Lines: 9, Entries: 2, Findings: []proof.Finding{{Promise: "I14", Key: archive.Key{}, Text: "x"}, {Promise: "I14", Text: "y"}}}
-	for _, p := range listPromises(r) {
+	for _, p := range (&Audit{proof: r}).listPromises() {
 		switch {
 		case p.ID == "I14" && (p.Findings != 2 || p.Today != "BROKEN: 2 findings, see the top"):
 			t.Errorf("I14: %+v", p)
@@ -95,7 +95,8 @@ func guaranteesText() string {
 	b.WriteString(`# What vaultd guarantees
 
 For auditors, and for those who answer them. Each promise is followed by how it is kept, by what it does not cover, and by the tests that would
-fail if it did not hold. "Checked" means that every audit and every ` + "`vaultd verify --whole`" + ` examine the whole ledger for contradictions to it; the audit
+fail if it did not hold. "Checked" means that every ` + "`vaultd audit --whole`" + ` and every ` + "`vaultd verify --whole`" + ` examine the whole ledger for contradictions to it. Without --whole
+they examine what came since the last time, and say so. The audit
 prints this list with what it found that day. That none was found is no proof: what left no trace in the ledger cannot be seen there. All of
 them, checked or not, are held by how the program is built, and by its tests.
 

@@ -127,6 +127,9 @@ func (p *htmlPage) FormatTime(t time.Time) string {
 	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
 }
 
+// Examined says which part of the ledger was examined when.
+func (p *htmlPage) Examined() string { return p.audit.DescribeExamined() }
+
 // DescribeItem says why a thing was not taken, and since when it is there.
 func (p *htmlPage) DescribeItem(i notTakenItem) string { return i.describe(p.audit.c.Location) }
 

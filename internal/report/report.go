@@ -31,6 +31,9 @@ type Config struct {
 	Balance ledger.Balance // as the ledger counts it, of the same moment
 	Safe    string         // why the ledger is in safe mode, and what it does not know; empty: it is not
 
+	Examined *Examined        // up to Head; nil: Examine examines everything
+	Problems []ledger.Problem // with records of the ledger, that were found before
+
 	Select     Selection
 	Made       time.Time
 	Location   *time.Location          // of times for people and of billing years; nil: UTC

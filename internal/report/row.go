@@ -48,8 +48,9 @@ type row struct {
 	Route       string     `json:"route,omitempty"`       // pdf; absent: vault
 	DeliveredAt *time.Time `json:"deliveredAt,omitempty"` // absent: it is not delivered
 
-	link  string // to the receipt, from where the report will lie; empty: none would work
-	month month  // by which it counts
+	state ledger.State // none: the entry is not selected
+	link  string       // to the receipt, from where the report will lie; empty: none would work
+	month month        // by which it counts
 }
 
 // newRow makes the row of an entry; read is what its sidecar says, where nobody checked it.
@@ -127,37 +128,45 @@ type Closing struct {
 	Moved  []string `json:"changedMeanwhile"` // in words, where it does not agree
 }
 
+// readRow makes the row of an entry; one without a state is not selected. Many may be made at the same time.
+func (a *Audit) readRow(e ledger.Entry) (r row, err error) {
+	if !a.c.Select.selectsEntry(e) || !a.since.selects(e.Key) {
+		return row{}, nil
+	}
+	m, read, err := present.ReadMetadata(a.c.Ledger, e)
+	if err != nil || !a.c.Select.selectsDayOf(e, m, a.c.Location) {
+		return row{}, err
+	}
+	r = newRow(e, m, read)
+	r.state, r.month = e.State, a.c.monthOf(e, m)
+	r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
+	if e.State == ledger.Archived {
+		r.Listed = a.match.describeRow(e.Key, m.Number)
+	}
+	if r.First, err = present.FindOriginal(a.c.Ledger, e); err != nil {
+		return row{}, err
+	}
+	if r.First != nil {
+		r.Reason = present.TextOrNil(r.First.Describe(a.c.Location))
+	}
+	if r.Receipt != nil && a.c.ReceiptLink != nil {
+		r.link = a.c.ReceiptLink(e.Drop, *r.Receipt)
+	}
+	return r, nil
+}
+
 // eachRow calls fn with every selected entry, the newest first, and returns how what it
 // gave compares with the summary.
 func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error) {
 	var counts ledger.Balance
-	err := a.c.Ledger.EntriesNewestFirst(func(e ledger.Entry) error {
+	err := inOrder(a.c.Ledger.EntriesNewestFirst, a.readRow, func(r row) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !a.c.Select.selectsEntry(e) || !a.since.selects(e.Key) {
+		if r.state == ledger.None {
 			return nil
 		}
-		m, read, err := present.ReadMetadata(a.c.Ledger, e)
-		if err != nil || !a.c.Select.selectsDayOf(e, m, a.c.Location) {
-			return err
-		}
-		counts.CountChange(ledger.None, e.State)
-		r := newRow(e, m, read)
-		r.month = a.c.monthOf(e, m)
-		r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
-		if e.State == ledger.Archived {
-			r.Listed = a.match.describeRow(e.Key, m.Number)
-		}
-		if r.First, err = present.FindOriginal(a.c.Ledger, e); err != nil {
-			return err
-		}
-		if r.First != nil {
-			r.Reason = present.TextOrNil(r.First.Describe(a.c.Location))
-		}
-		if r.Receipt != nil && a.c.ReceiptLink != nil {
-			r.link = a.c.ReceiptLink(e.Drop, *r.Receipt)
-		}
+		counts.CountChange(ledger.None, r.state)
 		return fn(r)
 	})
 	c := Closing{Rows: counts.Seen, Agrees: counts == a.counts, States: newBalance(counts), Moved: []string{}}

@@ -15,13 +15,12 @@ import (
 // since is a report that goes on from the one before: it has the folders that were on their way when that one was made, and those
 // that were taken after it. It follows the journal: what it keeps is what is on its way, and what ended after the last report.
 type since struct {
-	on     bool
-	line   uint64               // up to which the last report went; zero: this is the first one
-	at     time.Time            // when that one was written
-	open   map[archive.Key]bool // on their way at the journal's end, or quarantined
-	ended  []end                // after that line
-	sorted bool
-	late   need // taken after the last report, and of a month that was over then
+	on    bool
+	line  uint64               // up to which the last report went; zero: this is the first one
+	at    time.Time            // when that one was written
+	open  map[archive.Key]bool // on their way at the journal's end, or quarantined
+	ended []end                // after that line
+	late  need                 // taken after the last report, and of a month that was over then
 }
 
 // end is the line with which an entry came to its end.
@@ -83,17 +82,17 @@ func (s *since) countLine(n uint64, stored []byte) {
 	}
 }
 
-// selects reports whether the report has an entry. It is asked when the journal was read.
+func compareEnds(a, b end) int { return bytes.Compare(a.key[:], b.key[:]) }
+
+// sortEnded is called once the journal was read.
+func (s *since) sortEnded() { slices.SortFunc(s.ended, compareEnds) }
+
+// selects reports whether the report has an entry. It is asked when the journal was read, by many at the same time.
 func (s *since) selects(key archive.Key) bool {
 	if !s.on {
 		return true
 	}
-	byKey := func(a, b end) int { return bytes.Compare(a.key[:], b.key[:]) }
-	if !s.sorted {
-		slices.SortFunc(s.ended, byKey)
-		s.sorted = true
-	}
-	_, found := slices.BinarySearchFunc(s.ended, end{key: key}, byKey)
+	_, found := slices.BinarySearchFunc(s.ended, end{key: key}, compareEnds)
 	return found || s.open[key]
 }
 

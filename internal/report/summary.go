@@ -95,6 +95,7 @@ type check struct {
 	Moved    int       `json:"movedMeanwhile"` // entries that changed during the check and stood aside
 	Findings []finding `json:"findings"`       // at most a thousand
 	Omitted  uint64    `json:"omitted"`        // findings beyond those
+	RestsOn  *restsOn  `json:"restsOn"`        // null: all of it was examined for this report
 }
 
 type finding struct {
@@ -232,11 +233,11 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		return Summary{}, err
 	}
 	s := Summary{
-		Format: Format, About: a.newAbout(), Check: newCheck(a.proof, moved),
+		Format: Format, About: a.newAbout(), Check: a.newCheck(moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
 		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(),
-		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.actCount, Acts: acts, Unused: []unused{},
+		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.acts.Count, Acts: acts, Unused: []unused{},
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(t.deliveries.without(a.proof.Double)), InDoubt: stringsOf(a.proof.InDoubt),
 		Delivered: t.deliveries.summarize(), Twice: stringsOf(t.deliveries.among(a.proof.Double)),
 	}
@@ -260,8 +261,8 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	for _, o := range a.proof.Orphans {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
-	s.NotProven = slices.Concat(a.listSafeModeDoubts(), a.listDropDoubts(s.NotTaken), t.listDoubts(a.proof))
-	s.Promises = listPromises(a.proof)
+	s.NotProven = slices.Concat(a.listSafeModeDoubts(), a.listBasisDoubts(), a.listDropDoubts(s.NotTaken), t.listDoubts(a.proof))
+	s.Promises = a.listPromises()
 	s.Result = a.decideVerdict(t, s)
 	return s, nil
 }
@@ -277,8 +278,12 @@ func (a *Audit) newAbout() about {
 	}
 }
 
-func newCheck(r proof.Report, moved int) check {
-	c := check{Agrees: r.OK(), Lines: r.Lines, Entries: r.Entries, Moved: moved, Findings: []finding{}, Omitted: r.Omitted}
+func (a *Audit) newCheck(moved int) check {
+	r := a.proof
+	c := check{Agrees: r.OK(), Lines: r.Lines, Entries: r.Entries, Moved: moved, Findings: []finding{}, Omitted: r.Omitted, RestsOn: a.summarizeRestsOn()}
+	if c.RestsOn != nil {
+		c.Entries += c.RestsOn.Entries
+	}
 	for _, f := range r.Findings {
 		one := finding{Promise: f.Promise, Text: f.Text}
 		if !f.Key.IsZero() {
@@ -355,8 +360,10 @@ func (a *Audit) billLines(bills []billing.Bill) []billLine {
 
 // readLatestActs gives the latest first, with the reasons that were given.
 func (t *counts) readLatestActs() ([]act, error) {
-	all := append([]act{}, t.latestActs[max(len(t.latestActs)-actsAtMost, 0):]...)
-	slices.Reverse(all)
+	all := []act{}
+	for _, one := range slices.Backward(t.acts.Latest()) {
+		all = append(all, act{Line: one.Line, At: one.At, Event: one.Event, Key: one.Key, Rev: one.Rev, BumID: one.Remote, UID: one.UID, Digest: one.Digest})
+	}
 	for i, one := range all {
 		var k archive.Key // zero: of a mark, which is about the ledger as a whole
 		var err error

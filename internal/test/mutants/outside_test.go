@@ -19,16 +19,36 @@ var outside = []mutant{
 		old: "g.Month == nil && !t.full {", new: "g.Month == nil {", tests: []string{"-run HTML_TableByMonth vaultd/internal/report"},
 	},
 	{
-		name: "LinesCountedAtEachReplay", promise: "I32", file: "internal/report/examine.go",
-		old: "if t != nil && n > counted {", new: "if t != nil && n+counted > 0 {", tests: []string{"-run Examine vaultd/internal/report"},
+		name: "LinesCountedAtEachReplay", promise: "I32", file: "internal/proof/replay.go",
+		old: "if l.err == nil && !f.repeated {", new: "if l.err == nil {", tests: []string{"-run Examine vaultd/internal/report"},
 	},
 	{
 		name: "ReportRemembersEveryEntry", promise: "I21", file: "internal/report/examine.go",
-		old: "r.journal(ctx, t, r.entry())", new: "r.journal(ctx, t, nil)", tests: []string{"-run Examine vaultd/internal/report"},
+		old: "r.journal(ctx, r.entry())", new: "r.journal(ctx, nil)", tests: []string{"-run Examine vaultd/internal/report"},
 	},
 	{
 		name: "ReportNamesNoEntryWithoutALine", promise: "I1", file: "internal/report/examine.go",
-		old: "switch again := !report.OK() || differs() || isEqual; {", new: "switch again := isEqual && t.whole.Seen == 0; {", tests: []string{"-run Examine vaultd/internal/report"},
+		old: "again := !report.OK() || differs() || isEqual\n", new: "again := isEqual && t.whole.Seen == 0\n", tests: []string{"-run Examine vaultd/internal/report"},
+	},
+	{
+		name: "EarlierExaminationIsBelieved", promise: "I12", file: "internal/report/examine.go",
+		old: "if again && c.Examined != nil {", new: "if again && c.Examined != nil && most == 0 {", tests: []string{"-run Examine_I12 vaultd/internal/report"},
+	},
+	{
+		name: "ResultHidesWhatItRestsOn", promise: "I14", file: "internal/report/verdict.go",
+		old: "\tv.Text += a.describeBasis()\n", new: "", tests: []string{"-run Examine_I12 vaultd/internal/report"},
+	},
+	{
+		name: "ReportOfATimeRestsOnACheckpoint", promise: "I14", file: "cmd/vaultd/audit.go",
+		old: "extent(f.whole || f.asOf != \"\")", new: "extent(f.whole)", tests: []string{"-run TestAudit_I14_AsOf vaultd/cmd/vaultd"},
+	},
+	{
+		name: "ReportIsSilentOfAnotherPast", promise: "I15", file: "cmd/vaultd/audit_basis.go",
+		old: "if found.OtherPast != \"\" {", new: "if found.OtherPast == \"-\" {", tests: []string{"-run TestAudit_I14_I15 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "ActsBeforeTheCheckpointForgotten", promise: "I29", file: "internal/proof/state.go",
+		old: "s.RestLostPosts, s.Acts.clone()", new: "s.RestLostPosts, Acts{}", tests: []string{"-run TestContinue vaultd/internal/proof"},
 	},
 	{
 		name: "AmountIsRounded", promise: "I12", file: "internal/report/xlsx.go",

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/report"
+	"vaultd/internal/selfcheck"
+)
+
+// examineLedger examines the ledger for a report as verify does, and puts into c what it found. notes say what people should know of the
+// checkpoint. Where something was found, the report examines everything itself: it names what verify need not name.
+func (v view) examineLedger(ctx context.Context, a *app, c *report.Config, what extent) (notes []string, err error) {
+	how := selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now}
+	found, err := how.Verify(ctx, v.ledger)
+	if err != nil {
+		return nil, err
+	}
+	if found.NotUsed != "" {
+		notes = append(notes, "The checkpoint was not used: "+found.NotUsed)
+	}
+	if found.NotSaved != nil {
+		notes = append(notes, "The next report will examine everything again: no checkpoint is left: "+found.NotSaved.Error())
+	}
+	if !found.OK() {
+		if a.inside != nil {
+			a.inside.CheckNow()
+		}
+		c.Problems = found.Problems
+		if found.OtherPast != "" {
+			c.Problems = append(c.Problems, ledger.Problem{Where: "journal", What: found.OtherPast})
+		}
+		return notes, nil
+	}
+	c.Head, c.Balance = found.Report.Head, found.Report.Balance
+	c.Examined = &report.Examined{Proof: found.Report}
+	if b := found.Basis; b != nil {
+		c.Examined.RestsOn = &report.RestsOn{Line: b.Line, Hash: b.Hash, At: b.At, Whole: b.Whole, ToLine: b.ToLine, Entries: found.Resting}
+	}
+	return notes, nil
+}

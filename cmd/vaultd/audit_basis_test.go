@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/selfcheck"
+)
+
+// audited is a report as JSON, and what the command said beside it.
+type audited struct {
+	all  map[string]any
+	said string
+	code int
+}
+
+func (s *shelf) auditJSON(t *testing.T, f auditFlags) audited {
+	t.Helper()
+	f.format, f.separator = "json", ","
+	out, errs, code := s.audit(t, f)
+	a := audited{said: errs, code: code}
+	if code == exitDone || code == exitDifferences {
+		if err := json.Unmarshal([]byte(out), &a.all); err != nil {
+			t.Fatalf("%v: exit %d, %s", err, code, errs)
+		}
+	}
+	return a
+}
+
+func (a audited) field(path ...string) any {
+	var v any = a.all
+	for _, name := range path {
+		in, _ := v.(map[string]any)
+		v = in[name]
+	}
+	return v
+}
+
+func (a audited) restsOn() map[string]any {
+	b, _ := a.field("check", "restsOn").(map[string]any)
+	return b
+}
+
+// withoutBasis takes out of a report what says which part of the ledger was examined when.
+func (a audited) withoutBasis() map[string]any {
+	all := maps.Clone(a.all)
+	for _, name := range []string{"check", "result"} {
+		all[name] = maps.Clone(all[name].(map[string]any))
+	}
+	delete(all["check"].(map[string]any), "restsOn")
+	text, _, _ := strings.Cut(a.field("result", "text").(string), " What the journal tells up to line ")
+	all["result"].(map[string]any)["text"] = text
+	all["notProven"] = slices.DeleteFunc(slices.Clone(all["notProven"].([]any)), func(d any) bool { return d.(map[string]any)["what"] == "examined-before" })
+	var promises []any
+	for _, p := range all["promises"].([]any) {
+		p := maps.Clone(p.(map[string]any))
+		if strings.HasPrefix(p["today"].(string), "no contradiction in ") {
+			p["today"] = "no contradiction"
+		}
+		promises = append(promises, p)
+	}
+	all["promises"] = promises
+	return all
+}
+
+// live takes a step of a random world: a new folder, the next step of one, or an act of a person.
+func (s *shelf) live(rnd *rand.Rand, n int) {
+	at := noon.Add(-time.Hour).Add(time.Duration(n) * time.Second)
+	name, remote := fmt.Sprint("F", n), archive.RemoteID(fmt.Sprint("r", n))
+	by := ledger.Operator{UID: 7}
+	mark := func(m ledger.Mark) {
+		m.By, m.At = by, at
+		if err := s.ledger.CommitMark(s.t.Context(), m, nil); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	switch rnd.IntN(9) {
+	case 0:
+		s.tell(name, at, nil)
+	case 1:
+		s.tell(name, at, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
+	case 2:
+		s.tell(name, at, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "x"}})
+		if rnd.IntN(2) == 0 {
+			s.tell(name, at, nil, ledger.Closed{By: by})
+		}
+	case 3:
+		s.send(name, at.Add(-time.Hour), remote)
+	case 4, 5, 6:
+		s.send(name, at.Add(-time.Hour), remote)
+		s.says(name, at, remote, archive.Successful)
+		s.tell(name, at, nil, ledger.PlaceIntended{Dest: "_archived/" + name}, ledger.Placed{})
+		if rnd.IntN(3) == 0 {
+			m := ledger.Mark{Vault: "V-1", Remote: remote, Name: ledger.MarkFetchIntended}
+			m.By, m.At = by, at
+			if _, err := s.ledger.IntendFetch(s.t.Context(), m, nil, 1000); err != nil {
+				s.t.Fatal(err)
+			}
+			m.Name, m.Cause = ledger.MarkFetched, []string{ledger.FetchSame, ledger.FetchDiffers}[rnd.IntN(2)]
+			mark(m)
+		}
+	case 7:
+		outcomes := ledger.CompareOutcomes()
+		mark(ledger.Mark{Name: ledger.MarkCompared, Vault: "V-1", Cause: ledger.ComparedCause(outcomes[rnd.IntN(len(outcomes))], "3 of 3 read", rnd.IntN(3))})
+	case 8:
+		mark(ledger.Mark{Name: ledger.MarkDisposal})
+	}
+}
+
+// I12, I14: over random worlds a report that goes on from a checkpoint says what one says that examines everything, in each form, and says
+// beside it which part was examined when.
+func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
+	rested := 0
+	for seed := range uint64(4) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		s := newShelf(t)
+		s.auditJSON(t, auditFlags{}) // leaves the first checkpoint
+		for n, round := 0, 0; round < 8; round++ {
+			before := s.ledger.Head().N
+			for range rnd.IntN(8) {
+				s.live(rnd, n)
+				n++
+			}
+			for _, name := range slices.Sorted(maps.Keys(s.keys)) { // some entry goes on, which may have been at rest
+				if e, _, err := s.ledger.Entry(s.keys[name]); err != nil || rnd.IntN(30) == 0 && !e.Hold {
+					s.tell(name, noon, nil, ledger.Held{By: ledger.Operator{UID: 7}})
+				}
+			}
+			since := s.auditJSON(t, auditFlags{})
+			whole := s.auditJSON(t, auditFlags{whole: true})
+			if a, b := since.withoutBasis(), whole.withoutBasis(); since.code != whole.code || !reflect.DeepEqual(a, b) {
+				x, _ := json.Marshal(a)
+				y, _ := json.Marshal(b)
+				t.Fatalf("seed %d, round %d: exit %d and %d\n%s\n%s", seed, round, since.code, whole.code, x, y)
+			}
+			if whole.restsOn() != nil || !strings.Contains(whole.said, "was examined for this report, and every entry was held against it") {
+				t.Errorf("seed %d: the whole rests on %v: %s", seed, whole.restsOn(), whole.said)
+			}
+			b := since.restsOn()
+			if b == nil {
+				if !strings.Contains(since.said, "The checkpoint was not used: an entry that was at rest has changed") {
+					t.Errorf("seed %d, round %d: %s%v", seed, round, since.said, since.field("check", "findings"))
+				}
+				continue
+			}
+			rested++
+			if b["line"] != float64(before) || b["linesExamined"] != float64(s.ledger.Head().N-before) ||
+				!strings.Contains(since.said, fmt.Sprintf("Lines 1 to %d of the journal were examined on ", before)) || !strings.Contains(since.said, ", and not again for this report") {
+				t.Errorf("seed %d: %v: %s", seed, b, since.said)
+			}
+			html, _, _ := s.audit(t, auditFlags{format: "html", separator: ","})
+			if strings.Count(html, "of the journal were examined on ") != 2 || !strings.Contains(html, " rests on the examination of ") {
+				t.Errorf("seed %d: the page does not say what it rests on", seed)
+			}
+			csv, _, _ := s.audit(t, auditFlags{format: "csv", separator: ","})
+			if again, _, _ := s.audit(t, auditFlags{format: "csv", separator: ",", whole: true}); csv != again {
+				t.Errorf("seed %d: the tables differ", seed)
+			}
+		}
+	}
+	if rested < 16 {
+		t.Errorf("%d reports went on from a checkpoint: the test is vacuous", rested)
+	}
+}
+
+// I14: a report of a given time rests on no checkpoint: it has the same bytes whatever was examined before.
+func TestAudit_I14_AsOfRestsOnNothing(t *testing.T) {
+	s := filled(t)
+	s.view.Now = noon.AddDate(0, 0, 2)
+	for _, format := range []string{"html", "json", "csv"} {
+		f := auditFlags{format: format, separator: ",", asOf: "2026-11-21"}
+		if err := os.Remove(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		first, _, code := s.audit(t, f)
+		again, errs, _ := s.audit(t, f)
+		if code != exitDone || first != again || !strings.Contains(errs, "was examined for this report, and every entry") {
+			t.Errorf("%s: exit %d, %s", format, code, errs)
+		}
+	}
+}
+
+// I14: what is damaged before the line of the checkpoint, and is not read, the report does not find, and says so; what it reads it
+// finds. A report of everything finds both.
+func TestAudit_I14_DamageBeforeTheCheckpoint(t *testing.T) {
+	s := filled(t)
+	for n := range 40 { // more than a page of the journal
+		s.tell(fmt.Sprint("G", n), noon.Add(-time.Minute), nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}}, ledger.PlaceIntended{Dest: "_rejected/G"}, ledger.Placed{})
+	}
+	s.auditJSON(t, auditFlags{})
+	line := s.ledger.Head().N
+	s.tell("New 1", noon, nil)
+	s.view = s.damagedJournal()
+	a := s.auditJSON(t, auditFlags{})
+	if b := a.restsOn(); a.code != exitDone || b["line"] != float64(line) || a.field("check", "agrees") != true ||
+		!strings.Contains(a.said, fmt.Sprintf("Lines 1 to %d of the journal were examined on ", line)) {
+		t.Errorf("exit %d, %v: %s", a.code, b, a.said)
+	}
+	if _, errs, code := s.audit(t, auditFlags{format: "json", separator: ",", whole: true}); code == exitDone {
+		t.Errorf("--whole found nothing: %s", errs)
+	}
+
+	s = filled(t)
+	s.auditJSON(t, auditFlags{})
+	s.view = s.damaged("Müller 4711") // an entry at rest, which every report reads
+	if _, errs, code := s.audit(t, auditFlags{format: "html", separator: ","}); code == exitDone {
+		t.Errorf("a damaged entry at rest was passed over: %s", errs)
+	}
+}
+
+// I14, I15: a checkpoint that was changed, that is of another ledger or of another past of this one is not believed, as verify does not
+// believe it: everything is examined, and the command says why. Of another past the report says so at its top.
+func TestAudit_I14_I15_CheckpointIsNotBelieved(t *testing.T) {
+	t.Run("Changed", func(t *testing.T) {
+		s := filled(t)
+		s.auditJSON(t, auditFlags{})
+		name := filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[len(text)-9] ^= 1
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := s.auditJSON(t, auditFlags{})
+		if a.code != exitDone || a.restsOn() != nil || !strings.Contains(a.said, "The checkpoint was not used: it is damaged: its SHA-256 is not the one that it states") {
+			t.Errorf("exit %d, %v: %s", a.code, a.restsOn(), a.said)
+		}
+		if again := s.auditJSON(t, auditFlags{}); again.restsOn() == nil {
+			t.Errorf("it left no other one: %s", again.said)
+		}
+	})
+	t.Run("OfAnotherPast", func(t *testing.T) {
+		s := filled(t)
+		copied := t.TempDir()
+		copyFiles(t, s.cfg.StateDir, copied)
+		s.tell("New 1", noon, nil)
+		s.auditJSON(t, auditFlags{})
+		if err := s.ledger.Close(); err != nil {
+			t.Fatal(err)
+		}
+		copyFiles(t, copied, s.cfg.StateDir) // the ledger and its head, put back past vaultd
+		s.view.ledger = s.open(s.cfg)
+		a := s.auditJSON(t, auditFlags{})
+		text := fmt.Sprint(a.field("check", "findings"))
+		if a.code != exitDifferences || a.restsOn() != nil || a.field("check", "agrees") != false || !strings.Contains(text, "no line tells that the ledger was put back since") {
+			t.Errorf("exit %d, %s: %s", a.code, text, a.said)
+		}
+	})
+}
+
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	for _, name := range []string{"ledger.db", "ledger.head"} {
+		b, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
