@@ -63,6 +63,34 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// The five PDFs of the demo: three can be sent, one repeats another, and one is no PDF.
+func TestSamples_PDF(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, pdfDrop), 0o770); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[bool]int{}
+	for _, s := range listPDFSamples() {
+		if s.as != "" {
+			continue // as the first one
+		}
+		if err := s.drop(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(filepath.Join(dir, pdfDrop, s.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := strings.HasPrefix(string(content), "%PDF-1.4\n") && strings.HasSuffix(string(content), "%%EOF\n")
+		if ends[whole]++; whole != (s.pages > 0) {
+			t.Errorf("%s: %q", s.name, content)
+		}
+	}
+	if ends[true] != 3 || ends[false] != 1 {
+		t.Error(ends)
+	}
+}
+
 // What the README shows of a sample is in testdata, letter by letter.
 func TestSamples_AsTheReadmeShowsThem(t *testing.T) {
 	const shown = "acme-in/Müller 4711"
