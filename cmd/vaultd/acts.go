@@ -139,7 +139,7 @@ another one (same_number: hold), or because its date can hardly be right
 			if !due {
 				return "It is not on hold any more; nothing else is to be done."
 			}
-			return "It is not on hold any more. Next: " + present.ExplainStep[step] + "."
+			return "It is not on hold any more. Next: " + present.ExplainStep(after, step) + "."
 		},
 	}
 }

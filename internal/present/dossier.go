@@ -19,6 +19,7 @@ type Dossier struct {
 	Document    ledger.Document
 	HasDocument bool // there is a document
 	Metadata    archive.Document
+	Addresses   []Field // whom a PDF goes to; none of a document for the archive
 	Details     Details
 	History     []ledger.Line
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry
@@ -41,6 +42,11 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	}
 	if d.Metadata, err = ParseMetadata(e, d.Document); err != nil {
 		return d, err
+	}
+	if !e.Route.IsAsked() {
+		if d.Addresses, err = deliveryFields(d.Document); err != nil {
+			return d, err
+		}
 	}
 	if d.Details, err = CompleteDetails(l, e, d.Metadata, d.Document.AsRead, loc); err != nil {
 		return d, err

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -27,14 +28,22 @@ var stateMeans = map[ledger.State]string{
 
 // explainState says what is certain about e.
 func explainState(e ledger.Entry) string {
+	if !e.Route.IsAsked() {
+		if e.State == ledger.Rejected && e.InDoubt {
+			return deliveryInDoubt
+		}
+		return cmp.Or(deliveryMeans[e.State], unknownState)
+	}
 	if e.State == ledger.Rejected && e.InDoubt {
 		return "Closed in doubt by a person: something of it may be in the archive all the same."
 	}
 	if text, ok := stateMeans[e.State]; ok {
 		return text
 	}
-	return "A state that this version does not know."
+	return unknownState
 }
+
+const unknownState = "A state that this version does not know."
 
 // DescribePlace says what became of the folder that was dropped.
 func DescribePlace(e ledger.Entry) string {
@@ -49,6 +58,9 @@ func DescribePlace(e ledger.Entry) string {
 	case ledger.Keeping:
 		return "on its way to the kept ones: " + dest
 	case ledger.Kept:
+		if e.State == ledger.Delivered {
+			return "kept with its delivery note: " + dest
+		}
 		return "kept with its receipt: " + dest
 	case ledger.Disposing:
 		return "being removed after its grace: " + dest
@@ -61,7 +73,15 @@ func DescribePlace(e ledger.Entry) string {
 }
 
 // explainFate says what is known about the content of one registration.
-func explainFate(f ledger.Fate) string {
+func explainFate(r ledger.Route, f ledger.Fate) string {
+	if !r.IsAsked() {
+		return explainDeliveryFate(f)
+	}
+	return fateText(f)
+}
+
+// fateText is explainFate for the archive.
+func fateText(f ledger.Fate) string {
 	words := [...]string{
 		"unused: no byte was ever sent to it", "bytes may have arrived", "the content arrived",
 		"archived", "failed at the archive, or never got anything", "refused by the store, which may have kept it",
@@ -79,6 +99,8 @@ func reasonOf(e ledger.Entry) string {
 		return e.Cause.Text
 	case e.Cause.Code != "":
 		return e.Cause.Code
+	case e.State == ledger.Duplicate && !e.Route.IsAsked():
+		return "delivered before"
 	case e.State == ledger.Duplicate: // details name the first one
 		return "archived before"
 	}
@@ -88,7 +110,7 @@ func reasonOf(e ledger.Entry) string {
 // SummarizeCause gives a cause in a few words, fit for a terminal. The text of our own
 // refusals is a page for the person who dropped the folder; their code says it in brief.
 func SummarizeCause(c ledger.Cause) string {
-	if c.Text == "" || strings.HasPrefix(c.Text, "NOT ARCHIVED") && c.Code != "" {
+	if c.Text == "" || (strings.HasPrefix(c.Text, "NOT ARCHIVED") || strings.HasPrefix(c.Text, "NOT SENT")) && c.Code != "" {
 		return sanitize.FirstLine(strings.ReplaceAll(c.Code, "-", " "), 100)
 	}
 	return sanitize.FirstLine(c.Text, 100)
@@ -110,9 +132,11 @@ func ExplainFlags(e ledger.Entry) []string {
 		text string
 	}{
 		{e.Hold, "on hold: no further step until somebody lets it go on"},
-		{e.InDoubt, "closed in doubt, though content at the archive is possible"},
+		{e.InDoubt && e.Route.IsAsked(), "closed in doubt, though content at the archive is possible"},
+		{e.InDoubt && !e.Route.IsAsked(), "closed in doubt, though it may have been delivered"},
 		{e.IsArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
-		{e.PossibleDouble && !e.IsArchivedTwice(), "possibly double: more than one registration may hold its content"},
+		{e.PossibleDouble && !e.IsArchivedTwice() && e.Route.IsAsked(), "possibly double: more than one registration may hold its content"},
+		{e.PossibleDouble && !e.Route.IsAsked(), "possibly processed twice: it was sent more than once, or may have been"},
 		{e.Contradicted, "CONTRADICTED: the archive says something else than this final state"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
 		{e.Reviewed, "looked at: a person let its number or date stand"},
@@ -178,7 +202,15 @@ func FolderCell(name string) string {
 	return text
 }
 
-var ExplainStep = map[ledger.Step]string{
+// ExplainStep says in a few words what a step does to an entry.
+func ExplainStep(e ledger.Entry, step ledger.Step) string {
+	if !e.Route.IsAsked() {
+		return deliverySteps[step]
+	}
+	return stepTexts[step]
+}
+
+var stepTexts = map[ledger.Step]string{
 	ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
 	ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
 }

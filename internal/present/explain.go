@@ -27,7 +27,7 @@ type Situation struct {
 func (s Situation) Explain(d Dossier) Explanation {
 	e := d.Entry
 	w := Explanation{
-		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
+		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, Route: routeName(e), State: e.State.String(), word: StateText(e), Since: d.stateSince(), Certain: explainState(e),
 		Notes: ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: s.collectEvidence(e), Reasons: d.decisions(), Can: s.Options(d),
 	}
 	for _, one := range d.Details.Remarks {
@@ -40,7 +40,7 @@ func (s Situation) Explain(d Dossier) Explanation {
 		w.Because = &Cause{Code: e.Cause.Code, Text: e.Cause.Text}
 	}
 	if step, at, due := ledger.Due(e); due {
-		w.Next = TextOrNil(ExplainStep[step])
+		w.Next = TextOrNil(ExplainStep(e, step))
 		w.NotBefore = TimeOrNil(at)
 		w.Waits = s.collectObstacles(e, step)
 	}
@@ -76,11 +76,14 @@ func (s Situation) collectObstacles(e ledger.Entry, step ledger.Step) []Obstacle
 // collectEvidence gives what the archive said about the registrations whose end is open.
 func (s Situation) collectEvidence(e ledger.Entry) []Evidence {
 	all := []Evidence{}
+	if !e.Route.IsAsked() {
+		return all
+	}
 	for _, r := range e.Registrations {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
-		t := Evidence{BumID: string(r.Ticket.Remote), Fate: explainFate(r.Fate)}
+		t := Evidence{BumID: string(r.Ticket.Remote), Fate: explainFate(e.Route, r.Fate)}
 		if r.EqualAnswers > 0 {
 			t.Said, t.At, t.Means = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer), s.explainEvidence(e, r)
 			have, need, from := r.Evidence(s.UnclearGrace)

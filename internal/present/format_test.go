@@ -56,8 +56,10 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 		}
 	}
 	for f := ledger.Unsent; f <= ledger.Declined; f++ {
-		if explainFate(f) == "unknown" {
-			t.Errorf("no words for fate %d", f)
+		for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+			if explainFate(r, f) == "unknown" {
+				t.Errorf("%s: no words for fate %d", r, f)
+			}
 		}
 	}
 	if doubt := explainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}); strings.Contains(doubt, "certainly") {

@@ -49,6 +49,13 @@ func (s Situation) Options(d Dossier) []Option {
 			add("compare the named file with the archived one; if the change belongs to the invoice, drop a corrected invoice", "")
 		}
 		add("download it and compare (may be charged)", "vaultd fetch "+x)
+	case e.State == ledger.Delivered:
+		add("see the evidence", "vaultd receipt "+x)
+		if e.Attention() == ledger.SourceChanged {
+			add("compare the kept PDF with the one in the accounts-payable system; if the change belongs to the invoice, drop the changed PDF", "")
+		}
+	case e.State == ledger.Duplicate && !e.Route.IsAsked():
+		add("see the one that was delivered", "vaultd show "+e.DuplicateOf.String())
 	case e.State == ledger.Duplicate:
 		add("see the one that is archived", "vaultd show "+e.DuplicateOf.String())
 	}
@@ -70,6 +77,10 @@ func (s Situation) Options(d Dossier) []Option {
 func (s Situation) addOptionsStuck(e ledger.Entry, add func(what, command string)) {
 	if e.Cause.Code == ingest.CauseMounted {
 		add("unmount what lies in its folder first: before that it goes nowhere, whatever you decide", "")
+	}
+	if !e.Route.IsAsked() {
+		addOptionsUndelivered(e, add)
+		return
 	}
 	if e.State == ledger.Unclear {
 		add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
@@ -97,6 +108,9 @@ func archivedAs(e ledger.Entry) (all []string) {
 
 // releaseMeans says what "release" does to e.
 func releaseMeans(e ledger.Entry) string {
+	if !e.Route.IsAsked() {
+		return "it is not there, and you are sure: send it again (possibly processed twice)"
+	}
 	if len(archivedAs(e)) > 0 {
 		return "it is archived, by the archive's own word: book that; nothing is sent"
 	}
@@ -109,8 +123,11 @@ func closeMeans(e ledger.Entry) string {
 	case ledger.Discovered, ledger.Packaged:
 		return "give it back to people: nothing of it was sent"
 	case ledger.Quarantined, ledger.Unclear:
+		if !e.Route.IsAsked() {
+			return "it is there, or you give it up: it ends as rejected, in doubt for ever"
+		}
 		return "give it up: it ends as rejected, in doubt for ever"
-	case ledger.Archived:
+	case ledger.Archived, ledger.Delivered:
 		switch e.Attention() {
 		case ledger.SourceChanged:
 			return "it is seen to: no alarm any more; the folder stays"
@@ -134,6 +151,10 @@ func lastFailed(e ledger.Entry) string {
 
 // addOptionsRejected adds what can be done about a rejected entry.
 func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one Action)) {
+	if !e.Route.IsAsked() {
+		offer("take it again as it is now (a clerk moves the corrected PDF into the drop folder instead)", Retry)
+		return
+	}
 	if where := s.FolderPath; Retry.Check(e) == nil && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+sanitize.ShellWord(where))
 		offer("then take it again (a clerk moves the folder back into the drop folder instead)", Retry)
@@ -142,7 +163,7 @@ func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command str
 
 // PossibleRemote is the newest number of an entry under which the archive may have content; empty: there is none.
 func PossibleRemote(e ledger.Entry) archive.RemoteID {
-	if e.ArchivedRemote != "" {
+	if e.ArchivedRemote != "" || !e.Route.IsAsked() {
 		return e.ArchivedRemote
 	}
 	for _, r := range slices.Backward(e.Registrations) {

@@ -20,6 +20,8 @@ type Original struct {
 	ArchivedAt *time.Time `json:"archivedAt"`
 	Source     string     `json:"source"`
 	Dest       *string    `json:"dest"` // where the folder is, relative to its drop folder; absolute after it was moved out
+
+	DeliveredAt *time.Time `json:"deliveredAt,omitempty"` // absent: it is not delivered
 }
 
 // FindOriginal returns the entry that e repeats; nil when e is no duplicate. The error is the ledger's.
@@ -32,10 +34,14 @@ func FindOriginal(s Entries, e ledger.Entry) (*Original, error) {
 		return &Original{Key: e.DuplicateOf.String()}, err
 	}
 	m, _, err := ReadMetadata(s, first)
-	return &Original{
-		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: TextOrNil(m.Number), BumID: TextOrNil(string(first.ArchivedRemote)),
+	o := &Original{
+		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: TextOrNil(m.Number), BumID: TextOrNil(string(RemoteNumber(first))),
 		ArchivedAt: TimeOrNil(first.ArchivedAt), Source: first.Source.String(), Dest: TextOrNil(first.Dest),
-	}, err
+	}
+	if first.State == ledger.Delivered {
+		o.DeliveredAt = TimeOrNil(first.CompletedAt())
+	}
+	return o, err
 }
 
 // Describe names the original on one line that is safe for a terminal. loc is the zone of its day.
@@ -51,6 +57,9 @@ func (f Original) Describe(loc *time.Location) string {
 	}
 	if f.ArchivedAt != nil {
 		add("archived %s", f.ArchivedAt.In(loc).Format("2 Jan 2006"))
+	}
+	if f.DeliveredAt != nil {
+		add("delivered %s", f.DeliveredAt.In(loc).Format("2 Jan 2006"))
 	}
 	add("invoice %s", textOf(f.DocumentID))
 	add("bumId %s", textOf(f.BumID))

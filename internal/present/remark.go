@@ -62,5 +62,8 @@ func describeFolder(e ledger.Entry, loc *time.Location) string {
 	if e.State == ledger.Archived && !e.ArchivedAt.IsZero() {
 		return text + "archived " + e.ArchivedAt.In(loc).Format(dayLayout)
 	}
+	if e.State == ledger.Delivered {
+		return text + "delivered " + e.CompletedAt().In(loc).Format(dayLayout)
+	}
 	return text + "taken " + e.SeenAt.In(loc).Format(dayLayout) + ", " + e.State.String()
 }

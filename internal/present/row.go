@@ -1,6 +1,7 @@
 package present
 
 import (
+	"cmp"
 	"time"
 
 	"vaultd/internal/archive"
@@ -29,6 +30,9 @@ type ListRow struct {
 	AsRead   *archive.AsRead `json:"asRead"`   // null: what is told of the document was checked
 	First    *Original       `json:"first"`    // that a duplicate repeats
 	Warnings []Remark        `json:"warnings"` // what a person should look at
+
+	Route       string     `json:"route"`       // vault or pdf
+	DeliveredAt *time.Time `json:"deliveredAt"` // null: it is not delivered
 }
 
 // NewListRow makes the object of an entry.
@@ -37,7 +41,10 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 		Key: e.Key.String(), BumID: TextOrNil(string(RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: TextOrNil(d.Number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: TimeOrNil(e.SeenAt), RegisteredAt: TimeOrNil(e.RegisteredAt), UploadedAt: TimeOrNil(e.UploadedAt), ArchivedAt: TimeOrNil(e.ArchivedAt),
-		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks,
+		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks, Route: routeName(e),
+	}
+	if e.State == ledger.Delivered { // its upload was its delivery
+		r.UploadedAt, r.DeliveredAt = nil, TimeOrNil(e.CompletedAt())
 	}
 	if !d.AsRead.IsZero() {
 		r.AsRead = &d.AsRead
@@ -53,3 +60,6 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 	}
 	return r
 }
+
+// routeName is the kind of way that an entry takes. Of an old entry none is recorded: it goes to the archive.
+func routeName(e ledger.Entry) string { return string(cmp.Or(e.Route, ledger.Vault)) }

@@ -30,7 +30,11 @@ func (d Dossier) Text(c Clock) []byte {
 	p.addOptional("Next", d.describeNext(c))
 	p.AddLine("Folder", "%s", DescribePlace(e))
 	p.AddLine("Dropped by", "%s", UserName(e.Owner))
-	p.AddLine("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
+	if e.Route.IsAsked() {
+		p.AddLine("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
+	} else {
+		p.AddLine("Drop, route", "%s, %s", sanitize.Text(e.Drop), e.Route)
+	}
 	p.AddLine("Key", "%s", e.Key)
 	if !e.ID.IsZero() {
 		p.AddLine("clientUUID", "%s%s", e.ID, generationText(e))
@@ -46,6 +50,9 @@ func (d Dossier) Text(c Clock) []byte {
 
 func generationText(e ledger.Entry) string {
 	s := " (derived from files and metadata)"
+	if !e.Route.IsAsked() {
+		s = " (derived from the PDF and its receiver)"
+	}
 	if e.IDFromSidecar {
 		s = " (given by the sidecar)"
 	}
@@ -61,7 +68,7 @@ func (d Dossier) describeNext(c Clock) string {
 	if !due {
 		return ""
 	}
-	words := ExplainStep[step]
+	words := ExplainStep(d.Entry, step)
 	if !d.Entry.WaitsFor.IsZero() {
 		words += ", once entry " + d.Entry.WaitsFor.String() + " has ended"
 	}
@@ -88,21 +95,24 @@ func (d Dossier) addRelatives(p *Page, c Clock) {
 	}
 }
 
-// addOriginal names the archived entry that a duplicate repeats.
+// addOriginal names the entry that a duplicate repeats.
 func (p *Page) addOriginal(c Clock, f Original) {
 	if f.Folder == "" {
 		p.AddLine("Duplicate of", "entry %s, which this ledger does not know", f.Key)
 		return
 	}
 	p.AddLine("Duplicate of", `"%s" (drop %s)`, sanitize.Text(f.Folder), sanitize.Text(f.Drop))
-	var archived *string
+	var archived, delivered *string
 	if f.ArchivedAt != nil {
 		archived = TextOrNil(c.Exact(*f.ArchivedAt))
+	}
+	if f.DeliveredAt != nil {
+		delivered = TextOrNil(c.Exact(*f.DeliveredAt))
 	}
 	for _, part := range []struct {
 		title string
 		value *string
-	}{{"archived", archived}, {"invoice", f.DocumentID}, {"bumId", f.BumID}, {"folder", TextOrNil(f.Place())}, {"entry", &f.Key}} {
+	}{{"archived", archived}, {"delivered", delivered}, {"invoice", f.DocumentID}, {"bumId", f.BumID}, {"folder", TextOrNil(f.Place())}, {"entry", &f.Key}} {
 		if part.value != nil {
 			fmt.Fprintf(p, "  %-11s %s\n", part.title, sanitize.Text(*part.value))
 		}
@@ -111,11 +121,15 @@ func (p *Page) addOriginal(c Clock, f Original) {
 
 func (d Dossier) addTimes(p *Page, c Clock) {
 	p.AddHeading("TIMES")
+	uploaded := "  uploaded"
+	if d.Entry.State == ledger.Delivered {
+		uploaded = "  delivered"
+	}
 	for _, t := range []struct {
 		title string
 		at    time.Time
 	}{
-		{"  taken", d.Entry.SeenAt}, {"  registered", d.Entry.RegisteredAt}, {"  uploaded", d.Entry.UploadedAt},
+		{"  taken", d.Entry.SeenAt}, {"  registered", d.Entry.RegisteredAt}, {uploaded, d.Entry.UploadedAt},
 		{"  archived", d.Entry.ArchivedAt}, {"  removal", d.Entry.DisposeAt},
 	} {
 		if !t.at.IsZero() {
@@ -126,7 +140,7 @@ func (d Dossier) addTimes(p *Page, c Clock) {
 
 func (d Dossier) addContent(p *Page) {
 	if !d.Entry.Package.IsZero() {
-		p.AddHeading("ZIP")
+		p.AddHeading(packageHeading(d.Entry.Route))
 		fmt.Fprintf(p, "  %s (%s), SHA-256 %s\n", FormatBytes(d.Entry.Package.Size), FormatSize(d.Entry.Package.Size), d.Entry.Package.SHA256)
 	}
 	switch {
@@ -149,10 +163,25 @@ func (d Dossier) addContent(p *Page) {
 	if len(d.Document.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(d.Document.Junk, ", ")))
 	}
+	if !d.Entry.Route.IsAsked() {
+		p.AddHeading("SENT TO")
+		for _, f := range d.Addresses {
+			fmt.Fprintf(p, "  %-24s %s\n", f.Name, sanitize.Text(f.Value))
+		}
+		return
+	}
 	p.AddHeading("METADATA")
 	for _, f := range MetadataFields(d.Metadata) {
 		fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
 	}
+}
+
+// packageHeading names what is sent.
+func packageHeading(r ledger.Route) string {
+	if r.IsAsked() {
+		return "ZIP"
+	}
+	return "PDF"
 }
 
 func (d Dossier) addRegistrations(p *Page, c Clock) {
@@ -162,7 +191,7 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 	}
 	p.AddHeading(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
 	for i, r := range e.Registrations {
-		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), explainFate(r.Fate))
+		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), explainFate(e.Route, r.Fate))
 		if i == len(e.Registrations)-1 {
 			p.WriteString("; current")
 		}
@@ -265,7 +294,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)
 	}
 	for _, r := range e.Registrations {
-		one := Registration{BumID: string(r.Ticket.Remote), Fate: explainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
+		one := Registration{BumID: string(r.Ticket.Remote), Fate: explainFate(e.Route, r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
 		if r.EqualAnswers > 0 {
 			one.Word, one.Last = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer)
 		}

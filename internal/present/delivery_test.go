@@ -1,0 +1,78 @@
+package present
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// pdfStates are the states that a PDF can be in.
+var pdfStates = []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered, ledger.Sending, ledger.Delivered, ledger.Duplicate, ledger.Rejected, ledger.Quarantined}
+
+// I12: nothing that people read of a PDF calls it archived, or speaks of the archive, in any state that it can be in.
+func TestDelivery_I12_NothingSpeaksOfTheArchive(t *testing.T) {
+	for _, state := range pdfStates {
+		for _, doubt := range []bool{false, true} {
+			e := ledger.Entry{Key: archive.Key{1}, Rev: 1, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: state, Source: ledger.Claimed, SeenAt: noon,
+				InDoubt: doubt, PossibleDouble: doubt, Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}}
+			if state == ledger.Delivered {
+				e.UploadedAt, e.Source, e.Dest = noon, ledger.Kept, "_delivered/2026-11/scan7.pdf"
+			}
+			if state == ledger.Quarantined {
+				e.Cause = ledger.DeliveryUnknown("the upload was never answered")
+			}
+			for f := ledger.Unsent; f <= ledger.Declined; f++ {
+				e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: f}}
+				d := Dossier{Entry: e, HasDocument: true, Document: ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "scan7.pdf"}}}}
+				d.Addresses = []Field{{"receivingEmailAddress", "ap@in.example"}}
+				if state == ledger.Duplicate {
+					d.Details.Original = &Original{Key: "k", Folder: "scan1.pdf", DeliveredAt: &noon}
+				}
+				c := Clock{Now: noon.Add(time.Hour), Location: time.UTC}
+				text := string(d.Text(c)) + string(Situation{Clock: c, UnclearGrace: time.Hour, AlertAfter: time.Minute}.Explain(d).Text(c))
+				without := strings.ReplaceAll(text, "Delivered is not archived", "") // the only place that compares the two
+				if strings.Contains(strings.ToLower(without), "archive") || strings.Contains(without, "ZIP") || strings.Contains(text, unknownState) {
+					t.Errorf("%s, fate %d: %s", state, f, text)
+				}
+			}
+		}
+	}
+}
+
+// A PDF of which nobody knows whether it was delivered: why says so, where to look, and what each decision does.
+func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
+	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown("the upload was never answered"),
+		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: ledger.MaybeStored}}}
+	c := Clock{Now: noon, Location: time.UTC}
+	w := Situation{Clock: c}.Explain(Dossier{Entry: e})
+	if w.Route != "pdf" || len(w.Evidence) != 0 {
+		t.Errorf("%+v", w)
+	}
+	text := string(w.Text(c))
+	for _, want := range []string{"Because       delivery unknown", "look for it in the accounts-payable system", "its number is bumId slot-1", "send it again (possibly processed twice)\n      vaultd release", "it is there, or you give it up", "vaultd close"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+}
+
+// A list's row says by which route an entry goes. A delivered one has the time of its delivery, and none of an upload.
+func TestDelivery_RowHasItsOwnTime(t *testing.T) {
+	for _, row := range []struct {
+		e                   ledger.Entry
+		route               string
+		uploaded, delivered bool
+	}{
+		{ledger.Entry{Route: ledger.PDF, State: ledger.Delivered, UploadedAt: noon}, "pdf", false, true},
+		{ledger.Entry{Route: ledger.Vault, State: ledger.Archived, UploadedAt: noon, ArchivedAt: noon}, "vault", true, false},
+		{ledger.Entry{State: ledger.Uploaded, UploadedAt: noon}, "vault", true, false}, // of a ledger that knew one route
+	} {
+		r := NewListRow(Clock{Now: noon, Location: time.UTC}, row.e, Details{})
+		if r.Route != row.route || (r.UploadedAt != nil) != row.uploaded || (r.DeliveredAt != nil) != row.delivered || row.delivered && r.ArchivedAt != nil {
+			t.Errorf("%s: %+v", row.e.State, r)
+		}
+	}
+}
