@@ -115,6 +115,9 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 			tell("credentials", accountWord(account), func(ctx context.Context) []tried { return a.tryAccount(ctx, cfg, account) })
 		}
 	}
+	if cfg.PDF.BaseURL != "" {
+		tell("pdf", "", func(ctx context.Context) []tried { return a.tryPDF(ctx, cfg) })
+	}
 	for _, drop := range cfg.Drops {
 		tell("drop", drop.Name, func(context.Context) []tried { return a.tryDrop(cfg, drop) })
 	}
@@ -279,6 +282,25 @@ func (a *app) tryService(ctx context.Context, cfg config.Config) (all []tried) {
 	}
 	all = append(all, newSuccess("service", "", fmt.Sprintf("%s answers, after %d ms", cfg.Service.BaseURL, met.Told.Sub(met.Asked).Milliseconds())))
 	return append(all, tryClock(met))
+}
+
+// tryPDF tries whether the service of the PDF flow answers, and whether its secret can be read. The credentials are not tried: each call with
+// them makes a slot at the service.
+func (a *app) tryPDF(ctx context.Context, cfg config.Config) (all []tried) {
+	calls := pdfCallConfig(cfg, a.env)
+	met, err := apicall.Inspect(ctx, calls)
+	for _, c := range met.Certificates {
+		all = append(all, tryCertificate(c, present.Clock{Now: time.Now(), Location: cfg.Location}))
+	}
+	if err != nil {
+		t := newFailure("pdf", "", err.Error(), "look at pdf.base_url, the network and the proxy; see docs/troubleshooting.md")
+		t.code = exitUnavailable
+		return append(all, t)
+	}
+	if _, err := calls.Auth.Secret(); err != nil {
+		return append(all, newFailure("pdf", "", err.Error(), "see pdf.auth.secret_file in the configuration"))
+	}
+	return append(all, newSuccess("pdf", "", cfg.PDF.BaseURL+" answers; whether it accepts the credentials shows with the first PDF"))
 }
 
 func tryCertificate(c apicall.Certificate, at present.Clock) tried {

@@ -81,6 +81,9 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 	if err != nil {
 		return err
 	}
+	if d.Route == config.RoutePDF {
+		return usageError{fmt.Errorf("drop %s takes single PDFs, which are checked when they are taken; validate looks at invoice folders", d.Name)}
+	}
 	if info != nil && !info.IsDir() {
 		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", sanitize.Text(path), d.Sidecar), "")
 	}

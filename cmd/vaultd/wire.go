@@ -39,6 +39,16 @@ func newService(cfg config.Config, env config.Env, now func() archive.Instant) (
 	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, Accounts: accounts, Window: cfg.Upload.Window, ContentType: cfg.Upload.ContentType}), nil
 }
 
+// pdfCallConfig says where the service of the PDF flow is and how to reach it.
+func pdfCallConfig(cfg config.Config, env config.Env) apicall.Config {
+	calls := callConfig(cfg, env)
+	calls.BaseURL, calls.Auth = cfg.PDF.BaseURL, wireAuth(cfg.PDF.Auth, env)
+	if len(calls.Auth.Scopes) == 0 {
+		calls.Auth.Scopes = []string{pdfapi.Scope}
+	}
+	return calls
+}
+
 // callConfig says where the service is and how to reach it.
 func callConfig(cfg config.Config, env config.Env) apicall.Config {
 	s := cfg.Service
@@ -129,12 +139,7 @@ func wireRoutes(cfg config.Config, env config.Env, now func() archive.Instant) (
 
 // newPDFClient makes the client of the PDF upload, which has an address and an account of its own; how the network is reached is the same.
 func newPDFClient(cfg config.Config, env config.Env, now func() archive.Instant) (*pdfapi.Client, error) {
-	calls := callConfig(cfg, env)
-	calls.BaseURL, calls.Auth = cfg.PDF.BaseURL, wireAuth(cfg.PDF.Auth, env)
-	if len(calls.Auth.Scopes) == 0 {
-		calls.Auth.Scopes = []string{pdfapi.Scope}
-	}
-	api, store, err := apicall.New(calls)
+	api, store, err := apicall.New(pdfCallConfig(cfg, env))
 	if err != nil {
 		return nil, fail(exitConfig, err, "see pdf in the configuration")
 	}
