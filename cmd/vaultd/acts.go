@@ -68,6 +68,8 @@ itself is shown by show and why.`,
 				return "It counts as looked at: it stays archived as it is, and the audit goes on to name it as a remark."
 			case before.State == after.State:
 				return "It is resolved: nobody needs to look at it any more."
+			case after.InDoubt && !after.Route.IsAsked():
+				return "It ended as rejected IN DOUBT and is flagged so for ever. Its file goes back to _rejected; do not drop it again without looking for it in the accounts-payable system."
 			case after.InDoubt:
 				return "It ended as rejected IN DOUBT and is flagged so for ever. Its folder goes back to _rejected; do not drop it again without asking the provider."
 			}
@@ -88,6 +90,9 @@ archive has said so far. The archive is asked about every registration of it bef
 anything is decided: if one turns out to be archived, nothing is sent. While it does
 not answer, nothing is changed, with exit code 69 where it cannot be reached.
 
+A PDF that may have been delivered is sent again too, and flagged as possibly processed
+twice. Nobody can be asked about it: look for it in the accounts-payable system first.
+
 Who decided stands in the journal for ever, with a digest of the reason. The reason
 itself is shown by show and why.`,
 		example:     `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
@@ -102,6 +107,8 @@ itself is shown by show and why.`,
 				return "The archive says that it is working on it: nothing is sent, and it is asked about until it ends."
 			case after.Hold:
 				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
+			case after.PossibleDouble && !after.Route.IsAsked():
+				return "It is sent again, and flagged as possibly processed twice for ever."
 			case after.PossibleDouble:
 				return "It is registered and sent again, and flagged as possibly double for ever."
 			}

@@ -72,6 +72,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"drop":      a.suggestArguments(suggestDrops),
 		"vault":     a.suggestArguments(suggestVaults),
 		"sort":      cobra.FixedCompletions(orderNames, cobra.ShellCompDirectiveNoFileComp),
+		"route":     cobra.FixedCompletions(routeNames, cobra.ShellCompDirectiveNoFileComp),
 		"format":    cobra.FixedCompletions([]string{"html", "csv", "json"}, cobra.ShellCompDirectiveNoFileComp),
 		"separator": cobra.FixedCompletions([]string{",", ";"}, cobra.ShellCompDirectiveNoFileComp),
 	}

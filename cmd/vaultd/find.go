@@ -113,10 +113,14 @@ func (a *app) printHit(v view, h catalog.Hit) error {
 	switch {
 	case e.State == ledger.Archived:
 		fmt.Fprintf(p, " %s, bumId %s\n", c.Exact(e.ArchivedAt), sanitize.Text(string(e.ArchivedRemote)))
+	case e.State == ledger.Delivered:
+		fmt.Fprintf(p, " %s, bumId %s\n", c.Exact(e.CompletedAt()), sanitize.Text(string(present.RemoteNumber(e))))
 	case e.State == ledger.Duplicate:
 		fmt.Fprintf(p, "; %s\n", d.DescribeReason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
 		fmt.Fprintf(p, "; taken %s: %s\n", c.Brief(e.SeenAt), present.SummarizeReason(e))
+	case !e.Route.IsAsked():
+		fmt.Fprintf(p, "; taken %s, not delivered yet\n", c.Brief(e.SeenAt))
 	default:
 		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.Brief(e.SeenAt))
 	}

@@ -38,9 +38,12 @@ an object with the same keys; times are in UTC, and what is not known is null.
 (2026-11-20; as --until the whole day counts), a day with a time ("2026-11-20 14:30"),
 RFC 3339 (2026-11-20T13:30:00Z), or how long ago: 24h, 7d, 1d12h.
 
---sort orders by seen (the newest first), archived (the newest first), folder, drop,
-state (in the order below) or size (the largest first); what has no such value comes last,
-and what is equal stands newest first. --reverse turns the order round. By seen the first
+--route chooses by where it goes: vault (to the archive) or pdf (to the accounts-payable
+system, as a single PDF).
+
+--sort orders by seen (the newest first), archived or delivered (the newest first), folder,
+drop, state (in the order below) or size (the largest first); what has no such value comes
+last, and what is equal stands newest first. --reverse turns the order round. By seen the first
 line comes at once. Any other order reads the whole catalog before, about a second for a
 million folders (the whole ledger where the catalog is not complete, which takes ten times
 as long), and once more for each 100,000 lines; it holds no more than that many in memory.
@@ -51,7 +54,7 @@ and open for all that are on their way.`
 
 func (a *app) listCommand() *cobra.Command {
 	var f listFilter
-	var states, since, until, by string
+	var states, since, until, by, route string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "every folder that was ever taken, newest first",
@@ -75,6 +78,9 @@ func (a *app) listCommand() *cobra.Command {
 			if f.By, err = parseOrder(by); err != nil {
 				return err
 			}
+			if f.Route, err = parseRoute(route); err != nil {
+				return err
+			}
 			if a.json && !c.Flags().Changed("limit") {
 				f.limit = 0
 			}
@@ -90,6 +96,7 @@ func (a *app) listCommand() *cobra.Command {
 	c.Flags().StringVar(&states, "state", "", "only these `states`, separated by commas")
 	c.Flags().StringVar(&f.Drop, "drop", "", "only what came from the drop of this `name`")
 	c.Flags().StringVar(&f.Vault, "vault", "", "only what goes to the vault of this `id`")
+	c.Flags().StringVar(&route, "route", "", "only what goes by this `route`: "+strings.Join(routeNames, " or "))
 	c.Flags().IntVar(&f.limit, "limit", listed, "at most so many; 0: all (the default with --json)")
 	c.Flags().StringVar(&since, "since", "", "only what was taken at this `time` or later")
 	c.Flags().StringVar(&until, "until", "", "only what was taken before this `time`, or on this day")

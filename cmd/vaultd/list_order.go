@@ -8,18 +8,30 @@ import (
 
 	"vaultd/internal/catalog"
 	"vaultd/internal/config"
+	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 )
 
-var orderNames = []string{"seen", "archived", "folder", "drop", "state", "size"}
+var orderNames = []string{"seen", "archived", "folder", "drop", "state", "size", "delivered"}
 
 func parseOrder(name string) (catalog.Order, error) {
 	i := slices.Index(orderNames, strings.ToLower(name))
 	if i < 0 {
 		return 0, usageError{fmt.Errorf("--sort %q is no order; known are %s", name, strings.Join(orderNames, ", "))}
 	}
-	return []catalog.Order{catalog.BySeen, catalog.ByArchived, catalog.ByFolder, catalog.ByDrop, catalog.ByState, catalog.BySize}[i], nil
+	return []catalog.Order{catalog.BySeen, catalog.ByArchived, catalog.ByFolder, catalog.ByDrop, catalog.ByState, catalog.BySize, catalog.ByDelivered}[i], nil
 }
+
+// parseRoute reads the name of a route; empty: any.
+func parseRoute(name string) (ledger.Route, error) {
+	switch r := ledger.Route(strings.ToLower(name)); r {
+	case "", ledger.Vault, ledger.PDF:
+		return r, nil
+	}
+	return "", usageError{fmt.Errorf("--route %q is no route; known are %s", name, strings.Join(routeNames, ", "))}
+}
+
+var routeNames = []string{string(ledger.Vault), string(ledger.PDF)}
 
 // setTimeBounds sets the bounds of time from what a person wrote.
 func (f *listFilter) setTimeBounds(c present.Clock, since, until string) (err error) {

@@ -140,11 +140,14 @@ func (s *pageSource) Receipt(key archive.Key) ([]byte, error) {
 	case !ok:
 		return nil, page.NoSuchDocument()
 	}
-	r, err := v.newReceipt(e)
-	if errors.Is(err, proof.ErrNotArchived) {
+	_, record, err := v.newEvidence(e)
+	switch {
+	case errors.Is(err, proof.ErrNotArchived):
 		return nil, errNotInArchive()
+	case errors.Is(err, proof.ErrNotDelivered):
+		return nil, &page.Refusal{Status: http.StatusConflict, Text: "This PDF is not delivered.", Do: "Its page says what became of it."}
 	}
-	return r.Encode(), err
+	return record, err
 }
 
 // errNotInArchive says to the visitor that there is neither a receipt nor a download.

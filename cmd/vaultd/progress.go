@@ -68,7 +68,7 @@ func (p *progressView) showEntry(e ledger.Entry) {
 	}
 	t.UpdateMessage(fmt.Sprintf("%-18s %s", sanitize.Text(e.Folder), e.State))
 	switch {
-	case e.State == ledger.Archived:
+	case e.State == ledger.Archived || e.State == ledger.Delivered:
 		t.SetValue(6)
 		t.MarkAsDone()
 	case e.State.IsFinal() || e.State == ledger.Quarantined:

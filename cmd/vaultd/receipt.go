@@ -16,11 +16,15 @@ import (
 func (a *app) receiptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "receipt X",
-		Short: "what proves that one folder is archived",
+		Short: "what proves that one folder is archived, or delivered",
 		Long: `Prints the receipt of an archived folder: what was archived, under which numbers, when
 the archive itself said so, and the digests of every file and of the ZIP as it was
 sent. With --json it is the record that lies beside the kept folder as _RECEIPT.json,
 with the archive's own answer as it came.
+
+Of a delivered PDF it prints the delivery note: which bytes the store of the
+accounts-payable system took, and when. With --json it is the record that lies beside the
+kept PDF as _DELIVERED.json.
 
 A receipt of a test environment says so: it is no evidence.`,
 		Example: `  vaultd receipt "Müller 4711"
@@ -37,21 +41,48 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 	if err != nil {
 		return err
 	}
-	r, err := v.newReceipt(e)
-	if errors.Is(err, proof.ErrNotArchived) {
+	page, record, err := v.newEvidence(e)
+	switch {
+	case errors.Is(err, proof.ErrNotDelivered):
+		return fail(exitFailed, fmt.Errorf("%q is not delivered, so there is no delivery note: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
+	case errors.Is(err, proof.ErrNotArchived):
 		return fail(exitFailed, fmt.Errorf("%q is not archived, so there is no receipt: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	out := r.Encode()
-	if !a.json {
-		out = receiptPage(v.Clock, e, r)
+	out := page
+	if a.json {
+		out = record
 	}
 	if _, err := a.stdout.Write(out); err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
 	return nil
+}
+
+// newEvidence makes what proves the end of an entry, for a person and as the record that lies beside the kept folder: its receipt, or the
+// delivery note of a PDF. The error wraps [proof.ErrNotArchived] or [proof.ErrNotDelivered] where there is none.
+func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
+	if e.Route.IsAsked() {
+		r, err := v.newReceipt(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		return receiptPage(v.Clock, e, r), r.Encode(), nil
+	}
+	if e.State != ledger.Delivered { // its document may be erased, or not be there yet
+		return nil, nil, proof.ErrNotDelivered
+	}
+	doc, _, err := v.ledger.Document(e.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	note, err := proof.NewDelivery(v.ledger.Info().Environment, e, doc, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	note.Differs = listKeptDifferences(e)
+	return deliveryPage(v.Clock, e, note), note.Encode(), nil
 }
 
 // newReceipt makes the receipt of an entry. The error wraps [proof.ErrNotArchived] where there is none.
@@ -108,5 +139,35 @@ func receiptPage(c present.Clock, e ledger.Entry, r proof.Receipt) []byte {
 	}
 	p.AddHeading("THE ARCHIVE'S OWN WORDS")
 	p.AddText(r.Record)
+	return p.Bytes()
+}
+
+// deliveryPage is the delivery note for a person.
+func deliveryPage(c present.Clock, e ledger.Entry, n proof.Delivery) []byte {
+	p := &present.Page{}
+	fmt.Fprintf(p, "DELIVERY NOTE  %s%s\n", sanitize.Text(e.Folder), testMark(n.Environment != "production"))
+	p.AddText("The store of the accounts-payable system took the PDF. This is no archiving.")
+	p.AddHeading("DELIVERED " + c.Exact(e.UploadedAt))
+	line := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(p, "  %-15s %s\n", title, text)
+		}
+	}
+	line("To", sanitize.Text(n.Receiving))
+	line("Their number", sanitize.Text(string(n.BumID))+" (bumId)")
+	line("Our identity", n.ID)
+	line("Key", n.Key)
+	if n.Double {
+		line("Note", "possibly processed twice: it was sent more than once, or may have been")
+	}
+	for _, d := range n.Differs {
+		line("KEPT FILE", sanitize.Text(d.What))
+	}
+	p.AddHeading("TIMES")
+	line("Taken", c.Exact(e.SeenAt))
+	line("Registered", c.Exact(e.RegisteredAt))
+	line("Delivered", c.Exact(e.UploadedAt)+", by the clock of this machine")
+	p.AddHeading("SENT")
+	line("PDF", fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(n.Sent.Size), n.Sent.SHA256))
 	return p.Bytes()
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,17 +13,19 @@ import (
 type Filter struct {
 	States       []ledger.State // empty: all
 	Drop, Vault  string         // empty: all
+	Route        ledger.Route   // empty: all
 	Since, Until time.Time      // of when it was taken, the second excluded; zero: no bound
 }
 
 // Selects reports whether the filter selects an entry.
 func (f Filter) Selects(e ledger.Entry) bool {
 	return (len(f.States) == 0 || slices.Contains(f.States, e.State)) && (f.Drop == "" || f.Drop == e.Drop) && (f.Vault == "" || f.Vault == string(e.Vault)) &&
+		(f.Route == "" || f.Route == cmp.Or(e.Route, ledger.Vault)) &&
 		!e.SeenAt.Before(f.Since) && (f.Until.IsZero() || e.SeenAt.Before(f.Until))
 }
 
 func (f Filter) selectsAll() bool {
-	return len(f.States) == 0 && f.Drop == "" && f.Vault == "" && f.Since.IsZero() && f.Until.IsZero()
+	return len(f.States) == 0 && f.Drop == "" && f.Vault == "" && f.Route == "" && f.Since.IsZero() && f.Until.IsZero()
 }
 
 // conditions returns what every row meets that the filter selects, but for its states.
@@ -36,6 +39,13 @@ func (f Filter) conditions() (conditions []string, args []any) {
 	}
 	if f.Vault != "" {
 		add("vault = ?", f.Vault)
+	}
+	switch f.Route {
+	case "":
+	case ledger.Vault: // of an old entry none is recorded
+		conditions = append(conditions, "route IN ('', 'vault')")
+	default:
+		add("route = ?", string(f.Route))
 	}
 	if !f.Since.IsZero() { // the columns hold whole milliseconds
 		add("seen >= ?", millis(f.Since))

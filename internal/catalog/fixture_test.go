@@ -22,13 +22,14 @@ var began = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 
 // world is a real ledger that fills with documents, and the catalog of it.
 type world struct {
-	t    testing.TB
-	rng  *rand.Rand
-	dir  string
-	led  *boltledger.Ledger
-	log  *textLog
-	n    int
-	open []*life // documents that did not live to their end
+	t       testing.TB
+	rng     *rand.Rand
+	dir     string
+	led     *boltledger.Ledger
+	log     *textLog
+	n       int
+	open    []*life // documents that did not live to their end
+	hasPDFs bool    // some documents go by the PDF route
 	// What a query may ask for.
 	texts []string
 }
@@ -119,6 +120,10 @@ func (w *world) newLife() *life {
 		dest = w.name()
 	}
 	w.texts = append(w.texts, x.key.String(), dest, "_archived/2026-11/"+dest, "_rejected/"+dest)
+	if w.hasPDFs && w.n%4 == 0 {
+		w.goByPDF(x, folder, dest)
+		return x
+	}
 	if w.rng.IntN(4) == 0 {
 		x.doc = &ledger.Document{AsRead: archive.AsRead{Number: w.valid(4), SenderName: w.valid(4), RecipientIDs: w.valid(4), Amount: "1.234,56"}}
 		x.evs = append(x.evs, []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, []ledger.Event{ledger.PlaceIntended{Dest: "_rejected/" + dest}})
@@ -141,6 +146,24 @@ func (w *world) newLife() *life {
 		[]ledger.Event{ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: x.at, Record: []byte(`{}`)}, Grace: time.Hour}},
 		[]ledger.Event{ledger.PlaceIntended{Dest: "_archived/2026-11/" + dest}}, []ledger.Event{ledger.Placed{}})
 	return x
+}
+
+// goByPDF makes a document one that is delivered, or that nobody knows the fate of.
+func (w *world) goByPDF(x *life, folder, dest string) {
+	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`)}
+	p := archive.Package{Path: "x.pdf", Size: 2000, SHA256: archive.Sum(x.key[:])}
+	id := archive.DeriveID("pdf", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata))
+	remote := archive.RemoteID(fmt.Sprintf("slot-%d", w.n))
+	w.texts = append(w.texts, id.String(), string(remote), "_delivered/2026-11/"+dest)
+	seal := x.doc.Seal(p)
+	x.evs = [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: folder, NotBefore: x.at.Add(time.Minute)}},
+		{ledger.Sealed{ID: id, Content: p.SHA256, Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: seal}, ledger.RegisterIntended{},
+			ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: x.at}, Validity: time.Hour}}, ledger.UploadIntended{}}}
+	if w.n%12 == 0 {
+		x.evs = append(x.evs, []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("no answer")}})
+		return
+	}
+	x.evs = append(x.evs, []ledger.Event{ledger.DeliveryConfirmed{Sent: p.SHA256, Seal: seal}}, []ledger.Event{ledger.PlaceIntended{Dest: "_delivered/2026-11/" + dest}}, []ledger.Event{ledger.Placed{}})
 }
 
 // goOn commits changes of documents that are there and of new ones, each of another document.

@@ -16,12 +16,13 @@ type Order int
 
 // The orders.
 const (
-	BySeen     Order = iota // the newest first
-	ByArchived              // the newest first
-	ByFolder                // without case
-	ByDrop                  // without case
-	ByState                 // as the ledger numbers them
-	BySize                  // the largest first
+	BySeen      Order = iota // the newest first
+	ByArchived               // the newest first
+	ByFolder                 // without case
+	ByDrop                   // without case
+	ByState                  // as the ledger numbers them
+	BySize                   // the largest first
+	ByDelivered              // the newest first
 )
 
 // Sorting is how a list is sorted. Reverse turns the order round; what has no value to sort by comes last either way.
@@ -44,6 +45,8 @@ func (o Order) rank(e ledger.Entry) rank {
 	switch o {
 	case ByArchived:
 		r.number = -millis(e.ArchivedAt)
+	case ByDelivered:
+		r.number = -millis(deliveredAt(e))
 	case ByFolder:
 		r.text = strings.ToLower(e.Folder)
 	case ByDrop:
@@ -54,7 +57,7 @@ func (o Order) rank(e ledger.Entry) rank {
 		r.number = -e.Package.Size
 	case BySeen:
 	}
-	if (o == ByArchived || o == BySize) && r.number == 0 {
+	if (o == ByArchived || o == ByDelivered || o == BySize) && r.number == 0 {
 		r.none = 1
 	}
 	return r
@@ -65,6 +68,8 @@ func (o Order) columns() (none, number, text string) {
 	switch o {
 	case ByArchived:
 		return "archived = 0", "-archived", "''"
+	case ByDelivered:
+		return "delivered = 0", "-delivered", "''"
 	case ByFolder:
 		return "0", "0", "coalesce(folder_lower, lower(folder))"
 	case ByDrop:

@@ -60,10 +60,18 @@ func (r row) values(parties map[string]int64) []any {
 	return []any{
 		string(r.Route), r.Drop, string(r.Vault), r.Folder, int(r.State), int(r.Source),
 		m.Type, m.Number, strings.TrimSuffix(m.Date, "T00:00:00Z"), numberOrNull(parties[m.SenderName]), numberOrNull(parties[m.RecipientName]),
-		string(m.Amount), sortable(m.Amount), m.Currency, millis(r.SeenAt), millis(r.ArchivedAt), r.Package.Size, r.flags(),
+		string(m.Amount), sortable(m.Amount), m.Currency, millis(r.SeenAt), millis(r.ArchivedAt), millis(deliveredAt(r.Entry)), r.Package.Size, r.flags(),
 		bytesOrNull(r.DuplicateOf), bytesOrNull(r.ID), r.bumID(), r.Cause.Code,
 		lowerOrNull(r.Folder), lowerOrNull(r.Drop),
 	}
+}
+
+// deliveredAt returns when an entry was delivered; zero: it was not.
+func deliveredAt(e ledger.Entry) time.Time {
+	if e.State != ledger.Delivered {
+		return time.Time{}
+	}
+	return e.CompletedAt()
 }
 
 func (r row) bumID() string {

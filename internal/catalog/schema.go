@@ -44,7 +44,8 @@ CREATE TABLE document (
   currency     TEXT NOT NULL,
   seen         INTEGER NOT NULL, -- milliseconds since 1970; 0: not yet
   archived     INTEGER NOT NULL, -- milliseconds since 1970; 0: not yet
-  size         INTEGER NOT NULL, -- bytes of the ZIP
+  delivered    INTEGER NOT NULL, -- milliseconds since 1970; 0: it is not delivered
+  size         INTEGER NOT NULL, -- bytes of the ZIP, or of the PDF
   flags        INTEGER NOT NULL, -- the sum of the flags
   duplicate_of BLOB,
   client_uuid  BLOB,

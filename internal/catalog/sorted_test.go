@@ -36,8 +36,9 @@ func (w *world) randomFilter() Filter {
 			f.States = append(f.States, s)
 		}
 	}
-	f.Drop = []string{"", "", "acme", "beta"}[w.rng.IntN(4)]
+	f.Drop = []string{"", "", "acme", "beta", "scans"}[w.rng.IntN(5)]
 	f.Vault = []string{"", "", "V1", "V2"}[w.rng.IntN(4)]
+	f.Route = []ledger.Route{"", "", ledger.Vault, ledger.PDF}[w.rng.IntN(4)]
 	if w.rng.IntN(3) == 0 {
 		f.Since = began.Add(time.Duration(w.rng.IntN(w.n)) * time.Second)
 	}
@@ -58,6 +59,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 	listed := 0
 	for seed := range seeds {
 		w := newWorld(t, 100+seed)
+		w.hasPDFs = true
 		c := New(w.config())
 		if err := c.rebuild(t.Context()); err != nil {
 			t.Fatal(err)
@@ -73,7 +75,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize} {
+			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize, ByDelivered} {
 				for _, reverse := range []bool{false, true} {
 					filter, s, part, limit := w.randomFilter(), Sorting{by, reverse}, 1+w.rng.IntN(40), 1+w.rng.IntN(400)
 					got, want := w.listSorted(c, filter, s, part, limit), w.listSorted(byLedger(w), filter, s, 1000, limit)

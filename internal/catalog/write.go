@@ -40,7 +40,7 @@ const mostRemembered = 20_000
 
 // documentColumns are the columns of a document from route on, in the order of [row.values].
 var documentColumns = []string{"route", "drop_name", "vault", "folder", "state", "source", "type", "number", "date", "sender", "recipient", "amount", "amount_sort",
-	"currency", "seen", "archived", "size", "flags", "duplicate_of", "client_uuid", "bum_id", "cause", "folder_lower", "drop_lower"}
+	"currency", "seen", "archived", "delivered", "size", "flags", "duplicate_of", "client_uuid", "bum_id", "cause", "folder_lower", "drop_lower"}
 
 // newWriter opens the only connection that changes a file, and prepares its statements.
 func newWriter(ctx context.Context, path, pragmas string, create bool) (w *writer, err error) {

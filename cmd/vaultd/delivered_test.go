@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/catalog"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+// List, with its filters, knows the route. The column of the state says delivered, and nothing says archived.
+func TestList_I12_KnowsTheRoute(t *testing.T) {
+	s := filledWithPDFs(t)
+	for name, row := range map[string]struct {
+		f    listFilter
+		want string
+	}{
+		"Delivered": {listFilter{Filter: catalog.Filter{States: []ledger.State{ledger.Delivered}}}, "scan2.pdf scan1.pdf"},
+		"PDF":       {listFilter{Filter: catalog.Filter{Route: ledger.PDF}}, "scan3.pdf copy.pdf scan2.pdf scan1.pdf"},
+		"Vault":     {listFilter{Filter: catalog.Filter{Route: ledger.Vault, States: []ledger.State{ledger.Archived, ledger.Delivered}}}, "Müller"},
+		"Sorted":    {listFilter{Filter: catalog.Filter{Route: ledger.PDF}, Sorting: catalog.Sorting{By: catalog.ByDelivered}}, "scan2.pdf scan1.pdf scan3.pdf copy.pdf"},
+	} {
+		out, _, code := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, row.f) })
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
+			got = append(got, strings.Fields(line)[0])
+		}
+		if code != 0 || strings.Join(got, " ") != row.want {
+			t.Errorf("%s: exit %d\n%s", name, code, out)
+		}
+		if row.f.Route == ledger.PDF && (strings.Contains(out, "archived") || !strings.Contains(out, "delivered")) {
+			t.Errorf("%s:\n%s", name, out)
+		}
+	}
+	if _, err := parseRoute("pfd"); err == nil {
+		t.Error("a route that is none is taken")
+	}
+}
+
+// Show, why and find answer of a delivered PDF when it was delivered, to whom, and what proves it.
+func TestShow_I12_OfADeliveredPDF(t *testing.T) {
+	s := filledWithPDFs(t)
+	show, _, _ := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "scan1.pdf") })
+	for _, want := range []string{"State         delivered\n", "Delivered is not archived.", "Drop, route   ap-scans, pdf", "delivered   2026-11-20 10:32:02", "SENT TO\n  receivingEmailAddress    ap@in.example",
+		"kept with its delivery note: drop ap-scans, _delivered/2026-11/scan1.pdf", "slot-scan1.pdf  delivered; current; sent 1 time"} {
+		if !strings.Contains(show, want) {
+			t.Errorf("%q is missing in:\n%s", want, show)
+		}
+	}
+	found, _, code := say(t, false, func(a *app) error { return a.runFind(t.Context(), s.view, []string{"scan1"}, 5) })
+	if code != 0 || !strings.HasPrefix(found, "scan1.pdf (ap-scans)  delivered 2026-11-20 10:32:02") || strings.Contains(found, "archived") {
+		t.Errorf("%d\n%s", code, found)
+	}
+	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan3.pdf") })
+	for _, want := range []string{"quarantined", "delivery unknown", "look for it in the accounts-payable system", "vaultd release", "vaultd close"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q is missing in:\n%s", want, why)
+		}
+	}
+	twin, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "copy.pdf") })
+	if !strings.Contains(twin, "The same PDF was delivered already") || !strings.Contains(twin, "delivered   2026-11-20 10:32:02") || strings.Contains(strings.ToLower(twin), "archived") {
+		t.Error(twin)
+	}
+}
+
+// The receipt of a delivered PDF is its delivery note; before that there is none, and the error says so.
+func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
+	s := filledWithPDFs(t)
+	out, _, code := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan1.pdf") })
+	for _, want := range []string{"DELIVERY NOTE  scan1.pdf", "TEST, NO EVIDENCE", "This is no archiving.", "To              ap@in.example", "slot-scan1.pdf (bumId)", "2000000 bytes"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	if code != 0 || strings.Contains(out, "ARCHIVED") || strings.Contains(out, "possibly") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	record, _, _ := say(t, true, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan1.pdf") })
+	note, err := proof.ParseDelivery([]byte(record))
+	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.Equal(note.Encode(), []byte(record)) {
+		t.Errorf("%v: %s", err, record)
+	}
+	_, errs, code := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan3.pdf") })
+	if code != exitFailed || !strings.Contains(errs, `"scan3.pdf" is not delivered, so there is no delivery note: quarantined`) {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
+
+// A PDF that is released and delivered then is possibly processed twice, in the note and for whoever asks.
+func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
+	s := filledWithPDFs(t)
+	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.Released{})
+	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.RegisterIntended{}, slotOf("scan3.pdf", noon, "again-"), ledger.UploadIntended{})
+	s.confirmPDF("scan3.pdf", noon.Add(-30*time.Minute))
+	out, _, _ := say(t, true, func(a *app) error { return a.runShow(t.Context(), s.view, "scan3.pdf") })
+	var shown struct {
+		Route, State, Meaning   string
+		DeliveredAt, UploadedAt *time.Time
+		Flags                   []string
+	}
+	if err := json.Unmarshal([]byte(out), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if shown.Route != "pdf" || shown.State != "delivered" || shown.DeliveredAt == nil || shown.UploadedAt != nil || len(shown.Flags) != 1 || !strings.Contains(shown.Flags[0], "possibly processed twice") {
+		t.Errorf("%+v", shown)
+	}
+	note, _, _ := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan3.pdf") })
+	if !strings.Contains(note, "possibly processed twice") {
+		t.Error(note)
+	}
+}

@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"testing"
+
+	"vaultd/internal/ledger"
+)
+
+// I12: what is delivered is found by its state and its route, agrees with the ledger's balance, and is never listed as archived.
+func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
+	w := newWorld(t, 12)
+	w.hasPDFs = true
+	for range 30 {
+		w.goOn(40)
+	}
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	balance := w.led.Balance()
+	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
+		t.Fatal(balance, c.Compare(t.Context()))
+	}
+	for name, row := range map[string]struct {
+		f    Filter
+		want uint64
+		by   Order
+	}{
+		"Delivered":       {Filter{States: []ledger.State{ledger.Delivered}}, balance.States[ledger.Delivered], ByDelivered},
+		"DeliveredByPDF":  {Filter{States: []ledger.State{ledger.Delivered}, Route: ledger.PDF}, balance.States[ledger.Delivered], BySeen},
+		"ArchivedByPDF":   {Filter{States: []ledger.State{ledger.Archived}, Route: ledger.PDF}, 0, BySeen},
+		"ArchivedByVault": {Filter{States: []ledger.State{ledger.Archived}, Route: ledger.Vault}, balance.States[ledger.Archived], ByArchived},
+		"UnknownDelivery": {Filter{States: []ledger.State{ledger.Quarantined}, Route: ledger.PDF}, balance.States[ledger.Quarantined], BySize},
+	} {
+		if got := w.listSorted(c, row.f, Sorting{By: row.by}, 20, 1000); uint64(len(got)) != row.want {
+			t.Errorf("%s: %d, want %d", name, len(got), row.want)
+		}
+	}
+	keys, err := c.NewestArchived(t.Context(), 1000)
+	if err != nil || uint64(len(keys)) != balance.States[ledger.Archived] {
+		t.Errorf("%d archived documents in the charts, %d in the ledger (%v)", len(keys), balance.States[ledger.Archived], err)
+	}
+	// Those that are sorted by the time of archiving have the delivered ones last, as everything that has no such time.
+	all := w.listSorted(c, Filter{}, Sorting{By: ByArchived}, 50, 1000)
+	for i, k := range all {
+		if e, _, err := w.led.Entry(k); err != nil || (e.State == ledger.Archived) != (uint64(i) < balance.States[ledger.Archived]) {
+			t.Fatalf("%d: %s (%v)", i, e.State, err)
+		}
+	}
+}
