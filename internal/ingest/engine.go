@@ -85,7 +85,7 @@ func New(cfg Config) *Engine {
 	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), supervisorWake: make(chan struct{}, 1),
 		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
-	c.limiters.by = map[Target]*window.Limiter{}
+	c.limiters.by = map[Target]*limiter{}
 	c.refusals.by = map[string]map[archive.Key]bool{}
 	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
 	c.expiredBatches.batches = map[batchID]time.Duration{}

@@ -13,13 +13,43 @@ import (
 // restart they are found anew.
 type limiters struct {
 	mu sync.Mutex
-	by map[Target]*window.Limiter // guarded by mu
+	by map[Target]*limiter // guarded by mu
+}
+
+// limiter is that of one target, or of the registrations of all drops with one service.
+type limiter struct {
+	*window.Limiter
+	firstSuccess time.Time // since the calls began; zero: none yet
+	lastUsed     time.Time // when a call began or went well
+}
+
+// The PDF flow takes few calls at once when they begin: its interface says that high concurrency at the start may cause time-outs,
+// and that too frequent calls may be blocked. It names no number. So registrations and uploads have two calls each until one
+// went well and a second has passed, and again after a pause. A call that went well had arrived, however long its way was.
+const (
+	startCalls = 2
+	startTime  = time.Second
+	startPause = 5 * time.Minute
+)
+
+// isStarting reports whether the calls have only just begun.
+func (l *limiter) isStarting(now time.Time) bool {
+	return l.firstSuccess.IsZero() || now.Sub(l.firstSuccess) <= startTime || now.Sub(l.lastUsed) > startPause
+}
+
+// limiterOf returns the target whose limiter counts the calls to a target: the drops of the PDF flow share one.
+func limiterOf(t Target) Target {
+	if t.Service == PDFService {
+		t.Drop = ""
+	}
+	return t
 }
 
 // get returns the limiter of a target that takes most calls at once. The caller holds mu.
-func (p *limiters) get(t Target, most int) *window.Limiter {
+func (p *limiters) get(t Target, most int) *limiter {
+	t = limiterOf(t)
 	if p.by[t] == nil {
-		p.by[t] = window.NewLimiter(most)
+		p.by[t] = &limiter{Limiter: window.NewLimiter(most)}
 	}
 	return p.by[t]
 }
@@ -27,21 +57,36 @@ func (p *limiters) get(t Target, most int) *window.Limiter {
 func (p *limiters) limit(t Target, most int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.get(t, most).Limit()
+	l := p.get(t, most)
+	if t.Service == PDFService && l.isStarting(time.Now()) {
+		return min(l.Limit(), startCalls)
+	}
+	return l.Limit()
 }
 
 func (p *limiters) begin(t Target, most int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.get(t, most).Begin()
+	l, now := p.get(t, most), time.Now()
+	if now.Sub(l.lastUsed) > startPause {
+		l.firstSuccess = time.Time{}
+	}
+	l.lastUsed = now
+	return l.Begin()
 }
 
 // succeeded notes a call that went well while that many were under way.
 func (p *limiters) succeeded(t Target, under int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pace := p.by[t]; pace != nil {
-		pace.Succeeded(under >= pace.Limit())
+	l := p.by[limiterOf(t)]
+	if l == nil {
+		return
+	}
+	l.Succeeded(under >= l.Limit())
+	l.lastUsed = time.Now()
+	if l.firstSuccess.IsZero() {
+		l.firstSuccess = l.lastUsed
 	}
 }
 
@@ -49,8 +94,8 @@ func (p *limiters) succeeded(t Target, under int) {
 func (p *limiters) overloaded(t Target, n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pace := p.by[t]
-	return pace == nil || pace.Overloaded(n)
+	l := p.by[limiterOf(t)]
+	return l == nil || l.Overloaded(n)
 }
 
 // isOverload reports whether a fault says that there is too much to do, and not that

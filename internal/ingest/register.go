@@ -32,10 +32,10 @@ func (c *Engine) registerStep() step {
 		},
 		limit: c.countAffordable,
 		maxTasks: func(queue string) int {
-			if t := targetOf(queue); t != (Target{}) {
-				return c.limiters.limit(t, vaultCalls)
+			if queue == string(ledger.PDF) {
+				return c.limiters.limit(PDFTarget(""), c.routeOfQueue(queue).Workers)
 			}
-			return c.routeOfQueue(queue).Workers
+			return c.limiters.limit(targetOf(queue), vaultCalls)
 		},
 		intend: func(e ledger.Entry, _ handling, now archive.Instant) ([]ledger.Event, bool, error) {
 			d, err := c.configuredDrop(e)
@@ -55,6 +55,14 @@ func (c *Engine) registerStep() step {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
 	}
+}
+
+// registrationsAtOnce returns how many registrations of a vault, or of another route, may be under way at once.
+func (c *Engine) registrationsAtOnce(r ledger.Route) int {
+	if r == ledger.Vault {
+		return vaultCalls
+	}
+	return c.cfg.Routes[r].Workers
 }
 
 // registerWidth returns how many registrations of all routes may be under way at once.
@@ -142,14 +150,15 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 		})...)
 	}
 	target := registerTargetOf(asked[0])
-	call := c.limiters.begin(target, vaultCalls)
+	atOnce := c.registrationsAtOnce(asked[0].Route)
+	call := c.limiters.begin(target, atOnce)
 	// The POST: RegisterIntended is committed for each document. A crash from here until the tickets are committed loses the
 	// answer; the next start registers again, and what was registered in vain ends unused.
 	answer, err := c.routeOf(asked[0]).Client.Register(ctx, asked[0].Vault, frozen)
 	if err != nil {
 		return append(changes, c.registerFaultChanges(asked, call, apicall.AsError(err))...)
 	}
-	c.limiters.succeeded(target, vaultCalls)
+	c.limiters.succeeded(target, atOnce)
 	// The tickets are committed by the worker. Until then nobody uses them.
 	return append(changes, c.ticketChanges(asked, answer)...)
 }

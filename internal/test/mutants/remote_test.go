@@ -499,6 +499,14 @@ var remote = []mutant{
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 	{
+		name: "PDFsBeginAllAtOnce", promise: "I21", file: "internal/ingest/limiters.go",
+		old: "t.Service == PDFService && l.isStarting(time.Now())", new: "false", tests: []string{"-run PDFsBegin " + readings},
+	},
+	{
+		name: "PDFsGoOnAtOnceAfterAPause", promise: "I21", file: "internal/ingest/limiters.go",
+		old: " || now.Sub(l.lastUsed) > startPause", new: "", tests: []string{"-run PDFsBegin " + readings},
+	},
+	{
 		name: "LifeOfAPDFAddressIgnored", promise: "I6", file: "internal/pdfapi/register.go",
 		old: "\treturn t.LimitLife(longestLife)\n}", new: "\tt.Validity = 0\n\treturn t.LimitLife(longestLife)\n}", tests: []string{pdfs},
 	},

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -335,13 +337,43 @@ func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
 	}
 }
 
-// The engine keeps to the number of calls that the service takes at once in the first second.
+// Few calls go at once when they begin, whatever the configuration allows and however fast the service is; and again after a quiet
+// night. After that the number of workers is used.
 func TestReading_I21_PDFsBeginSlowly(t *testing.T) {
-	s := setup{pdf: &pdfDrop{files: 40}, faults: func(op string, _ int) emulator.Fault {
-		if strings.HasPrefix(op, "pdf-") {
-			return emulator.Fault{DelayAfter: 300 * time.Millisecond}
+	for workers, takes := range map[int][]time.Duration{2: {0, 300 * time.Millisecond}, 8: {0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}, 16: {0, 300 * time.Millisecond}} {
+		for _, d := range takes {
+			t.Run(fmt.Sprintf("%d/%v", workers, d), func(t *testing.T) {
+				t.Parallel()
+				var now, most atomic.Int32 // uploads
+				s := setup{pdf: &pdfDrop{files: 100, workers: workers}, faults: func(op string, _ int) emulator.Fault {
+					if strings.HasPrefix(op, "pdf-") {
+						return emulator.Fault{DelayAfter: d}
+					}
+					return emulator.Fault{}
+				}, between: func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					if !strings.HasSuffix(r.URL.Path, ".pdf") {
+						return next.RoundTrip(r)
+					}
+					for n := now.Add(1); ; {
+						if had := most.Load(); n <= had || most.CompareAndSwap(had, n) {
+							break
+						}
+					}
+					defer now.Add(-1)
+					return next.RoundTrip(r)
+				}}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.archivesBeside(ledger.Delivered, 100, hour)
+					w.pass(8*hour, time.Second, never)
+					for n := range byte(100) {
+						w.must(os.WriteFile(filepath.Join(w.scans(), fmt.Sprintf("morning %d.pdf", n)), []byte(contentOf(100+n)), 0o660))
+					}
+					w.archivesBeside(ledger.Delivered, 200, hour)
+					if used := int(most.Load()); d >= 100*time.Millisecond && used != workers {
+						t.Errorf("%d uploads at once, where %d may be", used, workers)
+					}
+				})
+			})
 		}
-		return emulator.Fault{}
-	}}
-	virtual(t, s, func(t *testing.T, w *world) { w.archivesBeside(ledger.Delivered, 40, hour) })
+	}
 }
