@@ -321,7 +321,7 @@ func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.archivesBeside(ledger.Delivered, 1, hour)
 					w.must(os.WriteFile(filepath.Join(w.scans(), "second.pdf"), []byte(contentOf(9)), 0o660))
-					w.pass(hour, time.Second, never)
+					w.pass(hour, time.Minute, never)
 					states := map[string]ledger.State{}
 					for _, e := range w.pdfEntries() {
 						states[e.Folder] = e.State
@@ -364,7 +364,7 @@ func TestReading_I21_PDFsBeginSlowly(t *testing.T) {
 				}}
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.archivesBeside(ledger.Delivered, 100, hour)
-					w.pass(8*hour, time.Second, never)
+					w.pass(8*hour, time.Minute, never)
 					for n := range byte(100) {
 						w.must(os.WriteFile(filepath.Join(w.scans(), fmt.Sprintf("morning %d.pdf", n)), []byte(contentOf(100+n)), 0o660))
 					}
