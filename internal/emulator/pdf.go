@@ -145,8 +145,9 @@ func (s *Server) spoilGrant(c *call, g *slot, grant slotGrant) (slotGrant, error
 	case MissingURL:
 		grant.address = ""
 	case DoubleBumID:
-		other := s.findOtherSlot(func(o *slot) bool { return o != g })
-		if other == nil {
+		// Without content nobody knows whether the other answer ever arrived. An answer without a bumId mixes nothing up.
+		other := s.findOtherSlot(func(o *slot) bool { return o != g && len(o.PUTs) > 0 })
+		if other == nil || c.reading.PDF.BumID != "told" {
 			return grant, nil
 		}
 		grant.bumID = other.BumID

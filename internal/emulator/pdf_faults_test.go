@@ -201,6 +201,11 @@ func TestPDFFaults_TruncatedAndKept(t *testing.T) {
 	if s := w.PDFSlots()[0]; len(s.PUTs) != 2 || !s.PUTs[0].IsTruncated || s.PUTs[0].Size != 9 || s.PUTs[1].IsTruncated {
 		t.Errorf("%+v", s)
 	}
+	for _, text := range []string{"%PDF-1.7 same one.", "%PDF-1.7 same two."} { // what is left of two documents is the same, and they are two
+		one := w.slot()
+		w.at("pdf-upload", 1, Fault{Kind: CutRequest})
+		w.putPDF(one, text)
+	}
 	w.wantNoViolations()
 }
 

@@ -106,13 +106,14 @@ func (s *Server) ReleasePDF(receiving, sha256 string) error {
 }
 
 // describeDoubles returns one violation for each document that more slots hold than a person released. A slot whose content the
-// store answered to refuse does not count: a client cannot know of it.
+// store answered to refuse does not count: a client cannot know of it. Nor does a body that ended early: its digest is that of no document,
+// and what is left of two documents may be the same.
 func (b *pdfState) describeDoubles() (doubles []string) {
 	holders := map[pdfContent][]string{}
 	for _, g := range b.all {
 		var held []pdfContent
 		for _, p := range g.PUTs {
-			if content := newPDFContent(g.Receiving, p.SHA256); !p.IsRefused && !slices.Contains(held, content) {
+			if content := newPDFContent(g.Receiving, p.SHA256); !p.IsRefused && !p.IsTruncated && !slices.Contains(held, content) {
 				held = append(held, content)
 				holders[content] = append(holders[content], g.BumID)
 			}

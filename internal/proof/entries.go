@@ -9,7 +9,7 @@ import (
 
 // checkEntries compares the stored entries with the replayed lines and with what was seen from outside.
 func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
-	svc := newService(seen.Registrations)
+	svc, slots := newService(seen.Registrations), newSlots(seen.Slots)
 	var dsk *diskCheck
 	if seen.Disk != nil {
 		d := newDisk(*seen.Disk)
@@ -29,6 +29,7 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 			f.walked[e.Key] = true
 		}
 		svc.checkEntry(e, f)
+		slots.checkEntry(e, f)
 		if dsk != nil {
 			dsk.checkSource(e, f)
 		}
@@ -39,6 +40,7 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 		}
 	}
 	svc.checkAll(seen.Registrations, f)
+	slots.checkAll(f)
 	if dsk != nil {
 		dsk.checkDropped(f)
 	}

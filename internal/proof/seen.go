@@ -8,6 +8,7 @@ import (
 // Seen is what was observed from outside the ledger. A field may be empty; then the rules that need it are not checked.
 type Seen struct {
 	Registrations []Registration // every one the service ever made
+	Slots         []Slot         // every one of the services that cannot be asked; nil: nobody looked
 	Disk          *Disk          // nil: nobody looked
 }
 

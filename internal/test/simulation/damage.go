@@ -10,7 +10,8 @@ import (
 // packageSealed lets the plan damage a package that was just sealed, at once or after the delay of the strike.
 // The daemon does not hear of it: the disk, or somebody, changes the file behind its back.
 func (w *World) packageSealed(op, name string) {
-	if op != "rename" || !strings.HasSuffix(name, ".zip") {
+	isPDF := strings.HasSuffix(name, ".pdf") && !strings.HasPrefix(name, scanPrefix) // what people dropped is renamed too
+	if op != "rename" || !strings.HasSuffix(name, ".zip") && !isPDF {
 		return
 	}
 	s := w.fate.chooseStrike(Packages, "sealed", name)
@@ -26,7 +27,7 @@ func (w *World) packageSealed(op, name string) {
 	time.AfterFunc(s.Call.Delay, func() { _ = harm(path) }) // it may be gone by then
 }
 
-// changeByte changes one byte of a ZIP, in a time that no checksum of the format covers: only the digest of the whole tells.
+// changeByte changes one byte of a package, in a ZIP in a time that no checksum of the format covers: only the digest of the whole tells.
 func changeByte(path string) error {
 	const modified = 10 // offset of the first file's time
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

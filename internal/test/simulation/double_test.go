@@ -26,6 +26,8 @@ func (op Op) point() string {
 		on = "<key> " + rest
 	case strings.HasPrefix(on, "Müller"):
 		on = "<folder>"
+	case strings.HasPrefix(on, scanPrefix):
+		on = "<scan>"
 	case strings.HasPrefix(on, "Rechnung") || strings.HasPrefix(on, "Lieferschein"):
 		on = "<file>"
 	case strings.HasPrefix(on, "/"):

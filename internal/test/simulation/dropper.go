@@ -18,6 +18,11 @@ const (
 	FailsOnce        // the service fails its first archiving
 	Fails            // the service fails it always
 	Hostile          // something in it must not be taken
+
+	Scan       // a single PDF
+	CutOffScan // its end is missing: it comes back
+	TextScan   // it is no PDF: it comes back
+	ScanFolder // a folder, where single PDFs are taken: it stays
 )
 
 // Folder is what somebody drops. The same seed and number give the same bytes.
@@ -27,11 +32,12 @@ type Folder struct {
 	Files  map[string][]byte // by path, the sidecar among them
 	Link   string            // a link with this name leads out of the folder; empty: none
 	Pipe   string            // a pipe of this name; empty: none
+	IsFile bool              // it is no folder, but the one file in Files, which bears its name
 }
 
-// Dropped is a folder that was dropped.
+// Dropped is a folder, or a single file, that was dropped.
 type Dropped struct {
-	Vault int
+	Drop int // the drops of the vaults come first, then those of single PDFs
 	Folder
 }
 
@@ -119,12 +125,12 @@ func drawContent(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// DropFolders puts a folder into the drop folder of a vault: made beside it and moved in.
-func (w *World) DropFolders(vault int, fs ...Folder) {
+// DropFolders puts folders, or single files, into a drop folder: made beside it and moved in.
+func (w *World) DropFolders(at int, fs ...Folder) {
 	w.t.Helper()
 	for _, f := range fs {
-		if w.away[vault] {
-			w.later = append(w.later, Dropped{vault, f})
+		if w.away[at] {
+			w.later = append(w.later, Dropped{at, f})
 			continue
 		}
 		aside := filepath.Join(w.dir, "aside")
@@ -140,42 +146,51 @@ func (w *World) DropFolders(vault int, fs ...Folder) {
 		if f.Pipe != "" {
 			w.failOn(syscall.Mkfifo(filepath.Join(aside, f.Pipe), 0o660))
 		}
-		w.failOn(os.Rename(aside, filepath.Join(w.DropPath(vault), f.Name)))
-		w.dropped = append(w.dropped, Dropped{vault, f})
+		if f.IsFile {
+			w.failOn(os.Rename(filepath.Join(aside, f.Name), filepath.Join(w.DropPath(at), f.Name)))
+		} else {
+			w.failOn(os.Rename(aside, filepath.Join(w.DropPath(at), f.Name)))
+		}
+		if at >= w.cfg.Vaults && !f.IsFile {
+			w.untaken = append(w.untaken, Dropped{at, f})
+			continue
+		}
+		w.notePDF(at, f)
+		w.dropped = append(w.dropped, Dropped{at, f})
 	}
 }
 
-// TakeAway takes a vault's drop folder away, as an unmounted share does; with empty it
+// TakeAway takes a drop folder away, as an unmounted share does; with empty it
 // leaves another, empty one in its place. Who would drop something waits for it.
-func (w *World) TakeAway(vault int, empty bool) {
+func (w *World) TakeAway(at int, empty bool) {
 	w.t.Helper()
-	if w.away[vault] {
+	if w.away[at] {
 		return
 	}
-	w.failOn(os.Rename(w.DropPath(vault), w.DropPath(vault)+" away"))
-	w.away[vault] = true
+	w.failOn(os.Rename(w.DropPath(at), w.DropPath(at)+" away"))
+	w.away[at] = true
 	if empty {
-		w.failOn(os.Mkdir(w.DropPath(vault), 0o770))
+		w.failOn(os.Mkdir(w.DropPath(at), 0o770))
 	}
 }
 
 // BringBack ends TakeAway. Nothing may have been made in the folder that stood there.
-func (w *World) BringBack(vault int) {
+func (w *World) BringBack(at int) {
 	w.t.Helper()
-	if !w.away[vault] {
+	if !w.away[at] {
 		return
 	}
-	if made := listNames(w.DropPath(vault)); len(made) > 0 {
+	if made := listNames(w.DropPath(at)); len(made) > 0 {
 		w.t.Errorf("I19: made in a folder that is not ours: %q", made)
 	}
-	if err := os.Remove(w.DropPath(vault)); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(w.DropPath(at)); err != nil && !os.IsNotExist(err) {
 		w.t.Fatal(err)
 	}
-	w.failOn(os.Rename(w.DropPath(vault)+" away", w.DropPath(vault)))
-	delete(w.away, vault)
+	w.failOn(os.Rename(w.DropPath(at)+" away", w.DropPath(at)))
+	delete(w.away, at)
 	later := w.later
 	w.later = nil
 	for _, d := range later {
-		w.DropFolders(d.Vault, d.Folder)
+		w.DropFolders(d.Drop, d.Folder)
 	}
 }

@@ -45,12 +45,12 @@ func isCall(name string) func() func(Op) bool {
 	}
 }
 
-// nthRename picks the n-th rename of each folder: claim, place, move out.
-func nthRename(n int) func() func(Op) bool {
+// nthRename picks the n-th rename of each thing whose name begins so: claim, place, move out.
+func nthRename(n int, prefix string) func() func(Op) bool {
 	return func() func(Op) bool {
 		seen := map[string]int{}
 		return func(op Op) bool {
-			if op.Seam != Files || op.Name != "rename" || !strings.HasPrefix(op.On, "Müller") {
+			if op.Seam != Files || op.Name != "rename" || !strings.HasPrefix(op.On, prefix) {
 				return false
 			}
 			seen[op.On]++
@@ -61,14 +61,23 @@ func nthRename(n int) func() func(Op) bool {
 
 func TestCrashMatrix(t *testing.T) {
 	steps := map[string]func() func(Op) bool{
-		"Register": isCall("register"),
-		"Upload":   isCall("upload"),
-		"Ask":      func() func(Op) bool { return func(op Op) bool { return strings.HasPrefix(op.Name, "status") } },
-		"Commit":   func() func(Op) bool { return func(op Op) bool { return op.Seam == Commits } },
-		"Claim":    nthRename(1),
-		"Place":    nthRename(2),
-		"MoveOut":  nthRename(3),
-		"Dispose":  func() func(Op) bool { return func(op Op) bool { return op.Name == "unlink" } },
+		"Register":    isCall("register"),
+		"Upload":      isCall("upload"),
+		"Ask":         func() func(Op) bool { return func(op Op) bool { return strings.HasPrefix(op.Name, "status") } },
+		"Commit":      func() func(Op) bool { return func(op Op) bool { return op.Seam == Commits } },
+		"Claim":       nthRename(1, "Müller"),
+		"Place":       nthRename(2, "Müller"),
+		"MoveOut":     nthRename(3, "Müller"),
+		"PDFRegister": isCall("pdf-register"),
+		"PDFUpload":   isCall("pdf-upload"),
+		"PDFClaim":    nthRename(1, scanPrefix),
+		"PDFPlace":    nthRename(2, scanPrefix),
+		"PDFSpool": func() func(Op) bool {
+			return func(op Op) bool {
+				return op.Seam == Files && op.Name == "rename" && strings.HasSuffix(op.On, ".pdf") && !strings.HasPrefix(op.On, scanPrefix)
+			}
+		},
+		"Dispose": func() func(Op) bool { return func(op Op) bool { return op.Name == "unlink" } },
 	}
 	for _, name := range slices.Sorted(maps.Keys(steps)) {
 		for b := Fail; b <= DieDone; b++ {
@@ -81,6 +90,9 @@ func TestCrashMatrix(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						cfg := soon(uint64(n))
 						cfg.Daemon = func(c *daemon.Config) { c.BatchSize = 1 }
+						if strings.HasPrefix(name, "PDF") {
+							cfg.PDFs = onePDFDrop()
+						}
 						if name == "MoveOut" {
 							keep := cfg.Drop
 							cfg.Drop = func(i int, d *dropwork.Settings, moved string) {
@@ -93,6 +105,9 @@ func TestCrashMatrix(t *testing.T) {
 						w.Start()
 						for i := range 4 {
 							w.DropFolders(0, MakeFolder(1, i, Good))
+							if strings.HasPrefix(name, "PDF") {
+								w.DropFolders(1, MakePDF(1, i, Scan))
+							}
 						}
 						w.Advance(2 * time.Hour)
 						w.RunUntilCalm(72 * time.Hour)

@@ -85,11 +85,11 @@ func nth(t *testing.T, seam Seam, b Blow, n int) (fired bool) {
 }
 
 // several is a world in which every kind of end comes within two hours: one drop folder
-// whose archived sources are deleted, and one whose are moved.
+// whose archived sources are deleted, one whose are moved, and one of single PDFs.
 func several(seed uint64) Config {
 	cfg := soon(seed)
 	soonDrop := cfg.Drop
-	cfg.Vaults = 2
+	cfg.Vaults, cfg.PDFs = 2, onePDFDrop()
 	cfg.Drop = func(vault int, d *dropwork.Settings, moved string) {
 		if soonDrop(vault, d, moved); vault == 1 {
 			d.DisposeTo = moved
@@ -108,12 +108,13 @@ func careless(cfg Config) Config {
 	return cfg
 }
 
-// dropSeveral drops what will be deleted, moved, rejected, registered twice, and found to
-// be a duplicate.
+// dropSeveral drops what will be deleted, moved, rejected, registered twice, found to
+// be a duplicate, and delivered.
 func (w *World) dropSeveral() {
 	w.t.Helper()
 	w.DropFolders(0, MakeFolder(1, 0, Good), MakeFolder(1, 1, Faulty))
 	w.DropFolders(1, MakeFolder(1, 2, Good), MakeFolder(1, 3, FailsOnce))
+	w.DropFolders(2, MakePDF(1, 4, Scan))
 	w.Advance(3 * time.Minute)
 	w.DropFolders(0, MakeFolder(1, 0, Good).CopyToDropAgain())
 	w.Advance(2 * time.Hour)

@@ -69,8 +69,8 @@ func (w *World) RunUntilCalm(bound time.Duration) {
 	if w.life == nil {
 		w.Start()
 	}
-	for vault := range w.cfg.Vaults {
-		w.BringBack(vault)
+	for at := range w.countDrops() {
+		w.BringBack(at)
 	}
 	var left []string
 	look := 5 * time.Minute // ever more seldom: reading everything is dear
@@ -114,7 +114,7 @@ func (w *World) unfinished(strict bool) (left []string) {
 		return nil
 	}))
 	for _, d := range w.dropped {
-		if name := vaultName(d.Vault) + "/" + d.Name; entries[name] > 0 {
+		if name := w.dropName(d.Drop) + "/" + d.Name; entries[name] > 0 {
 			entries[name]--
 		} else if w.setBacks == 0 || !w.hasEntryFor(d) {
 			left = append(left, fmt.Sprintf("%q was not taken", name))
@@ -164,8 +164,9 @@ func asksLate(e ledger.Entry, lateFrom time.Duration) bool {
 // were asked for and none fired, or when less than nine tenths were finished.
 func (w *World) Check(faultsAsked bool) Outcome {
 	w.t.Helper()
+	unsaid := w.findUntoldFolders()
 	w.Stop()
-	o := Outcome{Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.VirtualTime()}
+	o := Outcome{Problems: unsaid, Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.VirtualTime()}
 	l, done := w.openLedger()
 	o.Report, o.Entries = w.checkProof(l, w.collectSeen())
 	problems, err := l.Verify(context.Background())
@@ -184,6 +185,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
 	}
 	o.Problems = append(o.Problems, findUnsaid(o.Entries)...)
+	o.Problems = append(o.Problems, w.checkPDFs(o.Entries)...)
 	if w.late > 0 {
 		o.Problems = append(o.Problems, fmt.Sprintf("I6: %d uploads were begun after the end of their window", w.late))
 	}
@@ -229,7 +231,10 @@ func (w *World) checkBetweenLives() {
 	l, done := w.openLedger()
 	seen := w.collectSeen()
 	w.hideLate(l, &seen)
-	report, _ := w.checkProof(l, seen)
+	report, entries := w.checkProof(l, seen)
+	for _, p := range w.checkPDFs(entries) {
+		w.t.Errorf("between two lives, %v into the run: %s", w.VirtualTime(), p)
+	}
 	for _, f := range report.Findings {
 		w.t.Errorf("between two lives, %v into the run: %v", w.VirtualTime(), f)
 		w.tellOf(l, f)
@@ -298,7 +303,7 @@ func (w *World) collectSeen() proof.Seen {
 	w.t.Helper()
 	disk := proof.Disk{Lying: w.listFolders()}
 	s := proof.Seen{Disk: &disk}
-	for i := range w.cfg.Vaults {
+	for i := range w.countDrops() {
 		if _, err := os.Stat(filepath.Join(w.DropPath(i), ".vaultd")); err != nil {
 			s.Disk = nil // a drop folder is away: nobody can look
 		}
@@ -307,7 +312,7 @@ func (w *World) collectSeen() proof.Seen {
 		s.Disk = nil // what was disposed of since the copy is not in the ledger; see accounted
 	}
 	for _, d := range w.dropped {
-		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: vaultName(d.Vault), Path: d.Name})
+		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: w.dropName(d.Drop), Path: d.Name})
 	}
 	for _, r := range w.emulator.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
@@ -322,31 +327,34 @@ func (w *World) collectSeen() proof.Seen {
 		}
 		s.Registrations = append(s.Registrations, reg)
 	}
+	s.Slots = w.collectSlots()
 	return s
 }
 
 // listFolders finds every folder in the places where one can lie.
 func (w *World) listFolders() (all []proof.Folder) {
 	w.t.Helper()
-	for i := range w.cfg.Vaults {
+	for i := range w.countDrops() {
 		add := func(dir string) {
 			for _, name := range listNames(filepath.Join(w.DropPath(i), dir)) {
 				if dir != "" || !drop.IsReservedName(name) {
-					all = append(all, proof.Folder{Drop: vaultName(i), Path: path.Join(dir, name)})
+					all = append(all, proof.Folder{Drop: w.dropName(i), Path: path.Join(dir, name)})
 				}
 			}
 		}
 		add("")
 		add(string(drop.Rejected))
 		add(string(drop.Duplicates))
-		for _, month := range listNames(filepath.Join(w.DropPath(i), string(drop.Archived))) {
-			add(path.Join(string(drop.Archived), month))
+		for _, kept := range []drop.Kind{drop.Archived, drop.Delivered} {
+			for _, month := range listNames(filepath.Join(w.DropPath(i), string(kept))) {
+				add(path.Join(string(kept), month))
+			}
 		}
 		for _, key := range listNames(filepath.Join(w.DropPath(i), ".vaultd/claimed")) {
 			add(path.Join(".vaultd/claimed", key))
 		}
 		for _, name := range listNames(filepath.Join(w.dir, "moved")) {
-			all = append(all, proof.Folder{Drop: vaultName(i), Path: filepath.Join(w.dir, "moved", name)})
+			all = append(all, proof.Folder{Drop: w.dropName(i), Path: filepath.Join(w.dir, "moved", name)})
 		}
 	}
 	return all
@@ -370,6 +378,9 @@ func (w *World) violations(entries []ledger.Entry) (all []string) {
 		}
 	}
 	for _, v := range w.emulator.Violations() {
+		if w.explainsDoublePDF(v, entries) {
+			continue
+		}
 		rest, double := strings.CutPrefix(v, "double content: clientUUID ")
 		id, _, _ := strings.Cut(rest, " ")
 		if !double || !flagged[id] {

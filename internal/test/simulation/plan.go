@@ -3,6 +3,7 @@ package simulation
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"vaultd/internal/emulator"
@@ -44,7 +45,7 @@ func answerWith(code int) func(*rand.Rand) Strike {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// classes are all that the simulation knows to do.
+// classes are what the simulation knows to do in every world.
 var classes = []class{
 	{Files, "", 0.0003, 0.01, strikeWith(Fail)},
 	{Files, "", 0.0003, 0.01, strikeWith(FailDone)},
@@ -148,25 +149,52 @@ func lagBehind(k emulator.Kind) func(*rand.Rand) Strike {
 
 // rated is a class that is on in a run, and how often it strikes.
 type rated struct {
-	Class int // in classes
+	Class int // in allClasses
 	Rate  float64
 }
 
+// pdfClasses are the further ones of a world with drops of single PDFs. That the store says yes and keeps nothing is not among them: nobody
+// can ever know that.
+var pdfClasses = []class{
+	{Calls, "pdf-register", 0.01, 0.2, answerLate(20 * time.Minute)},
+	{Calls, "pdf-register", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.MissingURL})},
+	{Calls, "pdf-register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.DoubleBumID})},
+	{Calls, "pdf-register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.SharedAddress})},
+	{Calls, "pdf-register", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RepeatedAddress})},
+	{Calls, "pdf-register", 0.01, 0.1, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 422}[r.IntN(2)], IsAfterWork: r.IntN(2) == 0}}
+	}},
+	{Calls, "pdf-upload", 0.01, 0.2, answerLate(80 * time.Minute)},
+	{Calls, "pdf-upload", 0.01, 0.2, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Trickle, DelayAfter: upTo(r, 10*time.Minute)}}
+	}},
+	{Calls, "pdf-upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.CutRequest})},
+	{Calls, "pdf-upload", 0.01, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.DeadToken})},
+	{Calls, "pdf-upload", 0.01, 0.1, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 403, 409, 412, 500, 503}[r.IntN(6)], IsAfterWork: true}}
+	}},
+	{Calls, "pdf-upload", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Hour})},
+	{Calls, "pdf-upload", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RedirectAway})},
+}
+
+// allClasses are those of every world, and then the further ones.
+var allClasses = slices.Concat(classes, pdfClasses)
+
 // drawMix switches each class on with an even chance, and gives it a rate of its own. Fixed
-// rates would hide what only shows when one thing goes wrong often and all others never. All classes of
+// rates would hide what only shows when one thing goes wrong often and all others never. from and to are places in allClasses. All classes of
 // a seam together have a bound, drawn for the calls, or nothing would ever go well.
-func drawMix(r *rand.Rand) (mix []rated) {
+func drawMix(r *rand.Rand, from, to int) (mix []rated) {
 	all := map[Seam]float64{}
-	for i, c := range classes {
+	for i, c := range allClasses[from:to] {
 		rate := c.rarest * math.Pow(c.often/c.rarest, r.Float64())
 		if r.IntN(2) == 0 {
-			mix = append(mix, rated{i, rate})
+			mix = append(mix, rated{from + i, rate})
 			all[c.seam] += rate
 		}
 	}
 	most := map[Seam]float64{Files: 0.02, Commits: 0.01, Clock: 0.001, Packages: 0.5, Calls: 0.01 * math.Pow(60, r.Float64())}
 	for i, c := range mix {
-		if seam := classes[c.Class].seam; all[seam] > most[seam] {
+		if seam := allClasses[c.Class].seam; all[seam] > most[seam] {
 			mix[i].Rate *= most[seam] / all[seam]
 		}
 	}
@@ -179,17 +207,17 @@ func drawMix(r *rand.Rand) (mix []rated) {
 func planMix(seed uint64, mix []rated, hits []int) Plan {
 	bySeam := map[Seam][]rated{}
 	for _, c := range mix {
-		bySeam[classes[c.Class].seam] = append(bySeam[classes[c.Class].seam], c)
+		bySeam[allClasses[c.Class].seam] = append(bySeam[allClasses[c.Class].seam], c)
 	}
 	return func(op Op) Strike {
 		for _, c := range bySeam[op.Seam] {
-			if name := classes[c.Class].name; name != "" && name != op.Name {
+			if name := allClasses[c.Class].name; name != "" && name != op.Name {
 				continue
 			}
 			dice := scatterBits(scatterBits(seed+uint64(c.Class)<<32) ^ hashName(op.Name) ^ uint64(op.N))
 			if float64(dice>>11)/(1<<53) < c.Rate {
 				hits[c.Class]++
-				return classes[c.Class].strike(rand.New(rand.NewPCG(dice, seed)))
+				return allClasses[c.Class].strike(rand.New(rand.NewPCG(dice, seed)))
 			}
 		}
 		return Strike{}

@@ -31,6 +31,8 @@ type scenario struct {
 	Sleep     time.Duration // between two looks at what is due
 	Settle    time.Duration
 	Disposal  []disposal // of each vault
+	PDFs      PDFs
+	Careful   bool       // whoever decides on PDFs of which nobody knows whether they were delivered looks first
 	Drops     []dropping // in time's order
 	Mishaps   []mishap   // in time's order
 	Mix       []rated
@@ -45,7 +47,7 @@ type disposal struct {
 // dropping is one folder that somebody drops.
 type dropping struct {
 	At    time.Duration
-	Vault int
+	Drop  int // those of the vaults come first, then those of single PDFs
 	N     int // of Make
 	Is    Nature
 	Again int // how many times it was dropped before, under other names
@@ -53,10 +55,10 @@ type dropping struct {
 
 // mishap is what happens to the machine.
 type mishap struct {
-	At    time.Duration
-	What  string
-	Vault int
-	For   time.Duration
+	At   time.Duration
+	What string
+	Drop int
+	For  time.Duration
 }
 
 const (
@@ -96,7 +98,7 @@ func drawScenario(seed uint64) scenario {
 	s.Accounts = vaults.IntN(2) == 0
 	s.Readings.StatusList = []string{"registered", "uploaded"}[vaults.IntN(2)]
 	s.Readings.IndexFields = []string{"sent", "filled"}[vaults.IntN(2)]
-	s.Mix = drawMix(r)
+	s.Mix = drawMix(r, 0, len(classes))
 	s.drawDrops(r)
 	s.drawMishaps(r)
 	s.drawMounts(rand.New(rand.NewPCG(seed, 0x6d6f756e74))) // dice of their own: they change nothing else
@@ -104,6 +106,7 @@ func drawScenario(seed uint64) scenario {
 	s.Readings.TwinFields = r.IntN(2) == 0
 	s.Readings.ListAge = time.Duration(r.IntN(2)) * upTo(r, 40*time.Minute)
 	s.Readings.BumIDCase = pick("small", "capital", "mixed")
+	s.drawPDFs(rand.New(rand.NewPCG(seed, 0x706466))) // dice of their own: worlds without PDFs stay as they are
 	return s
 }
 
@@ -117,12 +120,12 @@ func (s *scenario) drawDrops(r *rand.Rand) {
 	}
 	again := map[int]int{}
 	for i := range n {
-		d := dropping{At: at[r.IntN(bursts)], Vault: r.IntN(len(s.Disposal)), N: i}
+		d := dropping{At: at[r.IntN(bursts)], Drop: r.IntN(len(s.Disposal)), N: i}
 		switch p := r.IntN(100); {
 		case p < 8 && i > 0:
 			first := s.Drops[r.IntN(len(s.Drops))]
 			again[first.N]++
-			d.N, d.Is, d.Vault, d.Again = first.N, first.Is, first.Vault, again[first.N]
+			d.N, d.Is, d.Drop, d.Again = first.N, first.Is, first.Drop, again[first.N]
 		case p < 14:
 			d.Is = Faulty
 		case p < 18:
@@ -148,7 +151,7 @@ func (s *scenario) drawMishaps(r *rand.Rand) {
 			on = on && r.IntN(3) == 0
 		}
 		for range times {
-			m := mishap{At: upTo(r, faultHours), What: what, Vault: r.IntN(len(s.Disposal)), For: upTo(r, 3*time.Hour)}
+			m := mishap{At: upTo(r, faultHours), What: what, Drop: r.IntN(len(s.Disposal)), For: upTo(r, 3*time.Hour)}
 			if r.IntN(8) == 0 {
 				m.For *= 24
 			}
@@ -169,7 +172,45 @@ func (s *scenario) drawMounts(r *rand.Rand) {
 		return
 	}
 	for range 1 + r.IntN(4) {
-		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, faultHours), What: "mount", Vault: r.IntN(len(s.Disposal)), For: upTo(r, 12*time.Hour)})
+		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, faultHours), What: "mount", Drop: r.IntN(len(s.Disposal)), For: upTo(r, 12*time.Hour)})
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawPDFs draws drops of single PDFs, in every second scenario, with what is dropped there, what goes wrong and what people decide.
+func (s *scenario) drawPDFs(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	s.PDFs = PDFs{RepeatsPut: r.IntN(3) == 0, OwnAccount: r.IntN(2) == 0, Workers: 1 + r.IntN(4), Settle: s.Settle, Rescan: s.Rescan}
+	s.Careful = r.IntN(2) == 0
+	for range 1 + r.IntN(2) {
+		s.PDFs.Drops = append(s.PDFs.Drops, PDFDrop{Receiving: pick("ap@in.example", "ap@in.example", "AP-2@in.example"), SendsSame: r.IntN(3) == 0})
+	}
+	s.Readings.PDF = emulator.PDFReadings{URLForm: pick("uploadUrl", "url", "object"), BumID: pick("told", "told", "none"), Validity: pick("told", "untold"),
+		ContentType: pick("any", "signed"), ErrorBody: pick("specified", "detail", "detail-list", "empty", "html"), RepeatedPut: pick("replace", "second-flow")}
+	s.Mix = append(s.Mix, drawMix(r, len(classes), len(allClasses))...)
+	n := int(math.Ceil(math.Pow(60, math.Pow(r.Float64(), 2))))
+	for i := range n {
+		d := dropping{At: upTo(r, dropHours), Drop: len(s.Disposal) + r.IntN(len(s.PDFs.Drops)), N: i, Is: Scan}
+		switch p := r.IntN(100); {
+		case p < 15 && i > 0: // the same again, perhaps in another drop
+			d.N, d.Again = r.IntN(i), i
+		case p < 20:
+			d.Is = CutOffScan
+		case p < 25:
+			d.Is = TextScan
+		case p < 28:
+			d.Is = ScanFolder
+		}
+		s.Drops = append(s.Drops, d)
+	}
+	slices.SortStableFunc(s.Drops, func(a, b dropping) int { return cmp.Compare(a.At, b.At) })
+	for _, what := range []string{"vanish", "replace", "decide", "decide"} {
+		for range r.IntN(3) * r.IntN(2) {
+			s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, faultHours), What: what, Drop: len(s.Disposal) + r.IntN(len(s.PDFs.Drops)), For: upTo(r, 3*time.Hour)})
+		}
 	}
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
 }
@@ -183,6 +224,13 @@ func (s scenario) fingerprint() string {
 
 // folder makes what d drops.
 func (s scenario) folder(d dropping) Folder {
+	if d.Drop >= len(s.Disposal) {
+		f := MakePDF(s.Seed, d.N, d.Is)
+		if d.Again > 0 {
+			f = f.CopyPDFToDropAgain(d.Again)
+		}
+		return f
+	}
 	f := MakeFolder(s.Seed, d.N, d.Is)
 	if d.Again > 0 {
 		f.Name += fmt.Sprintf(" (again %d)", d.Again)
@@ -193,7 +241,7 @@ func (s scenario) folder(d dropping) Folder {
 // config makes the world.
 func (s scenario) config() Config {
 	return Config{
-		Seed: s.Seed, Vaults: len(s.Disposal), OAuth: s.OAuth, Accounts: s.Accounts,
+		Seed: s.Seed, Vaults: len(s.Disposal), PDFs: s.PDFs, OAuth: s.OAuth, Accounts: s.Accounts,
 		Daemon: func(c *daemon.Config) {
 			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
 			c.StatusLook, c.LongestSleep = 6*time.Hour, s.Sleep
@@ -230,6 +278,9 @@ func (s scenario) plan(hits []int) Plan {
 				return Strike{}
 			}
 		}
+		if strike.Call.Kind == emulator.DoubleBumID && op.Name == "pdf-register" && setBack {
+			return Strike{} // it cannot know the numbers that were given since
+		}
 		if found := s.Readings.IndexFound; strike.Call.Kind == emulator.EmptyPage && found != "all" && found != "left" {
 			return Strike{}
 		}
@@ -247,24 +298,30 @@ func (s scenario) run(w *World, hits []int) Outcome {
 	for len(drops)+len(mishaps) > 0 {
 		if len(mishaps) == 0 || len(drops) > 0 && drops[0].At <= mishaps[0].At {
 			until(drops[0].At)
-			w.DropFolders(drops[0].Vault, s.folder(drops[0]))
+			w.DropFolders(drops[0].Drop, s.folder(drops[0]))
 			drops = drops[1:]
 			continue
 		}
 		until(mishaps[0].At)
-		w.befall(mishaps[0])
+		w.befall(mishaps[0], s.Careful)
 		mishaps = mishaps[1:]
 	}
 	until(faultHours)
 	w.SetPlan(nil)
 	w.Restart(Graceful) // a route that was stopped for good goes on only then
 	w.RunUntilCalm(7 * 24 * time.Hour)
+	if len(s.PDFs.Drops) > 0 {
+		w.DecideDeliveries(rand.New(rand.NewPCG(s.Seed, 0x656e64)), s.Careful)
+		w.RunUntilCalm(7 * 24 * time.Hour)
+	}
 	return w.Check(true)
 }
 
 // befall makes a mishap happen.
-func (w *World) befall(m mishap) {
+func (w *World) befall(m mishap, careful bool) {
 	switch m.What {
+	case "decide":
+		w.DecideDeliveries(rand.New(rand.NewPCG(uint64(m.At), 0)), careful)
 	case "restart":
 		w.Restart(Graceful)
 	case "kill":
@@ -282,13 +339,13 @@ func (w *World) befall(m mishap) {
 	case "clock right":
 		w.clock.setMachineClock(0)
 	case "vanish", "replace":
-		w.TakeAway(m.Vault, m.What == "replace")
+		w.TakeAway(m.Drop, m.What == "replace")
 		w.Advance(min(m.For, 2*time.Hour))
-		w.BringBack(m.Vault)
+		w.BringBack(m.Drop)
 	case "set back":
 		w.Snapshot()
 		w.Advance(m.For)
-		w.SetBack(SetBack(m.Vault % 2))
+		w.SetBack(SetBack(m.Drop % 2))
 		w.Advance(time.Hour)
 		w.Administer()
 	}
@@ -300,6 +357,6 @@ func (s scenario) String() string {
 	for _, c := range s.Mix {
 		mix = append(mix, fmt.Sprintf("%d:%.2g", c.Class, c.Rate))
 	}
-	return fmt.Sprintf("%d folders, %d vaults, %d mishaps, repeat %s, late %s, classes %s", len(s.Drops), len(s.Disposal), len(s.Mishaps),
+	return fmt.Sprintf("%d folders, %d vaults, %d drops of PDFs, %d mishaps, repeat %s, late %s, classes %s", len(s.Drops), len(s.Disposal), len(s.PDFs.Drops), len(s.Mishaps),
 		s.Readings.Repeat, s.Readings.LatePackage, strings.Join(mix, " "))
 }

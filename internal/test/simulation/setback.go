@@ -136,7 +136,7 @@ func copyFile(from, to string) error {
 // isArchivedAtService reports whether the service has archived a document of that number.
 func (w *World) isArchivedAtService(number string) bool {
 	for _, s := range w.emulator.Registrations() {
-		if s.DocumentID == number && !s.ArchivedAt.IsZero() {
+		if number != "" && s.DocumentID == number && !s.ArchivedAt.IsZero() {
 			return true
 		}
 	}
@@ -148,7 +148,7 @@ func (w *World) isArchivedAtService(number string) bool {
 func (w *World) hasEntryFor(d Dropped) bool {
 	lies := func(f proof.Folder) bool {
 		ended := strings.HasPrefix(f.Path, "_") || path.IsAbs(f.Path)
-		return ended && f.Drop == vaultName(d.Vault) && strings.HasPrefix(path.Base(f.Path), d.Name)
+		return ended && f.Drop == w.dropName(d.Drop) && strings.HasPrefix(path.Base(f.Path), d.Name)
 	}
 	return slices.ContainsFunc(w.listFolders(), lies) || w.isArchivedAtService(d.Number)
 }
@@ -160,7 +160,7 @@ func (w *World) unaccounted(entries []ledger.Entry) (lost []string) {
 		taken[e.Drop+"/"+e.Folder] = true
 	}
 	for _, d := range w.dropped {
-		if name := vaultName(d.Vault) + "/" + d.Name; !taken[name] && !w.hasEntryFor(d) {
+		if name := w.dropName(d.Drop) + "/" + d.Name; !taken[name] && !w.hasEntryFor(d) {
 			lost = append(lost, fmt.Sprintf("I1: %q is neither in the ledger, nor on the disk, nor archived", name))
 		}
 	}

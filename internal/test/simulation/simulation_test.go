@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/ledger"
 )
 
 // seedFile holds the seeds that broke a promise once, one on a line: the seed, the
@@ -34,7 +36,7 @@ func TestSimulation(t *testing.T) {
 	if seed := number("REPEAT", 0); seed > 0 {
 		s := drawScenario(uint64(seed)).only(os.Getenv("DROPS"), os.Getenv("MISHAPS"), os.Getenv("CLASSES"))
 		t.Log(s)
-		synctest.Test(t, func(t *testing.T) { t.Log(s.run(New(t, s.config()), make([]int, len(classes)))) })
+		synctest.Test(t, func(t *testing.T) { t.Log(s.run(New(t, s.config()), make([]int, len(allClasses)))) })
 		return
 	}
 	r := newRuns(t)
@@ -67,6 +69,8 @@ type runs struct {
 	entries  int            //
 	finished int            //
 	problems int            //
+	pdfs     int            // entries of single PDFs
+	arrived  int            // of them delivered
 	deaths   int            //
 	restarts int            //
 	virtual  time.Duration  //
@@ -84,7 +88,7 @@ func newRuns(t *testing.T) *runs {
 		otherwise = 12
 	}
 	r := &runs{began: time.Now(), told: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
-		seeds: number("SEEDS", otherwise), fired: map[string]int{}, hits: make([]int, len(classes)), mishaps: map[string]int{}}
+		seeds: number("SEEDS", otherwise), fired: map[string]int{}, hits: make([]int, len(allClasses)), mishaps: map[string]int{}}
 	text, err := os.ReadFile(seedFile)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +124,7 @@ func (r *runs) next() (seed uint64, ok bool) {
 func (r *runs) one(t *testing.T, seed uint64) {
 	s := drawScenario(seed)
 	var o Outcome
-	hits := make([]int, len(classes))
+	hits := make([]int, len(allClasses))
 	t.Cleanup(func() { r.add(t, s, o, hits) })
 	synctest.Test(t, func(t *testing.T) { o = s.run(New(t, s.config()), hits) })
 }
@@ -136,6 +140,12 @@ func (r *runs) add(t *testing.T, s scenario, o Outcome, hits []int) {
 	r.restarts += o.Restarts
 	r.virtual += o.Virtual
 	r.problems += len(o.Problems)
+	for _, e := range o.Entries {
+		if e.Route == ledger.PDF {
+			r.pdfs++
+		}
+	}
+	r.arrived += len(o.EntriesIn(ledger.Delivered))
 	for k, n := range o.Fired {
 		word := strings.Fields(k)
 		r.fired[word[0]+" "+word[len(word)-1]] += n
@@ -191,6 +201,7 @@ func (r *runs) finish(t *testing.T) {
 	lines := []string{
 		fmt.Sprintf("%d seeds in %v: %.1f a second", r.done, time.Since(r.began).Round(time.Second), r.rate()),
 		fmt.Sprintf("%.1f virtual years, %d folders, %d finished", r.virtual.Hours()/24/365.25, r.entries, r.finished),
+		fmt.Sprintf("%d single PDFs, %d delivered", r.pdfs, r.arrived),
 		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listCounts(r.mishaps)),
 		fmt.Sprintf("%d faults fired: %s", sumCounts(r.fired), listCounts(r.fired)),
 		fmt.Sprintf("%d violations in %d seeds: %v", r.problems, len(r.broken), r.broken),
@@ -202,6 +213,9 @@ func (r *runs) finish(t *testing.T) {
 	}
 	if r.done >= 1000 && slices.Contains(r.hits, 0) {
 		t.Errorf("vacuous: the class of faults %d never fired", slices.Index(r.hits, 0))
+	}
+	if r.done >= 100 && 2*r.arrived < r.pdfs { // the others are duplicates, come back, or wait for a person
+		t.Errorf("vacuous: %d of %d single PDFs delivered", r.arrived, r.pdfs)
 	}
 	if len(r.broken) == 0 && (sumCounts(r.fired) == 0 || 10*r.finished < 9*r.entries) {
 		t.Errorf("vacuous: %d faults, %d of %d folders finished", sumCounts(r.fired), r.finished, r.entries)

@@ -34,6 +34,7 @@ const (
 type Config struct {
 	Seed     uint64
 	Vaults   int                                                 // each with a drop folder of its own; default 1
+	PDFs     PDFs                                                // drop folders of single PDFs beside those of the vaults
 	Daemon   func(*daemon.Config)                                // changes the daemon's configuration; nil: as it is
 	Drop     func(vault int, d *dropwork.Settings, moved string) // changes a drop's; moved is a folder for what is moved out
 	Emulator func(*emulator.Config)
@@ -63,11 +64,16 @@ type World struct {
 	deaths   int                                                            // of processes, by the plan or by Restart
 	restarts int                                                            // graceful ones
 	told     map[archive.Key]bool
-	away     map[int]bool // vaults whose drop folder is not there
+	away     map[int]bool // drop folders that are not there
 	later    []Dropped    // what people will drop once it is
 	mounts   *mounts
 	copies   int // of the state directory
 	setBacks int
+
+	untaken  []Dropped // folders that lie in drops of single PDFs, which take none
+	released int       // PDFs that a person had sent again
+	careless bool      // one of them may have been there already
+	readings emulator.Readings
 }
 
 // Kind is how a process ends.
@@ -89,7 +95,7 @@ func New(t testing.TB, cfg Config) *World {
 	for _, sub := range []string{"state", "moved"} {
 		w.failOn(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
 	}
-	for i := range cfg.Vaults {
+	for i := range w.countDrops() {
 		w.failOn(os.Mkdir(w.DropPath(i), 0o770))
 	}
 	w.failOn(boltledger.Create(w.stateDir(), ledger.Info{ID: fmt.Sprintf("sim-%d", cfg.Seed), Environment: environment,
@@ -106,11 +112,15 @@ func New(t testing.TB, cfg Config) *World {
 		}
 		ec.Vaults = append(ec.Vaults, v)
 	}
+	if cfg.PDFs.OwnAccount {
+		ec.PDF.Account = pdfAccount
+	}
 	if cfg.Emulator != nil {
 		cfg.Emulator(&ec)
 	}
 	ec.Faults.Hook = func(op string, n int) emulator.Fault { return w.life.strikeCall(op, n) }
 	var err error
+	w.readings = ec.Readings
 	w.emulator, err = emulator.New(ec)
 	w.failOn(err)
 	w.emulator.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
@@ -143,8 +153,19 @@ func vaultName(i int) string        { return fmt.Sprintf("vault-%d-in", i+1) }
 
 func (w *World) stateDir() string { return filepath.Join(w.dir, "state") }
 
-// DropPath is the drop folder of the i-th vault.
-func (w *World) DropPath(i int) string { return filepath.Join(w.dir, vaultName(i)) }
+// countDrops counts the drop folders: those of the vaults come first, then those of single PDFs.
+func (w *World) countDrops() int { return w.cfg.Vaults + len(w.cfg.PDFs.Drops) }
+
+// dropName is the name of the i-th drop.
+func (w *World) dropName(i int) string {
+	if i < w.cfg.Vaults {
+		return vaultName(i)
+	}
+	return fmt.Sprintf("scans-%d", i-w.cfg.Vaults+1)
+}
+
+// DropPath is the i-th drop folder.
+func (w *World) DropPath(i int) string { return filepath.Join(w.dir, w.dropName(i)) }
 
 // Emulator is the service.
 func (w *World) Emulator() *emulator.Server { return w.emulator }
@@ -251,6 +272,7 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 		}
 		cfg.Drops = append(cfg.Drops, d)
 	}
+	w.addPDFs(&cfg, l, api, store)
 	if w.cfg.Daemon != nil {
 		w.cfg.Daemon(&cfg)
 	}
