@@ -21,9 +21,9 @@ func (a *app) validateCommand() *cobra.Command {
 	var drop string
 	c := &cobra.Command{
 		Use:   "validate PATH",
-		Short: "what a folder would become, and what is wrong with it; nothing is sent",
+		Short: "what a folder or PDF would become, and what is wrong with it; nothing is sent",
 		Long: `Checks one folder as it would be checked if it were dropped: its sidecar, its files,
-its size once packed. It prints what it would become, or everything that is wrong with
+its size once packed. For a drop of single PDFs it checks one file. It prints what it would become, or everything that is wrong with
 it in the words of _REASON.txt, and ends with 65 then. It changes nothing and asks
 nobody; whether the same invoice is archived already, it does not know.
 
@@ -32,7 +32,7 @@ that lies elsewhere name the drop with --drop, unless there is only one.`,
 		Example: `  vaultd validate "/srv/invoices/acme-in/Huber 88"
   vaultd validate ./export/4711 --drop acme-in
   for d in export/*/; do vaultd validate "$d" --drop acme-in > /dev/null || echo "$d"; done`,
-		Args: expectArgs("PATH (a folder)"),
+		Args: expectArgs("PATH (a folder, or a PDF)"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runValidate(c.Context(), args[0], drop) },
 	}
 	c.Flags().StringVar(&drop, "drop", "", "check by the rules of the drop of this `name`")
@@ -53,6 +53,7 @@ type validated struct {
 	Ignored    []string        `json:"ignored"`
 	Missing    []string        `json:"waitsFor"` // what is missing until it is taken
 	Faults     []validateFault `json:"faults"`
+	Route      string          `json:"route"`
 }
 
 type validateFault struct {
@@ -82,7 +83,7 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 		return err
 	}
 	if d.Route == config.RoutePDF {
-		return usageError{fmt.Errorf("drop %s takes single PDFs, which are checked when they are taken; validate looks at invoice folders", d.Name)}
+		return a.validatePDF(ctx, cfg, d, abs)
 	}
 	if info != nil && !info.IsDir() {
 		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", sanitize.Text(path), d.Sidecar), "")
@@ -93,7 +94,7 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 	}
 	defer root.Close() // read-only
 	rules := cfg.PackingRules(d)
-	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	v := validated{Path: abs, Drop: d.Name, Route: config.RouteVault, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
@@ -108,6 +109,43 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 		v.Missing = append(v.Missing, missing...)
 	}
 	return a.printValid(v, s)
+}
+
+// validatePDF checks one file by the rules of a drop of single PDFs.
+func (a *app) validatePDF(ctx context.Context, cfg config.Config, d config.Drop, path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.IsDir() {
+		return fail(exitData, fmt.Errorf("%q is a folder; drop %s takes single PDFs", sanitize.Text(filepath.Base(path)), d.Name), "name the PDFs in it, one by one")
+	}
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("open the folder: %w", err)
+	}
+	defer root.Close() // read-only
+	v := validated{Path: path, Drop: d.Name, Route: d.Route, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	s, err := packager.ValidatePDF(ctx, root, filepath.Base(path), cfg.PDFRules(d))
+	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
+		return a.printRefusal(v, refusal)
+	}
+	if errors.Is(err, packager.ErrChanged) {
+		return fail(exitTemporary, err, "somebody is still writing it; try again once that has ended")
+	}
+	if err != nil {
+		return err
+	}
+	v.Good, v.ClientUUID, v.Size = true, present.TextOrNil(s.ID.String()), s.Files[0].Size
+	v.Files = append(v.Files, present.File{Path: s.Files[0].Path, Size: s.Files[0].Size, SHA256: s.Content.String()})
+	if a.json {
+		return writeJSON(a.stdout, v)
+	}
+	p := &present.Page{}
+	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s and delivered to %s\n", sanitize.Text(filepath.Base(path)), sanitize.Text(d.Name), sanitize.Text(d.Receiving))
+	p.AddLine("identity", "%s (derived from address and content)", s.ID)
+	p.AddLine("file", "%s, SHA-256 %s", present.FormatBytes(v.Size), s.Content)
+	if _, err := a.stdout.Write(p.Bytes()); err != nil {
+		return fail(exitIO, fmt.Errorf("write: %w", err), "")
+	}
+	return nil
 }
 
 // dropForFolder finds the drop whose rules apply to a folder: the named one, the one that contains the folder, or the only one.

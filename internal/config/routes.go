@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"vaultd/internal/packager"
 )
 
 // The routes of a drop.
@@ -23,6 +25,11 @@ var routeKeys = map[string][]string{
 // VaultDrops returns the drops that go to a vault.
 func (c *Config) VaultDrops() []Drop {
 	return slices.DeleteFunc(slices.Clone(c.Drops), func(d Drop) bool { return d.Route == RoutePDF })
+}
+
+// PDFRules says how the packager takes the PDFs of a drop.
+func (c *Config) PDFRules(d Drop) packager.PDFRules {
+	return packager.PDFRules{Receiving: d.Receiving, Notify: d.Notify, MaxSize: c.PDF.MaxSize}
 }
 
 // checkRoute looks at what a drop must and must not have for its route.

@@ -46,10 +46,10 @@ type SealedPDF struct {
 //
 // Its errors are those of BuildPackage. The same PDF under the same rules gives the same result.
 func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable.Dir, name string) (SealedPDF, error) {
-	if rules.Receiving == "" || rules.Notify == "" {
-		return SealedPDF{}, errors.New("use packaging rules: an address is missing") // a mistake of the configuration: no PDF is refused for it
+	if err := rules.check(); err != nil {
+		return SealedPDF{}, err
 	}
-	p, err := openPDFFolder(root, rules)
+	p, err := openPDFFolder(func() (*listing, error) { return listFolder(root, rules.forListing()) })
 	if err != nil {
 		return SealedPDF{}, err
 	}
@@ -70,27 +70,77 @@ func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable
 	if err := part.CommitWithoutDirSync(); err != nil {
 		return SealedPDF{}, fmt.Errorf("finish copy: %w", err)
 	}
-	return SealedPDF{
-		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
-		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
-		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256,
-		Package: archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5},
-	}, nil
+	s := p.describe(rules, copied)
+	s.Package = archive.Package{Path: name, Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5}
+	return s, nil
+}
+
+// ValidatePDF checks the single file name in root as BuildPDF checks the file of a claimed folder, and writes nothing. It returns the
+// same errors, and no Package.
+func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules) (SealedPDF, error) {
+	if err := rules.check(); err != nil {
+		return SealedPDF{}, err
+	}
+	p, err := openPDFFolder(func() (*listing, error) { return listFile(root, name, rules.forListing()) })
+	if err != nil {
+		return SealedPDF{}, err
+	}
+	copied, err := p.copyTo(ctx, io.Discard)
+	if err != nil {
+		return SealedPDF{}, err
+	}
+	return p.describe(rules, copied), nil
+}
+
+// check returns an error for rules that are a mistake of the configuration: no PDF is refused for it.
+func (r PDFRules) check() error {
+	if r.Receiving == "" || r.Notify == "" {
+		return errors.New("use packaging rules: an address is missing")
+	}
+	return nil
+}
+
+// listFile is listFolder for a single file, whatever else lies beside it.
+func listFile(root *os.Root, name string, rules Rules) (*listing, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", withoutPath(err))
+	}
+	defer dir.Close() // read-only
+	info, err := durable.Lstat(dir, name)
+	if err != nil {
+		return nil, fmt.Errorf("look at %q: %w", name, withoutPath(err))
+	}
+	l := &listing{root: root, rules: rules}
+	if !l.checkName(name, name, map[string]string{}) {
+		return l, nil
+	}
+	return l, l.addEntry(name, info, 0, false)
 }
 
 // pdfFolder is a claimed folder that holds a single PDF.
 type pdfFolder struct {
 	*listing
 	file foundFile
+	list func() (*listing, error) // lists the folder anew
+}
+
+// describe returns what follows from the rules and the bytes of the PDF.
+func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy) SealedPDF {
+	return SealedPDF{
+		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
+		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
+		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256,
+	}
 }
 
 // openPDFFolder reads the names in the folder, and refuses it for what is wrong with them.
-func openPDFFolder(root *os.Root, rules PDFRules) (*pdfFolder, error) {
-	l, err := listFolder(root, rules.forListing())
+func openPDFFolder(list func() (*listing, error)) (*pdfFolder, error) {
+	l, err := list()
 	if err != nil {
 		return nil, err
 	}
-	p := &pdfFolder{listing: l}
+	p := &pdfFolder{listing: l, list: list}
 	all := l.allFiles()
 	switch {
 	case len(all) == 1 && all[0].state.size > l.rules.MaxSize:
@@ -136,7 +186,7 @@ func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	again, err := listFolder(p.root, p.rules)
+	again, err := p.list()
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,11 @@ func TestPDF_Refused(t *testing.T) {
 			if said := strings.TrimSuffix(refused.Text(), "\n"); said != row.text && (strings.HasPrefix(row.text, "NOT") || !strings.Contains(said, row.text)) {
 				t.Errorf("got  %s\nwant %s", said, row.text)
 			}
+			for file := range row.files {
+				if _, err := ValidatePDF(context.Background(), root, file, pdfRules); len(row.files) == 1 && file == filepath.Base(file) && file != "Thumbs.db" && (err == nil || err.Error() != refused.Error()) {
+					t.Errorf("ValidatePDF says %v, BuildPDF %v", err, refused)
+				}
+			}
 			if strings.Contains(refused.Text(), "ARCHIVED") || !strings.HasPrefix(refused.Error(), "PDF refused: ") {
 				t.Errorf("%s\n%s", refused.Text(), refused)
 			}
@@ -225,6 +230,29 @@ func TestPDF_I24_EnvironmentIsNoRefusal(t *testing.T) {
 	for _, found := range []string{"abd", "ab", "abcd", ""} {
 		if err := c.compareWith(context.Background(), strings.NewReader(found)); err == nil {
 			t.Errorf("%q was taken for the copy", found)
+		}
+	}
+}
+
+// A file is validated as it would be packed, whatever lies beside it, and nothing is written.
+func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
+	dir, root := drop(t, tree{"a.pdf": goodPDF, "b.docx": "x", "sub/c.pdf": "x", "half.part": goodPDF})
+	_, alone := drop(t, tree{"a.pdf": goodPDF})
+	want, _, err := copyPDF(t, alone, pdfRules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ValidatePDF(context.Background(), root, "a.pdf", pdfRules)
+	if err != nil || got.ID != want.ID || got.Content != want.Content || !slices.Equal(got.Files, want.Files) || got.Package != (archive.Package{}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	os.Symlink("a.pdf", dir+"/link.pdf")
+	for name, want := range map[string]func(error) bool{
+		"link.pdf": isRefusal, "b.docx": isRefusal, "sub": isRefusal,
+		"gone.pdf": func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, "half.part": func(err error) bool { return errors.Is(err, ErrChanged) },
+	} {
+		if _, err := ValidatePDF(context.Background(), root, name, pdfRules); !want(err) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
