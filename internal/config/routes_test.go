@@ -59,7 +59,7 @@ func TestConfig_RouteFaults(t *testing.T) {
 		"SamePDFToo":    {goodPDF, ", vault: V-2, same_pdf: send", []string{"7:59 drops[1].same_pdf: belongs to route: pdf; *"}},
 		"NoAuth":        {"pdf: {base_url: 'https://ap.acme.example'}\n", goodDrop, []string{"4:1 pdf.auth: is missing, and base_url is there; add auth: *"}},
 		"HalfAuth":      {"pdf: {base_url: 'https://ap.acme.example', auth: {method: basic}}\n", goodDrop, []string{"4:44 pdf.auth.secret_file: is missing; *", "4:44 pdf.auth.username: is missing; *"}},
-		"Scopes":        {strings.Replace(goodPDF, "basic", "oauth2", 1), goodDrop, []string{"4:45 pdf.auth.scopes: is empty, *"}},
+		"ScopeKnown":    {strings.Replace(goodPDF, "basic", "oauth2", 1), goodDrop, nil},
 		"Secret":        {strings.Replace(goodPDF, "/etc/vaultd/secret-pdf", "S3cr3t-canary", 1), goodDrop, []string{"4:93 pdf.auth.secret_file: is not the absolute path *"}},
 		"PlainHTTP":     {strings.Replace(goodPDF, "https", "http", 1), goodDrop, []string{"4:17 pdf.base_url: is plain http to another machine; *"}},
 		"Example":       {strings.Replace(goodPDF, "ap.acme.example", "ap.example", 1), goodDrop, []string{"4:17 pdf.base_url: is the address of an example; *"}},

@@ -160,8 +160,9 @@ func (c *Config) checkAuth(a Auth, loc location) {
 	c.checkAddress(a.TokenURL, loc.child("token_url"))
 	method := []location{loc.child("method")}
 	basic, oauth2 := a.Method == "basic", a.Method == "oauth2"
+	hasDefaultScope := loc[0] == "pdf" // the interface names the one scope that it asks for
 	c.applyRules(
-		rule{oauth2 && len(a.Scopes) == 0, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
+		rule{oauth2 && len(a.Scopes) == 0 && !hasDefaultScope, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
 			"write the scopes that the provider named, such as [importDocuments.write]", method},
 		rule{basic && len(a.Scopes) > 0, loc.child("scopes"), "belongs to method oauth2", "remove scopes, or write method: oauth2", method},
 		rule{basic && a.TokenURL != "", loc.child("token_url"), "belongs to method oauth2", "remove token_url, or write method: oauth2", method},
