@@ -18,8 +18,9 @@ import (
 // Counts are kept for questions that are asked every few seconds, so that the answer costs the same with ten entries and
 // with ten million. The first byte of a key says what is counted.
 const (
-	countArchived = 'a' // then a quarter of an hour and a drop folder: entries that are archived, by the service's time
-	countFetches  = 'f' // then a span of time: downloads that were announced
+	countArchived  = 'a' // then a quarter of an hour and a drop folder: entries that are archived, by the service's time
+	countDelivered = 'd' // then the same: entries that are delivered, by this machine's time
+	countFetches   = 'f' // then a span of time: downloads that were announced
 	// From classBit on it is a key of the second part of the due index up to its time, and then a day: entries of a class, by
 	// the time at which they were taken.
 )
@@ -72,17 +73,21 @@ func classCountKey(attention []byte) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(attention[:at]), n-n%dayNanos)
 }
 
-// archivedCountKey returns the count that an archived entry belongs to; nil: it belongs to none.
-func archivedCountKey(e ledger.Entry) []byte {
-	if e.State != ledger.Archived || e.ArchivedAt.IsZero() {
+// completedCountKey returns the count that an archived or a delivered entry belongs to; nil: it belongs to none.
+func completedCountKey(e ledger.Entry) []byte {
+	kind := byte(countArchived)
+	switch {
+	case e.State != ledger.Archived && e.State != ledger.Delivered || e.CompletedAt().IsZero():
 		return nil
+	case e.State == ledger.Delivered:
+		kind = countDelivered
 	}
-	return append(quarterKey(time.Unix(0, nanosOf(e.ArchivedAt))), e.Drop...)
+	return append(quarterKey(kind, time.Unix(0, nanosOf(e.CompletedAt()))), e.Drop...)
 }
 
-// quarterKey begins the counts of archived entries of the quarter of an hour that t lies in.
-func quarterKey(t time.Time) []byte {
-	return binary.BigEndian.AppendUint64([]byte{countArchived}, orderedSeconds(t.UTC().Truncate(quarterHour)))
+// quarterKey begins the counts of the archived or the delivered entries of the quarter of an hour that t lies in.
+func quarterKey(kind byte, t time.Time) []byte {
+	return binary.BigEndian.AppendUint64([]byte{kind}, orderedSeconds(t.UTC().Truncate(quarterHour)))
 }
 
 // countKeys returns every count that an entry belongs to.
@@ -90,7 +95,7 @@ func countKeys(e ledger.Entry) (keys [][]byte) {
 	if k := attentionKey(e); k != nil {
 		keys = append(keys, classCountKey(k))
 	}
-	if k := archivedCountKey(e); k != nil {
+	if k := completedCountKey(e); k != nil {
 		keys = append(keys, k)
 	}
 	return keys
@@ -123,7 +128,16 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // It asks about times from two days before until two days after around, and reads the counts of those days alone: as many for a
 // ledger of any size. Where isWanted changes within a quarter of an hour all entries are counted instead, which takes long.
 func (l *Ledger) CountArchived(around time.Time, isWanted func(time.Time) bool) (byDrop map[string]int, err error) {
-	return groupArchived(l, around.AddDate(0, 0, -2), around.AddDate(0, 0, 2), func(drop string, at time.Time) (string, bool) { return drop, isWanted(at) })
+	return l.countByDrop(countArchived, around, isWanted)
+}
+
+// CountDelivered is CountArchived for the entries that are delivered at such a time, by this machine's clock. No entry is counted by both.
+func (l *Ledger) CountDelivered(around time.Time, isWanted func(time.Time) bool) (byDrop map[string]int, err error) {
+	return l.countByDrop(countDelivered, around, isWanted)
+}
+
+func (l *Ledger) countByDrop(kind byte, around time.Time, isWanted func(time.Time) bool) (map[string]int, error) {
+	return groupCompleted(l, kind, around.AddDate(0, 0, -2), around.AddDate(0, 0, 2), func(drop string, at time.Time) (string, bool) { return drop, isWanted(at) })
 }
 
 // CountArchivedByDay counts the entries that are archived by a success of the service on each of the calendar days up to that of a
@@ -131,7 +145,7 @@ func (l *Ledger) CountArchived(around time.Time, isWanted func(time.Time) bool) 
 // an hour all entries are counted instead, which takes long.
 func (l *Ledger) CountArchivedByDay(newest time.Time, days int) ([]int, error) {
 	first := dayNumber(newest, l.loc) - days + 1
-	byDay, err := groupArchived(l, newest.AddDate(0, 0, -days-2), newest.AddDate(0, 0, 2), func(_ string, at time.Time) (int, bool) {
+	byDay, err := groupCompleted(l, countArchived, newest.AddDate(0, 0, -days-2), newest.AddDate(0, 0, 2), func(_ string, at time.Time) (int, bool) {
 		i := dayNumber(at, l.loc) - first
 		return i, i >= 0 && i < days
 	})
@@ -151,14 +165,14 @@ func dayNumber(t time.Time, zone *time.Location) int {
 // errCutQuarter says that what is wanted changes within a quarter of an hour.
 var errCutQuarter = errors.New("what is counted changes within a quarter of an hour")
 
-// groupArchived counts the entries that are archived by a success of the service, by the group that groupOf gives to their drop folder and
-// the time of that success; ok is false for what is not counted, and for all times before from and after to.
-func groupArchived[G comparable](l *Ledger, from, to time.Time, groupOf func(drop string, at time.Time) (g G, ok bool)) (map[G]int, error) {
+// groupCompleted counts the entries that are archived by a success of the service, or those that are delivered, by the group that groupOf gives to
+// their drop folder and the time of that; ok is false for what is not counted, and for all times before from and after to.
+func groupCompleted[G comparable](l *Ledger, kind byte, from, to time.Time, groupOf func(drop string, at time.Time) (g G, ok bool)) (map[G]int, error) {
 	counts := map[G]int{}
 	err := l.view(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(countsBucket).Cursor()
-		end := quarterKey(to)
-		for k, v := c.Seek(quarterKey(from)); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
+		end := quarterKey(kind, to)
+		for k, v := c.Seek(quarterKey(kind, from)); k != nil && bytes.Compare(k, end) < 0; k, v = c.Next() {
 			n, err := decodeCount(k, v)
 			if err != nil {
 				return err
@@ -177,27 +191,27 @@ func groupArchived[G comparable](l *Ledger, from, to time.Time, groupOf func(dro
 	})
 	if errors.Is(err, errCutQuarter) {
 		clear(counts)
-		err = l.visitArchived(func(e ledger.Entry) {
-			if g, ok := groupOf(e.Drop, e.ArchivedAt); ok {
+		err = l.visitCompleted(kind, func(e ledger.Entry) {
+			if g, ok := groupOf(e.Drop, e.CompletedAt()); ok {
 				counts[g]++
 			}
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("count what is archived: %w", err)
+		return nil, fmt.Errorf("count what is archived or delivered: %w", err)
 	}
 	return counts, nil
 }
 
-// visitArchived calls fn with each entry that the counts of archived entries count.
-func (l *Ledger) visitArchived(fn func(ledger.Entry)) error {
+// visitCompleted calls fn with each entry that the counts of a kind count.
+func (l *Ledger) visitCompleted(kind byte, fn func(ledger.Entry)) error {
 	// Before everything is read: bbolt follows a wrong page number without asking.
 	if err := l.checkAllPages(nil); err != nil {
 		return err
 	}
 	return l.view(func(tx *bbolt.Tx) error {
 		return visitEntries(tx, func(e ledger.Entry, err error) error {
-			if archivedCountKey(e) != nil {
+			if k := completedCountKey(e); k != nil && k[0] == kind {
 				fn(e)
 			}
 			return err

@@ -242,7 +242,7 @@ func (g *groupCommit) updateDerived(before, after ledger.Entry) error {
 			return err
 		}
 	}
-	if was, is := archivedCountKey(before), archivedCountKey(after); !bytes.Equal(was, is) {
+	if was, is := completedCountKey(before), completedCountKey(after); !bytes.Equal(was, is) {
 		g.changeCount(was, -1)
 		g.changeCount(is, 1)
 	}

@@ -128,6 +128,8 @@ func describeCount(k []byte) string {
 	switch {
 	case k[0] == countArchived && len(k) >= 9:
 		return fmt.Sprintf("the archived ones of drop folder %q", k[9:])
+	case k[0] == countDelivered && len(k) >= 9:
+		return fmt.Sprintf("the delivered ones of drop folder %q", k[9:])
 	case k[0] >= classBit && len(k) >= 2:
 		return fmt.Sprintf("the entries of class %d", k[0]&^classBit)
 	}
