@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/ledger"
 )
 
 const window = 4 * time.Second // life of an upload address, and unclear_grace in the short form
@@ -36,19 +38,20 @@ type campaign struct {
 	traps   bool // the kernel lets us see system calls
 
 	lives    int
-	kills    map[string]int // by kind
-	points   map[string]int // deaths at points, by name
-	seen     map[string]int // points, by name
-	underWay int            // deaths at which work was under way
-	cuts     int            // of the power
-	lost     int            // changes that they took back
-	calls    int            // to the service, until it became calm
-	fired    map[string]int // faults among them, by operation and kind
-	gauges   []gauge        // the last of each life
-	longLife []gauge        // all of the one that is long
-	spoilt   map[string]int // what was done to the catalog between two lives
-	foreign  int            // foreign files that were put in its place
-	searches int            // answers of the catalog that were held against the ledger
+	kills    map[string]int       // by kind
+	points   map[string]int       // deaths at points, by name
+	seen     map[string]int       // points, by name
+	underWay int                  // deaths at which work was under way
+	cuts     int                  // of the power
+	lost     int                  // changes that they took back
+	calls    int                  // to the service, until it became calm
+	fired    map[string]int       // faults among them, by operation and kind
+	gauges   []gauge              // the last of each life
+	longLife []gauge              // all of the one that is long
+	pdfs     map[ledger.State]int // single PDFs by how they ended; None: all
+	spoilt   map[string]int       // what was done to the catalog between two lives
+	foreign  int                  // foreign files that were put in its place
+	searches int                  // answers of the catalog that were held against the ledger
 }
 
 // blow is how a life is to end.
@@ -114,13 +117,13 @@ func newCampaign(t *testing.T, long bool) *campaign {
 		seed = n
 	}
 	c := &campaign{t: t, dir: home(t), long: long, r: rand.New(rand.NewPCG(seed, 1)),
-		kills: map[string]int{}, spoilt: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
+		pdfs: map[ledger.State]int{}, kills: map[string]int{}, spoilt: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
 	t.Logf("SEED=%d in %s", seed, c.dir)
 	drops, vaults := 6, 3
 	if long {
 		drops, vaults = 18, 6
 	}
-	c.places = places(drops, vaults)
+	c.places = append(places(drops, vaults), scans)
 	for _, sub := range []string{"drops", "moved", "log", "aside", "aside/people", "aside/power", "emulator"} {
 		must(t, os.Mkdir(c.path(sub), 0o770))
 	}
@@ -132,7 +135,7 @@ func newCampaign(t *testing.T, long bool) *campaign {
 	c.service = newService(t, c.path("emulator"), seed, vaults)
 	must(t, os.WriteFile(c.path("secret"), []byte(secret+"\n"), 0o600))
 	must(t, os.WriteFile(c.config, []byte(c.settings()), 0o640))
-	c.people = &people{t: t, dir: c.path("drops"), aside: c.path("aside", "people"), seed: seed % 1e6, places: c.places, r: rand.New(rand.NewPCG(seed, 2))}
+	c.people = &people{t: t, dir: c.path("drops"), aside: c.path("aside", "people"), seed: seed % 1e6, places: c.places[:drops], r: rand.New(rand.NewPCG(seed, 2))}
 	c.power = &power{aside: c.path("aside", "power")}
 	c.run(0, "init")
 	c.traps = canTrap(t, c.bin)
@@ -197,10 +200,17 @@ spool: {min_free: 1MB}
 upload: {batch_wait: 100ms, window: %[5]v}
 status: {poll_min: 200ms, poll_max: 1s, unclear_grace: %[6]v}
 http: {listen: ""}
+pdf:
+  base_url: %[2]s
+  auth: {method: oauth2, username: %[3]s, secret_file: %[1]s/secret, scopes: [importDocuments.write]}
 drops:
 `, c.dir, c.service.url, user, scope, window, c.pick(window, 2*window))
 	for _, p := range c.places {
 		must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
+		if p.takesPDFs {
+			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: pdf, receiving: %s, notify: clerk@acme.example, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name), receiving)
+			continue
+		}
 		after := p.action
 		if p.action == "move" {
 			must(c.t, os.Mkdir(c.path("moved", p.name), 0o770))

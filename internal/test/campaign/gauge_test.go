@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 )
 
 // gauge is what a process holds.
@@ -63,6 +64,7 @@ func (c *campaign) calm() {
 			break
 		}
 		c.approve()
+		c.decide()
 	}
 	if len(left) > 0 {
 		status, _, _ := c.command("status")
@@ -97,7 +99,7 @@ func (c *campaign) left() (left []string) {
 	for _, p := range c.places {
 		action[p.name] = map[string]string{"keep": "kept", "move": "moved", "delete": "gone"}[p.action]
 	}
-	ends := map[string]string{"rejected": "returned", "duplicate": "returned", "quarantined": "claimed"}
+	ends := map[string]string{"rejected": "returned", "duplicate": "returned", "quarantined": "claimed", "delivered": "kept"}
 	taken := 0
 	rows, said, code := c.command("list", "--json")
 	if code != 0 { // it may not be up yet
@@ -107,6 +109,9 @@ func (c *campaign) left() (left []string) {
 		var row struct{ Drop, Folder, State, Source string }
 		must(c.t, in.Decode(&row))
 		want := ends[row.State]
+		if row.Drop == scans.name && row.State == "quarantined" {
+			want = "decided by a person"
+		}
 		if row.State == "archived" {
 			want = action[row.Drop]
 		}
@@ -126,6 +131,7 @@ func (c *campaign) tell(took time.Duration) {
 	c.t.Logf("%d deaths with work under way; %d cuts of the power took back %d changes", c.underWay, c.cuts, c.lost)
 	c.t.Logf("deaths at %d points: %s", len(c.points), listed(c.points))
 	c.t.Logf("%d folders dropped, %d documents archived; %d of %d calls (%d%%) were faulty: %s", len(c.people.all), c.service.archived(), c.faulty(), c.calls, 100*c.faulty()/max(c.calls, 1), listed(c.fired))
+	c.t.Logf("%d single PDFs dropped, %d delivered, %d times a person decided about one", c.pdfs[ledger.None], c.pdfs[ledger.Delivered], c.pdfs[ledger.Quarantined])
 	c.t.Logf("the catalog was %s; %d of its answers were held against the ledger", listed(c.spoilt), c.searches)
 	for what, gs := range map[string][]gauge{"lives": c.gauges, "the long life": c.longLife} {
 		if first, last := ends(gs); len(gs) > 0 {
@@ -180,6 +186,9 @@ func (c *campaign) vacuous(kills int) {
 	}
 	if 2*c.underWay < kills || len(c.points) < kinds/3 || c.traps && c.lost == 0 || len(c.people.all) < 3*kills {
 		c.t.Errorf("vacuous: %d of %d deaths hit work under way, %d points, %d folders", c.underWay, kills, len(c.points), len(c.people.all))
+	}
+	if c.pdfs[ledger.Delivered] == 0 || c.long && 2*c.pdfs[ledger.Delivered] < c.pdfs[ledger.None] {
+		c.t.Errorf("vacuous: %d of %d single PDFs were delivered", c.pdfs[ledger.Delivered], c.pdfs[ledger.None])
 	}
 	if c.searches < 5*kills || len(c.spoilt) == 0 || c.long && len(c.spoilt) < 5 {
 		c.t.Errorf("vacuous: the catalog was %s, and answered %d times", listed(c.spoilt), c.searches)

@@ -120,7 +120,7 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			must(c.t, err)
 		}
 	}}
-	return proof.Check(journal, slices.Values(entries), proof.Seen{Registrations: c.registrations(), Disk: c.disk()}), entries
+	return proof.Check(journal, slices.Values(entries), proof.Seen{Registrations: c.registrations(), Slots: c.slots(), Disk: c.disk()}), entries
 }
 
 func (c *campaign) registrations() (all []proof.Registration) {
@@ -158,7 +158,7 @@ func (c *campaign) disk() *proof.Disk {
 		for _, dir := range []string{"", string(drop.Rejected), string(drop.Duplicates)} {
 			add(dir)
 		}
-		for _, parent := range []string{string(drop.Archived), ".vaultd/claimed"} {
+		for _, parent := range []string{string(drop.Archived), string(drop.Delivered), ".vaultd/claimed"} {
 			for _, name := range names(c.path("drops", p.name, parent)) {
 				add(path.Join(parent, name))
 			}
@@ -209,6 +209,12 @@ func (c *campaign) judge() {
 	for _, v := range c.service.Violations() {
 		c.t.Errorf("the service saw: %s", v)
 	}
+	pdfs := map[archive.Key]bool{} // a person decided about some of them
+	for _, e := range entries {
+		pdfs[e.Key] = e.Route == ledger.PDF
+	}
+	isPDF := func(k archive.Key) bool { return pdfs[k] }
+	report.Double, report.InDoubt = slices.DeleteFunc(report.Double, isPDF), slices.DeleteFunc(report.InDoubt, isPDF)
 	if n := len(report.Double) + len(report.Unclear) + len(report.InDoubt); n > 0 {
 		c.t.Errorf("%d possibly double, %d unclear, %d in doubt", len(report.Double), len(report.Unclear), len(report.InDoubt))
 	}
@@ -241,7 +247,9 @@ func (c *campaign) entries(entries []ledger.Entry) {
 		}
 		// Of two folders with one invoice either may be the first that is taken.
 		twins := (want == ledger.Archived || want == ledger.Duplicate) && (e.State == ledger.Archived || e.State == ledger.Duplicate)
-		if e.State != want && !twins {
+		if p.place.takesPDFs {
+			c.judgePDF(p, e)
+		} else if e.State != want && !twins {
 			c.t.Errorf("%q in %s is %s, not %s: %s", p.Name, p.place.name, e.State, want, e.Cause.Text)
 		}
 		c.source(p, e)
@@ -288,6 +296,9 @@ func noted(at string, e ledger.Entry) error {
 			err = fmt.Errorf("the reason is %q", text)
 		}
 		return err
+	}
+	if e.State == ledger.Delivered {
+		return noteOfDelivery(at, e)
 	}
 	if e.State != ledger.Archived {
 		return nil

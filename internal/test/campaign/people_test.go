@@ -24,6 +24,7 @@ type place struct {
 	mode        string // auto, poll
 	complete    string // quiet, marker, list
 	action      string // keep, move, delete
+	takesPDFs   bool   // single ones, and no folders
 }
 
 func vaultID(n int) string { return fmt.Sprintf("VAULT-%d", n+1) }
@@ -39,7 +40,10 @@ func places(n, vaults int) (all []place) {
 	return all
 }
 
-// parcel is a folder that was dropped, and what must become of it.
+// scans is the one drop folder of single PDFs.
+var scans = place{name: "scans", takesPDFs: true}
+
+// parcel is a folder or a single PDF that was dropped, and what must become of it.
 type parcel struct {
 	simulation.Folder
 	place place
@@ -78,6 +82,9 @@ func (p *people) work(ctx context.Context, every time.Duration, full func(droppe
 		case <-tick.C:
 			if !full(n) {
 				p.drop(n)
+				if n%4 == 3 {
+					p.dropPDF(n)
+				}
 				n++
 			}
 		}
@@ -121,6 +128,32 @@ func (p *people) drop(n int) {
 		return
 	}
 	p.moveIn(one)
+}
+
+// dropPDF drops a single PDF.
+func (p *people) dropPDF(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := parcel{place: scans, want: ledger.Delivered, Folder: simulation.MakePDF(p.seed, n, simulation.Scan)}
+	switch dice := p.r.IntN(100); {
+	case dice < 10:
+		one.Folder, one.want = simulation.MakePDF(p.seed, n, simulation.CutOffScan), ledger.Rejected
+	case dice < 20:
+		one.Folder, one.want = simulation.MakePDF(p.seed, n, simulation.TextScan), ledger.Rejected
+	case dice < 35:
+		i := slices.IndexFunc(p.all, func(o parcel) bool { return o.want == ledger.Delivered })
+		if i >= 0 {
+			one.Folder, one.want = p.all[i].CopyPDFToDropAgain(n), ledger.Duplicate
+		}
+	}
+	p.all = append(p.all, one)
+	if p.r.IntN(4) == 0 {
+		r := rand.New(rand.NewPCG(p.seed, uint64(n)))
+		p.busy.Go(func() { p.writeOne(filepath.Join(p.dir, scans.name), one.Name, one.Files[one.Name], r) })
+		return
+	}
+	must(p.t, os.WriteFile(filepath.Join(p.aside, one.Name), one.Files[one.Name], 0o660))
+	must(p.t, os.Rename(filepath.Join(p.aside, one.Name), p.path(one)))
 }
 
 // dropped gives what was dropped so far.

@@ -22,6 +22,8 @@ const (
 	user   = "campaign"
 	secret = "campaign-secret"
 	scope  = "documents"
+
+	receiving = "ap@in.example"
 )
 
 // service is the archive, which lives through the whole campaign and can kill who calls it.
@@ -42,7 +44,7 @@ type aim struct {
 }
 
 var (
-	aimedOps   = []string{"token", "register", "upload", "status"}
+	aimedOps   = []string{"token", "register", "upload", "status", "pdf-register", "pdf-upload"}
 	aimedWhens = []string{"before", "body", "after", "answered"}
 )
 
@@ -61,6 +63,8 @@ func faults(long bool) emulator.Faults {
 	add("register", 0.015, emulator.Fault{VisibleAfter: window / 2}, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: window / 2},
 		emulator.Fault{Kind: emulator.MissingAnswer}, emulator.Fault{Kind: emulator.MissingURL})
 	add("upload", 0.02, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4})
+	add("pdf-register", 0.03, emulator.Fault{Kind: emulator.MissingURL}, emulator.Fault{Kind: emulator.DoubleBumID})
+	add("pdf-upload", 0.03, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4}, emulator.Fault{Kind: emulator.DeadToken})
 	if long {
 		add("upload", 0.01, emulator.Fault{Kind: emulator.DeadToken}, emulator.Fault{Kind: emulator.Vanish},
 			emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: window}, emulator.Fault{Delay: window}, emulator.Fault{DelayAfter: window})
@@ -76,7 +80,7 @@ func faults(long bool) emulator.Faults {
 func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 	t.Helper()
 	cfg := emulator.Config{Dir: dir, ClientID: user, ClientSecret: secret, Scopes: []string{scope}, RequireScope: scope,
-		TokenLife: 15 * time.Second, Window: window, ArchiveMin: 100 * time.Millisecond, ArchiveMax: window / 4, Seed: seed}
+		TokenLife: 15 * time.Second, Window: window, ArchiveMin: 100 * time.Millisecond, ArchiveMax: window / 4, Seed: seed, PDF: emulator.PDF{Window: 2 * window}}
 	for v := range vaults {
 		cfg.Vaults = append(cfg.Vaults, emulator.Vault{ID: vaultID(v)})
 	}
@@ -121,6 +125,10 @@ func opOf(r *http.Request) string {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/tokens"):
 		return "token"
+	case strings.HasPrefix(r.URL.Path, "/v2/pdf/"):
+		return "pdf-register"
+	case strings.HasSuffix(r.URL.Path, ".pdf"):
+		return "pdf-upload"
 	case r.Method == http.MethodPost:
 		return "register"
 	case r.Method == http.MethodPut:
