@@ -20,6 +20,8 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
+	"vaultd/internal/packager"
 )
 
 // pdfFlow is a PDF service in memory that complains: of a request that is not the configured one, of bytes that are not the
@@ -343,6 +345,87 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rejected PDF that was put right where it lies is taken again from there, under whatever place it was given.
+func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		for _, half := range []string{"half", "another half"} { // the second one lies in _rejected/scan7.pdf (2)
+			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.7 "+half), 0o660))
+			h.pass()
+		}
+		old := h.want("scan7.pdf rejected", "scan7.pdf rejected")[1]
+		if old.Dest != "_rejected/scan7.pdf (2)" {
+			t.Errorf("lies at %s", old.Dest)
+		}
+		h.must(os.WriteFile(filepath.Join(h.path, old.Dest, "scan7.pdf"), []byte("%PDF-1.7 whole %%EOF"), 0o660))
+		next, err := h.d.Actions().Retry(t.Context(), old, operator.Person{UID: 8})
+		h.must(err)
+		h.pass()
+		e := h.want("scan7.pdf rejected", "scan7.pdf rejected resolved", "scan7.pdf (2) delivered")[2]
+		if e.Key != next.Key || e.Route != ledger.PDF || s.delivered() != 1 || e.Dest != "_delivered/2000-01/scan7.pdf (2)" {
+			t.Errorf("%+v", e)
+		}
+		if left, err := os.ReadDir(filepath.Join(h.path, e.Dest)); err != nil || len(left) != 3 { // the old reason is gone: it is no longer true
+			t.Errorf("%v, %v", left, err)
+		}
+	})
+}
+
+// I17: a file that is exchanged at the moment of the claim settles again in its claim, and what was there at the end is sent.
+func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		var once atomic.Bool
+		hook := durable.Hook(func(op, name string, do func() error) error {
+			if op == "mkdir" && name == "scan7.pdf" && once.CompareAndSwap(false, true) {
+				at := filepath.Join(h.path, name)
+				if err := errors.Join(os.Rename(at, at+".part"), os.WriteFile(at, []byte("%PDF-1.7 another %%EOF"), 0o660)); err != nil {
+					t.Error(err)
+				}
+			}
+			return do()
+		})
+		h.files.Store(&hook)
+		h.scan("scan7.pdf", "settled")
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		if e := h.want("scan7.pdf discovered")[0]; !once.Load() || !e.Fingerprint.IsZero() {
+			t.Errorf("exchanged %v, and taken for the settled one: %s", once.Load(), e.Fingerprint)
+		}
+		h.pass()
+		h.want("scan7.pdf delivered")
+		if s.contents["%PDF-1.7 another %%EOF"] != 1 || len(s.contents) != 1 {
+			t.Errorf("%v", s.contents)
+		}
+		if _, err := os.Lstat(filepath.Join(h.path, "scan7.pdf.part")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// I8: a drop that takes folders now does not touch what it took as single files, and goes on when its route is put back.
+func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
+	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+		h.scan("scan7.pdf", "seven")
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		h.want("scan7.pdf discovered")
+		h.halt()
+		single := h.cfg.Drops[0]
+		folders := single
+		folders.Route, folders.Vault, folders.Rules = ledger.Vault, "V", packager.Rules{Sidecar: "metadata.json", Compression: "fast"}
+		h.cfg.Drops = []dropwork.Settings{folders}
+		h.again()
+		h.pass()
+		if e := h.want("scan7.pdf discovered")[0]; s.delivered() != 0 || e.Route != ledger.PDF {
+			t.Errorf("%+v", e)
+		}
+		h.halt()
+		h.cfg.Drops = []dropwork.Settings{single}
+		h.again()
+		h.pass()
+		h.want("scan7.pdf delivered")
+	})
 }
 
 // I24: a PDF that nobody may read stays, and says so; it is no fault of the PDF.

@@ -50,4 +50,8 @@ var files = []mutant{
 		name: "KeysOfTheOtherRouteIgnored", promise: "I8", file: "internal/config/routes.go",
 		old: "return there && !reflect.DeepEqual(", new: "return there && i < 0 && !reflect.DeepEqual(", tests: []string{"-run Route vaultd/internal/config"},
 	},
+	{
+		name: "ExchangedFileNotSettledAgain", promise: "I17", file: "internal/dropwork/intake.go",
+		old: "if !hasChanged {", new: "if hasChanged || err == nil {", tests: []string{"-run TestPDFDrop_I17 vaultd/internal/daemon"},
+	},
 }
