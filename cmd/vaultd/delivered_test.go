@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"vaultd/internal/catalog"
+	"vaultd/internal/config"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -111,5 +114,47 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 	note, _, _ := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan3.pdf") })
 	if !strings.Contains(note, "possibly processed twice") {
 		t.Error(note)
+	}
+}
+
+// Status counts what was delivered today beside what was archived today, and never in it.
+func TestStatus_I12_DeliveredTodayIsNotArchivedToday(t *testing.T) {
+	s := filledWithPDFs(t)
+	s.cfg.Drops = append(s.cfg.Drops, config.Drop{Name: "ap-scans", Path: t.TempDir(), Route: config.RoutePDF, Mode: "auto"})
+	sum, err := s.collectStatus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drops := map[string]present.DropStatus{}
+	for _, d := range sum.Drops {
+		drops[d.Name] = d
+	}
+	if d := drops["acme-in"]; d.Today != 1 || d.Delivered != 0 || d.Route != "vault" {
+		t.Errorf("%+v", d)
+	}
+	if d := drops["ap-scans"]; d.Today != 0 || d.Delivered != 2 || d.Route != "pdf" {
+		t.Errorf("%+v", d)
+	}
+	if sum.Balance.States["archived"] != 1 || sum.Balance.States["delivered"] != 2 || !sum.Balance.Agrees || len(sum.Billing) != 2 || sum.Billing[0].Documents != 1 {
+		t.Errorf("%+v, %+v", sum.Balance, sum.Billing)
+	}
+	var text bytes.Buffer
+	if err := sum.WriteText(&text, s.Clock); err != nil || !strings.Contains(text.String(), "2 delivered") || !strings.Contains(text.String(), "= archived 1 + delivered 2 +") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+}
+
+// What waits behind the store of the PDF flow are PDFs alone; behind the disk of the packages everything waits.
+func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
+	s := filledWithPDFs(t)
+	s.sendPDF("scan4.pdf", noon.Add(-time.Minute))
+	c := newEntryCounts(s.view)
+	if err := c.countOpen(s.ledger); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[ingest.Target]int{ingest.PDFStoreTarget(): 1, ingest.PDFTarget("ap-scans"): 1, ingest.UploadTarget("V-1"): 1, ingest.SpoolTarget(): 2} {
+		if got := c.countWaiting(target, 2); got != want {
+			t.Errorf("%s: %d wait, want %d", target, got, want)
+		}
 	}
 }

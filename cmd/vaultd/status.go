@@ -118,7 +118,7 @@ func (v view) collectHealth() (s present.StatusSummary, err error) {
 // read is shown.
 func (v view) collectStatus() (present.StatusSummary, error) {
 	s, t := v.newSummary(), newEntryCounts(v)
-	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.countArchivedToday, t.compareClocks} {
+	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.countArchivedToday, t.countDeliveredToday, t.compareClocks} {
 		if err := noteDamage(&s, count(v.ledger)); err != nil {
 			return s, err
 		}
@@ -167,12 +167,13 @@ func noteDamage(s *present.StatusSummary, err error) error {
 func (v view) addDrops(s *present.StatusSummary, t *entryCounts) {
 	status := func(name string) present.DropStatus {
 		d := t.drops[name]
-		return present.DropStatus{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
+		return present.DropStatus{Name: name, Today: d.today, Delivered: d.delivered, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
 	}
 	configured := map[string]bool{}
 	for _, d := range v.cfg.Drops {
 		configured[d.Name] = true
 		one := status(d.Name)
+		one.Route = d.Route
 		if one.Vault, one.Mode = d.Vault, d.Mode; v.state == nil { // a running daemon knows it without touching a share, which may hang
 			one.Free = diskFree(d.Path)
 		}
@@ -236,7 +237,7 @@ func (t *entryCounts) countWaiting(target ingest.Target, total int) int {
 	case drop != nil && target.Place != "": // those behind it are at their end, and are not counted one by one
 		return max(drop.open, 1)
 	}
-	if n, known := t.byVault[target.Vault]; known {
+	if n, known := t.byVault[target.Vault]; known && (target.Vault != "" || target.Service == ingest.PDFService) { // what goes to no vault is a PDF
 		return n
 	}
 	return total

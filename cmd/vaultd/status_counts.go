@@ -26,8 +26,8 @@ type entryCounts struct {
 }
 
 type dropCounts struct {
-	open, today int
-	oldest      time.Time
+	open, today, delivered int
+	oldest                 time.Time
 }
 
 func newEntryCounts(v view) *entryCounts {
@@ -157,6 +157,15 @@ func (t *entryCounts) countArchivedToday(l *boltledger.Ledger) error {
 	today, err := l.CountArchived(t.Now, t.IsToday)
 	for drop, n := range today {
 		t.countsOfDrop(drop).today = n
+	}
+	return err
+}
+
+// countDeliveredToday counts, by drop folder, what was delivered today by this machine's clock.
+func (t *entryCounts) countDeliveredToday(l *boltledger.Ledger) error {
+	today, err := l.CountDelivered(t.Now, t.IsToday)
+	for drop, n := range today {
+		t.countsOfDrop(drop).delivered = n
 	}
 	return err
 }

@@ -30,6 +30,7 @@ type documentBody struct {
 	IsHistoryCut  bool // Steps lacks some
 	CanDownload   bool
 	HasReceipt    bool
+	IsPDF         bool // it is delivered, and never archived
 	Downloads     present.DownloadCounts
 }
 
@@ -39,7 +40,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 		return err
 	}
 	s := d.JSON(f.clock)
-	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d)}
+	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d) || isDelivered(d), IsPDF: !d.Entry.Route.IsAsked()}
 	b.Invoice, b.IsAsRead = f.invoiceOf(d)
 	b.Parameters = f.parametersOf(d)
 	b.IsHistoryCut = len(d.History) < int(d.Entry.Rev)
@@ -96,8 +97,14 @@ func (f *frame) invoiceOf(d present.Dossier) (fields []field, isAsRead bool) {
 	fields = append(f.invoiceFields(m), field{"Type", m.Type}, field{"Numbers of the sender", strings.Join(m.SenderIDs, ", ")},
 		field{"Numbers of the recipient", strings.Join(m.RecipientIDs, ", ")}, field{"Buyer's reference", m.BuyerReferenceID},
 		field{"Trading partner", m.TradingPartner}, field{"Direction", m.FlowDirection})
+	for _, to := range d.Addresses {
+		fields = append(fields, field{addressNames[to.Name], to.Value})
+	}
 	return f.knownFields(fields...), isAsRead
 }
+
+// addressNames are the names of a PDF's addresses for people.
+var addressNames = map[string]string{"receivingEmailAddress": "Sent to", "notificationEmailAddress": "Notified"}
 
 // parametersOf returns the further fields of checked metadata. Their names are texts of the sidecar: nothing translates them.
 func (f *frame) parametersOf(d present.Dossier) (fields []field) {
@@ -117,14 +124,18 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		return f.FormatExactTime(t)
 	}
 	fields := []field{
-		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
 		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
 	}
 	if !e.ID.IsZero() {
 		fields = append(fields, field{"clientUUID", e.ID.String()})
 	}
 	if !e.Package.IsZero() {
-		fields = append(fields, field{"ZIP", f.ExactSize(e.Package.Size)}, field{"SHA-256", e.Package.SHA256.String()})
+		name := "ZIP"
+		if !e.Route.IsAsked() {
+			name = "PDF"
+		}
+		fields = append(fields, field{name, f.ExactSize(e.Package.Size)}, field{"SHA-256", e.Package.SHA256.String()})
 	}
 	return f.knownFields(fields...)
 }
@@ -132,6 +143,9 @@ func (f *frame) proofOf(d present.Dossier) []field {
 // describePlace says what became of the folder.
 func (f *frame) describePlace(e ledger.Entry) string {
 	words := f.T("folder " + e.Source.String())
+	if e.State == ledger.Delivered && e.Source == ledger.Kept {
+		words = f.T("kept with its delivery note")
+	}
 	if e.Dest == "" {
 		return words
 	}
@@ -165,6 +179,16 @@ var eventTexts = map[string]string{
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
 }
 
+// deliveryEventTexts say it of a PDF, where it is something else there.
+var deliveryEventTexts = map[string]string{
+	"sealed": "Checked and copied.", "resealed": "Copied again; the content is the same.", "unsealed": "It goes to another address now: it is checked and copied again.",
+	"duplicate": "Found to be delivered already; nothing is sent.", "doubted": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
+	"recovered": "Put back into the ledger from its delivery note or its folder.", "register-intended": "An upload address is about to be asked for.",
+	"register-unanswered": "The request for an upload address was not answered.", "register-not-taken": "The request for an upload address was not taken.",
+	"batch-refused": "The service refused an upload address.", "register-refused": "The service refused an upload address.", "registered": "An upload address came.",
+	"cross-wired": "The answer of the service was mixed up.", "delivered": "Delivered: the accounts-payable system has taken all of it.",
+}
+
 // stepsOf tells the history of a document, the oldest step first.
 func (f *frame) stepsOf(d present.Dossier) (all []step) {
 	for _, l := range d.History {
@@ -173,6 +197,9 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 			s.Time = f.FormatExactTime(t)
 		}
 		if text, ok := eventTexts[l.Event]; ok {
+			s.Text = f.T(text)
+		}
+		if text, ok := deliveryEventTexts[l.Event]; ok && !d.Entry.Route.IsAsked() {
 			s.Text = f.T(text)
 		}
 		var more []string

@@ -107,8 +107,22 @@ func (f *frame) DescribeTime(e ledger.Entry) string {
 	if e.State == ledger.Archived {
 		return f.FormatTime(e.ArchivedAt)
 	}
+	if e.State == ledger.Delivered {
+		return f.FormatTime(deliveredAt(e))
+	}
 	return f.T("taken %s", f.FormatTime(e.SeenAt))
 }
+
+// deliveredAt returns when an entry was delivered; zero: it was not.
+func deliveredAt(e ledger.Entry) time.Time {
+	if e.State != ledger.Delivered {
+		return time.Time{}
+	}
+	return e.CompletedAt()
+}
+
+// isDelivered reports whether there is a delivery note.
+func isDelivered(d present.Dossier) bool { return d.Entry.State == ledger.Delivered }
 
 // isDownloadable reports whether there is one document in the archive that can be downloaded.
 func isDownloadable(d present.Dossier) bool {

@@ -147,8 +147,10 @@ func (b statusBody) Limit() time.Duration { return time.Duration(b.Open.Limit * 
 
 // vaultStatus is one vault with its drops.
 type vaultStatus struct {
-	ID          string
+	ID          string // empty: of the drops of single PDFs
 	Today, Open int
+	Delivered   int
+	IsPDF       bool // they are delivered, and never archived
 	Drops       []present.DropStatus
 	Bills       []present.Bill
 	IsLeftOver  bool // it is configured no more
@@ -157,22 +159,34 @@ type vaultStatus struct {
 // Vaults returns the vaults of the configuration in its order; drops that are not configured any more come last.
 func (b statusBody) Vaults() (all []*vaultStatus) {
 	for _, d := range b.Drops {
-		i := slices.IndexFunc(all, func(v *vaultStatus) bool { return v.ID == d.Vault })
+		i := slices.IndexFunc(all, func(v *vaultStatus) bool { return v.ID == d.Vault && v.IsPDF == d.IsPDF() })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &vaultStatus{ID: d.Vault, IsLeftOver: d.Vault == ""})
+			all = append(all, &vaultStatus{ID: d.Vault, IsPDF: d.IsPDF(), IsLeftOver: d.Vault == "" && !d.IsPDF()})
 		}
 		v := all[i]
 		v.Today, v.Open, v.Drops = v.Today+d.Today, v.Open+d.Open, append(v.Drops, d)
+		v.Delivered += d.Delivered
 	}
 	for _, bill := range b.Billing {
 		for _, v := range all {
-			if bill.Vault == v.ID {
+			if bill.Vault == v.ID && !v.IsPDF {
 				v.Bills = append(v.Bills, bill)
 			}
 		}
 	}
 	return all
+}
+
+// DescribeToday writes how many were archived today, or delivered: two numbers that are never added up.
+func (f *frame) DescribeToday(archived, delivered int, isPDF bool) string {
+	switch {
+	case delivered == 0 && !isPDF:
+		return f.FormatNumber(archived)
+	case archived == 0:
+		return f.T("%d delivered", delivered)
+	}
+	return f.FormatNumber(archived) + ", " + f.T("%d delivered", delivered)
 }
 
 // FormatPercent writes how much of what is included is used.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,12 +65,16 @@ func keysOfTexts(t *testing.T) map[string]bool {
 	for _, title := range needTitles {
 		keys[title] = true
 	}
-	for _, text := range eventTexts {
-		keys[text] = true
+	for _, texts := range []map[string]string{eventTexts, deliveryEventTexts, addressNames} {
+		for _, text := range texts {
+			keys[text] = true
+		}
 	}
 	for _, s := range ledger.States() {
 		keys[s.String()] = true
-		keys[present.Dossier{Entry: ledger.Entry{State: s}}.JSON(present.Clock{}).Meaning] = true
+		for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+			keys[present.Dossier{Entry: ledger.Entry{State: s, Route: r}}.JSON(present.Clock{}).Meaning] = true
+		}
 	}
 	for s := ledger.Claimed; ; s++ {
 		if strings.HasPrefix(s.String(), "unknown") {
@@ -78,9 +83,12 @@ func keysOfTexts(t *testing.T) map[string]bool {
 		keys["folder "+s.String()] = true
 	}
 	doubtful := ledger.Entry{State: ledger.Rejected, InDoubt: true, Hold: true, PossibleDouble: true, Contradicted: true, Resolved: true, Reviewed: true}
-	keys[present.Dossier{Entry: doubtful}.JSON(present.Clock{}).Meaning] = true
-	for _, flag := range present.ExplainFlags(doubtful) {
-		keys[flag] = true
+	for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+		doubtful.Route = r
+		keys[present.Dossier{Entry: doubtful}.JSON(present.Clock{}).Meaning] = true
+		for _, flag := range present.ExplainFlags(doubtful) {
+			keys[flag] = true
+		}
 	}
 	for _, r := range []watch.Reason{watch.LooseFile, watch.NotFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
 		watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
@@ -91,7 +99,7 @@ func keysOfTexts(t *testing.T) map[string]bool {
 }
 
 // sameInBoth are texts that are the same in German, and names of things that have no German one.
-var sameInBoth = map[string]bool{"bumId": true, "clientUUID": true, "SHA-256": true, "ZIP": true, "folder ": true}
+var sameInBoth = map[string]bool{"bumId": true, "clientUUID": true, "SHA-256": true, "ZIP": true, "PDF": true, "folder ": true}
 
 // Every text of the pages has a German one, with the same places for values.
 func TestTexts_GermanIsWhole(t *testing.T) {
@@ -114,7 +122,7 @@ func TestTexts_NoneIsLeftOver(t *testing.T) {
 		"on hold": true, "in doubt": true, "resolved": true, "CONTRADICTED": true, "TWICE": true, "not taken": true, "folder gone": true,
 		"ARCHIVED TWICE: the archive says so of more than one registration": true, "unused: no byte was ever sent to it": true, "bytes may have arrived": true,
 		"the content arrived": true, "failed at the archive, or never got anything": true, "refused by the store, which may have kept it": true,
-		"A state that this version does not know.": true,
+		"it may have been delivered": true, "over, and nothing was delivered": true,
 	}
 	for key := range german {
 		if !asked[key] && !computed[key] {
@@ -145,7 +153,9 @@ func TestTexts_EveryEventHasWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for event := range eventTexts {
+	all := maps.Clone(eventTexts)
+	maps.Copy(all, deliveryEventTexts)
+	for event := range all {
 		if !strings.Contains(string(data), event) && event != "status-seen" && event != "recovered" && event != "source-found" {
 			t.Errorf("%q is no event", event)
 		}

@@ -1,6 +1,8 @@
 package present
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"vaultd/internal/ledger"
@@ -128,9 +130,26 @@ type DropStatus struct {
 	Oldest *time.Time `json:"oldest"`
 	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
 
+	Route     string `json:"route"`          // vault or pdf; empty: it is not configured any more
+	Delivered int    `json:"deliveredToday"` // they are no part of Today
+
 	Do       string    `json:"-"` // about the pause, where more is known than that it must be mended
 	IsPaused bool      `json:"-"` // it is not worked in
 	Listed   time.Time `json:"-"` // when it was last scanned as a whole
+}
+
+// IsPDF reports whether the drop takes single PDFs, which are delivered and never archived.
+func (d DropStatus) IsPDF() bool { return d.Route == string(ledger.PDF) }
+
+// describeToday says how many were archived today, or delivered: two numbers that are never added up.
+func (d DropStatus) describeToday() string {
+	switch {
+	case d.Delivered == 0 && !d.IsPDF():
+		return strconv.Itoa(d.Today)
+	case d.Today == 0:
+		return strconv.Itoa(d.Delivered) + " delivered"
+	}
+	return fmt.Sprintf("%d, %d delivered", d.Today, d.Delivered)
 }
 
 // DiskStatus is the disk of state_dir. Sizes are bytes.

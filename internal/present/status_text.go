@@ -155,7 +155,7 @@ func (s *StatusSummary) writeDrops(w io.Writer, c Clock) {
 		case d.Mode == string(watch.Poll) && d.Why != "":
 			note = sanitize.FirstLine(d.Why, 60)
 		}
-		t.AppendRow(TableRow(sanitize.Text(d.Name), sanitize.Text(d.Mode), FormatSize(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
+		t.AppendRow(TableRow(sanitize.Text(d.Name), sanitize.Text(d.Mode), FormatSize(d.Free), d.describeToday(), fmt.Sprint(d.Open), oldest, note))
 	}
 	t.Render()
 }

@@ -20,4 +20,12 @@ var deliveries = []mutant{
 		name: "DeliveredTodayIsArchivedToday", promise: "I12", file: "internal/statusfile/day.go",
 		old: "\t\tt.delivered.add(e.Folder, at)\n", new: "\t\tt.archived.add(e.Folder, at)\n", tests: []string{"-run DayCounts_I12 vaultd/internal/statusfile"},
 	},
+	{
+		name: "DeliveredTodayInTheLedgerIsArchived", promise: "I12", file: "internal/ledger/boltledger/counts.go",
+		old: "\t\tkind = countDelivered\n", new: "\t\tkind = countArchived\n", tests: []string{"-run TestCounts_I12 " + onDisk},
+	},
+	{
+		name: "DeliveredDroppedOnThePage", promise: "I12", file: "internal/page/status.go",
+		old: "\tcase archived == 0:\n\t\treturn f.T(\"%d delivered\", delivered)\n\t}\n", new: "\t}\n\treturn f.FormatNumber(archived + delivered)\n", tests: []string{"-run I12 vaultd/internal/page"},
+	},
 }
