@@ -16,7 +16,7 @@ import (
 type PDF struct {
 	Path      string        // of pdf-register, default /v2/pdf/invoiceUpload
 	Account   Account       // that alone may use it; zero: the main one
-	Scope     string        // that a bearer token needs, default importDocuments.write; only Account is granted it
+	Scope     string        // that a bearer token needs, default importDocuments.write; an Account of its own is granted it alone, the main one by Config.Scopes
 	Window    time.Duration // life of an upload address in whole seconds, default 1h
 	Receiving []string      // the receiving addresses that it knows, in any case; empty: every address
 }
@@ -44,7 +44,11 @@ func (p *PDF) check() error {
 
 // pdfService is the PDF upload. Its addresses are good for one slot each, and a slot takes one document.
 func (c *Config) pdfService() *service {
-	return &service{accounts: []Account{c.PDF.Account}, scopes: []string{c.PDF.Scope}, requireScope: c.PDF.Scope, startsSlowly: true,
+	scopes := []string{c.PDF.Scope}
+	if c.PDF.Account == (Account{}) {
+		scopes = c.Scopes
+	}
+	return &service{accounts: []Account{c.PDF.Account}, scopes: scopes, requireScope: c.PDF.Scope, startsSlowly: true,
 		errorForm: func(r Readings) string { return r.PDF.ErrorBody }}
 }
 

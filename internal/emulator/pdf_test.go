@@ -220,6 +220,10 @@ func TestPDFAccess(t *testing.T) {
 	if a := w.token("importDocuments.write x"); !strings.Contains(a.body, `"scope":"importDocuments.write x"`) {
 		t.Errorf("token: %s", a.body)
 	}
+	w = newWorld(t, func(c *Config) { c.Scopes = []string{"vault.read"} }) // and has no other scopes than it is given
+	if a := w.token("importDocuments.write vault.read"); !strings.Contains(a.body, `"scope":"vault.read"`) {
+		t.Errorf("token: %s", a.body)
+	}
 }
 
 func TestPDFPath(t *testing.T) {
