@@ -30,7 +30,7 @@ type Ledger interface {
 	Entries
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
-	Line(n uint64) ([]byte, error)
+	BlockStart(n uint64) (start uint64, line []byte, err error)
 	Head() ledger.Head
 }
 
@@ -68,10 +68,11 @@ func readHistory(ctx context.Context, l Ledger, e ledger.Entry) ([]ledger.Line, 
 		if at.IsZero() || h.isWhole() {
 			continue
 		}
-		from, err := findLineAt(l, at.Add(-clockMargin))
+		begin := formatLineTime(at.Add(-clockMargin))
+		from, err := findLineAt(l, begin)
 		if err == nil && from >= h.next {
 			starts = append(starts, from)
-			err = h.readLines(ctx, from, quietLines)
+			err = h.readLines(ctx, from, begin, quietLines)
 		}
 		if err != nil {
 			return h.lines(), err
@@ -81,7 +82,7 @@ func readHistory(ctx context.Context, l Ledger, e ledger.Entry) ([]ledger.Line, 
 		if h.isWhole() {
 			break
 		}
-		if err := h.readLines(ctx, from, math.MaxUint64); err != nil {
+		if err := h.readLines(ctx, from, "", math.MaxUint64); err != nil {
 			return h.lines(), err
 		}
 	}
@@ -91,18 +92,22 @@ func readHistory(ctx context.Context, l Ledger, e ledger.Entry) ([]ledger.Line, 
 // clockMargin is how much a clock may be set back before the whole journal is read.
 const clockMargin = time.Minute
 
-// nearLines is how near the search for a line comes: to read that many more is quicker than to search on, because each line that the
-// search looks at unpacks a block of the journal.
-const nearLines = 1000
+// formatLineTime writes a time as journal lines do, so that the two compare as texts.
+func formatLineTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// findLineAt returns a line number at most nearLines before the one at which the journal passes a time: where times only grow, no line
-// before it has a later one.
-func findLineAt(l Ledger, at time.Time) (uint64, error) {
-	text := at.UTC().Format("2006-01-02T15:04:05.000Z")
-	from, to := uint64(1), l.Head().N+1
-	for to-from > nearLines {
+// isBefore reports whether a line is of an earlier time; one without a time is not.
+func isBefore(stored []byte, at string) bool {
+	_, rest, ok := bytes.Cut(stored, []byte(`"at":"`)) // it stands before any text of people
+	return ok && len(rest) >= len(at) && string(rest[:len(at)]) < at
+}
+
+// findLineAt returns the first line of the last block of the journal that begins before a time; 1: none does. Where times only grow, no
+// line before it has a later one.
+func findLineAt(l Ledger, at string) (uint64, error) {
+	found := uint64(1)
+	for from, to := uint64(1), l.Head().N+1; from < to; {
 		middle := from + (to-from)/2
-		stored, err := l.Line(middle)
+		start, stored, err := l.BlockStart(middle)
 		if err != nil {
 			return 0, err
 		}
@@ -110,13 +115,13 @@ func findLineAt(l Ledger, at time.Time) (uint64, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case line.At >= text:
-			to = middle
+		case line.At >= at:
+			to = start
 		default:
-			from = middle
+			found, from = start, middle+1
 		}
 	}
-	return from, nil
+	return found, nil
 }
 
 var errEnough = errors.New("enough")
@@ -143,15 +148,19 @@ func (h *historyReader) lines() (all []ledger.Line) {
 	return all
 }
 
-// readLines reads the journal from a line on, until every revision was found or so many lines in a row are of other entries.
-func (h *historyReader) readLines(ctx context.Context, from, quiet uint64) error {
-	last := from
+// readLines reads the journal from a line on, until every revision was found or so many lines in a row, of that time or later, are of
+// other entries.
+func (h *historyReader) readLines(ctx context.Context, from uint64, at string, quiet uint64) error {
+	last, begun := from, false
 	err := h.ledger.Lines(from, func(n uint64, stored []byte) error {
 		h.next = n + 1
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case !bytes.Contains(stored, h.text): // parsing every line of a long journal takes much longer
+			if begun = begun || !isBefore(stored, at); !begun {
+				last = n
+			}
 			if n-last >= quiet {
 				return errEnough
 			}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/flate"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Blocks of the journal are deflated (RFC 1951): their lines say nearly the same again and again, and are more than half of a
@@ -63,17 +64,70 @@ func appendDeflated(b, payload []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// openInflater returns a reader of what was deflated; it is put back into inflaters after its use.
+func openInflater(in io.Reader) (io.ReadCloser, error) {
+	r, ok := inflaters.Get().(io.ReadCloser)
+	if !ok {
+		return flate.NewReaderDict(in, []byte(dictionary)), nil
+	}
+	// The readers of this package can all be reset.
+	return r, r.(flate.Resetter).Reset(in, []byte(dictionary))
+}
+
+// firstLineOf returns the first line of a block's record. Where the line is short it unpacks the beginning alone.
+func firstLineOf(record []byte) ([]byte, error) {
+	begin, err := blockForm.checkRecord(record)
+	if err == nil && record[0] == codecDeflated {
+		begin, err = inflateBegin(begin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for len(begin) > 0 {
+		num, typ, n := protowire.ConsumeTag(begin)
+		if n < 0 {
+			break
+		}
+		if begin = begin[n:]; num == 3 && typ == protowire.BytesType { // the lines
+			if line, n := protowire.ConsumeBytes(begin); n >= 0 {
+				return bytes.Clone(line), nil
+			}
+			break
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, begin); n < 0 {
+			break
+		}
+		begin = begin[n:]
+	}
+	// The line is longer than the beginning, or the record has none.
+	b, err := blockForm.decode(record)
+	if err == nil && len(b.lines) == 0 {
+		err = errShort
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.lines[0], nil
+}
+
+// beginBytes is how much of a block is unpacked to see its first line.
+const beginBytes = 4 << 10
+
+func inflateBegin(deflated []byte) ([]byte, error) {
+	r, err := openInflater(bytes.NewReader(deflated))
+	if err != nil {
+		return nil, err
+	}
+	defer inflaters.Put(r)
+	return io.ReadAll(io.LimitReader(r, beginBytes))
+}
+
 // inflate returns the payload that was deflated.
 func inflate(deflated []byte) ([]byte, error) {
 	in := bytes.NewReader(deflated)
-	r, ok := inflaters.Get().(io.ReadCloser)
-	if ok {
-		// The readers of this package can all be reset.
-		if err := r.(flate.Resetter).Reset(in, []byte(dictionary)); err != nil {
-			return nil, err
-		}
-	} else {
-		r = flate.NewReaderDict(in, []byte(dictionary))
+	r, err := openInflater(in)
+	if err != nil {
+		return nil, err
 	}
 	defer inflaters.Put(r)
 	out := bytes.NewBuffer(make([]byte, 0, 4*len(deflated)+bytes.MinRead))

@@ -66,6 +66,32 @@ func TestDeflate_I14_EveryBlockComesBack(t *testing.T) {
 	}
 }
 
+// I14: the first line of a block is the one that the whole block begins with, short or long, and of a damaged block there is none.
+func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
+	golden := goldenBlock()
+	for name, b := range map[string]block{
+		"Golden": golden, "Empty": {count: 1, lines: [][]byte{{}}}, "Longer": {count: 2, lines: [][]byte{bytes.Repeat(sumBytes("x"), beginBytes/16), []byte("y")}},
+		"Many": {prev: sum("x"), count: 3, lines: [][]byte{[]byte("a"), bytes.Repeat([]byte("b"), 3*beginBytes), []byte("c")}},
+	} {
+		for _, record := range [][]byte{blockForm.encode(&b), blockForm.encodeDeflated(b.room(), &b)} {
+			if line, err := firstLineOf(record); err != nil || !bytes.Equal(line, b.lines[0]) {
+				t.Errorf("%s: %.100q, %v", name, line, err)
+			}
+			for _, at := range []int{1, len(record) / 2, len(record) - 1} {
+				spoilt := bytes.Clone(record)
+				spoilt[at] ^= 4
+				if line, err := firstLineOf(spoilt); err == nil {
+					t.Errorf("%s with another byte %d: %.100q", name, at, line)
+				}
+			}
+		}
+	}
+	none := blockForm.encode(&block{count: 1})
+	if line, err := firstLineOf(none); err == nil {
+		t.Errorf("no line: %q", line)
+	}
+}
+
 func sumBytes(s string) []byte { d := sum(s); return d[:] }
 
 // A record that somebody made, with a checksum that is right, neither fills the memory nor hides anything.

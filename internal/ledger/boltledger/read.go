@@ -298,23 +298,21 @@ func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error 
 	}
 }
 
-// Line returns the journal line with a number, as stored. It reads one block.
-func (l *Ledger) Line(n uint64) (line []byte, err error) {
+// BlockStart returns the first line of the block that holds line n, as stored, and its number. It unpacks little more than that line: a
+// search through a journal with large blocks would otherwise unpack thousands of lines for each that it looks at.
+func (l *Ledger) BlockStart(n uint64) (start uint64, line []byte, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
-		if k == nil {
+		if k == nil || len(k) != 8 {
 			return damage("journal line %d is missing", n)
 		}
-		start, b, err := decodeBlock(k, v)
-		if err == nil && (n < start || n-start >= b.count) {
-			err = damage("journal line %d is missing", n)
+		start = binary.BigEndian.Uint64(k)
+		if line, err = firstLineOf(v); err != nil {
+			return damage("journal block at line %d: %v", start, err)
 		}
-		if err == nil {
-			line = b.lines[n-start]
-		}
-		return err
+		return nil
 	})
-	return line, err
+	return start, line, err
 }
 
 // readLines returns lines from number from on; none where the journal ends before it.

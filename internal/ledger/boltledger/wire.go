@@ -66,19 +66,13 @@ func (m *message[T]) encodeSized(room int, v *T) []byte {
 // decode reads a record. Nothing of what it returns points into the record.
 func (m *message[T]) decode(record []byte) (T, error) {
 	var v T
-	n := len(record) - 4
-	if n < 1 {
-		return v, fmt.Errorf("read %s: %w", m.name, errShort)
+	payload, err := m.checkRecord(record)
+	if err != nil {
+		return v, err
 	}
-	// Before anything is believed: the codec byte and every length are covered too.
-	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
-		return v, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
-	}
-	payload := record[1:n]
 	switch record[0] {
 	case codecPlain:
 	case codecDeflated:
-		var err error
 		if payload, err = inflate(payload); err != nil {
 			return v, fmt.Errorf("read %s: inflate: %w", m.name, err)
 		}
@@ -86,6 +80,19 @@ func (m *message[T]) decode(record []byte) (T, error) {
 		return v, fmt.Errorf("read %s: unknown codec %d", m.name, record[0])
 	}
 	return v, m.parseFields(&v, payload)
+}
+
+// checkRecord checks a record's checksum and returns what is between codec and checksum.
+func (m *message[T]) checkRecord(record []byte) (payload []byte, err error) {
+	n := len(record) - 4
+	if n < 1 {
+		return nil, fmt.Errorf("read %s: %w", m.name, errShort)
+	}
+	// Before anything is believed: the codec byte and every length are covered too.
+	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
+		return nil, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
+	}
+	return record[1:n], nil
 }
 
 func (m *message[T]) appendFields(b []byte, v *T) []byte {

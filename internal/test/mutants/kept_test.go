@@ -106,6 +106,10 @@ var kept = []mutant{
 		new: "if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want && n == 0 {", tests: []string{onDisk},
 	},
 	{
+		name: "FirstLineBelievedWithoutChecksum", promise: "I14", file: "internal/ledger/boltledger/deflate.go",
+		old: "\tbegin, err := blockForm.checkRecord(record)\n", new: "\tbegin, err := record[1:len(record)-4], error(nil)\n", tests: []string{"-run FirstLineOf " + onDisk},
+	},
+	{
 		name: "HeadNotKeptOutside", promise: "I14", file: "internal/ledger/boltledger/committer.go",
 		old: "unnoted := l.head.writeRecord(l.end)\n", new: "var unnoted error\n", tests: []string{onDisk},
 	},
