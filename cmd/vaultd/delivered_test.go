@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/config"
 	"vaultd/internal/ingest"
@@ -156,5 +158,20 @@ func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
 		if got := c.countWaiting(target, 2); got != want {
 			t.Errorf("%s: %d wait, want %d", target, got, want)
 		}
+	}
+}
+
+// What verify says of a PDF that was possibly processed twice names no archive.
+func TestVerify_I2_PossiblyProcessedTwice(t *testing.T) {
+	s := filledWithPDFs(t)
+	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.Released{})
+	double, twice := s.separatePDFs([]archive.Key{s.keys["Müller 4711"], s.keys["scan3.pdf"]})
+	if !slices.Equal(double, []string{s.keys["Müller 4711"].String()}) || !slices.Equal(twice, []string{s.keys["scan3.pdf"].String()}) {
+		t.Errorf("double %v, twice %v", double, twice)
+	}
+	var text bytes.Buffer
+	(&verdict{Twice: twice}).printDoubts(&text)
+	if !strings.Contains(text.String(), "1 PDF was possibly processed twice\n    "+twice[0]) || strings.Contains(text.String(), "double") {
+		t.Error(text.String())
 	}
 }

@@ -110,6 +110,7 @@ type verdict struct {
 	Unclear   []string `json:"unclear"` // keys
 	Double    []string `json:"possiblyDouble"`
 	InDoubt   []string `json:"closedInDoubt"`
+	Twice     []string `json:"possiblyProcessedTwice,omitempty"` // PDFs; none of them is possibly double at the archive
 }
 
 // verdictBasis is the earlier verification that one rests on. What lies before its line, and was not changed since, was not
@@ -216,6 +217,7 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 		return d, nil
 	}
 	d.setReport(found)
+	d.Double, d.Twice = v.separatePDFs(found.Report.Double)
 	d.OK = found.OK()
 	return d, nil
 }
@@ -254,7 +256,21 @@ func (d *verdict) setReport(v selfcheck.Verified) {
 	for _, o := range r.Orphans {
 		d.Unused = append(d.Unused, string(o.Remote))
 	}
-	d.Suspect, d.Unclear, d.Double, d.InDoubt = keyTexts(r.NeedReconcile), keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
+	d.Suspect, d.Unclear, d.InDoubt = keyTexts(r.NeedReconcile), keyTexts(r.Unclear), keyTexts(r.InDoubt)
+}
+
+// separatePDFs separates what is possibly double at the archive from the PDFs that were possibly processed twice. An entry that cannot be read
+// counts as one of the archive: the findings tell of it.
+func (v view) separatePDFs(keys []archive.Key) (double, twice []string) {
+	double = []string{}
+	for _, k := range keys {
+		if e, ok, err := v.ledger.Entry(k); err == nil && ok && !e.Route.IsAsked() {
+			twice = append(twice, k.String())
+			continue
+		}
+		double = append(double, k.String())
+	}
+	return double, twice
 }
 
 func keyTexts(keys []archive.Key) []string {
@@ -353,6 +369,7 @@ func (d *verdict) printDoubts(w io.Writer) {
 		{uint64(len(d.Suspect)), "is in doubt: what happened to it since the ledger was put back is not known", "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
 		{uint64(len(d.Unclear)), "is unclear: nobody knows whether it arrived", "are unclear: nobody knows whether they arrived", d.Unclear},
 		{uint64(len(d.Double)), "is possibly double at the archive", "are possibly double at the archive", d.Double},
+		{uint64(len(d.Twice)), "PDF was possibly processed twice", "PDFs were possibly processed twice", d.Twice},
 		{uint64(len(d.InDoubt)), "was closed in doubt by a person", "were closed in doubt by a person", d.InDoubt},
 	} {
 		if x.n == 0 {
