@@ -175,3 +175,31 @@ func TestVerify_I2_PossiblyProcessedTwice(t *testing.T) {
 		t.Error(text.String())
 	}
 }
+
+// A kept PDF that is not what was delivered needs a person, and nothing of what is told then calls it archived.
+func TestStatus_I12_AKeptPDFThatDiffers(t *testing.T) {
+	s := filledWithPDFs(t)
+	s.tell("scan1.pdf", noon.Add(-time.Minute), nil, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: `"scan1.pdf" has another content than when it was sent`}})
+	sum, err := s.collectStatus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, n := range sum.Needs {
+		switch n.What {
+		case "kept-differs":
+			t.Errorf("%+v", n)
+		case "delivered-differs":
+			if found++; n.Count != 1 || len(n.Names) != 1 || !strings.HasPrefix(n.Names[0], "scan1.pdf") || strings.Contains(n.Text+n.Do, "archived") {
+				t.Errorf("%+v", n)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%+v", sum.Needs)
+	}
+	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan1.pdf") })
+	if !strings.Contains(why, "compare the kept PDF with the one in the accounts-payable system") || !strings.Contains(why, "vaultd close") || strings.Contains(strings.ReplaceAll(why, "Delivered is not archived", ""), "archived") {
+		t.Error(why)
+	}
+}

@@ -61,6 +61,14 @@ func (t *entryCounts) attentionClasses() []attentionClass {
 	}
 }
 
+// countFor returns the count of a class: of PDFs, which go to no vault, one of its own where its words speak of the archive.
+func (t *entryCounts) countFor(c attentionClass, isPDF bool) *present.NamedCount {
+	if isPDF && c.class == ledger.SourceChanged {
+		return &t.DeliveredDiffers
+	}
+	return c.count
+}
+
 // countAttention finds how many entries need a person, and the oldest of those on their way.
 func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 	for _, c := range t.attentionClasses() {
@@ -69,7 +77,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, of := range crowds {
-			c.count.Count += of.Entries
+			t.countFor(c, of.Vault == "").Count += of.Entries
 			if c.open {
 				t.oldest = earlierOf(t.oldest, of.Oldest)
 			}
@@ -102,7 +110,7 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 			if err != nil {
 				return err
 			}
-			c.count.Add(e, why)
+			t.countFor(c, !e.Route.IsAsked()).Add(e, why)
 		}
 	}
 	return nil

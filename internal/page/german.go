@@ -174,7 +174,8 @@ var german = map[string]string{
 	"table as text, with semicolons (CSV)": "Tabelle als Text, mit Semikolons (CSV)", "Make the report": "Bericht erstellen",
 
 	// Single PDFs.
-	"%d delivered": "%d zugestellt", "single PDFs, to the accounts-payable system": "einzelne PDFs, an das Kreditorensystem", "Delivered": "Zugestellt", "Sent to": "Gesendet an", "Notified": "Benachrichtigt",
+	"Kept PDFs are not what was delivered": "Aufbewahrte PDFs weichen vom Zugestellten ab",
+	"%d delivered":                         "%d zugestellt", "single PDFs, to the accounts-payable system": "einzelne PDFs, an das Kreditorensystem", "Delivered": "Zugestellt", "Sent to": "Gesendet an", "Notified": "Benachrichtigt",
 	"The same PDF was delivered as": "Dasselbe PDF wurde zugestellt als", "Delivery note (JSON)": "Zustellnachweis (JSON)", "The PDF": "Das PDF", "Upload addresses": "Upload-Adressen",
 	"kept with its delivery note": "mit Zustellnachweis aufbewahrt", "This PDF is not delivered.": "Dieses PDF ist nicht zugestellt.",
 	"Taken from the drop folder; it is checked and copied as soon as it has not changed for a while.":    "Aus dem Eingangsordner übernommen; es wird geprüft und kopiert, sobald es sich eine Weile nicht geändert hat.",

@@ -91,7 +91,8 @@ var needTitles = map[string]string{
 	"disk": "The disk is full", "drop-paused": "A drop folder is paused", "contradicted": "The archive contradicts itself",
 	"archived-twice": "Archived more than once", "paused": "Paused", "clock": "The clock is wrong", "not-taken": "Not taken",
 	"unreadable": "Cannot be read", "overdue": "Open for too long", "kept-differs": "Kept folders are not what was archived", "rejected": "Rejected",
-	"quarantined": "Quarantined", "undecided": "A decision is needed", "same-number": "Same invoice number as another one",
+	"delivered-differs": "Kept PDFs are not what was delivered",
+	"quarantined":       "Quarantined", "undecided": "A decision is needed", "same-number": "Same invoice number as another one",
 	"strange-date": "A date that can hardly be right", "binding": "The ledger belongs to other accounts",
 }
 

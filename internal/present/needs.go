@@ -60,6 +60,8 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 		"see vaultd why X; ask the provider about them", a.Overdue.Names)
 	add("soon", "kept-differs", a.KeptDiffers.Count, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
 		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", a.KeptDiffers.Names)
+	add("soon", "delivered-differs", a.DeliveredDiffers.Count, FormatCount(a.DeliveredDiffers.Count, "kept PDF is", "kept PDFs are")+" not what was delivered",
+		"see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X", a.DeliveredDiffers.Names)
 	add("soon", "rejected", a.Rejected.Count, fmt.Sprintf("%d rejected", a.Rejected.Count),
 		"put them right as _REASON.txt says and drop them again", a.Rejected.Names)
 	s.Needs = append(s.Needs, s.LongNotTaken...)

@@ -187,13 +187,15 @@ func (b Balance) sum(states []ledger.State) (n uint64) {
 // AttentionCounts are the entries that a person must see to, by what for.
 type AttentionCounts struct {
 	Contradicted, ArchivedTwice, KeptDiffers, Overdue, Quarantined, Rejected, Undecided, SameNumber, StrangeDate, Unreadable NamedCount
+
+	DeliveredDiffers NamedCount // kept PDFs that are not what was delivered; KeptDiffers has none of them
 }
 
 // ByName gives the counts by the stable words of the metrics.
 func (a AttentionCounts) ByName() map[string]int {
 	return map[string]int{
 		"rejected": a.Rejected.Count, "quarantined": a.Quarantined.Count, "undecided": a.Undecided.Count, "unreadable": a.Unreadable.Count,
-		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count,
+		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "delivered-differs": a.DeliveredDiffers.Count,
 		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
 	}
 }

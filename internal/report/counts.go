@@ -230,6 +230,8 @@ func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 		return "rejected"
 	case e.Hold:
 		return "held"
+	case e.Attention() == ledger.SourceChanged && !e.Route.IsAsked():
+		return "delivered-differs"
 	case e.Attention() == ledger.SourceChanged:
 		return "kept-differs"
 	case e.State.IsOpen() && c.AlertAfter > 0 && c.Made.Sub(e.SeenAt) > c.AlertAfter:

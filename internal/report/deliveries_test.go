@@ -200,3 +200,13 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 		t.Errorf("%+v", a.Summary.NotProven)
 	}
 }
+
+// I12: a kept PDF that is not what was delivered is told in words of its own.
+func TestDelivered_I12_KeptPDFThatDiffers(t *testing.T) {
+	s := newShelf(t, "production")
+	s.deliverPDF("scan1.pdf", noon.Add(-18*time.Hour), 1000)
+	s.tell("scan1.pdf", noon.Add(-time.Hour), nil, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
+	if n := examine(t, s.config()).Summary.Needs; len(n) != 1 || n[0].What != "delivered-differs" || strings.Contains(n[0].Text+n[0].Do, "archive") {
+		t.Errorf("%+v", n)
+	}
+}

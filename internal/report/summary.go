@@ -311,6 +311,7 @@ var needWords = []struct{ what, one, more, do string }{
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
 	{"quarantined-pdf", "PDF is quarantined: it cannot go on, and it may have been delivered", "PDFs are quarantined: they cannot go on, and they may have been delivered", "look for them in the accounts-payable system; see vaultd why X, then decide"},
 	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
+	{"delivered-differs", "kept PDF is not what was delivered", "kept PDFs are not what was delivered", "see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
 	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},
