@@ -180,7 +180,7 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 	s.tell("scan2.pdf", noon.Add(-16*time.Hour), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
 	s.tell("scan2.pdf", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
 	a := examine(t, s.config())
-	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 not: 1 quarantined.") {
+	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 neither: 1 quarantined.") {
 		t.Errorf("%+v", r)
 	}
 	if n := a.Summary.Needs; len(n) != 1 || n[0].What != "quarantined-pdf" || !strings.Contains(n[0].Text, "may have been delivered") || strings.Contains(n[0].Text+n[0].Do, "archive") {

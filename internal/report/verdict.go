@@ -139,7 +139,11 @@ func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	add(b.States[ledger.Quarantined], "quarantined")
 	text := describeFinished(b)
 	if missing > 0 {
-		text += fmt.Sprintf(" and %s not: %s", formatNumber(missing), strings.Join(parts, ", "))
+		not := "not"
+		if b.States[ledger.Delivered] > 0 {
+			not = "neither"
+		}
+		text += fmt.Sprintf(" and %s %s: %s", formatNumber(missing), not, strings.Join(parts, ", "))
 	}
 	text += describeOthers(t) + "."
 	if t.inQuestion > 0 {
