@@ -48,30 +48,34 @@ func (b *bench) verifyRowsOf(docs int) []row {
 // runVerify runs a verification of a filled ledger. With more documents it verifies the whole first, and then adds them.
 func (b *bench) runVerify(docs, more int, args ...string) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
-		state := filepath.Join(dir, "state")
-		filled, err := b.ledger(ctx, docs, 0)
-		if err == nil {
-			err = copyState(filled, state)
-		}
+		in, err := b.installVerified(ctx, dir, docs, more)
 		if err != nil {
 			return s, err
-		}
-		in, err := b.installBeside(ctx, dir, setup{State: state})
-		if err != nil {
-			return s, err
-		}
-		if more > 0 {
-			if _, err := in.measureCommand(ctx, "verify", "--whole"); err != nil {
-				return s, err
-			}
-			if err := addDocuments(ctx, state, docs, more); err != nil {
-				return s, err
-			}
 		}
 		s, err = in.measureCommand(ctx, args...)
 		s.Docs = docs
 		return s, err
 	}
+}
+
+// installVerified installs vaultd with a copy of a filled ledger. With more documents it verifies the whole first, and then adds them.
+func (b *bench) installVerified(ctx context.Context, dir string, docs, more int) (*installation, error) {
+	state := filepath.Join(dir, "state")
+	filled, err := b.ledger(ctx, docs, 0)
+	if err == nil {
+		err = copyState(filled, state)
+	}
+	if err != nil {
+		return nil, err
+	}
+	in, err := b.installBeside(ctx, dir, setup{State: state})
+	if err != nil || more == 0 {
+		return in, err
+	}
+	if _, err := in.measureCommand(ctx, "verify", "--whole"); err != nil {
+		return nil, err
+	}
+	return in, addDocuments(ctx, state, docs, more)
 }
 
 // measureCommand runs a command without a daemon, which must end well.
