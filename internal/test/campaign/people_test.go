@@ -146,12 +146,18 @@ func (p *people) dropPDF(n int) {
 			one.Folder, one.want = p.all[i].CopyPDFToDropAgain(n), ledger.Duplicate
 		}
 	}
-	p.all = append(p.all, one)
 	if p.r.IntN(4) == 0 {
 		r := rand.New(rand.NewPCG(p.seed, uint64(n)))
-		p.busy.Go(func() { p.writeOne(filepath.Join(p.dir, scans.name), one.Name, one.Files[one.Name], r) })
+		p.busy.Go(func() {
+			p.writePieces(p.path(one), one.Files[one.Name], r)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.all = append(p.all, one) // it is dropped once it has its name
+			must(p.t, os.Rename(p.path(one)+".part", p.path(one)))
+		})
 		return
 	}
+	p.all = append(p.all, one)
 	must(p.t, os.WriteFile(filepath.Join(p.aside, one.Name), one.Files[one.Name], 0o660))
 	must(p.t, os.Rename(filepath.Join(p.aside, one.Name), p.path(one)))
 }
@@ -238,6 +244,12 @@ func (p *people) writeSlowly(one parcel) {
 func (p *people) writeOne(dir, name string, data []byte, r *rand.Rand) {
 	path := filepath.Join(dir, name)
 	must(p.t, os.MkdirAll(filepath.Dir(path), 0o770))
+	p.writePieces(path, data, r)
+	must(p.t, os.Rename(path+".part", path))
+}
+
+// writePieces writes a file under its other name, with pauses.
+func (p *people) writePieces(path string, data []byte, r *rand.Rand) {
 	f, err := os.Create(path + ".part")
 	must(p.t, err)
 	for piece := range slices.Chunk(data, max(len(data)/3, 1)) {
@@ -246,7 +258,6 @@ func (p *people) writeOne(dir, name string, data []byte, r *rand.Rand) {
 		time.Sleep(time.Duration(r.IntN(120)) * time.Millisecond)
 	}
 	must(p.t, f.Close())
-	must(p.t, os.Rename(path+".part", path))
 }
 
 func must(t testing.TB, err error) {

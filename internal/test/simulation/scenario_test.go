@@ -345,7 +345,11 @@ func (w *World) befall(m mishap, careful bool) {
 	case "set back":
 		w.Snapshot()
 		w.Advance(m.For)
-		w.SetBack(SetBack(m.Drop % 2))
+		how := SetBack(m.Drop % 2)
+		if len(w.cfg.PDFs.Drops) > 0 && m.At%3 == 0 {
+			how = MadeAnew
+		}
+		w.SetBack(how)
 		w.Advance(time.Hour)
 		w.Administer()
 	}

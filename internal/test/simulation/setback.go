@@ -50,6 +50,7 @@ type SetBack uint8
 const (
 	LedgerAlone SetBack = iota // the ledger file is an old one; vaultd notices by itself
 	WholeState                 // the whole state directory is; a person restores the ledger from it
+	MadeAnew                   // the ledger is lost; a person has it made anew of what lies in the folders
 )
 
 // Snapshot takes a copy of the state directory, as it stands on the disk while no process
@@ -78,13 +79,14 @@ func (w *World) SetBack(how SetBack) {
 	case LedgerAlone:
 		w.failOn(os.Rename(filepath.Join(w.stateDir(), "ledger.db"), lostPath))
 		w.failOn(copyFile(filepath.Join(w.copied(), "ledger.db"), filepath.Join(w.stateDir(), "ledger.db")))
+	case MadeAnew:
+		w.failOn(os.Rename(filepath.Join(w.stateDir(), "ledger.db"), lostPath))
+		_, err := daemon.Rebuild(context.Background(), w.commandConfig(), administrator)
+		w.failOn(err)
 	case WholeState:
 		w.failOn(os.Rename(w.stateDir(), lostPath))
 		w.failOn(copyTree(w.copied(), w.stateDir()))
-		w.life = &life{w: w, death: make(chan struct{})}
-		cfg := w.daemonConfig(w.life)
-		cfg.LedgerFault, cfg.FileFault, w.life = nil, nil, nil
-		_, err := daemon.Restore(context.Background(), cfg, filepath.Join(w.copied(), "ledger.db"), false, administrator)
+		_, err := daemon.Restore(context.Background(), w.commandConfig(), filepath.Join(w.copied(), "ledger.db"), false, administrator)
 		w.failOn(err)
 	}
 	w.setBacks++
@@ -93,6 +95,14 @@ func (w *World) SetBack(how SetBack) {
 	if _, safe := w.d.Ledger().SafeMode(); !safe && head.N < lost.N && !w.life.isDead() {
 		w.t.Errorf("I15: set back from line %d to %d, and not in safe mode", lost.N, head.N)
 	}
+}
+
+// commandConfig is the configuration for a command that works while no daemon does. No fault befalls it.
+func (w *World) commandConfig() daemon.Config {
+	w.life = &life{w: w, death: make(chan struct{})}
+	cfg := w.daemonConfig(w.life)
+	cfg.LedgerFault, cfg.FileFault, w.life = nil, nil, nil
+	return cfg
 }
 
 func (w *World) copied() string { return filepath.Join(w.dir, fmt.Sprintf("copy %d", w.copies)) }

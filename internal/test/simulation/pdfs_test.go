@@ -1,0 +1,80 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+// TestSetBack_I2_PDFsAreNeverSentAgain sets the machine back, or has its ledger made anew, while single PDFs are delivered, doubted, packed,
+// and not taken yet. Nobody can ask their service, so nothing that may have been delivered is sent again before a person says so. What
+// the folders prove stays delivered, and one who looks first has each delivered once.
+func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
+	for name, how := range map[string]SetBack{"LedgerAlone": LedgerAlone, "WholeState": WholeState, "MadeAnew": MadeAnew} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, several(15))
+				const scans = 2
+				at := func(op string, b Blow) {
+					w.SetPlan(func(o Op) Strike { return Strike{Blow: map[bool]Blow{true: b}[o.Name == op]} })
+				}
+				w.Start()
+				w.DropFolders(0, MakeFolder(15, 0, Good))
+				delivered := MakePDF(15, 0, Scan)
+				w.DropFolders(scans, delivered)
+				w.Advance(10 * time.Minute)
+				at("pdf-upload", FailDone)
+				w.DropFolders(scans, MakePDF(15, 1, Scan)) // nobody knows whether it is there, and it is
+				w.Advance(10 * time.Minute)
+				at("pdf-upload", Fail)
+				w.DropFolders(scans, MakePDF(15, 2, Scan)) // and this is not
+				w.Advance(10 * time.Minute)
+				at("pdf-register", Fail)
+				w.DropFolders(scans, MakePDF(15, 3, Scan)) // packed when the copy is made, delivered after it
+				w.Advance(5 * time.Minute)
+				w.Snapshot()
+				w.SetPlan(nil)
+				w.DropFolders(scans, MakePDF(15, 4, Scan)) // the copy knows nothing of it
+				w.Advance(2 * time.Hour)
+				at("pdf-register", Fail)
+				w.DropFolders(scans, MakePDF(15, 5, Scan)) // claimed, and never registered
+				w.Advance(10 * time.Minute)
+				w.SetPlan(nil)
+				w.SetBack(how)
+				posts, puts := w.emulator.CountCalls("pdf-register"), w.emulator.CountCalls("pdf-upload")
+				w.DropFolders(scans, delivered.CopyPDFToDropAgain(1), MakePDF(15, 4, Scan).CopyPDFToDropAgain(1))
+				w.RunUntilCalm(72 * time.Hour)
+				if w.emulator.CountCalls("pdf-register") != posts || w.emulator.CountCalls("pdf-upload") != puts {
+					t.Error("something was sent, and nobody said so")
+				}
+				w.DropFolders(scans, MakePDF(15, 6, Scan)) // what is new is sent as ever
+				w.Advance(time.Hour)
+				for range 5 { // he leaves some for later
+					w.DecideDeliveries(rand.New(rand.NewPCG(15, uint64(w.deaths))), true)
+					w.RunUntilCalm(72 * time.Hour)
+				}
+				o := w.Check(false)
+				times := map[string]int{}
+				for _, s := range w.emulator.PDFSlots() {
+					for _, p := range s.PUTs {
+						times[p.SHA256]++
+					}
+				}
+				for n := range 7 {
+					if sum := MakePDF(15, n, Scan).digest(); times[sum] != 1 {
+						t.Errorf("PDF %d was delivered %d times", n, times[sum])
+					}
+				}
+				for _, f := range []string{delivered.Name, MakePDF(15, 4, Scan).Name, MakePDF(15, 6, Scan).Name} {
+					if e := o.EntryOf(f); e == nil || e.State != ledger.Delivered || e.PossibleDouble {
+						t.Errorf("%q: %+v", f, e)
+					}
+				}
+			})
+		})
+	}
+}
