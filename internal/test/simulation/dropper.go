@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -132,6 +133,10 @@ func (w *World) DropFolders(at int, fs ...Folder) {
 		if w.away[at] {
 			w.later = append(w.later, Dropped{at, f})
 			continue
+		}
+		if _, err := os.Lstat(filepath.Join(w.DropPath(at), f.Name)); f.IsFile && err == nil {
+			// One of that name still lies there. Whoever would replace it destroys it himself, so it gets another name.
+			f = f.renamePDF(fmt.Sprintf("%s (%d).pdf", strings.TrimSuffix(f.Name, ".pdf"), len(w.dropped)))
 		}
 		aside := filepath.Join(w.dir, "aside")
 		w.failOn(os.MkdirAll(aside, 0o770))

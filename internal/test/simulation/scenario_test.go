@@ -51,6 +51,7 @@ type dropping struct {
 	N     int // of Make
 	Is    Nature
 	Again int // how many times it was dropped before, under other names
+	Named int // of a PDF: it bears the name of another one, as scanners that count from 1 each day do; 0: its own
 }
 
 // mishap is what happens to the machine.
@@ -204,6 +205,9 @@ func (s *scenario) drawPDFs(r *rand.Rand) {
 		case p < 28:
 			d.Is = ScanFolder
 		}
+		if d.Is != ScanFolder && r.IntN(3) == 0 {
+			d.Named = 1 + r.IntN(3)
+		}
 		s.Drops = append(s.Drops, d)
 	}
 	slices.SortStableFunc(s.Drops, func(a, b dropping) int { return cmp.Compare(a.At, b.At) })
@@ -228,6 +232,9 @@ func (s scenario) folder(d dropping) Folder {
 		f := MakePDF(s.Seed, d.N, d.Is)
 		if d.Again > 0 {
 			f = f.CopyPDFToDropAgain(d.Again)
+		}
+		if d.Named > 0 {
+			f = f.renamePDF(fmt.Sprintf("%s%04d.pdf", scanPrefix, d.Named))
 		}
 		return f
 	}
