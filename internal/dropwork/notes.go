@@ -88,9 +88,9 @@ func (m *Mover) rejectionText(e ledger.Entry) string {
 	text := strings.TrimRight(e.Cause.Text, "\n")
 	switch {
 	case e.InDoubt && !e.Route.IsAsked():
-		return "CLOSED IN DOUBT. Nobody could tell whether this was received. Ask IT before it is dropped again.\n" + text + "\n"
+		return ledger.ClosedInDoubt + ". Nobody could tell whether this was received. Ask IT before it is dropped again.\n" + text + "\n"
 	case e.InDoubt:
-		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
+		return ledger.ClosedInDoubt + ". Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
 	case !e.Route.IsAsked() && !strings.HasPrefix(text, "NOT SENT"):
 		return "NOT SENT. " + text + "\n"
 	case !e.Route.IsAsked():

@@ -122,6 +122,9 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
+// ClosedInDoubt begins the note beside what was closed in doubt. Where the ledger is lost, nothing else tells of that decision.
+const ClosedInDoubt = "CLOSED IN DOUBT"
+
 // checkMayClose returns why e may not be closed; nil: it may.
 func (e *Entry) checkMayClose() error {
 	switch e.State {

@@ -200,6 +200,7 @@ type Recovered struct {
 	Remote         archive.RemoteID // of the registration that succeeded, or is being archived
 	SuccessRecord  []byte           // the service's own word of success, as it is kept
 	PossibleDouble bool             // the receipt says so
+	InDoubt        bool             // of a rejection whose service cannot be asked: its note says that it was closed in doubt
 	Cause          Cause
 
 	SeenAt, RegisteredAt, UploadedAt time.Time
@@ -218,7 +219,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
-	e.PossibleDouble, e.DuplicateConfirmed, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.Cause
+	e.PossibleDouble, e.DuplicateConfirmed, e.InDoubt, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.InDoubt, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {
 		e.SeenAt = at.Wall
@@ -243,6 +244,8 @@ func (ev Recovered) isComplete() bool {
 	kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
 	switch {
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
+		return false
+	case ev.InDoubt && (ev.State != Rejected || ev.Route.IsAsked()):
 		return false
 	case ev.State == Delivered:
 		return !ev.Route.IsAsked() && (kept || gone) && ev.Remote != "" && !ev.Content.IsZero() && !ev.UploadedAt.IsZero()

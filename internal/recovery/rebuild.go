@@ -3,10 +3,13 @@ package recovery
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"vaultd/internal/archive"
@@ -23,7 +26,7 @@ func ListUnrecoverable() []string {
 		"the history of each document: attempts, questions, answers, and when they were",
 		"registrations that were never used, and POSTs whose answers were lost",
 		"which invoice a folder in _duplicates repeats",
-		"whether a folder in _rejected was settled, or closed in doubt",
+		"whether a folder in _rejected was settled, or closed in doubt; of a single PDF its _REASON.txt tells that it was closed in doubt",
 		"when kept folders were to be removed: they stay until a person says otherwise",
 		"what was archived and has neither a folder here nor a clientUUID in the archive's answers",
 	}
@@ -48,10 +51,60 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 	// commit, the entry is found by the folder's place.
 	key := archive.NewKey(p.Now().Wall)
 	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Path})
-	return p.addChange(ctx, ledger.Change{Key: key, Document: d.readSidecarAsWritten(ctx, l), Events: []ledger.Event{ledger.Recovered{
+	ev, doc := ledger.Recovered{
 		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
-	}}})
+	}, d.readSidecarAsWritten(ctx, l)
+	if !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt) {
+		if doc, err = p.identifyClosedInDoubt(d, l, &ev); err != nil {
+			return err
+		}
+	}
+	return p.addChange(ctx, ledger.Change{Key: key, Document: doc, Events: []ledger.Event{ev}})
+}
+
+// identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
+// and cannot be asked, so whoever drops it again must get it back. It returns the document of the file; nil: the file is not there any more,
+// or another entry has its identity already.
+func (p *comparison) identifyClosedInDoubt(d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (*ledger.Document, error) {
+	ev.InDoubt = true
+	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
+	if err != nil {
+		return nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
+	}
+	defer dir.Close() // read-only
+	items, err := fs.ReadDir(dir.Root().FS(), ".")
+	items = slices.DeleteFunc(items, func(it fs.DirEntry) bool { return it.Name() == reasonName })
+	if err != nil || len(items) != 1 {
+		return nil, err
+	}
+	file := archive.File{Path: items[0].Name()}
+	info, err := items[0].Info()
+	if err == nil {
+		file.Size = info.Size()
+		file.SHA256, err = digestOf(dir, file.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
+	}
+	id := archive.DerivePDFID(d.Receiving, file.SHA256)
+	if _, taken, err := p.Book.FindByID(id); err != nil || taken || p.isOpening(id) {
+		return nil, err
+	}
+	doc := &ledger.Document{Files: []archive.File{file}, Metadata: archive.PDFRequest{Receiving: d.Receiving}.Encode()}
+	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
+	ev.ID, ev.Content, ev.Metadata = id, file.SHA256, archive.ReceivingDigest(d.Receiving)
+	ev.Package = archive.Package{Size: file.Size, SHA256: file.SHA256}
+	ev.Seal = doc.Seal(ev.Package)
+	return doc, nil
+}
+
+// isOpening reports whether a pending change opens an entry with an identity.
+func (p *comparison) isOpening(id archive.ID) bool {
+	return slices.ContainsFunc(p.pending, func(c ledger.Change) bool {
+		opens, ok := c.Events[0].(ledger.Recovered)
+		return ok && opens.ID == id
+	})
 }
 
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the

@@ -37,11 +37,12 @@ type Committer interface {
 
 // Drop is one open drop folder, with the rules for what lies in it.
 type Drop struct {
-	Name   string
-	Route  ledger.Route // empty: to the vault
-	Vault  archive.VaultID
-	Rules  packager.Rules
-	Folder *drop.Folder // nil: it cannot be read
+	Name      string
+	Route     ledger.Route // empty: to the vault
+	Receiving string       // of route ledger.PDF: the address of the PDF flow
+	Vault     archive.VaultID
+	Rules     packager.Rules
+	Folder    *drop.Folder // nil: it cannot be read
 
 	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
 }

@@ -78,3 +78,44 @@ func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestSetBack_I2_ClosedPDFDroppedAgain has a ledger made anew after a person closed a PDF that the service has. Its folder says that it was
+// closed in doubt. Whoever drops the file again gets it back: nothing sends it a second time.
+func TestSetBack_I2_ClosedPDFDroppedAgain(t *testing.T) {
+	for name, how := range map[string]SetBack{"LedgerAlone": LedgerAlone, "WholeState": WholeState, "MadeAnew": MadeAnew} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, several(16))
+				const scans = 2
+				closed, other := MakePDF(16, 1, Scan), MakePDF(16, 2, Scan)
+				w.Start()
+				w.DropFolders(0, MakeFolder(16, 0, Good))
+				w.Advance(5 * time.Minute)
+				w.Snapshot()
+				w.SetPlan(func(o Op) Strike { return Strike{Blow: map[bool]Blow{true: FailDone}[o.Name == "pdf-upload"]} })
+				w.DropFolders(scans, closed, other, MakePDF(16, 3, TextScan))
+				w.Advance(20 * time.Minute)
+				w.SetPlan(nil)
+				for n := range uint64(4) {
+					w.DecideDeliveries(rand.New(rand.NewPCG(16, n)), true)
+					w.Advance(10 * time.Minute)
+				}
+				w.SetBack(how)
+				w.RunUntilCalm(72 * time.Hour)
+				puts := w.emulator.CountCalls("pdf-upload")
+				w.DropFolders(scans, closed.CopyPDFToDropAgain(1), other.CopyPDFToDropAgain(1))
+				w.RunUntilCalm(72 * time.Hour)
+				if n := w.emulator.CountCalls("pdf-upload"); n != puts {
+					t.Errorf("%d uploads, %d before it was dropped again", n, puts)
+				}
+				o := w.Check(false)
+				for _, f := range []Folder{closed.CopyPDFToDropAgain(1), other.CopyPDFToDropAgain(1)} {
+					if e := o.EntryOf(f.Name); e == nil || e.State != ledger.Rejected {
+						t.Errorf("%+v", e)
+					}
+				}
+			})
+		})
+	}
+}
