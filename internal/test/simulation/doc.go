@@ -11,6 +11,9 @@
 // program has for them: files, commits, calls and the clock. Packages that lie in the spool
 // are damaged behind its back.
 //
+// Every second scenario also has drop folders of single PDFs, and a person who decides about those of which nobody knows
+// whether they were delivered. Its dice are its own: a scenario without PDFs is what it was before.
+//
 // A [World] lives in a bubble of testing/synctest. The death of a process is played by a
 // switch that all seams ask: once it is thrown nothing reaches disk or service any
 // more, and whatever the dead daemon still computes is lost, as it is with a process.
