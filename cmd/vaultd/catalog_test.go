@@ -112,7 +112,7 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 		}
 		object, _, _ = say(t, true, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
 		page, audit, code = say(t, false, func(a *app) error {
-			return a.auditInto(t.Context(), s.view, auditFlags{format: "json"}, a.stdout)
+			return a.auditInto(t.Context(), s.view, auditFlags{format: "json", whole: true}, a.stdout)
 		})
 		if code != exitDone {
 			t.Errorf("audit: exit %d: %s", code, audit)

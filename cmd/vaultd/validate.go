@@ -23,9 +23,10 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate PATH",
 		Short: "what a folder or PDF would become, and what is wrong with it; nothing is sent",
 		Long: `Checks one folder as it would be checked if it were dropped: its sidecar, its files,
-its size once packed. For a drop of single PDFs it checks one file. It prints what it would become, or everything that is wrong with
-it in the words of _REASON.txt, and ends with 65 then. It changes nothing and asks
-nobody; whether the same invoice is archived already, it does not know.
+its size once packed. For a drop of single PDFs it checks one file. It prints what it
+would become, or everything that is wrong with it in the words of _REASON.txt, and ends
+with 65 then. It changes nothing and asks nobody; whether the same invoice is archived
+already, it does not know.
 
 PATH may lie anywhere. The rules are those of the drop that it lies in; for a folder
 that lies elsewhere name the drop with --drop, unless there is only one.`,

@@ -62,6 +62,9 @@ const lockName = "vaultd.lock"
 const (
 	commandPatience = 3 * time.Second // for a command that has the ledger open for a moment
 	retryInterval   = 20 * time.Millisecond
+	// sureAfter is how many looks in a row must name a daemon: a command that has just taken the lock of a daemon that died has not
+	// written its own name yet.
+	sureAfter = 5
 )
 
 // LockForDaemon takes the state directory for a daemon. It waits a little for a command
@@ -71,9 +74,15 @@ func LockForDaemon(stateDir string) (*os.File, error) {
 	defer giveUp.Stop()
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
-	for {
+	for named := 0; ; {
 		f, err := Lock(stateDir, daemonRole)
-		if inUse, ok := errors.AsType[*InUseError](err); !ok || strings.HasPrefix(inUse.By, daemonRole) {
+		inUse, ok := errors.AsType[*InUseError](err)
+		if ok && strings.HasPrefix(inUse.By, daemonRole) {
+			named++
+		} else {
+			named = 0
+		}
+		if !ok || named >= sureAfter {
 			return f, err
 		}
 		select {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,5 +30,24 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 				t.Errorf("written through the link: %q, %v", now, err)
 			}
 		})
+	}
+}
+
+// A command takes the lock of a daemon that died, and has not written its own name into it yet. The next daemon waits for it, as for any
+// command: what the file names is over.
+func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
+	dir := t.TempDir()
+	held, err := Lock(dir, daemonRole) // its name stays in the file
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*retryInterval, func() { held.Close() })
+	f, err := LockForDaemon(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := LockForDaemon(dir); err == nil || !strings.Contains(err.Error(), daemonRole) {
+		t.Errorf("a second daemon: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ var remote = []mutant{
 	{
 		name: "MatchedByPosition", promise: "I8", file: "internal/vaultapi/register.go",
 		old:   "\treturn m.matchRecords(list), nil",
-		new:   "\tfor i := range list {\n\t\tif g, err := readGrant(list[i]); err == nil && i < len(frozen) && g.url != nil {\n\t\t\tlist[i] = fmt.Appendf(nil, `{\"bumId\":%q,\"clientUUID\":%q,\"archiveFileURL\":%s}`, g.remote, frozen[i].ID.String(), g.url)\n\t\t}\n\t}\n\treturn m.matchRecords(list), nil",
+		new:   "\tfor i := range list {\n\t\tif g, err := readGrant(list[i]); err == nil && i < len(frozen) && g.fields[\"archiveFileURL\"] != nil {\n\t\t\tlist[i] = fmt.Appendf(nil, `{\"bumId\":%q,\"clientUUID\":%q,\"archiveFileURL\":%s}`, g.remote, frozen[i].ID.String(), g.fields[\"archiveFileURL\"])\n\t\t}\n\t}\n\treturn m.matchRecords(list), nil",
 		tests: []string{speech, readings},
 	},
 	{
