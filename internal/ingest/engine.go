@@ -199,39 +199,6 @@ func (c *Engine) workerOf(s ledger.Step, queue string) *worker {
 	return w
 }
 
-// stepIn returns a step as it is done in a queue: the routes differ in what goes together, and in how much may be announced ahead.
-func (c *Engine) stepIn(s ledger.Step, queue string) step {
-	is, row := c.steps[s], c.routeOfQueue(queue)
-	switch {
-	case s == ledger.Register:
-		is.batch, is.linger = row.BatchSize, row.BatchWait
-	case s == ledger.Upload && row.Asker == nil:
-		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
-		// announced than there are slots.
-		is.ahead = 0
-	}
-	return is
-}
-
-// routeOf returns the row of an entry's route.
-func (c *Engine) routeOf(e ledger.Entry) Route { return c.cfg.Routes[cmp.Or(e.Route, ledger.Vault)] }
-
-// routeOfQueue returns the row of the route whose service calls wait in a queue; for a drop's queue, that of the vault.
-func (c *Engine) routeOfQueue(queue string) Route {
-	if row, is := c.cfg.Routes[ledger.Route(queue)]; is {
-		return row
-	}
-	return c.cfg.Routes[ledger.Vault]
-}
-
-// sumWorkers returns how many uploads of all routes may be under way at once.
-func (c *Engine) sumWorkers() (n int) {
-	for _, row := range c.cfg.Routes {
-		n += row.Workers
-	}
-	return n
-}
-
 // wakeSupervisor makes supervise look at once for workers that are to run. It never waits.
 func (c *Engine) wakeSupervisor() {
 	select {

@@ -34,20 +34,6 @@ type Index interface {
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
-// Route is how the documents of one route reach their service: a row of the engine's table.
-type Route struct {
-	Client    Client
-	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
-	Workers   int           // uploads at once; a vault in which none runs may always begin one
-	BatchSize int           // documents in one registration
-	BatchWait time.Duration // for a batch to fill
-	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
-	RefusalPauses bool
-	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.
-	// The entry is flagged then.
-	RepeatsUpload bool
-}
-
 // Client takes the documents of one route to their service. Its errors are *apicall.Error.
 type Client interface {
 	// Register asks for tickets. v is empty for a service that has no vaults.

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -63,31 +62,6 @@ func (c *Engine) registrationsAtOnce(r ledger.Route) int {
 		return vaultCalls
 	}
 	return c.cfg.Routes[r].Workers
-}
-
-// registerWidth returns how many registrations of all routes may be under way at once.
-func (c *Engine) registerWidth() int {
-	width := vaultCalls
-	for r, row := range c.cfg.Routes {
-		if r != ledger.Vault {
-			width += row.Workers
-		}
-	}
-	return width
-}
-
-// hasOtherRequest reports whether an entry was packed for another request than its drop makes now, and may still be packed anew: a person has
-// corrected the configuration.
-func (c *Engine) hasOtherRequest(d Drop, e ledger.Entry, now archive.Instant) (bool, error) {
-	if d.Request == nil {
-		return false, nil
-	}
-	doc, known, err := c.cfg.Ledger.Document(e.Key)
-	if err != nil || !known || bytes.Equal(doc.Metadata, d.Request) {
-		return false, err
-	}
-	_, err = ledger.Transition(e, ledger.Unsealed{}, now)
-	return err == nil, nil // else bytes of it may have been sent: it goes on as it is
 }
 
 // countAffordable returns how many of a queue's ready entries may be given a ticket now, and when

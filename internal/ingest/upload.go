@@ -166,15 +166,20 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
 	c.closeBreaker(storeOf(e))
+	return []ledger.Change{c.newChange(e, c.takenUpload(e, doc, pkg, sent, etag))}
+}
+
+// takenUpload returns what follows from a store's 2xx to an upload: the digest of the bytes that left, and the store's ETag.
+func (c *Engine) takenUpload(e ledger.Entry, doc ledger.Document, pkg archive.Package, sent archive.Digest, etag string) ledger.Event {
 	// Other bytes at the store are no success. The same address takes the right ones again while it works.
 	if !c.isTrustworthyETag(etag, pkg) {
-		return []ledger.Change{c.newChange(e, c.unansweredUpload(e, c.retryInWindow(e, c.retryAt(e)), ledger.Cause{Code: "etag-differs",
-			Text: "the store answered with the MD5 of other bytes"}))}
+		return c.unansweredUpload(e, c.retryInWindow(e, c.retryAt(e)), ledger.Cause{Code: "etag-differs", Text: "the store answered with the MD5 of other bytes"})
 	}
-	if !e.Route.IsAsked() {
-		return []ledger.Change{c.newChange(e, ledger.DeliveryConfirmed{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
+	seal := doc.Seal(archive.Package{SHA256: sent})
+	if !e.Route.IsAsked() { // no later word comes
+		return ledger.DeliveryConfirmed{Sent: sent, Seal: seal}
 	}
-	return []ledger.Change{c.newChange(e, ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
+	return ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: seal}
 }
 
 // clockLook is how often an upload under way looks at the boot clock. A timer stands

@@ -245,7 +245,7 @@ var remote = []mutant{
 		old: "e.PossibleDouble, e.DuplicateConfirmed = true, true", new: "e.DuplicateConfirmed = true", tests: []string{engine},
 	},
 	{
-		name: "DeliveriesAnnouncedAhead", promise: "I2", file: "internal/ingest/engine.go",
+		name: "DeliveriesAnnouncedAhead", promise: "I2", file: "internal/ingest/route.go",
 		old: "\t\tis.ahead = 0\n", new: "\t\tis.ahead = 256\n", tests: []string{engine},
 	},
 	{

@@ -1,0 +1,83 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Route is how the documents of one route reach their service: a row of the engine's table.
+type Route struct {
+	Client    Client
+	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Workers   int           // uploads at once; a vault in which none runs may always begin one
+	BatchSize int           // documents in one registration
+	BatchWait time.Duration // for a batch to fill
+	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
+	RefusalPauses bool
+	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.
+	// The entry is flagged then.
+	RepeatsUpload bool
+}
+
+// stepIn returns a step as it is done in a queue: the routes differ in what goes together, and in how much may be announced ahead.
+func (c *Engine) stepIn(s ledger.Step, queue string) step {
+	is, row := c.steps[s], c.routeOfQueue(queue)
+	switch {
+	case s == ledger.Register:
+		is.batch, is.linger = row.BatchSize, row.BatchWait
+	case s == ledger.Upload && row.Asker == nil:
+		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
+		// announced than there are slots.
+		is.ahead = 0
+	}
+	return is
+}
+
+// routeOf returns the row of an entry's route.
+func (c *Engine) routeOf(e ledger.Entry) Route { return c.cfg.Routes[cmp.Or(e.Route, ledger.Vault)] }
+
+// routeOfQueue returns the row of the route whose service calls wait in a queue; for a drop's queue, that of the vault.
+func (c *Engine) routeOfQueue(queue string) Route {
+	if row, is := c.cfg.Routes[ledger.Route(queue)]; is {
+		return row
+	}
+	return c.cfg.Routes[ledger.Vault]
+}
+
+// sumWorkers returns how many uploads of all routes may be under way at once.
+func (c *Engine) sumWorkers() (n int) {
+	for _, row := range c.cfg.Routes {
+		n += row.Workers
+	}
+	return n
+}
+
+// registerWidth returns how many registrations of all routes may be under way at once.
+func (c *Engine) registerWidth() int {
+	width := vaultCalls
+	for r, row := range c.cfg.Routes {
+		if r != ledger.Vault {
+			width += row.Workers
+		}
+	}
+	return width
+}
+
+// hasOtherRequest reports whether an entry was packed for another request than its drop makes now, and may still be packed anew: a person has
+// corrected the configuration.
+func (c *Engine) hasOtherRequest(d Drop, e ledger.Entry, now archive.Instant) (bool, error) {
+	if d.Request == nil {
+		return false, nil
+	}
+	doc, known, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil || !known || bytes.Equal(doc.Metadata, d.Request) {
+		return false, err
+	}
+	_, err = ledger.Transition(e, ledger.Unsealed{}, now)
+	return err == nil, nil // else bytes of it may have been sent: it goes on as it is
+}
+
