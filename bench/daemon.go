@@ -37,6 +37,7 @@ type setup struct {
 	BatchWait        time.Duration
 	Window           time.Duration
 	Complete         string
+	PDF              bool   // its drop folders take single PDFs
 	Slow             bool   // its ledger's syncs take 5 ms more
 	Users            string // the file of the users of the pages; empty: there are none
 	Calm             bool   // the times of an installation that nobody is in a hurry with: those of the example
@@ -103,8 +104,16 @@ func (in *installation) configText(s setup) string {
 	fmt.Fprintf(&y, "state_dir: %q\nspool: {max: 20GB, min_free: 1MB}\n", in.state)
 	fmt.Fprintf(&y, "upload: {workers: 8, batch_size: 50, batch_wait: %v, window: %v}\n", or(s.BatchWait, wait), or(s.Window, 15*time.Minute))
 	fmt.Fprintf(&y, "status: {poll_min: %v, poll_max: %v}\n", pollMin, max(or(s.PollMax, pollMax), pollMin))
+	if s.PDF {
+		fmt.Fprintf(&y, "pdf: {base_url: %s, workers: %d, auth: {method: basic, username: %s, secret_file: %q}}\n", s.URL, pdfWorkers, benchUser, filepath.Join(in.dir, "secret"))
+	}
 	fmt.Fprintf(&y, "http: {listen: %q, access: {users_file: %q}}\ndrops:\n", in.listen, s.Users)
 	for i, path := range s.Drops {
+		if s.PDF {
+			fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, route: pdf, receiving: %s, notify: %s, settle: %v, rescan: %v}\n",
+				i+1, path, pdfReceiving, pdfNotify, or(s.Settle, settle), or(s.Rescan, rescan))
+			continue
+		}
 		fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, vault: %s, complete: %s, settle: %v, rescan: %v}\n",
 			i+1, path, benchVault, s.Complete, or(s.Settle, settle), or(s.Rescan, rescan))
 	}

@@ -9,6 +9,7 @@ func (b *bench) rows() []row {
 		b.zipRows(),
 		b.ledgerRows(),
 		b.wholeRows(),
+		b.pdfRows(),
 		b.peerRows(),
 		b.flatRows(),
 		b.commitRows(),
