@@ -80,4 +80,3 @@ func (c *Engine) hasOtherRequest(d Drop, e ledger.Entry, now archive.Instant) (b
 	_, err = ledger.Transition(e, ledger.Unsealed{}, now)
 	return err == nil, nil // else bytes of it may have been sent: it goes on as it is
 }
-

@@ -55,6 +55,7 @@ type Entry struct {
 	NeedsReconcile     bool // the ledger was restored or rebuilt: what happened to the entry meanwhile is not known
 	StrangeDate        bool // its date is hardly possible, see [archive.Document.HasStrangeDate]
 	Reviewed           bool // a person has reviewed its date, or the other one with its number
+	PackedAnew         bool // it had another identity before, see [Unsealed]
 
 	DuplicateOf archive.Key // the archived entry with the same identity
 	SameContent archive.Key // same files, other metadata

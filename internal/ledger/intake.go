@@ -137,6 +137,7 @@ func (Unsealed) apply(e *Entry, _ archive.Instant) error {
 	// removes.
 	e.enterState(Discovered)
 	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = archive.ID{}, archive.ID{}, archive.Digest{}, archive.Digest{}, archive.Package{}
+	e.PackedAnew = true
 	return nil
 }
 

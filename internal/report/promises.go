@@ -83,7 +83,7 @@ var guarantees = []guarantee{
 		id: "I12", checked: true,
 		promise: "\"Uploaded\" rests on the store's or the service's word, \"archived\" on the service's own success, kept as it came. The counts of an audit equal a recount of the journal.",
 		how:     "Only four known words of the service mean anything; every other one means \"go on asking\". The store's yes counts only after the whole package has left, and not where it is a web page or an error. What the store alone answered for is delivered: it is counted by itself, and never as archived. The audit counts the entries itself, and compares them with a count of the journal.",
-		tests:   []string{"internal/apicall TestPut_I12_AYesBeforeTheContentHasLeft", "internal/test/readings TestReading_I12_AYesToLessThanThePackage", "internal/test/simulation TestUnknownWord_I12", "internal/test/readings TestReading_I12_UnknownWordIsNoSuccess", "internal/report TestExamine_I12_ContradictionStandsAtTheTop", "internal/report TestReport_I12_FormsAgree",
+		tests: []string{"internal/apicall TestPut_I12_AYesBeforeTheContentHasLeft", "internal/test/readings TestReading_I12_AYesToLessThanThePackage", "internal/test/simulation TestUnknownWord_I12", "internal/test/readings TestReading_I12_UnknownWordIsNoSuccess", "internal/report TestExamine_I12_ContradictionStandsAtTheTop", "internal/report TestReport_I12_FormsAgree",
 			"internal/report TestDelivered_I12_NeverCountedAsArchived", "internal/statusfile TestDayCounts_I12_DeliveredIsNotArchived", "internal/catalog TestCatalog_I12_DeliveredIsNotArchived"},
 	},
 	{

@@ -39,6 +39,33 @@ func TestIdentity_I2_TakenInOneGather(t *testing.T) {
 	sound(t, l)
 }
 
+// A document that is packed anew for another receiver has another identity. The names of the former one still lead to it, and are no damage.
+func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	d := newDoc(t, l, 1)
+	d.do(ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan1.pdf"})
+	first := d.sealed()
+	d.do(first)
+	sound(t, l)
+	d.do(ledger.RegisterIntended{})
+	d.do(ledger.RegisterNotTaken{})
+	d.do(ledger.Unsealed{})
+	if _, known, err := l.FindByID(first.ID); known || err != nil {
+		t.Errorf("the former identity still counts: %v, %v", known, err)
+	}
+	sound(t, l)
+	second := d.sealed()
+	second.ID = archive.ID{15: 7}
+	d.do(second)
+	if k, _, err := l.FindByID(second.ID); k != d.e.Key || err != nil {
+		t.Errorf("the new identity is not found: %v", err)
+	}
+	if k, _, err := l.FindByContent(second.Content); k != d.e.Key || err != nil {
+		t.Errorf("the content is not found: %v", err)
+	}
+	sound(t, l)
+}
+
 // A bumId that the service gives twice belongs to the clientUUID that had it first.
 func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})

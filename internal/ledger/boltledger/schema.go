@@ -128,6 +128,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	fixedField(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
 	flagField(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),
 	flagField(51, "checked", func(e *ledger.Entry) *bool { return &e.Reviewed }),
+	flagField(52, "packed_anew", func(e *ledger.Entry) *bool { return &e.PackedAnew }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

@@ -138,7 +138,9 @@ func mayBearHash(e ledger.Entry, hash uint64) bool {
 			return true
 		}
 	}
-	return fromService(kindOf(hash)) && e.Pruned.Total() > 0
+	// What an entry was packed as before, for another receiver, leads to it for ever: a run is never written again.
+	given := kindOf(hash) == byID || kindOf(hash) == byContent
+	return fromService(kindOf(hash)) && e.Pruned.Total() > 0 || given && e.PackedAnew
 }
 
 // checkRuns compares the list of runs with the chunks that are stored.

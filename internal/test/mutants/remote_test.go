@@ -245,6 +245,10 @@ var remote = []mutant{
 		old: "e.PossibleDouble, e.DuplicateConfirmed = true, true", new: "e.DuplicateConfirmed = true", tests: []string{engine},
 	},
 	{
+		name: "FormerIdentityIsDamage", promise: "I5", file: "internal/ledger/boltledger/verifynames.go",
+		old: " || given && e.PackedAnew", new: " || given && false", tests: []string{"-run TestUnsealed ./internal/ledger/boltledger"},
+	},
+	{
 		name: "DeliveriesAnnouncedAhead", promise: "I2", file: "internal/ingest/route.go",
 		old: "\t\tis.ahead = 0\n", new: "\t\tis.ahead = 256\n", tests: []string{engine},
 	},
