@@ -151,6 +151,9 @@ func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
 	}
 	s.awaitPDF("a.pdf", "delivered")
 	s.awaitPDF("b.pdf", "delivered")
+	if out, code := s.vaultd("verify", "--whole"); code != 0 {
+		t.Errorf("verify: exit %d: %s", code, out)
+	}
 	to := slices.CompactFunc(emu.PDFSlots(), func(a, b emulator.PDFSlot) bool { return a.Receiving == b.Receiving })
 	if len(to) != 1 || to[0].Receiving != "books@in.example" || len(emu.PDFSlots()) != 2 {
 		t.Errorf("the service gave slots %+v", emu.PDFSlots())
