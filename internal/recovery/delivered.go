@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -129,13 +128,13 @@ func parseDelivery(note proof.Delivery) (key archive.Key, ev ledger.Recovered, d
 	}
 	ev.SeenAt, _ = time.Parse(time.RFC3339Nano, note.Seen) // may be missing
 	ev.RegisteredAt, _ = time.Parse(time.RFC3339Nano, note.Registered)
-	ev.Content, ev.Metadata = ev.Package.SHA256, archive.Sum([]byte(note.Receiving))
+	ev.Content, ev.Metadata = ev.Package.SHA256, archive.ReceivingDigest(note.Receiving)
 	doc.Files = []archive.File{{Path: note.Files[0].Path, Size: note.Files[0].Size, SHA256: ev.Package.SHA256}}
 	// The address for notices is not in the note, and nothing is sent again by it.
-	doc.Metadata, err = json.Marshal(map[string]string{"receivingEmailAddress": note.Receiving})
+	doc.Metadata = archive.PDFRequest{Receiving: note.Receiving}.Encode()
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	ev.Seal = doc.Seal(ev.Package)
-	return key, ev, doc, err
+	return key, ev, doc, nil
 }
 
 // readNote reads a note of vaultd's in a folder. One that is missing, too large or no file is a *badReceiptError.
