@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,7 +103,13 @@ func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 // An upload that nobody answered may have started a flow at the service. Nothing is ever sent again without a person.
 func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pdf := &service{upload: func(archive.RemoteID) error { return fault(apicall.OutcomeUnknown, "timeout") }}
+		var answers atomic.Bool
+		pdf := &service{upload: func(archive.RemoteID) error {
+			if answers.Load() {
+				return nil
+			}
+			return fault(apicall.OutcomeUnknown, "timeout")
+		}}
 		r := buildPDF(t, pdf, "scans")
 		r.start()
 		r.dropPDF("scans", 1)
@@ -112,7 +119,7 @@ func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 			t.Fatal(stuck, posts)
 		}
 		// A release sends it again, flagged for ever.
-		pdf.upload = nil
+		answers.Store(true)
 		e := stuck[0]
 		by := ledger.Released{By: ledger.Operator{UID: 7}}
 		if res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{by}, At: now()}); err != nil || res[0].Err != nil {
@@ -256,9 +263,10 @@ func (q *requesting) Pack(ctx context.Context, e ledger.Entry) (Packed, error) {
 
 func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := true
+		var refuse atomic.Bool
+		refuse.Store(true)
 		pdf := &service{upload: func(archive.RemoteID) error {
-			if refuse {
+			if refuse.Load() {
 				return fault(apicall.Refused, "http-400")
 			}
 			return nil
@@ -275,7 +283,7 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 		if p := r.Pauses(); len(p) != 1 || p[0].Target != PDFStoreTarget() {
 			t.Errorf("%+v", p)
 		}
-		refuse = false
+		refuse.Store(false)
 		r.pass(2 * time.Hour)
 		if n := r.states(); n[ledger.Delivered] != 20 {
 			t.Error(n)
