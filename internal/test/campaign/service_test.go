@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	user   = "campaign"
-	secret = "campaign-secret"
-	scope  = "documents"
+	user     = "campaign"
+	secret   = "campaign-secret"
+	scope    = "documents"
+	pdfScope = "importDocuments.write"
 
 	receiving = "ap@in.example"
 )
@@ -79,7 +80,7 @@ func faults(long bool) emulator.Faults {
 
 func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 	t.Helper()
-	cfg := emulator.Config{Dir: dir, ClientID: user, ClientSecret: secret, Scopes: []string{scope}, RequireScope: scope,
+	cfg := emulator.Config{Dir: dir, ClientID: user, ClientSecret: secret, Scopes: []string{scope, pdfScope}, RequireScope: scope,
 		TokenLife: 15 * time.Second, Window: window, ArchiveMin: 100 * time.Millisecond, ArchiveMax: window / 4, Seed: seed, PDF: emulator.PDF{Window: 2 * window}}
 	for v := range vaults {
 		cfg.Vaults = append(cfg.Vaults, emulator.Vault{ID: vaultID(v)})
