@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What the rows of PDFs count holds on every machine: each PDF is registered once and sent once, whole, by vaultd's client, by a
 // bare one, and by the whole program.
@@ -18,6 +21,9 @@ func TestCounted_PDF(t *testing.T) {
 			s, err := one.Run(t.Context(), t.TempDir())
 			must(t, err)
 			for _, c := range pdfCounts() {
+				if underRace && strings.HasPrefix(c.Name, "peak RssAnon") {
+					continue // both clients run in this process, whose memory is the race detector's
+				}
 				if v := c.Of(s); c.Holds != nil && !c.Holds(v) {
 					t.Errorf("%s: %.4g, wanted %s", c.Name, v, c.Want)
 				}
