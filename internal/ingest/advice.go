@@ -14,10 +14,13 @@ func (p Pause) NeedsPerson() bool {
 	switch p.Cause.Code {
 	case "credentials", "scope", "http-401", "http-403":
 		return true
-	case "http-400", "http-422":
-		return p.Target.Service == PDFService // it refuses the addresses of the drop
 	}
-	return false
+	return p.refusesAddresses()
+}
+
+// refusesAddresses reports whether the PDF flow refuses what a registration says, which is nothing but the addresses of the drop.
+func (p Pause) refusesAddresses() bool {
+	return p.Target.Service == PDFService && p.Target.Purpose == ToRegister && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422")
 }
 
 // Meaning says in a few words what the answer of the other side means; empty: the text of the cause says it.
@@ -44,9 +47,9 @@ func (p Pause) Meaning() string {
 // Advice says what a person should do about the pause.
 func (p Pause) Advice() string {
 	switch {
-	case p.Target.Service == PDFService && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422"):
+	case p.refusesAddresses():
 		return fmt.Sprintf("correct receiving and notify of the drop %q in the configuration, then reload; what waits is sent to the new address", p.Target.Drop)
-	case p.Target.Service == PDFService && p.Cause.Code == "http-403":
+	case p.Target.Service == PDFService && p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
 		return "renew pdf.auth.secret_file, which is read again by itself; if it is right, ask the provider about the right importDocuments.write"
 	case p.Target.Purpose == ToDispose && p.Cause.Code == "unusually-many":
 		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Target.String() + "\" --reason TEXT"

@@ -280,7 +280,7 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 		if n[ledger.Packaged]+n[ledger.Registered] != 20 || n[ledger.Archived] != 20 {
 			t.Fatal(n) // certainly nothing was taken, and the vault goes on
 		}
-		if p := r.Pauses(); len(p) != 1 || p[0].Target != PDFStoreTarget() {
+		if p := r.Pauses(); len(p) != 1 || p[0].Target != PDFStoreTarget() || p[0].NeedsPerson() || strings.Contains(p[0].Advice(), "receiving") {
 			t.Errorf("%+v", p)
 		}
 		refuse.Store(false)

@@ -31,7 +31,7 @@ func (c *Engine) stepIn(s ledger.Step, queue string) step {
 		is.batch, is.linger = row.BatchSize, row.BatchWait
 	case s == ledger.Upload && row.Asker == nil:
 		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
-		// announced than there are slots.
+		// announced than there are slots, beside those whose outcome is being committed.
 		is.ahead = 0
 	}
 	return is

@@ -40,12 +40,12 @@ func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry
 		return nil, nil
 	}
 	// A drop may have been given to another vault since some of its folders came.
-	room := map[string]bool{ledger.ServiceQueue(d.Route, string(d.Vault)): known}
+	fits := map[string]bool{ledger.ServiceQueue(d.Route, string(d.Vault)): known}
 	return func(e ledger.Entry) bool {
-		ok, asked := room[ledger.ServiceQueueOf(e)]
+		ok, asked := fits[ledger.ServiceQueueOf(e)]
 		if !asked {
 			ok = c.hasRoomToPack(e.Route, e.Vault)
-			room[ledger.ServiceQueueOf(e)] = ok
+			fits[ledger.ServiceQueueOf(e)] = ok
 		}
 		return ok
 	}, nil

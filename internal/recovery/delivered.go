@@ -73,6 +73,7 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 		return ctx.Err()
 	}
 	p.report.Folders.Receipts.add(Finding{Key: key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
+	// Entry and document are one change. After a crash before its commit the next comparison reads the note again, which bears the key.
 	return p.addChange(ctx, ledger.Change{Key: key, Document: &doc, Events: []ledger.Event{ev}})
 }
 

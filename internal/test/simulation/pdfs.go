@@ -188,16 +188,16 @@ func (w *World) checkPDFs(entries []ledger.Entry) (problems []string) {
 				dropped[file{d.Name, d.digest()}]++
 			}
 		}
-		lying := w.findFiles(at)
+		found := w.findFiles(at)
 		for f, n := range dropped {
 			same := 0
-			for _, place := range lying[f.name] {
+			for _, place := range found[f.name] {
 				if data, err := os.ReadFile(filepath.Join(w.DropPath(at), place)); err == nil && archive.Sum(data).String() == f.sum {
 					same++
 				}
 			}
 			if same != n {
-				say("I1: the PDF %q was dropped this often: %d, and lies here as it was dropped this often: %d; of its name are %q", f.name, n, same, lying[f.name])
+				say("I1: the PDF %q was dropped this often: %d, and lies here as it was dropped this often: %d; of its name are %q", f.name, n, same, found[f.name])
 			}
 		}
 	}
@@ -220,17 +220,17 @@ func (w *World) checkPDFs(entries []ledger.Entry) (problems []string) {
 // findFiles finds where each file of a drop lies, by its name.
 func (w *World) findFiles(at int) map[string][]string {
 	w.t.Helper()
-	lying := map[string][]string{}
+	found := map[string][]string{}
 	root := w.DropPath(at)
 	w.failOn(filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			rel, errRel := filepath.Rel(root, path)
 			w.failOn(errRel)
-			lying[d.Name()] = append(lying[d.Name()], rel)
+			found[d.Name()] = append(found[d.Name()], rel)
 		}
 		return err
 	}))
-	return lying
+	return found
 }
 
 // findUntoldFolders names the folders in drops of single PDFs that people are told nothing of.
