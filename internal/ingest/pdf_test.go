@@ -314,6 +314,28 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 	})
 }
 
+// Where the route is left out of the configuration, what it took before waits as it is, and the vault goes on.
+func TestPDF_I24_RouteLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.NotProcessed, "http-403") }}
+		r := buildPDF(t, pdf, "scans")
+		stop := r.startUntilStopped()
+		r.dropPDF("scans", 3)
+		r.pass(time.Minute)
+		stop()
+		cfg := r.cfg
+		cfg.Routes = map[ledger.Route]Route{ledger.Vault: cfg.Routes[ledger.Vault]}
+		cfg.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d Drop) bool { return d.Route == ledger.PDF })
+		r = &running{Engine: New(cfg), t: t, ledger: r.ledger, s: r.s}
+		r.start()
+		r.drop("V", 3)
+		r.pass(24 * time.Hour)
+		if n := r.states(); n[ledger.Packaged] != 3 || n[ledger.Archived] != 3 {
+			t.Error(n)
+		}
+	})
+}
+
 func TestPDF_SendsAgainWhereAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pdf := &service{}
