@@ -317,7 +317,9 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 // Where the route is left out of the configuration, what it took before waits as it is, and the vault goes on.
 func TestPDF_I24_RouteLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.NotProcessed, "http-403") }}
+		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
+			return nil, fault(apicall.NotProcessed, "http-403")
+		}}
 		r := buildPDF(t, pdf, "scans")
 		stop := r.startUntilStopped()
 		r.dropPDF("scans", 3)
