@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,9 +148,20 @@ func (h *share) serve() {
 	}
 	smbd := exec.Command("smbd", "--foreground", "--no-process-group", "--configfile="+h.conf)
 	smbd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	h.must(smbd.Start())
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = smbd.Wait() }()
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		// The kernel sends Pdeathsig when the thread ends that started the child. Any thread may be the one
+		// that another test locks and ends with: this one waits here as long as smbd lives.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := smbd.Start()
+		started <- err
+		if err == nil {
+			_ = smbd.Wait()
+		}
+	}()
+	h.must(<-started)
 	h.t.Cleanup(func() {
 		_ = syscall.Kill(-smbd.Process.Pid, syscall.SIGKILL) // the group that began above
 		<-ended
