@@ -8,7 +8,7 @@ MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # The race detector makes these many times slower. With it they try a part of their long series; without it they try all.
-COMPUTING := vaultd/internal/catalog vaultd/internal/ledger vaultd/internal/packager vaultd/internal/test/simulation
+COMPUTING := vaultd/internal/catalog vaultd/internal/custody vaultd/internal/ledger vaultd/internal/packager vaultd/internal/test/simulation
 # These open files so often that go needs minutes and gigabytes to note them all, as it does to use a result again.
 UNCACHED  := vaultd/internal/packager vaultd/internal/test/simulation
 
@@ -81,7 +81,7 @@ endif
 	$(GO) test -count=1 -timeout 25m $(COMPUTING); \
 	$(GO) -C bench test -count=1 -timeout 25m ./...; \
 	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) with the race detector);"; \
-	echo "the state models, searches, packages, the crash matrix, the simulation and bench also in full without it, and ten deaths of the real program."; \
+	echo "the state models, searches, packages, large files, the crash matrix, the simulation and bench also in full without it, and ten deaths of the real program."; \
 	echo "make simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
 
 check: ## formatting, vet, linters and the import rules

@@ -27,7 +27,8 @@ func (b *bench) askRows() []row {
 	rows = append(rows, row{ID: "ask-list", Goal: "ask", Title: fmt.Sprintf("vaultd list, the first hundred by folder, of %s documents: with the catalog and without", short(large)),
 		A: side{"catalog", b.ask(large, questionsOf(large)["list"]...)}, B: side{"ledger alone", b.askLedgerAlone(large, questionsOf(large)["list"]...)}, Pairs: b.costlyPairs(),
 		Ratios: []ratio{{"wall", wallRatio, "told", nil}, {"CPU", cpuRatio, "told", nil}}, Counts: []count{{"time to the answer, ms", answerMillis, "told", nil}}})
-	rows = append(rows, b.pageRow(large, small), b.auditRow(b.scaleForQuick(verifiedLedger)), b.auditRow(large))
+	rows = append(rows, b.daemonRow("status", large, small), b.daemonRow("find", large, small), b.catalogCost())
+	rows = append(rows, b.pageRow(large, small), b.auditRow(b.scaleForQuick(verifiedLedger)), b.auditRow(large), b.booksRow(large))
 	return append(rows, row{ID: "catalog-" + short(large), Goal: "ask", Title: fmt.Sprintf("the catalog of a ledger of %s documents is made anew", short(large)),
 		A: side{"catalog", b.makeCatalog(large)}, Pairs: b.costlyPairs(),
 		Counts: []count{

@@ -38,7 +38,10 @@ type setup struct {
 	Window           time.Duration
 	Complete         string
 	PDF              bool   // its drop folders take single PDFs
+	Network          bool   // its drop folders are for the business network
+	Custody          string // of extracts; empty: none are taken in
 	Slow             bool   // its ledger's syncs take 5 ms more
+	NoCatalog        bool   // its catalog cannot be made
 	Users            string // the file of the users of the pages; empty: there are none
 	Calm             bool   // the times of an installation that nobody is in a hurry with: those of the example
 }
@@ -76,6 +79,9 @@ func (b *bench) installVaultd(ctx context.Context, dir string, s setup) (*instal
 		return in, err
 	}
 	_, err = in.runCommand(ctx, "init")
+	if err == nil && s.NoCatalog {
+		err = in.preventCatalog()
+	}
 	return in, err
 }
 
@@ -107,11 +113,21 @@ func (in *installation) configText(s setup) string {
 	if s.PDF {
 		fmt.Fprintf(&y, "pdf: {base_url: %s, workers: %d, auth: {method: basic, username: %s, secret_file: %q}}\n", s.URL, pdfWorkers, benchUser, filepath.Join(in.dir, "secret"))
 	}
+	if s.Network {
+		fmt.Fprintf(&y, "network: {base_url: %s, workers: %d, poll: 10s, auth: {method: basic, username: %s, secret_file: %q}}\n", s.URL, networkWorkers, benchUser, filepath.Join(in.dir, "secret"))
+	}
+	if s.Custody != "" {
+		fmt.Fprintf(&y, "extracts: {base_url: %s, custody: %q, auth: {method: basic, username: %s, secret_file: %q}}\n", s.URL, s.Custody, benchUser, filepath.Join(in.dir, "secret"))
+	}
 	fmt.Fprintf(&y, "http: {listen: %q, access: {users_file: %q}}\ndrops:\n", in.listen, s.Users)
 	for i, path := range s.Drops {
 		if s.PDF {
 			fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, route: pdf, receiving: %s, notify: %s, settle: %v, rescan: %v}\n",
 				i+1, path, pdfReceiving, pdfNotify, or(s.Settle, settle), or(s.Rescan, rescan))
+			continue
+		}
+		if s.Network {
+			fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, route: network, settle: %v, rescan: %v}\n", i+1, path, or(s.Settle, settle), or(s.Rescan, rescan))
 			continue
 		}
 		fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, vault: %s, complete: %s, settle: %v, rescan: %v}\n",

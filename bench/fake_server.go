@@ -74,6 +74,8 @@ func (s *fakeServer) handler() http.Handler {
 	mux.HandleFunc("GET /v1/vaults/{vault}/index", s.withFaults("index", s.requirePassword((&filledIndex{docs: s.o.Index, rewritten: s.o.Rewritten}).page)))
 	mux.HandleFunc("GET /v1/vaults", s.withFaults("vaults", s.requirePassword(s.serveVaults)))
 	mux.HandleFunc("POST "+pdfPath, s.withFaults("register", s.requirePassword(s.serveRegisterPDF)))
+	s.addExtractRoutes(mux)
+	s.addNetworkRoutes(mux)
 	mux.HandleFunc("PUT /packages/{name}", s.withFaults("store", s.servePut))
 	mux.HandleFunc("GET /_stats", func(w http.ResponseWriter, _ *http.Request) {
 		s.mu.Lock()

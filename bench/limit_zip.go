@@ -189,7 +189,7 @@ func (b *bench) plainRun(name string) func(context.Context, string) (sample, err
 
 // plainZIP packs the files of one folder, but for sidecar and marker, and returns their bytes and those of the ZIP.
 func plainZIP(folder string, level *flate.Writer) (in, out int64, err error) {
-	to := &tally{}
+	to := &byteCounter{}
 	z := zip.NewWriter(io.MultiWriter(to, md5.New()))
 	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 		level.Reset(w)
@@ -207,11 +207,11 @@ func plainZIP(folder string, level *flate.Writer) (in, out int64, err error) {
 	return in, to.n, errors.Join(err, z.Close())
 }
 
-// tally counts bytes.
-type tally struct{ n int64 }
+// byteCounter counts bytes.
+type byteCounter struct{ n int64 }
 
 // Write implements io.Writer.
-func (t *tally) Write(p []byte) (int, error) {
+func (t *byteCounter) Write(p []byte) (int, error) {
 	t.n += int64(len(p))
 	return len(p), nil
 }

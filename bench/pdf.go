@@ -33,7 +33,7 @@ const (
 func (b *bench) pdfRows() []row {
 	docs := b.scaleForQuick(3000)
 	atOnce := fakeOptions{TLS: true}
-	rows := []row{{ID: "pdf-client", Goal: "G14", Title: "small PDFs, the calls alone: vaultd's client against a bare one", Warmup: 1,
+	rows := []row{{ID: "pdf-client", Goal: "pdf", Title: "small PDFs, the calls alone: vaultd's client against a bare one", Warmup: 1,
 		A: side{"vaultd's client", b.pdfCallsRun(docs, atOnce, ownPDFCalls)}, B: side{"bare client", b.pdfCallsRun(docs, atOnce, barePDFCalls)},
 		Ratios: pdfRatios(), Counts: pdfCounts()}}
 	for _, r := range []struct {
@@ -42,7 +42,7 @@ func (b *bench) pdfRows() []row {
 		docs  int // fewer, where the service takes its time
 	}{{"pdf-flat", 0, docs}, {"pdf-10ms", 10 * time.Millisecond, b.scaleForQuick(2000)}, {"pdf-50ms", 50 * time.Millisecond, b.scaleForQuick(800)}} {
 		service := fakeOptions{TLS: true, Delay: r.delay}
-		rows = append(rows, row{ID: r.id, Goal: "G14", Title: fmt.Sprintf("small PDFs, from the drop folder to the store: vaultd against a bare client; each answer takes %v", r.delay),
+		rows = append(rows, row{ID: r.id, Goal: "pdf", Title: fmt.Sprintf("small PDFs, from the drop folder to the store: vaultd against a bare client; each answer takes %v", r.delay),
 			A: side{"vaultd", b.pdfRun(r.docs, service)}, B: side{"bare client", b.pdfCallsRun(r.docs, service, barePDFCalls)},
 			Warmup: 1, Ratios: pdfRatios(),
 			Counts: append(pdfCounts(),

@@ -53,6 +53,27 @@ func (r *report) asMarkdown() string {
 	return b.String()
 }
 
+// asDocument is the part of the report that a document shows: what is judged. The rest is in the report itself.
+func (r *report) asDocument() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Measured %s. %s.\n\n", r.describeTime(), r.machine)
+	fmt.Fprint(&b, "| row | goal | what | median | span | wanted | |\n|---|---|---|---|---|---|---|\n")
+	var left []string
+	for _, res := range r.results {
+		if res.row.Missing != "" {
+			left = append(left, fmt.Sprintf("`%s` (%s)", res.row.ID, res.row.Missing))
+			continue
+		}
+		hasNoGoal := func(f figure) bool { return f.Verdict == "" }
+		res.Ratios, res.Counts = slices.DeleteFunc(slices.Clone(res.Ratios), hasNoGoal), slices.DeleteFunc(slices.Clone(res.Counts), hasNoGoal)
+		res.writeResult(&b)
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(&b, "\nNot run: %s.\n", strings.Join(left, ", "))
+	}
+	return b.String()
+}
+
 // describeTime is the time of the report, and what the machine had to do before, and how many pairs its rows have.
 func (r *report) describeTime() string {
 	const layout = "2006-01-02 15:04 MST"

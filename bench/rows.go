@@ -10,6 +10,8 @@ func (b *bench) rows() []row {
 		b.ledgerRows(),
 		b.wholeRows(),
 		b.pdfRows(),
+		b.extractRows(),
+		b.networkRows(),
 		b.peerRows(),
 		b.flatRows(),
 		b.commitRows(),

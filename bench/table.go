@@ -23,7 +23,7 @@ type sitting struct {
 // printTable makes one table of what was measured in several sittings: of each row what was measured when it was last run to its end.
 func printTable(_ context.Context, f *flags) error {
 	out := f.String("out", defaultOut, "`directory` of runs.jsonl")
-	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by this one")
+	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by what of this one has a goal")
 	if _, err := f.read(); err != nil {
 		return err
 	}
@@ -37,10 +37,9 @@ func printTable(_ context.Context, f *flags) error {
 		return fmt.Errorf("make table of %s: %w", file.Name(), err)
 	}
 	r := gatherRows(sittings)
-	text := r.asMarkdown()
-	fmt.Fprint(f.stdout, text)
+	fmt.Fprint(f.stdout, r.asMarkdown())
 	if *doc != "" {
-		if err := replaceTable(*doc, text); err != nil {
+		if err := replaceTable(*doc, r.asDocument()); err != nil {
 			return err
 		}
 	}

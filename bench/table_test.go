@@ -73,6 +73,11 @@ func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
 		!strings.Contains(text, "| not run: not yet |") {
 		t.Error(text[:min(len(text), 500)])
 	}
+	text := r.asDocument()
+	if !strings.HasPrefix(text, head) || !strings.Contains(text, "| put-S | G5 | ") || !strings.Contains(text, "\nNot run: ") ||
+		strings.Contains(text, "| told |") || strings.Contains(text, "Medians of the runs") {
+		t.Error(text)
+	}
 }
 
 // Running a row again until it holds does not make a goal that was missed unseen.

@@ -29,7 +29,7 @@ func parties() []party {
 }
 
 // writeHistory gives a ledger the past of two years, the same each time but for the day on which it ends: about a hundred documents a month,
-// fewer in summer, most of them archived within the hour, some rejected. The daemon must not run.
+// fewer in summer, most of them archived within the hour, some rejected, and some PDFs that were delivered. The daemon must not run.
 func (w *world) writeHistory(now time.Time) {
 	w.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(w.dir, "state")})
@@ -113,6 +113,10 @@ func (h *history) document(at time.Time) ledger.Change {
 		}
 		return change
 	}
+	if h.rng.IntN(8) == 0 {
+		h.deliver(&change, at)
+		return change
+	}
 	size := 20_000 + h.rng.Int64N(900_000)
 	doc := &ledger.Document{Metadata: archive.Document{Type: "Invoice", Number: number, Date: at.Format("2006-01-02") + "T00:00:00Z", SenderName: from.name,
 		SenderIDs: []string{"DE014814804"}, RecipientName: "Acme GmbH", Currency: "EUR", Amount: h.amount(from)}.Metadata(),
@@ -131,6 +135,22 @@ func (h *history) document(at time.Time) ledger.Change {
 		ledger.StatusSeen{Receipt: receipt, Grace: 24 * time.Hour},
 		ledger.PlaceIntended{Dest: "_archived/" + done.Format("2006-01") + "/" + folder}, ledger.Placed{})
 	return change
+}
+
+// deliver makes a document a PDF that was delivered.
+func (h *history) deliver(change *ledger.Change, at time.Time) {
+	file := fmt.Sprintf("Scan %d.pdf", 1000+h.made)
+	doc := &ledger.Document{Metadata: archive.PDFRequest{Receiving: "ap@in.example", Notify: "clerk@acme.example"}.Encode(),
+		Files: []archive.File{{Path: file, Size: 300_000, SHA256: h.digest()}}}
+	pkg := archive.Package{Path: fmt.Sprintf("%08d.pdf", h.made), Size: 300_000, SHA256: doc.Files[0].SHA256, MD5: [16]byte(h.uuid())}
+	remote := archive.RemoteID(h.uuid().String())
+	ticket := archive.Ticket{Remote: remote, URL: "https://store.example/" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}, Date: at, SignedAt: at, Validity: time.Hour}
+	change.Document = doc
+	change.Events = []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file, Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(h.made)}, Fingerprint: h.digest()},
+		ledger.Sealed{ID: archive.DerivePDFID("ap@in.example", pkg.SHA256), Content: pkg.SHA256, Metadata: archive.ReceivingDigest("ap@in.example"), Package: pkg, Seal: doc.Seal(pkg)},
+		ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
+		ledger.PlaceIntended{Dest: "_delivered/" + at.Format("2006-01") + "/" + file}, ledger.Placed{}}
 }
 
 func (h *history) amount(from party) archive.Decimal {

@@ -25,7 +25,7 @@ const wake = `document.dispatchEvent(new Event('visibilitychange')), null`
 func testLive(t *testing.T, c *chromium, w *world) {
 	b := c.open(t, desk)
 	b.visit(w.url + "/")
-	b.waitAwake("the page has all that was dropped", "/2 soon/.test(document.querySelector('h1').innerText)")
+	b.waitAwake("the page has all that was dropped", "/3 folders need a person/.test(document.querySelector('h1').innerText)")
 	ask[any](b, listen)
 	b.takeRequests()
 	for n := 1; n <= 3; n++ {
@@ -49,10 +49,10 @@ func testLive(t *testing.T, c *chromium, w *world) {
 	b.expectSaid("there is no answer")
 	b.expectAllSeen("the page without an answer", desk, phone, narrow)
 	b.expectNoBarrier("the page without an answer", doubts{}, desk, desk.atNight())
-	b.takeFaults() // the browser's own words for requests that failed
 
 	w.mendService()
 	w.start()
+	b.takeFaults() // the browser's own words for requests that failed
 	b.waitAwake("the page goes on", `!/does not answer/i.test(document.querySelector('main').innerText)`)
 	b.waitAwake("the page tells that nothing is paused any more", "!/paused/i.test(document.querySelector('main').innerText)")
 	b.expectSaid("there is an answer again")

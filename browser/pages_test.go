@@ -18,14 +18,20 @@ func TestPages(t *testing.T) {
 	program := buildProgram(t)
 	known, open := newWorldWithUsers(t, program), newWorld(t, program)
 	known.writeHistory(time.Now())
+	known.publishBooked(append(bookedInvoices(), hostileBooked()...))
 	known.start()
 	open.start()
 	dropAll(known, open)
+	known.awaitExtracts()
 	d := doubts{}
 	t.Run("WithoutUsersCountsAlone", func(t *testing.T) { testWithoutUsers(t, c, open, d) })
 	t.Run("Report_NoBarrierNothingCutOffNothingAsked", func(t *testing.T) { testReport(t, c, open, d) })
 	t.Run("LivesThroughFaultsAndDeaths", func(t *testing.T) { testLive(t, c, open) })
 	t.Run("AllWorksWithoutScripts", func(t *testing.T) { testWithoutScripts(t, c, known) })
+	t.Run("BookedInvoices_NoBarrierNothingCutOffNothingAsked", func(t *testing.T) { testBooks(t, c, known, d) })
+	t.Run("OnAPhoneTheNewestIsSeenFirst", func(t *testing.T) { testPhone(t, c, known) })
+	t.Run("NeedsLeadToTheirDocuments", func(t *testing.T) { testNeeds(t, c, known) })
+	t.Run("AFreshPageKeepsWhatWasOpened", func(t *testing.T) { testKeepsPlaces(t, c, known) })
 	known.leaveOneOpen()
 	t.Run("NoBarrierNothingCutOffNothingAskedElsewhere", func(t *testing.T) { testEveryPage(t, c, known, d) })
 	t.Run("AllWorksWithKeysAlone", func(t *testing.T) { testKeys(t, c, known) })
@@ -73,7 +79,7 @@ func testWithoutUsers(t *testing.T, c *chromium, w *world, d doubts) {
 		b.expectAllSeen(name, desk, zoomed, phone, narrow)
 		b.expectQuiet(name, w, http.StatusOK)
 	}
-	for _, path := range []string{"/", "/search?q=4711", "/document/" + w.list()["Müller 4711"].Key, "/report"} {
+	for _, path := range []string{"/", "/search?q=4711", "/document/" + w.list()["Müller 4711"].Key, "/report", "/books"} {
 		status, text := b.visit(w.url+path), b.text()
 		if path != "/" && status < 400 {
 			t.Errorf("%s answers %d to anybody", path, status)
@@ -106,6 +112,7 @@ func (w *world) pages() []shown {
 		{"search for nothing", "/search?q=xyzzy-0815", http.StatusOK, false},
 		{"search for an empty text", "/search?q=", http.StatusOK, false},
 		{"report form", "/report", http.StatusOK, false},
+		{"form of the booked invoices", "/books", http.StatusOK, false},
 		{"unknown page", "/nowhere", http.StatusNotFound, false},
 		{"unknown document", "/document/00000000000000000000000000", http.StatusNotFound, false},
 	}
@@ -198,7 +205,7 @@ func testKeys(t *testing.T, c *chromium, w *world) {
 	b.expectStopsSeen("document")
 	b.visit(b.location())
 	b.pressUntil("button " + document + "/download")
-	for _, path := range []string{"/report", "/login", "/nowhere"} {
+	for _, path := range []string{"/report", "/books", "/login", "/nowhere"} {
 		b.visit(w.url + path)
 		b.expectStopsSeen(path)
 	}

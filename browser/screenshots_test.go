@@ -3,16 +3,23 @@ package browser
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"image"
 	"image/color"
 	"image/png"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 )
 
 // TestScreenshots writes the pictures of the documentation into the folder that VAULTD_SCREENSHOTS names, from a world that does not exist.
@@ -25,6 +32,7 @@ func TestScreenshots(t *testing.T) {
 	c := startChromium(t)
 	w := newWorldWithUsers(t, buildProgram(t))
 	w.writeHistory(time.Now())
+	w.publishBooked(bookedInvoices())
 	w.start()
 	for _, i := range invoices() {
 		if !i.isHostile {
@@ -32,24 +40,80 @@ func TestScreenshots(t *testing.T) {
 			w.awaitStates([]invoice{i})
 		}
 	}
+	w.awaitExtracts()
+	stranger := c.open(t, desk)
+	stranger.visit(w.url + "/login")
+	stranger.writePicture(filepath.Join(folder, "sign-in-desk.png"))
+	report := filepath.Join(w.dir, "audit.html")
+	w.run("audit", "--year", strconv.Itoa(time.Now().Year()), "-o", report)
 	b := c.open(t, desk)
 	b.signIn(w, fetcher, password)
-	for _, p := range []struct{ name, path, from string }{
-		{"status", "/", "body"}, {"charts", "/", "section[aria-labelledby=overtime]"}, {"search", "/search?q=Donauwerk", "body"},
-		{"document", "/document/" + w.list()["Müller 4711"].Key, "body"},
+	all := map[string]look{"desk": desk, "desk-dark": desk.atNight(), "phone": phone, "phone-dark": phone.atNight()}
+	for _, p := range []struct {
+		name, address, from string
+		looks               map[string]look
+	}{
+		{"status", w.url + "/", "body", all},
+		{"status-german", w.url + "/", "body", map[string]look{"desk": desk.in("de")}},
+		{"charts", w.url + "/", "section[aria-labelledby=overtime]", all},
+		{"search", w.url + "/search?q=Donauwerk", "body", all},
+		{"document", w.url + "/document/" + w.list()["Müller 4711"].Key, "body", all},
+		{"books", w.url + "/books", "body", all},
+		{"report-form", w.url + "/report", "body", map[string]look{"desk": desk, "phone": phone}},
+		{"report", "file://" + report, "body", map[string]look{"desk": desk, "desk-dark": desk.atNight(), "phone": phone}},
 	} {
-		for name, l := range map[string]look{"desk": desk, "desk-dark": desk.atNight(), "phone": phone, "phone-dark": phone.atNight()} {
+		for name, l := range p.looks {
 			b.show(l)
-			b.visit(w.url + p.path)
+			b.visit(p.address)
+			if p.name == "books" { // the answer, not its form
+				b.askBooks(w)
+			}
 			ask[any](b, fmt.Sprintf("document.querySelector(%q).scrollIntoView(), null", p.from))
 			b.writePicture(filepath.Join(folder, p.name+"-"+name+".png"))
 		}
 	}
+	b.show(desk)
+	b.visit("file://" + report)
+	b.writePrinted(filepath.Join(folder, "report-printed.png"))
+}
+
+// writePrinted writes a picture of the first sheet of the page as it is printed.
+func (b *tab) writePrinted(path string) {
+	b.t.Helper()
+	reader, err := exec.LookPath("pdftoppm")
+	if err != nil {
+		b.t.Fatal("pdftoppm is missing: install Debian's package poppler-utils")
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, 10*limit) // it lays out every sheet of the year, to count them
+	defer cancel()
+	pdf, err := chromedp.Run(ctx, func(ctx context.Context, s *chromedp.Target) ([]byte, error) {
+		r, err := cdp.Call(ctx, s, page.PrintToPDF, page.PrintToPDFParams{PreferCSSPageSize: new(true), PrintBackground: new(true), PageRanges: "1"})
+		if err != nil {
+			return nil, err
+		}
+		return r.Data, nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	read := exec.CommandContext(b.t.Context(), reader, "-png", "-singlefile", "-r", "100", "-")
+	read.Stdin = bytes.NewReader(pdf)
+	data, err := read.Output()
+	if err != nil {
+		b.t.Fatalf("pdftoppm: %v", err)
+	}
+	b.writeShrunk(path, data)
 }
 
 func (b *tab) writePicture(path string) {
 	b.t.Helper()
-	data, err := shrink(b.picture())
+	b.writeShrunk(path, b.picture())
+}
+
+// writeShrunk writes a picture with few colours.
+func (b *tab) writeShrunk(path string, picture []byte) {
+	b.t.Helper()
+	data, err := shrink(picture)
 	if err == nil {
 		err = os.WriteFile(path, data, 0o644)
 	}

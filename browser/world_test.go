@@ -44,21 +44,21 @@ type world struct {
 	daemon  *exec.Cmd // nil: none runs
 }
 
-// newWorld returns a world without users, whose daemon does not run yet; newWorldWithUsers one whose pages ask who is there.
+// newWorld returns a world without users, whose daemon does not run yet; newWorldWithUsers one whose pages ask who is there, and that has books.
 func newWorld(t *testing.T, program string) *world {
 	t.Helper()
-	return makeWorld(t, program, func(string) string { return "" })
+	return makeWorld(t, program, func(_, _ string) string { return "" })
 }
 
 func newWorldWithUsers(t *testing.T, program string) *world {
 	t.Helper()
-	w := makeWorld(t, program, usersFile)
+	w := makeWorld(t, program, func(dir, service string) string { return usersFile(dir) + booksConfig(dir, service) })
 	w.addUsers()
 	return w
 }
 
-// makeWorld makes a world. access gives what the configuration says below http beside the address.
-func makeWorld(t *testing.T, program string, access func(dir string) string) *world {
+// makeWorld makes a world. more gives what the configuration says below http beside the address, and behind http.
+func makeWorld(t *testing.T, program string, more func(dir, service string) string) *world {
 	t.Helper()
 	w := &world{t: t, program: program, dir: t.TempDir()}
 	service, err := emulator.New(emulator.Config{
@@ -79,7 +79,7 @@ func makeWorld(t *testing.T, program string, access func(dir string) string) *wo
 	address := freeAddress(t)
 	w.url = "http://" + address
 	w.write("secret", "demo\n", 0o600)
-	w.write("config.yaml", w.config(server.URL, address)+access(w.dir), 0o640)
+	w.write("config.yaml", w.config(server.URL, address)+more(w.dir, server.URL), 0o640)
 	for _, folder := range []string{"acme-in", "state"} {
 		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o770); err != nil {
 			t.Fatal(err)

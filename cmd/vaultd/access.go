@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -33,6 +34,8 @@ type view struct {
 	reloadFault string // why the daemon goes on with an older configuration; empty: it does not
 
 	catalog *catalog.Catalog // of the running daemon; nil: no daemon runs
+
+	booksTurn chan struct{} // full while the running daemon answers about booked invoices; nil: no daemon runs
 }
 
 // openCatalog returns the catalog, and a function that gives it back. While no daemon runs it opens the file for this command.
@@ -104,6 +107,17 @@ func (a *app) runThroughDaemonWithInput(ctx context.Context, cfg config.Config, 
 	}
 }
 
+// reportMemory is how much memory a report may fill before the garbage collector works as often as it otherwise does.
+const reportMemory = 96 << 20
+
+// useMemory lets this process fill so much memory and collect garbage less often, which makes a report of many rows a quarter faster. The
+// returned function ends that. It is for a command that runs alone: a daemon has other work beside it.
+func useMemory(limit int64) (end func()) {
+	limit = min(limit, debug.SetMemoryLimit(-1)) // that of GOMEMLIMIT, where it is less
+	percent, before := debug.SetGCPercent(400), debug.SetMemoryLimit(limit)
+	return func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(before) }
+}
+
 // configForAsking returns the configuration for a command about the ledger. A running daemon answers with the configuration that it
 // uses, whatever was written to the file since. The command then needs only the path of the socket, so a file with faults, or one that
 // the user may not read, is good enough.
@@ -166,7 +180,7 @@ func runLocally(ctx context.Context, cfg config.Config, do func(context.Context,
 }
 
 func (a *app) insideView() view {
-	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog()}
+	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn}
 }
 
 func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }

@@ -63,15 +63,13 @@ itself is shown by show and why.`,
 		done: func(before, after ledger.Entry) string {
 			switch {
 			case before.State == after.State && after.Contradicted:
-				return "It is resolved: nobody needs to look at it any more. That the archive contradicted it stays flagged for ever."
+				return "It is resolved: nobody needs to look at it any more. That " + present.WordsOf(after.Route).Contradictor + " contradicted it stays flagged for ever."
 			case after.Reviewed && !before.Reviewed:
 				return "It counts as looked at: it stays archived as it is, and the audit goes on to name it as a remark."
 			case before.State == after.State:
 				return "It is resolved: nobody needs to look at it any more."
-			case after.InDoubt && !after.Route.IsAsked():
-				return "It ended as rejected IN DOUBT and is flagged so for ever. Its file goes back to _rejected; do not drop it again without looking for it in the accounts-payable system."
 			case after.InDoubt:
-				return "It ended as rejected IN DOUBT and is flagged so for ever. Its folder goes back to _rejected; do not drop it again without asking the provider."
+				return "It ended as rejected IN DOUBT and is flagged so for ever. " + present.WordsOf(after.Route).Lookup
 			}
 			return "It ended as rejected, and certainly nothing of it was sent. Its folder goes back to _rejected; drop it where it belongs."
 		},
@@ -93,6 +91,10 @@ not answer, nothing is changed, with exit code 69 where it cannot be reached.
 A PDF that may have been delivered is sent again too, and flagged as possibly processed
 twice. Nobody can be asked about it: look for it in the accounts-payable system first.
 
+A document of the business network is sent again under the same number, which the
+network refuses if it has it: no double can come of that. Only where the number is taken
+(cause number-taken) it goes under a new one, and may arrive twice: ask the provider first.
+
 Who decided stands in the journal for ever, with a digest of the reason. The reason
 itself is shown by show and why.`,
 		example:     `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
@@ -107,12 +109,10 @@ itself is shown by show and why.`,
 				return "The archive says that it is working on it: nothing is sent, and it is asked about until it ends."
 			case after.Hold:
 				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
-			case after.PossibleDouble && !after.Route.IsAsked():
-				return "It is sent again, and flagged as possibly processed twice for ever."
 			case after.PossibleDouble:
-				return "It is registered and sent again, and flagged as possibly double for ever."
+				return present.WordsOf(after.Route).ReleasedAgain
 			}
-			return "It is registered and sent again."
+			return present.WordsOf(after.Route).SentAgain
 		},
 	}
 }
@@ -169,7 +169,11 @@ func (a *app) actCommand(one act) *cobra.Command {
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, one.NeedsReason); err != nil {
+		check := checkReason
+		if one.NeedsReason {
+			check = requireReason
+		}
+		if err := check(c, *reason); err != nil {
 			return err
 		}
 		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runDecision(ctx, v, one, args[0], *reason) })
@@ -183,12 +187,18 @@ func reasonFlag(c *cobra.Command) *string {
 
 const maxReason = 2000 // characters
 
-// checkReason refuses a reason that tells a later reader nothing.
-func checkReason(c *cobra.Command, reason string, needed bool) error {
+// requireReason is checkReason for a decision that needs one.
+func requireReason(c *cobra.Command, reason string) error {
+	if strings.TrimSpace(reason) == "" && !c.Flags().Changed("reason") {
+		return usageError{fmt.Errorf("%s needs --reason: it is journaled who decided, and the reason is shown to whoever asks later", c.Name())}
+	}
+	return checkReason(c, reason)
+}
+
+// checkReason refuses a reason that tells a later reader nothing. None at all is allowed.
+func checkReason(c *cobra.Command, reason string) error {
 	n := len([]rune(reason))
 	switch blank := strings.TrimSpace(reason) == ""; {
-	case blank && needed && !c.Flags().Changed("reason"):
-		return usageError{fmt.Errorf("%s needs --reason: it is journaled who decided, and the reason is shown to whoever asks later", c.Name())}
 	case blank && c.Flags().Changed("reason"):
 		return usageError{errors.New("--reason is empty; say why, in words for whoever asks later")}
 	case n > maxReason:
@@ -313,7 +323,7 @@ beforehand whether it would be taken: vaultd validate.`,
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, false); err != nil {
+		if err := checkReason(c, *reason); err != nil {
 			return err
 		}
 		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.retryEntry(ctx, v, args[0], *reason) })

@@ -289,6 +289,46 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 	}
 }
 
+// What lies in a drop and is not taken yet is shown behind what was found, as the page shows it, whatever the limit: a second folder of the
+// same name may wait for its sidecar.
+func TestFind_NotTakenBesideHits(t *testing.T) {
+	s := filled(t)
+	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
+		{Name: "Müller 4711 b", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
+		{Name: "Kern 6", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		words       string
+		limit, code int
+		json        bool
+		want        []string // in this order
+		not, errs   string
+	}{
+		"Both":        {words: "mueller", want: []string{"Müller 4711 (acme-in)  archived", "Müller 4711 b (acme-in)", "not taken, seen since"}, not: "Kern"},
+		"BothLimited": {words: "4", limit: 1, want: []string{"Müller 4711 (acme-in)  archived", "Müller 4711 b (acme-in)", "not taken, seen since"}},
+		"Limited":     {words: "r", limit: 1, want: []string{"Otto 19 (acme-in)", "Müller 4711 b (acme-in)", "Kern 6 (acme-in)"}, not: "Müller 4711 (acme-in)", errs: "the newest 1; --limit 0 shows all"},
+		"JSON":        {words: "mueller", json: true, want: []string{`"folder":"Müller 4711"`, `"folder":"Müller 4711 b","drop":"acme-in","state":"not-taken"`}},
+		"TakenAlone":  {words: "otto", want: []string{"Otto 19 (acme-in)"}, not: "not taken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := say(t, row.json, func(a *app) error { return a.runFind(t.Context(), s.view, []string{row.words}, row.limit) })
+			rest := out
+			for _, want := range row.want {
+				var found bool
+				if _, rest, found = strings.Cut(rest, want); !found {
+					t.Errorf("%q is missing, or not in its place", want)
+				}
+			}
+			if code != row.code || row.not != "" && strings.Contains(out, row.not) || !strings.Contains(errs, row.errs) {
+				t.Errorf("exit %d: %s\n%s", code, errs, out)
+			}
+		})
+	}
+}
+
 // What can be searched is told to those who ask for nothing, or for everything.
 func TestFind_NothingToSearch(t *testing.T) {
 	for args, says := range map[string]string{"": "WORDS are missing", "  ": "WORDS are missing", "*": "* stands for nothing", "% ?": "stands for nothing"} {

@@ -80,7 +80,9 @@ which a spreadsheet would round, is a text. No cell of either is a formula. With
 bookkeeping for the same choice: CSV (with semicolons, commas or tabs; in UTF-8 or
 Windows-1252) or XLSX, with a column of the document's number and, where it has them, of
 sender, date, amount and currency. The report says COMPLETE only when everything on such
-a list is archived as listed. --columns says what its columns are called, where vaultd
+a list is archived as listed. Without a list, and with books in the configuration, it
+compares with what the extracts say was booked in that time (see vaultd books), unless
+--vault, --drop or --state leave something out. --columns says what its columns are called, where vaultd
 does not know them: --columns "number=Beleg-Nr.,amount=". No name: do not compare it. LIST is a
 file; - is standard input, for what another program writes.
 
@@ -253,6 +255,7 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	err = fill(func(w io.Writer) error {
 		return a.runThroughDaemonWithInput(c.Context(), cfg, commandLine(c, args, replace), list, w, func(ctx context.Context, v view) error {
 			a.input = bytes.NewReader(list)
+			defer useMemory(reportMemory)()
 			return a.auditInto(ctx, v, f, w)
 		})
 	})
@@ -278,6 +281,9 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		if c.Expected, err = expected.Decode(a.input); err != nil {
 			return fail(exitData, err, "")
 		}
+	}
+	if c.Booked, err = a.bookedForAudit(ctx, v, f); err != nil {
+		return err
 	}
 	// A report of a given time has the same bytes whatever was examined before it.
 	notes, err := v.examineLedger(ctx, a, &c, extent(f.whole || f.asOf != ""))

@@ -72,11 +72,12 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"drop":      a.suggestArguments(suggestDrops),
 		"vault":     a.suggestArguments(suggestVaults),
 		"sort":      cobra.FixedCompletions(orderNames, cobra.ShellCompDirectiveNoFileComp),
+		"type":      cobra.FixedCompletions(archive.DocumentTypes, cobra.ShellCompDirectiveNoFileComp),
 		"route":     cobra.FixedCompletions(routeNames, cobra.ShellCompDirectiveNoFileComp),
 		"format":    cobra.FixedCompletions([]string{"html", "csv", "json"}, cobra.ShellCompDirectiveNoFileComp),
 		"separator": cobra.FixedCompletions([]string{",", ";"}, cobra.ShellCompDirectiveNoFileComp),
 	}
-	files := []string{"config", "output", "dir", "secret-file"} // their values are paths, which the shell completes
+	files := []string{"config", "output", "dir", "secret-file", "extracts"} // their values are paths, which the shell completes
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			fn, known := by[f.Name]
@@ -94,6 +95,16 @@ func (a *app) completeFlags(root *cobra.Command) {
 		case c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !strings.Contains(c.Use, "FILE") && !strings.Contains(c.Use, "PATH"):
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
+	}
+}
+
+// completeFirstOf completes the first argument from words that are known.
+func completeFirstOf(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

@@ -48,11 +48,11 @@ const (
 )
 
 // insideCommands are those that may run inside the daemon: they read, or they commit what
-// a person decided about one entry. None writes a file for whoever asks; what doctor
+// a person decided about one entry, or say to the network what he decided about one received document. None writes a file for whoever asks; what doctor
 // writes into a drop folder to try it is removed at once.
 var insideCommands = []string{
-	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "index", "backup",
-	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold",
+	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "directory", "extracts", "notices", "arrivals", "books", "index", "backup",
+	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold", "accept", "reject",
 }
 
 // commandServer answers commands on the daemon's socket.

@@ -34,11 +34,16 @@ func (a *app) demoCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "try it: a service, three drop folders, a dozen invoices and five PDFs, all on this machine",
+		Short: "try it: a service, four drop folders, invoices, PDFs, sent documents and the books, all on this machine",
 		Long: `Starts a stand-in of the services on a free loopback port, makes a folder with a
-configuration, a ledger and three drop folders, drops a dozen invoices for the
-archive and five PDFs for the accounts-payable system there, with all that can go
-wrong on a first day, and runs the same pipeline as "run".
+configuration, a ledger and four drop folders, drops a dozen invoices for the
+archive, five PDFs for the accounts-payable system and three documents for the
+business network there, with all that can go wrong on a first day, and runs the same
+pipeline as "run". The network rejects one of the documents after it has delivered it,
+and an invoice and a credit note come in over it, which are archived.
+The demo also takes in what the accounts-payable system booked, as extracts of three
+days, and says which booked invoices are not archived: one of them nobody dropped,
+and of one day no extract tells anything.
 It needs no rights and no network, and leaves its folder for you to look at.`,
 		Example: `  vaultd demo
   vaultd demo --keep        go on until Ctrl-C: drop folders of your own, open the pages`,
@@ -61,8 +66,13 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 		Dir: filepath.Join(dir, "service"), Username: "demo", Secret: "demo",
 		Vaults:     []emulator.Vault{{ID: "ACME", Name: "Acme GmbH"}, {ID: "BETA", Name: "Beta AG"}},
 		ArchiveMin: 500 * time.Millisecond, ArchiveMax: 3 * time.Second,
+		// The rejection comes after vaultd was told of the delivery.
+		Network: emulator.Network{DeliverMin: 500 * time.Millisecond, DeliverMax: time.Second, RejectAfter: 8 * time.Second},
 	})
 	if err != nil {
+		return err
+	}
+	if err := errors.Join(publishSampleExtracts(emu.Server), publishReceivedSamples(emu.Server)); err != nil {
 		return err
 	}
 	password := rand.Text()
@@ -82,7 +92,7 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the services at %s\n             everything lies in %s\n\n", emu.url, dir)
 	var g errgroup.Group
 	g.Go(func() error { return a.newHost(d, cfg, log).serveUntilStopped(ctx) })
-	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
+	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(ctx, d, cfg, dir))
 	if keep && err == nil && ctx.Err() == nil {
 		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\nor open    http://%s  and sign in as demo with the password %s\n",
 			filepath.Join(dir, "acme-in"), calledAs(), filepath.Join(dir, "config.yaml"), cfg.HTTP.Listen, password)
@@ -103,6 +113,46 @@ func demoFolder(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
+// demoText is the configuration, with places for the folder, the service and the address of the pages.
+const demoText = `# Made by "vaultd demo". config.example.yaml explains every key.
+service:
+  environment: test
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+state_dir: %[1]s/state
+spool: {min_free: 100MB}
+drops:
+  - {name: acme-in, path: %[1]s/acme-in, vault: ACME, settle: 1s, rescan: 1s}
+  - {name: beta-in, path: %[1]s/beta-in, vault: BETA, settle: 1s, rescan: 1s}
+  - {name: ap-scans, path: %[1]s/ap-scans, route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 1s, rescan: 1s}
+  - {name: acme-out, path: %[1]s/acme-out, route: network, settle: 1s, rescan: 1s}
+pdf:
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+network:
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+  poll: 10s
+  receive_into: acme-in
+  confirm: technical
+extracts:
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+  custody: %[1]s/custody
+  every: 1m
+books:
+  table: IA_INVOICE
+  columns: {key: INVOICE_ID, number: INVOICE_NUM, supplier: SUPPLIER_NAME, company: ORG_NAME, date: INVOICE_DATE, amount: GROSS_SUM, currency: CURRENCY_CODE}
+  booked: {column: STATUS, values: [Booked, Paid]}
+  from: 2026-10-01
+upload: {batch_wait: 300ms, window: 1m}
+status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
+billing: {price_per_transaction: 0.08, currency: EUR}
+http:
+  listen: %[3]s
+  access: {users_file: %[1]s/users}
+`
+
 // demoConfig writes the configuration, the secret, the user of the pages and the drop folders, makes the
 // ledger, and returns what was written as it is read back.
 func (a *app) demoConfig(dir, serviceURL, password string) (config.Config, error) {
@@ -114,27 +164,7 @@ func (a *app) demoConfig(dir, serviceURL, password string) (config.Config, error
 	if err != nil {
 		return config.Config{}, err
 	}
-	text := fmt.Sprintf(`# Made by "vaultd demo". config.example.yaml explains every key.
-service:
-  environment: test
-  base_url: %[2]s
-  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
-state_dir: %[1]s/state
-spool: {min_free: 100MB}
-drops:
-  - {name: acme-in, path: %[1]s/acme-in, vault: ACME, settle: 1s, rescan: 1s}
-  - {name: beta-in, path: %[1]s/beta-in, vault: BETA, settle: 1s, rescan: 1s}
-  - {name: ap-scans, path: %[1]s/ap-scans, route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 1s, rescan: 1s}
-pdf:
-  base_url: %[2]s
-  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
-upload: {batch_wait: 300ms, window: 1m}
-status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
-billing: {price_per_transaction: 0.08, currency: EUR}
-http:
-  listen: %[3]s
-  access: {users_file: %[1]s/users}
-`, dir, serviceURL, pages)
+	text := fmt.Sprintf(demoText, dir, serviceURL, pages)
 	path := filepath.Join(dir, "config.yaml")
 	if err := errors.Join(
 		os.WriteFile(path, []byte(text), 0o640),
@@ -143,7 +173,9 @@ http:
 		os.Mkdir(filepath.Join(dir, "acme-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, "beta-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, pdfDrop), 0o770),
+		os.Mkdir(filepath.Join(dir, networkDrop), 0o770),
 		os.Mkdir(filepath.Join(dir, "state"), 0o700),
+		os.Mkdir(filepath.Join(dir, "custody"), 0o700),
 	); err != nil {
 		return config.Config{}, fail(exitCreate, err, "")
 	}
@@ -165,7 +197,7 @@ func findFreeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// watchDemo drops the samples and shows their progress until each has a final state.
+// watchDemo drops the samples and shows their progress until each has a final state and all extracts are held.
 func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error {
 	limit, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
@@ -179,14 +211,22 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		ended := 0
 		err := demoEntries(d, func(e ledger.Entry) {
 			show.showEntry(e)
-			if e.State == ledger.Quarantined || e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned) {
+			if hasEnded(e) {
 				ended++
 			}
 		})
 		if err != nil {
 			return err
 		}
-		if ended == len(listSamples())+len(listPDFSamples()) {
+		areHeld, err := areExtractsHeld(d.Ledger())
+		if err != nil {
+			return err
+		}
+		received, err := countReceived(d.Ledger())
+		if err != nil {
+			return err
+		}
+		if areHeld && received == len(listReceivedSamples()) && ended == len(listSamples())+len(listPDFSamples())+len(listNetworkSamples())+received {
 			break
 		}
 		select {
@@ -204,10 +244,12 @@ func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
 	})
 }
 
-// demoReport prints how each folder ended, what it would cost, and where the files are.
-func (a *app) demoReport(d *daemon.Daemon, cfg config.Config, dir string) error {
+// demoReport prints how each folder ended, what it would cost, which booked invoices are not archived, and where the files are.
+func (a *app) demoReport(ctx context.Context, d *daemon.Daemon, cfg config.Config, dir string) error {
 	t := present.NewTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
+	var sent networkCounts
 	err := demoEntries(d, func(e ledger.Entry) {
+		sent.add(e)
 		t.AppendRow(present.TableRow(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
 	})
 	if err != nil {
@@ -215,8 +257,15 @@ func (a *app) demoReport(d *daemon.Daemon, cfg config.Config, dir string) error 
 	}
 	fmt.Fprintln(a.stdout)
 	t.Render()
-	fmt.Fprintf(a.stdout, "\nBALANCE  %s\n", d.Ledger().Balance())
+	received, err := countReceived(d.Ledger())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "\nBALANCE  %s\nNETWORK  %s\n         %d came in, and went into acme-in to be archived\n", d.Ledger().Balance(), sent.text(), received)
 	if err := a.billingLines(d.Ledger(), cfg); err != nil {
+		return err
+	}
+	if err := a.demoBooked(ctx, d.Ledger(), cfg); err != nil {
 		return err
 	}
 	fmt.Fprintf(a.stdout, `
@@ -225,14 +274,21 @@ LOOK AROUND
   ledger         %[1]s/state/ledger.db
   drop folders   %[1]s/acme-in, %[1]s/beta-in   (see _archived, _rejected, _duplicates)
   of PDFs        %[1]s/ap-scans                 (see _delivered)
+  to be sent     %[1]s/acme-out                 (see _delivered, _rejected)
+  what came in   in acme-in/_archived, named Received …
+  extracts       %[1]s/custody                  (what was booked, as it came)
   service        %[1]s/service                  (what the archive was sent)
   log            %[1]s/vaultd.log
 
   %[2]s --config %[1]s/config.yaml list
   %[2]s --config %[1]s/config.yaml show "Müller 4711"
+  %[2]s --config %[1]s/config.yaml why "RE 5002"
+  %[2]s --config %[1]s/config.yaml notices
   %[2]s --config %[1]s/config.yaml status
   %[2]s --config %[1]s/config.yaml verify
-`, dir, calledAs())
+  %[2]s --config %[1]s/config.yaml extracts verify
+  %[2]s --config %[1]s/config.yaml books --from %[3]s --to %[4]s
+`, dir, calledAs(), demoFrom, demoTo)
 	return nil
 }
 
@@ -262,12 +318,15 @@ func demoWhy(e ledger.Entry) string {
 	case ledger.Archived:
 		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Delivered:
-		return "the store took it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
-	case ledger.Duplicate:
-		if !e.Route.IsAsked() {
-			return "the same PDF was delivered already; moved to _duplicates"
+		if e.Contradicted {
+			return "REJECTED AFTER DELIVERY: a person must ask the provider why"
 		}
-		return "the same invoice is archived already; moved to _duplicates"
+		if e.Route.IsNotified() {
+			return present.WordsOf(e.Route).Taker + " delivered it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+		}
+		return present.WordsOf(e.Route).Taker + " took it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+	case ledger.Duplicate:
+		return present.WordsOf(e.Route).Repeats + "; moved to _duplicates"
 	case ledger.Rejected:
 		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + present.SummarizeCause(e.Cause)
 	case ledger.Quarantined:

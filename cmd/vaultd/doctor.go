@@ -34,6 +34,7 @@ func (a *app) doctorCommand() *cobra.Command {
 to do: the configuration and this machine, the ledger and its binding, the service and
 its certificates, the credentials of each account, the vaults, the clock, the disk, the
 catalog, and for each drop whether a file can be written, read back and removed in its .vaultd.
+Of the business network it asks the directory and the list of notifications.
 
 While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
 its unit count. Otherwise the user who asks tries, and the answer says so.
@@ -117,6 +118,13 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	}
 	if cfg.PDF.BaseURL != "" {
 		tell("pdf", "", func(ctx context.Context) []tried { return a.tryPDF(ctx, cfg) })
+	}
+	if cfg.Extracts.BaseURL != "" {
+		tell("extracts", "", func(ctx context.Context) []tried { return a.tryExtracts(ctx, cfg) })
+		tell("custody", "", func(context.Context) []tried { return []tried{tryCustody(cfg)} })
+	}
+	if cfg.Network.BaseURL != "" {
+		tell("network", "", func(ctx context.Context) []tried { return a.tryNetwork(ctx, cfg) })
 	}
 	for _, drop := range cfg.Drops {
 		tell("drop", drop.Name, func(context.Context) []tried { return a.tryDrop(cfg, drop) })
@@ -352,7 +360,7 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 	if err != nil {
 		return []tried{newFailure("credentials", name, err.Error(), "vaultd check")}
 	}
-	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account || !d.Route.IsAsked() })
+	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account || !d.Route.HasVaults() })
 	listed, err := service.Vaults(ctx, drops[0].Vault)
 	if refused, isRemote := errors.AsType[*apicall.Error](err); isRemote {
 		return []tried{tryRefusal(name, refused)}

@@ -25,6 +25,8 @@ type emulateOptions struct {
 	faults     []string
 	vaults     []string
 	accounts   map[string]string // of vaults, by id
+	extracts   string            // folder with those that it offers; empty: none
+	outcomes   []string          // of documents of the network
 	cfg        emulator.Config
 }
 
@@ -34,20 +36,32 @@ func (a *app) emulateCommand() *cobra.Command {
 		Use:   "emulate",
 		Short: "run the stand-in of the archive service alone",
 		Long: `Runs a strict stand-in of the archive service on this machine: registration, real
-pre-signed upload addresses that expire, status, index, download and tokens; and of
-the PDF upload. What it is sent, it keeps in --dir, also over a restart.
+pre-signed upload addresses that expire, status, index, download and tokens; of the
+PDF upload; of the extracts, which it takes from the folder --extracts; and of the
+business network. What it is sent, it keeps in --dir, also over a restart.
 
 Each other reading of the interface and each fault is a switch. A fault is
 op:kind:rate, as in upload:abort:0.1 (one PUT in ten dies before it is carried out),
-upload:abort-done:0.1 (after), register:429:0.2, pdf-upload:503:0.1, status:garble:0.05
-or *:late:0.01. The operations are register, upload, status, status-list, index,
-download, vaults, token, pdf-register, pdf-upload, and unknown for other paths.
+upload:abort-done:0.1 (after), pdf-upload:503-read:0.1 (after its body, which is thrown
+away), register:429:0.2, pdf-upload:503:0.1 (before its body), status:garble:0.05 or
+*:late:0.01. The operations are register, upload, status, status-list, index,
+download, vaults, token, pdf-register, pdf-upload, extract-list, extract-files,
+extract-definition, extract-download, extract-fetch, extract-acknowledge,
+network-file, network-fetch-file, network-validation-file, network-send,
+network-fetch, network-notices, network-notify, network-acknowledge,
+network-directory, and unknown for other paths. For those of the network the kind
+may be a code of the network, as in network-send:Error.001.0010:0.1.
+
+What becomes of a document of the network is chosen by words in its note: emulate:
+and one of delivered, undelivered, invalid, late-reject, accepted-by-recipient,
+rejected-by-recipient, delayed, unknown-pair, services, email, mail and silent.
 
 What a correct client would never do stands in journal.jsonl in --dir, as a line of
 the kind violation.`,
 		Example: `  vaultd emulate --dir ./service --vault ACME
   vaultd emulate --dir ./service --vault ACME --fault 'upload:503:0.1' --window 30s
-  vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s`,
+  vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s
+  vaultd emulate --dir ./service --vault ACME --extracts testdata/extracts`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runEmulator(c.Context(), o) },
 	}
@@ -70,6 +84,8 @@ the kind violation.`,
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "of everything that happens by chance")
 	addReadingFlags(f, &o.cfg.Readings)
 	addPDFFlags(f, &o.cfg.PDF, &o.cfg.Readings.PDF)
+	addExtractFlags(f, &o.extracts, &o.cfg.Extracts, &o.cfg.Readings.Extracts)
+	addNetworkFlags(f, &o)
 	return c
 }
 
@@ -116,8 +132,10 @@ func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 	if o.cfg.ClientID != "" {
 		o.cfg.ClientSecret = secret
 	}
-	if o.cfg.PDF.Account.Name != "" {
-		o.cfg.PDF.Account.Secret = secret
+	for _, account := range []*emulator.Account{&o.cfg.PDF.Account, &o.cfg.Extracts.Account, &o.cfg.Network.Account} {
+		if account.Name != "" {
+			account.Secret = secret
+		}
 	}
 	for _, v := range o.vaults {
 		vault := emulator.Vault{ID: v, Name: "Vault " + v}
@@ -133,9 +151,24 @@ func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 		}
 		o.cfg.Faults.Rules = append(o.cfg.Faults.Rules, rule)
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for _, text := range o.outcomes {
+		rate, err := parseOutcome(text)
+		if err != nil {
+			return usageError{err}
+		}
+		o.cfg.Network.Outcomes = append(o.cfg.Network.Outcomes, rate)
+	}
 	s, err := startEmulator(ctx, o.listen, o.cfg)
 	if err != nil {
 		return err
+	}
+	if o.extracts != "" {
+		if err := publishExtracts(s.Server, os.DirFS(o.extracts), o.cfg.Clock()); err != nil {
+			stop()
+			return errors.Join(fail(exitUsage, fmt.Errorf("offer the extracts of %s: %w", o.extracts, err), "docs/extracts.md says what is in such a folder"), s.wait())
+		}
 	}
 	fmt.Fprintf(a.stdout, "service  %s\nvaults   %s\nkept in  %s\nstop with Ctrl-C\n", s.url, strings.Join(o.vaults, ", "), o.cfg.Dir)
 	return s.wait()

@@ -7,33 +7,15 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // The flags of the PDF upload reach the stand-in: its path, its account, the addresses that it knows, and its readings.
 func TestEmulate_PDFUpload(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		code := runCommandLine(ctx, []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"),
-			"--pdf-path", "/v2/smartpdf/invoiceUpload", "--pdf-user", "clerk", "--pdf-receiving", "ap@in.example", "--pdf-window", "10m",
-			"--pdf-url-form", "url", "--pdf-bumid", "none", "--pdf-error-body", "error", "--fault", "pdf-upload:503:1"}, in, io.Discard)
-		_ = in.Close()
-		ended <- code
-	}()
-	t.Cleanup(func() {
-		stop()
-		if code := <-ended; code != exitDone {
-			t.Errorf("exit code %d", code)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the command
-	base := strings.TrimSpace(strings.TrimPrefix(line, "service"))
+	base, _ := runEmulateCommand(t, "--dir", filepath.Join(t.TempDir(), "service"),
+		"--pdf-path", "/v2/smartpdf/invoiceUpload", "--pdf-user", "clerk", "--pdf-receiving", "ap@in.example", "--pdf-window", "10m",
+		"--pdf-url-form", "url", "--pdf-bumid", "none", "--pdf-error-body", "error", "--fault", "pdf-upload:503:1")
 	post := func(user, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/smartpdf/invoiceUpload", strings.NewReader(body))
 		if err != nil {
@@ -62,6 +44,32 @@ func TestEmulate_PDFUpload(t *testing.T) {
 	if code, text := sendForText(t, req); code != 503 {
 		t.Errorf("the PUT with a fault: %d %s", code, text)
 	}
+}
+
+// runEmulateCommand runs "emulate" until stop or the end of the test, and returns its address.
+func runEmulateCommand(t *testing.T, args ...string) (base string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		code := runCommandLine(ctx, append([]string{"emulate", "--listen", "127.0.0.1:0"}, args...), in, io.Discard)
+		_ = in.Close()
+		ended <- code
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != exitDone {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	t.Cleanup(stop)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the command
+	return strings.TrimSpace(strings.TrimPrefix(line, "service")), stop
 }
 
 func sendForText(t *testing.T, req *http.Request) (status int, body string) {

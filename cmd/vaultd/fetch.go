@@ -125,8 +125,8 @@ func (a *app) findArchived(ctx context.Context, v view, x string) (ledger.Entry,
 		if r := present.PossibleRemote(e); r != "" && e.State == ledger.Quarantined {
 			hint = "what the archive has under its number: " + present.FetchCommand(e.Vault, r)
 		}
-		if e.State == ledger.Delivered {
-			hint = "it went to the accounts-payable system, from which nothing can be downloaded; " + hint
+		if why := present.WordsOf(e.Route).NoDownload; e.State == ledger.Delivered && why != "" {
+			hint = why + "; " + hint
 		}
 		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", e.Folder, e.State), hint)
 	}

@@ -24,14 +24,18 @@ func (a *app) findCommand() *cobra.Command {
 		Short: "was it archived, when, and under which number?",
 		Long: `Finds folders by what people remember: every word must occur somewhere in the
 folder's name, the invoice number, the names and numbers of sender and recipient,
-the bumId, the clientUUID or the key. Upper and lower case are the same, and so are
-ü, ue and u. The newest come first, as they are found.
+the addresses that a PDF was sent with, the bumId, the clientUUID or the key. Upper
+and lower case are the same, and so are ü, ue and u. The newest come first, as they
+are found.
 
 Of a rejected folder and of a duplicate it looks at what their sidecar says. That is
 shown as read: nobody checked it.
 
-Exit code 1 means that nothing was found. With --json each line is an object with the
-keys of "vaultd list --json".`,
+What lies in a drop folder under such a name and is not taken yet comes last.
+
+Exit code 1 means that nothing of it was ever taken. With --json each line is an object
+with the keys of "vaultd list --json"; what is not taken yet has the state "not-taken"
+and the keys folder, drop, state, reason, detail, since and lookedAt.`,
 		Example: `  vaultd find Müller 4711
   vaultd find "Huber & Söhne" 2026-88 --limit 0
   vaultd find 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json`,
@@ -77,19 +81,12 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	if err := errors.Join(err, release()); err != nil {
 		return err
 	}
-	switch {
-	case enough:
+	if enough {
 		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 shows all\n", limit)
-	case n == 0:
-		return a.printNothingFound(v, q, words)
 	}
-	return nil
-}
-
-// printNothingFound searches what was not taken before it says that nothing was found.
-func (a *app) printNothingFound(v view, q catalog.Query, words []string) error {
+	// The limit is no limit for these: they are few, and none of them is in the archive.
 	pending, err := v.findNotTaken(q.OccursIn)
-	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil {
+	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil || n > 0 {
 		return err
 	}
 	if len(pending) > 0 {
@@ -101,7 +98,10 @@ func (a *app) printNothingFound(v view, q catalog.Query, words []string) error {
 // printHit answers the question that was asked in its first line.
 func (a *app) printHit(v view, h catalog.Hit) error {
 	e, c := h.Entry, v.Clock
-	d, err := present.CompleteDetails(v.ledger, e, h.Meta, h.Read, v.Location)
+	d, err := present.CompleteDetails(v.ledger, e, h.Meta, ledger.Document{AsRead: h.Read}, v.Location)
+	if e.Route == ledger.PDF { // whom it went to stands in its document alone
+		d, err = present.ReadDetails(v.ledger, e, v.Location)
+	}
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,8 @@ func (a *app) printHit(v view, h catalog.Hit) error {
 		fmt.Fprintf(p, "; %s\n", d.DescribeReason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
 		fmt.Fprintf(p, "; taken %s: %s\n", c.Brief(e.SeenAt), present.SummarizeReason(e))
-	case !e.Route.IsAsked():
-		fmt.Fprintf(p, "; taken %s, not delivered yet\n", c.Brief(e.SeenAt))
 	default:
-		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.Brief(e.SeenAt))
+		fmt.Fprintf(p, "; taken %s, %s\n", c.Brief(e.SeenAt), present.WordsOf(e.Route).NotEndedYet)
 	}
 	for _, part := range []struct{ name, value string }{
 		{"number", h.Meta.Number}, {"date", strings.TrimSuffix(h.Meta.Date, "T00:00:00Z")}, {"from", h.Meta.SenderName}, {"to", h.Meta.RecipientName},

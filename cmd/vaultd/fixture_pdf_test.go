@@ -62,7 +62,7 @@ func (s *shelf) confirmPDF(file string, at time.Time) {
 func (s *shelf) loseAnswer(file string, at time.Time) {
 	s.t.Helper()
 	s.tell(file, at, nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell(file, at.Add(time.Minute), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
+	s.tell(file, at.Add(time.Minute), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
 }
 
 // filledWithPDFs has what filled has, two delivered PDFs, a duplicate of one, and one of which nobody knows whether it was delivered.

@@ -74,7 +74,7 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if d := counts.drops["acme"]; len(counts.Rejected.Names) != min(present.NamedAtMost, counts.Rejected.Count) || d.open != counts.byVault["V-1"] || d.open != 9*counts.Rejected.Count {
+		if d := counts.drops["acme"]; len(counts.Rejected.Entries) != min(present.NamedAtMost, counts.Rejected.Count) || d.open != counts.byVault["V-1"] || d.open != 9*counts.Rejected.Count {
 			t.Errorf("%+v %+v %v", counts.Rejected, d, counts.byVault)
 		}
 	}

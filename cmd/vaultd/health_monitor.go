@@ -116,8 +116,8 @@ func (p *healthMonitor) warnOfBills(bills []present.Bill) {
 }
 
 // reopenPatience is how long a reload may keep the drops closed before it counts as a
-// standstill.
-const reopenPatience = 30 * time.Second
+// standstill: longer than an upload that nobody can be asked about may go on after all else has ended.
+const reopenPatience = time.Minute
 
 // isReopening reports whether drops are closed because the configuration is being reloaded.
 func (g generation) isReopening() bool {
@@ -221,6 +221,12 @@ func (g *healthFacts) addStatus(state daemon.State) {
 	for _, d := range state.Drops {
 		named, more := d.Scan.ItemsForPerson(g.At, d.RemindAfter)
 		g.NeedsPerson["not-taken"] += len(named) + int(more)
+	}
+	if n := len(s.ExtractNeeds); n > 0 {
+		g.NeedsPerson["extracts"] = n
+	}
+	if n := s.Received.Count; n > 0 {
+		g.NeedsPerson["received"] = n
 	}
 	for _, p := range s.Pauses {
 		g.Pauses = append(g.Pauses, web.Pause{Route: p.Route, Code: p.Code, Since: p.Since})

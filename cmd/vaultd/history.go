@@ -35,7 +35,8 @@ func (v view) collectHistory(ctx context.Context) (present.History, error) {
 	return h, nil
 }
 
-// addFromLedger adds what the archive archived: the days, the months from that of a time on, and the shares.
+// addFromLedger adds what the archive archived: the days, the months from that of a time on, and the shares; and what was delivered on the
+// days of these months, which is counted by itself.
 func (v view) addFromLedger(h *present.History, since time.Time) error {
 	byDay, err := v.ledger.CountArchivedByDay(v.Now, present.HistoryDays)
 	if err != nil {
@@ -44,6 +45,13 @@ func (v view) addFromLedger(h *present.History, since time.Time) error {
 	for i, n := range byDay {
 		h.Days[i].Archived = uint64(n)
 	}
+	first, last := h.DaysOfMonths()
+	noonOfLast := time.Date(last.Year(), last.Month(), last.Day(), 12, 0, 0, 0, v.Location)
+	delivered, err := v.ledger.CountDeliveredByDay(noonOfLast, int(last.Sub(first)/(24*time.Hour))+1)
+	if err != nil {
+		return err
+	}
+	h.AddDelivered(delivered)
 	totals, err := v.ledger.RecentTotals(since)
 	if err != nil {
 		return err
@@ -92,11 +100,15 @@ func (v view) addFromCatalog(ctx context.Context, h *present.History, since time
 	if err != nil {
 		return err
 	}
-	delays, err := v.newestDelays(ctx, c)
+	delays, err := v.newestDelays(ctx, c, ledger.Archived)
 	if err != nil {
 		return err
 	}
-	h.SetDelays(delays)
+	delivered, err := v.newestDelays(ctx, c, ledger.Delivered)
+	if err != nil {
+		return err
+	}
+	h.SetDelays(delays, delivered)
 	if h.IsRejectedCut = len(taken) > present.RejectedAtMost; h.IsRejectedCut {
 		taken = taken[:present.RejectedAtMost]
 	}
@@ -106,15 +118,15 @@ func (v view) addFromCatalog(ctx context.Context, h *present.History, since time
 	return nil
 }
 
-// newestDelays returns how long each of the newest archived documents took, as the ledger has them.
-func (v view) newestDelays(ctx context.Context, c *catalog.Catalog) (delays []time.Duration, err error) {
-	keys, err := c.NewestArchived(ctx, present.DelaysAtMost)
+// newestDelays returns how long each of the newest archived or delivered documents took, as the ledger has them.
+func (v view) newestDelays(ctx context.Context, c *catalog.Catalog, state ledger.State) (delays []time.Duration, err error) {
+	keys, err := c.NewestIn(ctx, state, present.DelaysAtMost)
 	for _, k := range keys {
 		e, _, err := v.ledger.Entry(k)
 		if err != nil {
 			return nil, err
 		}
-		if took, known := e.ArchivingTime(); known && e.State == ledger.Archived {
+		if took, known := e.CompletionTime(); known && e.State == state {
 			delays = append(delays, took)
 		}
 	}

@@ -71,7 +71,11 @@ func (w *historyWorld) goOn(documents int) {
 		key := archive.NewKey(at)
 		claim := ledger.ClaimedFolder{Route: ledger.Vault, Vault: archive.VaultID([]string{"V-1", "V-2"}[w.r.IntN(2)]), Drop: fmt.Sprint("drop-", w.r.IntN(3)), Folder: fmt.Sprint("Otto ", w.n)}
 		c := ledger.Change{Key: key, At: archive.Instant{Wall: at}}
-		switch w.r.IntN(6) {
+		switch w.r.IntN(7) {
+		case 6:
+			claim.Route, claim.Vault, claim.Drop = ledger.PDF, "", "scans"
+			c.Events, c.Document = w.deliveredEvents(claim, at)
+			c.At.Wall = w.anyTime()
 		case 0:
 			c.Events = []ledger.Event{claim, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}, ledger.PlaceIntended{Dest: "_rejected/x"}, ledger.Placed{}}
 		case 1:
@@ -101,6 +105,14 @@ func (w *historyWorld) goOn(documents int) {
 			w.was = append(w.was, e)
 		}
 	}
+}
+
+// deliveredEvents lets a PDF live until it is delivered.
+func (w *historyWorld) deliveredEvents(claim ledger.ClaimedFolder, at time.Time) ([]ledger.Event, *ledger.Document) {
+	seal, doc := sealed(claim.Folder, 1+w.r.Int64N(3_000_000))
+	remote := archive.RemoteID("slot-" + claim.Folder)
+	return []ledger.Event{claim, seal, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote),
+		Sent: archive.Instant{Wall: at}, Validity: time.Hour}}, ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: seal.Package.SHA256, Seal: seal.Seal}}, doc
 }
 
 // archivedEvents lets a document live until it is archived, twice where that is asked for. The archive's clock is that of another machine.
@@ -170,6 +182,17 @@ func (w *historyWorld) countPlainly() present.History {
 				h.DelaysOf++
 				i := slices.IndexFunc(h.Delays, func(d present.DelayCounts) bool { return d.Below == 0 || took < d.Below })
 				h.Delays[i].Documents++
+			}
+		case ledger.Delivered:
+			if d := days[e.UploadedAt.In(w.Location).Format(time.DateOnly)]; d != nil {
+				d.Delivered++
+			}
+			if m := months[e.UploadedAt.In(w.Location).Format("2006-01")]; m != nil {
+				m.Delivered++
+			}
+			if took := e.UploadedAt.Sub(e.SeenAt); took >= -time.Minute {
+				h.DeliveredOf++
+				h.Delays[slices.IndexFunc(h.Delays, func(d present.DelayCounts) bool { return d.Below == 0 || took < d.Below })].Delivered++
 			}
 		case ledger.Rejected:
 			seen := e.SeenAt.Truncate(time.Millisecond).In(w.Location)
@@ -546,7 +569,7 @@ func BenchmarkHistory(b *testing.B) {
 		"days":     func() error { _, err := l.CountArchivedByDay(now, present.HistoryDays); return err },
 		"totals":   func() error { _, err := l.RecentTotals(oldest); return err },
 		"rejected": func() error { _, err := v.catalog.RejectedSince(ctx, oldest, present.RejectedAtMost); return err },
-		"delays":   func() error { _, err := v.newestDelays(ctx, v.catalog); return err },
+		"delays":   func() error { _, err := v.newestDelays(ctx, v.catalog, ledger.Archived); return err },
 	} {
 		began := time.Now()
 		for range 10 {

@@ -29,6 +29,8 @@ type host struct {
 	hup    <-chan os.Signal              // nil: never
 	guard  *web.AccessGuard              // in front of the HTML pages; nil where there are none
 
+	booksTurn chan struct{} // full while an answer about booked invoices is made: each one reads the whole ledger and fills much memory
+
 	mu    sync.Mutex
 	now   generation // guarded by mu
 	read  time.Time  // when the configuration was last read; guarded by mu
@@ -43,7 +45,7 @@ type generation struct {
 }
 
 func (a *app) newHost(d *daemon.Daemon, cfg config.Config, log *slog.Logger) *host {
-	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now()}
+	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now(), booksTurn: make(chan struct{}, 1)}
 }
 
 func (h *host) currentGeneration() generation {
@@ -110,7 +112,7 @@ func (h *host) putInside(a *app) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
-	a.inside, a.cfg, a.reloadFault = h.now.d, &cfg, h.fault
+	a.inside, a.cfg, a.reloadFault, a.booksTurn = h.now.d, &cfg, h.fault, h.booksTurn
 }
 
 // runDaemons runs the daemon until ctx ends, and replaces it on each reload signal.
@@ -121,6 +123,9 @@ func (h *host) runDaemons(ctx context.Context) error {
 		d := h.currentGeneration().d
 		go func() { ended <- d.Run(run) }()
 		cfg, err := h.waitForConfig(ctx, ended)
+		if cfg != nil {
+			d.DrainUploads(ctx)
+		}
 		stop()
 		if cfg == nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -38,15 +39,25 @@ an object with the same keys; times are in UTC, and what is not known is null.
 (2026-11-20; as --until the whole day counts), a day with a time ("2026-11-20 14:30"),
 RFC 3339 (2026-11-20T13:30:00Z), or how long ago: 24h, 7d, 1d12h.
 
---route chooses by where it goes: vault (to the archive) or pdf (to the accounts-payable
-system, as a single PDF).
+--number and --sender choose by words that occur in the invoice number or the sender's name
+(upper and lower case are the same, and so are ü, ue and u), --type by the kind of document:
+` + strings.Join(archive.DocumentTypes, " ") + `. They look at what was
+sent, and of a rejected folder or a duplicate at what its sidecar says, which nobody checked.
+
+--route chooses by where it goes: vault (to the archive), pdf (to the accounts-payable
+system, as a single PDF) or network (over the business network, to the recipient).
 
 --sort orders by seen (the newest first), archived or delivered (the newest first), folder,
-drop, state (in the order below) or size (the largest first); what has no such value comes
+drop, state (in the order below), size (the largest first), number or sender, date (the newest
+invoice first) or amount (the largest first, whatever the currency); what has no such value comes
 last, and what is equal stands newest first. --reverse turns the order round. By seen the first
 line comes at once. Any other order reads the whole catalog before, about a second for a
 million folders (the whole ledger where the catalog is not complete, which takes ten times
 as long), and once more for each 100,000 lines; it holds no more than that many in memory.
+
+--after KEY goes on behind the folder with this key, in the same order: give it the last key
+of the page before, which stands below a table. What was taken since stands before the
+first page; a folder whose place has changed since may come twice or not at all.
 
 States: ` + strings.Join(stateNames()[:7], " ") + `
 ` + strings.Join(stateNames()[7:], " ") + `,
@@ -54,7 +65,7 @@ and open for all that are on their way.`
 
 func (a *app) listCommand() *cobra.Command {
 	var f listFilter
-	var states, since, until, by, route string
+	var states, since, until, by, route, number, sender, kind, after string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "every folder that was ever taken, newest first",
@@ -63,6 +74,7 @@ func (a *app) listCommand() *cobra.Command {
   vaultd list --state rejected,quarantined
   vaultd list --drop acme-in --limit 0
   vaultd list --since 7d --sort size
+  vaultd list --sender "Müller & Söhne" --type CreditNote --sort amount
   vaultd list --since 2026-10-01 --until 2026-10-31 --reverse --limit 0
   vaultd list --json | jq -r 'select(.archivedAt == null) | .folder'`,
 		Args: expectArgs(),
@@ -81,6 +93,12 @@ func (a *app) listCommand() *cobra.Command {
 			if f.Route, err = parseRoute(route); err != nil {
 				return err
 			}
+			if err := f.setTexts(kind, number, sender); err != nil {
+				return err
+			}
+			if f.After, err = parseAfter(after); err != nil {
+				return err
+			}
 			if a.json && !c.Flags().Changed("limit") {
 				f.limit = 0
 			}
@@ -97,11 +115,15 @@ func (a *app) listCommand() *cobra.Command {
 	c.Flags().StringVar(&f.Drop, "drop", "", "only what came from the drop of this `name`")
 	c.Flags().StringVar(&f.Vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().StringVar(&route, "route", "", "only what goes by this `route`: "+strings.Join(routeNames, " or "))
+	c.Flags().StringVar(&number, "number", "", "only invoice numbers with these `words`")
+	c.Flags().StringVar(&sender, "sender", "", "only senders with these `words` in the name")
+	c.Flags().StringVar(&kind, "type", "", "only documents of this `type`: "+strings.Join(archive.DocumentTypes, ", "))
 	c.Flags().IntVar(&f.limit, "limit", listed, "at most so many; 0: all (the default with --json)")
 	c.Flags().StringVar(&since, "since", "", "only what was taken at this `time` or later")
 	c.Flags().StringVar(&until, "until", "", "only what was taken before this `time`, or on this day")
 	c.Flags().StringVar(&by, "sort", "seen", "the `order`: "+strings.Join(orderNames, ", "))
 	c.Flags().BoolVar(&f.Reverse, "reverse", false, "the other way round: with --sort seen the oldest first")
+	c.Flags().StringVar(&after, "after", "", "only what comes behind the folder with this `key`")
 	return c
 }
 
@@ -149,8 +171,6 @@ func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledg
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !f.Selects(e):
-			return nil
 		case f.limit > 0 && n == f.limit:
 			return errEnough
 		}
@@ -160,6 +180,11 @@ func (a *app) walkList(ctx context.Context, v view, f listFilter, fn func(e ledg
 			return err
 		}
 		return fn(e, d)
+	}
+	if !f.After.IsZero() {
+		if _, ok, err := v.ledger.Entry(f.After); err != nil || !ok {
+			return false, errors.Join(err, usageError{fmt.Errorf("--after: no folder has the key %s", f.After)})
+		}
 	}
 	c, release := v.openCatalog(ctx)
 	part := sortedAtOnce
@@ -190,8 +215,10 @@ func (a *app) runList(ctx context.Context, v view, f listFilter) error {
 func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	header := []string{"FOLDER", "STATE", "DOCUMENTID", "DROP", "SINCE", "BUMID", "REASON"}
 	t, rows := present.NewTable(a.stdout, header...), 0
+	var last archive.Key
 	more, err := a.walkList(ctx, v, f, func(e ledger.Entry, d present.Details) error {
 		rows++
+		last = e.Key
 		t.AppendRow(present.TableRow(present.FolderCell(e.Folder), present.StateText(e), d.NumberCell(), sanitize.Text(e.Drop), v.Brief(present.LastProgress(e)), sanitize.Text(string(present.RemoteNumber(e))), d.DescribeReason(v.Clock, e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
@@ -211,10 +238,13 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	}
 	if more {
 		which := "first"
-		if f.Sorting == (catalog.Sorting{}) {
+		switch {
+		case !f.After.IsZero():
+			which = "next"
+		case f.Sorting == (catalog.Sorting{}):
 			which = "newest"
 		}
-		fmt.Fprintf(a.stderr, "the %s %d; --limit 0 lists all\n", which, f.limit)
+		fmt.Fprintf(a.stderr, "the %s %d; --after %s goes on, --limit 0 lists all\n", which, f.limit, last)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,6 +70,71 @@ func TestList_Orders(t *testing.T) {
 	}
 	if _, err := parseOrder("colour"); err == nil || !strings.Contains(err.Error(), "known are seen, archived") {
 		t.Error(err)
+	}
+}
+
+// What the document says selects and sorts, and pages give the whole, with the catalog as without one.
+func TestList_ByWhatTheDocumentSays(t *testing.T) {
+	s := filled(t)
+	s.tell("Refused", noon.Add(-30*time.Minute), &ledger.Document{AsRead: archive.AsRead{Type: "CreditNote", Number: "A 5", SenderName: "acme", Date: "2026-11-05", Amount: "7"}}, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
+	for _, withCatalog := range []bool{false, true} {
+		if withCatalog {
+			s.makeCatalog()
+		}
+		for name, row := range map[string]struct{ number, sender, kind, by, want string }{
+			"Number":         {number: "4711", want: "Müller 4711"},
+			"NumberWords":    {number: "nr mueller", want: "Müller 4711"},
+			"NumberInFolder": {number: "refused"},
+			"Sender":         {sender: "MUELLER gmbh", want: "Otto 19, Müller 4711"},
+			"SenderAsRead":   {sender: "acm", want: "Refused"},
+			"Type":           {kind: "creditnote", want: "Refused"},
+			"SortNumber":     {by: "number", want: "Refused, Müller 4711, Otto 19, Kern\x1b[2J 6, Huber 88"},
+			"SortSender":     {by: "sender", want: "Refused, Otto 19, Müller 4711, Kern\x1b[2J 6, Huber 88"},
+			"SortDate":       {by: "date", want: "Refused, Otto 19, Müller 4711, Kern\x1b[2J 6, Huber 88"},
+			"SortAmount":     {by: "amount", want: "Otto 19, Müller 4711, Refused, Kern\x1b[2J 6, Huber 88"},
+			"Together":       {by: "amount", kind: "Invoice", sender: "müller", want: "Otto 19, Müller 4711"},
+			"All":            {want: "Refused, Otto 19, Kern\x1b[2J 6, Huber 88, Müller 4711"},
+		} {
+			t.Run(fmt.Sprintf("%s catalog %v", name, withCatalog), func(t *testing.T) {
+				by, err := parseOrder(cmp.Or(row.by, "seen"))
+				f := listFilter{Sorting: catalog.Sorting{By: by}}
+				if err := errors.Join(err, f.setTexts(row.kind, row.number, row.sender)); err != nil {
+					t.Fatal(err)
+				}
+				if got, _ := s.foldersOf(t, f); strings.Join(got, ", ") != row.want {
+					t.Errorf("%q, want %q", got, row.want)
+				}
+				var pages []string
+				for f.limit = 2; ; {
+					got, more := s.foldersOf(t, f)
+					if pages = append(pages, got...); !more {
+						break
+					}
+					f.After = s.keys[got[len(got)-1]]
+				}
+				if strings.Join(pages, ", ") != row.want {
+					t.Errorf("in pages %q, want %q", pages, row.want)
+				}
+			})
+		}
+	}
+	for text, says := range map[string]string{"nothing": "is no key", archive.Key{1}.String(): "no folder has the key"} {
+		after, err := parseAfter(text)
+		if err == nil {
+			_, err = (&app{}).walkList(t.Context(), s.view, listFilter{Sorting: catalog.Sorting{After: after}}, nil)
+		}
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), says) {
+			t.Errorf("--after %s: %v", text, err)
+		}
+	}
+	if _, err := parseType("Bill"); err == nil || !strings.Contains(err.Error(), "known are Invoice") {
+		t.Error(err)
+	}
+	_, errs, _ := say(t, false, func(a *app) error {
+		return a.runList(t.Context(), s.view, listFilter{limit: 2})
+	})
+	if want := "the newest 2; --after " + s.keys["Otto 19"].String() + " goes on"; !strings.Contains(errs, want) {
+		t.Errorf("%q, want %q", errs, want)
 	}
 }
 

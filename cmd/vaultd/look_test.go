@@ -62,7 +62,7 @@ func TestList_JSONKeysNeverChange(t *testing.T) {
 	if len(lines) != 4 {
 		t.Fatalf("%d lines\n%s", len(lines), out)
 	}
-	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason, asRead, first, warnings, route, deliveredAt", ", ")
+	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason, asRead, first, warnings, route, deliveredAt, recipient, means", ", ")
 	for _, line := range lines {
 		if got := keysOf(t, line); !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
@@ -180,7 +180,7 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	if got.Folder != "Müller 4711" || len(got.Files) != 1 || len(got.History) != 9 || got.Registrations[0].Fate != "archived" || *got.Record == "" || got.Cause != nil {
 		t.Errorf("%+v", got)
 	}
-	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[18] != "warnings" || keys[20] != "deliveredAt" || keys[21] != "meaning" {
+	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[18] != "warnings" || keys[20] != "deliveredAt" || keys[22] != "means" || keys[23] != "meaning" {
 		t.Errorf("keys %v", keys)
 	}
 }

@@ -57,7 +57,8 @@ type app struct {
 
 	syncs durable.SyncCounter // of files and directories, since the process began
 
-	reloadFault string // why the daemon goes on with an older configuration, when inside; empty: it does not
+	reloadFault string        // why the daemon goes on with an older configuration, when inside; empty: it does not
+	booksTurn   chan struct{} // of the daemon, when inside
 }
 
 func (a *app) executeArgs(ctx context.Context, args []string) int {
@@ -92,10 +93,11 @@ Try it without any set-up:  vaultd demo`,
 	root.AddCommand(
 		a.initCommand(), a.runCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
-		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
+		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.directoryCommand(), a.extractsCommand(), a.noticesCommand(), a.arrivalsCommand(), a.booksCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
 		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.hashPasswordCommand(), a.suggestCommand(),
 	)
 	root.AddCommand(a.actCommands()...)
+	root.AddCommand(a.acceptCommands()...)
 	groupCommands(root)
 	a.completeFlags(root)
 	return root
@@ -114,9 +116,9 @@ var commandGroups = []struct {
 	id, title string
 	commands  []string
 }{
-	{"look", "Look:", []string{"status", "list", "find", "show", "why"}},
-	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume"}},
-	{"prove", "Prove:", []string{"receipt", "audit", "verify", "fetch", "index", "backup"}},
+	{"look", "Look:", []string{"status", "list", "find", "show", "why", "extracts", "arrivals", "directory"}},
+	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume", "accept", "reject"}},
+	{"prove", "Prove:", []string{"receipt", "audit", "books", "verify", "fetch", "index", "backup"}},
 	{"recover", "Recover:", []string{"restore", "rebuild", "reconcile"}},
 	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "hash-password", "run"}},
 	{"try", "Try:", []string{"demo", "emulate"}},

@@ -17,8 +17,8 @@ func allActs() []present.Action {
 	return []present.Action{present.Close, present.Release, present.Hold, present.Unhold, present.Retry}
 }
 
-// standings gives every mix of state, source and flags, with and without a registration.
-func standings(yield func(ledger.Entry) bool) {
+// mixes gives every mix of state, source and flags, with and without a registration.
+func mixes(yield func(ledger.Entry) bool) {
 	registered := []ledger.Registration{{Ticket: archive.Ticket{Remote: "bum-1"}, Fate: ledger.MaybeStored}}
 	for _, s := range ledger.States() {
 		for src := ledger.Claimed; src <= ledger.Gone; src++ {
@@ -50,7 +50,7 @@ func commandsIn(text string, e ledger.Entry) []present.Action {
 	return all
 }
 
-// What is offered and what is named instead is allowed, in every standing; and whoever is called is offered something.
+// What is offered and what is named instead is allowed, in every mix; and whoever is called is offered something.
 func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 	v := newShelf(t).view
 	legal := func(e ledger.Entry, one present.Action) bool {
@@ -58,7 +58,7 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 		return err == nil
 	}
 	n := 0
-	for e := range standings {
+	for e := range mixes {
 		n++
 		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(present.ExplainFlags(e), ", "))
 		var offered []present.Action
@@ -93,7 +93,7 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 		}
 	}
 	if n < 5000 {
-		t.Fatalf("only %d standings", n)
+		t.Fatalf("only %d mixes", n)
 	}
 }
 

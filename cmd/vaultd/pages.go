@@ -28,7 +28,7 @@ type pageSource struct {
 	h               *host
 	historyPatience time.Duration // with the journal, for the page of one document
 
-	report sync.Mutex // held while a report is made: each one reads the whole ledger
+	report sync.Mutex // held while a report or an answer about booked invoices is made: each one reads the whole ledger
 
 	mu      sync.Mutex
 	history present.History  // guarded by mu
@@ -56,7 +56,7 @@ func (s *pageSource) enter() (*app, view) {
 func (s *pageSource) About() page.About {
 	_, v := s.enter()
 	host, _ := os.Hostname() // for people only
-	return page.About{Clock: v.Clock, Host: host, Version: buildVersion(), Environment: v.cfg.Service.Environment}
+	return page.About{Clock: v.Clock, Host: host, Version: buildVersion(), Environment: v.cfg.Service.Environment, Books: booksSetup(v.cfg)}
 }
 
 // Status implements page.Source.
@@ -89,11 +89,11 @@ func (s *pageSource) History(ctx context.Context) (present.History, error) {
 }
 
 // Search implements page.Source.
-func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f page.Found, err error) {
+func (s *pageSource) Search(ctx context.Context, words []string, after archive.Key, limit int) (f page.Found, err error) {
 	a, v := s.enter()
 	q := catalog.NewQuery(words)
 	c, release := v.openCatalog(ctx)
-	err = c.Search(ctx, q, func(why string) { f.Slow = why }, func(h catalog.Hit) error {
+	err = c.SearchAfter(ctx, q, after, func(why string) { f.Slow = why }, func(h catalog.Hit) error {
 		if f.HasMore = len(f.Hits) == limit; f.HasMore {
 			return errEnough
 		}
@@ -106,7 +106,7 @@ func (s *pageSource) Search(ctx context.Context, words []string, limit int) (f p
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.IsCut, err = true, nil
 	}
-	if err := errors.Join(err, release()); err != nil {
+	if err := errors.Join(err, release()); err != nil || !after.IsZero() {
 		return f, checkDamage(a, err)
 	}
 	f.NotTaken, err = v.findNotTaken(q.OccursIn)
@@ -131,7 +131,7 @@ func (s *pageSource) Document(ctx context.Context, key archive.Key) (present.Dos
 }
 
 // Receipt implements page.Source.
-func (s *pageSource) Receipt(key archive.Key) ([]byte, error) {
+func (s *pageSource) Receipt(user string, key archive.Key) ([]byte, error) {
 	a, v := s.enter()
 	e, ok, err := v.ledger.Entry(key)
 	switch {
@@ -145,7 +145,9 @@ func (s *pageSource) Receipt(key archive.Key) ([]byte, error) {
 	case errors.Is(err, proof.ErrNotArchived):
 		return nil, errNotInArchive()
 	case errors.Is(err, proof.ErrNotDelivered):
-		return nil, &page.Refusal{Status: http.StatusConflict, Text: "This PDF is not delivered.", Do: "Its page says what became of it."}
+		return nil, &page.Refusal{Status: http.StatusConflict, Text: present.WordsOf(e.Route).NoEvidence, Do: "Its page says what became of it."}
+	case err == nil:
+		s.h.log.Info("a person took a receipt", "user", user, "key", e.Key)
 	}
 	return record, err
 }
@@ -216,15 +218,20 @@ func refuseDownload(err error, allowed uint64) error {
 }
 
 // Report implements page.Source.
-func (s *pageSource) Report(ctx context.Context, order page.ReportOrder, begin func(name string) io.Writer) error {
+func (s *pageSource) Report(ctx context.Context, user string, order page.ReportOrder, begin func(name string) io.Writer) error {
 	if !s.report.TryLock() {
-		return &page.Refusal{Status: http.StatusServiceUnavailable, Text: "Another report is being made.", Do: "Wait until it is done, then ask again."}
+		return errOtherReport()
 	}
 	defer s.report.Unlock()
 	a, v := s.enter()
 	c, err := v.auditConfig(a, report.Selection{Year: order.Year, Month: time.Month(order.Month)})
 	if err != nil {
 		return err
+	}
+	if order.Form == "html" { // the tables say nothing of the books
+		if c.Booked, err = a.bookedForAudit(ctx, v, auditFlags{sel: c.Select}); err != nil {
+			return s.refuseBooks(checkDamage(a, err))
+		}
 	}
 	if _, err := v.examineLedger(ctx, a, &c, sinceCheckpoint); err != nil {
 		return checkDamage(a, err)
@@ -233,6 +240,8 @@ func (s *pageSource) Report(ctx context.Context, order page.ReportOrder, begin f
 	if err != nil {
 		return checkDamage(a, err)
 	}
+	// Before the first byte leaves: a connection that breaks half-way does not hide what was read by then.
+	s.h.log.Info("a person took a report", "user", user, "form", order.Form, "year", order.Year, "month", order.Month)
 	w := begin(reportName(order))
 	switch order.Form {
 	case "csv":

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -147,6 +149,7 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 
 	// The pages are gone with the process, and back with it; who was signed in signs in again.
 	day.kill(t)
+	s.tellsWhoTookWhat(day.out.String(), key)
 	journal := s.journal()
 	if n := strings.Count(journal, `"event":"fetched"`); n != 2 || strings.Contains(journal, "anna") {
 		t.Errorf("%d downloads in the journal, the name in it: %v", n, strings.Contains(journal, "anna"))
@@ -163,6 +166,28 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 	anna.signIn("anna")
 	if a := anna.get("/search?q=" + url.QueryEscape("mueller 4711")); !strings.Contains(a.body, key) {
 		t.Errorf("after a kill: %s", a.body)
+	}
+}
+
+// tellsWhoTookWhat expects a line of the log for each receipt and report that left on the pages, with the user, and none for what was refused.
+func (s *site) tellsWhoTookWhat(log, key string) {
+	s.t.Helper()
+	took := map[string]int{}
+	for line := range strings.Lines(log) {
+		var told struct {
+			Msg, User, Key, Form string
+			Year, Month          int
+		}
+		if err := json.Unmarshal([]byte(line), &told); err == nil && strings.HasPrefix(told.Msg, "a person took") {
+			took[fmt.Sprintf("%s %s %s%s %d-%d", told.Msg, told.User, told.Key, told.Form, told.Year, told.Month)]++
+		}
+	}
+	want := map[string]int{"a person took a receipt anna " + key + " 0-0": 1}
+	for _, order := range []string{"csv 2026-10", "csv 2026-9", "csv 2026-0", "csv 0-0", "html 2026-0", "xlsx 0-0"} {
+		want["a person took a report anna "+order] = 1
+	}
+	if !maps.Equal(took, want) {
+		s.t.Errorf("the log tells %v, not %v:\n%s", took, want, log)
 	}
 }
 

@@ -37,7 +37,7 @@ If there is a backup, use it instead: see "vaultd help restore".`,
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkReason(c, *reason, false); err != nil {
+		if err := checkReason(c, *reason); err != nil {
 			return err
 		}
 		return a.runRebuild(c, strings.TrimSpace(*reason))

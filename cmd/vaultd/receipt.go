@@ -24,7 +24,8 @@ with the archive's own answer as it came.
 
 Of a delivered PDF it prints the delivery note: which bytes the store of the
 accounts-payable system took, and when. With --json it is the record that lies beside the
-kept PDF as _DELIVERED.json.
+kept PDF as _DELIVERED.json. Of a document that the business network delivered it prints
+the same: to whom, how, and when.
 
 A receipt of a test environment says so: it is no evidence.`,
 		Example: `  vaultd receipt "Müller 4711"
@@ -61,9 +62,9 @@ func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 }
 
 // newEvidence makes what proves the end of an entry, for a person and as the record that lies beside the kept folder: its receipt, or the
-// delivery note of a PDF. The error wraps [proof.ErrNotArchived] or [proof.ErrNotDelivered] where there is none.
+// delivery note of what was delivered. The error wraps [proof.ErrNotArchived] or [proof.ErrNotDelivered] where there is none.
 func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
-	if e.Route.IsAsked() {
+	if e.Route.HasVaults() {
 		r, err := v.newReceipt(e)
 		if err != nil {
 			return nil, nil, err
@@ -144,30 +145,38 @@ func receiptPage(c present.Clock, e ledger.Entry, r proof.Receipt) []byte {
 
 // deliveryPage is the delivery note for a person.
 func deliveryPage(c present.Clock, e ledger.Entry, n proof.Delivery) []byte {
-	p := &present.Page{}
+	p, words := &present.Page{}, present.WordsOf(e.Route).Notes
 	fmt.Fprintf(p, "DELIVERY NOTE  %s%s\n", sanitize.Text(e.Folder), testMark(n.Environment != "production"))
-	p.AddText("The store of the accounts-payable system took the PDF. This is no archiving.")
-	p.AddHeading("DELIVERED " + c.Exact(e.UploadedAt))
+	p.AddText(words.Page)
+	p.AddHeading("DELIVERED " + c.Exact(e.CompletedAt()))
 	line := func(title, text string) {
 		if text != "" {
 			fmt.Fprintf(p, "  %-15s %s\n", title, text)
 		}
 	}
-	line("To", sanitize.Text(n.Receiving))
-	line("Their number", sanitize.Text(string(n.BumID))+" (bumId)")
+	line("To", sanitize.Text(n.Receiver()))
+	line("Means", present.DescribeMeans(e))
+	line("Recipient", present.DescribeRecipient(e))
+	line(words.NumberTitle, sanitize.Text(string(n.BumID))+" (bumId)")
 	line("Our identity", n.ID)
 	line("Key", n.Key)
 	if n.Double {
-		line("Note", "possibly processed twice: it was sent more than once, or may have been")
+		line("Note", words.Double)
 	}
 	for _, d := range n.Differs {
-		line("KEPT FILE", sanitize.Text(d.What))
+		line(words.Kept, sanitize.Text(d.What))
 	}
 	p.AddHeading("TIMES")
 	line("Taken", c.Exact(e.SeenAt))
 	line("Registered", c.Exact(e.RegisteredAt))
-	line("Delivered", c.Exact(e.UploadedAt)+", by the clock of this machine")
+	line("Delivered", c.Exact(e.CompletedAt())+", by the clock of this machine")
 	p.AddHeading("SENT")
-	line("PDF", fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(n.Sent.Size), n.Sent.SHA256))
+	line(words.Sent, fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(n.Sent.Size), n.Sent.SHA256))
+	if n.Body != "" {
+		line("Body", "SHA-256 "+n.Body)
+	}
+	if e.Contradicted {
+		line("LATER", present.WordsOf(e.Route).LaterWord)
+	}
 	return p.Bytes()
 }

@@ -58,7 +58,11 @@ differences, 69 that the archive cannot be reached.`,
 	reason := reasonFlag(c)
 	accept := c.Flags().StringArray("accept-index", nil, "let the incomplete index of a vault count as complete: `[VAULT=]READ/FOUND`; repeat for several")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, len(*accept) > 0); err != nil {
+		check := checkReason
+		if len(*accept) > 0 {
+			check = requireReason
+		}
+		if err := check(c, *reason); err != nil {
 			return err
 		}
 		return a.withLedger(c, args, func(ctx context.Context, v view) error {

@@ -42,7 +42,7 @@ or when you are told that a later state of the ledger worked in a drop folder.`,
 	c.Flags().BoolVar(&takeOver, "take-over", false, "stop another vaultd that still works in the drop folders")
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, false); err != nil {
+		if err := checkReason(c, *reason); err != nil {
 			return err
 		}
 		return a.runRestore(c, args[0], takeOver, strings.TrimSpace(*reason))

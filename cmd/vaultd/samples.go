@@ -65,6 +65,9 @@ func dropSamples(ctx context.Context, dir string) error {
 	for _, s := range listPDFSamples() {
 		g.Go(func() error { return s.drop(ctx, dir) })
 	}
+	for _, s := range listNetworkSamples() {
+		g.Go(func() error { return s.drop(dir) })
+	}
 	return g.Wait()
 }
 

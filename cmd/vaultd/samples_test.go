@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -88,6 +91,96 @@ func TestSamples_PDF(t *testing.T) {
 	}
 	if ends[true] != 3 || ends[false] != 1 {
 		t.Error(ends)
+	}
+}
+
+// The demo drops every sample there is for the business network. One of them is faulty on purpose: a digit of its recipient's number is missing.
+func TestSamples_Network(t *testing.T) {
+	there, err := fs.Glob(testdata.Network, networkDrop+"/*")
+	if err != nil || len(there) != len(listNetworkSamples()) {
+		t.Fatal(there, err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, networkDrop), 0o770); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range listNetworkSamples() {
+		if err := s.drop(dir); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(filepath.Join(dir, networkDrop, s.folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = packager.ValidateNetwork(t.Context(), root, wireNetworkChecks())
+		if err := root.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refusal, isRefused := errors.AsType[*packager.Refusal](err)
+		if isRefused != s.isBadNumber || !isRefused && err != nil {
+			t.Errorf("%s: %v", s.folder, err)
+		}
+		if isRefused && !strings.HasPrefix(refusal.Text(), `NOT SENT. document.json, line 12, "sentTo.id": a GLN has 13 digits, this has 12.`) {
+			t.Errorf("%s: %s", s.folder, refusal.Text())
+		}
+	}
+}
+
+// The extracts of the samples have every invoice of the sample folders as its sidecar has it, and one that no folder has. One sidecar is faulty
+// on purpose, and there the books have what its clerk meant.
+func TestSamples_Extracts(t *testing.T) {
+	names, err := fs.Glob(testdata.Extracts, "extracts/*/*.json")
+	if err != nil || len(names) != sampleExtracts {
+		t.Fatal(names, err)
+	}
+	booked := map[string]string{}
+	for _, name := range names {
+		content, err := testdata.Extracts.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var records []struct {
+			Number   string      `json:"INVOICE_NUM"`
+			Supplier string      `json:"SUPPLIER_NAME"`
+			Company  string      `json:"ORG_NAME"`
+			Date     string      `json:"INVOICE_DATE"`
+			Amount   json.Number `json:"GROSS_SUM"`
+			Currency string      `json:"CURRENCY_CODE"`
+		}
+		if err := json.Unmarshal(content, &records); err != nil {
+			t.Fatal(name, err)
+		}
+		for _, r := range records {
+			if r.Date < demoFrom { // nobody asks about it
+				continue
+			}
+			if booked[r.Number] != "" {
+				t.Errorf("%s is booked twice", r.Number)
+			}
+			booked[r.Number] = strings.Join([]string{r.Supplier, r.Company, r.Date, string(r.Amount), r.Currency}, " | ")
+		}
+	}
+	for _, s := range listSamples() {
+		meta, err := testdata.Drops.ReadFile(path.Join(s.drop, s.folder, "metadata.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta = bytes.ReplaceAll(bytes.ReplaceAll(meta, []byte(`"333,00"`), []byte("333.00")), []byte("31.10.2026"), []byte("2026-10-31"))
+		var d struct {
+			DocumentID, DocumentDate, SenderName, RecipientName, CurrencyCode string
+			Amount                                                            json.Number
+		}
+		if err := json.Unmarshal(meta, &d); err != nil {
+			t.Fatal(s.folder, err)
+		}
+		want := strings.Join([]string{d.SenderName, d.RecipientName, d.DocumentDate, string(d.Amount), d.CurrencyCode}, " | ")
+		if s.after == "" && booked[d.DocumentID] != want {
+			t.Errorf("%s: booked as %q, not as %q", s.folder, booked[d.DocumentID], want)
+		}
+		delete(booked, d.DocumentID)
+	}
+	if len(booked) != 1 || booked["S-2026-118"] == "" {
+		t.Errorf("booked and never dropped: %q", booked)
 	}
 }
 

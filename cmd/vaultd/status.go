@@ -109,6 +109,12 @@ func (v view) collectHealth() (s present.StatusSummary, err error) {
 	v.addDrops(&s, t)
 	v.addLiveState(&s, t)
 	if err == nil {
+		s.ExtractNeeds, err = v.findExtractNeeds()
+	}
+	if err == nil {
+		s.Received, err = v.findReceivedNeeds()
+	}
+	if err == nil {
 		s.Billing, err = v.billsOfThisYear()
 	}
 	return s, err
@@ -118,11 +124,12 @@ func (v view) collectHealth() (s present.StatusSummary, err error) {
 // read is shown.
 func (v view) collectStatus() (present.StatusSummary, error) {
 	s, t := v.newSummary(), newEntryCounts(v)
-	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.countArchivedToday, t.countDeliveredToday, t.compareClocks} {
+	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.findLastDelivery, t.countArchivedToday, t.countDeliveredToday, t.compareClocks} {
 		if err := noteDamage(&s, count(v.ledger)); err != nil {
 			return s, err
 		}
 	}
+	s.LastDelivered = present.TimeOrNil(t.lastDelivery)
 	s.Attention, s.Open, s.LastSuccess = t.AttentionCounts, t.summarizeOpen(), present.TimeOrNil(t.lastSuccess)
 	if !t.clockComparedAt.IsZero() {
 		ahead := t.clockAhead.Seconds()
@@ -141,6 +148,18 @@ func (v view) collectStatus() (present.StatusSummary, error) {
 	}
 	if text, do := bindingTrouble(v.ledger.Info(), v.cfg); v.state == nil && text != "" {
 		s.Needs = append(s.Needs, present.Need{When: "now", What: "binding", Count: 1, Text: text, Do: do, Names: []string{}})
+	}
+	if s.ExtractNeeds, err = v.findExtractNeeds(); noteDamage(&s, err) != nil {
+		return s, err
+	}
+	if need, isNeeded := needForExtracts(s.ExtractNeeds); isNeeded {
+		s.Needs = append(s.Needs, need)
+	}
+	if s.Received, err = v.findReceivedNeeds(); noteDamage(&s, err) != nil {
+		return s, err
+	}
+	if need, isNeeded := s.Received.Need(); isNeeded {
+		s.Needs = append(s.Needs, need)
 	}
 	if s.Billing, err = v.billsOfThisYear(); noteDamage(&s, err) != nil {
 		return s, err
@@ -196,6 +215,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	d := v.state()
 	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
 	s.Catalog = d.Catalog.Describe()
+	s.Incoming = d.Incoming
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}

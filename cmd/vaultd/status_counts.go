@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"vaultd/internal/archive"
@@ -17,8 +18,10 @@ type entryCounts struct {
 	open            map[ledger.State]int
 	byVault         map[archive.VaultID]int // open
 	drops           map[string]*dropCounts
+	routes          map[string]ledger.Route // of the configured drops
 	oldest          time.Time
 	lastSuccess     time.Time
+	lastDelivery    time.Time     // the beginning of its quarter of an hour
 	clockComparedAt time.Time     // when the newest answer that gave the service's time was asked for
 	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
@@ -33,10 +36,10 @@ type dropCounts struct {
 func newEntryCounts(v view) *entryCounts {
 	t := &entryCounts{
 		Clock: v.Clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
-		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{},
+		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{}, routes: map[string]ledger.Route{},
 	}
 	for _, d := range v.cfg.Drops {
-		t.drops[d.Name] = &dropCounts{}
+		t.drops[d.Name], t.routes[d.Name] = &dropCounts{}, ledger.Route(d.Route)
 	}
 	return t
 }
@@ -57,16 +60,31 @@ func (t *entryCounts) attentionClasses() []attentionClass {
 		{class: ledger.AwaitingDecision, open: true, count: &t.Undecided}, {class: ledger.RejectedUnresolved, count: &t.Rejected},
 		{class: ledger.InQuarantine, count: &t.Quarantined}, {class: ledger.ContradictedByService, count: &t.Contradicted},
 		{class: ledger.WaitingForRights, count: &t.Unreadable}, {class: ledger.ArchivedTwice, count: &t.ArchivedTwice}, {class: ledger.SourceChanged, count: &t.KeptDiffers},
+		{class: ledger.RefusedByRecipient, count: &t.RejectedByRecipient},
+		{class: ledger.RecipientNotListed, open: true, before: overdue, count: &t.Overdue}, {class: ledger.RecipientNotListed, count: &t.RecipientNotListed},
 		{class: ledger.RepeatedNumber, since: unusual, count: &t.SameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.StrangeDate},
 	}
 }
 
-// countFor returns the count of a class: of PDFs, which go to no vault, one of its own where its words speak of the archive.
-func (t *entryCounts) countFor(c attentionClass, isPDF bool) *present.NamedCount {
-	if isPDF && c.class == ledger.SourceChanged {
-		return &t.DeliveredDiffers
+// countFor returns the count of a class: of a route that delivers, one of its own where its words speak of the archive.
+func (t *entryCounts) countFor(c attentionClass, r ledger.Route) *present.NamedCount {
+	own := map[ledger.Route]map[ledger.Attention]*present.NamedCount{
+		ledger.PDF:     {ledger.SourceChanged: &t.DeliveredDiffers},
+		ledger.Network: {ledger.SourceChanged: &t.SentDiffers, ledger.ContradictedByService: &t.RejectedLate},
 	}
-	return c.count
+	return cmp.Or(own[r][c.class], c.count)
+}
+
+// routeOf returns the route of what came from a drop and went to a vault, or to none. What came from a drop that is not configured any more and
+// went to none counts as a PDF.
+func (t *entryCounts) routeOf(drop string, v archive.VaultID) ledger.Route {
+	if v != "" {
+		return ledger.Vault
+	}
+	if r := t.routes[drop]; r != "" && !r.HasVaults() {
+		return r
+	}
+	return ledger.PDF
 }
 
 // countAttention finds how many entries need a person, and the oldest of those on their way.
@@ -77,7 +95,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, of := range crowds {
-			t.countFor(c, of.Vault == "").Count += of.Entries
+			t.countFor(c, t.routeOf(of.Drop, of.Vault)).Count += of.Entries
 			if c.open {
 				t.oldest = earlierOf(t.oldest, of.Oldest)
 			}
@@ -98,7 +116,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 // nameLatest names the latest few of those that need a person.
 func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 	for _, c := range t.attentionClasses() {
-		es, err := l.LatestAttention(c.class, c.before, present.NamedAtMost-min(len(c.count.Names), present.NamedAtMost))
+		es, err := l.LatestAttention(c.class, c.before, present.NamedAtMost-min(len(c.count.Entries), present.NamedAtMost))
 		if err != nil {
 			return err
 		}
@@ -110,7 +128,7 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 			if err != nil {
 				return err
 			}
-			t.countFor(c, !e.Route.IsAsked()).Add(e, why)
+			t.countFor(c, e.Route).Add(e, why)
 		}
 	}
 	return nil
@@ -157,6 +175,13 @@ func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) (err error) {
 	if t.lastSuccess.After(t.Now) {
 		t.lastSuccess = t.Now
 	}
+	return err
+}
+
+// findLastDelivery finds the quarter of an hour in which a PDF was delivered last. Of a clock that was set back it says nothing: it is no
+// success of the archive, and nothing is calculated with it.
+func (t *entryCounts) findLastDelivery(l *boltledger.Ledger) (err error) {
+	t.lastDelivery, err = l.LastDelivery()
 	return err
 }
 

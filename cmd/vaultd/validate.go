@@ -19,6 +19,7 @@ import (
 
 func (a *app) validateCommand() *cobra.Command {
 	var drop string
+	var forNetwork bool
 	c := &cobra.Command{
 		Use:   "validate PATH",
 		Short: "what a folder or PDF would become, and what is wrong with it; nothing is sent",
@@ -28,15 +29,30 @@ would become, or everything that is wrong with it in the words of _REASON.txt, a
 with 65 then. It changes nothing and asks nobody; whether the same invoice is archived
 already, it does not know.
 
-PATH may lie anywhere. The rules are those of the drop that it lies in; for a folder
-that lies elsewhere name the drop with --drop, unless there is only one.`,
+PATH may lie anywhere. The rules are those of the drop that it lies in, so a folder in a
+drop of the business network is checked as one that is to be sent there. For a folder
+that lies elsewhere name the drop with --drop, unless there is only one.
+
+With --network PATH is a folder for the business network, wherever it lies:
+document.json and the files that belong to it. Everything that is wrong is printed at
+once, with line and field. No configuration is needed.`,
 		Example: `  vaultd validate "/srv/invoices/acme-in/Huber 88"
   vaultd validate ./export/4711 --drop acme-in
+  vaultd validate ./network/4712 --network
   for d in export/*/; do vaultd validate "$d" --drop acme-in > /dev/null || echo "$d"; done`,
 		Args: expectArgs("PATH (a folder, or a PDF)"),
-		RunE: func(c *cobra.Command, args []string) error { return a.runValidate(c.Context(), args[0], drop) },
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case forNetwork && drop != "":
+				return usageError{errors.New("--network and --drop exclude each other: a drop says itself where its folders go")}
+			case forNetwork:
+				return a.validateNetwork(args[0])
+			}
+			return a.runValidate(c.Context(), args[0], drop)
+		},
 	}
 	c.Flags().StringVar(&drop, "drop", "", "check by the rules of the drop of this `name`")
+	c.Flags().BoolVar(&forNetwork, "network", false, "check a folder for the business network")
 	return c
 }
 
@@ -55,6 +71,8 @@ type validated struct {
 	Missing    []string        `json:"waitsFor"` // what is missing until it is taken
 	Faults     []validateFault `json:"faults"`
 	Route      string          `json:"route"`
+
+	DocumentType string `json:"documentType"` // of a folder for the network: Invoice or CreditNote; else empty
 }
 
 type validateFault struct {
@@ -94,22 +112,30 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 		return fmt.Errorf("open the folder: %w", err)
 	}
 	defer root.Close() // read-only
+	if d.Route == config.RouteNetwork {
+		return a.validateNetworkDrop(ctx, cfg, d, root)
+	}
 	rules := cfg.PackingRules(d)
 	v := validated{Path: abs, Drop: d.Name, Route: config.RouteVault, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
 	}
-	if errors.Is(err, packager.ErrChanged) {
-		return fail(exitTemporary, err, "somebody is still writing into it; try again once that has ended")
-	}
 	if err != nil {
-		return err
+		return describeChanged(err)
 	}
 	if missing, err := packager.FindMissingFiles(root, rules); err == nil && d.Complete != "quiet" {
 		v.Missing = append(v.Missing, missing...)
 	}
 	return a.printValid(v, s)
+}
+
+// describeChanged says what to do where a folder changed while it was read; any other error stays as it is.
+func describeChanged(err error) error {
+	if errors.Is(err, packager.ErrChanged) {
+		return fail(exitTemporary, err, "somebody is still writing into it; try again once that has ended")
+	}
+	return err
 }
 
 // validatePDF checks one file by the rules of a drop of single PDFs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,19 +99,20 @@ type verdict struct {
 	CatalogNotCompared string `json:"catalogNotCompared"` // why its counts were not compared; both empty: they are those of the balance, or no catalog is kept
 	catalog            string // both, as people read them
 
-	LostPosts uint64   `json:"lostPosts"`
-	Unused    []string `json:"unusedRegistrations"` // bumIds
-	PutBack   uint64   `json:"putBack"`             // times that it was put back
-	Accepted  uint64   `json:"acceptedIndexes"`     // incomplete indexes that a person let count as complete
-	Indexes   []string `json:"latestAcceptedIndexes"`
-	Compared  uint64   `json:"comparedDocuments"`  // archived ones that were downloaded and compared
-	Differ    uint64   `json:"differentDocuments"` // of them, by the last download of each
-	Archived  uint64   `json:"archivedDocuments"`
-	Suspect   []string `json:"suspect"` // keys: what happened since then is not known
-	Unclear   []string `json:"unclear"` // keys
-	Double    []string `json:"possiblyDouble"`
-	InDoubt   []string `json:"closedInDoubt"`
-	Twice     []string `json:"possiblyProcessedTwice,omitempty"` // PDFs; none of them is possibly double at the archive
+	LostPosts     uint64   `json:"lostPosts"`
+	Unused        []string `json:"unusedRegistrations"` // bumIds
+	PutBack       uint64   `json:"putBack"`             // times that it was put back
+	Accepted      uint64   `json:"acceptedIndexes"`     // incomplete indexes that a person let count as complete
+	Indexes       []string `json:"latestAcceptedIndexes"`
+	Compared      uint64   `json:"comparedDocuments"`  // archived ones that were downloaded and compared
+	Differ        uint64   `json:"differentDocuments"` // of them, by the last download of each
+	Archived      uint64   `json:"archivedDocuments"`
+	NeedReconcile []string `json:"needReconcile"` // keys: what happened since then is not known
+	Unclear       []string `json:"unclear"`       // keys
+	Double        []string `json:"possiblyDouble"`
+	InDoubt       []string `json:"closedInDoubt"`
+	Twice         []string `json:"possiblyProcessedTwice,omitempty"` // PDFs; none of them is possibly double at the archive
+	SentTwice     []string `json:"possiblySentTwice,omitempty"`      // network documents; none of them is possibly double at the archive
 }
 
 // verdictBasis is the earlier verification that one rests on. What lies before its line, and was not changed since, was not
@@ -217,7 +219,7 @@ func (v view) verifyLedger(ctx context.Context, how selfcheck.Verification) (ver
 		return d, nil
 	}
 	d.setReport(found)
-	d.Double, d.Twice = v.separatePDFs(found.Report.Double)
+	d.Double, d.Twice, d.SentTwice = v.separateByRoute(found.Report.Double)
 	d.OK = found.OK()
 	return d, nil
 }
@@ -256,21 +258,22 @@ func (d *verdict) setReport(v selfcheck.Verified) {
 	for _, o := range r.Orphans {
 		d.Unused = append(d.Unused, string(o.Remote))
 	}
-	d.Suspect, d.Unclear, d.InDoubt = keyTexts(r.NeedReconcile), keyTexts(r.Unclear), keyTexts(r.InDoubt)
+	d.NeedReconcile, d.Unclear, d.InDoubt = keyTexts(r.NeedReconcile), keyTexts(r.Unclear), keyTexts(r.InDoubt)
 }
 
-// separatePDFs separates what is possibly double at the archive from the PDFs that were possibly processed twice. An entry that cannot be read
+// separateByRoute separates what is possibly double at the archive from the PDFs that were possibly processed twice, and from the network documents
+// that were possibly sent twice. An entry that cannot be read
 // counts as one of the archive: the findings tell of it.
-func (v view) separatePDFs(keys []archive.Key) (double, twice []string) {
+func (v view) separateByRoute(keys []archive.Key) (double, processed, sent []string) {
 	double = []string{}
 	for _, k := range keys {
-		if e, ok, err := v.ledger.Entry(k); err == nil && ok && !e.Route.IsAsked() {
-			twice = append(twice, k.String())
-			continue
+		to := &double
+		if e, ok, err := v.ledger.Entry(k); err == nil && ok {
+			to = cmp.Or(map[ledger.Route]*[]string{ledger.PDF: &processed, ledger.Network: &sent}[e.Route], to)
 		}
-		double = append(double, k.String())
+		*to = append(*to, k.String())
 	}
-	return double, twice
+	return double, processed, sent
 }
 
 func keyTexts(keys []archive.Key) []string {
@@ -366,10 +369,11 @@ func (d *verdict) printDoubts(w io.Writer) {
 			"times the ledger was put back: what it had forgotten it learnt from the archive and the folders", nil},
 		{d.Accepted, "time an index that did not give every document counted as complete by a person's decision: what it left out was not compared",
 			"times an index that did not give every document counted as complete by a person's decision: what it left out was not compared", d.Indexes},
-		{uint64(len(d.Suspect)), "is in doubt: what happened to it since the ledger was put back is not known", "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
+		{uint64(len(d.NeedReconcile)), "is in doubt: what happened to it since the ledger was put back is not known", "are in doubt: what happened to them since the ledger was put back is not known", d.NeedReconcile},
 		{uint64(len(d.Unclear)), "is unclear: nobody knows whether it arrived", "are unclear: nobody knows whether they arrived", d.Unclear},
 		{uint64(len(d.Double)), "is possibly double at the archive", "are possibly double at the archive", d.Double},
 		{uint64(len(d.Twice)), "PDF was possibly processed twice", "PDFs were possibly processed twice", d.Twice},
+		{uint64(len(d.SentTwice)), "network document was possibly sent twice", "network documents were possibly sent twice", d.SentTwice},
 		{uint64(len(d.InDoubt)), "was closed in doubt by a person", "were closed in doubt by a person", d.InDoubt},
 	} {
 		if x.n == 0 {

@@ -12,6 +12,8 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/networkapi"
+	"vaultd/internal/packager"
 	"vaultd/internal/pdfapi"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
@@ -119,7 +121,13 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync, CatalogDir: cfg.StateDir,
 	}
 	dc.Drops = wireDrops(cfg)
-	dc.Routes, err = wireRoutes(cfg, a.env, now)
+	if dc.Routes, err = wireRoutes(cfg, a.env, now); err != nil {
+		return dc, err
+	}
+	if dc.Notices, err = wireNotices(cfg, a.env); err != nil {
+		return dc, err
+	}
+	dc.Extracts, err = wireExtracts(cfg, a.env)
 	return dc, err
 }
 
@@ -133,6 +141,20 @@ func wireRoutes(cfg config.Config, env config.Env, now func() archive.Instant) (
 		}
 		// One call registers one document, and it says nothing but the addresses of the configuration.
 		routes[ledger.PDF] = ingest.Route{Client: client, Workers: cfg.PDF.Workers, BatchSize: 1, RefusalPauses: true, RepeatsUpload: cfg.PDF.RepeatPut}
+	}
+	if cfg.Network.BaseURL != "" {
+		client, err := newNetworkClient(cfg, env)
+		if err != nil {
+			return nil, err
+		}
+		route := ingest.Route{Sender: networkapi.Sender{Client: client, Types: cfg.Network.FileTypes}, Workers: cfg.Network.Workers, BatchSize: 1}
+		if cfg.Network.DirectoryFR != config.DirectoryOff {
+			route.RequiresListed = cfg.Network.DirectoryFR == config.DirectoryRequire
+			if route.Recipients, err = networkapi.NewRecipientCheck(client, func() time.Time { return now().Wall }); err != nil {
+				return nil, err
+			}
+		}
+		routes[ledger.Network] = route
 	}
 	return routes, nil
 }
@@ -156,13 +178,26 @@ func wireDrops(cfg config.Config) (drops []dropwork.Settings) {
 	return drops
 }
 
+// wireNetworkChecks says by the client of the business network what a folder for it may hold.
+func wireNetworkChecks() packager.NetworkRules {
+	return packager.NetworkRules{
+		Check: func(document []byte) (faults []packager.DocumentFault) {
+			for _, f := range networkapi.CheckDocument(document) {
+				faults = append(faults, packager.DocumentFault(f))
+			}
+			return faults
+		},
+		Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument,
+	}
+}
+
 func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
 	out := dropwork.Settings{
 		Name: d.Name, Path: d.Path, Group: d.Group, Route: ledger.Route(d.Route), Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Receiving: d.Receiving, Notify: d.Notify, MaxPDF: cfg.PDF.MaxSize, SendsSamePDF: d.SamePDF == "send",
 		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
-		Rules: cfg.PackingRules(d),
+		Rules: cfg.PackingRules(d), Network: wireNetworkChecks(),
 	}
 	if after := d.AfterArchive; after.Action != "keep" {
 		out.Disposes, out.DisposeTo, out.Grace = true, after.To, after.Grace

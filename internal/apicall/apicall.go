@@ -6,8 +6,9 @@
 // object store behind pre-signed URLs: it reads the tickets that services give, and uploads packages to them. They share no
 // connection.
 //
-// A POST or a PUT leaves this machine at most once per call. Further attempts belong to the ledger; a second retry layer would
-// hide them. Only GETs and token requests are repeated here. Two answers prove that nothing was done: a redirect that asks for
+// A POST or a PUT leaves this machine at most once per call, and so does a GET whose content is streamed: downloads are counted,
+// and some are paid for. Further attempts belong to the ledger; a second retry layer would hide them. Only GETs that are read
+// into memory and token requests are repeated here. Two answers prove that nothing was done: a redirect that asks for
 // the same request elsewhere, and a 401 or 403 to an OAuth token that may be dead. What follows them is the same attempt.
 //
 // The package keeps nothing on disk, so a crash leaves nothing to clean up. What may have been done by a call that died follows
@@ -84,7 +85,7 @@ type Answer struct {
 	Header    http.Header
 	Body      []byte
 	RequestID string
-	Sent      [32]byte // of an upload: the SHA-256 of the content that left
+	Sent      [32]byte // of an upload: the SHA-256 of the package or file that left
 
 	release func()
 }
@@ -145,28 +146,40 @@ func (a *API) WithAuth(auth Auth) (*API, error) {
 func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout, errSlow)
 	defer cancel()
-	limit := min(r.Limit, allAnswers)
+	return a.runCall(ctx, r, func(c *call, resp *http.Response) (*Answer, error) { return a.readAnswer(ctx, c, resp, r.Limit) })
+}
+
+// readAnswer reads the whole answer to a call, of at most limit bytes.
+func (a *API) readAnswer(ctx context.Context, c *call, resp *http.Response, limit int64) (*Answer, error) {
+	limit = min(limit, allAnswers)
 	if limit <= 0 {
 		limit = defaultAnswer
 	}
-	return a.runCall(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
-		body, release, err := a.memory.readBody(ctx, resp, limit)
-		if err != nil {
-			return nil, err
-		}
-		ans := c.newAnswer(resp)
-		ans.Body, ans.release = body, release
-		return ans, nil
-	})
+	body, release, err := a.memory.readBody(ctx, resp, limit)
+	if err != nil {
+		return nil, err
+	}
+	ans := c.newAnswer(resp)
+	ans.Body, ans.release = body, release
+	if c.content != nil {
+		ans.Sent = c.content.sent
+	}
+	return ans, nil
 }
 
-// Stream makes the call and hands the answer's body to into, which must read it before it returns. Faults before the
-// body are treated as in Do; once into was called nothing is repeated. The time limit of a call ends where the body
-// begins: from there the transfer may take as long as it moves. An error of into comes back inside the *Error.
+// Stream makes the call in exactly one attempt and hands the answer's body to into, which must read it before it returns. The
+// time limit of a call ends where the body begins: from there the transfer may take as long as it moves. An error of into comes
+// back inside the *Error.
 func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reader) error) (*Answer, error) {
 	ctx, w := startWatchdog(ctx, a.timeout, errSlow)
 	defer w.stop()
-	return a.runCall(ctx, r, streamInto(w, into))
+	c, err := a.newCall(r)
+	if err != nil {
+		return nil, err
+	}
+	// The service may count this download, even where its answer is lost. So it leaves once, for the one intent that the caller
+	// committed; whoever wants it again commits another one.
+	return c.callOnce(ctx, streamInto(w, into))
 }
 
 // streamInto hands the body of an answer to into. From there on the transfer is limited by its progress alone.
@@ -205,6 +218,8 @@ func (a *API) newCall(r Request) (*call, error) {
 		c.header = http.Header{}
 	}
 	c.header.Set(a.wire.idHeader, c.id)
+	// Services may ask for the time of the request. Each hop of a redirect repeats it, as it repeats all headers.
+	c.header.Set("Date", a.wire.now().UTC().Format(http.TimeFormat))
 	if r.Body != nil {
 		c.body, c.size = inMemory(r.Body), int64(len(r.Body))
 	}

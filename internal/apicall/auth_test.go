@@ -208,10 +208,10 @@ func TestOAuth_ThirtySecondTokens(t *testing.T) {
 func TestOAuth_TokenEndpointDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := &tokenServer{life: 100}
-		var gate chan struct{}
+		var mayAnswer chan struct{}
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Auth: oauth(), Transport: inProcess(func(w http.ResponseWriter, r *http.Request) {
-			if gate != nil {
-				<-gate
+			if mayAnswer != nil {
+				<-mayAnswer
 			}
 			ts.ServeHTTP(w, r)
 		})})
@@ -223,7 +223,7 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		asked := len(ts.requests)
-		gate = make(chan struct{}) // the first token request waits here until all callers stand in line
+		mayAnswer = make(chan struct{}) // the first token request waits here until all callers stand in line
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
@@ -234,7 +234,7 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		close(gate)
+		close(mayAnswer)
 		wg.Wait()
 		if n := len(ts.requests) - asked; n != 1 {
 			t.Errorf("8 callers made %d token requests", n)

@@ -46,12 +46,15 @@ type call struct {
 	body        func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
 	size        int64
 	content     *content             // of an upload: what the present hop sends; nil: no upload
+	asksFirst   bool                 // "Expect: 100-continue": the content leaves once it is welcome, or after a while without a word
+	mayKeepBack bool                 // the content has a gate, see [gate]
 	use         *connUse             // of the present hop on its connection; nil: the connection is not ours
 	mayRedirect func(to string) bool // asked before a redirect is followed; nil: wherever the rule allows
 	grant       bool                 // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
 	sent    atomic.Bool // a connection was handed to a request: bytes may have left
+	begun   bool        // bytes of the content may have left, on this hop or an earlier one
 	renewed bool        // a refused token was followed up already: a call does so once
 	used    string      // the token that the last hop carried
 	hidden  []string    // texts that no error may hold
@@ -60,7 +63,7 @@ type call struct {
 // readAnswerFunc reads an answer of status 2xx.
 type readAnswerFunc func(*call, *http.Response) (*Answer, error)
 
-// finalError marks an error after which the call must not be repeated: part of the answer was already handed out.
+// finalError marks an error of the one who reads a streamed answer. It is told as it is, also where the call was cancelled.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
@@ -153,10 +156,20 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 		c.sent.Store(true)
 		c.use = beginUse(got.Conn, c.content)
 	}}
+	if c.content != nil {
+		c.content.gate.watchAnswer(trace)
+	}
 	// This is the remote call. If the process dies in it, the other side may have done what was asked.
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil || !c.tracesConnections() && !isBeforeConnection(err) {
 		c.sent.Store(true)
+	}
+	if !c.content.keepBack() {
+		c.begun = true
+	} else if err == nil {
+		resp.Body = c.content.gate.releaseWith(resp.Body)
+	} else {
+		c.content.gate.release()
 	}
 	// Bytes that were there before the request left are no answer to it.
 	if err == nil && !c.use.closeUnlessAnswered() {
@@ -179,7 +192,7 @@ func (c *call) newRequest(ctx context.Context, u *url.URL) (*http.Request, error
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	maps.Copy(req.Header, c.header) // the values are shared: change one only with Set
 	req.Header.Set("User-Agent", c.agent)
-	if c.grant && c.size > expectAbove {
+	if c.asksFirst {
 		req.Header.Set("Expect", "100-continue")
 	}
 	c.used = ""

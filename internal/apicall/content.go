@@ -29,14 +29,18 @@ func (e *contentError) Error() string {
 // Unwrap returns what is wrong with the content.
 func (e *contentError) Unwrap() error { return e.Err }
 
-// content is the body of one upload on one hop. It hashes what the transport reads from it. The last piece is handed out only if
-// the content ends there and its digest is the announced one.
+// content is the body of one upload on one hop: one file, and what stands before and after it. It hashes what the transport reads
+// of the file. The file's last piece is handed out only if the file ends there and its digest is the announced one.
 //
 // The transport reads in a goroutine of its own, which may go on after the answer came. What other goroutines read is atomic.
 type content struct {
-	from io.ReadCloser
-	size int64
-	want [sha256.Size]byte
+	from   io.ReadCloser
+	size   int64
+	want   [sha256.Size]byte
+	before []byte // what is still to be handed out before the file
+	after  []byte // what is still to be handed out after it
+
+	gate *gate // that it waits at before its first byte; nil: there is none
 
 	sum   hash.Hash // as read, err: of the goroutine that reads
 	read  int64
@@ -48,24 +52,50 @@ type content struct {
 
 // newContent returns the content that from yields. Where size is 0 there is no last piece, so the content is checked at once.
 func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*content, error) {
-	c := &content{from: from, size: size, want: want, sum: sha256.New()}
+	return newFramedContent(nil, from, size, want, nil)
+}
+
+// newFramedContent returns the content that from yields, between before and after.
+func newFramedContent(before []byte, from io.ReadCloser, size int64, want [sha256.Size]byte, after []byte) (*content, error) {
+	c := &content{from: from, size: size, want: want, before: before, after: after, sum: sha256.New()}
 	if size > 0 {
 		return c, nil
 	}
 	if err := c.checkWhole(); err != nil {
 		return nil, errors.Join(&contentError{err}, from.Close())
 	}
-	c.whole.Store(true)
+	c.whole.Store(len(before)+len(after) == 0)
 	return c, nil
 }
 
 // Read implements io.Reader.
-func (c *content) Read(p []byte) (int, error) {
-	if c.err != nil {
+func (c *content) Read(p []byte) (n int, err error) {
+	switch {
+	case c.err != nil:
 		return 0, c.err
-	}
-	if c.read == c.size {
+	case len(p) == 0:
+		return 0, nil
+	case len(c.before) > 0:
+		n = copy(p, c.before)
+		c.before = c.before[n:]
+	case c.read < c.size:
+		n, err = c.readFile(p)
+	case len(c.after) > 0:
+		n = copy(p, c.after)
+		c.after = c.after[n:]
+	default:
 		return 0, io.EOF
+	}
+	if err == nil && len(c.before) == 0 && c.read == c.size && len(c.after) == 0 {
+		c.whole.Store(true) // before the last piece leaves: a store can answer as soon as it has it
+	}
+	return n, err
+}
+
+// readFile reads the next piece of the file.
+func (c *content) readFile(p []byte) (int, error) {
+	if c.err = c.gate.pass(); c.err != nil {
+		return 0, c.err
 	}
 	n, err := c.from.Read(p[:min(int64(len(p)), c.size-c.read)])
 	c.sum.Write(p[:n])
@@ -78,9 +108,6 @@ func (c *content) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		return 0, c.withholdEnd(err)
-	}
-	if c.read == c.size {
-		c.whole.Store(true) // before the piece leaves: a store can answer as soon as it has it
 	}
 	return n, nil
 }
@@ -115,6 +142,10 @@ func (c *content) Close() error { return c.from.Close() }
 
 // isHandedOut reports whether the transport has the whole content. There is nothing to hand out where c is nil.
 func (c *content) isHandedOut() bool { return c == nil || c.whole.Load() }
+
+// keepBack makes sure that no byte of the content leaves any more where none has left yet, and reports that. Without a gate it
+// keeps nothing back.
+func (c *content) keepBack() bool { return c != nil && c.gate.keepBack() }
 
 // contentError returns why the content was not handed out to its end; nil: it was, or is not at fault.
 func (c *content) contentError() error {

@@ -34,7 +34,7 @@ type Outcome uint8
 const (
 	// OutcomeUnknown: the request may have left, and nothing trustworthy came back. It may have been done.
 	OutcomeUnknown Outcome = iota
-	// NotSent: no byte of the request left this machine.
+	// NotSent: no byte of the request left this machine; of an upload that asks first, no byte of its content.
 	NotSent
 	// NotProcessed: answered and certainly not done, and the request itself is not to blame: credentials, rights, a path.
 	NotProcessed
@@ -55,20 +55,23 @@ type Error struct {
 	Text    string // for a person, in place of the text that is made of the fields below; with the request's id
 	Denied  bool   // credentials or rights are missing: 401, 403, or a token that was refused or lacks a scope
 	Expired bool   // the store refused an upload because its ticket is over
-	Damaged bool   // the package is not what was sealed, or cannot be read: its end was not sent
+	Damaged bool   // the package or file is not what was announced, or cannot be read: its end was not sent
 
-	Op          string // what was tried, in words
-	Method      string
-	Host, Path  string // of the last hop; Path without the query
-	Status      int    // of the last answer; 0: none
-	RequestID   string
-	Sent        bool          // bytes of the request may have left
-	RetryAfter  time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
-	Date        time.Time     // the other side's clock; zero: not given
-	ServiceCode string        // the other side's code for the fault: "SlowDown", "invalid_client"
-	Message     string        // its words, at most 500 characters
-	Field       string        // the first field of the request that its words are about: "lines.0.amount"; empty: it names none
-	Err         error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
+	Op           string // what was tried, in words
+	Method       string
+	Host, Path   string // of the last hop; Path without the query
+	Status       int    // of the last answer; 0: none
+	RequestID    string
+	Sent         bool          // bytes of the request may have left
+	RetryAfter   time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
+	Date         time.Time     // the other side's clock; zero: not given
+	ServiceCode  string        // the other side's code for the fault: "SlowDown", "invalid_client"
+	ServiceClass string        // the other side's class of the fault: "VALIDATION"; empty: it tells none
+	ErrorID      string        // the other side's id of this one error, by which its support finds it; empty: it tells none
+	Message      string        // its words, at most 500 characters
+	Field        string        // the first field of the request that its words are about: "lines.0.amount"; empty: it names none
+	keptBack     bool          // of an upload that asks first: no byte of its content left, and none will
+	Err          error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
 }
 
 // AsError returns err as an *Error. An error of any other type counts as an unknown outcome.
@@ -126,11 +129,25 @@ func (e *Error) Error() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	b.WriteString(e.hint())
-	if e.RequestID != "" && e.Sent { // the other side knows no other
-		b.WriteString(" (request id " + e.RequestID + ")")
-	}
+	b.WriteString(e.numbers())
 	return b.String()
 }
+
+// numbers are the ids by which the other side's support finds the call.
+func (e *Error) numbers() string {
+	switch told := e.RequestID != "" && e.Sent; { // the other side knows no other
+	case told && e.ErrorID != "":
+		return " (request id " + e.RequestID + ", error id " + e.ErrorID + ")"
+	case told:
+		return " (request id " + e.RequestID + ")"
+	case e.ErrorID != "":
+		return " (error id " + e.ErrorID + ")"
+	}
+	return ""
+}
+
+// IsWebPage reports whether an error answer is a web page, as proxies and gateways give it: then the service said nothing.
+func (e *Error) IsWebPage() bool { return strings.HasPrefix(e.Message, pageWords) }
 
 // hint says what to look at where the fault's own words do not.
 func (e *Error) hint() string {
@@ -160,17 +177,20 @@ func (e *Error) classify() *Error {
 }
 
 // outcomeOf tells what is certain. Only a 4xx that speaks of this request proves that nothing was done: 408, 425, 429, the
-// object store's RequestTimeout and every 5xx leave it open, and so does a redirect that asks for another method.
+// object store's RequestTimeout and every 5xx leave it open, and so does a redirect that asks for another method. Of an upload whose
+// content was kept back whole, no answer but a 2xx leaves anything open, and neither does the lack of one: nothing can be stored.
 func (e *Error) outcomeOf() Outcome {
 	switch {
 	case !e.Sent:
 		return NotSent
 	case e.Status == http.StatusTemporaryRedirect, e.Status == http.StatusPermanentRedirect:
 		return NotProcessed
-	case e.Status/100 != 4, isTransientStatus(e.Status), isTransientCode(e.ServiceCode):
-		return OutcomeUnknown
+	case e.Status/100 == 4 && !isTransientStatus(e.Status) && !isTransientCode(e.ServiceCode):
+		return NotProcessed
+	case e.keptBack && e.Status/100 != 2:
+		return NotSent
 	}
-	return NotProcessed
+	return OutcomeUnknown
 }
 
 func (e *Error) isDenied() bool {
@@ -252,7 +272,8 @@ func (c *call) refusalError(resp *http.Response, body []byte) *Error {
 	e := c.newError()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
-	e.ServiceCode, e.Message, e.Field = explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
+	said := explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
+	e.ServiceCode, e.ServiceClass, e.ErrorID, e.Message, e.Field = said.code, said.class, said.id, said.message, said.field
 	return e.classify()
 }
 
@@ -268,7 +289,7 @@ func (c *call) serverName() string {
 }
 
 func (c *call) newError() *Error {
-	e := &Error{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load()}
+	e := &Error{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load(), keptBack: c.mayKeepBack && !c.begun}
 	if u := c.last; u != nil {
 		e.Host, e.Path = sanitize.Message(u.Host, 200), sanitize.Message(u.EscapedPath(), 200)
 	} else if c.url != nil {
@@ -318,7 +339,8 @@ func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target
 
 // codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, credentials,
 // unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
-// timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document, package-damaged, request.
+// timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document,
+// package-damaged, file-damaged, request.
 func (e *Error) codeOf() string {
 	var (
 		policy *PolicyError
@@ -358,6 +380,9 @@ func (e *Error) codeOf() string {
 	}
 	return "connection"
 }
+
+// IsWebPage reports whether the body of a 2xx is a web page, which no interface of the service answers with.
+func (a *Answer) IsWebPage() bool { return isWebPage(a.Body) }
 
 // errWebPage is a 2xx of the API that is HTML.
 var errWebPage = errors.New("answered with a web page, as a proxy does that wants a sign-in, and not by the service; look at the proxy and at base_url")

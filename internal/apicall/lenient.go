@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vaultd/internal/sanitize"
 )
 
 // Services write their answers in several forms. The functions of this file accept each form that is known, for all clients:
@@ -83,6 +85,9 @@ func (f Fields) Either(spellings ...string) (json.RawMessage, error) {
 // Text returns the named field as [ReadText] does.
 func (f Fields) Text(name string) string { return ReadText(f[name]) }
 
+// Word returns the named field as a text in one line of at most 200 characters, safe to show.
+func (f Fields) Word(name string) string { return sanitize.Message(f.Text(name), 200) }
+
 // Time returns the named field as [ParseTime] does.
 func (f Fields) Time(name string) time.Time { return ParseTime(f.Text(name)) }
 
@@ -139,10 +144,10 @@ func ReadRecords(body []byte, fields ...string) ([]json.RawMessage, error) {
 	return []json.RawMessage{body}, nil
 }
 
-// ParseTime reads a service's times: RFC 3339, or the same without a zone, which is then UTC. Any other text gives the zero
-// time.
+// ParseTime reads a service's times: RFC 3339, the same without a zone, which is then UTC, or the day first, as in
+// "28/03/2024, 10:17:02", in UTC. Any other text gives the zero time.
 func ParseTime(s string) time.Time {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02"} {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02", "02/01/2006, 15:04:05", "02/01/2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()
 		}

@@ -150,3 +150,17 @@ func TestDo_I21_WaitsForRoomWithinItsTime(t *testing.T) {
 		t.Errorf("%d bytes were read: %v", held.Load(), err)
 	}
 }
+
+// A service writes its times in one of several forms; whatever it is, one moment comes of it, or none.
+func TestParseTime(t *testing.T) {
+	at := time.Date(2024, 3, 28, 10, 17, 2, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"2024-03-28T10:17:02Z": at, "2024-03-28T11:17:02+01:00": at, "2024-03-28T10:17:02": at, "2024-03-28 10:17:02": at, "28/03/2024, 10:17:02": at,
+		"28/03/2024": at.Truncate(24 * time.Hour), "2024-03-28": at.Truncate(24 * time.Hour),
+		"03/28/2024, 10:17:02": {}, "28.03.2024": {}, "": {}, "yesterday": {}, "28/03/2024, 10:17:02 PM": {},
+	} {
+		if got := ParseTime(text); !got.Equal(want) || got.Location() != time.UTC {
+			t.Errorf("%q gives %v, want %v", text, got, want)
+		}
+	}
+}

@@ -22,24 +22,35 @@ const (
 // explainAnswer puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
 // interfaces, the object store's XML, a page of some gateway, plain text, nothing. field is the first field of the request that
 // it names.
-func explainAnswer(contentType string, body []byte, hide []string) (code, message, field string) {
+func explainAnswer(contentType string, body []byte, hide []string) explanation {
 	body = bytes.TrimSpace(trimBOM(body))
+	var e explanation
 	switch {
 	case len(body) == 0:
-		return "", "no explanation given", ""
+		return explanation{message: "no explanation given"}
 	case isWebPage(body):
-		return "", hideSecrets(strings.TrimSuffix(pageWords+": "+pageTitle(body), ": "), hide, maxWords), ""
+		return explanation{message: hideSecrets(strings.TrimSuffix(pageWords+": "+pageTitle(body), ": "), hide, maxWords)}
 	case body[0] == '<':
-		code, message = xmlWords(body)
+		e.code, e.message = xmlWords(body)
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':
-		code, message, field = jsonWords(body)
+		e = jsonWords(body)
 	case bytes.IndexByte(body, 0) >= 0:
-		return "", "an explanation that is not text", ""
+		return explanation{message: "an explanation that is not text"}
 	}
-	if code == "" && message == "" {
-		message = string(body)
+	if e.code == "" && e.message == "" {
+		e.message = string(body)
 	}
-	return sanitize.Message(hideSecrets(code, hide, 100), 100), hideSecrets(message, hide, maxWords), hideSecrets(field, hide, 100)
+	short := func(s string) string { return sanitize.Message(hideSecrets(s, hide, 100), 100) }
+	return explanation{code: short(e.code), class: short(e.class), id: short(e.id), message: hideSecrets(e.message, hide, maxWords), field: hideSecrets(e.field, hide, 100)}
+}
+
+// explanation is what the body of an error answer says.
+type explanation struct {
+	code    string // of the fault
+	class   string // of the fault: "VALIDATION"
+	id      string // of this one error, by which the other side's support finds it
+	message string
+	field   string // of the request, that the first phrase with one is about
 }
 
 // isWebPage reports whether body, or its beginning, is HTML, whatever its header says.
@@ -105,22 +116,23 @@ func xmlWords(body []byte) (code, message string) {
 	}
 }
 
-func jsonWords(body []byte) (code, message, field string) {
+func jsonWords(body []byte) explanation {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	if dec.Decode(&v) != nil {
-		return "", "", ""
+		return explanation{}
 	}
 	var w jsonPhrases
 	w.collectPhrases(v, 0)
-	return w.code, strings.Join(w.said, "; "), w.field
+	w.message = strings.Join(w.said, "; ")
+	return w.explanation
 }
 
+// jsonPhrases collects an explanation from the values of a JSON text.
 type jsonPhrases struct {
-	code  string
-	field string // of the request, that the first phrase with one is about
-	said  []string
+	explanation
+	said []string
 }
 
 // Names under which the platform's services put words, best first, and names that say what the words are about.
@@ -150,8 +162,10 @@ func (w *jsonPhrases) collectObject(m map[string]any, depth int) {
 	for _, k := range slices.Sorted(maps.Keys(m)) { // services write message and Message; of both, the small one comes last and counts
 		low[strings.ToLower(k)] = m[k]
 	}
-	if w.code == "" {
-		w.code = codeOf(low)
+	if code := codeOf(low); w.code == "" && code != "" {
+		w.code = code
+		// The names type and id mean something else in other objects: only those beside a code are of the error.
+		w.class, w.id = joinFieldPath(low["type"]), joinFieldPath(low["id"])
 	}
 	about := ""
 	for _, k := range aboutKeys {

@@ -35,7 +35,8 @@ func TestExplain(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			code, got, _ := explainAnswer("", []byte(r.body), nil)
+			e := explainAnswer("", []byte(r.body), nil)
+			code, got := e.code, e.message
 			if got != r.want || r.code != "" && code != r.code {
 				t.Errorf("got %q %q, want %q %q", code, got, r.code, r.want)
 			}
@@ -112,9 +113,30 @@ func TestExplainAnswer_Field(t *testing.T) {
 		`<Error><Code>C</Code></Error>`:              "",
 		`{"loc":"` + strings.Repeat("x", 500) + `"}`: strings.Repeat("x", 99) + "…",
 	} {
-		if _, _, field := explainAnswer("", []byte(body), nil); field != want {
+		if field := explainAnswer("", []byte(body), nil).field; field != want {
 			t.Errorf("%s is about %q, want %q", body, field, want)
 		}
+	}
+}
+
+// The number of an error and its class, for support and for clients that know the classes of their service.
+func TestExplainAnswer_NumberAndClass(t *testing.T) {
+	for body, want := range map[string]explanation{
+		`{"error":{"id":"e-1","type":"VALIDATION","message":"m","code":"Error.004.0003","info":"i"}}`:      {id: "e-1", class: "VALIDATION", code: "Error.004.0003"},
+		`{"version":"1.0","errors":{"id":"e-2","type":"TECHNICAL","code":"Error.001.0006","message":"m"}}`: {id: "e-2", class: "TECHNICAL", code: "Error.001.0006"},
+		`{"requestId":"r","hasError":true,"errorMessages":[{"type":"BUSINESS","code":"c","message":"m"}]}`: {class: "BUSINESS", code: "c"},
+		`{"detail":[{"loc":["x"],"msg":"m","type":"value_error"}]}`:                                        {},
+		`{"id":"document-1","message":"m"}`:                                                                {},
+		`<Error><Code>C</Code><Id>1</Id></Error>`:                                                          {code: "C"},
+		``: {},
+	} {
+		if got := explainAnswer("", []byte(body), nil); got.id != want.id || got.class != want.class || got.code != want.code {
+			t.Errorf("%s says %+v", body, got)
+		}
+	}
+	e := &Error{Op: "send", Method: "POST", Host: "h", Path: "/p", Status: 400, Sent: true, RequestID: "r-1", ErrorID: "e-1", Message: "no"}
+	if got := e.Error(); got != "send: POST h/p: 400 Bad Request: no (request id r-1, error id e-1)" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -123,8 +145,9 @@ func FuzzExplain(f *testing.F) {
 	f.Add([]byte(`<Error><Code>x</Code>`), "x")
 	f.Add([]byte("\xff\x00<html"), "")
 	f.Fuzz(func(t *testing.T, body []byte, hide string) {
-		code, message, field := explainAnswer("", body, []string{hide})
-		for _, s := range []string{code, message, field} {
+		e := explainAnswer("", body, []string{hide})
+		message := e.message
+		for _, s := range []string{e.code, e.class, e.id, message, e.field} {
 			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxWords || strings.ContainsFunc(s, unicode.IsControl) {
 				t.Errorf("not fit for a log: %q", s)
 			}

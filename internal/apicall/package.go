@@ -13,16 +13,24 @@ import (
 	"vaultd/internal/archive"
 )
 
+// UploadRules are how the packages of one interface go to the store.
+type UploadRules struct {
+	ContentType string // of a package whose ticket names none
+	// AsksFirst: the store is asked first whether it wants the content, whatever its size, with "Expect: 100-continue". Where the store
+	// answers with an error before any byte of the content has left, none leaves, and the outcome is NotSent. This is for an interface
+	// that can never be asked what became of an upload. A store that ignores the question delays each upload by a second.
+	AsksFirst bool
+}
+
 // UploadPackage sends a package to its ticket's address in one PUT, from the file at its Path. Its length and its MD5 are told to
-// the store, which refuses anything else. contentType is that of a package whose ticket names none. ctx ends with the ticket: the
-// caller knows its deadline.
+// the store, which refuses anything else. ctx ends with the ticket: the caller knows its deadline.
 //
 // It returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what was stored (32 hexadecimal
 // digits). Its error is an *Error. Refused means that this attempt stored nothing; Expired, that the ticket is over. Where the file
 // holds other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
-func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.Package, contentType string) (sent archive.Digest, etag string, err error) {
+func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.Package, rules UploadRules) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
-	h.Set("Content-Type", contentType) // a ticket's own replaces it
+	h.Set("Content-Type", rules.ContentType) // a ticket's own replaces it
 	for _, extra := range t.Headers {
 		if err := checkHeader(extra.Name, extra.Value); err != nil {
 			return sent, "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
@@ -38,6 +46,7 @@ func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.P
 	// This is the PUT. If the process dies in it, bytes may be stored. The caller committed its intent before, and the next start
 	// goes on from that.
 	ans, err := s.put(ctx, upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: func() (io.ReadCloser, error) { return os.Open(p.Path) },
+		AsksFirst:   rules.AsksFirst,
 		MayRedirect: func(to string) bool { return t.URL.LeadsToSameObject(archive.PresignedURL(to)) }})
 	if err != nil {
 		return sent, "", uploadError(err)

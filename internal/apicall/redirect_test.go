@@ -12,7 +12,7 @@ import (
 )
 
 // seen is one request as a host saw it.
-type seen struct{ method, host, uri, auth, id, body string }
+type seen struct{ method, host, uri, auth, id, body, date string }
 
 // network is a set of hosts in one process.
 type network struct {
@@ -24,7 +24,7 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	host := r.URL.Scheme + "://" + r.URL.Host
 	return inProcess(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		n.log = append(n.log, seen{r.Method, host, r.URL.RequestURI(), r.Header.Get("Authorization"), r.Header.Get("X-SVC-REQUEST-ID"), string(body)})
+		n.log = append(n.log, seen{r.Method, host, r.URL.RequestURI(), r.Header.Get("Authorization"), r.Header.Get("X-SVC-REQUEST-ID"), string(body), r.Header.Get("Date")})
 		if h := n.hosts[host]; h != nil {
 			h(w, r)
 		}
@@ -88,6 +88,9 @@ func TestRedirect_API(t *testing.T) {
 			}
 			if err != nil || len(net.log) != 2 {
 				t.Fatalf("got %v after %d hops", err, len(net.log))
+			}
+			if _, err := http.ParseTime(last.date); err != nil || last.date != net.log[0].date {
+				t.Errorf("the last hop has the Date %q, the first %q", last.date, net.log[0].date)
 			}
 			if last.method != r.method || last.body != "body" || (last.auth != "") != r.auth || last.id != net.log[0].id || last.id == "" {
 				t.Errorf("last hop %+v, first %+v", last, net.log[0])

@@ -101,13 +101,12 @@ func isTransient(ctx context.Context, resp *http.Response, err error) bool {
 		return isTransientStatus(resp.StatusCode)
 	}
 	var (
-		final  *finalError
 		policy *PolicyError
 		scope  *ScopeError
 		turn   *redirectError
 	)
 	switch {
-	case errors.As(err, &final), errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
+	case errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
 		return false
 	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), isCertificateFault(err):
 		return false

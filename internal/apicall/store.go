@@ -28,6 +28,9 @@ type upload struct {
 	Open   func() (io.ReadCloser, error) // called once per hop; each reader is its own
 	Stall  time.Duration                 // longest time without progress; default 60 s
 
+	// AsksFirst: whatever its size, it asks first whether it is welcome, and nothing of its content leaves after an answer has begun.
+	AsksFirst bool
+
 	// MayRedirect reports whether a redirect to a URL leads to what URL names; one that does not is not followed. nil: all do.
 	MayRedirect func(to string) bool
 }
@@ -46,6 +49,7 @@ func (s *Store) put(ctx context.Context, up upload) (*Answer, error) {
 	defer w.stop()
 	c := s.newCall(up.Op, http.MethodPut)
 	c.header, c.size, c.mayRedirect = up.Header, up.Size, up.MayRedirect
+	c.asksFirst, c.mayKeepBack = up.AsksFirst || up.Size > expectAbove, up.AsksFirst
 	c.body = func() (io.ReadCloser, error) {
 		body, err := up.Open()
 		if err != nil {
@@ -53,6 +57,9 @@ func (s *Store) put(ctx context.Context, up upload) (*Answer, error) {
 		}
 		if c.content, err = newContent(body, up.Size, up.SHA256); err != nil {
 			return nil, err
+		}
+		if up.AsksFirst {
+			c.content.gate = newGate(ctx)
 		}
 		return &sending{Reader: w.watchReader(c.content), Closer: c.content}, nil
 	}
@@ -103,7 +110,7 @@ const startOfAnswer = 4 << 10
 // earlyAnswerWait limits the wait for the body of an answer that came too early.
 const earlyAnswerWait = time.Second
 
-// Fetch streams the content behind a pre-signed URL into into, as API.Stream does.
+// Fetch streams the content behind a pre-signed URL into into, in exactly one attempt, as API.Stream does.
 func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer, io.Reader) error) (*Answer, error) {
 	ctx, w := startWatchdog(ctx, defaultTimeout, errSlow)
 	defer w.stop()
@@ -113,7 +120,7 @@ func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer,
 	if c.url, err = parseLink(rawURL); err != nil {
 		return nil, c.errorFrom(err)
 	}
-	return c.callWithRetries(ctx, streamInto(w, into))
+	return c.callOnce(ctx, streamInto(w, into))
 }
 
 func (s *Store) newCall(op, method string) *call {

@@ -251,7 +251,7 @@ func (t *tokens) parseAnswer(body []byte, left time.Time) (token, error) {
 	}
 	switch {
 	case err != nil:
-		_, words, _ := explainAnswer("", body, nil)
+		words := explainAnswer("", body, nil).message
 		if !strings.HasPrefix(words, pageWords) {
 			words = "not the JSON that was expected" // which may hold a token
 		}

@@ -210,6 +210,14 @@ func ContentDigest(files []File) Digest {
 // ParseMetadata reads what Metadata wrote. Unknown fields are ignored: a later
 // version may have written them.
 func ParseMetadata(b []byte) (Document, error) {
+	if d, ok := parsePlainMetadata(b); ok {
+		return d, nil
+	}
+	return parseMetadata(b)
+}
+
+// parseMetadata reads any metadata.
+func parseMetadata(b []byte) (Document, error) {
 	var m struct {
 		Type               string      `json:"documentType"`
 		Number             string      `json:"documentId"`

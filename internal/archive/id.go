@@ -67,9 +67,7 @@ var ErrRemoteID = errors.New("not a usable bumId")
 // A UUID is given in small letters, which the specification asks for, however an
 // answer spells it; any other number is left as it came.
 func ParseRemoteID(s string) (RemoteID, error) {
-	ok := len(s) >= 1 && len(s) <= 200 && s != "." && s != ".." &&
-		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r) }) < 0
-	if !ok {
+	if !isPathSegment(s) {
 		return "", fmt.Errorf("%w: %q", ErrRemoteID, shorten(s, 60))
 	}
 	if id, err := ParseID(s); err == nil {
@@ -95,6 +93,12 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 // MarshalText writes what String does, into JSON and logs alike.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Digest) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDigest(string(text))
+	return err
+}
 
 // IsZero reports whether nothing was digested.
 func (d Digest) IsZero() bool { return d == Digest{} }

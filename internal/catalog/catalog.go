@@ -29,7 +29,7 @@ type Journal interface {
 // Entries is the part of the ledger that tells what is known of each document.
 type Entries interface {
 	Entry(archive.Key) (ledger.Entry, bool, error)
-	Document(archive.Key) (ledger.Document, bool, error)
+	DocumentTexts(archive.Key) (ledger.Document, bool, error) // without its lists of files
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	EntriesNewestFirst(fn func(ledger.Entry) error) error
 }
@@ -178,8 +178,14 @@ func (c *Catalog) Run(ctx context.Context) {
 		}
 		if again := reasonToRebuild(err); again != nil {
 			level := slog.LevelWarn
-			if again == errMissing { // as after the first start
+			switch again {
+			case errMissing: // as after the first start
 				level = slog.LevelInfo
+			case errErased:
+				level = slog.LevelInfo
+				// At once, and not after the wait below. A crash before this line leaves the file at the line before the erasure, which the
+				// next start comes to again. Where it cannot be removed, rebuild says so.
+				_ = removeWithBesides(c.path())
 			}
 			c.cfg.Log.Log(ctx, level, "the catalog is made anew", "why", again.why)
 			c.waitFor(ctx, max(startFirst, retryAfter-time.Since(made))) // a disk that damages every file keeps nobody busy
@@ -343,7 +349,7 @@ func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
 		return err
 	}
 	if !ok {
-		return w.drop(ctx, k)
+		return w.checkNoRow(ctx, k)
 	}
 	r, err := c.readRow(e)
 	if err != nil {
@@ -353,7 +359,7 @@ func (c *Catalog) enter(ctx context.Context, w *writer, k archive.Key) error {
 }
 
 func (c *Catalog) readRow(e ledger.Entry) (row, error) {
-	doc, _, err := c.cfg.Ledger.Document(e.Key)
+	doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
 	if err != nil {
 		return row{}, err
 	}

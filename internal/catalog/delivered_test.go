@@ -1,8 +1,12 @@
 package catalog
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -41,7 +45,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, len(got), row.want)
 		}
 	}
-	keys, err := c.NewestArchived(t.Context(), 1000)
+	keys, err := c.NewestIn(t.Context(), ledger.Archived, 1000)
 	if err != nil || uint64(len(keys)) != balance.States[ledger.Archived] {
 		t.Errorf("%d archived documents in the charts, %d in the ledger (%v)", len(keys), balance.States[ledger.Archived], err)
 	}
@@ -50,6 +54,47 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	for i, k := range all {
 		if e, _, err := w.led.Entry(k); err != nil || (e.State == ledger.Archived) != (uint64(i) < balance.States[ledger.Archived]) {
 			t.Fatalf("%d: %s (%v)", i, e.State, err)
+		}
+	}
+}
+
+// I32: a PDF is found by the address that it was sent to and by the one that is notified, in any case and by a part of it, by the index
+// as well as by the ledger alone. The index alone decides which entries are compared.
+func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
+	w := newWorld(t, 5)
+	x := &life{at: began}
+	x.key = archive.NewKey(x.at)
+	w.goByPDF(x, "scan7.pdf", "scan7.pdf")
+	x.doc.Metadata = archive.PDFRequest{Receiving: "Rechnungen@in.example", Notify: "buero.müller@acme.example"}.Encode()
+	for i := range x.evs {
+		c := ledger.Change{Key: x.key, Rev: x.rev, Events: x.evs[i], At: archive.Instant{Wall: x.at.Add(time.Duration(i) * time.Second)}}
+		if i == 1 {
+			c.Document = x.doc
+		}
+		rs, err := w.led.Apply(t.Context(), c)
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs[0].Err)
+		}
+		x.rev = rs[0].Entry.Rev
+	}
+	w.goOn(20)
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	for words, want := range map[string]bool{"rechnungen@in.example": true, "RECHNUNGEN@IN": true, "buero.mueller@acme": true, "büro.müller@out": false, "Müller@Acme": true, "rechnungen@out": false} {
+		var byIndex []archive.Key
+		s := &candidates{c: c, ask: NewQuery([]string{words}).question}
+		if err := s.visit(context.Background(), func(k archive.Key) error { byIndex = append(byIndex, k); return nil }); err != nil {
+			t.Fatal(words, err)
+		}
+		if got := w.walk(NewQuery([]string{words})); slices.Contains(got, x.key) != want || want && !slices.Contains(byIndex, x.key) {
+			t.Errorf("%s: the ledger finds %v, the index %v, want %v", words, got, byIndex, want)
 		}
 	}
 }

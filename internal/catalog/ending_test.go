@@ -9,8 +9,11 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/ledger"
 )
 
 // A search that would take for ever does not hold up the stop of vaultd, and is not looked up in the ledger instead.
@@ -79,6 +82,49 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 			if _, err := os.Lstat(path + ".foreign-1" + at); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// Reading ahead gives every row in order, ends with the first error of whoever has one, and leaves no goroutine.
+func TestReadAhead_I23_InOrderUntilTheFirstError(t *testing.T) {
+	walkFails, readFails, useFails := errors.New("walk"), errors.New("read"), errors.New("use")
+	for name, c := range map[string]struct {
+		entries, failsRead, failsUse int
+		walked, want                 error
+	}{
+		"Empty": {0, -1, -1, nil, nil}, "OnePart": {rowsOfPart, -1, -1, nil, nil}, "SomeParts": {5*rowsOfPart + 1, -1, -1, nil, nil}, "WalkFails": {100, -1, -1, walkFails, walkFails},
+		"ReadFails": {1000, 700, -1, nil, readFails}, "UseFails": {1000, -1, 3, nil, useFails}, "UseFailsBeforeRead": {1000, 900, 3, nil, useFails}, "UseFailsAtTheEnd": {100, -1, 99, nil, useFails},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // it fails where a goroutine is left
+				used := 0
+				err := readAhead(func(fn func(ledger.Entry) error) error {
+					for i := range c.entries {
+						if err := fn(ledger.Entry{Rev: uint32(i)}); err != nil {
+							return err
+						}
+					}
+					return c.walked
+				}, func(e ledger.Entry) (r row, err error) {
+					if int(e.Rev) == c.failsRead {
+						return r, readFails
+					}
+					return row{Entry: e}, nil
+				}, func(r row) error {
+					if int(r.Rev) == c.failsUse {
+						return useFails
+					}
+					if int(r.Rev) != used {
+						t.Errorf("%d comes after %d", r.Rev, used-1)
+					}
+					used++
+					return nil
+				})
+				if !errors.Is(err, c.want) || c.want == nil && (err != nil || used != c.entries) {
+					t.Errorf("%v after %d rows", err, used)
+				}
+			})
 		})
 	}
 }

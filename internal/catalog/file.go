@@ -25,8 +25,8 @@ import (
 // The ways to open a file. The cache of a connection is 8 MB for writing and 2 MB for reading; no temporary file is made.
 const (
 	commonPragmas = "_pragma=temp_store(2)&_pragma=busy_timeout(5000)&_pragma=trusted_schema(0)"
-	// writePragmas: in WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
-	writePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)"
+	// writePragmas: what is replaced in the file is overwritten. In WAL mode with synchronous=normal a commit syncs nothing, and a power cut may take the last commits and nothing else.
+	writePragmas = commonPragmas + "&_pragma=cache_size(-8000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)&_pragma=secure_delete(1)"
 	readPragmas  = commonPragmas + "&mode=ro&_pragma=query_only(1)"
 	// stoppedPragmas: nobody else has the file open, because the caller has the state directory's lock. SQLite then makes no file.
 	stoppedPragmas = readPragmas + "&immutable=1"
@@ -66,7 +66,7 @@ func (c *Catalog) openFile(ctx context.Context) (*writer, fs.FileInfo, error) {
 		}
 	}
 	_, walErr := os.Lstat(c.path() + "-wal")
-	w, err := newWriter(context.WithoutCancel(ctx), c.path(), writePragmas, false)
+	w, err := openWriter(context.WithoutCancel(ctx), c.path())
 	if e, is := errors.AsType[*sqlite.Error](err); is && e.Code()&0xff == sqlite3.SQLITE_ERROR { // a table is missing or another one
 		return nil, nil, &rebuildError{"it has another form: " + err.Error()}
 	}

@@ -336,11 +336,11 @@ type erased struct {
 	gone []archive.Key
 }
 
-func (l erased) Document(k archive.Key) (ledger.Document, bool, error) {
+func (l erased) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
 	if slices.Contains(l.gone, k) {
 		return ledger.Document{}, false, nil
 	}
-	return l.Ledger.Document(k)
+	return l.Ledger.DocumentTexts(k)
 }
 
 // A document that is erased from the ledger leaves no word in any file of a catalog that is made anew.

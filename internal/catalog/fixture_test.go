@@ -125,12 +125,14 @@ func (w *world) newLife() *life {
 		return x
 	}
 	if w.rng.IntN(4) == 0 {
-		x.doc = &ledger.Document{AsRead: archive.AsRead{Number: w.valid(4), SenderName: w.valid(4), RecipientIDs: w.valid(4), Amount: "1.234,56"}}
+		x.doc = &ledger.Document{AsRead: archive.AsRead{Number: w.valid(4), SenderName: w.valid(4), RecipientIDs: w.valid(4), Amount: "1.234,56", Type: []string{"", "CreditNote", "Rechnung"}[w.n%3], Date: []string{"2026-11-07", "07.11.2026", ""}[w.n/3%3]}}
 		x.evs = append(x.evs, []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, []ledger.Event{ledger.PlaceIntended{Dest: "_rejected/" + dest}})
 		return x
 	}
 	m := archive.Document{Type: "Invoice", Number: w.valid(4), Date: "2026-11-03T00:00:00Z", SenderName: w.valid(4), RecipientName: fmt.Sprintf("Acme %d", w.rng.IntN(3)),
 		SenderIDs: []string{w.valid(2), "DE123456789"}, Currency: "EUR", Amount: "119.00"}
+	m.Type, m.Date = archive.DocumentTypes[w.n%4], fmt.Sprintf("%d-11-%02dT00:00:00Z", 1960+10*(w.n%7), 1+w.n%28)
+	m.Amount = archive.Decimal([]string{"119.00", "", "0.00", "-119.01", "0.1", "-0.10", "12345678901234567890.12", "119.005"}[w.n/2%8])
 	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: m.Metadata()}
 	p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum(x.key[:])}
 	id := archive.DeriveID("V1", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata))
@@ -150,7 +152,9 @@ func (w *world) newLife() *life {
 
 // goByPDF makes a document one that is delivered, or that nobody knows the fate of.
 func (w *world) goByPDF(x *life, folder, dest string) {
-	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`)}
+	to := archive.PDFRequest{Receiving: fmt.Sprintf("AP%d@in.example", w.rng.IntN(3)), Notify: w.valid(3) + "@acme.example"}
+	w.texts = append(w.texts, to.Receiving)
+	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: to.Encode()}
 	p := archive.Package{Path: "x.pdf", Size: 2000, SHA256: archive.Sum(x.key[:])}
 	id := archive.DeriveID("pdf", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata))
 	remote := archive.RemoteID(fmt.Sprintf("slot-%d", w.n))
@@ -160,7 +164,7 @@ func (w *world) goByPDF(x *life, folder, dest string) {
 		{ledger.Sealed{ID: id, Content: p.SHA256, Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: seal}, ledger.RegisterIntended{},
 			ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: x.at}, Validity: time.Hour}}, ledger.UploadIntended{}}}
 	if w.n%12 == 0 {
-		x.evs = append(x.evs, []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("no answer")}})
+		x.evs = append(x.evs, []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")}})
 		return
 	}
 	x.evs = append(x.evs, []ledger.Event{ledger.DeliveryConfirmed{Sent: p.SHA256, Seal: seal}}, []ledger.Event{ledger.PlaceIntended{Dest: "_delivered/2026-11/" + dest}}, []ledger.Event{ledger.Placed{}})

@@ -29,9 +29,9 @@ func (c *Catalog) RejectedSince(ctx context.Context, since time.Time, most int) 
 	return taken, err
 }
 
-// NewestArchived returns the keys of the newest documents that are archived, most of them at most. They come in the order in
+// NewestIn returns the keys of the newest documents in a state, most of them at most. They come in the order in
 // which they were entered in the catalog, the last first: that is the order of keys but for a few that were taken up late.
-func (c *Catalog) NewestArchived(ctx context.Context, most int) (keys []archive.Key, err error) {
+func (c *Catalog) NewestIn(ctx context.Context, state ledger.State, most int) (keys []archive.Key, err error) {
 	err = c.readRows(ctx, func(rows *sql.Rows) error {
 		var b sql.RawBytes
 		err := rows.Scan(&b)
@@ -39,7 +39,7 @@ func (c *Catalog) NewestArchived(ctx context.Context, most int) (keys []archive.
 		copy(k[:], b)
 		keys = append(keys, k)
 		return err
-	}, "SELECT key FROM document WHERE state = ? ORDER BY id DESC LIMIT ?", int(ledger.Archived), most)
+	}, "SELECT key FROM document WHERE state = ? ORDER BY id DESC LIMIT ?", int(state), most)
 	return keys, err
 }
 

@@ -44,11 +44,11 @@ func (w *world) checkHistory(c *Catalog) {
 			}
 		}
 	}
-	keys, err := c.NewestArchived(w.t.Context(), 1000)
+	keys, err := c.NewestIn(w.t.Context(), ledger.Archived, 1000)
 	if err != nil || len(keys) != len(archived) || slices.ContainsFunc(keys, func(k archive.Key) bool { return !archived[k] }) {
 		w.t.Errorf("%v: %d archived documents, want %d", err, len(keys), len(archived))
 	}
-	few, err := c.NewestArchived(w.t.Context(), 5)
+	few, err := c.NewestIn(w.t.Context(), ledger.Archived, 5)
 	if err != nil || !slices.Equal(few, keys[:5]) {
 		w.t.Errorf("%v: the newest five are %v, of all %v", err, few, keys[:5])
 	}
@@ -92,7 +92,7 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 		c.Wake()
 		time.Sleep(2 * gatherTime)
 		synctest.Wait()
-		if _, err := c.NewestArchived(t.Context(), 10); err == nil || err.Error() != "the catalog is not complete: no room" {
+		if _, err := c.NewestIn(t.Context(), ledger.Archived, 10); err == nil || err.Error() != "the catalog is not complete: no room" {
 			t.Errorf("after it stopped: %v", err)
 		}
 		isFull.Store(false)
@@ -134,7 +134,7 @@ func TestHistory_I26_DamageIsMetAndMended(t *testing.T) {
 		defer runUntilMade(c)()
 		for range 3 {
 			_, err := c.RejectedSince(t.Context(), time.Time{}, 1000)
-			_, other := c.NewestArchived(t.Context(), 1000)
+			_, other := c.NewestIn(t.Context(), ledger.Archived, 1000)
 			if err := errors.Join(err, other); err != nil && !strings.Contains(err.Error(), "catalog") {
 				t.Error(err)
 			}

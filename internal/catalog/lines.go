@@ -45,7 +45,7 @@ const keyField = `,"key":"`
 // keyOf returns the key of the entry that a line tells of; ok is false where it tells of none.
 func keyOf(line []byte) (k archive.Key, ok bool, err error) {
 	_, rest, ok := bytes.Cut(line, []byte(keyField))
-	if !ok {
+	if !ok || ledger.IsArrivalLine(line) {
 		return k, false, nil
 	}
 	text, _, ok := bytes.Cut(rest, []byte{'"'})

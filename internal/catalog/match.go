@@ -137,6 +137,42 @@ func (w word) partiesWith(ctx context.Context, db *sql.DB) (ids []int64, few boo
 	return ids, n < 3*mostParties && len(ids) <= mostParties, rows.Err()
 }
 
+// textMatch returns the expression that the tokens of a text meet in which all words occur; empty: the index cannot tell.
+func (q Query) textMatch() string {
+	var all []string
+	for _, w := range q {
+		var any []string
+		for _, form := range w {
+			if grams := coveringGrams(form); len(grams) > 0 {
+				any = append(any, "("+conjunction(grams)+")")
+			}
+		}
+		if len(any) == len(w) {
+			all = append(all, "("+strings.Join(any, " OR ")+")")
+		}
+	}
+	return strings.Join(all, " AND ")
+}
+
+// partiesIn returns the numbers of all parties in whose text every word occurs.
+func (q Query) partiesIn(ctx context.Context, db *sql.DB) (ids []int64, err error) {
+	statement, args := "SELECT id, text FROM party", []any(nil)
+	if match := q.textMatch(); match != "" {
+		statement, args = "SELECT p.id, p.text FROM party_tokens t JOIN party p ON p.id = t.rowid WHERE t.party_tokens MATCH ?", []any{match}
+	}
+	ids = []int64{}
+	err = visitRows(ctx, db, func(rows *sql.Rows) error {
+		var id int64
+		var text string
+		err := rows.Scan(&id, &text)
+		if err == nil && q.OccursIn(text) {
+			ids = append(ids, id)
+		}
+		return err
+	}, statement, args...)
+	return ids, err
+}
+
 // markMatch returns the expression for keys and numbers that begin with the word; few is false where there are too many.
 func (w word) markMatch(ctx context.Context, db *sql.DB) (match string, few bool, err error) {
 	token := markToken(w[0])

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/ledger"
 )
 
 // Order is what a list is sorted by. What is equal stands newest first.
@@ -23,12 +22,17 @@ const (
 	ByState                  // as the ledger numbers them
 	BySize                   // the largest first
 	ByDelivered              // the newest first
+	ByNumber                 // the invoice number, without case
+	ByDate                   // the newest invoice first
+	BySender                 // the name, without case
+	ByAmount                 // the largest first, whatever the currency
 )
 
 // Sorting is how a list is sorted. Reverse turns the order round; what has no value to sort by comes last either way.
 type Sorting struct {
 	By      Order
 	Reverse bool
+	After   archive.Key // the list begins behind this entry, which stands where it would stand now; zero: at its beginning
 }
 
 // rank is the position of an entry in a sorted list. Two entries never have the same one.
@@ -39,14 +43,31 @@ type rank struct {
 	key    archive.Key
 }
 
-// rank returns the position of an entry. The columns of its row give the same one, see [Order.columns].
-func (o Order) rank(e ledger.Entry) rank {
-	r := rank{key: e.Key}
+// readsDocument reports whether the order is by what the document says.
+func (o Order) readsDocument() bool {
+	return o == ByNumber || o == ByDate || o == BySender || o == ByAmount
+}
+
+// rank returns the position of a row. Its columns give the same one, see [Order.columns].
+func (o Order) rank(e row) rank {
+	r, hasValue := rank{key: e.Key}, true
 	switch o {
+	case ByNumber:
+		r.text = strings.ToLower(e.shown().Number)
+		hasValue = r.text != ""
+	case BySender:
+		r.text = strings.ToLower(e.shown().SenderName)
+		hasValue = r.text != ""
+	case ByDate:
+		r.number, hasValue = dayOf(e.shown().Date)
+		r.number = -r.number
+	case ByAmount:
+		r.number, hasValue = amountRank(e.shown().Amount)
+		r.number = -r.number
 	case ByArchived:
 		r.number = -millis(e.ArchivedAt)
 	case ByDelivered:
-		r.number = -millis(deliveredAt(e))
+		r.number = -millis(deliveredAt(e.Entry))
 	case ByFolder:
 		r.text = strings.ToLower(e.Folder)
 	case ByDrop:
@@ -57,7 +78,7 @@ func (o Order) rank(e ledger.Entry) rank {
 		r.number = -e.Package.Size
 	case BySeen:
 	}
-	if (o == ByArchived || o == ByDelivered || o == BySize) && r.number == 0 {
+	if !hasValue || (o == ByArchived || o == ByDelivered || o == BySize) && r.number == 0 {
 		r.none = 1
 	}
 	return r
@@ -78,6 +99,14 @@ func (o Order) columns() (none, number, text string) {
 		return "0", "state", "''"
 	case BySize:
 		return "size = 0", "-size", "''"
+	case ByNumber:
+		return "number = ''", "0", "coalesce(number_lower, lower(number))"
+	case ByDate:
+		return "day IS NULL", "-coalesce(day, 0)", "''"
+	case BySender:
+		return "sender IS NULL", "0", "coalesce((SELECT coalesce(text_lower, lower(party.text)) FROM party WHERE party.id = sender), '')"
+	case ByAmount:
+		return "amount IS NULL", "-coalesce(amount, 0)", "''"
 	case BySeen:
 	}
 	return "0", "0", "''"

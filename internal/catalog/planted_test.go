@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -104,7 +105,7 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 			close(begun)
 			<-goOn
 			return nil, &cannotHelp{}
-		}, neverTold, func(ledger.Entry) error { return nil })
+		}, archive.Key{}, neverTold, func(ledger.Entry) error { return nil })
 	}()
 	<-begun
 	go func() {

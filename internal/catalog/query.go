@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -38,30 +37,19 @@ type Hit struct {
 // Match returns the hit where every word of the query is found in the entry or its document; nil where one is not.
 func (q Query) Match(e ledger.Entry, doc ledger.Document) (*Hit, error) {
 	rest := q.wordsNotIn(e.Folder, e.Dest).wordsNotBeginning(marksOf(e))
-	meta, err := parseMetadata(e, doc)
+	r, err := newRow(e, doc)
 	if err != nil {
 		return nil, err
 	}
-	texts := append([]string{meta.Number, doc.AsRead.Number}, partiesOf(meta, doc.AsRead)...)
+	texts := append([]string{r.meta.Number, r.read.Number}, r.parties()...)
 	if rest.wordsNotIn(texts...) != nil {
 		return nil, nil
 	}
-	return &Hit{Entry: e, Meta: meta, Read: doc.AsRead}, nil
+	return &Hit{Entry: e, Meta: r.meta, Read: r.read}, nil
 }
 
 // OccursIn reports whether every word of the query occurs in one text.
 func (q Query) OccursIn(text string) bool { return q.wordsNotIn(text) == nil }
-
-func parseMetadata(e ledger.Entry, doc ledger.Document) (archive.Document, error) {
-	if len(doc.Metadata) == 0 {
-		return archive.Document{}, nil
-	}
-	meta, err := archive.ParseMetadata(doc.Metadata)
-	if err != nil {
-		err = fmt.Errorf("entry %s: %w", e.Key, err)
-	}
-	return meta, err
-}
 
 // marksOf returns the key and the numbers of an entry. A word finds them by their beginning.
 func marksOf(e ledger.Entry) []string {
@@ -76,12 +64,6 @@ func marksOf(e ledger.Entry) []string {
 		marks = append(marks, string(r.Ticket.Remote))
 	}
 	return marks
-}
-
-// partiesOf returns the names and numbers of sender and recipient, empty ones left out.
-func partiesOf(m archive.Document, r archive.AsRead) []string {
-	all := append([]string{m.SenderName, m.RecipientName, r.SenderName, r.RecipientName, r.SenderIDs, r.RecipientIDs}, m.SenderIDs...)
-	return slices.DeleteFunc(append(all, m.RecipientIDs...), func(s string) bool { return s == "" })
 }
 
 // wordsNotIn returns the words that occur in none of the texts; nil when all do.

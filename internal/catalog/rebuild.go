@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"vaultd/internal/ledger"
 )
@@ -64,7 +65,7 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 		return err
 	}
 	plain := context.WithoutCancel(ctx)
-	w, err := newWriter(plain, path, buildPragmas, true)
+	w, err := createWriter(plain, path)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,8 @@ func (c *Catalog) build(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// copyEntries enters all entries of the ledger, many in one transaction.
+// copyEntries enters all entries of the ledger, many in one transaction. Rows are read from the ledger and their tokens are made while
+// SQLite writes the rows before them.
 func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error {
 	plain := context.WithoutCancel(ctx)
 	all := max(c.cfg.Ledger.Balance().Seen, 1)
@@ -88,11 +90,8 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error
 	if err != nil {
 		return err
 	}
-	err = c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		r, err := c.readRow(e)
-		if err == nil {
-			err = w.put(plain, r)
-		}
+	err = readAhead(c.cfg.Ledger.EntriesOldestFirst, c.readWithTokens, func(r row) error {
+		err := w.put(plain, r)
 		if done++; err != nil || done%rowsAtOnce != 0 {
 			return err
 		}
@@ -121,6 +120,61 @@ func (c *Catalog) copyEntries(ctx context.Context, w *writer, path string) error
 		return err // the file is thrown away, and its transaction with it
 	}
 	return w.commit(plain, w.at)
+}
+
+// readWithTokens is readRow with the tokens of the texts.
+func (c *Catalog) readWithTokens(e ledger.Entry) (row, error) {
+	r, err := c.readRow(e)
+	if err == nil {
+		r.tokens = textTokens(r)
+	}
+	return r, err
+}
+
+// rowsAhead is how many rows are read ahead of the one that is written, in two parts.
+const rowsAhead = 2 * rowsOfPart
+
+const rowsOfPart = 64
+
+// errUnused ends a walk whose rows nobody uses any more.
+var errUnused = errors.New("the rows are not used any more")
+
+// readAhead calls read with every entry that walk visits, and use with what that gave, in their order and in another goroutine than read. It
+// returns the first error of the three in that order. No goroutine is left when it returns.
+func readAhead(walk func(func(ledger.Entry) error) error, read func(ledger.Entry) (row, error), use func(row) error) (err error) {
+	parts := make(chan []row, rowsAhead/rowsOfPart-1)
+	var isUnused atomic.Bool
+	var walked error // read once parts is closed
+	go func() {
+		defer close(parts)
+		part := make([]row, 0, rowsOfPart)
+		walked = walk(func(e ledger.Entry) error {
+			if isUnused.Load() {
+				return errUnused
+			}
+			r, err := read(e)
+			if err != nil {
+				return err
+			}
+			if part = append(part, r); len(part) == rowsOfPart {
+				parts <- part
+				part = make([]row, 0, rowsOfPart)
+			}
+			return nil
+		})
+		parts <- part
+	}()
+	// After the first error the parts are only drained, so that the goroutine ends.
+	for part := range parts {
+		for i := 0; i < len(part) && err == nil; i++ {
+			err = use(part[i])
+		}
+		isUnused.Store(err != nil)
+	}
+	if err == nil {
+		err = walked
+	}
+	return err
 }
 
 func syncFile(path string) error {

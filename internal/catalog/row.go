@@ -1,8 +1,11 @@
 package catalog
 
 import (
-	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,31 +13,39 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The flags of a document. Their numbers are stored in the catalog's file.
-const (
-	flagHold = 1 << iota
-	flagInDoubt
-	flagPossibleDouble
-	flagContradicted
-	flagResolved
-	flagNeedsReconcile
-	flagStrangeDate
-	flagReviewed
-	flagSameNumber
-	flagNeedsPerson
-)
-
 // row is what the catalog keeps of one entry and its document.
 type row struct {
 	ledger.Entry
 	meta archive.Document // that was checked; zero: none was
 	read archive.AsRead
+	sent archive.PDFRequest // the addresses that a PDF was packed with; zero: it is none
+
+	erasable bool // the document gave texts
+
+	tokens string // those of its texts, made ahead; empty: they are made when they are needed
 }
 
 // newRow returns the row of an entry. An entry whose document is erased has no texts of it.
-func newRow(e ledger.Entry, doc ledger.Document) (row, error) {
-	meta, err := parseMetadata(e, doc)
-	return row{e, meta, doc.AsRead}, err
+func newRow(e ledger.Entry, doc ledger.Document) (r row, err error) {
+	r = row{Entry: e, read: doc.AsRead, erasable: len(doc.Metadata) > 0 || !doc.AsRead.IsZero()}
+	switch {
+	case len(doc.Metadata) == 0:
+	case e.Route == ledger.PDF:
+		err = json.Unmarshal(doc.Metadata, &r.sent)
+	default:
+		r.meta, err = archive.ParseMetadata(doc.Metadata)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the metadata of entry %s: %w", e.Key, err)
+	}
+	return r, nil
+}
+
+// parties returns the names and numbers of sender and recipient, and the addresses of a PDF, empty ones left out.
+func (r row) parties() []string {
+	m, read := r.meta, r.read
+	all := append([]string{m.SenderName, m.RecipientName, read.SenderName, read.RecipientName, read.SenderIDs, read.RecipientIDs, r.sent.Receiving, r.sent.Notify}, m.SenderIDs...)
+	return slices.DeleteFunc(append(all, m.RecipientIDs...), func(s string) bool { return s == "" })
 }
 
 // shown returns the metadata for the columns: what was checked, else what was read of the sidecar.
@@ -54,15 +65,14 @@ func (r row) place() string {
 	return path.Dir(r.Dest) + "/"
 }
 
-// values returns the columns from route on, in the order of the schema. parties has the number of each party's text.
+// values returns the columns from route on, in the order of [documentColumns]. parties has the number of each party's text.
 func (r row) values(parties map[string]int64) []any {
 	m := r.shown()
 	return []any{
-		string(r.Route), r.Drop, string(r.Vault), r.Folder, int(r.State), int(r.Source),
-		m.Type, m.Number, strings.TrimSuffix(m.Date, "T00:00:00Z"), numberOrNull(parties[m.SenderName]), numberOrNull(parties[m.RecipientName]),
-		string(m.Amount), sortable(m.Amount), m.Currency, millis(r.SeenAt), millis(r.ArchivedAt), millis(deliveredAt(r.Entry)), r.Package.Size, r.flags(),
-		bytesOrNull(r.DuplicateOf), bytesOrNull(r.ID), r.bumID(), r.Cause.Code,
-		lowerOrNull(r.Folder), lowerOrNull(r.Drop),
+		string(r.Route), r.Drop, string(r.Vault), r.Folder, int(r.State),
+		m.Type, m.Number, numberOrNull(dayOf(m.Date)), numberOrNull(parties[m.SenderName], m.SenderName != ""), numberOrNull(amountRank(m.Amount)),
+		millis(r.SeenAt), millis(r.ArchivedAt), millis(deliveredAt(r.Entry)), r.Package.Size,
+		lowerOrNull(r.Folder), lowerOrNull(r.Drop), lowerOrNull(m.Number),
 	}
 }
 
@@ -74,36 +84,28 @@ func deliveredAt(e ledger.Entry) time.Time {
 	return e.CompletedAt()
 }
 
-func (r row) bumID() string {
-	if current := r.Current(); current != nil {
-		return string(cmp.Or(r.ArchivedRemote, current.Ticket.Remote))
+// dayOf returns the day of a date, since 1970. ok is false where it does not begin with year, month and day: dates of a sidecar that
+// nobody checked may be written in another way.
+func dayOf(date string) (day int64, ok bool) {
+	t, err := time.Parse(time.DateOnly, date[:min(len(date), len(time.DateOnly))])
+	if err != nil {
+		return 0, false
 	}
-	return string(r.ArchivedRemote)
+	return t.Unix() / (24 * 60 * 60), true // at midnight: nothing is left over
 }
 
-func (r row) flags() int {
-	flags := 0
-	for _, f := range []struct {
-		bit int
-		on  bool
-	}{
-		{flagHold, r.Hold}, {flagInDoubt, r.InDoubt}, {flagPossibleDouble, r.PossibleDouble}, {flagContradicted, r.Contradicted}, {flagResolved, r.Resolved},
-		{flagNeedsReconcile, r.NeedsReconcile}, {flagStrangeDate, r.StrangeDate}, {flagReviewed, r.Reviewed}, {flagSameNumber, !r.SameNumber.IsZero()}, {flagNeedsPerson, r.NeedsPerson()},
-	} {
-		if f.on {
-			flags |= f.bit
-		}
-	}
-	return flags
-}
-
-// sortable returns an amount as a number; nil: it is none.
-func sortable(d archive.Decimal) any {
+// amountRank returns a number that is larger where the amount is, as far as the nearest floating-point numbers differ. ok is false where it is no amount.
+func amountRank(d archive.Decimal) (rank int64, ok bool) {
 	if _, err := archive.ParseDecimal(string(d)); err != nil {
-		return nil
+		return 0, false
 	}
 	f, _ := d.Rat().Float64()
-	return f
+	// The bits of floating-point numbers without their sign are in the order of the numbers.
+	rank = int64(math.Float64bits(math.Abs(f)))
+	if f < 0 {
+		rank = -rank
+	}
+	return rank, true
 }
 
 // lowerOrNull returns a text in lower case; nil: it has only characters that SQLite makes lower case as well.
@@ -121,16 +123,9 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func numberOrNull(n int64) any {
-	if n == 0 {
+func numberOrNull(n int64, ok bool) any {
+	if !ok {
 		return nil
 	}
 	return n
-}
-
-func bytesOrNull(b [16]byte) any {
-	if b == [16]byte{} {
-		return nil
-	}
-	return b[:]
 }

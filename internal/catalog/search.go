@@ -18,8 +18,13 @@ import (
 // catalog only proposes candidates: each is compared with the ledger, and what the catalog does not have yet is looked up
 // there. Where the catalog cannot help, the ledger is read instead; tell is called with the reason when that takes long.
 func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn func(Hit) error) error {
-	return c.findEntries(ctx, q.question, tell, func(e ledger.Entry) error {
-		doc, _, err := c.cfg.Ledger.Document(e.Key)
+	return c.SearchAfter(ctx, q, archive.Key{}, tell, fn)
+}
+
+// SearchAfter is Search for what stands behind an entry in the same order; a zero key: for everything.
+func (c *Catalog) SearchAfter(ctx context.Context, q Query, after archive.Key, tell func(why string), fn func(Hit) error) error {
+	return c.findEntries(ctx, q.question, after, tell, func(e ledger.Entry) error {
+		doc, _, err := c.cfg.Ledger.DocumentTexts(e.Key)
 		if err != nil {
 			return err
 		}
@@ -34,7 +39,7 @@ func (c *Catalog) Search(ctx context.Context, q Query, tell func(why string), fn
 // FindCandidates calls fn with each entry that the query finds, and with others that it may find by their words, the newest first. tell
 // is that of Search.
 func (c *Catalog) FindCandidates(ctx context.Context, q Query, tell func(why string), fn func(ledger.Entry) error) error {
-	return c.findEntries(ctx, q.question, tell, fn)
+	return c.findEntries(ctx, q.question, archive.Key{}, tell, fn)
 }
 
 // FindNamed calls fn with each entry whose folder has the name, in any case of letters, or had it when it was dropped; the newest
@@ -46,21 +51,26 @@ func (c *Catalog) FindNamed(ctx context.Context, name string, tell func(why stri
 			return nil, &cannotHelp{}
 		}
 		return matching(quoted(nameToken(path.Base(name)))), nil
-	}, tell, fn)
+	}, archive.Key{}, tell, fn)
 }
 
-// List calls fn with each entry that the filter selects, the newest first. fn may be called with other entries too. tell is that of
-// Search.
+// List calls fn with each entry that the filter selects, the newest first. tell is that of Search.
 func (c *Catalog) List(ctx context.Context, f Filter, tell func(why string), fn func(ledger.Entry) error) error {
-	return c.findEntries(ctx, func(context.Context, *sql.DB) (question, error) { return f.question() }, tell, fn)
+	return c.findEntries(ctx, f.question, archive.Key{}, tell, func(e ledger.Entry) error {
+		isSelected, err := c.selects(f, e)
+		if err != nil || !isSelected {
+			return err
+		}
+		return fn(e)
+	})
 }
 
 // question returns the statement for the rows with ids below one, the largest first, at most [pageRows].
 type question func(below int64) (statement string, args []any)
 
-// findEntries calls fn with the entries that may answer a question, the newest first, each once.
-func (c *Catalog) findEntries(ctx context.Context, ask func(context.Context, *sql.DB) (question, error), tell func(why string), fn func(ledger.Entry) error) error {
-	s := &candidates{c: c, ask: ask}
+// findEntries calls fn with the entries behind a key that may answer a question, the newest first, each once.
+func (c *Catalog) findEntries(ctx context.Context, ask func(context.Context, *sql.DB) (question, error), after archive.Key, tell func(why string), fn func(ledger.Entry) error) error {
+	s := &candidates{c: c, ask: ask, last: after}
 	err := s.visit(ctx, func(k archive.Key) error {
 		e, ok, err := c.cfg.Ledger.Entry(k)
 		if err != nil || !ok {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	found, helped := 0, 0
 	for seed := range seeds {
 		w := newWorld(t, seed)
+		w.hasPDFs = seed%2 == 1
 		c := New(w.config())
 		if err := c.rebuild(t.Context()); err != nil {
 			t.Fatal(err)
@@ -84,6 +86,26 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 					t.Fatalf("seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
 				}
 				found += len(got)
+				var pages []archive.Key
+				for after := (archive.Key{}); ; after = pages[len(pages)-1] {
+					n := 0
+					err := c.SearchAfter(t.Context(), q, after, neverTold, func(h Hit) error {
+						if n++; n > 7 {
+							return errEnough
+						}
+						pages = append(pages, h.Entry.Key)
+						return nil
+					})
+					if err != nil && !errors.Is(err, errEnough) {
+						t.Fatal(err)
+					}
+					if err == nil {
+						break
+					}
+				}
+				if !slices.Equal(pages, want) {
+					t.Fatalf("seed %d, round %d, %q: in pages %v, want %v", seed, round, words, pages, want)
+				}
 				w.compareNamed(c)
 				w.compareListed(c)
 			}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,28 +16,35 @@ import (
 // the catalog cannot be asked. An entry that changes meanwhile is given as it is then; between two parts it may be given twice or not at
 // all. tell is that of Search.
 func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int, tell func(why string), fn func(ledger.Entry) error) error {
-	if s == oldestFirst && f.selectsAll() {
-		return c.listOldestFirst(ctx, f, nil, fn)
+	behind, err := c.beginAfter(s) // where the part before ended
+	if err != nil {
+		return err
 	}
-	var behind *rank // where the part before ended
-	for {
+	if s.By == BySeen && s.Reverse && f.selectsAll() {
+		return c.listBySeen(ctx, f, s, behind, func() {}, fn)
+	}
+	for isFirst := true; ; isFirst = false {
 		ranks, end, err := c.readRanks(ctx, f, s, behind, part)
 		if cannot, is := errors.AsType[*cannotHelp](err); is {
-			if s == oldestFirst {
-				return c.listOldestFirst(ctx, f, behind, fn)
-			}
-			ranks, end, err = c.walkRanks(ctx, f, s, behind, part, func() {
-				if cannot.why != "" && behind == nil {
+			tellOnce := func() {
+				if cannot.why != "" && isFirst {
 					tell(cannot.why)
 				}
-			})
+			}
+			if s.By == BySeen {
+				return c.listBySeen(ctx, f, s, behind, tellOnce, fn)
+			}
+			ranks, end, err = c.walkRanks(ctx, f, s, behind, part, tellOnce)
 		}
 		if err != nil {
 			return err
 		}
 		for _, r := range ranks {
 			e, ok, err := c.cfg.Ledger.Entry(r.key)
-			if err == nil && ok && f.Selects(e) {
+			if err == nil && ok {
+				ok, err = c.selects(f, e)
+			}
+			if err == nil && ok {
 				err = fn(e)
 			}
 			if err != nil {
@@ -50,16 +58,57 @@ func (c *Catalog) ListSorted(ctx context.Context, f Filter, s Sorting, part int,
 	}
 }
 
-var oldestFirst = Sorting{By: BySeen, Reverse: true}
+// beginAfter returns the rank behind which a list begins; nil: it begins at its beginning.
+func (c *Catalog) beginAfter(s Sorting) (*rank, error) {
+	if s.After.IsZero() {
+		return nil, nil
+	}
+	e, ok, err := c.cfg.Ledger.Entry(s.After)
+	if err == nil && !ok {
+		err = fmt.Errorf("begin the list: no entry has the key %s", s.After)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := c.rank(Filter{}, s, e)
+	return &r, err
+}
 
-// listOldestFirst calls fn with each entry behind a rank that the filter selects. That is the ledger's own order: nothing is held.
-func (c *Catalog) listOldestFirst(ctx context.Context, f Filter, behind *rank, fn func(ledger.Entry) error) error {
-	return c.cfg.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+// rank returns the position of an entry in a list, and whether the filter selects it. It reads the document where filter or order ask
+// for that.
+func (c *Catalog) rank(f Filter, s Sorting, e ledger.Entry) (r rank, isSelected bool, err error) {
+	if !f.selectsEntry(e) {
+		return r, false, nil
+	}
+	of := row{Entry: e}
+	if f.readsDocument() || s.By.readsDocument() {
+		if of, err = c.readRow(e); err != nil {
+			return r, false, err
+		}
+	}
+	return s.By.rank(of), f.selectsTexts(of), nil
+}
+
+// listBySeen calls fn with each entry behind a rank that the filter selects, by reading the ledger in its own order: nothing is held.
+func (c *Catalog) listBySeen(ctx context.Context, f Filter, s Sorting, behind *rank, tell func(), fn func(ledger.Entry) error) error {
+	walk := c.cfg.Ledger.EntriesNewestFirst
+	if s.Reverse {
+		walk = c.cfg.Ledger.EntriesOldestFirst
+	}
+	n := 0
+	return walk(func(e ledger.Entry) error {
+		if n++; n == longWalk {
+			tell()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !f.Selects(e) || behind != nil && !isEarlier(behind.key, e.Key):
+		case behind != nil && s.compare(rank{key: e.Key}, *behind) <= 0:
 			return nil
+		}
+		isSelected, err := c.selects(f, e)
+		if err != nil || !isSelected {
+			return err
 		}
 		return fn(e)
 	})
@@ -77,10 +126,11 @@ func (c *Catalog) walkRanks(ctx context.Context, f Filter, s Sorting, behind *ra
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if r := s.By.rank(e); f.Selects(e) && (behind == nil || s.compare(r, *behind) > 0) {
+		r, isSelected, err := c.rank(f, s, e)
+		if isSelected && (behind == nil || s.compare(r, *behind) > 0) {
 			h.add(r, most)
 		}
-		return nil
+		return err
 	})
 	if ranks = h.sorted(); len(ranks) == most {
 		end = &ranks[most-1]
@@ -114,8 +164,14 @@ func (c *Catalog) readRanks(ctx context.Context, f Filter, s Sorting, behind *ra
 		if err != nil {
 			return nil, nil, err
 		}
-		r := s.By.rank(e)
-		if ok && f.Selects(e) && (behind == nil || s.compare(r, *behind) > 0) && (end == nil || s.compare(r, *end) <= 0) {
+		if !ok {
+			continue
+		}
+		r, isSelected, err := c.rank(f, s, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		if isSelected && (behind == nil || s.compare(r, *behind) > 0) && (end == nil || s.compare(r, *end) <= 0) {
 			h.all = append(h.all, r)
 		}
 	}
@@ -142,7 +198,10 @@ func (c *Catalog) readRankRows(ctx context.Context, f Filter, s Sorting, behind 
 	}
 	ctx, done := file.untilEnd(ctx)
 	defer func() { err = done(err) }()
-	statement, args := f.rankStatement(s, behind, most)
+	statement, args, err := f.rankStatement(ctx, file.db, s, behind, most)
+	if err != nil {
+		return nil, nil, err
+	}
 	rows, err := file.db.QueryContext(ctx, statement, args...)
 	if err != nil {
 		return nil, nil, err
@@ -166,13 +225,16 @@ func (c *Catalog) readRankRows(ctx context.Context, f Filter, s Sorting, behind 
 }
 
 // rankStatement asks for the ranks of rows behind one.
-func (f Filter) rankStatement(s Sorting, behind *rank, most int) (statement string, args []any) {
+func (f Filter) rankStatement(ctx context.Context, db *sql.DB, s Sorting, behind *rank, most int) (statement string, args []any, err error) {
 	none, number, text := s.By.columns()
 	value, key, after, afterKey := "", "DESC", ">", "<"
 	if s.Reverse {
 		value, key, after, afterKey = "DESC", "", "<", ">"
 	}
-	conditions, args := f.conditions()
+	conditions, args, err := f.conditions(ctx, db)
+	if err != nil {
+		return "", nil, err
+	}
 	switch {
 	case behind != nil && s.By == BySeen: // so that the index of keys helps
 		conditions, args = append(conditions, "key "+afterKey+" ?"), append(args, behind.key[:])
@@ -195,5 +257,5 @@ func (f Filter) rankStatement(s Sorting, behind *rank, most int) (statement stri
 	if s.By == BySeen {
 		order = "key " + key
 	}
-	return fmt.Sprintf("SELECT key, %s AS r1, %s AS r2, %s AS r3 FROM document%s ORDER BY %s LIMIT ?", none, number, text, where, order), append(args, most)
+	return fmt.Sprintf("SELECT key, %s AS r1, %s AS r2, %s AS r3 FROM document%s ORDER BY %s LIMIT ?", none, number, text, where, order), append(args, most), nil
 }

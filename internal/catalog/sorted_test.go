@@ -1,10 +1,12 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +47,23 @@ func (w *world) randomFilter() Filter {
 	if w.rng.IntN(3) == 0 {
 		f.Until = began.Add(time.Duration(w.rng.IntN(w.n)) * time.Second)
 	}
+	f.Type = []string{"", "", "", "", "", "Invoice", "CreditNote"}[w.rng.IntN(7)]
+	if w.rng.IntN(7) == 0 {
+		f.Number = w.shortQuery()
+	}
+	if w.rng.IntN(7) == 0 {
+		f.Sender = w.shortQuery()
+	}
 	return f
+}
+
+// shortQuery returns a word of one or two pieces, which some texts have.
+func (w *world) shortQuery() Query {
+	text := syllables[w.rng.IntN(len(syllables))]
+	if w.rng.IntN(3) == 0 {
+		text += syllables[w.rng.IntN(len(syllables))]
+	}
+	return NewQuery(strings.Fields(text))
 }
 
 // A list by the catalog is the list by the ledger, in each order, either way round, in parts of any size: over random documents, with a
@@ -75,9 +93,9 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize, ByDelivered} {
+			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize, ByDelivered, ByNumber, ByDate, BySender, ByAmount} {
 				for _, reverse := range []bool{false, true} {
-					filter, s, part, limit := w.randomFilter(), Sorting{by, reverse}, 1+w.rng.IntN(40), 1+w.rng.IntN(400)
+					filter, s, part, limit := w.randomFilter(), Sorting{By: by, Reverse: reverse}, 1+w.rng.IntN(40), 1+w.rng.IntN(400)
 					got, want := w.listSorted(c, filter, s, part, limit), w.listSorted(byLedger(w), filter, s, 1000, limit)
 					if !slices.Equal(got, want) {
 						t.Fatalf("seed %d, round %d, %+v, %+v, parts of %d, %d of them:\n%v, want\n%v", seed, round, filter, s, part, limit, got, want)
@@ -86,6 +104,9 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 						t.Fatalf("by the ledger alone, %+v in parts of %d: %v, want %v", s, part, again, want)
 					}
 					listed += len(got)
+					if w.rng.IntN(4) == 0 {
+						w.comparePages(c, filter, s, byLedger(w))
+					}
 				}
 			}
 		}
@@ -98,6 +119,79 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 	}
 	if listed < int(seeds)*500 {
 		t.Errorf("%d listed: the lists show nothing", listed)
+	}
+}
+
+// comparePages holds the pages of a list, each behind the last entry of the one before, against the whole list: nothing twice, nothing left out.
+func (w *world) comparePages(c *Catalog, f Filter, s Sorting, byLedger *Catalog) {
+	w.t.Helper()
+	want := w.listSorted(byLedger, f, s, 1000, 100_000)
+	var got []archive.Key
+	for size := 1 + w.rng.IntN(40); ; {
+		page := w.listSorted(c, f, s, size+1, size)
+		if got = append(got, page...); len(page) < size {
+			break
+		}
+		s.After = page[size-1]
+		if rest := w.listSorted(byLedger, f, s, 1000, size); !slices.Equal(rest, want[len(got):min(len(want), len(got)+size)]) {
+			w.t.Fatalf("by the ledger alone behind %s, %+v, %+v: %v", s.After, f, s, rest)
+		}
+	}
+	if !slices.Equal(got, want) {
+		w.t.Fatalf("%+v, %+v, in pages:\n%v, want\n%v", f, s, got, want)
+	}
+}
+
+// What is larger, later or earlier in the alphabet is so in the list, and what has no such value comes last either way.
+func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
+	w := newWorld(t, 44)
+	texts := map[archive.Key]archive.AsRead{}
+	for i, read := range []archive.AsRead{
+		{Number: "b2", SenderName: "Öl AG", Date: "2026-02-01", Amount: "9.5", Currency: "EUR"},
+		{Number: "A1", SenderName: "zebra", Date: "1969-12-31", Amount: "-10", Currency: "USD"},
+		{Number: "", SenderName: "", Date: "31.12.2026", Amount: "1.234,56"},
+		{Number: "B10", SenderName: "Acme", Date: "2026-10-01", Amount: "10", Currency: "JPY"},
+	} {
+		x := &life{at: began.Add(time.Duration(i) * time.Second)}
+		x.key = archive.NewKey(x.at)
+		x.doc = &ledger.Document{AsRead: read}
+		x.evs = [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", NotBefore: x.at}}, {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}}
+		w.goOnWith(x)
+		w.goOnWith(x)
+		texts[x.key] = read
+	}
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	for name, row := range map[string]struct {
+		s    Sorting
+		want string
+	}{
+		"Number":        {Sorting{By: ByNumber}, "A1 B10 b2 -"},
+		"NumberReverse": {Sorting{By: ByNumber, Reverse: true}, "b2 B10 A1 -"},
+		"Date":          {Sorting{By: ByDate}, "B10 b2 A1 -"},
+		"Sender":        {Sorting{By: BySender}, "B10 A1 b2 -"},
+		"Amount":        {Sorting{By: ByAmount}, "B10 b2 A1 -"},
+		"AmountReverse": {Sorting{By: ByAmount, Reverse: true}, "A1 b2 B10 -"},
+	} {
+		for _, by := range []*Catalog{c, New(Config{Ledger: w.led, Log: w.config().Log})} {
+			var got []string
+			for _, k := range w.listSorted(by, Filter{}, row.s, 10, 10) {
+				got = append(got, cmp.Or(texts[k].Number, "-"))
+			}
+			if strings.Join(got, " ") != row.want {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+	}
+	if err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil); err == nil || !strings.Contains(err.Error(), "no entry has the key") {
+		t.Error(err)
 	}
 }
 
@@ -119,7 +213,7 @@ func TestListSorted_I32_ReadsWhatItGives(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.closeFile(t.Context(), f)
-	for _, s := range []Sorting{{ByArchived, false}, {ByFolder, true}, {ByDrop, false}, {ByState, true}, {BySize, false}, {BySeen, true}} {
+	for _, s := range []Sorting{{By: ByArchived}, {By: ByFolder, Reverse: true}, {By: ByDrop}, {By: ByState, Reverse: true}, {By: BySize}, {By: BySeen, Reverse: true}, {By: ByNumber}, {By: BySender}, {By: ByAmount}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			reads.entries = 0
 			if got := w.listSorted(c, Filter{Vault: "V1"}, s, 21, 20); len(got) != 20 || reads.entries > 21 {

@@ -105,6 +105,21 @@ func placeToken(id int64) string { return string(placeKind) + strconv.FormatInt(
 // documentTokens returns the tokens of a row, parted by blanks. place is the number of the folder in which its source lies; zero: it
 // was not placed yet.
 func documentTokens(r row, parties map[string]int64, place int64) string {
+	s := append(make(tokenList, 0, len(parties)+2), r.tokens)
+	if r.tokens == "" {
+		s[0] = textTokens(r)
+	}
+	for _, id := range parties {
+		s.add(partyToken(id))
+	}
+	if place != 0 {
+		s.add(placeToken(place))
+	}
+	return s.text()
+}
+
+// textTokens returns the tokens of a row for which its entry and its document are enough.
+func textTokens(r row) string {
 	s := make(tokenList, 0, 100)
 	s.addText(r.Folder)
 	s.add(nameToken(r.Folder))
@@ -116,12 +131,6 @@ func documentTokens(r row, parties map[string]int64, place int64) string {
 	s.addText(r.read.Number)
 	for _, m := range marksOf(r.Entry) {
 		s.add(markToken(m))
-	}
-	for _, id := range parties {
-		s.add(partyToken(id))
-	}
-	if place != 0 {
-		s.add(placeToken(place))
 	}
 	return s.text()
 }
@@ -136,7 +145,7 @@ func partyTokens(text string) string {
 // digestOfTexts tells whether the tokens of a row changed, without making them: most changes of an entry leave them as they are.
 func digestOfTexts(r row) int64 {
 	h := fnv.New64a()
-	texts := append(append([]string{r.Folder, r.Dest, r.meta.Number, r.read.Number}, marksOf(r.Entry)...), partiesOf(r.meta, r.read)...)
+	texts := append(append([]string{r.Folder, r.Dest, r.meta.Number, r.read.Number}, marksOf(r.Entry)...), r.parties()...)
 	for _, text := range texts {
 		h.Write([]byte(text))
 		h.Write([]byte{0})

@@ -23,8 +23,8 @@ type writer struct {
 	db   *sql.DB
 	conn *sql.Conn
 
-	find, insert, update, remove    *sql.Stmt // a document
-	index, reindex, unindex         *sql.Stmt // its tokens
+	find, insert, update            *sql.Stmt // a document
+	index, reindex                  *sql.Stmt // its tokens
 	findParty, addParty, indexParty *sql.Stmt
 	findPlace, addPlace             *sql.Stmt
 	move                            *sql.Stmt // the position
@@ -39,11 +39,20 @@ type writer struct {
 const mostRemembered = 20_000
 
 // documentColumns are the columns of a document from route on, in the order of [row.values].
-var documentColumns = []string{"route", "drop_name", "vault", "folder", "state", "source", "type", "number", "date", "sender", "recipient", "amount", "amount_sort",
-	"currency", "seen", "archived", "delivered", "size", "flags", "duplicate_of", "client_uuid", "bum_id", "cause", "folder_lower", "drop_lower"}
+var documentColumns = []string{"route", "drop_name", "vault", "folder", "state", "type", "number", "day", "sender", "amount",
+	"seen", "archived", "delivered", "size", "folder_lower", "drop_lower", "number_lower"}
 
-// newWriter opens the only connection that changes a file, and prepares its statements.
-func newWriter(ctx context.Context, path, pragmas string, create bool) (w *writer, err error) {
+// openWriter opens the only connection that changes a file, and prepares its statements.
+func openWriter(ctx context.Context, path string) (*writer, error) {
+	return connectWriter(ctx, path, writePragmas, nil)
+}
+
+// createWriter is openWriter for an empty file, in which it makes the tables.
+func createWriter(ctx context.Context, path string) (*writer, error) {
+	return connectWriter(ctx, path, buildPragmas, schemaStatements())
+}
+
+func connectWriter(ctx context.Context, path, pragmas string, first []string) (w *writer, err error) {
 	w = &writer{parties: map[string]int64{}, places: map[string]int64{}}
 	defer func() {
 		if err != nil {
@@ -56,11 +65,9 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 	if w.conn, err = w.db.Conn(ctx); err != nil {
 		return w, err
 	}
-	if create {
-		for _, s := range schemaStatements() {
-			if _, err := w.conn.ExecContext(ctx, s); err != nil {
-				return w, err
-			}
+	for _, s := range first {
+		if _, err := w.conn.ExecContext(ctx, s); err != nil {
+			return w, err
 		}
 	}
 	columns := strings.Join(documentColumns, ", ")
@@ -68,15 +75,13 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 		into **sql.Stmt
 		text string
 	}{
-		{&w.find, "SELECT id, tokens FROM document WHERE key = ?"},
-		{&w.insert, "INSERT INTO document (id, key, late, tokens, " + columns + ") VALUES (?, ?, ?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
-		{&w.update, "UPDATE document SET tokens = ?, " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
-		{&w.remove, "DELETE FROM document WHERE id = ?"},
+		{&w.find, "SELECT id, tokens, erasable FROM document WHERE key = ?"},
+		{&w.insert, "INSERT INTO document (id, key, late, tokens, erasable, " + columns + ") VALUES (?, ?, ?, ?, ?" + strings.Repeat(", ?", len(documentColumns)) + ")"},
+		{&w.update, "UPDATE document SET tokens = ?, erasable = ?, " + strings.Join(documentColumns, " = ?, ") + " = ? WHERE id = ?"},
 		{&w.index, "INSERT INTO tokens (rowid, t) VALUES (?, ?)"},
 		{&w.reindex, "INSERT OR REPLACE INTO tokens (rowid, t) VALUES (?, ?)"},
-		{&w.unindex, "DELETE FROM tokens WHERE rowid = ?"},
 		{&w.findParty, "SELECT id FROM party WHERE text = ?"},
-		{&w.addParty, "INSERT INTO party (text) VALUES (?)"},
+		{&w.addParty, "INSERT INTO party (text, text_lower) VALUES (?, ?)"},
 		{&w.indexParty, "INSERT INTO party_tokens (rowid, t) VALUES (?, ?)"},
 		{&w.findPlace, "SELECT id FROM place WHERE folder = ?"},
 		{&w.addPlace, "INSERT INTO place (folder) VALUES (?)"},
@@ -91,7 +96,7 @@ func newWriter(ctx context.Context, path, pragmas string, create bool) (w *write
 
 func (w *writer) close() error {
 	var errs []error
-	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.remove, w.index, w.reindex, w.unindex, w.findParty, w.addParty, w.indexParty, w.findPlace, w.addPlace, w.move} {
+	for _, s := range []*sql.Stmt{w.find, w.insert, w.update, w.index, w.reindex, w.findParty, w.addParty, w.indexParty, w.findPlace, w.addPlace, w.move} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -146,6 +151,10 @@ func (w *writer) inTransaction(ctx context.Context, fn func() (position, error))
 	return errors.Join(err, undo)
 }
 
+// errErased says that the ledger does not have the texts of a row any more. Their words stand in many places of the file: as names of parties,
+// in segments of the index that are merged some day, in the log. A new file has none of them.
+var errErased = &rebuildError{"a document was erased, and its words go with the file"}
+
 // put enters the row of an entry, or changes the one that is there.
 func (w *writer) put(ctx context.Context, r row) error {
 	parties, err := w.partyNumbers(ctx, r)
@@ -160,13 +169,14 @@ func (w *writer) put(ctx context.Context, r row) error {
 	values := r.values(parties)
 	isNewest := isEarlier(w.at.newest, r.Key)
 	var id, stored int64
+	var wasErasable bool
 	if !isNewest {
-		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored)
+		err = w.find.QueryRowContext(ctx, r.Key[:]).Scan(&id, &stored, &wasErasable)
 	}
 	switch isNew := isNewest || errors.Is(err, sql.ErrNoRows); {
 	case isNew:
 		id = w.lastID + 1
-		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], !isNewest, digest}, values)...); err == nil {
+		if _, err = w.insert.ExecContext(ctx, slices.Concat([]any{id, r.Key[:], !isNewest, digest, r.erasable}, values)...); err == nil {
 			_, err = w.index.ExecContext(ctx, id, documentTokens(r, parties, place))
 		}
 		w.lastID = id
@@ -176,25 +186,25 @@ func (w *writer) put(ctx context.Context, r row) error {
 		return err
 	case err != nil:
 		return err
+	case wasErasable && !r.erasable:
+		return errErased
 	}
-	if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest}, values, []any{id})...); err == nil && stored != digest {
+	if _, err = w.update.ExecContext(ctx, slices.Concat([]any{digest, r.erasable}, values, []any{id})...); err == nil && stored != digest {
 		_, err = w.reindex.ExecContext(ctx, id, documentTokens(r, parties, place))
 	}
 	return err
 }
 
-// drop removes the row of an entry that is not in the ledger.
-func (w *writer) drop(ctx context.Context, k archive.Key) error {
+// checkNoRow returns errErased where there is a row of an entry that is not in the ledger.
+func (w *writer) checkNoRow(ctx context.Context, k archive.Key) error {
 	var id, digest int64
-	err := w.find.QueryRowContext(ctx, k[:]).Scan(&id, &digest)
-	if errors.Is(err, sql.ErrNoRows) {
+	var erasable bool
+	err := w.find.QueryRowContext(ctx, k[:]).Scan(&id, &digest, &erasable)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return nil
-	}
-	if err == nil {
-		_, err = w.remove.ExecContext(ctx, id)
-	}
-	if err == nil {
-		_, err = w.unindex.ExecContext(ctx, id)
+	case err == nil:
+		return errErased
 	}
 	return err
 }
@@ -202,7 +212,7 @@ func (w *writer) drop(ctx context.Context, k archive.Key) error {
 // partyNumbers returns the number of each party of a row, and enters those that are new.
 func (w *writer) partyNumbers(ctx context.Context, r row) (map[string]int64, error) {
 	of := map[string]int64{}
-	for _, text := range partiesOf(r.meta, r.read) {
+	for _, text := range r.parties() {
 		id, known := w.parties[text]
 		if !known {
 			var err error
@@ -218,7 +228,7 @@ func (w *writer) partyNumbers(ctx context.Context, r row) (map[string]int64, err
 func (w *writer) enterParty(ctx context.Context, text string) (id int64, err error) {
 	err = w.findParty.QueryRowContext(ctx, text).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		added, failed := w.addParty.ExecContext(ctx, text)
+		added, failed := w.addParty.ExecContext(ctx, text, lowerOrNull(text))
 		if failed != nil {
 			return 0, failed
 		}

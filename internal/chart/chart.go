@@ -254,10 +254,16 @@ func lengthOf(text string) (length float64) {
 	return length
 }
 
-// roundUp gives the least of 1, 2, 5, 10, 20, 50, 100 … that is not less than n; beyond 10^19 the largest number.
+// roundUp gives the least round number that is not less than n: 1, 2, 3, 4, 5, 6, 8, then ten times these and 12 and 15, and so on; beyond
+// 10^19 the largest number. They are so close that the highest bar fills at least two thirds of its drawing.
 func roundUp(n uint64) uint64 {
-	for unit := uint64(1); unit <= 1e18; unit *= 10 {
-		for _, of := range []uint64{1, 2, 5, 10} {
+	for _, of := range []uint64{1, 2, 3, 4, 5, 6, 8, 10} {
+		if of >= n {
+			return of
+		}
+	}
+	for unit := uint64(1); unit <= 1e17; unit *= 10 {
+		for _, of := range []uint64{12, 15, 20, 30, 40, 50, 60, 80, 100} {
 			if of*unit >= n {
 				return of * unit
 			}

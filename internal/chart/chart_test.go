@@ -202,6 +202,28 @@ func TestBars_HeightsAreShares(t *testing.T) {
 	}
 }
 
+// The end of the scale is a round number so close to the highest value that its bar fills at least two thirds of the drawing.
+func TestBars_TheHighestFillsTheDrawing(t *testing.T) {
+	for n, want := range map[uint64]uint64{1: 1, 3: 3, 7: 8, 9: 10, 11: 12, 12: 12, 13: 15, 21: 30, 51: 60, 101: 120, 1_010: 1_200, 60_001: 80_000, 999_999: 1_000_000,
+		1e19: 1e19, 1e19 + 1: math.MaxUint64} {
+		if got := roundUp(n); got != want {
+			t.Errorf("the scale for %d ends at %d, not at %d", n, got, want)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 2000 {
+		n := 1 + r.Uint64()>>r.IntN(64)
+		if n > 1e19 {
+			continue
+		}
+		for _, e := range elementsOf(t, Bars("x", []string{"a"}, []Bar{{"1", []uint64{n}}}, plain)) {
+			if e.name == "rect" && e.number(t, "height") < 2./3*(bottom-top)-0.1 {
+				t.Errorf("the only bar, of %d, is %.1f high", n, e.number(t, "height"))
+			}
+		}
+	}
+}
+
 // The limit stands where its value is, the forecast is told from what was used by more than its class, and a single point is
 // drawn, too.
 func TestLines_ShareOfTheYear(t *testing.T) {

@@ -26,18 +26,21 @@ import (
 // Config is the configuration of one daemon, complete with its defaults and checked. Durations and sizes (bytes) are
 // plain numbers; paths are absolute and clean. It holds no secret: secret_file names the file of one.
 type Config struct {
-	Service  Service `json:"service"`
-	StateDir string  `json:"state_dir"`
-	Spool    Spool   `json:"spool"`
-	TimeZone string  `json:"time_zone"`
-	Drops    []Drop  `json:"drops"`
-	Package  Package `json:"package"`
-	Upload   Upload  `json:"upload"`
-	Status   Status  `json:"status"`
-	PDF      PDF     `json:"pdf"`
-	Billing  Billing `json:"billing"`
-	HTTP     HTTP    `json:"http"`
-	Access   Access  `json:"access"`
+	Service  Service  `json:"service"`
+	StateDir string   `json:"state_dir"`
+	Spool    Spool    `json:"spool"`
+	TimeZone string   `json:"time_zone"`
+	Drops    []Drop   `json:"drops"`
+	Package  Package  `json:"package"`
+	Upload   Upload   `json:"upload"`
+	Status   Status   `json:"status"`
+	PDF      PDF      `json:"pdf"`
+	Extracts Extracts `json:"extracts"`
+	Books    Books    `json:"books"`
+	Network  Network  `json:"network"`
+	Billing  Billing  `json:"billing"`
+	HTTP     HTTP     `json:"http"`
+	Access   Access   `json:"access"`
 
 	Location *time.Location `json:"-"` // what TimeZone names
 	Settings []Setting      `json:"-"` // every value that counts, in the order of the schema, for people
@@ -74,7 +77,7 @@ type Spool struct {
 type Drop struct {
 	Name         string            `json:"name"`
 	Path         string            `json:"path"`
-	Route        string            `json:"route"` // vault or pdf
+	Route        string            `json:"route"` // vault, pdf or network
 	Vault        string            `json:"vault"`
 	Receiving    string            `json:"receiving"` // of route pdf, as is Notify
 	Notify       string            `json:"notify"`
@@ -83,6 +86,7 @@ type Drop struct {
 	Group        string            `json:"group"`    // empty: vaultd's own
 	Mode         string            `json:"mode"`     // auto, events or poll
 	Sidecar      string            `json:"sidecar"`
+	Document     string            `json:"document"` // of route network: the name of the file that is the invoice itself
 	Complete     string            `json:"complete"` // quiet, list or marker
 	Settle       time.Duration     `json:"settle"`
 	Rescan       time.Duration     `json:"rescan"`
@@ -134,6 +138,56 @@ type PDF struct {
 	RepeatPut bool   `json:"repeat_put"`
 }
 
+// Extracts says where the extracts of the accounts-payable system come from. BaseURL is empty where none are taken; then nothing else of
+// it counts.
+type Extracts struct {
+	BaseURL      string        `json:"base_url"` // without a final slash
+	Auth         Auth          `json:"auth"`
+	Custody      string        `json:"custody"` // the folder that keeps them
+	Every        time.Duration `json:"every"`   // between two lists
+	Workers      int           `json:"workers"`
+	MaxDownloads int           `json:"max_downloads"` // of one file, before a person must look
+	Acknowledge  bool          `json:"acknowledge"`
+	ToDrop       string        `json:"to_drop"`      // the name of a drop of route vault; empty: nothing is archived
+	ToDropType   string        `json:"to_drop_type"` // one of archive.DocumentTypes; empty only without ToDrop
+	CSV          CSV           `json:"csv"`
+}
+
+// CSV says how the records of extracts in CSV are written.
+type CSV struct {
+	Separator string `json:"separator"` // auto, comma, semicolon, tab or bar
+	Encoding  string `json:"encoding"`  // utf-8 or windows-1252
+	Decimal   string `json:"decimal"`   // "." or ","
+}
+
+// Books says which records of the extracts are booked invoices. Table is empty where nobody is told what was booked; then nothing else of
+// it counts.
+type Books struct {
+	Table   string       `json:"table"`
+	Columns BooksColumns `json:"columns"`
+	Booked  BooksBooked  `json:"booked"`
+	Credit  []string     `json:"credit_notes"` // values of Columns.Type
+	From    string       `json:"from"`         // a day like 2026-01-01
+}
+
+// BooksColumns are the names of columns; empty: the table has no such column, or it is not compared.
+type BooksColumns struct {
+	Key      string `json:"key"`
+	Number   string `json:"number"`
+	Supplier string `json:"supplier"`
+	Company  string `json:"company"`
+	Date     string `json:"date"`
+	Amount   string `json:"amount"`
+	Currency string `json:"currency"`
+	Type     string `json:"type"`
+}
+
+// BooksBooked says how a record tells that it is booked.
+type BooksBooked struct {
+	Column string   `json:"column"` // empty: every record is
+	Values []string `json:"values"`
+}
+
 type Billing struct {
 	Included            int64       `json:"included"`
 	PricePerTransaction json.Number `json:"price_per_transaction"` // decimal text
@@ -161,8 +215,8 @@ type Access struct {
 
 func accountAt(name string) location { return location{"service", "accounts", name} }
 
-// allCredentials returns the credentials of each account with their location, the main ones first, and those of the PDF flow where
-// it is used.
+// allCredentials returns the credentials of each account with their location, the main ones first, and those of the PDF flow, of the
+// extracts and of the business network where they are used.
 func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 	return func(yield func(location, Auth) bool) {
 		if !yield(location{"service", "auth"}, c.Service.Auth) {
@@ -173,8 +227,14 @@ func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 				return
 			}
 		}
-		if c.PDF.BaseURL != "" {
-			yield(location{"pdf", "auth"}, c.PDF.Auth)
+		if c.PDF.BaseURL != "" && !yield(location{"pdf", "auth"}, c.PDF.Auth) {
+			return
+		}
+		if c.Extracts.BaseURL != "" && !yield(location{"extracts", "auth"}, c.Extracts.Auth) {
+			return
+		}
+		if c.Network.BaseURL != "" {
+			yield(location{"network", "auth"}, c.Network.Auth.WithDefaults())
 		}
 	}
 }

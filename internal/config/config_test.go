@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"vaultd/internal/archive"
+
+	"vaultd/internal/networkapi"
 )
 
 func noEnv(string) (string, bool) { return "", false }
@@ -79,7 +81,7 @@ func defaultConfig() Config {
 		TimeZone: "Europe/Berlin",
 		Drops: []Drop{{
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Route: "vault", Vault: "V-1", SamePDF: "return",
-			Mode: "auto", Sidecar: "metadata.json", Complete: "quiet",
+			Mode: "auto", Sidecar: "metadata.json", Document: "document.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute,
 			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
 			AfterArchive: AfterArchive{Action: "keep", Grace: 720 * time.Hour},
@@ -89,7 +91,11 @@ func defaultConfig() Config {
 		Status: Status{
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
-		PDF:     PDF{Path: "/v2/pdf/invoiceUpload", Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Workers: 2, MaxSize: 100_000_000},
+		PDF: PDF{Path: "/v2/pdf/invoiceUpload", Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Workers: 2, MaxSize: 100_000_000},
+		Extracts: Extracts{Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Every: time.Hour, Workers: 2, MaxDownloads: 10,
+			CSV: CSV{Separator: "auto", Encoding: "utf-8", Decimal: "."}},
+		Books:   Books{Booked: BooksBooked{Values: []string{}}, Credit: []string{}},
+		Network: Network{CreditNotes: networkapi.DefaultCreditNotes, FileTypes: networkapi.DefaultFileTypes(), PageSize: 500, Poll: time.Minute, Workers: 4, Confirm: "none", DirectoryFR: "off"},
 		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
 		HTTP:    HTTP{Listen: "127.0.0.1:8970", Access: PageAccess{Proxy: PageProxy{UserHeader: "Remote-User", Rights: map[string][]string{}}}},
 		Access:  Access{Groups: []string{}},
@@ -126,6 +132,9 @@ func TestConfigExample(t *testing.T) {
 	want.Service.Auth.Username = "archive-user"
 	want.Drops[0].Group = "invoices"
 	want.PDF.Auth.Method, want.PDF.Auth.Username, want.PDF.Auth.SecretFile = "basic", "pdf-user", "/etc/vaultd/secret-pdf"
+	want.Extracts.Auth.Method, want.Extracts.Auth.Username, want.Extracts.Auth.SecretFile = "basic", "extract-user", "/etc/vaultd/secret-extracts"
+	want.Extracts.Custody = "/srv/vaultd-custody"
+	want.Network.Auth = BasicAuth{Method: "basic", Username: "network-user", SecretFile: "/etc/vaultd/secret-network"}
 	if diff := cmp.Diff(want, got, ignoreDerived); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -266,7 +275,7 @@ func TestConfigFaults(t *testing.T) {
 		want []string // line:col key: problem; hint
 	}{
 		"Empty": {"", []string{
-			"1:1 drops: is missing; add drops: a list of drop folders, each with name, path and vault, or with route: pdf",
+			"1:1 drops: is missing; add drops: a list of drop folders, each with name, path and vault, or with route: pdf or network",
 			"1:1 service: is missing; add service: the archive service: its address and how to sign in",
 		}},
 		"NotASection":    {"- a\n", []string{"1:1 : is not a section; *"}},

@@ -21,12 +21,15 @@ type place struct {
 // placePair is two places of which none may be the other, lie in it or hold it. A fault is reported at the first one.
 type placePair struct{ place, other place }
 
-// listRoots returns the state directory and the drop folders.
+// listRoots returns the state directory, the drop folders and, where extracts are taken, their custody.
 func (c *Config) listRoots() []place {
 	const hint = "write a path that neither lies in the other nor holds it"
 	roots := []place{{"state_dir", c.StateDir, location{"state_dir"}, hint}}
 	for i, d := range c.Drops {
 		roots = append(roots, place{"drop " + strconv.Quote(d.Name), d.Path, dropAt(i).child("path"), hint})
+	}
+	if c.Extracts.BaseURL != "" && c.Extracts.Custody != "" {
+		roots = append(roots, place{"the custody of extracts", c.Extracts.Custody, locationOf("extracts.custody"), hint})
 	}
 	return roots
 }

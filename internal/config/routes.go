@@ -14,17 +14,28 @@ import (
 const (
 	RouteVault = "vault"
 	RoutePDF   = "pdf"
+
+	RouteNetwork = "network"
 )
 
-// routeKeys are the keys of a drop that only one route has. All others are for both.
-var routeKeys = map[string][]string{
-	RouteVault: {"vault", "account", "sidecar", "complete", "defaults", "require", "same_content", "same_number", "strange_dates", "retention"},
-	RoutePDF:   {"receiving", "notify", "same_pdf"},
+// routeKeys are the keys of a drop that only some routes have. All others are for each route.
+var routeKeys = []struct {
+	route string
+	keys  []string
+}{
+	{RouteVault, []string{"vault", "account", "sidecar", "complete", "defaults", "require", "same_content", "same_number", "strange_dates", "retention"}},
+	{RoutePDF, []string{"receiving", "notify", "same_pdf"}},
+	{RouteNetwork, []string{"document", "complete", "same_content", "same_number", "strange_dates"}},
 }
 
 // VaultDrops returns the drops that go to a vault.
 func (c *Config) VaultDrops() []Drop {
-	return slices.DeleteFunc(slices.Clone(c.Drops), func(d Drop) bool { return d.Route == RoutePDF })
+	return slices.DeleteFunc(slices.Clone(c.Drops), func(d Drop) bool { return d.Route != RouteVault })
+}
+
+// HasNetworkDrop reports whether documents are sent over the business network.
+func (c *Config) HasNetworkDrop() bool {
+	return slices.ContainsFunc(c.Drops, func(d Drop) bool { return d.Route == RouteNetwork })
 }
 
 // PDFRules says how the packager takes the PDFs of a drop.
@@ -36,18 +47,31 @@ func (c *Config) PDFRules(d Drop) packager.PDFRules {
 func (c *Config) checkRoute(i int) {
 	d, loc := c.Drops[i], dropAt(i)
 	route := []location{loc.child("route")}
-	for _, other := range []string{RouteVault, RoutePDF} {
-		if other == d.Route {
-			continue
-		}
-		for _, key := range routeKeys[other] {
-			c.applyRules(rule{c.saysMore(i, key), loc.child(key), "belongs to route: " + other, fmt.Sprintf("remove %s, or write route: %s", key, other), route})
+	var own []string
+	for _, of := range routeKeys {
+		if of.route == d.Route {
+			own = of.keys
 		}
 	}
-	if d.Route != RoutePDF {
+	for _, other := range routeKeys {
+		for _, key := range other.keys {
+			c.applyRules(rule{!slices.Contains(own, key) && c.saysMore(i, key), loc.child(key), "belongs to route: " + other.route,
+				fmt.Sprintf("remove %s, or write route: %s", key, other.route), route})
+		}
+	}
+	switch d.Route {
+	case RouteNetwork:
+		c.applyRules(rule{c.Network.BaseURL == "", loc.child("route"), "is network, and network.base_url is missing", "add a section network with base_url and auth", []location{locationOf("network.base_url")}})
+	case RoutePDF:
+		c.checkPDFDrop(d, loc)
+	default:
 		c.applyRules(rule{d.Vault == "", loc.child("vault"), "is missing", "add vault: the vault's id, as the service names it; or write route: pdf, for single PDFs", route})
-		return
 	}
+}
+
+// checkPDFDrop looks at what a drop of single PDFs must have.
+func (c *Config) checkPDFDrop(d Drop, loc location) {
+	route := []location{loc.child("route")}
 	c.applyRules(
 		rule{c.PDF.BaseURL == "", loc.child("route"), "is pdf, and pdf.base_url is missing", "add a section pdf with base_url and auth", []location{locationOf("pdf.base_url")}},
 		rule{d.Receiving == "", loc.child("receiving"), "is missing", "add receiving: the e-mail address of the PDF flow, such as ap@in.example", route},

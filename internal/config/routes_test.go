@@ -45,7 +45,7 @@ func TestConfig_RouteFaults(t *testing.T) {
 		want          []string
 	}{
 		"NoRoute":       {goodPDF, "", []string{"7:5 drops[1].vault: is missing; add vault: the vault's id, as the service names it; or write route: pdf, for single PDFs"}},
-		"WrongRoute":    {goodPDF, ", route: pfd", []string{"7:44 drops[1].route: is none of the words that are known here; did you mean pdf? It is vault or pdf"}},
+		"WrongRoute":    {goodPDF, ", route: pfd", []string{"7:44 drops[1].route: is none of the words that are known here; did you mean pdf? It is vault, pdf or network"}},
 		"NoBaseURL":     {"", goodDrop, []string{"6:44 drops[1].route: is pdf, and pdf.base_url is missing; add a section pdf with base_url and auth"}},
 		"NoReceiving":   {goodPDF, ", route: pdf, notify: a@b.example", []string{"7:5 drops[1].receiving: is missing; add receiving: *"}},
 		"NoNotify":      {goodPDF, ", route: pdf, receiving: a@b.example", []string{"7:5 drops[1].notify: is missing; add notify: *"}},

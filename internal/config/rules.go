@@ -26,9 +26,10 @@ const (
 // The values of config.example.yaml that stand for what nobody but the administrator knows. A ledger would be bound to such
 // an address for ever.
 const (
-	exampleHost    = "archive.example"
-	examplePDFHost = "ap.example"
-	exampleVault   = "VAULT-ID"
+	exampleHost        = "archive.example"
+	examplePDFHost     = "ap.example"
+	exampleNetworkHost = "network.example"
+	exampleVault       = "VAULT-ID"
 )
 
 var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
@@ -68,11 +69,14 @@ func (c *Config) checkRules() {
 			"write a short name of letters, digits, dots, dashes and underscores, such as beta", nil})
 	}
 	c.checkPDF()
+	c.checkExtracts()
+	c.checkBooks()
+	c.checkNetwork()
 	c.checkPlaces()
 	for i := range c.Drops {
 		c.checkDrop(i)
 		c.checkRoute(i)
-		if c.Drops[i].Route == RoutePDF {
+		if c.Drops[i].Route != RouteVault {
 			continue
 		}
 		c.checkAccountOf(i)
@@ -87,7 +91,7 @@ func (c *Config) checkRules() {
 }
 
 func (c *Config) cleanPaths() {
-	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.PDF.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.PDF.Auth.SecretFile, &c.Extracts.Auth.SecretFile, &c.Network.Auth.SecretFile, &c.Extracts.Custody, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
 	for i := range c.Drops {
 		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
 	}
@@ -99,7 +103,7 @@ func (c *Config) cleanPaths() {
 		c.Service.Accounts[name] = account
 	}
 	// An address of slashes alone stays as it is, and is refused later: an empty address counts as not written.
-	for _, address := range []*string{&c.Service.BaseURL, &c.PDF.BaseURL} {
+	for _, address := range []*string{&c.Service.BaseURL, &c.PDF.BaseURL, &c.Extracts.BaseURL, &c.Network.BaseURL} {
 		if base := strings.TrimRight(*address, "/"); base != "" {
 			*address = base
 		}
@@ -160,7 +164,7 @@ func (c *Config) checkAuth(a Auth, loc location) {
 	c.checkAddress(a.TokenURL, loc.child("token_url"))
 	method := []location{loc.child("method")}
 	basic, oauth2 := a.Method == "basic", a.Method == "oauth2"
-	hasDefaultScope := loc[0] == "pdf" // the interface names the one scope that it asks for
+	hasDefaultScope := loc[0] == "pdf" || loc[0] == "extracts" // these interfaces name the scopes that they ask for
 	c.applyRules(
 		rule{oauth2 && len(a.Scopes) == 0 && !hasDefaultScope, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
 			"write the scopes that the provider named, such as [importDocuments.write]", method},
@@ -212,10 +216,14 @@ func (c *Config) checkAccountOf(i int) {
 	}
 }
 
-// PackingRules says how the packager takes the folders of a drop.
+// PackingRules says how the packager takes the folders of a drop. Those of a drop of route network are a part of packager.NetworkRules.
 func (c *Config) PackingRules(d Drop) packager.Rules {
+	name := d.Sidecar
+	if d.Route == RouteNetwork {
+		name = d.Document
+	}
 	return packager.Rules{
-		Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
+		Vault: archive.VaultID(d.Vault), Sidecar: name, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
 		IncludeSidecar: c.Package.IncludeSidecar, MaxSize: c.Package.MaxSize, Compression: c.Package.Compression,
 	}
 }

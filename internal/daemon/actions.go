@@ -13,7 +13,8 @@ import (
 func (d *Daemon) Actions() *operator.Actions {
 	return operator.New(operator.Config{
 		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.disposalLimit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
-		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, AfterCommit: d.engine.Wake, Resume: d.engine.ResumeDisposals,
+		HeldReason: d.heldReason, KeepOpen: d.keepDropsOpen, AfterCommit: d.engine.Wake, AfterRetry: d.tryReceivingNow, Resume: d.engine.ResumeDisposals,
+		MayResumeUploads: d.engine.MayResumeUploads, ResumeUploads: d.engine.ResumeUploads,
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,9 +18,12 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
+	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/notices"
 	"vaultd/internal/operator"
+	"vaultd/internal/receive"
 	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
@@ -40,6 +44,8 @@ type Config struct {
 	Archive     recovery.Service              // the same service, for comparisons; nil: none can be made
 	Lister      Lister                        // the same service, for its list of vaults; nil: it is not asked
 	Drops       []dropwork.Settings
+	Extracts    *Extracts // nil: none are taken in
+	Notices     *Notices  // nil: the business network is not listened to
 	Now         func() archive.Instant
 	Log         *slog.Logger
 
@@ -49,7 +55,7 @@ type Config struct {
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
-	StatusLook             time.Duration // between two inspections of a drop folder's share, and between two checks of _STATUS.txt; 0: half a minute. After a reported change _STATUS.txt may be written ten times as often
+	StatusInterval         time.Duration // between two inspections of a drop folder's share, and between two checks of _STATUS.txt; 0: half a minute. After a reported change _STATUS.txt may be written ten times as often
 
 	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 
@@ -89,14 +95,18 @@ type Daemon struct {
 	drops         []*dropwork.Drop
 	statusFiles   *statusfile.Files
 	engine        *ingest.Engine
-	stopListening func()             // removes the commit listeners; nil: there are none
-	reloading     sync.RWMutex       // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
-	former        *dropwork.Takeover // what was known before a reload; nil: nothing
+	receiver      atomic.Pointer[receive.Engine] // nil: nothing is received, or not yet
+	stopListening func()                         // removes the commit listeners; nil: there are none
+	reloading     sync.RWMutex                   // read-locked while a person takes a folder again, write-locked while a reload closes the drop folders
+	former        *dropwork.Takeover             // what was known before a reload; nil: nothing
 	checker       *checker
 	vaultLists    vaultList
 	catalog       *catalog.Catalog
-	comparing     sync.Mutex    // held while the ledger is compared with the archive
-	compareSoon   chan struct{} // size 1: entries are in doubt; they are compared soon, without a person
+	poller        atomic.Pointer[notices.Poller] // nil: notifications are not taken in
+	extracts      atomic.Pointer[intake.Engine]  // nil: extracts are not taken in
+	custodyFault  atomic.Pointer[string]         // why the custody folder cannot be opened; nil: it can
+	comparing     sync.Mutex                     // held while the ledger is compared with the archive
+	compareSoon   chan struct{}                  // size 1: entries are in doubt; they are compared soon, without a person
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
@@ -148,7 +158,7 @@ func (d *Daemon) openParts() error {
 	}
 	d.statusFiles = statusfile.New(statusfile.Config{
 		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
-		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusLook,
+		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusInterval,
 	})
 	for _, settings := range cfg.Drops {
 		r, err := dropwork.New(settings, d.shared)
@@ -170,9 +180,9 @@ func (d *Daemon) openParts() error {
 }
 
 func (d *Daemon) openSpool() error {
-	vaults := map[archive.VaultID]bool{}
+	queues := map[string]bool{}
 	for _, dc := range d.cfg.Drops {
-		vaults[dc.Vault] = true // that of all routes without vaults is empty, and has one share too
+		queues[ledger.ServiceQueue(dc.Route, string(dc.Vault))] = true
 	}
 	// Before anything is made or removed in one of them.
 	if err := statedir.CheckFolders(d.cfg.StateDir); err != nil {
@@ -182,7 +192,7 @@ func (d *Daemon) openSpool() error {
 	d.disk = spool.NewDisk(d.cfg.StateDir, d.cfg.SpoolMinFree, d.ledger, now, d.cfg.Log)
 	d.disposalLimit = operator.NewDisposalLimit(d.cfg.StateDir, now, d.cfg.Log)
 	var err error
-	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Vaults: len(vaults), Log: d.cfg.Log, Fault: d.cfg.FileFault})
+	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Shares: len(queues), Log: d.cfg.Log, Fault: d.cfg.FileFault})
 	return err
 }
 
@@ -192,7 +202,7 @@ func (d *Daemon) makeShared() error {
 	d.shared = &dropwork.Shared{
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
 		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.endProcess), EndProcess: d.endProcess,
-		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
+		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusInterval, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
 		OnChange: func(drop string) { d.statusFiles.NoteChange(drop) },
 		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 			d.engine.EnterClaimed(k, ev, more...)
@@ -215,12 +225,12 @@ func (d *Daemon) syncSpool() error {
 	return err
 }
 
-// checkSpace says why nothing of a vault may be packed now; nil: it may.
-func (d *Daemon) checkSpace(v archive.VaultID) error {
+// checkSpace says why nothing of a service queue may be packed now; nil: it may.
+func (d *Daemon) checkSpace(queue string) error {
 	if err := d.disk.CheckSpace(); err != nil {
 		return err
 	}
-	return d.spool.CheckSpace(v)
+	return d.spool.CheckSpace(queue)
 }
 
 // checkCatalogSpace says why the catalog may not grow now; nil: it may. It stops above the free space at which the work stops and goes
@@ -242,9 +252,9 @@ const countRetry = time.Minute
 // have not ended, or whose folders are not placed yet.
 func (d *Daemon) countSpool(ctx context.Context) {
 	for {
-		err := d.spool.CountAll(ctx, func(k archive.Key) (archive.VaultID, bool, error) {
+		err := d.spool.CountAll(ctx, func(k archive.Key) (queue string, needed bool, err error) {
 			e, ok, err := d.ledger.Entry(k)
-			return e.Vault, ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
+			return ledger.ServiceQueueOf(e), ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
 		})
 		if ctx.Err() != nil {
 			return
@@ -267,9 +277,9 @@ func (d *Daemon) engineConfig() ingest.Config {
 	ic := ingest.Config{
 		Ledger: d.ledger, Index: d.ledger, Routes: map[ledger.Route]ingest.Route{},
 		Planner: &window.Planner{Workers: cfg.Workers},
-		Now:     cfg.Now, Log: cfg.Log,
+		Now:     cfg.Now, Log: cfg.Log, Location: cfg.Location,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: func() bool { return d.heldReason() != "" }, OnPause: d.onPause,
+		DisposalLimit: d.disposalLimit.Book, SpoolSpace: d.checkSpace, SyncPackages: d.syncSpool, IsHeld: func() bool { return d.heldReason() != "" }, OnPause: d.onPause, Failed: d.ledger.Failed(),
 	}
 	maps.Copy(ic.Routes, cfg.Routes)
 	ic.Routes[ledger.Vault] = ingest.Route{Client: cfg.Vault, Asker: cfg.Vault, Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait}
@@ -300,6 +310,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { d.statusFiles.Run(ctx); return nil })
 	g.Go(func() error { return d.engine.Run(ctx) })
+	g.Go(func() error { return d.takeExtracts(ctx) })
+	g.Go(func() error { return d.takeNotices(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
 	g.Go(func() error { d.catalog.Run(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })

@@ -63,7 +63,8 @@ func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testD
 		h.must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
 		h.must(boltledger.Create(filepath.Join(dir, "state"), ledger.Info{ID: "L-1", Environment: "test", BaseURL: service, Schema: boltledger.Schema, Created: time.Now()}))
 		emu, err := emulator.New(emulator.Config{Dir: filepath.Join(dir, "emulator"), Clock: time.Now, StoreURL: func() string { return "https://store.example/p" },
-			Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, ArchiveMin: time.Minute, ArchiveMax: time.Minute})
+			Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, ArchiveMin: time.Minute, ArchiveMax: time.Minute,
+			Extracts: emulator.Extracts{Account: booksAccount}})
 		h.must(err)
 		defer func() { h.must(emu.Close()) }()
 		began := time.Now()

@@ -27,7 +27,7 @@ func (d *Daemon) listenToCommits() (stop func()) {
 func (d *Daemon) onPause(p ingest.Pause) {
 	d.statusFiles.NotePause(p.Target)
 	for _, r := range d.drops {
-		if r.Settings.Route.IsAsked() && p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+		if r.Settings.Route.HasVaults() && p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
 			d.vaultLists.askSoon(r.Settings.Account)
 		}
 	}

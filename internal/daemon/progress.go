@@ -45,9 +45,9 @@ func (d *Daemon) Progress() Progress {
 	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
-	looks := d.engine.LastLooks()
-	for _, s := range slices.Sorted(maps.Keys(looks)) {
-		since := laterOf(looks[s], d.since)
+	searches := d.engine.LastSearches()
+	for _, s := range slices.Sorted(maps.Keys(searches)) {
+		since := laterOf(searches[s], d.since)
 		if time.Since(since) > stepPatience {
 			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
 		}

@@ -1,6 +1,13 @@
 package daemon
 
-import "errors"
+import (
+	"context"
+	"errors"
+)
+
+// DrainUploads waits, before a reload ends the work of d, for uploads of which nobody could be asked what became of them if they were cut
+// off. It returns after [ingest.DrainLimit] at the latest, and other work goes on meanwhile.
+func (d *Daemon) DrainUploads(ctx context.Context) { d.engine.DrainUploads(ctx) }
 
 // Reopen makes a daemon with another configuration of one whose Run has returned. The lock and
 // the ledger go over to the new one and stay open all the while: nobody else can take them in

@@ -21,6 +21,7 @@ type State struct {
 	Check       selfcheck.Result
 	Advice      []present.UnlistedVault
 	Catalog     catalog.Status
+	Incoming    []present.IncomingFault // why what the services tell does not come in
 }
 
 // SpoolState is where sealed packages wait.
@@ -39,12 +40,38 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
-	s.Catalog = d.catalog.Status()
+	s.Catalog, s.Incoming = d.catalog.Status(), d.incomingFaults()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
 		s.Drops = append(s.Drops, r.StateWithScan())
 	}
 	return s
+}
+
+// incomingFaults says why what the services tell does not come in.
+func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
+	if p := d.poller.Load(); p != nil {
+		switch s := p.Status(); {
+		case s.Why != "":
+			all = append(all, present.IncomingFault{What: "notices", Since: s.FailingSince, Text: "the notifications of the business network do not come in: " + s.Why,
+				Do: "vaultd doctor tries the network; see docs/network.md. What becomes of sent documents is not known meanwhile"})
+		case s.Unreadable > 0:
+			all = append(all, present.IncomingFault{What: "notices", Text: present.FormatCount(s.Unreadable, "notification", "notifications") +
+				" of the business network cannot be read, or said something else before; nothing is concluded, and their documents may wait for ever", Do: "ask the provider; the log has the time"})
+		case s.IsCut:
+			all = append(all, present.IncomingFault{What: "notices", Text: "the list of notifications of the business network does not reach its end; what lies behind is not heard of",
+				Do: "ask the provider; see docs/network.md#limits"})
+		}
+	}
+	if e := d.extracts.Load(); e != nil {
+		if s := e.Status(); s.Why != "" {
+			all = append(all, present.IncomingFault{What: "extracts-paused", Since: s.FailingSince, Text: "extracts do not come in: " + s.Why, Do: "vaultd doctor tries their service; see docs/extracts.md"})
+		}
+	}
+	if why := d.custodyFault.Load(); why != nil {
+		all = append(all, present.IncomingFault{What: "extracts-paused", Text: "extracts do not come in: " + *why, Do: "look at extracts.custody; it is tried again by itself"})
+	}
+	return all
 }
 
 func (d *Daemon) spoolState() SpoolState {

@@ -32,7 +32,7 @@ const (
 // ListAccounts lists the accounts that the drops' vaults are called with, each once.
 func ListAccounts(drops []dropwork.Settings) (accounts []string) {
 	for _, d := range drops {
-		if d.Route.IsAsked() && !slices.Contains(accounts, d.Account) {
+		if d.Route.HasVaults() && !slices.Contains(accounts, d.Account) {
 			accounts = append(accounts, d.Account)
 		}
 	}
@@ -42,7 +42,7 @@ func ListAccounts(drops []dropwork.Settings) (accounts []string) {
 // VaultAdvice asks the archive which vaults it lists to an account and says, in the order of drops, which of the account's
 // vaults is not among them. The list is advice: nothing may be refused or paused because of it. An empty list is no list.
 func VaultAdvice(ctx context.Context, l Lister, drops []dropwork.Settings, account string) ([]present.UnlistedVault, error) {
-	first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account && d.Route.IsAsked() })
+	first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account && d.Route.HasVaults() })
 	if first < 0 {
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func VaultAdvice(ctx context.Context, l Lister, drops []dropwork.Settings, accou
 	for i, d := range drops {
 		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
 		told := slices.ContainsFunc(drops[:i], func(earlier dropwork.Settings) bool { return earlier.Vault == d.Vault })
-		if d.Account == account && d.Route.IsAsked() && !known && !told {
+		if d.Account == account && d.Route.HasVaults() && !known && !told {
 			advice = append(advice, present.UnlistedVault{Vault: d.Vault, Text: fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i)})
 		}
 	}

@@ -69,7 +69,7 @@ func (f *Folder) compareFolder(in *inspection, parent *durable.Dir, name string,
 	defer dir.Close() // read-only
 	in.collectsAll = true
 	if err := in.inspectDir(dir, ""); err != nil {
-		return nil, durable.PrefixMountPath(in.rel, fmt.Errorf("compare %q with what was archived: %w", name, err))
+		return nil, durable.PrefixMountPath(in.rel, fmt.Errorf("compare %q with what was %s: %w", name, in.done, err))
 	}
 	slices.SortFunc(in.differences, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
 	return in.differences, nil

@@ -29,6 +29,7 @@ type Disposal struct {
 	Files []archive.File // all that was archived, and the sidecar and the like, which were not; Path in NFC
 	Junk  []string       // listed when the folder was packed; paths as on disk
 	To    string         // the folder that it is moved into, an absolute path; empty: it is deleted
+	Done  string         // what was done with it, as a word in what people read; empty: archived
 }
 
 // DisposeFolder deletes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and returns its
@@ -115,7 +116,7 @@ func (f *Folder) fetchKept(claim *durable.Dir, c ClaimedFolder, p place) (fs.Fil
 	if err != nil {
 		return nil, err
 	}
-	other := &UnexpectedContentError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was archived"}
+	other := &UnexpectedContentError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was " + p.kind.doneWord()}
 	if !entry.IsDir() {
 		return nil, other
 	}

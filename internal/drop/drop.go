@@ -1,11 +1,15 @@
 // Package drop takes folders, or single files, out of a drop folder and puts them where they belong afterwards: it claims, returns,
-// keeps and disposes. A single file is claimed as a folder that was made for it, and goes back to people in that folder. It is the only package that renames or removes what people gave us. It also writes what they read there.
+// keeps and disposes. A single file is claimed as a folder that was made for it, and goes back to people in that folder. It is the
+// only package that renames or removes what people gave us. It also writes what they read there.
 //
 // It never follows a link and never replaces anything that people made. It never leaves the drop folder, except to the
 // configured place that disposed folders are moved to. It never enters a mount in the drop folder and never moves a folder
 // that has one. It cannot remove a tree: it removes files one by one and folders by rmdir. Before it removes the first file of a
 // folder, it compared each one with what was archived, by size and digest; only junk that the entry lists and vaultd's own notes
 // go without. It keeps no record of its own: the ledger chooses and commits each destination before anything moves.
+//
+// [Folder.PutFolder] is the way in for what is to be archived and does not come from people: it writes a folder out of sight and shows it
+// whole.
 //
 // After a crash at any point the same call with the same arguments finishes the work: a folder lies in its old place or in
 // its new one, and is recognised by its inode. [Folder.AllClaims] finds a claimed folder without a ledger entry. When a
@@ -72,6 +76,7 @@ type Folder struct {
 	lock     *os.File
 
 	claiming sync.RWMutex // read: a claim is between its mkdir and its rename; write: empty claims are removed
+	putting  sync.Mutex   // held while a folder is put into the drop folder
 
 	mu        sync.Mutex
 	usedNames map[string]*usedNames // guarded by mu: by destination directory
@@ -205,7 +210,7 @@ func (f *Folder) createShared(dir *durable.Dir, name string, data []byte) (*dura
 		return nil, err
 	}
 	err = durable.SetGroup(file.File, f.gid)
-	if err == nil {
+	if err == nil && len(data) > 0 {
 		_, err = file.Write(data)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package drop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -27,6 +28,7 @@ type inspection struct {
 	files   map[string]archive.File // by path in NFC
 	junk    map[string]bool
 	matched map[string]identity // by path on disk
+	done    string              // what was done with it: archived or sent
 	depth   int
 
 	collectsAll bool // every difference goes to differences; else the first one ends the inspection
@@ -48,7 +50,7 @@ func identityOf(info fs.FileInfo) identity {
 }
 
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
+	in := &inspection{ctx: ctx, rel: rel, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}
@@ -107,7 +109,7 @@ func (in *inspection) checkComplete() error {
 	}
 	for name := range in.files {
 		if !there[name] {
-			return in.reportUnexpected(".", "is another folder than the one that was archived: "+name+" is missing")
+			return in.reportUnexpected(".", "is another folder than the one that was "+in.done+": "+name+" is missing")
 		}
 	}
 	return nil
@@ -120,14 +122,14 @@ func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.F
 	want, archived := in.files[norm.NFC.String(full)]
 	switch {
 	case !info.Mode().IsRegular():
-		return in.reportUnexpected(full, "is a link or another thing that was not archived")
+		return in.reportUnexpected(full, "is a link or another thing that was not "+in.done)
 	case archived:
 		return in.compareFile(dir, name, full, want)
 	case in.junk[full], full == name && IsNoteName(name):
 		in.matched[full] = identityOf(info)
 		return nil
 	}
-	return in.reportUnexpected(full, "was not archived")
+	return in.reportUnexpected(full, "was not "+in.done)
 }
 
 // compareFile compares size and digest of a file with what was archived.
@@ -141,7 +143,7 @@ func (in *inspection) compareFile(dir *durable.Dir, name, full string, want arch
 	}
 	defer file.Close() // read-only
 	if info.Size() != want.Size {
-		return in.reportUnexpected(full, "has another size than when it was archived")
+		return in.reportUnexpected(full, "has another size than when it was "+in.done)
 	}
 	sum, err := digestFile(in.ctx, file)
 	if err != nil {
@@ -153,7 +155,7 @@ func (in *inspection) compareFile(dir *durable.Dir, name, full string, want arch
 		return err
 	}
 	if sum != want.SHA256 || identityOf(after) != identityOf(info) {
-		return in.reportUnexpected(full, "has another content than when it was archived")
+		return in.reportUnexpected(full, "has another content than when it was "+in.done)
 	}
 	in.matched[full] = identityOf(info)
 	return nil

@@ -30,6 +30,14 @@ const (
 // isKept reports whether folders of the kind stay with vaultd's word of what became of them, in a folder for each month.
 func (k Kind) isKept() bool { return k == Archived || k == Delivered }
 
+// doneWord says what was done with what lies there.
+func (k Kind) doneWord() string {
+	if k == Delivered {
+		return "sent"
+	}
+	return "archived"
+}
+
 // ErrDestinationTaken says that another folder lies at the destination: the caller chooses and records another one.
 var ErrDestinationTaken = errors.New("something else lies at the destination")
 

@@ -24,11 +24,12 @@ type Settings struct {
 	Name, Path, Group string
 	Route             ledger.Route // where what is dropped here goes; empty: ledger.Vault
 	Vault             archive.VaultID
-	Receiving, Notify string // of route ledger.PDF: the address of the PDF flow, and who is told by the service
-	MaxPDF            int64  // of route ledger.PDF: bytes of a PDF; 0: archive.MaxPackage
-	SendsSamePDF      bool   // of route ledger.PDF: a PDF that was delivered before is delivered again; false: it comes back as a duplicate
-	Account           string // whose credentials the vault is called with; empty: the service's main ones
-	Rules             packager.Rules
+	Receiving, Notify string                // of route ledger.PDF: the address of the PDF flow, and who is told by the service
+	MaxPDF            int64                 // of route ledger.PDF: bytes of a PDF; 0: archive.MaxPackage
+	SendsSamePDF      bool                  // of route ledger.PDF: a PDF that was delivered before is delivered again; false: it comes back as a duplicate
+	Account           string                // whose credentials the vault is called with; empty: the service's main ones
+	Rules             packager.Rules        // of route ledger.Network: Sidecar is the name of the document
+	Network           packager.NetworkRules // of route ledger.Network: how documents and names of files are checked; its Rules do not count
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
 	Holds             ingest.Holds
@@ -50,10 +51,21 @@ func (s Settings) findFault() string {
 		}
 		return ""
 	}
-	if faults := s.Rules.FindFaults(); len(faults) > 0 {
+	faults := s.Rules.FindFaults()
+	if s.Route == ledger.Network {
+		faults = s.networkRules().FindFaults()
+	}
+	if len(faults) > 0 {
 		return faults[0].Field + " " + faults[0].Text
 	}
 	return ""
+}
+
+// networkRules are the rules for the folders that are dropped here for the business network.
+func (s Settings) networkRules() packager.NetworkRules {
+	rules := s.Network
+	rules.Rules = s.Rules
+	return rules
 }
 
 // pdfRules are the rules for the PDFs that are dropped here.
@@ -144,7 +156,10 @@ func (d *Drop) ForEngine() ingest.Drop {
 		Name: s.Name, Route: s.Route, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
 		Packer: &Packer{d.Handle}, Mover: &Mover{d.Handle}, Unavailable: d.Unavailable,
 	}
-	if s.TakesFiles() {
+	switch {
+	case s.Route == ledger.Network:
+		e.Packer = &NetworkPacker{Packer{d.Handle}}
+	case s.TakesFiles():
 		e.SendsAgain = s.SendsSamePDF
 		e.Request, e.Packer = archive.PDFRequest{Receiving: s.Receiving, Notify: s.Notify}.Encode(), &PDFPacker{Packer{d.Handle}}
 	}

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/statedir"
 	"vaultd/internal/watch"
@@ -43,7 +44,10 @@ var (
 func NewHandle(settings Settings, shared *Shared) *Handle {
 	rules := watch.Rules{Sidecar: settings.Rules.Sidecar, IsJunk: packager.IsJunkName}
 	if settings.TakesFiles() {
-		rules = watch.Rules{IsJunk: func(name string) bool { return packager.IsJunkName(name) || drop.IsNoteName(name) }}
+		rules.Sidecar = ""
+	}
+	if settings.TakesFiles() || settings.Route == ledger.Network {
+		rules.IsJunk = func(name string) bool { return packager.IsJunkName(name) || drop.IsNoteName(name) }
 	}
 	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: rules}
 }

@@ -187,7 +187,7 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error 
 		return err
 	}
 	defer folder.Close() // read-only
-	missing, err := packager.FindMissingFiles(folder, d.Settings.Rules)
+	missing, err := d.findMissingFiles(folder)
 	if _, refused := errors.AsType[*packager.Refusal](err); refused {
 		return watch.ErrNoFileList // it may be half written; if it stays so, packing it says what is wrong
 	}
@@ -202,6 +202,13 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Item) error 
 		text += ", named in its list"
 	}
 	return errors.New(text)
+}
+
+func (d *Drop) findMissingFiles(folder *os.Root) (missing []string, err error) {
+	if d.Settings.Route == ledger.Network {
+		return packager.FindMissingNetworkFiles(folder, d.Settings.networkRules())
+	}
+	return packager.FindMissingFiles(folder, d.Settings.Rules)
 }
 
 // ClaimAgain implements operator.Drop.

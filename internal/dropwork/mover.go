@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 var _ ingest.Mover = (*Mover)(nil)
@@ -118,7 +119,7 @@ func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document
 
 // contentsOf is what a folder may hold when it is disposed of, or known again by its content.
 func (m *Mover) contentsOf(doc ledger.Document) drop.Disposal {
-	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo}
+	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo, Done: present.WordsOf(m.Settings.Route).Notes.Done}
 }
 
 // compareKeptFolder compares a folder that is about to be kept with what was packed and archived: the receipt must be true
@@ -134,10 +135,7 @@ const namedDifferences = 5
 
 // differencesCause says which files of a kept folder are not what was archived.
 func differencesCause(r ledger.Route, differs []drop.Difference) ledger.Cause {
-	text := "the folder changed after it was packed, and the archive has what was packed:"
-	if !r.IsAsked() {
-		text = "the folder changed after it was packed, and what was packed is what was sent:"
-	}
+	text := present.WordsOf(r).Notes.Differs
 	for i, d := range differs {
 		if i == namedDifferences {
 			text += fmt.Sprintf(" and %d more;", len(differs)-i)

@@ -56,9 +56,13 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 // deliveryText is the delivery note for a person who opens it with a double click.
 func (m *Mover) deliveryText(e ledger.Entry, note proof.Delivery) string {
 	var b strings.Builder
-	b.WriteString("SENT. The accounts-payable system has received this PDF; it stays here for your use. This is no archiving.\n")
+	words := present.WordsOf(e.Route).Notes
+	b.WriteString(words.Delivered + "\n")
+	if note.Rejected != "" {
+		fmt.Fprintf(&b, "REJECTED LATER: %s. Ask IT before you do anything.\n", present.WordsOf(e.Route).LaterWord)
+	}
 	if note.Double {
-		b.WriteString("It may have been processed twice: the first sending was never answered. Look for it in the accounts-payable system.\n")
+		b.WriteString(words.Twice + "\n")
 	}
 	if len(note.Differs) > 0 {
 		b.WriteString("THIS FOLDER IS NOT WHAT WAS SENT. Something changed after it was packed:\n")
@@ -70,7 +74,11 @@ func (m *Mover) deliveryText(e ledger.Entry, note proof.Delivery) string {
 	if m.shared.Environment != "production" {
 		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
 	}
-	fmt.Fprintf(&b, "\nSent            %s\nTo              %s\nTheir no.       %s   (bumId)\n", e.UploadedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"), sanitize.Text(note.Receiving), note.BumID)
+	fmt.Fprintf(&b, "\n%-15s %s\nTo              %s\n%-15s %s   (bumId)\n", words.When, e.CompletedAt().In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"),
+		sanitize.Text(note.Receiver()), words.Number, note.BumID)
+	if how := present.DescribeMeans(e); how != "" {
+		fmt.Fprintf(&b, "Means           %s\n", how)
+	}
 	for _, f := range note.Files {
 		fmt.Fprintf(&b, "File            %s, %s, SHA-256 %s\n", f.Path, present.FormatBytes(f.Size), f.SHA256)
 	}
@@ -85,17 +93,16 @@ const (
 
 // rejectionText is what a person reads in a folder that came back.
 func (m *Mover) rejectionText(e ledger.Entry) string {
-	text := strings.TrimRight(e.Cause.Text, "\n")
-	switch {
-	case e.InDoubt && !e.Route.IsAsked():
-		return ledger.ClosedInDoubt + ". Nobody could tell whether this was received. Ask IT before it is dropped again.\n" + text + "\n"
-	case e.InDoubt:
-		return ledger.ClosedInDoubt + ". Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
-	case !e.Route.IsAsked() && !strings.HasPrefix(text, "NOT SENT"):
-		return "NOT SENT. " + text + "\n"
-	case !e.Route.IsAsked():
-	case !strings.HasPrefix(text, "NOT ARCHIVED"):
-		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + moveBack + "."
+	text, words := strings.TrimRight(e.Cause.Text, "\n"), present.WordsOf(e.Route).Notes
+	if e.InDoubt {
+		return ledger.ClosedInDoubt + ". " + words.InDoubt + " Ask IT before it is dropped again.\n" + text + "\n"
+	}
+	if !present.IsOwnRefusal(text) {
+		begin := words.Refused
+		if words.Undone != "" && !e.UploadedAt.IsZero() {
+			begin = words.Undone // the service had it: that it was not sent would be wrong
+		}
+		text = strings.TrimRight(begin+". "+text+"\n"+words.Remedy, "\n")
 	}
 	where := " to " + m.Settings.Name + " (where _STATUS.txt lies)"
 	return strings.NewReplacer(moveBack, moveBack+where, movePDFBack, movePDFBack+where).Replace(text) + "\n"
@@ -135,7 +142,7 @@ func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
 		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.DuplicateOf)
 	}
 	if first.State == ledger.Delivered {
-		return fmt.Sprintf("ALREADY SENT on %s as %q. Nothing to do.\n\nIts folder       %s\n", first.UploadedAt.In(m.shared.zone()).Format("2 Jan 2006"), first.Folder, sanitize.Text(m.describePlace(first))), nil
+		return fmt.Sprintf("ALREADY SENT on %s as %q. Nothing to do.\n\nIts folder       %s\n", first.CompletedAt().In(m.shared.zone()).Format("2 Jan 2006"), first.Folder, sanitize.Text(m.describePlace(first))), nil
 	}
 	metadata, _, err := present.ReadMetadata(m.shared.Ledger, first)
 	if err != nil {

@@ -80,7 +80,7 @@ func (p *Packer) packClaimed(e ledger.Entry, build func(claimedSource) error) er
 		return p.describeMount(e.Key, claimPath(e), err)
 	}
 	p.shared.Spool.BeginPackage(e.Route, e.Key)
-	defer p.shared.Spool.EndPackage(e.Route, e.Key, e.Vault)
+	defer p.shared.Spool.EndPackage(e.Route, e.Key, ledger.ServiceQueueOf(e))
 	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
@@ -130,7 +130,7 @@ func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
 func (p *Packer) RemovePackage(e ledger.Entry) error {
 	// After a crash here the package may still be there. A package that its entry still needs is used or made again; any other
 	// one is removed by the count at the next start.
-	return p.shared.Spool.RemovePackage(e.Route, e.Key, e.Vault)
+	return p.shared.Spool.RemovePackage(e.Route, e.Key, ledger.ServiceQueueOf(e))
 }
 
 // claimPath is where the claimed folder of an entry lies, relative to the drop folder.

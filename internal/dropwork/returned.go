@@ -175,7 +175,7 @@ func (d *Drop) isSameInvoice(f *drop.Folder, c drop.ClaimedFolder, returned *os.
 
 // invoiceFeatures are what two drops of one invoice have in common.
 type invoiceFeatures struct {
-	number string           // as it stands in the sidecar; empty: none that can be read
+	number string           // as it stands in the sidecar or the document; empty: none that can be read
 	files  map[string]int64 // sizes of the files at the top
 }
 
@@ -184,7 +184,19 @@ const (
 	mostSidecar  = 1 << 20
 )
 
-var documentID = regexp.MustCompile(`"documentId"\s*:\s*"([^"\n]{1,200})"`)
+// Where the number of an invoice stands: in a sidecar, and in a document of the business network.
+var (
+	documentID   = regexp.MustCompile(`"documentId"\s*:\s*"([^"\n]{1,200})"`)
+	networkDocID = regexp.MustCompile(`"externalDocumentIdentifier"\s*:\s*\{[^{}]*"id"\s*:\s*"([^"\n]{1,200})"`)
+)
+
+// numberPattern finds the number of an invoice in what describes it.
+func (s Settings) numberPattern() *regexp.Regexp {
+	if s.Route == ledger.Network {
+		return networkDocID
+	}
+	return documentID
+}
 
 // readFeatures looks at the top of a folder. The sidecar may be broken: that is why it was refused.
 func (d *Drop) readFeatures(root *os.Root) invoiceFeatures {
@@ -203,7 +215,7 @@ func (d *Drop) readFeatures(root *os.Root) invoiceFeatures {
 		switch {
 		case !d.Settings.TakesFiles() && strings.EqualFold(name, d.Settings.Rules.Sidecar):
 			if text, err := io.ReadAll(io.LimitReader(file, mostSidecar)); err == nil {
-				if m := documentID.FindSubmatch(text); m != nil {
+				if m := d.Settings.numberPattern().FindSubmatch(text); m != nil {
 					x.number = string(m[1])
 				}
 			}

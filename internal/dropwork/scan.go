@@ -64,12 +64,12 @@ func (s *Scans) Run(ctx context.Context, drops []*Drop) {
 		case <-ctx.Done():
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastScanTimeout)
 			defer stop()
-			_ = s.storeScans(last, drops, true) // a ledger that failed says so itself
+			_ = s.storeScans(last, drops, changesAndTimes) // a ledger that failed says so itself
 			return
 		case <-tick.C:
 		}
 		s.warnOverdue(drops)
-		if s.storeScans(ctx, drops, false) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
+		if s.storeScans(ctx, drops, changesOnly) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
 			s.noteScanTimes(drops)
 		}
 	}
@@ -105,9 +105,16 @@ func LastScanTime(stateDir, path string) time.Time {
 	return info.ModTime()
 }
 
-// storeScans stores what the drop folders hold that was not taken, where it is not what the ledger has; withTimes, also how
-// recently that was seen. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
-func (s *Scans) storeScans(ctx context.Context, drops []*Drop, withTimes bool) error {
+// scansToStore says which scans are stored.
+type scansToStore int
+
+const (
+	changesOnly     scansToStore = iota // those that differ from what the ledger has
+	changesAndTimes                     // also those that saw the same more recently
+)
+
+// storeScans stores what the drop folders hold that was not taken, as far as the ledger does not have it. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
+func (s *Scans) storeScans(ctx context.Context, drops []*Drop, which scansToStore) error {
 	if s.shared.Disk.IsBlocked() {
 		return nil
 	}
@@ -115,7 +122,7 @@ func (s *Scans) storeScans(ctx context.Context, drops []*Drop, withTimes bool) e
 	for _, r := range drops {
 		now := r.StateWithScan().Scan
 		before, known := s.scanOf(r.Settings)
-		if !known || withTimes && now.LastScan.After(before.LastScan) || !isSameScan(now, before) {
+		if !known || which == changesAndTimes && now.LastScan.After(before.LastScan) || !isSameScan(now, before) {
 			fresh = append(fresh, now)
 		}
 	}

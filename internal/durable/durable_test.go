@@ -363,17 +363,17 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 	}
 }
 
-// A tally changes nothing and tells what was synced; a sync of a directory that serves several counts once.
+// A counter changes nothing and tells what was synced; a sync of a directory that serves several counts once.
 func TestSyncCounter_CountsSyncs(t *testing.T) {
-	var tally SyncCounter
-	d := open(t, t.TempDir(), tally.CountSync)
+	var counter SyncCounter
+	d := open(t, t.TempDir(), counter.CountSync)
 	if err := errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(d.Unlink("a"), d.Rmdir("b")); err != nil { // neither syncs
 		t.Fatal(err)
 	}
-	if files, dirs := tally.FileAndDirSyncs(); files != 1 || dirs != 2 {
+	if files, dirs := counter.FileAndDirSyncs(); files != 1 || dirs != 2 {
 		t.Errorf("%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
 	}
 }

@@ -34,13 +34,16 @@ func (s *Server) authorize(c *call) (reply, bool) {
 		return c.refusal(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
 	}
 	if len(given) == 0 {
+		if c.of.isBasicOnly {
+			s.recordViolation(c, "%s without an Authorization header", c.op)
+		}
 		return c.unauthorized("Unauthorized"), false
 	}
-	if token, ok := strings.CutPrefix(given[0], "Bearer "); ok && s.cfg.ClientID != "" {
+	if token, ok := strings.CutPrefix(given[0], "Bearer "); ok && s.cfg.ClientID != "" && !c.of.isBasicOnly {
 		return s.checkToken(c, token)
 	}
 	user, secret, ok := c.basicCredentials()
-	if !ok || s.cfg.Username+s.cfg.Secret == "" {
+	if isOffered := s.cfg.Username+s.cfg.Secret != "" || c.of.isBasicOnly; !ok || !isOffered || c.of.isBasicOnly && user == "" {
 		return c.unauthorized("authorization of this type is not accepted"), false
 	}
 	if c.account, ok = s.accountOf(user, secret, s.cfg.Username, s.cfg.Secret); !ok {
@@ -168,7 +171,7 @@ func (s *Server) grantedScope(account string, asked []string) string {
 func (s *Server) mayHave(account, scope string) bool {
 	isNamed, isAny := false, false
 	for _, o := range s.operations {
-		if o.of == nil {
+		if o.of == nil || o.of.isBasicOnly {
 			continue
 		}
 		names, admits := slices.Contains(o.of.scopes, scope), o.of.admits(account)

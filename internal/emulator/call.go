@@ -31,6 +31,10 @@ type reply struct {
 	header http.Header
 	body   []byte
 	file   string // a stored package to send instead of body
+
+	// beforeLastByte is called when all bytes but the last were handed over, and before that one is. An error ends the answer there. Nil:
+	// nobody wants to know.
+	beforeLastByte func() error
 }
 
 type handler func(*Server, *call) reply
@@ -79,7 +83,13 @@ func (s *Server) beginCall(o operation, r *http.Request) *call {
 // carryOut carries the call out, unless its fault strikes before the work. A fault that strikes after the work changes the
 // answer.
 func (s *Server) carryOut(c *call) reply {
+	if c.observe != nil && c.fault.Kind != Refuse && !c.observe(s, c) {
+		return reply{}
+	}
 	if c.fault.strikesBeforeWork() {
+		if c.fault.IsAfterBody {
+			_, _ = io.Copy(io.Discard, c.Body) // what cannot be read of it does not matter: none of it is kept
+		}
 		return s.applyFault(c, reply{})
 	}
 	if c.fault.Kind == RevokeTokens && s.revokeTokens(c) != nil {
@@ -106,6 +116,12 @@ func (s *Server) carryOut(c *call) reply {
 
 // answer does what the operation does, with valid credentials where it needs them.
 func (s *Server) answer(c *call) reply {
+	for _, name := range c.wants {
+		if c.Header.Get(name) == "" {
+			s.recordViolation(c, "headers dropped: the redirect to %s was followed without %s", c.Host, name)
+			return c.refusal(http.StatusForbidden, "AccessDenied", "the header "+name+" is missing")
+		}
+	}
 	if c.needsCredentials() {
 		if rep, ok := s.authorize(c); !ok {
 			return rep
@@ -146,6 +162,8 @@ func (s *Server) applyFault(c *call, rep reply) reply {
 		return reply{}
 	case Status:
 		return s.errorReply(c)
+	case Coded:
+		return s.codedReply(c)
 	case HTML:
 		return reply{status: 200, header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, body: page}
 	case ErrorDocument:
@@ -227,6 +245,9 @@ func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 	}
 	h.Set("Date", s.cfg.Clock().UTC().Format(http.TimeFormat))
 	h.Set(s.cfg.RequestIDHeader, c.record.RequestID)
+	if rep.beforeLastByte != nil && c.record.Size > 0 {
+		w = &lastByteWriter{ResponseWriter: w, left: c.record.Size, before: rep.beforeLastByte}
+	}
 	if rep.file != "" {
 		sendFile(w, c, rep)
 		return
@@ -253,6 +274,36 @@ func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 	default:
 		_, _ = w.Write(rep.body) // the client may be gone; nothing depends on it
 	}
+}
+
+// lastByteWriter holds the last byte of an answer back until before has returned. So what before commits is remembered by the time at which
+// a client can have the whole answer, and is never committed for a client that hung up in the middle of it.
+type lastByteWriter struct {
+	http.ResponseWriter
+	left   int64 // bytes that are still to come
+	before func() error
+}
+
+// Unwrap is for [http.ResponseController].
+func (l *lastByteWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+func (l *lastByteWriter) Write(p []byte) (n int, err error) {
+	if last := l.left - 1; last >= 0 && int64(len(p)) > last {
+		if n, err = l.ResponseWriter.Write(p[:last]); err == nil {
+			err = http.NewResponseController(l.ResponseWriter).Flush() // a client that is gone shows here
+		}
+		// A kill after this line and before the last byte leaves an answer that counts as sent and lacks one byte.
+		if err == nil {
+			err = l.before()
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		p = p[last:]
+	}
+	m, err := l.ResponseWriter.Write(p)
+	l.left -= int64(n + m)
+	return n + m, err
 }
 
 // writeBlanks writes n blanks, which a reader of JSON skips.

@@ -26,6 +26,7 @@ const (
 	Refuse Kind = "refuse" // no connection at all through Transport (never done); elsewhere as Abort
 
 	ErrorDocument Kind = "error-document" // 200 and an error document as object stores write them
+	Coded         Kind = "coded"          // network ops: an error answer of the network with Fault.Code; without one, with one of those after which a call may be repeated
 
 	Cut      Kind = "cut"      // the connection dies in the middle of the answer
 	Garble   Kind = "garble"   // right status and length, body garbled
@@ -45,14 +46,20 @@ const (
 	ForeignAnswer Kind = "foreign-answer" // register: one answer carries a clientUUID that nobody sent
 	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice); pdf-register: the answer carries the bumId of another slot
 
-	ShortPage       Kind = "short-page"       // index: the page ends after its first document, and its cursor is the one that was asked for
-	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to the documents that it should have had
-	RepeatPage      Kind = "repeat-page"      // index: the page is right, and its new cursor leads to the same page again
+	ShortPage       Kind = "short-page"       // index: the page ends after its first document, and its cursor is the one that was asked for; network-notices: it ends after its first notification
+	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to the documents that it should have had; network-notices: the page is empty, and there are more
+	RepeatPage      Kind = "repeat-page"      // index: the page is right, and its new cursor leads to the same page again; network-notices: the page before comes again
 	CirclePage      Kind = "circle-page"      // index: the page is right, and its cursor leads back to the first page
 	SharedAddress   Kind = "shared-address"   // register, pdf-register: one answer has the address of an object that another document has, signed anew
 	RepeatedAddress Kind = "repeated-address" // register, pdf-register: the same, byte for byte as the other document got it
 	RedirectAway    Kind = "redirect-away"    // uploads: sent on by 307 to the object of another document
 	Unaskable       Kind = "unaskable"        // register: every question about one of these bumIds alone is answered with Fault.Status (default 502)
+
+	WrongMore    Kind = "wrong-more"    // network-notices: hasMoreItems is the opposite of the truth
+	SwapNotices  Kind = "swap-notices"  // network-notices: the page has its notifications in the opposite order
+	RepeatNotice Kind = "repeat-notice" // network-notices: one notification of the page comes again, with an acknowledgementId of its own
+	HideNotices  Kind = "hide-notices"  // network-notices: the page is empty, and says that there are no more
+	ShowOldOnes  Kind = "show-old-ones" // network-notices: the page has one more, the last one that was acknowledged, with the acknowledgementId that it had
 
 	RevokeTokens Kind = "revoke-tokens" // any op: every access token given until now is refused from this call on
 )
@@ -60,18 +67,20 @@ const (
 var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Empty, Huge, Trickle, CutRequest, DeadToken,
 	Vanish, Rerun, Early, ErrorDocument, MissingAnswer, MissingURL, ExtraAnswer, ForeignAnswer, DoubleBumID,
 	ShortPage, EmptyPage, RepeatPage, CirclePage, SharedAddress, RepeatedAddress, RedirectAway,
-	Unaskable, RevokeTokens}
+	Unaskable, RevokeTokens, Coded, WrongMore, SwapNotices, RepeatNotice, HideNotices, ShowOldOnes}
 
 // Fault says how one call fails. Delays alone, with Kind None, make it late.
 type Fault struct {
 	Kind         Kind
-	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; for Early see that kind
+	IsAfterBody  bool          // those that strike before the work: the request's body was read and thrown away before. Else none of it is read
+	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument, Coded: the call was carried out before it failed; for Early see that kind
 	Delay        time.Duration // before the call is carried out
 	DelayAfter   time.Duration // between the work and the answer
-	VisibleAfter time.Duration // what was registered or stored becomes visible so much later
+	VisibleAfter time.Duration // what was registered or stored becomes visible so much later; network-send: one notification about the document is listed so much later
 	RerunAfter   time.Duration // of kind Rerun: from the failure to the success; default an hour
 
-	Status         int           // of kind Status, and of kind Unaskable
+	Status         int           // of kind Status, and of kind Unaskable; of kind Coded, in place of the usual status of the code
+	Code           string        // of kind Coded, like Error.001.0010
 	RetryAfter     time.Duration // sent when positive, rounded to seconds
 	RetryAfterDate bool          // Retry-After as a date
 	RetryAfterText string        // sent as it stands, in place of RetryAfter
@@ -81,8 +90,10 @@ type Fault struct {
 }
 
 // Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, pdf-register,
-// pdf-upload, and unknown for paths that do not exist. "pdf-upload" is every call to the object store about the object of a slot,
-// "upload" every other one. A pre-signed GET counts as "download".
+// pdf-upload, extract-list, extract-files, extract-definition, extract-download, extract-fetch, extract-acknowledge, network-file, network-fetch-file,
+// network-validation-file, network-send, network-fetch, network-notices, network-notify, network-acknowledge, network-directory, and unknown for paths
+// that do not exist. "pdf-upload" is every call to the object store about the object of a slot, "extract-fetch" every one about a file of
+// an extract, "upload" every other one. Any other pre-signed GET counts as "download".
 type Faults struct {
 	Rules     []Rule                       // tried in order, the first that fires is taken
 	Hook      func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'
@@ -97,7 +108,8 @@ type Rule struct {
 }
 
 // ParseRule reads "op:kind:rate", as in "upload:abort:0.1" or "*:status:0.05"; "abort-done" is the form that fails
-// after the work, a number ("register:429:0.2") is an error answer with that status and a Retry-After of 2 s, and
+// after the work, "abort-read" the one that fails once the body was read, a number ("register:429:0.2") is an error answer with that status and a
+// Retry-After of 2 s, a code of the network ("network-send:Error.001.0010:0.1") is an error answer with that code, and
 // "late" waits five seconds before and after the work.
 func ParseRule(text string) (Rule, error) {
 	parts := strings.Split(text, ":")
@@ -110,9 +122,12 @@ func ParseRule(text string) (Rule, error) {
 	}
 	r := Rule{Op: strings.TrimPrefix(parts[0], "*"), Rate: rate}
 	word, done := strings.CutSuffix(parts[1], "-done")
-	r.Fault = Fault{Kind: Kind(word), IsAfterWork: done}
+	word, read := strings.CutSuffix(word, "-read")
+	r.Fault = Fault{Kind: Kind(word), IsAfterWork: done, IsAfterBody: read}
 	if code, err := strconv.Atoi(word); err == nil {
-		r.Fault = Fault{Kind: Status, Status: code, IsAfterWork: done, RetryAfter: 2 * time.Second}
+		r.Fault = Fault{Kind: Status, Status: code, IsAfterBody: read, IsAfterWork: done, RetryAfter: 2 * time.Second}
+	} else if slices.Contains(networkCodes(), word) {
+		r.Fault = Fault{Kind: Coded, Code: word, IsAfterBody: read, IsAfterWork: done}
 	} else if word == "late" {
 		r.Fault = Fault{Delay: 5 * time.Second, DelayAfter: 5 * time.Second}
 	}
@@ -126,8 +141,14 @@ func (r Rule) check() error {
 		return fmt.Errorf("fault rule: op %q is none of %q", r.Op, ops)
 	case !(r.Rate >= 0 && r.Rate <= 1):
 		return fmt.Errorf("fault rule: rate %v is not between 0 and 1", r.Rate)
+	case r.Fault.IsAfterBody && !r.Fault.strikesBeforeWork():
+		return fmt.Errorf("fault rule: kind %q does not strike before the work, so no body can be thrown away", r.Fault.Kind)
 	case !slices.Contains(kinds, r.Fault.Kind):
 		return fmt.Errorf("fault rule: kind %q is none of %q", r.Fault.Kind, kinds[1:])
+	case r.Fault.Kind == Coded && !strings.HasPrefix(r.Op, "network-"):
+		return fmt.Errorf("fault rule: kind %q is for the ops of the network", Coded)
+	case r.Fault.Code != "" && !slices.Contains(networkCodes(), r.Fault.Code):
+		return fmt.Errorf("fault rule: code %q is none of %q", r.Fault.Code, networkCodes())
 	case r.Fault.Status != 0 && (r.Fault.Status < 300 || r.Fault.Status > 599):
 		return fmt.Errorf("fault rule: status %d is no error answer", r.Fault.Status)
 	}
@@ -190,7 +211,7 @@ func (s *Server) drawHex(n int) string {
 // strikesBeforeWork reports whether the fault strikes instead of the work.
 func (f Fault) strikesBeforeWork() bool {
 	switch f.Kind {
-	case Abort, Status, HTML, ErrorDocument, Early:
+	case Abort, Status, HTML, ErrorDocument, Early, Coded:
 		return !f.IsAfterWork
 	case Refuse:
 		return true
@@ -198,11 +219,26 @@ func (f Fault) strikesBeforeWork() bool {
 	return false
 }
 
+// leavesAnswerWhole reports whether the client gets all of the answer.
+func (f Fault) leavesAnswerWhole() bool {
+	switch f.Kind {
+	case Abort, Status, HTML, Refuse, ErrorDocument, Coded, Cut, Garble, Truncate, Empty, CutRequest, Early:
+		return false
+	}
+	return true
+}
+
 // journalLabel names the fault in the journal.
 func (f Fault) journalLabel() string {
 	name := string(f.Kind)
 	if f.Kind == Status {
 		name += "-" + strconv.Itoa(f.statusCode())
+	}
+	if f.Code != "" {
+		name += "-" + f.Code
+	}
+	if f.IsAfterBody {
+		name += "-read"
 	}
 	if f.IsAfterWork {
 		name += "-done"

@@ -45,6 +45,8 @@ type journalLine struct {
 	Refused    bool            `json:"refused,omitempty"` // stored, and answered as a refusal
 	Flow       bool            `json:"flow,omitempty"`    // a PDF flow begins with what was stored
 	PDF        *slotAddressees `json:"pdf,omitempty"`
+	Extract    *extractLine    `json:"extract,omitempty"`
+	Network    *networkLine    `json:"network,omitempty"`
 }
 
 const (

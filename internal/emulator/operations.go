@@ -15,10 +15,14 @@ type operation struct {
 	op       string   // its name in faults, in the journal and in CountCalls
 	of       *service // whose accounts, scopes and error answers it has; nil: it needs no credentials and has the vault's error answers
 	host     host
-	method   string // empty: every method
-	path     string // of the API: a pattern of http.ServeMux. Of the store: a pattern of path.Match for the name of the object
-	isUpload bool   // its body is an object for the store; the faults of uploads strike it
+	method   string   // empty: every method
+	path     string   // of the API: a pattern of http.ServeMux. Of the store: a pattern of path.Match for the name of the object
+	wants    []string // headers of the first call that a redirect to here has to repeat; without one the answer is 403
+	isUpload bool     // its body is an object for the store; the faults of uploads strike it
 	serve    handler
+
+	// observe sees each call that reaches the service, before its fault strikes; nil: nothing does. False: the call is not answered.
+	observe func(*Server, *call) bool
 }
 
 // host is one of the two hosts of the service.
@@ -35,6 +39,8 @@ type service struct {
 	scopes       []string  // that only its accounts are granted; empty: all that no other service names
 	requireScope string    // a bearer token without this scope gets 403; empty: any token will do
 	startsSlowly bool      // many calls at once in the first second are a violation
+	isBasicOnly  bool      // it takes HTTP Basic alone, also where the main account has none; a call without Authorization is a violation
+	mostAtOnce   int       // more calls at once are a violation; 0: any number
 	errorForm    func(Readings) string
 }
 
@@ -43,7 +49,9 @@ type service struct {
 func (c *Config) operations() []operation {
 	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
 	vaults, pdf := c.vaultService(), c.pdfService()
-	return []operation{
+	const extracts, extract = "/v1/dataExtracts", "/v1/dataExtracts/{extract}"
+	books, booksWrite, bookFiles := c.extractService(c.Extracts.ReadScope), c.extractService(c.Extracts.WriteScope), c.extractFileService()
+	return slices.Concat([]operation{
 		{op: "token", method: "POST", path: "/v1/tokens", serve: (*Server).grantToken},
 		{op: "vaults", of: vaults, method: "GET", path: "/v1/vaults", serve: (*Server).listVaults},
 		{op: "register", of: vaults, method: "POST", path: doc, serve: requireVault((*Server).register)},
@@ -52,12 +60,20 @@ func (c *Config) operations() []operation {
 		{op: "download", of: vaults, method: "GET", path: doc + "/{bumId}", serve: requireVault((*Server).download)},
 		{op: "index", of: vaults, method: "GET", path: vault + "/index", serve: requireVault((*Server).index)},
 		{op: "pdf-register", of: pdf, method: "POST", path: c.PDF.Path, serve: (*Server).registerSlot},
+		{op: "extract-list", of: books, method: "GET", path: extracts, serve: (*Server).listExtracts},
+		{op: "extract-definition", of: books, method: "GET", path: extracts + "/specification/tableDefinition", serve: (*Server).tellDefinition},
+		{op: "extract-files", of: books, method: "GET", path: extract, serve: (*Server).listExtractFiles},
+		{op: "extract-download", of: books, method: "GET", path: extract + "/files/{number}", serve: (*Server).downloadExtractFile},
+		{op: "extract-acknowledge", of: booksWrite, method: "POST", path: extract + "/acknowledge", serve: (*Server).acknowledgeExtract},
+		{op: "extract-acknowledge", of: booksWrite, method: "POST", path: "/v1/dataExtract/{extract}/acknowledge", serve: (*Server).acknowledgeExtract},
+		{op: "extract-fetch", of: bookFiles, method: "GET", path: guardedFiles + "/{extract}/{number}", serve: (*Server).fetchGuardedFile, wants: []string{"Authorization", "Date"}},
 		unknownOperation,
 
+		{op: "extract-fetch", of: bookFiles, host: storeHost, method: "GET", path: "*.extract", serve: (*Server).fetchExtractFile},
 		{op: "download", of: vaults, host: storeHost, method: "GET", path: "*", serve: (*Server).fetchObject},
 		{op: "pdf-upload", of: pdf, host: storeHost, path: "*.pdf", isUpload: true, serve: (*Server).storePDF},
 		{op: "upload", of: vaults, host: storeHost, path: "*", isUpload: true, serve: (*Server).storeObject},
-	}
+	}, c.networkOperations())
 }
 
 // unknownOperation stands for every path that does not exist. This service answers it with 502.

@@ -16,9 +16,9 @@ type pace struct {
 	began    time.Time // when the flow began; zero: before this server was started
 }
 
-// beginPace counts a call that begins. More of them at once than a flow may begin with are a violation.
+// beginPace counts a call that begins. More of them at once than the service takes, or than a flow may begin with, are a violation.
 func (s *Server) beginPace(c *call) {
-	if c.of == nil || !c.of.startsSlowly {
+	if c.of == nil || !c.of.startsSlowly && c.of.mostAtOnce == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -32,6 +32,12 @@ func (s *Server) beginPace(c *call) {
 		p.began = c.arrived
 	}
 	p.underWay++
+	if most := c.of.mostAtOnce; most > 0 && p.underWay > most {
+		s.recordViolationLocked(c, "%d calls at once, where %d are allowed", p.underWay, most)
+	}
+	if !c.of.startsSlowly {
+		return
+	}
 	if age := c.arrived.Sub(p.began); p.underWay > maxFirstCalls && age >= 0 && age <= firstSecond {
 		s.recordViolationLocked(c, "%d calls at once in the first second", p.underWay)
 	}

@@ -37,6 +37,8 @@ type Readings struct {
 	ListAge          time.Duration // the status list tells how things stood so long ago
 	Retention        time.Duration // so long after its success a document has left the archive: it is in no list, and its bumId is unknown; 0: never
 	PDF              PDFReadings
+	Extracts         ExtractReadings
+	Network          NetworkReadings
 	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
@@ -60,6 +62,8 @@ func (r *Readings) check() error {
 	}
 	return errors.Join(
 		r.PDF.check(),
+		r.Extracts.check(),
+		r.Network.check(),
 		checkWord("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
 		checkWord("IndexFields", &r.IndexFields, "sent", "filled"),
 		checkWord("URLForm", &r.URLForm, "object", "string", "headers", "fields"),

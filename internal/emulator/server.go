@@ -42,7 +42,9 @@ type Config struct {
 	// registration, those that begin with FAIL always.
 	FailDocument func(documentID string, nth int) string
 
-	PDF PDF // the PDF upload
+	PDF      PDF      // the PDF upload
+	Extracts Extracts // the data extracts
+	Network  Network  // the business network
 
 	Seed     uint64 // of every random choice
 	Readings Readings
@@ -133,6 +135,8 @@ func (c *Config) setDefaults() error {
 	setDefault(&c.MaxPackage, 100_000_000)
 	setDefault(&c.RequestIDHeader, "X-SVC-REQUEST-ID")
 	c.PDF.setDefaults()
+	c.Extracts.setDefaults()
+	c.Network.setDefaults()
 	if c.ArchiveMax < c.ArchiveMin {
 		c.ArchiveMax = c.ArchiveMin
 	}
@@ -150,7 +154,7 @@ func (c *Config) setDefaults() error {
 	case len(c.Vaults) == 0:
 		return errors.New("no vault given")
 	}
-	return errors.Join(checkWindow("of the archive", c.Window), c.PDF.check(), c.Readings.check(), c.Faults.check())
+	return errors.Join(checkWindow("of the archive", c.Window), c.PDF.check(), c.Network.check(), c.Readings.check(), c.Faults.check())
 }
 
 // checkWindow refuses a life that no address can have.

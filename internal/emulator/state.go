@@ -108,6 +108,8 @@ type serverState struct {
 	ambiguousBumIDs map[string]bool            // by bumId, registered or not
 	unaskable       map[string]int             // by bumId: the status with which a question about it alone is answered
 	pdf             pdfState
+	extracts        extractState
+	network         networkState
 	lastCalls       map[string]time.Time // by op: when its last call ended
 	revoked         int                  // how often all access tokens were revoked
 	violations      []string
@@ -115,7 +117,7 @@ type serverState struct {
 
 func newServerState() *serverState {
 	return &serverState{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
-		byVault: map[string][]*registration{}, ambiguousBumIDs: map[string]bool{}, unaskable: map[string]int{}, pdf: newPDFState(), lastCalls: map[string]time.Time{}}
+		byVault: map[string][]*registration{}, ambiguousBumIDs: map[string]bool{}, unaskable: map[string]int{}, pdf: newPDFState(), extracts: newExtractState(), network: newNetworkState(), lastCalls: map[string]time.Time{}}
 }
 
 // clientKey identifies a clientUUID within its vault. The case of its digits does not count.
@@ -155,6 +157,8 @@ func (b *serverState) applyLine(l journalLine) {
 		b.lastCalls[l.Op] = l.Time
 	default:
 		b.pdf.applyLine(l)
+		b.extracts.applyLine(l)
+		b.network.applyLine(l)
 	}
 }
 

@@ -145,7 +145,7 @@ func newColumnsError(file string, names []string, mapping map[string]string) err
 	distance := func(name string) int {
 		least := 1 << 20
 		for _, w := range wanted {
-			least = min(least, editDistance(foldName(name), w))
+			least = min(least, EditDistance(foldName(name), w))
 		}
 		return least
 	}
@@ -156,8 +156,8 @@ func newColumnsError(file string, names []string, mapping map[string]string) err
 	return e
 }
 
-// editDistance counts the letters to change, add or drop.
-func editDistance(a, b string) int {
+// EditDistance counts the letters to change, add or drop so that one name becomes the other.
+func EditDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before := make([]int, len(y)+1)
 	for j := range before {

@@ -13,24 +13,25 @@ import (
 // this number, or the path to the whole vault is wrong. Only another question tells which. Until the vault has answered
 // one, nothing is held against a document.
 
-// settleSuspects finds out what such answers mean, after a round in which there were some. Something else is asked of the
+// settleUnknownNumbers finds out what such answers mean, after a round in which there were some. Something else is asked of the
 // vault. Where that is answered, everything that is still open in the round is asked about once more: a fault that has
 // passed meanwhile blames nobody, and a number that fails again is absent. It returns what the list says, if it was read.
-func (c *Engine) settleSuspects(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
-	if len(q.suspects) == 0 || q.isRefused() || ctx.Err() != nil {
+func (c *Engine) settleUnknownNumbers(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
+	if len(q.unknownNumbers) == 0 || q.isRefused() || ctx.Err() != nil {
 		return nil
 	}
 	said, err := c.freshList(ctx, vault)
 	if err != nil && !c.answersForAnother(ctx, vault, q) {
-		suspects := slices.Sorted(maps.Keys(q.suspects))
-		q.fault = q.suspects[suspects[0]]
+		unknown := slices.Sorted(maps.Keys(q.unknownNumbers))
+		q.fault = q.unknownNumbers[unknown[0]]
 		return nil
 	}
-	for r := range q.suspects {
+	for r := range q.unknownNumbers {
 		if rc, is := said[r]; is {
 			q.heard[r] = rc
 		}
 	}
+	// Set before they are asked about again: from here on a number that fails so is absent.
 	q.vaultAnswers, q.answered, q.row = true, true, 0
 	c.askSingly(ctx, vault, es, q)
 	return said
@@ -52,7 +53,7 @@ func (c *Engine) freshList(ctx context.Context, vault archive.VaultID) (map[arch
 // answersForAnother reports whether the service answers now about the number of the vault that it answered last.
 func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q *questions) bool {
 	r, known := c.statusLists.lastAnswered(vault)
-	if _, suspected := q.suspects[r]; !known || suspected {
+	if _, isUnknown := q.unknownNumbers[r]; !known || isUnknown {
 		return false
 	}
 	// A GET about a number that is certainly known: an answer shows that the path to the vault is right.

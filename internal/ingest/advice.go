@@ -8,7 +8,10 @@ import (
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
 func (p Pause) NeedsPerson() bool {
-	if p.Target.Purpose == ToUpload {
+	if p.Cause.Code == causeDoubtInARow {
+		return true
+	}
+	if p.Target.Purpose == ToUpload && p.Target.Service != NetworkService {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
@@ -23,10 +26,26 @@ func (p Pause) refusesAddresses() bool {
 	return p.Target.Service == PDFService && p.Target.Purpose == ToRegister && (p.Cause.Code == "http-400" || p.Cause.Code == "http-422")
 }
 
+// refusedKeys names the keys of the configuration that a refusal of the addresses is about: one where the answer names one.
+func (p Pause) refusedKeys() string {
+	receiving, notify := p.ConfigKey+".receiving", p.ConfigKey+".notify"
+	saysReceiving, saysNotify := strings.Contains(p.Cause.Text, "receivingEmailAddress"), strings.Contains(p.Cause.Text, "notificationEmailAddress")
+	switch {
+	case saysReceiving && !saysNotify:
+		return receiving
+	case saysNotify && !saysReceiving:
+		return notify
+	}
+	return receiving + " and " + notify
+}
+
 // Meaning says in a few words what the answer of the other side means; empty: the text of the cause says it.
 func (p Pause) Meaning() string {
 	who := "the service"
-	if p.Target.Purpose == ToUpload {
+	switch {
+	case p.Target.Service == NetworkService:
+		who = "the business network"
+	case p.Target.Purpose == ToUpload:
 		who = "the object store"
 	}
 	switch code := p.Cause.Code; {
@@ -48,11 +67,18 @@ func (p Pause) Meaning() string {
 func (p Pause) Advice() string {
 	switch {
 	case p.refusesAddresses():
-		return fmt.Sprintf("correct receiving and notify of the drop %q in the configuration, then reload; what waits is sent to the new address", p.Target.Drop)
+		return fmt.Sprintf("correct %s of the drop %q, then reload; what waits is sent to the new address, and none is lost", p.refusedKeys(), p.Target.Drop)
 	case p.Target.Service == PDFService && p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
 		return "renew pdf.auth.secret_file, which is read again by itself; if it is right, ask the provider about the right importDocuments.write"
+	case p.Target.Service == NetworkService && p.NeedsPerson():
+		return "renew network.auth.secret_file, which is read again by itself; if it is right, ask the provider about the rights of this account"
+	case p.Target.Service == NetworkService && strings.HasPrefix(p.Cause.Code, "http-") && !isTheirs(p.Cause.Code):
+		return "look at network.base_url and service.proxy; if they are right, ask the provider and name the request id"
 	case p.Target.Purpose == ToDispose && p.Cause.Code == "unusually-many":
 		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Target.String() + "\" --reason TEXT"
+	case p.Cause.Code == causeDoubtInARow:
+		return "ask the provider whether the store works again, then: vaultd resume \"" + p.Target.String() + "\" --reason TEXT. " +
+			"Without that one document is tried after hours, and if it ends in doubt as well, a person must look for it"
 	case p.Cause.Code == CauseMounted && !p.Target.Entry.IsZero():
 		return "unmount it; it goes on by itself then. See vaultd why " + p.Target.Entry.String()
 	case p.Cause.Code == CauseMounted:

@@ -118,10 +118,10 @@ func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusL
 func (c *Engine) askAbout(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
 	vault := es[0].Vault
 	heard, said := c.readListIfWorthIt(ctx, vault, es)
-	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*apicall.Error{}}
+	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, unknownNumbers: map[archive.RemoteID]*apicall.Error{}}
 	// What the list does not tell is asked one by one.
 	c.askSingly(ctx, vault, es, &q)
-	if again := c.settleSuspects(ctx, vault, es, &q); again != nil {
+	if again := c.settleUnknownNumbers(ctx, vault, es, &q); again != nil {
 		said = again
 	}
 	if ctx.Err() == nil || len(q.heard) > 0 {
@@ -174,7 +174,7 @@ func (c *Engine) changesOfOthers(said map[archive.RemoteID]archive.Receipt, es [
 
 // questions is one round of them. One that fails says nothing about the others, but
 // a few that fail in a row, or one that was turned away, end the round. One that may only
-// say that its number is unknown is a suspect, until the vault has answered another.
+// say that its number is unknown is kept apart, until the vault has answered another.
 type questions struct {
 	mu    sync.Mutex
 	heard map[archive.RemoteID]archive.Receipt // guarded by mu
@@ -183,8 +183,8 @@ type questions struct {
 
 	answered bool // the service said something, beside what is known from a list of before; guarded by mu
 
-	suspects     map[archive.RemoteID]*apicall.Error // that failed as unknown numbers do; guarded by mu
-	vaultAnswers bool                                // it did so after they had failed; guarded by mu
+	unknownNumbers map[archive.RemoteID]*apicall.Error // that failed as unknown numbers do; guarded by mu
+	vaultAnswers   bool                                // it did so after they had failed; guarded by mu
 }
 
 func (q *questions) isOver() bool { return q.row >= tolerated || q.isRefused() }
@@ -212,7 +212,7 @@ func (q *questions) record(r archive.RemoteID, rc archive.Receipt, err error) {
 	case fault.MayBeAbsent() && q.vaultAnswers:
 		q.heard[r], q.row = archive.Receipt{Remote: r, Status: archive.Absent}, 0
 	case fault.MayBeAbsent():
-		q.suspects[r] = fault
+		q.unknownNumbers[r] = fault
 		q.row++
 	default:
 		q.fault = fault

@@ -18,8 +18,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// desk is a service that only answers questions, and counts them. It needs a moment for each.
-type desk struct {
+// askedService is a service that only answers questions, and counts them. It needs a moment for each.
+type askedService struct {
 	service
 	uploads []archive.RemoteID                 // in their order
 	ends    map[archive.RemoteID]time.Time     // when each is archived
@@ -33,7 +33,7 @@ type desk struct {
 	second         map[int64]int // single questions by the second
 }
 
-func (d *desk) receipt(r archive.RemoteID) archive.Receipt {
+func (d *askedService) receipt(r archive.RemoteID) archive.Receipt {
 	now := time.Now()
 	d.gap[r], d.last[r] = max(d.gap[r], now.Sub(d.last[r])), now
 	rc := archive.Receipt{Remote: r, Status: archive.InProgress, Raw: "ArchivingInProgress", Updated: now}
@@ -43,7 +43,7 @@ func (d *desk) receipt(r archive.RemoteID) archive.Receipt {
 	return rc
 }
 
-func (d *desk) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+func (d *askedService) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
 	time.Sleep(20 * time.Millisecond)
 	d.counting.Lock()
 	defer d.counting.Unlock()
@@ -56,7 +56,7 @@ func (d *desk) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) 
 	return d.receipt(r), nil
 }
 
-func (d *desk) StatusList(context.Context, archive.VaultID) (said []archive.Receipt, err error) {
+func (d *askedService) StatusList(context.Context, archive.VaultID) (said []archive.Receipt, err error) {
 	time.Sleep(100 * time.Millisecond)
 	d.counting.Lock()
 	defer d.counting.Unlock()
@@ -85,8 +85,8 @@ func (q *queue) Pop() any {
 
 // day asks about n documents, which come evenly within a time and are each archived after what takes says, for one virtual
 // day. It goes by the real functions: what is due is asked about, and what follows is due when they say so.
-func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, away func(time.Time) bool) (d *desk, open int) {
-	d = &desk{ends: map[archive.RemoteID]time.Time{}, second: map[int64]int{}, alone: map[archive.RemoteID]int{},
+func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, away func(time.Time) bool) (d *askedService, open int) {
+	d = &askedService{ends: map[archive.RemoteID]time.Time{}, second: map[int64]int{}, alone: map[archive.RemoteID]int{},
 		gap: map[archive.RemoteID]time.Duration{}, last: map[archive.RemoteID]time.Time{}, away: away}
 	c := New(Config{Routes: map[ledger.Route]Route{ledger.Vault: {Client: d, Asker: d}}, Now: now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
 	var q queue
@@ -134,7 +134,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 
 // most returns the most single questions about one document, the longest time between two answers about one, and the
 // most single questions in one second.
-func (d *desk) most() (questions int, gap time.Duration, second int) {
+func (d *askedService) most() (questions int, gap time.Duration, second int) {
 	for r := range d.ends {
 		questions, gap = max(questions, d.alone[r]), max(gap, d.gap[r])
 	}

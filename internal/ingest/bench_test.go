@@ -70,7 +70,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := New(Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: now,
 			Log:     slog.New(slog.DiscardHandler),
-			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, SyncPackages: func() error { return nil },
+			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil },
 			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -18,13 +19,33 @@ type Pause struct {
 	Next   time.Time // of the next probe; zero: only a person or a restart closes it
 	Asked  time.Time // until then the other side asked to be left alone; zero: it did not
 	Cause  ledger.Cause
+	// ConfigKey is where the drop of the target stands in the configuration, as "drops[2]"; empty: the target has none.
+	ConfigKey string
 }
 
 const (
 	firstPause = 2 * time.Second
 	maxPause   = 5 * time.Minute
 	tolerated  = 3 // faults in a row of one kind that only look like the environment's
+
+	// Where nobody can be asked what became of an upload, each probe that ends in doubt costs a document that a person must look for. So
+	// these pauses are far longer. From the tolerated number on a person is called, and only his word ends the pause sooner. In eight
+	// hours two uploads that were under way when the outage began end in doubt, and three probes.
+	firstDoubtPause  = 5 * time.Minute
+	personDoubtPause = 2 * time.Hour
+	maxDoubtPause    = 8 * time.Hour
 )
+
+// causeDoubtInARow is the code of a pause after so many uploads in doubt that a person must look.
+const causeDoubtInARow = "doubt-in-a-row"
+
+// doubtPause returns how long a store is left alone after that many uploads in a row of which nobody knows what became.
+func doubtPause(inARow int) time.Duration {
+	if inARow < tolerated {
+		return firstDoubtPause << (inARow - 1)
+	}
+	return min(personDoubtPause<<min(inARow-tolerated, 10), maxDoubtPause)
+}
 
 // breakers holds one circuit breaker for each target.
 //
@@ -37,6 +58,7 @@ type breakers struct {
 	mu     sync.Mutex
 	by     map[Target]*breaker // those that are not closed; guarded by mu
 	faults map[Target]int      // in a row, too few to open a breaker; guarded by mu
+	doubts map[Target]int      // uploads in a row of which nobody knows what became; guarded by mu
 }
 
 // breaker is a circuit breaker that is open or half-open.
@@ -49,7 +71,7 @@ type breaker struct {
 }
 
 func newBreakers() *breakers {
-	return &breakers{by: map[Target]*breaker{}, faults: map[Target]int{}}
+	return &breakers{by: map[Target]*breaker{}, faults: map[Target]int{}, doubts: map[Target]int{}}
 }
 
 // open opens a breaker, for a while that doubles with each fault, or for as long as the other side asked for.
@@ -65,11 +87,13 @@ func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now 
 	br.followClock(now)
 	news = !known || Pause{Target: t, Cause: c}.NeedsPerson() && !br.NeedsPerson()
 	// Work that was under way when the breaker opened fails as well, and tells nothing new.
-	if !known || br.probing || !now.Before(br.Next) {
+	isNew := !known || br.probing || !now.Before(br.Next)
+	if isNew {
 		br.opened++
 		br.Next = now.Add(backoff(br.opened-1, firstPause, maxPause))
 	}
-	if br.probing = false; retryAfter > 0 || !now.Before(br.Asked) { // otherwise people still see why the wait was asked for
+	awaitsPerson := br.Cause.Code == causeDoubtInARow && !isNew
+	if br.probing = false; !awaitsPerson && (retryAfter > 0 || !now.Before(br.Asked)) { // otherwise people still see why the wait was asked for
 		br.Cause = c
 	}
 	if asked := now.Add(retryAfter); retryAfter > 0 && asked.After(br.Asked) {
@@ -80,6 +104,54 @@ func (b *breakers) open(t Target, c ledger.Cause, retryAfter time.Duration, now 
 	}
 	br.asOf = now
 	return news
+}
+
+// openInDoubt opens the breaker of a store after an upload of which nobody knows what became, where nobody can be asked. It opens at the
+// first one. It returns how many there were in a row; a success or a person ends the row, and no other fault does.
+func (b *breakers) openInDoubt(t Target, c ledger.Cause, retryAfter time.Duration, now time.Time) (inARow int, news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	br, known := b.get(t, now)
+	b.doubts[t]++
+	inARow = b.doubts[t]
+	if br.locked {
+		return inARow, !known
+	}
+	br.followClock(now)
+	if inARow >= tolerated {
+		c = ledger.Cause{Code: causeDoubtInARow, Text: fmt.Sprintf("%d uploads in a row ended without a word that says what became of them, the last one so: %s", inARow, c.Text)}
+	}
+	br.probing, br.Cause, br.asOf = false, c, now
+	if asked := now.Add(retryAfter); retryAfter > 0 && asked.After(br.Asked) {
+		br.Asked = asked
+	}
+	for _, next := range []time.Time{now.Add(doubtPause(inARow)), br.Asked} {
+		if next.After(br.Next) {
+			br.Next = next
+		}
+	}
+	return inARow, !known || inARow == tolerated
+}
+
+// resume closes a breaker by the word of a person, and reports whether it was open. One that is locked open stays so.
+func (b *breakers) resume(t Target) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	br, known := b.by[t]
+	if !known || br.locked {
+		return false
+	}
+	delete(b.by, t)
+	delete(b.doubts, t)
+	return true
+}
+
+// mayResume reports whether resume would close a breaker.
+func (b *breakers) mayResume(t Target) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	br, known := b.by[t]
+	return known && !br.locked
 }
 
 // get returns the breaker of a target, which is not closed any more after that. The caller holds mu.
@@ -107,6 +179,16 @@ func (b *breakers) isClosed(t Target) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.by[t] == nil
+}
+
+// causeOf returns why a breaker is not closed.
+func (b *breakers) causeOf(t Target) (c ledger.Cause, isOpen bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if br := b.by[t]; br != nil {
+		return br.Cause, true
+	}
+	return ledger.Cause{}, false
 }
 
 // lockOpen opens a breaker until the process ends or a person acts, whatever is heard of its target meanwhile.
@@ -140,6 +222,7 @@ func (b *breakers) close(t Target, now time.Time) (closed bool) {
 	defer b.mu.Unlock()
 	// One success ends a row of faults.
 	delete(b.faults, t)
+	delete(b.doubts, t)
 	br, known := b.by[t]
 	if known {
 		br.followClock(now)
@@ -206,7 +289,7 @@ func (b *breakers) allow(t Target, now time.Time) (probe, allowed bool) {
 func (b *breakers) forget(t Target) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if br, known := b.by[t]; known && !br.locked && !br.probing {
+	if br, known := b.by[t]; known && !br.locked && !br.probing && b.doubts[t] < tolerated {
 		delete(b.by, t)
 		delete(b.faults, t)
 	}

@@ -21,6 +21,7 @@ func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, re
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {
 			if change.Key == res.Key {
+				// The call was made, whoever changed the entry meanwhile: the same events, on the newer revision.
 				change.Rev = stale.Have
 				return change, true
 			}
@@ -34,9 +35,11 @@ func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, re
 		if e.Key != res.Key {
 			continue
 		}
+		// The answer gave this document a number or an address that another one has: no byte may ever go there.
 		if e.State == ledger.Registering && taken.What != ledger.TakenID {
 			return c.newChange(e, c.mixedUpWith(e, taken)), true
 		}
+		// Another entry got the identity, the number or the files first. The step is due again, and decides by what is committed now.
 		code := "identity-taken"
 		if taken.What == ledger.TakenNumber || taken.What == ledger.TakenFiles {
 			code = "another-sealed-meanwhile"

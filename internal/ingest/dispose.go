@@ -38,6 +38,7 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 		}
 		return all, nil
 	}
+	// Counted before the first source goes. What was allowed is in memory alone: after a crash the limit is asked about what is left.
 	due, err := c.countDueForDisposal(queue, now)
 	if err == nil && due > 0 {
 		err = c.cfg.DisposalLimit(name, due)
@@ -87,7 +88,7 @@ func (c *Engine) ResumeDisposals(drop string) {
 	c.workerOf(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
 }
 
-const keptLook = 24 * time.Hour // between two looks at a source that the configuration now keeps
+const keptCheckInterval = 24 * time.Hour // between two checks of a source that the configuration now keeps
 
 // intendToDispose holds the time of an entry against what is configured now: a source
 // stays where people chose to keep them, or to keep them longer, since it was put there.
@@ -101,7 +102,7 @@ func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant
 	}
 	c.disposable.set(e.Drop, max(c.disposable.count(e.Drop)-1, 0)) // the limit counted it, whatever becomes of it
 	if !d.Disposes {
-		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptLook), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
+		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptCheckInterval), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
 	}
 	if until := e.CompletedAt().Add(d.Grace); now.Wall.Before(until) {
 		return []ledger.Event{ledger.Postponed{NotBefore: until, Cause: ledger.Cause{Code: "grace-is-longer"}}}, false, nil

@@ -27,15 +27,17 @@ type Config struct {
 	Planner *window.Planner
 	Now     func() archive.Instant
 	Log     *slog.Logger
+	// Location is the time zone of the times in texts; nil: that of the machine.
+	Location *time.Location
 
 	PollMin time.Duration // between two questions about one document
 	PollMax time.Duration
 	Grace   time.Duration // unclear_grace
 	// LongestSleep bounds the wait between two looks at what is due; 0: a minute.
 	LongestSleep time.Duration
-	// SpoolSpace returns why nothing of a vault may be packed just now: its share of the spool
+	// SpoolSpace returns why nothing of a service queue may be packed just now: its share of the spool
 	// is full (ErrFull), or the disk nearly is.
-	SpoolSpace func(archive.VaultID) error
+	SpoolSpace func(queue string) error
 	// SyncPackages makes the packages in the spool durable. Nothing of them is sent before it returned.
 	SyncPackages func() error
 	// DisposalLimit books that many disposals of a drop, or returns a *DisposalLimitError when that is too many at
@@ -44,6 +46,8 @@ type Config struct {
 	// IsHeld reports whether nothing may be sent, moved or removed: in safe mode, and when another vaultd has taken
 	// over the drop folders. Folders are still sealed and questions are still asked. Calls under way go on. nil: never.
 	IsHeld func() bool
+	// Failed is closed once nothing can be committed any more; nil: never.
+	Failed <-chan struct{}
 	// OnPause is told of each pause that begins, or that now needs a person. It must not block. nil: nobody is told.
 	OnPause func(Pause)
 }
@@ -55,6 +59,8 @@ type Engine struct {
 	breakers *breakers
 	limiters limiters
 	tasks    sync.WaitGroup // tasks that have not ended
+	unasked  chan struct{}  // closed when uploads that nobody can be asked about must end
+	draining atomic.Bool    // no upload that nobody can be asked about begins any more
 
 	steps          map[ledger.Step]step
 	pools          map[ledger.Step]*pool
@@ -68,6 +74,7 @@ type Engine struct {
 	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags
 	refusals        refusals
 	mixUps          mixUps
+	recipientFaults recipientFaults
 	expiredBatches  expiredBatches
 	sharedTickets   sharedTickets
 	underWay        bookings
@@ -82,7 +89,7 @@ type Engine struct {
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
-	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), supervisorWake: make(chan struct{}, 1),
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), supervisorWake: make(chan struct{}, 1), unasked: make(chan struct{}),
 		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
 	c.limiters.by = map[Target]*limiter{}
@@ -102,10 +109,18 @@ func New(cfg Config) *Engine {
 	return c
 }
 
-// stopGrace is how long calls under way may go on after the stop was asked for.
-const stopGrace = 4 * time.Second
+const (
+	// stopGrace is how long calls under way may go on after the stop was asked for.
+	stopGrace = 4 * time.Second
+	// unaskedGrace is that of an upload of which nobody can be asked what became: cut off, it waits for a person. The service manager
+	// waits longer (TimeoutStopSec).
+	unaskedGrace = 45 * time.Second
+	// DrainLimit bounds how long a reload waits for such uploads, while all other work goes on. It is less than the service manager
+	// gives a reload (TimeoutStartSec). What is not through by then has unaskedGrace: no other work stands still for longer.
+	DrainLimit = 4 * time.Minute
+)
 
-// Run works until ctx ends, then gives what is under way a few seconds, and returns
+// Run works until ctx ends, then gives what is under way a few seconds, and longer to uploads that nobody can be asked about. It returns
 // when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
 //
 // The loops of the workers and supervise end with ctx or with the first error; that of a worker whose queue is empty ends
@@ -123,10 +138,68 @@ func (c *Engine) Run(ctx context.Context) error {
 	err := g.Wait()
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
-	// Outcomes are committed even now. What does not end within the grace is cancelled: its intent stands, and the next
+	endUnasked := sync.OnceFunc(func() { close(c.unasked) })
+	unasked := time.AfterFunc(unaskedGrace, endUnasked)
+	defer unasked.Stop()
+	if err != nil {
+		endUnasked() // no outcome can be committed, so none is worth the wait
+	}
+	// Outcomes are committed even now. What does not end within its grace is cancelled: its intent stands, and the next
 	// start goes on from it.
-	c.tasks.Wait()
+	ended := make(chan struct{})
+	go func() {
+		c.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-c.cfg.Failed:
+		endUnasked()
+		<-ended
+	}
 	return err
+}
+
+// outlivesStop returns a context for the upload of an entry. It ends with ctx, or, where nobody can be asked what became of the upload, only
+// when all such uploads must end.
+func (c *Engine) outlivesStop(ctx context.Context, e ledger.Entry) (context.Context, context.CancelFunc) {
+	if c.routeOf(e).Asker != nil {
+		return context.WithCancel(ctx)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { // it ends with the upload
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-c.unasked:
+		}
+	}()
+	return ctx, cancel
+}
+
+// drainLook is how often DrainUploads looks whether all have ended.
+const drainLook = 100 * time.Millisecond
+
+// DrainUploads lets no upload begin any more that nobody can be asked about, and returns when none is under way, after DrainLimit, or
+// with ctx. All other work goes on meanwhile. It is for an engine that is stopped next.
+func (c *Engine) DrainUploads(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, DrainLimit)
+	defer cancel()
+	c.draining.Store(true)
+	look := time.NewTicker(drainLook)
+	defer look.Stop()
+	for c.pools[ledger.Upload].isAnyBusy(func(w *worker) bool { return c.isDraining(w.step.name, w.queue) }) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// isDraining reports whether nothing of a step begins in a queue any more.
+func (c *Engine) isDraining(s ledger.Step, queue string) bool {
+	return c.draining.Load() && s == ledger.Upload && c.routeOfQueue(queue).Asker == nil
 }
 
 // supervise starts a worker for each queue that the ledger has, also for those that appear later, and starts again
@@ -163,8 +236,8 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 			}
 		}
 		now := time.Now()
-		for _, w := range c.wokenWhileResting() {
-			w.lookedAt.Store(&now)
+		for _, w := range c.wokenWhileIdle() {
+			w.searchedAt.Store(&now)
 			w.running.Store(true)
 			g.Go(func() error { return w.run(stop, work) })
 		}
@@ -173,8 +246,8 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 	}
 }
 
-// wokenWhileResting returns the workers whose loops do not run and are to look at what is due.
-func (c *Engine) wokenWhileResting() (all []*worker) {
+// wokenWhileIdle returns the workers whose loops do not run and are to look at what is due.
+func (c *Engine) wokenWhileIdle() (all []*worker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, workers := range c.workers {
@@ -241,26 +314,26 @@ func (c *Engine) Wake() {
 	c.wakeSupervisor()
 }
 
-// LastLooks tells when the slowest worker of each step last looked at what is due and found out what to
-// start; zero: never. Only the loops themselves set it: one that hangs does not look any more, however
-// well the rest of the process does. An idle worker looks once a minute, or does not run.
-func (c *Engine) LastLooks() map[ledger.Step]time.Time {
+// LastSearches tells when the slowest worker of each step last searched for what is due and found out what to
+// start; zero: never. Only the loops themselves set it: one that hangs does not search any more, however
+// well the rest of the process does. An idle worker searches once a minute, or does not run.
+func (c *Engine) LastSearches() map[ledger.Step]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	looks := make(map[ledger.Step]time.Time, len(c.workers))
+	searches := make(map[ledger.Step]time.Time, len(c.workers))
 	for s, workers := range c.workers {
 		if at := c.queuesReadAt.Load(); at != nil {
-			looks[s] = *at
+			searches[s] = *at
 		} else {
-			looks[s] = time.Time{}
+			searches[s] = time.Time{}
 		}
 		for _, w := range workers {
-			if at := w.lookedAt.Load(); w.running.Load() && at.Before(looks[s]) {
-				looks[s] = *at
+			if at := w.searchedAt.Load(); w.running.Load() && at.Before(searches[s]) {
+				searches[s] = *at
 			}
 		}
 	}
-	return looks
+	return searches
 }
 
 // longestSleep bounds the wait between two looks at what is due, so that a wall
@@ -286,7 +359,19 @@ func (c *Engine) Pauses() []Pause {
 			c.breakers.forget(p.Target)
 		}
 	}
-	return c.breakers.list()
+	all := c.breakers.list()
+	for i := range all {
+		all[i].ConfigKey = c.configKeyOf(all[i].Target)
+	}
+	return all
+}
+
+// configKeyOf returns where the drop of a target stands in the configuration; empty: it has none. The drops come in that order.
+func (c *Engine) configKeyOf(t Target) string {
+	if i := slices.IndexFunc(c.cfg.Drops, func(d Drop) bool { return t.Drop != "" && d.Name == t.Drop }); i >= 0 {
+		return fmt.Sprintf("drops[%d]", i)
+	}
+	return ""
 }
 
 // isAwaited reports whether something waits for a target.
@@ -327,8 +412,13 @@ func (c *Engine) EnterClaimed(k archive.Key, ev ledger.ClaimedFolder, more ...le
 	})
 }
 
+// NoteCommitted takes note of an entry that somebody else committed, as of one that the engine did: it is logged, and what is due next begins
+// at once. It never waits.
+func (c *Engine) NoteCommitted(e ledger.Entry) { c.noteResult(ledger.Result{Key: e.Key, Entry: e}) }
+
 // noteResult logs a result once and wakes the worker whose step is due next.
 func (c *Engine) noteResult(res ledger.Result) {
+	// A grant was booked before its commit. It is taken back where the commit came to nothing: a vault would lack that ticket for ever.
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
 		c.backlog.revoke(res.Key)
 		return // somebody else was faster; what is due is asked anew
@@ -364,7 +454,7 @@ func (c *Engine) logState(e ledger.Entry) {
 	switch {
 	case e.State == ledger.Quarantined || e.Contradicted:
 		log = c.cfg.Log.Error
-	case e.State == ledger.Rejected || e.State == ledger.Unclear:
+	case e.State == ledger.Rejected || e.State == ledger.Unclear || e.Attention() == ledger.RefusedByRecipient:
 		log = c.cfg.Log.Warn
 	case (e.State == ledger.Archived || e.State == ledger.Delivered) && e.Source == ledger.Claimed:
 		log = c.cfg.Log.Info

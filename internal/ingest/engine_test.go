@@ -247,7 +247,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	}
 	cfg := Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 4}, Now: now,
 		Log:     slog.New(slog.DiscardHandler),
-		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, SyncPackages: func() error { return nil }}
+		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil }}
 	if len(vaults) == 0 {
 		vaults = []archive.VaultID{"V"}
 	}

@@ -33,8 +33,8 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 	}
 }
 
-// standing is an entry of the drop V in a state in which it holds one registration.
-func standing(s ledger.State) ledger.Entry {
+// inState is an entry of the drop V in a state in which it holds one registration.
+func inState(s ledger.State) ledger.Entry {
 	content := archive.Sum([]byte("a folder"))
 	return ledger.Entry{Key: archive.Key{1}, Rev: 5, State: s, Source: ledger.Claimed, Vault: "V", Drop: "V", Folder: "a folder",
 		ID: archive.ID{1}, FirstID: archive.ID{1}, Content: content, Metadata: archive.Sum([]byte(`{"documentId":"a folder"}`)),
@@ -48,7 +48,7 @@ func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
-		e := standing(ledger.Uploaded)
+		e := inState(ledger.Uploaded)
 		for id, want := range map[archive.ID]int{{}: 1, e.ID: 1, {9}: 0} {
 			heard := map[archive.RemoteID]archive.Receipt{"b1": {Remote: "b1", ID: id, Status: archive.Successful}}
 			if evs := r.eventsOf(e, heard); len(evs) != want {
@@ -64,7 +64,7 @@ func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
-		e := standing(ledger.Registering)
+		e := inState(ledger.Registering)
 		change, ok := r.correctCollision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: "bumId", By: archive.Key{2}}})
 		if _, crossed := change.Events[0].(ledger.AnswerMixedUp); !ok || !crossed {
 			t.Errorf("%v %+v", ok, change.Events)
@@ -78,7 +78,7 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
-		e := standing(ledger.Sending)
+		e := inState(ledger.Sending)
 		for name, row := range map[string]struct {
 			sends uint16
 			other bool

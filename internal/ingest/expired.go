@@ -26,7 +26,7 @@ type batchID struct {
 
 func batchOf(e ledger.Entry) batchID {
 	id := batchID{queue: ledger.ServiceQueueOf(e), sent: e.Current().Ticket.Sent.Boot}
-	if e.Route == ledger.PDF {
+	if !e.Route.HasVaults() {
 		id.remote = e.Current().Ticket.Remote
 	}
 	return id
@@ -65,7 +65,8 @@ func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledge
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}
-	if wasSentBefore(e) { // and nobody knows what became of that
+	// An earlier attempt may have left bytes, and nobody knows what became of them: the entry is unclear, and is asked about first.
+	if wasSentBefore(e) {
 		return []ledger.Event{refused, ledger.WindowClosed{NotBefore: c.nextPollAt(e)}}
 	}
 	return []ledger.Event{refused}

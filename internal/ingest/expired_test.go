@@ -136,7 +136,8 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 		if posts > 6*30 || granted > 200+6*60 {
 			t.Errorf("%d calls and %d registrations in six hours of which none can be used", posts, granted)
 		}
-		if n := p.refused(); n > 6*30 {
+		// Thirty an hour are tried, and eight at most were under way when the first was refused.
+		if n := p.refused(); n > 6*30+8 {
 			t.Errorf("%d uploads refused in six hours", n)
 		}
 		if n := r.Pauses(); len(n) != 1 || n[0].Target.String() != "store of vault V" {

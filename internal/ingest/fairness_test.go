@@ -28,8 +28,8 @@ func (r *running) stateOf(v archive.VaultID, s ledger.State) int {
 func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "FULL", "B")
-		r.cfg.SpoolSpace = func(v archive.VaultID) error {
-			if v == "FULL" {
+		r.cfg.SpoolSpace = func(queue string) error {
+			if queue == "vault FULL" {
 				return ErrFull
 			}
 			return nil

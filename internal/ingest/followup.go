@@ -13,7 +13,7 @@ import (
 // whole-S of the bench measure. It returns the outcome to commit, and the upload tasks that it has taken.
 func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task) {
 	w, store, now := c.workerOf(ledger.Upload, queue), uploadTargetOf(queue), c.cfg.Now()
-	if !c.breakers.isClosed(store) || c.isHeld() {
+	if !c.breakers.isClosed(store) || c.isHeld() || c.isDraining(ledger.Upload, queue) {
 		return outcome, nil
 	}
 	sizes := map[archive.Key]int64{}
@@ -26,11 +26,13 @@ func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledge
 		if !ok || w.pool.freeTasks(w) == 0 || !c.cfg.Planner.MayStart(got.Ticket, sizes[change.Key], nil, now) {
 			continue
 		}
-		t := &task{handling: handling{target: store, most: 1}, entries: []ledger.Entry{{Key: change.Key}}}
+		t := &task{handling: handling{target: store, most: 1}, entries: []ledger.Entry{{Key: change.Key}}, announced: true}
 		// The upload counts as under way before its intent is committed: the upload worker must not take the entry as well.
 		if !w.pool.bookEntries(w, t) {
 			continue
 		}
+		// A crash after this commit finds "sending" although no byte was sent: the next start sends the same bytes to the same
+		// address while it works, and asks for evidence when it does not.
 		c.tasks.Add(1)
 		tasks[change.Key] = t
 		with[i].Events = []ledger.Event{got, ledger.UploadIntended{}}

@@ -11,6 +11,10 @@ import (
 
 // limiters hold how many calls may go at once over each target that was used. After a
 // restart they are found anew.
+//
+// The service asks for it: it names no number, and wants few calls at the start and fewer when it says 429 or 503
+// (TestUpload_I6_OfSeveralAtOnceEachCounts; for PDFs TestReading_I21_PDFsBeginSlowly). That a few faults cost little speed is
+// goal G13: TestPace_G13_FewFaultsCostLittle in internal/window, the rows fault-… of the bench.
 type limiters struct {
 	mu sync.Mutex
 	by map[Target]*limiter // guarded by mu
@@ -23,9 +27,9 @@ type limiter struct {
 	lastUsed     time.Time // when a call began or went well
 }
 
-// The PDF flow takes few calls at once when they begin: its interface says that high concurrency at the start may cause time-outs,
-// and that too frequent calls may be blocked. It names no number. So registrations and uploads have two calls each until one
-// went well and a second has passed, and again after a pause. A call that went well had arrived, however long its way was.
+// A service that starts gently takes few calls at once when they begin: its interface says that high concurrency at the start may cause
+// time-outs, and that too frequent calls may be blocked. It names no number. So registrations and uploads have two calls each until
+// one went well and a second has passed, and again after a pause. A call that went well had arrived, however long its way was.
 const (
 	startCalls = 2
 	startTime  = time.Second
@@ -37,17 +41,19 @@ func (l *limiter) isStarting(now time.Time) bool {
 	return l.firstSuccess.IsZero() || now.Sub(l.firstSuccess) <= startTime || now.Sub(l.lastUsed) > startPause
 }
 
-// limiterOf returns the target whose limiter counts the calls to a target: the drops of the PDF flow share one.
-func limiterOf(t Target) Target {
-	if t.Service == PDFService {
+// limiterOf returns the target whose limiter counts the calls to a target: all drops of a service without vaults share one. gently: the
+// service takes few calls when they begin.
+func limiterOf(t Target) (counted Target, gently bool) {
+	row, is := dropServiceOfTarget(t)
+	if is {
 		t.Drop = ""
 	}
-	return t
+	return t, row.startsGently
 }
 
 // get returns the limiter of a target that takes most calls at once. The caller holds mu.
 func (p *limiters) get(t Target, most int) *limiter {
-	t = limiterOf(t)
+	t, _ = limiterOf(t)
 	if p.by[t] == nil {
 		p.by[t] = &limiter{Limiter: window.NewLimiter(most)}
 	}
@@ -58,7 +64,7 @@ func (p *limiters) limit(t Target, most int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.get(t, most)
-	if t.Service == PDFService && l.isStarting(time.Now()) {
+	if _, gently := limiterOf(t); gently && l.isStarting(time.Now()) {
 		return min(l.Limit(), startCalls)
 	}
 	return l.Limit()
@@ -68,6 +74,7 @@ func (p *limiters) begin(t Target, most int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, now := p.get(t, most), time.Now()
+	// Before lastUsed is set: the call that ends a pause begins gently again.
 	if now.Sub(l.lastUsed) > startPause {
 		l.firstSuccess = time.Time{}
 	}
@@ -79,7 +86,8 @@ func (p *limiters) begin(t Target, most int) uint64 {
 func (p *limiters) succeeded(t Target, under int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.by[limiterOf(t)]
+	counted, _ := limiterOf(t)
+	l := p.by[counted]
 	if l == nil {
 		return
 	}
@@ -94,7 +102,8 @@ func (p *limiters) succeeded(t Target, under int) {
 func (p *limiters) overloaded(t Target, n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.by[limiterOf(t)]
+	counted, _ := limiterOf(t)
+	l := p.by[counted]
 	return l == nil || l.Overloaded(n)
 }
 

@@ -133,6 +133,60 @@ func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 	})
 }
 
+// A store of which nobody knows what it did with the last uploads is tried ever more rarely, with one document. A person, or a success,
+// ends that. A definite refusal does not, and costs no document.
+func TestPDF_I2_StoreInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var outcome atomic.Pointer[error]
+		says := func(err error) { outcome.Store(&err) }
+		pdf := &service{upload: func(archive.RemoteID) error { return *outcome.Load() }}
+		// One worker, so that no second upload is under way when the outage begins: that one would end in doubt too.
+		r := buildPDF(t, pdf, "scans").restartPDF(func(row *Route, _ []Drop) { row.Workers = 1 })
+		inDoubt := func() int { return r.states()[ledger.Quarantined] }
+		says(fault(apicall.OutcomeUnknown, "timeout"))
+		began := time.Now()
+		r.start()
+		r.dropPDF("scans", 40)
+		for _, at := range []struct {
+			after       time.Duration
+			want        int
+			needsPerson bool
+		}{{4 * time.Minute, 1, false}, {6 * time.Minute, 2, false}, {20 * time.Minute, 3, true}, {2 * time.Hour, 3, true}, {3 * time.Hour, 4, true}, {8 * time.Hour, 5, true}} {
+			r.pass(at.after - time.Since(began))
+			p := r.Pauses()
+			if n := inDoubt(); n != at.want || len(p) != 1 || p[0].Target != PDFStoreTarget() || p[0].NeedsPerson() != at.needsPerson {
+				t.Fatalf("after %v: %d in doubt, %+v", at.after, n, p)
+			}
+		}
+		// A probe that is refused leaves the document as it was, and does not begin the row anew.
+		says(fault(apicall.NotSent, "no-connection"))
+		r.pass(24 * time.Hour)
+		if n := inDoubt(); n != 5 || r.Pauses()[0].NeedsPerson() {
+			t.Fatal(n, r.Pauses())
+		}
+		says(fault(apicall.OutcomeUnknown, "timeout"))
+		r.pass(time.Hour)
+		if n := inDoubt(); n != 6 || !r.Pauses()[0].NeedsPerson() {
+			t.Fatal(n, r.Pauses())
+		}
+		says(nil)
+		if !r.MayResumeUploads(PDFStoreTarget()) || !r.ResumeUploads(PDFStoreTarget()) || r.MayResumeUploads(PDFStoreTarget()) {
+			t.Error("a person could not let it go on")
+		}
+		r.pass(10 * time.Minute)
+		if n := r.states(); n[ledger.Delivered] != 34 {
+			t.Fatal(n)
+		}
+		// After a success the row begins anew.
+		says(fault(apicall.OutcomeUnknown, "timeout"))
+		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "last.pdf", Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+		r.pass(4 * time.Minute)
+		if p := r.Pauses(); inDoubt() != 7 || len(p) != 1 || p[0].NeedsPerson() {
+			t.Error(inDoubt(), p)
+		}
+	})
+}
+
 // A restart that finds an upload under way cannot tell whether the store has it.
 func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 	for name, repeats := range map[string]bool{"AsksAPerson": false, "SendsAgainWhereAllowed": true} {
@@ -164,6 +218,78 @@ func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 					t.Error(r.states(), pdf.uploaded)
 				}
 			})
+		})
+	}
+}
+
+// hangsFor is an upload that takes that long, or until it is cut off.
+func hangsFor(d time.Duration) func(context.Context, archive.RemoteID) error {
+	return func(ctx context.Context, _ archive.RemoteID) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return fault(apicall.OutcomeUnknown, "cancelled")
+		}
+	}
+}
+
+// A stop waits for an upload that nobody can be asked about, longer than for others, and not for ever.
+func TestPDF_I2_StopWaitsForAnUpload(t *testing.T) {
+	for put, want := range map[time.Duration]ledger.State{30 * time.Second: ledger.Delivered, 10 * time.Minute: ledger.Quarantined} {
+		synctest.Test(t, func(t *testing.T) {
+			pdf := &service{hangs: hangsFor(put)}
+			r := buildPDF(t, pdf, "scans")
+			stop := r.startUntilStopped()
+			r.dropPDF("scans", 1)
+			r.pass(5 * time.Second)
+			if n := r.states(); n[ledger.Sending] != 1 {
+				t.Fatal(n)
+			}
+			r.drop("V", 1) // it is taken in, and none of it is worked on during the stop
+			began := time.Now()
+			stop()
+			if took := time.Since(began); took > unaskedGrace+time.Second || took < min(put, unaskedGrace)-10*time.Second {
+				t.Errorf("the stop took %v", took)
+			}
+			pdf.hangs = nil
+			r = r.restartPDF(func(*Route, []Drop) {})
+			r.start()
+			r.pass(time.Hour)
+			if n := r.states(); n[want] != 1 || n[ledger.Archived] != 1 {
+				t.Errorf("a PUT of %v: %v", put, n)
+			}
+		})
+	}
+}
+
+// A reload waits for such an upload while all other work goes on, begins no other one meanwhile, and waits not for ever.
+func TestPDF_I2_ReloadWaitsForUploads(t *testing.T) {
+	for put, most := range map[time.Duration]time.Duration{30 * time.Second: 31 * time.Second, time.Hour: DrainLimit} {
+		synctest.Test(t, func(t *testing.T) {
+			pdf := &service{hangs: hangsFor(put)}
+			r := buildPDF(t, pdf, "scans")
+			stop := r.startUntilStopped()
+			r.dropPDF("scans", 9)
+			r.pass(5 * time.Second)
+			r.drop("V", 5)
+			began := time.Now()
+			r.DrainUploads(t.Context())
+			if took := time.Since(began); took > most || took < min(put, DrainLimit)-10*time.Second {
+				t.Errorf("a PUT of %v: the reload waited %v", put, took)
+			}
+			n := r.states()
+			if n[ledger.Registered]+n[ledger.Packaged]+n[ledger.Registering] != 7 || n[ledger.Uploaded]+n[ledger.Archived] != 5 {
+				t.Errorf("a PUT of %v: %v", put, n)
+			}
+			stop()
+			pdf.hangs = nil
+			r = r.restartPDF(func(*Route, []Drop) {})
+			r.start()
+			r.pass(time.Hour)
+			if n := r.states(); put < DrainLimit && n[ledger.Delivered] != 9 || n[ledger.Delivered] < 7 || n[ledger.Archived] != 5 {
+				t.Errorf("a PUT of %v: %v", put, n)
+			}
 		})
 	}
 }
@@ -229,7 +355,7 @@ func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
 			t.Fatal(n)
 		}
 		pauses := r.Pauses()
-		if len(pauses) != 1 || pauses[0].Target != PDFTarget("wrong") || !pauses[0].NeedsPerson() || !strings.Contains(pauses[0].Advice(), `"wrong"`) {
+		if len(pauses) != 1 || pauses[0].Target != PDFTarget("wrong") || !pauses[0].NeedsPerson() || !strings.Contains(pauses[0].Advice(), `correct drops[1].receiving of the drop "wrong", then reload`) {
 			t.Errorf("%+v", pauses)
 		}
 		if n := said[string(request("typo@in.example"))]; n > 250 { // after a while every two and a half minutes

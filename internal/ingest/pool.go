@@ -115,6 +115,7 @@ func (p *pool) giveNextSlot() (*worker, *task) {
 		if len(w.ready) == 0 || !p.closed && !p.mayBegin(w, w.ready[0].acts[0]) {
 			continue
 		}
+		// In the order in which the intents were committed: a ticket that came first ends first.
 		t := w.ready[0]
 		w.ready = w.ready[1:]
 		p.lastServed = n
@@ -146,10 +147,30 @@ func (p *pool) giveSlot(w *worker, t *task, now time.Time) {
 	p.doing++
 }
 
-// releaseSlot gives the slot of a task back. Its entries stay busy until the outcome is committed.
-func (p *pool) releaseSlot(w *worker, t *task, acted bool) {
+// releaseAfterWork is releaseSlot for a task that was done: how long that took is noted.
+func (p *pool) releaseAfterWork(w *worker, t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	took := max(time.Since(t.began), time.Microsecond)
+	if w.usualTime == 0 {
+		w.usualTime = took
+	} else {
+		w.usualTime += (took - w.usualTime) / 4
+	}
+	p.releaseLocked(w, t)
+}
+
+// releaseSlot gives the slot of a task back, or its place among those that wait for one. Its entries stay busy until the outcome
+// is committed.
+func (p *pool) releaseSlot(w *worker, t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.releaseLocked(w, t)
+}
+
+// releaseLocked is releaseSlot for a caller that holds mu.
+func (p *pool) releaseLocked(w *worker, t *task) {
+	// Counted until the outcome is committed: freeTasks stops where the disk does not keep up, and a crash loses few outcomes.
 	p.committing++
 	if t.began.IsZero() {
 		w.waiting--
@@ -158,11 +179,6 @@ func (p *pool) releaseSlot(w *worker, t *task, acted bool) {
 	}
 	w.doing--
 	p.doing--
-	if took := max(time.Since(t.began), time.Microsecond); acted && w.usualTime == 0 {
-		w.usualTime = took
-	} else if acted {
-		w.usualTime += (took - w.usualTime) / 4
-	}
 }
 
 // releaseEntries makes the entries of a task free: their outcome is committed, or the end of the process kept it from
@@ -205,15 +221,18 @@ func (p *pool) isClosed() bool {
 }
 
 // isIdle reports whether nothing is under way.
-func (p *pool) isIdle() bool {
+func (p *pool) isIdle() bool { return !p.isAnyBusy(func(*worker) bool { return true }) }
+
+// isAnyBusy reports whether anything of the workers that are meant is under way.
+func (p *pool) isAnyBusy(meant func(*worker) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
-		if len(w.busy) > 0 {
-			return false
+		if len(w.busy) > 0 && meant(w) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // newWorker returns a worker of a step and a queue; its loop is not started.
@@ -223,7 +242,7 @@ func newWorker(c *Engine, s step, p *pool, queue string) *worker {
 		w.queueTarget = s.target(queue)
 	}
 	now := time.Now()
-	w.lookedAt.Store(&now)
+	w.searchedAt.Store(&now)
 	p.add(w)
 	return w
 }

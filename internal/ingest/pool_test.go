@@ -57,7 +57,7 @@ func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
 		a, b := r.workerOf(ledger.Upload, "vault A"), r.workerOf(ledger.Upload, "vault B")
 		ended := &task{entries: []ledger.Entry{{Key: archive.Key{1}}}}
 		a.pool.bookEntries(a, ended)
-		a.pool.releaseSlot(a, ended, false)
+		a.pool.releaseSlot(a, ended)
 		a.pool.committing = maxCommitting // the disk hangs
 		if _, err := b.takeDue(t.Context()); err != nil || len(b.wake) != 0 {
 			t.Fatal("vacuous", err)
@@ -75,7 +75,7 @@ func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true}, "A", "B")
 		var full atomic.Bool
-		r.cfg.SpoolSpace = func(archive.VaultID) error {
+		r.cfg.SpoolSpace = func(string) error {
 			if full.Load() {
 				return ErrFull
 			}

@@ -31,10 +31,7 @@ func (c *Engine) registerStep() step {
 		},
 		limit: c.countAffordable,
 		maxTasks: func(queue string) int {
-			if queue == string(ledger.PDF) {
-				return c.limiters.limit(PDFTarget(""), c.routeOfQueue(queue).Workers)
-			}
-			return c.limiters.limit(targetOf(queue), vaultCalls)
+			return c.limiters.limit(registerTargetOfQueue(queue), c.registrationsAtOnce(queue))
 		},
 		intend: func(e ledger.Entry, _ handling, now archive.Instant) ([]ledger.Event, bool, error) {
 			d, err := c.configuredDrop(e)
@@ -56,12 +53,21 @@ func (c *Engine) registerStep() step {
 	}
 }
 
-// registrationsAtOnce returns how many registrations of a vault, or of another route, may be under way at once.
-func (c *Engine) registrationsAtOnce(r ledger.Route) int {
-	if r == ledger.Vault {
-		return vaultCalls
+// registrationsAtOnce returns how many registrations of a service queue may be under way at once. A document that is registered alone
+// is uploaded by the worker's next slot, so there are as many as workers.
+func (c *Engine) registrationsAtOnce(queue string) int {
+	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
+		return c.routeOfQueue(queue).Workers
 	}
-	return c.cfg.Routes[r].Workers
+	return vaultCalls
+}
+
+// registerTargetOfQueue returns the target whose limiter counts the registrations of a service queue.
+func registerTargetOfQueue(queue string) Target {
+	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {
+		return row.registerTarget("")
+	}
+	return RegisterTarget(vaultOf(queue))
 }
 
 // countAffordable returns how many of a queue's ready entries may be given a ticket now, and when
@@ -124,7 +130,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 		})...)
 	}
 	target := registerTargetOf(asked[0])
-	atOnce := c.registrationsAtOnce(asked[0].Route)
+	atOnce := c.registrationsAtOnce(ledger.ServiceQueueOf(asked[0]))
 	call := c.limiters.begin(target, atOnce)
 	// The POST: RegisterIntended is committed for each document. A crash from here until the tickets are committed loses the
 	// answer; the next start registers again, and what was registered in vain ends unused.
@@ -247,7 +253,7 @@ func (c *Engine) splitRefusedBatch(asked []ledger.Entry, err *apicall.Error) []l
 func (c *Engine) noteMixUp(e ledger.Entry) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "route", registerTargetOf(e).String())
 	locked := registerTargetOf(e)
-	if e.Route == ledger.PDF {
+	if !e.Route.HasVaults() {
 		locked = storeOf(e) // of all its drops: nothing is registered while nothing may be uploaded
 	}
 	if c.mixUps.count(ledger.ServiceQueueOf(e)) > 1 {
@@ -274,8 +280,13 @@ func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Durat
 	if !c.breakers.open(t, cause, retryAfter, c.cfg.Now().Wall) {
 		return
 	}
-	p := Pause{Target: t, Cause: cause}
-	c.cfg.Log.Error("route paused", "route", t.String(), "cause", cause.Code, "err", cause.Text, "do", p.Advice())
+	c.tellPause(Pause{Target: t, Cause: cause})
+}
+
+// tellPause tells people of a pause that begins, or that needs a person only now.
+func (c *Engine) tellPause(p Pause) {
+	p.ConfigKey = c.configKeyOf(p.Target)
+	c.cfg.Log.Error("route paused", "route", p.Target.String(), "cause", p.Cause.Code, "err", p.Cause.Text, "do", p.Advice())
 	if c.cfg.OnPause != nil {
 		c.cfg.OnPause(p)
 	}

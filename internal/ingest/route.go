@@ -11,11 +11,15 @@ import (
 
 // Route is how the documents of one route reach their service: a row of the engine's table.
 type Route struct {
-	Client    Client
-	Asker     Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
-	Workers   int           // uploads at once; a vault in which none runs may always begin one
-	BatchSize int           // documents in one registration
-	BatchWait time.Duration // for a batch to fill
+	Client Client
+	Sender Sender // of a route whose service notifies, see [ledger.Route.IsNotified]; Client and Asker are nil then
+	// Recipients checks whom the documents of a Sender go to, before anything of them is sent; nil: nobody is asked.
+	Recipients     RecipientChecker
+	RequiresListed bool          // a document waits while its recipient is not listed; false: it is sent all the same, and people are told
+	Asker          Asker         // nil: nobody can be asked what became of a document, see [ledger.Route.IsAsked]
+	Workers        int           // uploads at once; a vault in which none runs may always begin one
+	BatchSize      int           // documents in one registration
+	BatchWait      time.Duration // for a batch to fill
 	// RefusalPauses: a registration holds nothing but what is configured, so a refusal of one is never the document's fault.
 	RefusalPauses bool
 	// RepeatsUpload: the same bytes may go to the same address again where nobody answered the first upload and nobody can be asked.
@@ -29,10 +33,14 @@ func (c *Engine) stepIn(s ledger.Step, queue string) step {
 	switch {
 	case s == ledger.Register:
 		is.batch, is.linger = row.BatchSize, row.BatchWait
+		is.eager = row.Asker == nil
+	case s == ledger.Upload && row.Sender != nil:
+		// What was announced and not sent is sent after a crash under the same number, so it may be announced ahead.
+		is.eager = true
 	case s == ledger.Upload && row.Asker == nil:
 		// After a crash an upload that was announced counts as one that may have been made, and nobody can be asked: no more of them are
 		// announced than there are slots, beside those whose outcome is being committed.
-		is.ahead = 0
+		is.ahead, is.eager = 0, true
 	}
 	return is
 }

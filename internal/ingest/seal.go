@@ -19,7 +19,7 @@ func (c *Engine) sealStep() step {
 		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, target: targetOf, admit: c.admitToPack,
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			if !c.hasRoomToPack(es[0].Route, es[0].Vault) {
+			if !c.hasRoomToPack(ledger.ServiceQueueOf(es[0])) {
 				return nil // it was filled while this one waited for a slot
 			}
 			return c.sealFolder(ctx, es[0])
@@ -36,26 +36,29 @@ const maxWaiting = 2000
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) bool, error) {
 	d, known := c.drops[dropOf(queue)]
-	if known && !c.hasRoomToPack(d.Route, d.Vault) {
+	service := ledger.ServiceQueue(d.Route, string(d.Vault))
+	if known && !c.hasRoomToPack(service) {
 		return nil, nil
 	}
 	// A drop may have been given to another vault since some of its folders came.
-	fits := map[string]bool{ledger.ServiceQueue(d.Route, string(d.Vault)): known}
+	fits := map[string]bool{service: known}
 	return func(e ledger.Entry) bool {
-		ok, asked := fits[ledger.ServiceQueueOf(e)]
+		service := ledger.ServiceQueueOf(e)
+		ok, asked := fits[service]
 		if !asked {
-			ok = c.hasRoomToPack(e.Route, e.Vault)
-			fits[ledger.ServiceQueueOf(e)] = ok
+			ok = c.hasRoomToPack(service)
+			fits[service] = ok
 		}
 		return ok
 	}, nil
 }
 
-func (c *Engine) hasRoomToPack(r ledger.Route, v archive.VaultID) bool {
-	if c.backlog.countSealed(ledger.ServiceQueue(r, string(v))) >= maxWaiting {
+// hasRoomToPack reports whether there is room for one more package of a service queue.
+func (c *Engine) hasRoomToPack(queue string) bool {
+	if c.backlog.countSealed(queue) >= maxWaiting {
 		return false
 	}
-	err := c.cfg.SpoolSpace(v)
+	err := c.cfg.SpoolSpace(queue)
 	switch {
 	case errors.Is(err, ErrFull):
 		return false
@@ -124,7 +127,7 @@ func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Ch
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "source-missing",
-			Text: fmt.Sprintf("the claimed folder, or a file in it, is missing: %v; put it back from a backup, or close this entry", err)}})}
+			Text: fmt.Sprintf("%s is missing: %v; put it back from a backup, or close this entry", wordsOf(e.Route).claimed, err)}})}
 	}
 	return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 }
@@ -144,8 +147,11 @@ func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 
 // sealByIdentity lets the packed folder on, unless its identity is another entry's.
 func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	if d.SendsAgain {
+	switch {
+	case d.SendsAgain:
 		return c.sealNextGeneration(d, e, p)
+	case e.Route.IsNotified():
+		return c.sealForNetwork(d, e, p)
 	}
 	first, known, err := c.holderOf(p.Sealed.ID, e.Key)
 	if err != nil {
@@ -156,20 +162,15 @@ func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Chang
 	}
 	// Two entries of one identity never go on at the same time. The ledger compares once more when the seal is committed.
 	verdict := ledger.CompareIdentity(first, p.Sealed, e.Route, string(d.Vault))
-	if verdict == ledger.Proceed {
+	if verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, first, p.Sealed) {
 		return c.sealEntry(d, e, p, &first)
 	}
-	// Nothing is committed yet. A crash after this finds the entry as it was, and the next start packs the folder again.
-	if err := d.Packer.RemovePackage(e); err != nil {
-		return c.sealFaultChanges(d, e, err)
-	}
-	switch verdict {
-	case ledger.Same:
-		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, p.AsRead)
-	case ledger.WaitFor:
-		return c.waitForFirst(e, first)
-	}
-	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, p.AsRead)
+	return c.endByVerdict(d, e, p, first, verdict)
+}
+
+// isSentAgainByDecision reports whether a person has decided that an entry goes, flagged, though first was closed in doubt.
+func isSentAgainByDecision(e, first ledger.Entry, s ledger.Sealed) bool {
+	return e.DuplicateConfirmed && first.IsSentAgainInDoubt() && first.Content == s.Content
 }
 
 // sealNextGeneration seals an entry under the first generation of its identity that no other entry holds.
@@ -185,6 +186,47 @@ func (c *Engine) sealNextGeneration(d Drop, e ledger.Entry, p Packed) []ledger.C
 		}
 		p.Sealed.ID = first.Generation(n)
 	}
+}
+
+// sealForNetwork seals an entry under the first generation of its identity whose number the network cannot know. A number under which a
+// document was sent is used up, also where that was not delivered.
+func (c *Engine) sealForNetwork(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	first := p.Sealed.ID
+	var before *ledger.Entry
+	for n := 1; ; n++ {
+		holder, taken, err := c.holderOf(p.Sealed.ID, e.Key)
+		switch {
+		case err != nil:
+			return c.sealFaultChanges(d, e, err)
+		case !taken: // the ledger looks once more when the seal is committed
+			return c.sealEntry(d, e, p, before)
+		}
+		verdict := ledger.CompareIdentity(holder, p.Sealed, e.Route, string(d.Vault))
+		switch {
+		case verdict == ledger.Proceed && len(holder.Registrations) == 0:
+			return c.sealEntry(d, e, p, &holder)
+		case verdict == ledger.Proceed || verdict == ledger.Conflict && isSentAgainByDecision(e, holder, p.Sealed):
+			before = &holder
+			p.Sealed.ID = first.Generation(n)
+			continue
+		}
+		return c.endByVerdict(d, e, p, holder, verdict)
+	}
+}
+
+// endByVerdict ends or postpones a packed folder whose identity another entry has.
+func (c *Engine) endByVerdict(d Drop, e ledger.Entry, p Packed, first ledger.Entry, verdict ledger.Verdict) []ledger.Change {
+	// Nothing is committed yet. A crash after this finds the entry as it was, and the next start packs the folder again.
+	if err := d.Packer.RemovePackage(e); err != nil {
+		return c.sealFaultChanges(d, e, err)
+	}
+	switch verdict {
+	case ledger.Same:
+		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, p.AsRead)
+	case ledger.WaitFor:
+		return c.waitForFirst(e, first)
+	}
+	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, p.AsRead)
 }
 
 // successors is how many generations of an identity are looked for where the first is not known.
@@ -231,7 +273,7 @@ func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRe
 // waitForFirst lets e wait for the end of another entry of the same invoice.
 func (c *Engine) waitForFirst(e, first ledger.Entry) []ledger.Change {
 	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.nextWaitAt(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
-		Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
+		Text: fmt.Sprintf(wordsOf(e.Route).underWay, first.Folder, first.State)}})}
 }
 
 // stillWaits reports whether the entry that e was found to wait for has not ended yet.
@@ -250,12 +292,11 @@ func (c *Engine) nextWaitAt(e ledger.Entry) time.Time {
 }
 
 func conflictCause(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
+	words := wordsOf(first.Route)
 	if first.InDoubt || first.Contradicted {
-		return ledger.Cause{Code: "closed-in-doubt", Text: fmt.Sprintf(
-			"the same invoice was dropped as %q, and it may be archived though it was not booked so. To send it again by decision, write a clientUUID of your own into metadata.json.", first.Folder)}
+		return ledger.Cause{Code: ledger.CauseClosedInDoubt, Text: fmt.Sprintf(words.closedInDoubt, first.Folder)}
 	}
-	return ledger.Cause{Code: "clientuuid-taken", Text: fmt.Sprintf(
-		"the clientUUID %s stands for another invoice, dropped as %q. Remove clientUUID from metadata.json, or write a new one.", ev.ID, first.Folder)}
+	return ledger.Cause{Code: words.takenCode, Text: words.taken(first, ev)}
 }
 
 // sealEntry seals the entry; first, if any, is the rejected one whose identity it takes over.
@@ -263,7 +304,7 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 	var more []ledger.Change
 	if first != nil {
 		p.Sealed.Supersedes = first.Key
-		if !first.Resolved {
+		if !first.Resolved && first.State == ledger.Rejected {
 			more = append(more, c.newChange(*first, ledger.Superseded{By: e.Key}))
 		}
 	}

@@ -50,7 +50,7 @@ func (c *Engine) mixedUpWith(e ledger.Entry, taken *ledger.TakenError) ledger.An
 	cause := ledger.Cause{Code: "bumid-taken", Text: "the service gave this document a number that belongs to entry " + taken.By.String()}
 	if taken.What == ledger.TakenObject {
 		cause = ledger.Cause{Code: "address-taken", Text: "the service gave this document an upload address that belongs to entry " + taken.By.String() +
-			"; nothing was uploaded to it. Ask the provider what is archived under both"}
+			"; nothing was uploaded to it. Ask the provider what it has under both"}
 	}
 	return ledger.AnswerMixedUp{Cause: cause}
 }

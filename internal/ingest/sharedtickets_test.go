@@ -103,7 +103,7 @@ func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
-		e := standing(ledger.Registered)
+		e := inState(ledger.Registered)
 		e.Registrations[0].Ticket.Sent = now()
 		if r.sharedTickets.has(e) {
 			t.Error("nothing was heard")
@@ -126,7 +126,7 @@ func TestCollision_I8_AddressOfAnotherEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
-		e := standing(ledger.Registering)
+		e := inState(ledger.Registering)
 		for n := 1; n <= 2; n++ {
 			change, ok := r.correctCollision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: ledger.TakenObject, By: archive.Key{2}}})
 			crossed, is := change.Events[0].(ledger.AnswerMixedUp)

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"vaultd/internal/archive"
@@ -15,7 +16,7 @@ type Target struct {
 	Service Service
 	Purpose Purpose
 	Vault   archive.VaultID // of an ArchiveService
-	Drop    string          // a drop folder of the Disk; of the PDFService: the drop whose address it registers
+	Drop    string          // a drop folder of the Disk; of a service without vaults: the drop that it registers for
 	Place   string          // below the drop folder, such as "_archived", where folders of many ended entries are kept
 	Entry   archive.Key     // the one ended entry that alone needs its folder
 }
@@ -28,6 +29,7 @@ const (
 	Disk           Service = iota + 1 // the file systems of this machine
 	ArchiveService                    // the archive service, with the object store behind its upload addresses
 	PDFService                        // the PDF flow of the accounts-payable system, with the object store behind its upload addresses
+	NetworkService                    // the business network
 )
 
 // Purpose is what a target is needed for. A service that answers for one purpose proves nothing about another one.
@@ -54,8 +56,44 @@ func UploadTarget(v archive.VaultID) Target {
 	return Target{Service: ArchiveService, Purpose: ToUpload, Vault: v}
 }
 
-// PDFTarget is the PDF flow as far as it registers documents from a drop. Each drop has addresses of its own: one that the service refuses
-// stops no other drop.
+// dropService is the service of a route without vaults: a row for each such route. It registers for a drop, because each drop has
+// addresses of its own: one that the service refuses stops no other drop.
+type dropService struct {
+	route        ledger.Route
+	service      Service
+	registerWord string // before the name of the drop
+	storeWord    string
+	startsGently bool // the service asks for few calls at once when they begin
+}
+
+var dropServices = []dropService{
+	{ledger.PDF, PDFService, "pdf flow for drop ", "pdf store", true},
+	{ledger.Network, NetworkService, "network for drop ", "business network", false},
+}
+
+// dropServiceOf returns the row for which is holds; known is false where there is none.
+func dropServiceOf(is func(dropService) bool) (row dropService, known bool) {
+	if i := slices.IndexFunc(dropServices, is); i >= 0 {
+		return dropServices[i], true
+	}
+	return dropService{}, false
+}
+
+func dropServiceOfTarget(t Target) (row dropService, known bool) {
+	return dropServiceOf(func(s dropService) bool { return s.service == t.Service })
+}
+
+func dropServiceOfRoute(r ledger.Route) (row dropService, known bool) {
+	return dropServiceOf(func(s dropService) bool { return s.route == r })
+}
+
+func (s dropService) registerTarget(drop string) Target {
+	return Target{Service: s.service, Purpose: ToRegister, Drop: drop}
+}
+
+func (s dropService) storeTarget() Target { return Target{Service: s.service, Purpose: ToUpload} }
+
+// PDFTarget is the PDF flow as far as it registers documents from a drop.
 func PDFTarget(drop string) Target {
 	return Target{Service: PDFService, Purpose: ToRegister, Drop: drop}
 }
@@ -97,18 +135,16 @@ const (
 	folderWord   = "folder "
 	placeWord    = " of drop "
 	spoolWord    = "spool"
-	pdfWord      = "pdf flow for drop "
-	pdfStoreWord = "pdf store"
 )
 
 // String returns the words by which people know a target, as "store of vault NAME". They stand in the status, in metrics
 // and in logs, and are what a person types.
 func (t Target) String() string {
-	if t.Service == PDFService {
+	if row, is := dropServiceOfTarget(t); is {
 		if t.Purpose == ToUpload {
-			return pdfStoreWord
+			return row.storeWord
 		}
-		return pdfWord + t.Drop
+		return row.registerWord + t.Drop
 	}
 	switch t.Purpose {
 	case ToRegister:
@@ -140,17 +176,21 @@ func ParseTarget(text string) (Target, error) {
 		statusWord:   func(name string) Target { return AskTarget(archive.VaultID(name)) },
 		dropWord:     DropTarget,
 		disposalWord: DisposalTarget,
-		pdfWord:      PDFTarget,
 	} {
 		if name, is := strings.CutPrefix(text, word); is && name != "" {
 			return target(name), nil
 		}
 	}
-	switch text {
-	case spoolWord:
+	for _, row := range dropServices {
+		if name, is := strings.CutPrefix(text, row.registerWord); is && name != "" {
+			return row.registerTarget(name), nil
+		}
+		if text == row.storeWord {
+			return row.storeTarget(), nil
+		}
+	}
+	if text == spoolWord {
 		return SpoolTarget(), nil
-	case pdfStoreWord:
-		return PDFStoreTarget(), nil
 	}
 	if key, is := strings.CutPrefix(text, folderWord); is {
 		k, err := archive.ParseKey(key)
@@ -164,9 +204,10 @@ func ParseTarget(text string) (Target, error) {
 
 // Queue returns the name of the queue whose work needs t, see [ledger.QueueOf]; empty: t belongs to no single queue.
 func (t Target) Queue() string {
+	row, is := dropServiceOfTarget(t)
 	switch {
-	case t.Service == PDFService:
-		return string(ledger.PDF)
+	case is:
+		return ledger.ServiceQueue(row.route, "")
 	case t.Vault != "":
 		return vaultWord + string(t.Vault)
 	case t.Drop != "":
@@ -180,7 +221,7 @@ func targetOf(queue string) Target {
 	if drop, is := strings.CutPrefix(queue, dropWord); is {
 		return DropTarget(drop)
 	}
-	if queue == string(ledger.PDF) {
+	if _, is := dropServiceOfRoute(ledger.Route(queue)); is {
 		return Target{} // each of its drops needs another one
 	}
 	return RegisterTarget(vaultOf(queue))
@@ -188,16 +229,16 @@ func targetOf(queue string) Target {
 
 // registerTargetOf returns what the registration of an entry needs.
 func registerTargetOf(e ledger.Entry) Target {
-	if e.Route == ledger.PDF {
-		return PDFTarget(e.Drop)
+	if row, is := dropServiceOfRoute(e.Route); is {
+		return row.registerTarget(e.Drop)
 	}
 	return RegisterTarget(e.Vault)
 }
 
 // uploadTargetOf returns what the uploads of a queue need.
 func uploadTargetOf(queue string) Target {
-	if queue == string(ledger.PDF) {
-		return PDFStoreTarget()
+	if row, is := dropServiceOfRoute(ledger.Route(queue)); is {
+		return row.storeTarget()
 	}
 	return UploadTarget(vaultOf(queue))
 }

@@ -21,6 +21,8 @@ func (c *Engine) uploadStep() step {
 		name: ledger.Upload, width: c.sumWorkers(), ahead: 256, batch: lateBatch, risky: true,
 		handle: func(e ledger.Entry, now archive.Instant) handling {
 			switch {
+			case e.Route.IsNotified(): // there is no window
+				return handling{target: storeOf(e), most: 1}
 			case !c.mayStartUpload(e, nil, now):
 				return handling{most: lateBatch, late: true}
 			case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
@@ -31,6 +33,9 @@ func (c *Engine) uploadStep() step {
 		maxTasks: func(queue string) int { return c.limiters.limit(uploadTargetOf(queue), c.routeOfQueue(queue).Workers) },
 		tryBegin: c.beginUpload,
 		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
+			if e.Route.IsNotified() {
+				return c.intendSend(e)
+			}
 			if how.late {
 				return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
 			}
@@ -43,10 +48,17 @@ func (c *Engine) uploadStep() step {
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
+			if es[0].Route.IsNotified() {
+				return c.sendNext(ctx, es[0])
+			}
 			defer c.dropBooking(es[0].Key)
 			return c.uploadPackage(ctx, es[0])
 		},
+		doUnannounced: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.prepareUnannounced(ctx, es[0]) },
 		takeBack: func(e ledger.Entry) ledger.Event {
+			if e.Route.IsNotified() {
+				return c.takeBackSend(e)
+			}
 			c.dropBooking(e.Key)
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
@@ -142,6 +154,8 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	}
 	// The PUT ends with the ticket at the latest: after that its bytes prove nothing.
 	ticket := e.Current().Ticket
+	ctx, stop := c.outlivesStop(ctx, e)
+	defer stop()
 	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
 	call := c.limiters.begin(storeOf(e), c.routeOf(e).Workers)
@@ -165,8 +179,13 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	}
 	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
-	c.closeBreaker(storeOf(e))
-	return []ledger.Change{c.newChange(e, c.takenUpload(e, doc, pkg, sent, etag))}
+	taken := c.takenUpload(e, doc, pkg, sent, etag)
+	if inDoubt, is := taken.(ledger.SentToQuarantine); is {
+		c.pauseInDoubt(storeOf(e), inDoubt.Cause, 0)
+	} else {
+		c.closeBreaker(storeOf(e))
+	}
+	return []ledger.Change{c.newChange(e, taken)}
 }
 
 // takenUpload returns what follows from a store's 2xx to an upload: the digest of the bytes that left, and the store's ETag.
@@ -182,9 +201,9 @@ func (c *Engine) takenUpload(e ledger.Entry, doc ledger.Document, pkg archive.Pa
 	return ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: seal}
 }
 
-// clockLook is how often an upload under way looks at the boot clock. A timer stands
-// still while the machine is suspended; the first look after that ends the upload.
-const clockLook = time.Second
+// clockCheckInterval is how often an upload under way reads the boot clock. A timer stands
+// still while the machine is suspended; the first reading after that ends the upload.
+const clockCheckInterval = time.Second
 
 // untilTicketEnds returns a context that ends with the ticket, by the boot clock.
 func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
@@ -192,14 +211,14 @@ func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		look := time.NewTicker(clockLook)
+		check := time.NewTicker(clockCheckInterval)
 		// This goroutine ends with ctx. The returned function waits for it.
-		defer look.Stop()
+		defer check.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-look.C:
+			case <-check.C:
 				if window.Left(t, c.cfg.Now()) <= 0 {
 					cancel()
 					return
@@ -230,6 +249,9 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	}
 	target, again := storeOf(e), c.retryAt(e)
 	switch {
+	case err.Outcome == apicall.OutcomeUnknown && !c.mayRepeatUpload(e): // the document waits for a person, and so would each one after it
+		c.limiters.overloaded(target, call)
+		c.pauseInDoubt(target, causeOf(err), err.RetryAfter)
 	case isOverload(err):
 		c.slowDown(target, call, err)
 		if err.RetryAfter == 0 {
@@ -255,6 +277,27 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 	return []ledger.Event{c.unansweredUpload(e, again, causeOf(err))}
 }
 
+// pauseInDoubt pauses the uploads to a store after one of which nobody knows what became, and nobody can be asked.
+func (c *Engine) pauseInDoubt(store Target, cause ledger.Cause, retryAfter time.Duration) {
+	inARow, news := c.breakers.openInDoubt(store, cause, retryAfter, c.cfg.Now().Wall)
+	if news {
+		if inARow >= tolerated {
+			cause.Code = causeDoubtInARow
+		}
+		c.tellPause(Pause{Target: store, Cause: cause})
+	}
+}
+
+// ResumeUploads lets the uploads to a store go on by the word of a person, and reports whether they were paused.
+func (c *Engine) ResumeUploads(store Target) bool {
+	resumed := c.breakers.resume(store)
+	c.Wake()
+	return resumed
+}
+
+// MayResumeUploads reports whether the uploads to a store are paused in such a way that a person can let them go on.
+func (c *Engine) MayResumeUploads(store Target) bool { return c.breakers.mayResume(store) }
+
 // mayRepeatUpload reports whether the same bytes may go to the same address again where nobody knows what became of the first time.
 func (c *Engine) mayRepeatUpload(e ledger.Entry) bool {
 	return e.Route.IsAsked() || c.routeOf(e).RepeatsUpload
@@ -266,7 +309,7 @@ func (c *Engine) unansweredUpload(e ledger.Entry, again time.Time, why ledger.Ca
 	if c.mayRepeatUpload(e) {
 		return ledger.UploadUnanswered{NotBefore: again, Cause: why}
 	}
-	return ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(why.Text)}
+	return ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(e.Route, why.Text)}
 }
 
 // maxRefusedWait is how long a document whose package the store refuses waits at most for its next registration.
@@ -299,7 +342,7 @@ func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) le
 // be at the store, only the identical one will do.
 func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
-	if err := c.cfg.SpoolSpace(e.Vault); err != nil {
+	if err := c.cfg.SpoolSpace(ledger.ServiceQueueOf(e)); err != nil {
 		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
 		return []ledger.Change{c.newChange(e, notSent)}
 	}
@@ -328,7 +371,7 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
 	if !sameInvoice || sent && !identical {
 		return []ledger.Change{c.newChange(e, notSent, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
-			Text: fmt.Sprintf("the spooled ZIP is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
+			Text: fmt.Sprintf("the package in the spool is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
 	}
 	doc, ok, err := c.cfg.Ledger.Document(e.Key)
 	if err != nil || !ok {

@@ -24,7 +24,7 @@ type worker struct {
 	wake        chan struct{} // size 1: a hint that something may be due
 
 	running    atomic.Bool               // its loop runs; supervise starts it
-	lookedAt   atomic.Pointer[time.Time] // when the loop last found out what to start
+	searchedAt atomic.Pointer[time.Time] // when the loop last found out what to start
 	lacksRoom  atomic.Bool               // something that is due was not taken: there was no room for it
 	batchSince archive.Instant           // when the first entry of a batch that is not full was seen; only the loop
 
@@ -35,15 +35,6 @@ type worker struct {
 	waiting   int                  // tasks without a slot: their intents are being committed, or they are ready
 	doing     int                  // tasks that have a slot
 	usualTime time.Duration        // how long a task takes; 0: none was done yet
-}
-
-// task is a number of entries of a queue that are worked on together.
-type task struct {
-	handling
-	entries []ledger.Entry
-	acts    []ledger.Entry // those whose intents are committed, and that are to be done
-	probe   bool           // it finds out whether a target works again
-	began   time.Time      // when it got its slot; zero: it has none yet
 }
 
 // wakeUp makes the loop look at what is due, and starts it where it does not run. It never waits.
@@ -57,8 +48,8 @@ func (w *worker) wakeUp() {
 	}
 }
 
-// rest ends the loop of a worker whose queue has been empty for a while. A hint that came meanwhile starts it again.
-func (w *worker) rest() {
+// stopWhenIdle ends the loop of a worker whose queue has been empty for a while. A hint that came meanwhile starts it again.
+func (w *worker) stopWhenIdle() {
 	w.running.Store(false)
 	if len(w.wake) > 0 {
 		w.engine.wakeSupervisor()
@@ -83,7 +74,7 @@ func (w *worker) run(stop, work context.Context) error {
 			return nil
 		}
 		if slept && !waits {
-			w.rest() // a thousand queues that are empty cost nothing
+			w.stopWhenIdle() // a thousand queues that are empty cost nothing
 			return nil
 		}
 		next, err := w.takeDue(work)
@@ -92,14 +83,14 @@ func (w *worker) run(stop, work context.Context) error {
 		}
 		waits = !next.IsZero() || w.lacksRoom.Load()
 		now := time.Now() // it keeps its monotonic part: a wall clock that was set makes no loop look stalled
-		w.lookedAt.Store(&now)
+		w.searchedAt.Store(&now)
 		timer.Reset(w.engine.sleepUntil(next))
 	}
 }
 
 // takeDue takes as many tasks as there is room for, and returns when to look again.
 func (w *worker) takeDue(work context.Context) (time.Time, error) {
-	if w.risky && w.engine.isHeld() {
+	if w.risky && w.engine.isHeld() || w.engine.isDraining(w.name, w.queue) {
 		return time.Time{}, nil
 	}
 	// Set before anything is decided: what makes room meanwhile wakes the loop once more.
@@ -242,139 +233,6 @@ func (w *worker) splitByHandling(how handling, found []ledger.Entry, now archive
 		}
 	}
 	return entries, rest
-}
-
-// intendTask commits the intents of a task, and lets it wait for a slot then.
-func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) {
-	// An entry that is under way is never taken twice, whatever an older search found.
-	if !w.pool.bookEntries(w, t) {
-		w.endProbe(t)
-		return
-	}
-	var intents []ledger.Change
-	acting := map[archive.Key]bool{}
-	for _, e := range t.entries {
-		evs, act, err := w.intend(e, t.handling, now)
-		if err != nil {
-			evs, act = []ledger.Event{w.engine.postpone(e, localFaultCause(err))}, false
-		}
-		if acting[e.Key] = act; len(evs) > 0 {
-			intents = append(intents, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: now})
-		} else if act {
-			t.acts = append(t.acts, e)
-		}
-	}
-	// From here on Run waits for the task, whichever goroutine has it.
-	w.engine.tasks.Add(1)
-	if len(intents) == 0 {
-		w.queueTask(work, t)
-		return
-	}
-	// Nothing is done before this commit is durable. A crash before it changes nothing. A crash after it finds the intent,
-	// and the next start goes on as if the work had begun.
-	w.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {
-		for _, res := range rs {
-			w.engine.noteResult(res)
-			if res.Err == nil && acting[res.Key] {
-				t.acts = append(t.acts, res.Entry)
-			}
-		}
-		w.queueTask(work, t)
-	})
-}
-
-// queueTask makes a task whose intents are committed wait for a slot. A task that has nothing to do ends here.
-func (w *worker) queueTask(work context.Context, t *task) {
-	if len(t.acts) > 0 {
-		w.pool.makeReady(w, t)
-		w.pool.startReady(work)
-		return
-	}
-	defer w.engine.tasks.Done()
-	w.endProbe(t)
-	w.pool.releaseSlot(w, t, false)
-	w.endTask(t)
-}
-
-// doTask does a task that has a slot, and commits its outcome.
-func (w *worker) doTask(work context.Context, t *task) {
-	defer w.engine.tasks.Done()
-	var outcome []ledger.Change
-	acted := false
-	switch {
-	case w.pool.isClosed() || w.risky && w.engine.isHeld() || w.isStopped(t):
-		outcome = w.takeBackIntents(t.acts)
-	case work.Err() == nil:
-		outcome, acted = w.do(work, t.acts), true
-	}
-	w.endProbe(t)
-	// The slot is free before the outcome is committed: the next task does not wait for the disk.
-	w.pool.releaseSlot(w, t, acted)
-	w.pool.startReady(work)
-	if len(outcome) == 0 {
-		w.endTask(t) // nothing was done. Intents stand, and what is due is found again: now, or by the next start
-		return
-	}
-	submit, next := outcome, map[archive.Key]*task(nil)
-	if w.followUp != nil && acted {
-		submit, next = w.followUp(w.queue, t.acts, outcome)
-	}
-	// A crash before this commit loses what the other side said. The intents stand, and the next start asks, or does it
-	// again where that is safe.
-	w.engine.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
-		w.engine.queueFollowUps(work, w.queue, next, rs)
-		w.noteOutcome(t, outcome, rs)
-	})
-}
-
-// isStopped reports whether the breaker of a task's target opened while it waited for its slot.
-func (w *worker) isStopped(t *task) bool {
-	_, open := w.engine.breakers.isOpen(t.target, w.engine.cfg.Now().Wall)
-	return open && !t.probe
-}
-
-// takeBackIntents returns the outcome of intents that are committed and that nobody acts upon.
-func (w *worker) takeBackIntents(es []ledger.Entry) []ledger.Change {
-	if w.takeBack == nil {
-		return nil
-	}
-	return w.engine.changeEach(es, w.takeBack)
-}
-
-// noteOutcome takes note of the results of an outcome's commit. What was refused is corrected and committed once more.
-func (w *worker) noteOutcome(t *task, outcome []ledger.Change, rs []ledger.Result) {
-	var more []ledger.Change
-	for _, res := range rs {
-		w.engine.noteResult(res)
-		if again, is := w.engine.correctOutcome(t.acts, outcome, res); is {
-			more = append(more, again)
-		}
-	}
-	if len(more) == 0 {
-		w.endTask(t)
-		return
-	}
-	// A crash before this commit is one before the first: see doTask.
-	w.engine.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
-		for _, res := range rs {
-			w.engine.noteResult(res)
-		}
-		w.endTask(t)
-	})
-}
-
-// endTask makes the entries of a task free for what is due next. It may have made room for other queues as well.
-func (w *worker) endTask(t *task) {
-	w.pool.releaseEntries(w, t)
-	w.wakeUp()
-	w.engine.wakeWorkersWithoutRoom(w.name)
-}
-
-// endProbe ends a probe that may have said nothing about its target.
-func (w *worker) endProbe(t *task) {
-	if t.probe {
-		w.engine.breakers.endProbe(t.target, w.engine.cfg.Now().Wall)
-	}
 }
 
 // isBusy reports whether findDue skips an entry: it is under way, or was when the search began. What is read of it may

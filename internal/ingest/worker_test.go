@@ -128,7 +128,7 @@ func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 	if w.isBusy(archive.Key{2}) || w.waiting != 1 || p.waiting != 1 {
 		t.Error("what was refused is taken")
 	}
-	p.releaseSlot(w, first, false)
+	p.releaseSlot(w, first)
 	p.releaseEntries(w, first)
 	if !p.bookEntries(w, &task{entries: []ledger.Entry{e}}) {
 		t.Error("busy for ever")
@@ -390,7 +390,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 		registered(t, r, 1, now())
 		f := r.drops["V"].Packer.(*folders)
 		clear(f.sealed)
-		r.cfg.SpoolSpace = func(archive.VaultID) error { return ErrFull }
+		r.cfg.SpoolSpace = func(string) error { return ErrFull }
 		es, _, err := r.workerOf(ledger.Upload, "vault V").findDue(now(), 1, &earliest{})
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)

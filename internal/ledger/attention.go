@@ -23,7 +23,19 @@ const (
 	SourceChanged                          // archived, and its kept folder is not what was archived
 	RepeatedNumber                         // archived with the invoice number of another one, and not reviewed
 	StrangeDate                            // archived with a date that is hardly possible, and not reviewed
+	RefusedByRecipient                     // delivered, and its recipient rejected it
+	RecipientNotListed                     // on its way, and nothing is sent: the directory does not list its recipient
+
+	endOfAttention // behind the last class; not stored
 )
+
+// AttentionClasses returns the classes of what somebody must look at, or that is on its way.
+func AttentionClasses() (all []Attention) {
+	for class := NoAttention + 1; class < endOfAttention; class++ {
+		all = append(all, class)
+	}
+	return all
+}
 
 // ReviewPeriod is how long after it was taken an archived document is told of that is RepeatedNumber or Misdated. After that
 // only the audit names it, so that what is usual in a company does not cover what is not.
@@ -50,12 +62,16 @@ func (e Entry) Attention() Attention {
 		return ArchivedTwice
 	case e.State == Quarantined:
 		return InQuarantine
+	case e.State == Delivered && e.Recipient == RecipientRejected && !e.Resolved:
+		return RefusedByRecipient
 	case e.State == Rejected && !e.Resolved:
 		return RejectedUnresolved
 	case e.Hold && (!e.SameContent.IsZero() || e.NeedsReview()) && e.State.IsOpen():
 		return AwaitingDecision
 	case e.State == Discovered && e.Cause.Code == CauseCannotBeRead:
 		return WaitingForRights
+	case e.State == Packaged && e.Cause.Code == CauseRecipientNotListed:
+		return RecipientNotListed
 	case e.State.IsOpen():
 		return Waiting
 	case e.SourceDiffers() && !e.Resolved:

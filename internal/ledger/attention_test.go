@@ -24,6 +24,11 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 		if got := barred.Attention(); (got == WaitingForRights) != (s == Discovered) {
 			t.Errorf("%s without rights: %d", s, got)
 		}
+		unlisted := e
+		unlisted.Cause.Code = CauseRecipientNotListed
+		if got := unlisted.Attention(); (got == RecipientNotListed) != (s == Packaged) {
+			t.Errorf("%s without a listed recipient: %d", s, got)
+		}
 		e.Hold, e.SameContent = true, archive.Key{1}
 		if got := e.Attention(); s.IsOpen() && got != AwaitingDecision || !s.IsOpen() && got != is {
 			t.Errorf("%s on hold for its content: %d", s, got)

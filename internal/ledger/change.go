@@ -43,6 +43,8 @@ const (
 	TakenObject = "upload address" // any address of one object
 	TakenNumber = "invoice number" // only where the event does not name the other entry
 	TakenFiles  = "list of files"  // only where the event does not name the other entry
+
+	TakenNotification = "notification" // it is kept already
 )
 
 // TakenError says that an identity, or what the service gave, belongs to another entry, or

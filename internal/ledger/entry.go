@@ -62,6 +62,14 @@ type Entry struct {
 	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
 
+	// Of a document that goes to the business network.
+	StoredFiles []archive.FileID // the network's numbers of its files that are stored there, in their order
+	FilePosts   uint16           // POSTs with a file that were announced
+	FileAnswers uint16           // of them with a known outcome
+	Body        archive.Digest   // of the body of its POST, from the first intent on
+	Recipient   RecipientWord    // what its recipient said
+	Means       string           // how it was delivered, in the network's word; empty: not told
+
 	ArchivedRemote archive.RemoteID // the registration that succeeded
 	SuccessRecord  []byte           // the service's success as it came
 	Dest           string           // where the source goes or lies, relative to the drop; absolute once moved out
@@ -72,6 +80,13 @@ type Entry struct {
 	ArchivedAt   time.Time // the service's own time of success
 	DisposeAt    time.Time // zero: the source stays
 }
+
+// How the network says that it delivered a document.
+const (
+	ElectronicDelivery = "ElectronicDelivery"
+	EmailDelivery      = "EmailDelivery"
+	MailDelivery       = "MailDelivery"
+)
 
 // Node is a folder's identity on its file system.
 type Node struct{ Dev, Ino uint64 }
@@ -111,6 +126,10 @@ type Registration struct {
 	LastAnswer   time.Time             // of the last counted answer; once it was given up: of the last answer
 
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
+
+	// FromLostPart says that the document may have been sent under this number in a part of the entry's life that the ledger lost. Which
+	// bytes that were is not known.
+	FromLostPart bool
 }
 
 // RegistrationsPruned counts registrations without content that an entry no longer lists. Their
@@ -210,6 +229,19 @@ func (e Entry) ArchivingTime() (took time.Duration, known bool) {
 	return max(took, 0), true
 }
 
+// CompletionTime tells how long it took from taken to archived, as ArchivingTime does, or from taken to delivered. A delivery has both its
+// times from this machine's clock, which may have been set between them.
+func (e Entry) CompletionTime() (took time.Duration, known bool) {
+	if e.State != Delivered {
+		return e.ArchivingTime()
+	}
+	if e.UploadedAt.IsZero() || e.SeenAt.IsZero() {
+		return 0, false
+	}
+	took = e.UploadedAt.Sub(e.SeenAt)
+	return max(took, 0), took >= -time.Minute
+}
+
 // isLatest reports whether the i-th registration is the last with its number: a
 // service may give the same one again, and its word is then about the last.
 func (e *Entry) isLatest(i int) bool {
@@ -279,12 +311,12 @@ func (e Entry) HasNothingAtService() bool {
 // since, it cannot go on by itself, the service contradicts it or has archived it twice, or
 // its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice()) && !e.Resolved || e.isHalfwayDisposed()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice() || e.Recipient == RecipientRejected) && !e.Resolved || e.isHalfwayDisposed()
 }
 
 // isHalfwayDisposed reports whether a disposal had begun when a reason against it became known.
 func (e *Entry) isHalfwayDisposed() bool {
-	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted)
+	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted || e.Recipient == RecipientRejected)
 }
 
 // postpone postpones the step that is due.

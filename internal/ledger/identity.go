@@ -23,6 +23,8 @@ func CompareIdentity(first Entry, ev Sealed, route Route, vault string) Verdict 
 		return Conflict
 	}
 	switch {
+	case first.IsUndelivered():
+		return Proceed // it was called delivered, and did not arrive
 	case first.State == Archived || first.State == Delivered:
 		return Same
 	case first.State == Rejected && (first.InDoubt || first.Contradicted):

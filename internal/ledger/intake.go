@@ -17,6 +17,8 @@ type ClaimedFolder struct {
 	Fingerprint archive.Digest // fingerprint at the claim
 	NotBefore   time.Time      // the second scan is due then
 	Supersedes  archive.Key
+	// PossibleDouble: a person sends again what was closed in doubt, and nobody can be asked. It is flagged before anything is sent.
+	PossibleDouble bool
 }
 
 // JournalName implements Event.
@@ -31,6 +33,7 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	e.State, e.Source = Discovered, Claimed
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Fingerprint, ev.NotBefore, ev.Supersedes
+	e.PossibleDouble, e.DuplicateConfirmed = ev.PossibleDouble, ev.PossibleDouble
 	e.SeenAt = at.Wall
 	return nil
 }
@@ -156,7 +159,11 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 		return err
 	}
 	// Bytes may have reached the store for one of them. Other bytes would be a second document under the same identity.
+	// The network gets the document and its files, and never the ZIP: their digests are held where they are sent.
 	for _, r := range e.Registrations {
+		if e.Route.IsNotified() && e.sentAs() == nil {
+			break
+		}
 		if (r.Fate != Unsent || e.Pruned.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
 			return ErrIllegal
 		}

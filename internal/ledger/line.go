@@ -33,7 +33,7 @@ type Line struct {
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded, same content or same number
-	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, suspect, same-number, strange-date, checked
+	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, needs-reconcile, same-number, strange-date, checked
 	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
 	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
 
@@ -41,6 +41,13 @@ type Line struct {
 	Environment string `json:"environment,omitempty"` // first line only
 
 	Route string `json:"route,omitempty"` // of claimed and recovered: empty for the way to the vault
+
+	// Of what arrives from a service: all lines of entries have none of these.
+	Item      string `json:"item,omitempty"`      // its number at the service
+	File      string `json:"file,omitempty"`      // the service's name of one of its files
+	Files     uint32 `json:"files,omitempty"`     // how many files are known
+	Downloads uint32 `json:"downloads,omitempty"` // of the file, this one included
+	Kind      string `json:"kind,omitempty"`      // what arrives; empty: the line is of an entry, or of the ledger as a whole
 }
 
 // FirstLine returns the line that opens a journal.
@@ -76,7 +83,12 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.setOperator(ev)
 	case TicketReceived:
 		l.Remote = string(ev.Ticket.Remote)
-	case UploadIntended, UploadAccepted, DeliveryConfirmed, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
+	case NotificationSeen:
+		l.Remote, l.Status = string(ev.Notification.Document), ev.Notification.JournalPair()
+		if !ev.Notification.Created.IsZero() {
+			l.Time = formatTime(ev.Notification.Created)
+		}
+	case UploadIntended, UploadAccepted, DeliveryConfirmed, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed, DocumentIntended, DocumentTaken, DocumentRefused:
 		if r := after.Current(); r != nil {
 			l.Remote = string(r.Ticket.Remote)
 		}
@@ -101,11 +113,19 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	return l
 }
 
+// NewArrivalLine returns the line of an event of what arrives from a service. The caller adds what is special about the event.
+func NewArrivalLine(n uint64, event string, key archive.Key, rev uint32, state string, at time.Time) Line {
+	return Line{N: n, At: formatTime(at), Event: event, Key: key.String(), Rev: rev, State: state}
+}
+
 func (l *Line) setOperator(ev Event) {
-	by, ok := ActorOf(ev)
-	if !ok {
-		return
+	if by, ok := ActorOf(ev); ok {
+		l.SetOperator(by)
 	}
+}
+
+// SetOperator adds who acted, and the digest of the reason.
+func (l *Line) SetOperator(by Operator) {
 	l.UID = uidPointer(by.UID)
 	if !by.Reason.IsZero() {
 		l.Reason = by.Reason.String()
@@ -118,7 +138,7 @@ func (e Entry) flagWords() string {
 		on   bool
 		word string
 	}{
-		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.PossibleDouble, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "suspect"},
+		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.PossibleDouble, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "needs-reconcile"},
 		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Reviewed, "checked"},
 	} {
 		if f.on && s != "" {
@@ -158,6 +178,11 @@ func (l Line) Encode() []byte {
 	b = appendUnlessEmpty(b, `,"ledger":`, l.Ledger)
 	b = appendUnlessEmpty(b, `,"environment":`, l.Environment)
 	b = appendUnlessEmpty(b, `,"route":`, l.Route)
+	b = appendUnlessEmpty(b, `,"item":`, l.Item)
+	b = appendUnlessEmpty(b, `,"file":`, l.File)
+	b = appendUnlessZero(b, `,"files":`, int64(l.Files))
+	b = appendUnlessZero(b, `,"downloads":`, int64(l.Downloads))
+	b = appendUnlessEmpty(b, `,"kind":`, l.Kind)
 	return append(b, '}')
 }
 

@@ -26,14 +26,15 @@ type Mark struct {
 
 // The words of marks. The first four enter safe mode, MarkReconciled leaves it.
 const (
-	MarkRestored   = "restored"          // put back from a backup
-	MarkRebuilt    = "rebuilt"           // made anew from receipts, folders and the archive's index
-	MarkRolledBack = "rolled-back"       // found older than its outside head
-	MarkDamaged    = "damaged"           // the check of a running ledger found damage
-	MarkReconciled = "reconciled"        // the service was asked for everything since
-	MarkMigrated   = "migrated"          // brought to a newer schema
-	MarkDisposal   = "disposal-approved" // a person lets more be removed than the disposal limit
-	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
+	MarkRestored       = "restored"          // put back from a backup
+	MarkRebuilt        = "rebuilt"           // made anew from receipts, folders and the archive's index
+	MarkRolledBack     = "rolled-back"       // found older than its outside head
+	MarkDamaged        = "damaged"           // the check of a running ledger found damage
+	MarkReconciled     = "reconciled"        // the service was asked for everything since
+	MarkMigrated       = "migrated"          // brought to a newer schema
+	MarkDisposal       = "disposal-approved" // a person lets more be removed than the disposal limit
+	MarkIndex          = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
+	MarkUploadsResumed = "uploads-resumed"   // a person lets uploads go on after some of which nobody knows what became; Cause names the store
 
 	MarkCompared = "compared" // the ledger was held against the archive's index of a vault; Cause begins with one of the outcomes below, then says how much was read
 
@@ -95,7 +96,7 @@ func ParseReportedCause(cause string) (line uint64, ok bool) {
 
 // MarkNames lists the words of marks.
 func MarkNames() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkUploadsResumed, MarkCompared, MarkReported, MarkFetchIntended, MarkFetched}
 }
 
 // EntersSafeMode reports whether the mark enters safe mode.

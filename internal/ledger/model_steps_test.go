@@ -191,7 +191,7 @@ func (o setup) word(s server) archive.ServiceStatus {
 	return archive.WaitingForPackage
 }
 
-// next does what the conductor does for an idle entry: it asks Due, commits the
+// next does what the engine does for an idle entry: it asks Due, commits the
 // intent, and only then is there something to do.
 func (o setup) next(w *world, add adder) {
 	step, _, _ := Due(w.e)
@@ -210,7 +210,7 @@ func (o setup) next(w *world, add adder) {
 		bum := bumNumber(w.e.Current().Ticket.Remote)
 		unknown := w.e.State == Sending && o.silent && !o.repeats && o.mistake != "RepeatedUnflagged"
 		if unknown {
-			add("a person is to look", false, func(x *world) { x.commit(SentToQuarantine{Cause: DeliveryUnknown("")}, 0) })
+			add("a person is to look", false, func(x *world) { x.commit(SentToQuarantine{Cause: DeliveryUnknown(w.e.Route, "")}, 0) })
 		}
 		if !unknown && bum != foreign && !w.srv[bum].expired && w.e.Current().Ticket.URL != "" {
 			add("intend PUT", false, func(x *world) {
@@ -330,7 +330,7 @@ func (o setup) putting(w *world, add adder) {
 			return
 		}
 		if o.silent && !o.repeats {
-			x.commit(SentToQuarantine{Cause: DeliveryUnknown("")}, 0)
+			x.commit(SentToQuarantine{Cause: DeliveryUnknown(x.e.Route, "")}, 0)
 			return
 		}
 		x.commit(UploadUnanswered{}, 0)

@@ -173,9 +173,15 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	}
 	e.closeTicket(at.Wall)
 	// The answer of the service wins over the decision: what is archived must not be sent again.
-	for _, r := range e.Registrations {
+	for i, r := range e.Registrations {
 		if r.Fate == Succeeded {
 			e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
+			if e.Route.IsNotified() {
+				e.makeCurrent(i)
+				e.enterState(Delivered)
+				e.UploadedAt = at.Wall
+				return nil
+			}
 			e.enterState(Archived)
 			e.ArchivedRemote, e.Contradicted = r.Ticket.Remote, false
 			if e.ArchivedAt.IsZero() {
@@ -194,6 +200,10 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Claimed {
 		return illegalBecause(SourceGone)
 	}
+	if e.Route.IsNotified() {
+		e.releaseToNetwork()
+		return nil
+	}
 	// The flag is committed before anything is sent again: after a crash the audit still names the possible second copy.
 	unknown := e.Cause.Code == CauseDeliveryUnknown // also where a ledger that was put back does not know of the upload
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0 || unknown
@@ -205,6 +215,26 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	e.enterState(Packaged)
 	e.Failures = 0
 	return nil
+}
+
+// releaseToNetwork lets the document go under its number again: where the network has that, it refuses it, and no second document comes of
+// it. Where the number is known to be taken the next one is used, and the network may then have the document twice.
+func (e *Entry) releaseToNetwork() {
+	taken := e.Cause.Code == CauseNumberTaken
+	if e.Package.IsZero() {
+		e.enterState(Discovered)
+		return
+	}
+	e.enterState(Packaged)
+	if taken {
+		// The flag is committed before anything is sent again: after a crash the audit still names the possible second document.
+		e.PossibleDouble, e.DuplicateConfirmed = true, true
+		e.Generation++
+		e.ID = e.FirstID.Generation(int(e.Generation))
+		// Files belong to a number, too. No document will name these, so they count as ones of which nothing is known.
+		e.FileAnswers -= min(e.FileAnswers, uint16(len(e.StoredFiles)))
+		e.StoredFiles, e.Body = nil, archive.Digest{}
+	}
 }
 
 // Superseded says that the folder of a rejection was dropped again, which resolves the rejection.
@@ -236,7 +266,7 @@ func (ev Retried) apply(e *Entry, _ archive.Instant) error {
 		return err
 	}
 	switch {
-	case e.Resolved:
+	case e.Resolved && !(e.InDoubt && e.IsSentAgainInDoubt()): // a close in doubt may have been a mistake, and nothing else undoes it
 		return illegalBecause(AlreadyResolved)
 	case e.Source == Gone:
 		return illegalBecause(SourceGone)

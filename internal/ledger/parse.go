@@ -1,11 +1,15 @@
 package ledger
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 )
+
+// IsArrivalLine reports whether a stored line is about something that comes in, and about no entry. It does not parse the line.
+func IsArrivalLine(stored []byte) bool { return bytes.Contains(stored, []byte(`,"kind":"`)) } // within a text the quotes would be escaped
 
 // ParseLine reads what Encode wrote; fields it does not know are ignored.
 func ParseLine(b []byte) (Line, error) {
@@ -111,6 +115,12 @@ func (l *Line) textField(name string) *string {
 		return &l.Environment
 	case "route":
 		return &l.Route
+	case "item":
+		return &l.Item
+	case "file":
+		return &l.File
+	case "kind":
+		return &l.Kind
 	}
 	return nil
 }
@@ -124,7 +134,7 @@ func (l *Line) setNumber(name, value string) bool {
 	switch name {
 	case "n":
 		bits = 64
-	case "rev":
+	case "rev", "files", "downloads":
 		bits = 32
 	}
 	v, err := strconv.ParseUint(value, 10, bits)
@@ -140,6 +150,10 @@ func (l *Line) setNumber(name, value string) bool {
 		l.Size = int64(v)
 	case "uid":
 		l.UID = new(int64(v))
+	case "files":
+		l.Files = uint32(v)
+	case "downloads":
+		l.Downloads = uint32(v)
 	default:
 		return false
 	}

@@ -27,7 +27,7 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 			r.Fate = MaybeStored
 			e.closeTicket(at.Wall)
 		}
-		e.enterQuarantine(DeliveryUnknown("the ledger was put back, and the document may have been delivered since it was copied"))
+		e.enterQuarantine(DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been delivered since it was copied"))
 		return nil
 	}
 	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.
@@ -50,7 +50,8 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 
 // RegistrationFound says that the service knows a registration of this document that the
 // entry does not list. Where the entry needs to be reconciled, the registration may hold
-// content, and the next answers about it decide. Else it comes from a POST whose answer was
+// content, and the next answers about it decide. By a route that is notified nobody can be asked:
+// there it says that the lost part may have sent the document under this number. Else it comes from a POST whose answer was
 // lost: nobody ever had an address for it.
 type RegistrationFound struct {
 	Remote      archive.RemoteID
@@ -110,6 +111,10 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	}
 	// Its address may have been used in the lost part. It counts as holding content until the service says otherwise.
 	found.Fate = MaybeStored
+	if e.Route.IsNotified() {
+		// The POST that the lost part may have announced counts as one that was never answered. So "it is known" is no surprise later.
+		found.UploadIntents, found.FromLostPart = 1, true
+	}
 	e.Registrations = append(e.Registrations, found)
 	e.pruneRegistrations()
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
@@ -190,6 +195,8 @@ type Recovered struct {
 	Source         Source               // Kept or Gone; Gone; Returned
 	Dest           string               // where the source lies
 	ID             archive.ID           // zero where nothing tells it
+	FirstID        archive.ID           // of its first generation; zero: ID is the first
+	Generation     uint8                // of ID, counted from FirstID
 	Content        archive.Digest       // not zero: the change brings a Document
 	Metadata       archive.Digest       //
 	Package        archive.Package      //
@@ -200,6 +207,9 @@ type Recovered struct {
 	Remote         archive.RemoteID // of the registration that succeeded, or is being archived
 	SuccessRecord  []byte           // the service's own word of success, as it is kept
 	PossibleDouble bool             // the receipt says so
+	Body           archive.Digest   // of a document of the business network, with StoredFiles and Means
+	StoredFiles    []archive.FileID //
+	Means          string           //
 	InDoubt        bool             // of a rejection whose service cannot be asked: its note says that it was closed in doubt
 	Cause          Cause
 
@@ -217,7 +227,12 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	// It needs to be reconciled like any restored entry: the evidence may be older than the end of its life.
 	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
-	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
+	e.ID, e.FirstID, e.Generation = ev.ID, ev.ID, ev.Generation
+	if !ev.FirstID.IsZero() {
+		e.FirstID = ev.FirstID
+	}
+	e.Body, e.StoredFiles, e.Means = ev.Body, ev.StoredFiles, ev.Means
+	e.Content, e.Metadata, e.Package = ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
 	e.PossibleDouble, e.DuplicateConfirmed, e.InDoubt, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.InDoubt, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
@@ -229,7 +244,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 		e.ArchivedRemote, e.SuccessRecord = ev.Remote, ev.SuccessRecord
 		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, ClosedAt: at.Wall}}
 	case Delivered:
-		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, ClosedAt: at.Wall}}
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Generation: ev.Generation, Fate: Succeeded, ClosedAt: at.Wall}}
 	case Uploaded:
 		if e.UploadedAt.IsZero() {
 			e.UploadedAt = at.Wall
@@ -243,6 +258,8 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 func (ev Recovered) isComplete() bool {
 	kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
 	switch {
+	case ev.Generation > 0 && (ev.State != Delivered || ev.FirstID.IsZero() || ev.FirstID.Generation(int(ev.Generation)) != ev.ID):
+		return false
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
 		return false
 	case ev.InDoubt && (ev.State != Rejected || ev.Route.IsAsked()):

@@ -14,7 +14,7 @@ type RegisterIntended struct{}
 func (RegisterIntended) JournalName() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Packaged, Registering); err != nil || e.NeedsReconcile {
+	if err := e.requireState(Packaged, Registering); err != nil || e.NeedsReconcile || e.Route.IsNotified() {
 		return ErrIllegal
 	}
 	// From this commit on the service may know the document, whatever happens to the process.
@@ -177,7 +177,7 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// UploadNotSent says that provably no byte of this attempt left.
+// UploadNotSent says that provably no byte of this attempt left, or that the service took nothing of it for a reason that is not the document's.
 type UploadNotSent struct {
 	NotBefore time.Time
 	Cause     Cause
@@ -190,10 +190,15 @@ func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Sending); err != nil {
 		return err
 	}
+	if e.Route.IsNotified() && e.sentAs() == nil { // a file of it was announced, and the document was not
+		return ErrIllegal
+	}
 	// An earlier attempt that a crash or a lost answer left open may still have stored bytes: then the entry stays in sending.
 	if r := e.Current(); r.countWithoutEffect() {
 		r.Fate = Unsent
-		e.State = Registered
+		if !e.Route.IsNotified() { // there is no ticket to go back to
+			e.State = Registered
+		}
 	}
 	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
@@ -212,6 +217,9 @@ func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Sending); err != nil {
 		return err
+	}
+	if e.Route.IsNotified() && e.sentAs() == nil { // as above
+		return ErrIllegal
 	}
 	// The state stays sending: the same bytes to the same address cannot make a second document.
 	e.postpone(ev.NotBefore, ev.Cause)
@@ -308,7 +316,7 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	case e.Route.IsAsked():
 		e.enterState(Unclear)
 	default:
-		e.enterQuarantine(DeliveryUnknown("the time of the upload address is over, an upload to it was never answered"))
+		e.enterQuarantine(DeliveryUnknown(e.Route, "the time of the upload address is over, an upload to it was never answered"))
 	}
 	e.NotBefore = ev.NotBefore
 	return nil

@@ -6,21 +6,65 @@ type Route string
 
 // The routes.
 const (
-	Vault Route = "vault" // to the archive, which says at the end that it is archived
-	PDF   Route = "pdf"   // to the PDF flow of the accounts-payable system, which says nothing more after it has the file
+	Vault   Route = "vault"   // to the archive, which says at the end that it is archived
+	PDF     Route = "pdf"     // to the PDF flow of the accounts-payable system, which says nothing more after it has the file
+	Network Route = "network" // to the business network, which tells by notifications what became of the document
 )
 
-// IsAsked reports whether the service tells what became of a document of this route. Where it does not, the store's 2xx to the recorded
-// bytes is the last word, and an upload without an answer stays unknown for ever: only a person can decide what to do then.
-func (r Route) IsAsked() bool { return r != PDF }
+// Routes lists the routes.
+func Routes() []Route { return []Route{Vault, PDF, Network} }
+
+// routeRow is what the state machine knows of a route.
+type routeRow struct {
+	asked    bool   // see [Route.IsAsked]
+	notified bool   // see [Route.IsNotified]
+	vaults   bool   // see [Route.HasVaults]
+	ending   string // see [Route.PackageEnding]
+	unknown  string // what follows in words where it is not known whether a document was delivered: see [DeliveryUnknown]
+}
+
+func (r Route) row() routeRow {
+	switch r {
+	case PDF:
+		return routeRow{ending: ".pdf", unknown: ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
+			"It is there: vaultd close. It is not: vaultd release sends it again"}
+	case Network:
+		return routeRow{notified: true, ending: ".zip", unknown: ", and the business network cannot be asked. Ask the provider whether it has the document, and name its bumId. " +
+			"vaultd release sends it again under the same number, which the business network refuses if it has it: no double can come of it. vaultd close gives it up"}
+	}
+	return routeRow{asked: true, vaults: true, ending: ".zip"}
+}
+
+// IsAsked reports whether the service tells, when it is asked, what became of a document of this route. Where it does not, and does not
+// notify either, the store's 2xx to the recorded bytes is the last word, and an upload without an answer stays unknown for ever: only a
+// person can decide what to do then.
+func (r Route) IsAsked() bool { return r.row().asked }
+
+// IsNotified reports whether the service tells by notifications what became of a document of this route. It cannot be asked about one.
+func (r Route) IsNotified() bool { return r.row().notified }
+
+// HasVaults reports whether the service keeps the documents of this route in vaults. Each vault has a queue, a target and an account of
+// its own. Where there are none, all documents of the route share one queue, and each drop registers for itself.
+func (r Route) HasVaults() bool { return r.row().vaults }
+
+// PackageEnding is the ending of the names of this route's packages.
+func (r Route) PackageEnding() string { return r.row().ending }
 
 // CauseDeliveryUnknown is the code of the cause of an entry whose document may have been delivered, where nobody can be asked.
 const CauseDeliveryUnknown = "delivery-unknown"
 
-// DeliveryUnknown returns the cause of an entry whose document may have been delivered; why says in words what is known.
-func DeliveryUnknown(why string) Cause {
-	return Cause{Code: CauseDeliveryUnknown, Text: why + ", and the service cannot be asked. Look for the document in the accounts-payable system. " +
-		"It is there: vaultd close. It is not: vaultd release sends it again"}
+// CauseClosedInDoubt is the code of the cause of a rejection: an entry of the same content was closed in doubt.
+const CauseClosedInDoubt = "closed-in-doubt"
+
+// IsSentAgainInDoubt reports whether a retry of a rejection may bring its document to the service a second time, and nobody can be asked: it was
+// closed in doubt, or refused because another entry of the same content was.
+func (e Entry) IsSentAgainInDoubt() bool {
+	return e.State == Rejected && !e.Route.IsAsked() && (e.InDoubt || e.Cause.Code == CauseClosedInDoubt)
+}
+
+// DeliveryUnknown returns the cause of an entry of a route whose document may have been delivered; why says in words what is known.
+func DeliveryUnknown(r Route, why string) Cause {
+	return Cause{Code: CauseDeliveryUnknown, Text: why + r.row().unknown}
 }
 
 // ServiceQueueOf names the queue of an entry's calls to its service: a vault, or all of a service that has no vaults. What a call over one
@@ -30,7 +74,7 @@ func ServiceQueueOf(e Entry) string { return ServiceQueue(e.Route, string(e.Vaul
 // ServiceQueue is ServiceQueueOf for what goes by a route to a vault.
 func ServiceQueue(r Route, vault string) string {
 	queue := string(r)
-	if r != PDF {
+	if r.HasVaults() {
 		queue = "vault " + vault
 	}
 	// Two long names with the same beginning share a queue: one can then delay the other, and nothing else follows.

@@ -80,7 +80,7 @@ until a person closes it; a disposal that had begun ends there, and what is left
 ## When the ledger was put back
 
 A ledger that was restored, rebuilt or found older than its outside head does not know what was done since. It is in safe
-mode, and every entry that is not at rest must be reconciled: the event is doubted, the flag suspect. Such an entry is sealed,
+mode, and every entry that is not at rest must be reconciled: the event is doubted, the flag needs-reconcile. Such an entry is sealed,
 so that it has its identity, and asked about; nothing of it is registered, sent, moved or removed, whatever its state. An
 address in the copy is thrown away, and its registration counts as one that may hold content: unclear.
 

@@ -92,7 +92,48 @@ func byPDF(e *Entry) {
 	}
 }
 
-func suspect(e *Entry) { e.NeedsReconcile = e.State != None }
+// overNetwork makes an entry one that goes over the business network. It has a file there, and another POST of a file is announced.
+func overNetwork(e *Entry) {
+	byNetwork(e)
+	if e.State == Sending {
+		e.Registrations = nil
+	}
+	e.StoredFiles, e.FilePosts, e.FileAnswers = []archive.FileID{"f"}, 2, 1
+}
+
+// byNetwork makes an entry one that goes over the business network, with its document announced where it was sent.
+func byNetwork(e *Entry) {
+	if e.State == None {
+		return
+	}
+	e.Route = Network
+	if slices.Contains([]State{Packaged, Delivered}, e.State) {
+		e.Body = archive.Digest{7}
+	}
+	if e.State == Delivered {
+		e.Registrations = []Registration{{UploadIntents: 1, Fate: Succeeded, ClosedAt: epoch}}
+	}
+	if r := e.Current(); r != nil {
+		e.Body, r.Ticket = archive.Digest{7}, archive.Ticket{Remote: e.NetworkNumber(), Sent: at(0)}
+	}
+}
+
+// told is a notification about the document of the usual entry.
+func told(response, action string) NotificationSeen {
+	return NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: usual(Packaged).NetworkNumber(), Kind: archive.NetworkInvoice, Response: response, Action: action,
+		Description: "why", Properties: []archive.NamedValue{{Name: "DeliveryMeansCode", Value: "MailDelivery"}}}}
+}
+
+// all runs changes one after the other.
+func all(changes ...func(*Entry)) func(*Entry) {
+	return func(e *Entry) {
+		for _, change := range changes {
+			change(e)
+		}
+	}
+}
+
+func unreconciled(e *Entry) { e.NeedsReconcile = e.State != None }
 
 var (
 	found         = RegistrationFound{Remote: "found", ID: archive.ID{1}, Date: epoch}
@@ -172,6 +213,50 @@ var stateTable = []row{
 	{"released by pdf", Released{byPerson}, "                -  -  -  -  -  -  -  pa -  -  -  -  pa", byPDF},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"file-intended", FileIntended{}, "                      -  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"file-intended, document announced", FileIntended{}, "  -  -  se -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"file-intended to the vault", FileIntended{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"file-intended, unreconciled", FileIntended{}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(overNetwork, unreconciled)},
+	{"file-stored", FileStored{"g"}, "                       -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"file-stored without a number", FileStored{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"file-stored, not announced", FileStored{"g"}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"file-unanswered", FileUnanswered{}, "                  -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"file-not-taken", FileNotTaken{}, "                     -  -  -  -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"file-refused", FileRefused{}, "                        -  -  -  -  -  re -  -  -  -  -  -  - ", overNetwork},
+	{"file-refused, document announced", FileRefused{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"document-intended", DocumentIntended{archive.Digest{7}}, " - -  se -  -  =  -  -  -  -  -  -  - ", byNetwork},
+	{"document-intended, after its files", DocumentIntended{archive.Digest{7}}, "-  -  se -  -  =  -  -  -  -  -  -  - ", overNetwork},
+	{"document-intended, other body", DocumentIntended{archive.Digest{8}}, "-  -  se -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"document-intended, no body", DocumentIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"document-intended by pdf", DocumentIntended{archive.Digest{7}}, "- - -  -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"document-taken", DocumentTaken{}, "                    -  -  -  -  -  up -  -  -  -  -  -  - ", byNetwork},
+	{"document-taken, not announced", DocumentTaken{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", overNetwork},
+	{"document-taken, known after one try", DocumentTaken{WasKnown: true}, "- - -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"document-taken, known after two", DocumentTaken{WasKnown: true}, "-  -  -  -  -  up -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
+	{"document-refused", DocumentRefused{}, "                -  -  -  -  -  re -  -  -  -  -  -  - ", byNetwork},
+	{"document-refused, one before", DocumentRefused{}, "    -  -  -  -  -  qu -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
+	{"upload-unanswered by network", UploadUnanswered{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
+	{"upload-not-sent by network", UploadNotSent{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
+	{"upload-intended by network", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"register-intended by network", RegisterIntended{}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},
+	{"doubted by network", ReconcileRequired{}, "            -  qu qu qu qu qu qu qu =  =  =  =  = ", byNetwork},
+	{"released by network", Released{byPerson}, "            -  -  -  -  -  -  -  pa -  -  -  -  pa", byNetwork},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"told of a stranger", NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: "stranger", Response: "TechnicalAccept", Action: "Delivered"}}, "- - - - - - - - - - - - - ", byNetwork},
+	{"told without a number", NotificationSeen{archive.Notification{Document: usual(Packaged).NetworkNumber()}}, "- - - - - - - - - - - - - ", byNetwork},
+	{"told of a PDF", told("TechnicalAccept", "Delivered"), "-  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"told processing", told("TechnicalAccept", "ReceivedForProcessing"), "-  -  -  -  =  up =  =  =  =  -  =  up", byNetwork},
+	{"told delayed", told("TechnicalInformation", "DeliveryDelayed"), "-  -  -  -  =  up =  =  =  =  -  =  up", byNetwork},
+	{"told delivered", told("TechnicalAccept", "Delivered"), "-  -  -  -  =  de de =  =  =  -  =  de", byNetwork},
+	{"told undelivered", told("TechnicalReject", "Undelivered"), "-  -  -  -  =  re re =  =  =  -  =  re", byNetwork},
+	{"told invalid", told("TechnicalReject", "InvalidContent"), "-  -  -  -  =  re re =  =  =  -  =  re", byNetwork},
+	{"told accepted", told("BusinessAccept", "DocumentAccepted"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
+	{"told rejected", told("BusinessReject", "DocumentRejected"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
+	{"told unfamiliar", told("TechnicalAccept", "delivered"), "-  -  -  -  =  =  =  =  =  =  -  =  = ", byNetwork},
+	{"told delivered, number of another", told("TechnicalAccept", "Delivered"), "-  -  -  -  =  de de =  =  =  -  =  = ", all(byNetwork, func(e *Entry) { e.Cause.Code = CauseNumberTaken })},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"seen of a stranger", answer(3, "stranger"), "          -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"seen successful", answer(3, "now"), "                  -  -  -  -  ar ar ar ar =  -  -  =  = ", nil},
 	{"seen successful, old", answer(3, "old"), "             -  -  ar ar ar ar ar ar =  -  -  =  = ", orphan(Lapsed)},
@@ -198,13 +283,13 @@ var stateTable = []row{
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"doubted", ReconcileRequired{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
-	{"doubted again", ReconcileRequired{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"doubted again", ReconcileRequired{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"registration-found", found, "                          -  -  =  =  =  =  =  =  =  -  -  =  = ", nil},
-	{"registration-found, suspect", found, "                 -  -  uc -  -  -  uc =  =  -  -  =  = ", suspect},
-	{"registration-found of a stranger", foundStranger, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
-	{"registration-found, listed", foundListed, "            -  -  uc -  -  -  -  -  -  -  -  -  - ", suspect},
-	{"reconciled", Reconciled{}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", suspect},
-	{"reconciled, not suspect", Reconciled{}, "              -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"registration-found, unreconciled", found, "            -  -  uc -  -  -  uc =  =  -  -  =  = ", unreconciled},
+	{"registration-found of a stranger", foundStranger, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"registration-found, listed", foundListed, "            -  -  uc -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"reconciled", Reconciled{}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", unreconciled},
+	{"reconciled already", Reconciled{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from a receipt", recoveredKept, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from the index", recoveredGone, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from a folder", recoveredReturned, "         re -  -  -  -  -  -  -  -  -  -  -  - ", nil},
@@ -215,11 +300,11 @@ var stateTable = []row{
 	{"recovered on its way", recoveredSent, "            up -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered on its way, of nobody", Recovered{State: Uploaded, Source: Gone, Remote: "b"}, "- - - - - - - - - - - - -", nil},
 	{"recovered on its way, with a folder", Recovered{State: Uploaded, Source: Claimed, Remote: "b", ID: archive.ID{1}}, "- - - - - - - - - - - - -", nil},
-	{"register-intended, suspect", RegisterIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
-	{"upload-intended, suspect", UploadIntended{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
-	{"refused, suspect", Refused{}, "                        -  qu -  -  -  -  -  -  -  -  -  -  - ", suspect},
-	{"closed, suspect", Closed{byPerson}, "                  -  -  -  -  -  -  -  -  -  -  -  =  - ", suspect},
-	{"released, suspect", Released{byPerson}, "              -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"register-intended, unreconciled", RegisterIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"upload-intended, unreconciled", UploadIntended{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"refused, unreconciled", Refused{}, "                   -  qu -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
+	{"closed, unreconciled", Closed{byPerson}, "             -  -  -  -  -  -  -  -  -  -  -  =  - ", unreconciled},
+	{"released, unreconciled", Released{byPerson}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"closed, contradicted", Closed{byPerson}, "             -  re re -  -  -  -  re =  -  -  =  re", func(e *Entry) { e.Contradicted = e.State == Archived }},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
@@ -372,24 +457,24 @@ var sourceTable = []struct {
 	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
 	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
 	{"dispose-intended, no number", DisposeIntended{}, except(Delivered), "              -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.ArchivedRemote = "" })},
-	{"dispose-intended, suspect", DisposeIntended{}, allStates, "                       -  -  -  -  -  -  -  -  - ", but(suspect)},
-	{"place-intended, suspect", PlaceIntended{"there"}, finals, "                       -  -  -  -  -  -  -  -  - ", suspect},
+	{"dispose-intended, unreconciled", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(unreconciled)},
+	{"place-intended, unreconciled", PlaceIntended{"there"}, finals, "                  -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"closed, contradicted", Closed{byPerson}, []State{Archived}, "                     =  =  =  =  =  =  kp =  = ", but(func(e *Entry) { e.Contradicted = true })},
 	{"closed, double halfway", Closed{byPerson}, []State{Archived}, "                   -  -  -  -  -  -  kp -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
 	{"retaken", Retried{byPerson, archive.Key{2}}, []State{Rejected}, "                 -  -  -  =  -  -  -  -  - ", nil},
 	{"retaken again", Retried{byPerson, archive.Key{2}}, []State{Rejected}, "           -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Resolved = true }},
 	{"retaken, not rejected", Retried{byPerson, archive.Key{2}}, except(Rejected), "    -  -  -  -  -  -  -  -  - ", nil},
-	{"source-found kept", SourceFound{Kept, "there"}, []State{Archived}, "              kp kp kp -  kp -  kp -  - ", suspect},
-	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", suspect},
-	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", suspect},
-	{"source-found back", SourceFound{Returned, "there"}, []State{Rejected, Duplicate}, " rt rt rt -  rt rt rt -  - ", suspect},
-	{"source-found gone, given back", SourceFound{Gone, ""}, []State{Rejected, Duplicate}, " gn gn gn -  gn gn gn -  - ", suspect},
-	{"source-found gone, stuck", SourceFound{Gone, ""}, []State{Quarantined}, "         gn gn gn -  gn gn gn -  - ", suspect},
-	{"source-found back, stuck", SourceFound{Returned, "there"}, []State{Quarantined}, " rt rt rt -  rt rt rt -  - ", suspect},
-	{"source-found kept, stuck", SourceFound{Kept, "there"}, []State{Quarantined}, "    kp kp kp -  kp -  kp -  - ", suspect},
-	{"source-found gone, not ended", SourceFound{Gone, ""}, except(Archived, Delivered, Rejected, Duplicate, Quarantined), "- - - - - - - - - ", suspect},
-	{"source-found, not suspect", SourceFound{Kept, "there"}, allStates, "              -  -  -  -  -  -  -  -  - ", nil},
-	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", suspect},
+	{"source-found kept", SourceFound{Kept, "there"}, []State{Archived}, "              kp kp kp -  kp -  kp -  - ", unreconciled},
+	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", unreconciled},
+	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", unreconciled},
+	{"source-found back", SourceFound{Returned, "there"}, []State{Rejected, Duplicate}, " rt rt rt -  rt rt rt -  - ", unreconciled},
+	{"source-found gone, given back", SourceFound{Gone, ""}, []State{Rejected, Duplicate}, " gn gn gn -  gn gn gn -  - ", unreconciled},
+	{"source-found gone, stuck", SourceFound{Gone, ""}, []State{Quarantined}, "         gn gn gn -  gn gn gn -  - ", unreconciled},
+	{"source-found back, stuck", SourceFound{Returned, "there"}, []State{Quarantined}, " rt rt rt -  rt rt rt -  - ", unreconciled},
+	{"source-found kept, stuck", SourceFound{Kept, "there"}, []State{Quarantined}, "    kp kp kp -  kp -  kp -  - ", unreconciled},
+	{"source-found gone, not ended", SourceFound{Gone, ""}, except(Archived, Delivered, Rejected, Duplicate, Quarantined), "- - - - - - - - - ", unreconciled},
+	{"source-found, reconciled", SourceFound{Kept, "there"}, allStates, "         -  -  -  -  -  -  -  -  - ", nil},
+	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", unreconciled},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
 	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
 	{"source-untouchable", DisposalStopped{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},

@@ -93,6 +93,9 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	// A crash after the intent leaves registering. The POST may have been taken; its ticket is lost, so nothing can have been
 	// uploaded with it, and registering again is safe. The other registration shows up as an orphan.
 	case Packaged, Registering:
+		if e.Route.IsNotified() {
+			return Upload, e.NotBefore, true // its number is ours: there is nothing to register
+		}
 		if e.asksAgain() || e.waitsForProgress() {
 			return Ask, e.NotBefore, true
 		}
@@ -103,6 +106,9 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 		return Upload, e.NotBefore, true
 	// Only the service knows what it has. Nothing is registered again before it answered.
 	case Uploaded, Unclear:
+		if e.Route.IsNotified() {
+			return NoStep, time.Time{}, false // the next word comes by itself
+		}
 		return Ask, e.NotBefore, true
 	}
 	return dueAfterEnd(e)
@@ -170,7 +176,8 @@ func QueueOf(e Entry) string {
 // mayDispose reports whether the source may be disposed of as soon as its grace is over.
 func (e *Entry) mayDispose() bool {
 	done := e.State == Archived && e.ArchivedRemote != "" || e.State == Delivered
-	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
+	unhappy := e.Contradicted || e.Recipient == RecipientRejected && !e.Resolved
+	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !unhappy
 }
 
 func laterOf(a, b time.Time) time.Time {

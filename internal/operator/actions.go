@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -38,8 +39,13 @@ type Config struct {
 	KeepOpen func() (release func())
 	// AfterCommit is called after each commit, so that the engine goes on at once; nil while no daemon runs.
 	AfterCommit func()
+	// AfterRetry is called after a person asked that something that came in be tried now; nil while no daemon runs.
+	AfterRetry func()
 	// Resume lets the disposals of a drop go on; nil while no daemon runs.
 	Resume func(drop string)
+	// MayResumeUploads reports whether the uploads to a store are paused in such a way that a person can let them go on, and
+	// ResumeUploads does that; both are nil while no daemon runs.
+	MayResumeUploads, ResumeUploads func(store ingest.Target) bool
 }
 
 // Drop is a drop folder from which a returned folder can be taken again.
@@ -56,8 +62,14 @@ func New(cfg Config) *Actions {
 	if cfg.AfterCommit == nil {
 		cfg.AfterCommit = func() {}
 	}
+	if cfg.AfterRetry == nil {
+		cfg.AfterRetry = func() {}
+	}
 	if cfg.Resume == nil {
 		cfg.Resume = func(string) {}
+	}
+	if cfg.MayResumeUploads == nil {
+		cfg.MayResumeUploads = func(ingest.Target) bool { return false }
 	}
 	return &Actions{cfg}
 }
@@ -158,6 +170,29 @@ func (a *Actions) ApproveDisposal(ctx context.Context, drop string, p Person) (n
 	return n, nil
 }
 
+// ErrNotPaused says that the uploads to a store are not paused, or not so that a person can let them go on.
+var ErrNotPaused = errors.New("nothing of it waits for a person")
+
+// ResumeUploads lets the uploads to a store go on at once that were paused because nobody knows what became of the last ones. It is
+// journaled before it holds. The pause stands in memory alone: after a crash there is none, and a person need not act again.
+func (a *Actions) ResumeUploads(ctx context.Context, store ingest.Target, p Person) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
+	if !a.cfg.MayResumeUploads(store) {
+		return fmt.Errorf("resume %s: %w", store, ErrNotPaused)
+	}
+	by, note := p.Sign()
+	mark := ledger.Mark{Name: ledger.MarkUploadsResumed, By: by, At: a.cfg.Now().Wall, Cause: store.String()}
+	if err := a.cfg.Ledger.CommitMark(ctx, mark, note); err != nil {
+		return err
+	}
+	a.cfg.Log.Info("a person acted", "act", mark.Name, "uid", by.UID, "route", store.String())
+	a.cfg.ResumeUploads(store)
+	return nil
+}
+
 // ErrNothingTaken says that nothing may be taken just now; its text goes on with why.
 var ErrNothingTaken = errors.New("nothing is taken now")
 
@@ -174,7 +209,8 @@ func (a *Actions) checkMayTake() error {
 
 // Retry takes the returned folder of a rejected entry again, as a new entry that
 // supersedes it, and resolves the old one. What was given back may have been corrected
-// meanwhile: it is looked at and packed from the beginning.
+// meanwhile: it is looked at and packed from the beginning. Where nobody can be asked, it also sends what was closed in doubt,
+// flagged as possibly processed twice.
 //
 // The folder is claimed, durably, before the ledger is asked. Where the process ends in
 // between, the next start adopts the folder as one that was dropped anew, and the old
@@ -205,6 +241,7 @@ func (a *Actions) Retry(ctx context.Context, old ledger.Entry, p Person) (next l
 	if err != nil {
 		return next, err
 	}
+	ev.PossibleDouble = old.IsSentAgainInDoubt()
 	at := a.cfg.Now()
 	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Retried{By: by, As: key}}}
 	// Both changes go into one commit. After a crash before it the next start adopts the claimed folder.

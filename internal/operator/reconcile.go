@@ -128,14 +128,14 @@ func LastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
 	if safe && s.KnownUntil.IsZero() {
 		return &recovery.Doubt{Since: s.Since}, nil // nothing is sure, whatever happened before
 	}
-	suspect, errEnough := safe, errors.New("enough")
+	inDoubt, errEnough := safe, errors.New("enough")
 	err := l.OpenEntries(func(e ledger.Entry) error {
-		if suspect = suspect || e.NeedsReconcile; suspect {
+		if inDoubt = inDoubt || e.NeedsReconcile; inDoubt {
 			return errEnough
 		}
 		return nil
 	})
-	if !suspect || err != nil && !errors.Is(err, errEnough) {
+	if !inDoubt || err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
 	var all doubts
@@ -162,7 +162,7 @@ func (d *doubts) addLine(line []byte) error {
 		return err
 	}
 	switch {
-	case x.Key != "" && slices.Contains(strings.Fields(x.Flags), "suspect"):
+	case x.Key != "" && slices.Contains(strings.Fields(x.Flags), "needs-reconcile"):
 		if d.doubted == nil {
 			d.doubted = map[string]bool{}
 		}

@@ -2,14 +2,15 @@
 // sealed ZIP. The same folder under the same rules gives the same document, the same digests and, with the same compressor, the
 // same bytes.
 //
-// A single PDF of a drop that takes those is copied byte for byte instead ([BuildPDF]); what is said here holds for it as well.
+// A single PDF of a drop that takes those is copied byte for byte instead ([BuildPDF]). A folder for the business network has a document in the
+// place of the sidecar, which is the first entry of its ZIP ([BuildNetwork]). What is said here holds for both as well.
 //
 // It returns three kinds of errors. A [*Refusal] is the fault of the folder: it is worded for the person who dropped it and
 // lists all that is wrong. [ErrChanged] says that somebody is still writing, so nothing is wrong yet. Every other error is the
 // fault of the environment (no right, no space, a broken disk) and never counts against the document.
 //
 // The package never changes, moves or removes what people dropped. It never follows a link, never reads through a mount, never
-// opens anything but a regular file, and never holds more than 1 MiB of an invoice's file in memory. The text of its errors holds
+// opens anything but a regular file, and never holds more than 1 MiB of an invoice's file in memory, or a document of at most 8 MiB. The text of its errors holds
 // no value of the sidecar, except [Refusal.Text], which goes back into the folder.
 //
 // A ZIP is made in one pass over each file. Parts that cannot shrink, because a compressor wrote them, are recognised by their

@@ -22,6 +22,8 @@ type droppedFolder struct {
 	lists     listsByName
 	auxiliary []archive.File
 	faults    []Fault // everything so far, in the order in which it is told
+
+	checkedDocument archive.Digest // of a folder for the business network: of its document as it was checked
 }
 
 // openFolder reads names, sidecar and manifest. What is wrong with them goes to faults.
@@ -47,8 +49,13 @@ func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 	return d, nil
 }
 
-// includeSidecar adds the sidecar to the files of the ZIP, where the rules say so.
+// includeSidecar adds the sidecar to the files of the ZIP, where the rules say so. The document of a folder for the business network always
+// comes with its files, and before them.
 func (l *listing) includeSidecar() {
+	if l.rules.isNetwork && l.sidecar != nil {
+		l.files = slices.Insert(l.files, 0, *l.sidecar)
+		return
+	}
 	if l.rules.IncludeSidecar && l.sidecar != nil {
 		l.files = append(l.files, *l.sidecar)
 		l.sortFiles()
@@ -68,7 +75,13 @@ func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 		d.form = readSidecar(d.sidecar.path, src, d.rules)
 		d.faults = append(d.faults, d.form.faults...)
 	}
-	if src, err = d.readSmallFile(d.manifest, "a manifest"); err != nil {
+	return d.readManifestAndMarker()
+}
+
+// readManifestAndMarker reads the small files that every kind of folder may have.
+func (d *droppedFolder) readManifestAndMarker() (manifest []listedFile, err error) {
+	src, err := d.readSmallFile(d.manifest, "a manifest")
+	if err != nil {
 		return nil, err
 	}
 	if src != nil {
@@ -89,12 +102,17 @@ func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 // readSmallFile reads a small file whole. It returns nil where there is no such file, and for a file that is too large, to which
 // it adds a fault.
 func (d *droppedFolder) readSmallFile(f *foundFile, what string) ([]byte, error) {
+	return d.readFileUpTo(maxSmallFile, f, what)
+}
+
+// readFileUpTo is readSmallFile for a file of at most that many bytes.
+func (d *droppedFolder) readFileUpTo(most int64, f *foundFile, what string) ([]byte, error) {
 	if f == nil {
 		return nil, nil
 	}
-	if f.state.size > maxSmallFile {
+	if f.state.size > most {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
-			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(maxSmallFile)), Advice: `Look whether it is the right file`})
+			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(most)), Advice: `Look whether it is the right file`})
 		return nil, nil
 	}
 	src := make([]byte, f.state.size)
@@ -228,6 +246,10 @@ func (d *droppedFolder) checkEveryFileListed() {
 		// An unreadable sidecar may have a list.
 		return
 	}
+	if d.rules.isNetwork && d.manifest == nil {
+		d.faults = append(d.faults, Fault{Brief: "no list of files", Text: "The folder has no " + manifestName, Advice: "Add it, with all names, as sha256sum writes it"})
+		return
+	}
 	if !d.form.hasFilesField && d.manifest == nil {
 		d.faults = append(d.faults, Fault{File: d.form.name, Field: "files", Brief: "no list of files", Text: "is missing", Advice: `Write "files": ["rechnung.pdf"] with all names, or add a ` + manifestName})
 		return
@@ -259,15 +281,29 @@ func (d *droppedFolder) refusalOrChanged() error {
 	if err := d.checkUnchanged(); err != nil {
 		return err
 	}
-	return newRefusal(d.faults, d.form.asRead)
+	err := newRefusal(d.faults, d.form.asRead)
+	if refusal, is := errors.AsType[*Refusal](err); is {
+		if d.rules.isNetwork {
+			refusal.Of = NetworkFolder
+		}
+	}
+	return err
 }
 
 // FindMissingFiles returns what a folder still waits for under list or marker: the names that the sidecar or the manifest
 // has and the folder has not. It looks at names only. A *Refusal says that the lists cannot be understood, so waiting for
 // their files is useless. Other errors are those of BuildPackage.
 func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) {
-	if rules, err = rules.validated(); err != nil || rules.Complete == "quiet" {
+	if rules, err = rules.validated(); err != nil {
 		return nil, err
+	}
+	return findMissingFiles(root, rules)
+}
+
+// findMissingFiles is FindMissingFiles for rules that were validated.
+func findMissingFiles(root *os.Root, rules Rules) (missing []string, err error) {
+	if rules.Complete == "quiet" {
+		return nil, nil
 	}
 	l, err := readListing(&listing{root: root, rules: rules, ignoresTemporary: true})
 	switch {
@@ -285,7 +321,11 @@ func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) 
 		return missing, nil
 	}
 	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar)}
-	manifest, err := d.readLists()
+	readLists := d.readLists
+	if rules.isNetwork { // its document lists no files
+		readLists = d.readManifestAndMarker
+	}
+	manifest, err := readLists()
 	if err != nil {
 		return nil, err
 	}

@@ -116,15 +116,23 @@ func (l *listing) readRoot() error {
 		// An open directory that was removed reads as empty.
 		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist)
 	default:
-		err = l.readDir(d, at, ".", 0, false)
+		err = l.readDir(d, at, ".", 0, fromPeople)
 	}
 	d.Close() // read-only
 	return err
 }
 
+// origin says who made a file in a folder.
+type origin bool
+
+const (
+	fromPeople origin = false
+	fromSystem origin = true // junk that file servers and desktops leave, or a note of vaultd
+)
+
 // readDir reads one open directory and all below it. An entry on another mount than the directory ends the reading: it
 // belongs to another place, and no other fault is reported beside it.
-func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth int, junk bool) error {
+func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth int, from origin) error {
 	names, err := l.readNames(d, dir)
 	if err != nil {
 		return err
@@ -143,15 +151,15 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 			return &durable.MountError{Path: disk}
 		}
 		// File servers make junk folders of one name only. A folder of any other name belongs to the invoice.
-		isJunk := isSystemJunk(name) || depth == 0 && isVaultdNote(name)
-		inJunk := junk || isJunk && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
-		if !inJunk && !l.checkName(disk, name, twins) {
+		isNamedAsJunk := isSystemJunk(name) || depth == 0 && (isVaultdNote(name) || l.rules.isNetwork && isDeliveryNote(name))
+		own := from || origin(isNamedAsJunk && (!info.IsDir() || strings.EqualFold(name, "@eadir")))
+		if own == fromPeople && !l.checkName(disk, name, twins) {
 			continue
 		}
 		if info.IsDir() && l.isEntered(disk, depth) {
-			err = l.readSubdir(d, info, name, disk, depth+1, inJunk)
+			err = l.readSubdir(d, info, name, disk, depth+1, own)
 		} else {
-			err = l.addEntry(disk, info, depth, inJunk)
+			err = l.addEntry(disk, info, depth, own)
 		}
 		if err != nil {
 			return err
@@ -161,7 +169,7 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 }
 
 // readSubdir reads the directory name in parent, which entry describes.
-func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir string, depth int, junk bool) error {
+func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir string, depth int, from origin) error {
 	if l.isTooMany {
 		return nil
 	}
@@ -180,7 +188,7 @@ func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir
 	if at.IsOnOtherMount(entry) {
 		return &durable.MountError{Path: dir}
 	}
-	return l.readDir(d, at, dir, depth, junk)
+	return l.readDir(d, at, dir, depth, from)
 }
 
 // readNames returns the names in d. Beyond the bound of the whole folder it stops and adds a fault, so that a million names
@@ -241,24 +249,34 @@ func isBidiControl(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x20
 
 // isEntered reports whether the directory disk is read. When it is not, addEntry adds the fault.
 func (l *listing) isEntered(disk string, depth int) bool {
-	return depth < maxFolders && !(depth == 0 && isReceiptName(disk))
+	return depth < maxFolders && !(depth == 0 && l.isReceiptName(disk))
 }
 
-// isReceiptName reports names at the top that vaultd needs for its receipts.
-func isReceiptName(name string) bool { return strings.HasPrefix(strings.ToLower(name), "_receipt.") }
+// isReceiptName reports names at the top that vaultd needs for its receipts, or for its delivery notes.
+func (l *listing) isReceiptName(name string) bool {
+	if l.rules.isNetwork {
+		return isDeliveryNote(name)
+	}
+	return strings.HasPrefix(strings.ToLower(name), "_receipt.")
+}
+
+// isDeliveryNote reports names of the notes in a folder whose document was delivered.
+func isDeliveryNote(name string) bool {
+	return strings.EqualFold(name, "_DELIVERED.txt") || strings.EqualFold(name, "_DELIVERED.json")
+}
 
 // addEntry sorts one name into the listing.
-func (l *listing) addEntry(disk string, info fs.FileInfo, depth int, junk bool) error {
+func (l *listing) addEntry(disk string, info fs.FileInfo, depth int, from origin) error {
 	switch mode := info.Mode(); {
-	case mode.IsDir() && depth == 0 && isReceiptName(disk):
-		l.addFault(disk, "a folder in place of the receipt", "is a folder, and the archive writes a file of this name", "Rename it")
+	case mode.IsDir() && depth == 0 && l.isReceiptName(disk):
+		l.addFault(disk, "a folder in place of the receipt", "is a folder, and vaultd writes a file of this name", "Rename it")
 	case mode.IsDir():
 		l.addFault(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
 	case mode&fs.ModeSymlink != 0:
 		l.addFault(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
 	case !mode.IsRegular():
 		l.addFault(disk, "contains a "+specialKind(mode)+", not a file", "is a "+specialKind(mode)+", not a file", "Delete it")
-	case junk:
+	case from == fromSystem:
 		l.junk = append(l.junk, disk)
 	case isTemporary(path.Base(disk)) && l.ignoresTemporary:
 	case isTemporary(path.Base(disk)):
@@ -302,8 +320,12 @@ func (l *listing) largestFile() (big foundFile, total int64) {
 // tooLargeFault refuses a folder that cannot become small enough.
 func (l *listing) tooLargeFault(what string) Fault {
 	big, _ := l.largestFile()
+	limit := "the archive takes " + megabytes(l.rules.MaxSize)
+	if l.rules.isNetwork { // the network does not tell its limit
+		limit = "at most " + megabytes(l.rules.MaxSize) + " are sent"
+	}
 	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
-		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), showName(big.path), megabytes(big.state.size))}
+		Text: fmt.Sprintf("%s; %s. Largest: %s, %s", what, limit, showName(big.path), megabytes(big.state.size))}
 }
 
 // megabytes writes a size for people, in decimal megabytes.

@@ -37,31 +37,52 @@ func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durabl
 	if err != nil {
 		return SealedFolder{}, err
 	}
+	files, pkg, err := d.sealFiles(ctx, spool, name)
+	if err != nil {
+		return SealedFolder{}, err
+	}
+	s := d.describe(files)
+	s.Package = pkg
+	return s, nil
+}
+
+// sealFiles makes the ZIP name in spool of the folder's files, and returns them in their order in it.
+func (d *droppedFolder) sealFiles(ctx context.Context, spool *durable.Dir, name string) ([]archive.File, archive.Package, error) {
 	part, err := spool.Create(name, 0o600)
 	if err != nil {
-		return SealedFolder{}, fmt.Errorf("create ZIP: %w", err)
+		return nil, archive.Package{}, fmt.Errorf("create ZIP: %w", err)
 	}
 	defer part.Discard()
 	b, err := takeWorkspace(levels[d.rules.Compression])
 	if err != nil {
-		return SealedFolder{}, err
+		return nil, archive.Package{}, err
 	}
 	defer b.release()
-	s, w, err := d.packFiles(ctx, b, part)
+	files, w, err := d.packFiles(ctx, b, part)
 	if err != nil {
-		return SealedFolder{}, err
+		return nil, archive.Package{}, err
 	}
 	// The ZIP is read back before it gets its name: a ZIP under its name always holds the files.
-	sum, err := b.readBack(ctx, part, w, s.Files)
+	sum, err := b.readBack(ctx, part, w, files)
 	if err != nil {
-		return SealedFolder{}, err
+		return nil, archive.Package{}, err
 	}
 	// A crash here leaves a temporary file or a whole ZIP that no entry records. Either is replaced when the folder is packed again.
 	if err := part.CommitWithoutDirSync(); err != nil {
-		return SealedFolder{}, fmt.Errorf("finish ZIP: %w", err)
+		return nil, archive.Package{}, fmt.Errorf("finish ZIP: %w", err)
 	}
-	s.Package = archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}
-	return s, nil
+	return files, archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}, nil
+}
+
+// tryFiles packs the folder's files as sealFiles does, and writes nothing.
+func (d *droppedFolder) tryFiles(ctx context.Context) ([]archive.File, error) {
+	b, err := takeWorkspace(levels[d.rules.Compression])
+	if err != nil {
+		return nil, err
+	}
+	defer b.release()
+	files, _, err := d.packFiles(ctx, b, io.Discard)
+	return files, err
 }
 
 // ValidateFolder checks a folder as BuildPackage does, including the size of the ZIP, and writes nothing. It returns the same
@@ -71,13 +92,11 @@ func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFold
 	if err != nil {
 		return SealedFolder{}, err
 	}
-	b, err := takeWorkspace(levels[d.rules.Compression])
+	files, err := d.tryFiles(ctx)
 	if err != nil {
 		return SealedFolder{}, err
 	}
-	defer b.release()
-	s, _, err := d.packFiles(ctx, b, io.Discard)
-	return s, err
+	return d.describe(files), nil
 }
 
 // readFolder reads the names, the sidecar and the lists of a folder, and refuses it for what is wrong with them.
@@ -90,32 +109,43 @@ func readFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 	if err != nil {
 		return nil, err
 	}
+	return d.checkedFolder()
+}
+
+// checkedFolder refuses a folder that has faults, before any of it is packed.
+func (d *droppedFolder) checkedFolder() (*droppedFolder, error) {
 	if len(d.faults) == 0 {
 		return d, d.checkLargeFilesWhole()
 	}
 	return nil, d.refusalOrChanged()
 }
 
-// packFiles writes the folder's files as a ZIP to to, and derives everything but the Package from what it read.
-func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Writer) (SealedFolder, written, error) {
+// packFiles writes the folder's files as a ZIP to to, and returns what it read.
+func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Writer) ([]archive.File, written, error) {
 	files, w, err := b.writeZIP(ctx, d.listing, to)
 	if errors.Is(err, errTooLarge) {
 		d.faults = append(d.faults, d.tooLargeFault("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
-		return SealedFolder{}, w, d.refusalOrChanged()
+		return nil, w, d.refusalOrChanged()
 	}
 	if err != nil {
-		return SealedFolder{}, w, err
+		return nil, w, err
+	}
+	// The document was checked in one reading and packed in another, and the file system told the same state both times.
+	if d.rules.isNetwork && files[0].SHA256 != d.checkedDocument {
+		return nil, w, changedError(d.sidecar.disk)
 	}
 	for _, f := range slices.Concat(files, d.auxiliary) {
 		d.faults = append(d.faults, d.lists.compareFile(f)...)
 	}
-	if err := d.refusalOrChanged(); err != nil {
-		return SealedFolder{}, w, err
-	}
+	return files, w, d.refusalOrChanged()
+}
+
+// describe returns what follows from the sidecar, the rules and the files that were packed.
+func (d *droppedFolder) describe(files []archive.File) SealedFolder {
 	s := SealedFolder{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
 		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.auxiliary, Content: archive.ContentDigest(files)}
 	if !s.HasChosenID {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}
-	return s, w, nil
+	return s
 }

@@ -115,7 +115,7 @@ func listFile(root *os.Root, name string, rules Rules) (*listing, error) {
 	if !l.checkName(name, name, map[string]string{}) {
 		return l, nil
 	}
-	return l, l.addEntry(name, info, 0, false)
+	return l, l.addEntry(name, info, 0, fromPeople)
 }
 
 // pdfFolder is a claimed folder that holds a single PDF.
@@ -193,7 +193,7 @@ func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 	if !slices.Equal(p.allFiles(), again.allFiles()) {
 		return fmt.Errorf("the folder: %w", ErrChanged)
 	}
-	return &Refusal{Faults: faults, IsPDF: true}
+	return &Refusal{Faults: faults, Of: SinglePDF}
 }
 
 // copyTo copies the PDF and checks its ends while it is read.

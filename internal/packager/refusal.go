@@ -16,7 +16,7 @@ var ErrChanged = errors.New("changed while it was read")
 // maxFaults bounds what one Refusal lists; the rest is counted by a last Fault.
 const maxFaults = 100
 
-// Hook is one thing wrong with the folder, in words for the person who dropped
+// Fault is one thing wrong with the folder, in words for the person who dropped
 // it. Brief and the place hold no value of the sidecar; Text, Advice and Excerpt do.
 type Fault struct {
 	File      string // where: the sidecar, the manifest or the file itself; empty: the folder
@@ -28,21 +28,35 @@ type Fault struct {
 	Excerpt   string // the line, and a second one with a caret below the place
 }
 
+// Kind is what was dropped, for the words of a refusal.
+type Kind uint8
+
+// The kinds.
+const (
+	ArchiveFolder Kind = iota // a folder for the archive
+	SinglePDF
+	NetworkFolder // a folder for the business network
+)
+
+// refusalWords are the words of a refusal, a row for each kind.
+var refusalWords = [...]struct{ thing, verdict, nothing, moveBack string }{
+	ArchiveFolder: {"folder", "NOT ARCHIVED", " Nothing was sent.", "move this whole folder back"},
+	SinglePDF:     {"PDF", "NOT SENT", "", "move the PDF back"},
+	NetworkFolder: {"folder", "NOT SENT", "", "move this whole folder back"},
+}
+
 // Refusal is the document's own fault: everything that is wrong with the folder,
 // in the order in which a reader meets it. Faults is never empty.
 type Refusal struct {
 	Faults []Fault
-	IsPDF  bool           // of a single PDF, not of a folder
+	Of     Kind           // what was dropped
 	AsRead archive.AsRead // what the sidecar says all the same; nothing of it was checked
 }
 
 // Error returns one line for logs. It holds no value of the sidecar.
 func (r *Refusal) Error() string {
 	f := r.Faults[0]
-	s := "folder refused: " + f.Brief
-	if r.IsPDF {
-		s = "PDF refused: " + f.Brief
-	}
+	s := refusalWords[r.Of].thing + " refused: " + f.Brief
 	if f.Line > 0 {
 		s += fmt.Sprintf(" (%s, line %d, column %d)", showName(f.File), f.Line, f.Col)
 	}
@@ -55,10 +69,8 @@ func (r *Refusal) Error() string {
 // Text returns the whole message for the person who dropped the folder, in lines
 // that end with LF. It may hold values of the sidecar.
 func (r *Refusal) Text() string {
-	verdict, nothing, moveBack := "NOT ARCHIVED", " Nothing was sent.", "move this whole folder back"
-	if r.IsPDF {
-		verdict, nothing, moveBack = "NOT SENT", "", "move the PDF back"
-	}
+	words := refusalWords[r.Of]
+	verdict, nothing, moveBack := words.verdict, words.nothing, words.moveBack
 	var b strings.Builder
 	if len(r.Faults) == 1 {
 		f := r.Faults[0]
@@ -90,7 +102,7 @@ func (f Fault) sentence() string {
 	switch {
 	case f.File == "":
 		return f.Text
-	case f.Line > 0 && f.Field == "":
+	case f.Line > 0 && f.Col > 0 && f.Field == "":
 		return fmt.Sprintf("%s is unreadable at line %d, column %d: %s", showName(f.File), f.Line, f.Col, f.Text)
 	}
 	s := showName(f.File)

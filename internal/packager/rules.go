@@ -33,6 +33,8 @@ type Rules struct {
 	// openFile opens a regular file without following links and without blocking;
 	// nil is durable.OpenRegular.
 	openFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+	// isNetwork is set for a folder of the business network: Sidecar is its document then.
+	isNetwork bool
 	// CutOffPatience, with Now, lets a folder wait as ErrChanged while it changed less long ago than this and has a file that
 	// looks cut off, such as a PDF without its trailer. 0: no folder waits for that.
 	CutOffPatience time.Duration
@@ -44,11 +46,19 @@ type Rules struct {
 func (r Rules) FindFaults() []archive.Fault {
 	r = r.withDefaults()
 	var faults []archive.Fault
+	if r.Vault == "" {
+		faults = append(faults, archive.Fault{Field: "vault", Text: "is missing"})
+	}
+	faults = append(faults, r.findFolderFaults()...)
+	_, bad := fromConfig(r.Defaults, "defaults")
+	faults = append(faults, bad...)
+	return append(faults, r.checkRequire()...)
+}
+
+// findFolderFaults returns what is wrong with the rules that folders of every kind have. The rules have their defaults.
+func (r Rules) findFolderFaults() (faults []archive.Fault) {
 	add := func(field, format string, a ...any) {
 		faults = append(faults, archive.Fault{Field: field, Text: fmt.Sprintf(format, a...)})
-	}
-	if r.Vault == "" {
-		add("vault", "is missing")
 	}
 	taken := IsJunkName(r.Sidecar) || isTemporary(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
 	if taken || strings.ContainsAny(r.Sidecar, "/\\\x00") || r.Sidecar == "." || r.Sidecar == ".." {
@@ -63,9 +73,7 @@ func (r Rules) FindFaults() []archive.Fault {
 	if _, ok := levels[r.Compression]; !ok {
 		add("compression", "%q is not known; write fast, default or max", r.Compression)
 	}
-	_, bad := fromConfig(r.Defaults, "defaults")
-	faults = append(faults, bad...)
-	return append(faults, r.checkRequire()...)
+	return faults
 }
 
 func (r Rules) withDefaults() Rules {

@@ -17,7 +17,8 @@ import (
 type charts struct {
 	Days, Months, Delays countChart
 	Shares               []shareChart
-	SharesLeftOut        int // vaults without a drawing
+	SharesLeftOut        int  // vaults without a drawing
+	HasDelivered         bool // anything was delivered
 	History              present.History
 }
 
@@ -29,8 +30,8 @@ type countChart struct {
 
 // countRow is one row of its table.
 type countRow struct {
-	Name               string
-	Archived, Rejected uint64
+	Name                          string
+	Archived, Rejected, Delivered uint64
 }
 
 // shareChart is a drawing of how much of the included volume is used.
@@ -39,31 +40,35 @@ type shareChart struct {
 	Drawing template.HTML
 }
 
-var endedClasses = []string{"archived", "rejected"}
-
+// drawCharts draws a history. What was delivered has bars of its own, and none where there is nothing of it.
 func drawCharts(f *frame, h present.History) charts {
-	c := charts{History: h}
+	c := charts{History: h, HasDelivered: h.HasDelivered()}
+	classes := []string{"archived", "rejected"}
+	if c.HasDelivered {
+		classes = append(classes, "delivered")
+	}
 	var bars []chart.Bar
 	for _, d := range h.Days {
 		day := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
-		c.Days.Rows = append(c.Days.Rows, countRow{f.dateText(day), d.Archived, d.Rejected})
-		bars = append(bars, chart.Bar{Label: f.shortDay(day), Values: []uint64{d.Archived, d.Rejected}})
+		c.Days.Rows = append(c.Days.Rows, countRow{f.dateText(day), d.Archived, d.Rejected, d.Delivered})
+		bars = append(bars, chart.Bar{Label: f.shortDay(day), Values: []uint64{d.Archived, d.Rejected, d.Delivered}})
 	}
-	c.Days.Drawing = chart.Bars(f.T("Archived and rejected documents by day. The table below has the figures."), endedClasses, bars, f.scaleNumber)
+	c.Days.Drawing = chart.Bars(f.T("Documents by day and by what became of them. The table below has the figures."), classes, bars, f.scaleNumber)
 	bars = nil
 	for _, m := range h.Months {
-		c.Months.Rows = append(c.Months.Rows, countRow{f.MonthName(int(m.Month)) + " " + strconv.Itoa(m.Year), m.Archived, m.Rejected})
-		bars = append(bars, chart.Bar{Label: fmt.Sprintf("%d/%02d", m.Month, m.Year%100), Values: []uint64{m.Archived, m.Rejected}})
+		c.Months.Rows = append(c.Months.Rows, countRow{f.MonthName(int(m.Month)) + " " + strconv.Itoa(m.Year), m.Archived, m.Rejected, m.Delivered})
+		bars = append(bars, chart.Bar{Label: fmt.Sprintf("%d/%02d", m.Month, m.Year%100), Values: []uint64{m.Archived, m.Rejected, m.Delivered}})
 	}
-	c.Months.Drawing = chart.Bars(f.T("Archived and rejected documents by month. The table below has the figures."), endedClasses, bars, f.scaleNumber)
+	c.Months.Drawing = chart.Bars(f.T("Documents by month and by what became of them. The table below has the figures."), classes, bars, f.scaleNumber)
 	bars = nil
 	for _, d := range h.Delays {
 		name := f.delayName(d)
-		c.Delays.Rows = append(c.Delays.Rows, countRow{Name: name, Archived: d.Documents})
-		bars = append(bars, chart.Bar{Label: name, Values: []uint64{d.Documents}})
+		c.Delays.Rows = append(c.Delays.Rows, countRow{Name: name, Archived: d.Documents, Delivered: d.Delivered})
+		bars = append(bars, chart.Bar{Label: name, Values: []uint64{d.Documents, d.Delivered}})
 	}
 	if len(bars) > 0 {
-		c.Delays.Drawing = chart.Bars(f.T("Archived documents by the time from taken to archived. The table below has the figures."), endedClasses[:1], bars, f.scaleNumber)
+		c.Delays.Drawing = chart.Bars(f.T("Documents by the time from taken to their end. The table below has the figures."),
+			slices.DeleteFunc(slices.Clone(classes), func(class string) bool { return class == "rejected" }), bars, f.scaleNumber)
 	}
 	drawn := fullestShares(h.Shares)
 	for _, s := range drawn {
@@ -158,20 +163,29 @@ func (f *frame) formatLimit(d time.Duration) string {
 
 // chartView is a chart of counts with its words, for the template that shows it.
 type chartView struct {
-	Frame       *frame
-	Title, Of   string // Of is what each row is about
-	Chart       countChart
-	HasRejected bool
+	Frame                     *frame
+	Title, Of                 string // Of is what each row is about
+	Chart                     countChart
+	HasRejected, HasDelivered bool
+	IsSeries                  bool // its bars go from old to new
 }
 
-// ViewCounts joins a chart of what was archived with its words.
-func (f *frame) ViewCounts(title, of string, c countChart) chartView {
-	return chartView{f, title, of, c, false}
+// Highest returns the highest number that is drawn.
+func (v chartView) Highest() (highest uint64) {
+	for _, row := range v.Chart.Rows {
+		highest = max(highest, row.Archived, row.Rejected, row.Delivered)
+	}
+	return highest
 }
 
-// ViewEnded joins a chart of what was archived and rejected with its words.
-func (f *frame) ViewEnded(title, of string, c countChart) chartView {
-	return chartView{f, title, of, c, true}
+// ViewCounts joins the chart of how long it took with its words.
+func (f *frame) ViewCounts(title, of string, c charts) chartView {
+	return chartView{Frame: f, Title: title, Of: of, Chart: c.Delays, HasDelivered: c.HasDelivered}
+}
+
+// ViewEnded joins a chart of what came to its end with its words.
+func (f *frame) ViewEnded(title, of string, c countChart, hasDelivered bool) chartView {
+	return chartView{Frame: f, Title: title, Of: of, Chart: c, HasRejected: true, HasDelivered: hasDelivered, IsSeries: true}
 }
 
 // MonthOf names a month.

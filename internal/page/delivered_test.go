@@ -2,8 +2,11 @@ package page
 
 import (
 	"context"
+	"html"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,15 +57,66 @@ func TestDocument_I12_OfADeliveredPDF(t *testing.T) {
 	}
 }
 
+// networkDocument is everything about a document that the business network delivered and rejected later, with every event that may be of it.
+func networkDocument() present.Dossier {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	d := present.Dossier{Entry: ledger.Entry{Key: archive.NewKey(at), Route: ledger.Network, Drop: "out", Folder: "Huber 88", State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/2026-11/Huber 88",
+		SeenAt: at, UploadedAt: at.Add(time.Hour), Contradicted: true, Means: ledger.EmailDelivery, Recipient: ledger.RecipientRejected, Package: archive.Package{Size: 2_000_000, SHA256: archive.Digest{1}},
+		Posts: 1, Answers: 1, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.Succeeded, UploadIntents: 1}}}, HasDocument: true}
+	d.Document = ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "invoice.xml", Size: 2_000_000}}}
+	d.Metadata = archive.Document{Type: "Invoice", RecipientIDs: []string{"1234567890123"}}
+	events := slices.Sorted(maps.Keys(eventTexts))
+	for event := range networkEventTexts {
+		if !slices.Contains(events, event) {
+			events = append(events, event)
+		}
+	}
+	for i, event := range events {
+		d.History = append(d.History, ledger.Line{N: uint64(i + 1), Rev: uint32(i + 1), At: "2026-11-20T10:00:00.000Z", Event: event, Status: "Delivered"})
+	}
+	d.Entry.Rev = uint32(len(events))
+	return d
+}
+
+// I12: the page of a network document says how it was delivered, to whom, and loudly that it was rejected after that. It is never called a PDF,
+// and nothing of it is in an archive or an accounts-payable system.
+func TestDocument_I12_OfANetworkDocument(t *testing.T) {
+	d := networkDocument()
+	for language, want := range map[string][]string{
+		"en": {"rejected after delivery", `<li class="bad">CONTRADICTED: the business network rejected it after it had delivered it</li>`, "REJECTED BY THE RECIPIENT", "<dt>Numbers of the recipient</dt><dd><bdi>1234567890123",
+			"by e-mail", "the recipient rejected it", "Delivery note (JSON)", "Files of the document</h2>", "Number at the business network</h2>", "The business network has taken the document.", "network says Delivered"},
+		"de": {"nach der Zustellung abgewiesen", "WIDERSPROCHEN: Das Geschäftsnetzwerk", "VOM EMPFÄNGER ABGELEHNT", "<dt>Nummern des Empfängers</dt><dd><bdi>1234567890123", "per E-Mail", "Zustellnachweis (JSON)",
+			"Dateien des Dokuments</h2>", "Nummer im Geschäftsnetzwerk</h2>", "Das Geschäftsnetzwerk hat das Dokument angenommen.", "Netzwerk sagt Delivered"},
+	} {
+		body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String()
+		for _, text := range want {
+			if !strings.Contains(html.UnescapeString(body), text) {
+				t.Errorf("%s: %q is missing", language, text)
+			}
+		}
+		_, main, _ := strings.Cut(body, "<main")
+		main, _, _ = strings.Cut(main, "</main>")
+		for _, word := range []string{"archiv", "zip", "pdf", "accounts-payable", "kreditor", "upload"} {
+			if at := strings.Index(strings.ToLower(main), word); at >= 0 {
+				t.Errorf("%s: it says %q: …%s…", language, word, main[max(0, at-80):min(len(main), at+80)])
+			}
+		}
+	}
+}
+
 // statusOf answers with one summary.
 type statusOf struct {
 	oneDocument
 	summary present.StatusSummary
+	history *present.History // nil: an empty one
 }
 
 func (s statusOf) Status(context.Context) (present.StatusSummary, error) { return s.summary, nil }
 
 func (s statusOf) History(context.Context) (present.History, error) {
+	if s.history != nil {
+		return *s.history, nil
+	}
 	return present.NewHistory(s.About().Clock), nil
 }
 
@@ -81,5 +135,34 @@ func TestStatus_I12_DeliveredIsNotArchived(t *testing.T) {
 				t.Errorf("%s: %q is missing in\n%s", language, text, body)
 			}
 		}
+	}
+}
+
+// I12: what was delivered has bars and a column of its own in each chart, and is in none of the bars of what was archived. A ledger in which
+// nothing was delivered has neither.
+func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
+	delivered := time.Date(2026, 11, 20, 9, 15, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		delivered uint64
+		want      int
+	}{"NothingDelivered": {0, 0}, "Delivered": {3, 1}} {
+		t.Run(name, func(t *testing.T) {
+			s := statusOf{}
+			h := present.NewHistory(s.About().Clock)
+			h.Days[29].Archived, h.Months[23].Archived = 2, 2
+			h.Days[29].Delivered, h.Months[23].Delivered = row.delivered, row.delivered
+			h.SetDelays([]time.Duration{time.Minute, time.Hour}, make([]time.Duration, row.delivered))
+			s.history = &h
+			if row.delivered > 0 {
+				s.summary.LastDelivered = &delivered
+			}
+			body := visit(t, New(s, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "en", http.MethodGet, "/").Body.String()
+			for text, want := range map[string]int{`<rect class="archived"`: 4, `<rect class="delivered"`: 3 * row.want, `<span class="key delivered">`: row.want, `<th scope="col">delivered</th>`: 3 * row.want,
+				`<td>2</td><td>0</td><td>3</td>`: 2 * row.want, "From taken to archived or delivered</h3>": row.want, "Of the newest 3 delivered PDFs, which are not archived.": row.want, "Last delivered today 09:15–09:30.": row.want} {
+				if got := strings.Count(body, text); got != want {
+					t.Errorf("%s: %d times, want %d in\n%s", text, got, want, body)
+				}
+			}
+		})
 	}
 }

@@ -30,7 +30,7 @@ type documentBody struct {
 	IsHistoryCut  bool // Steps lacks some
 	CanDownload   bool
 	HasReceipt    bool
-	IsPDF         bool // it is delivered, and never archived
+	Words         present.Words // of its route
 	Downloads     present.DownloadCounts
 }
 
@@ -40,7 +40,7 @@ func (p *Pages) showDocument(w http.ResponseWriter, r *http.Request, f *frame) e
 		return err
 	}
 	s := d.JSON(f.clock)
-	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d) || isDelivered(d), IsPDF: !d.Entry.Route.IsAsked()}
+	b := documentBody{Dossier: d, Meaning: s.Meaning, Flags: s.Flags, Registrations: s.Registrations, Proof: f.proofOf(d), Steps: f.stepsOf(d), HasReceipt: isDownloadable(d) || isDelivered(d), Words: present.WordsOf(d.Entry.Route)}
 	b.Invoice, b.IsAsRead = f.invoiceOf(d)
 	b.Parameters = f.parametersOf(d)
 	b.IsHistoryCut = len(d.History) < int(d.Entry.Rev)
@@ -103,7 +103,7 @@ func (f *frame) invoiceOf(d present.Dossier) (fields []field, isAsRead bool) {
 	return f.knownFields(fields...), isAsRead
 }
 
-// addressNames are the names of a PDF's addresses for people.
+// addressNames are the names of addresses for people.
 var addressNames = map[string]string{"receivingEmailAddress": "Sent to", "notificationEmailAddress": "Notified"}
 
 // parametersOf returns the further fields of checked metadata. Their names are texts of the sidecar: nothing translates them.
@@ -124,18 +124,14 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		return f.FormatExactTime(t)
 	}
 	fields := []field{
-		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Means", f.T(present.DescribeMeans(e))}, {"Recipient's answer", f.T(present.DescribeRecipient(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
 		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
 	}
 	if !e.ID.IsZero() {
-		fields = append(fields, field{"clientUUID", e.ID.String()})
+		fields = append(fields, field{present.WordsOf(e.Route).Identity, e.ID.String()})
 	}
 	if !e.Package.IsZero() {
-		name := "ZIP"
-		if !e.Route.IsAsked() {
-			name = "PDF"
-		}
-		fields = append(fields, field{name, f.ExactSize(e.Package.Size)}, field{"SHA-256", e.Package.SHA256.String()})
+		fields = append(fields, field{present.WordsOf(e.Route).Package, f.ExactSize(e.Package.Size)}, field{"SHA-256", e.Package.SHA256.String()})
 	}
 	return f.knownFields(fields...)
 }
@@ -144,7 +140,7 @@ func (f *frame) proofOf(d present.Dossier) []field {
 func (f *frame) describePlace(e ledger.Entry) string {
 	words := f.T("folder " + e.Source.String())
 	if e.State == ledger.Delivered && e.Source == ledger.Kept {
-		words = f.T("kept with its delivery note")
+		words = f.T(present.WordsOf(e.Route).KeptPlace)
 	}
 	if e.Dest == "" {
 		return words
@@ -179,14 +175,32 @@ var eventTexts = map[string]string{
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
 }
 
-// deliveryEventTexts say it of a PDF, where it is something else there.
-var deliveryEventTexts = map[string]string{
+// routeEventTexts say it of a document of a route, where it is something else there.
+var routeEventTexts = map[ledger.Route]map[string]string{ledger.PDF: pdfEventTexts, ledger.Network: networkEventTexts}
+
+var pdfEventTexts = map[string]string{
 	"sealed": "Checked and copied.", "resealed": "Copied again; the content is the same.", "unsealed": "It goes to another address now: it is checked and copied again.",
 	"duplicate": "Found to be delivered already; nothing is sent.", "doubted": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
 	"recovered": "Put back into the ledger from its delivery note or its folder.", "register-intended": "An upload address is about to be asked for.",
 	"register-unanswered": "The request for an upload address was not answered.", "register-not-taken": "The request for an upload address was not taken.",
 	"batch-refused": "The service refused an upload address.", "register-refused": "The service refused an upload address.", "registered": "An upload address came.",
 	"cross-wired": "The answer of the service was mixed up.", "delivered": "Delivered: the accounts-payable system has taken all of it.",
+}
+
+// networkEventTexts are of what is sent over the business network.
+var networkEventTexts = map[string]string{
+	"sealed": "Checked and packed.", "resealed": "Packed again; the content is the same.", "duplicate": "Found to be delivered already; nothing is sent.",
+	"doubted": "It is not sure what was done since.", "reconciled": "It was compared with the folders; it is sure again.",
+	"recovered": "Put back into the ledger from its delivery note or its folder.", "registration-found": "The business network knows it under a number that vaultd did not know.",
+	"register-intended": "Its number (bumId) is about to be noted.", "register-unanswered": "Its number (bumId) was not noted.", "register-not-taken": "Its number (bumId) was not noted.",
+	"batch-refused": "Its number (bumId) was not noted.", "register-refused": "Its number (bumId) was not noted.", "registered": "It has its number (bumId).",
+	"cross-wired": "The answer of the business network was mixed up.", "upload-unanswered": "The business network did not answer; it may have it.", "upload-refused": "The business network refused it.",
+	"uploaded": "The business network has it.", "status-seen": "The business network was asked.", "delivered": "Delivered: the business network says that it delivered it.",
+	"file-intended": "A file of it is about to be sent.", "file-stored": "The business network has stored a file of it.",
+	"file-refused":    "The business network refused a file.",
+	"file-unanswered": "The business network did not answer to a file; it may have stored it.", "file-not-taken": "The business network did not take a file.",
+	"document-intended": "The document is about to be sent under its number.", "document-taken": "The business network has taken the document.",
+	"document-refused": "The business network refused the document.", "notification-seen": "The business network told what became of it.",
 }
 
 // stepsOf tells the history of a document, the oldest step first.
@@ -199,7 +213,7 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 		if text, ok := eventTexts[l.Event]; ok {
 			s.Text = f.T(text)
 		}
-		if text, ok := deliveryEventTexts[l.Event]; ok && !d.Entry.Route.IsAsked() {
+		if text, ok := routeEventTexts[d.Entry.Route][l.Event]; ok {
 			s.Text = f.T(text)
 		}
 		var more []string
@@ -208,7 +222,7 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 				more = append(more, f.T(key, sanitize.Text(value)))
 			}
 		}
-		add("archive says %s", l.Status)
+		add(present.WordsOf(d.Entry.Route).Says, l.Status)
 		add("bumId %s", l.Remote)
 		add("cause: %s", strings.ReplaceAll(l.Cause, "-", " "))
 		if l.UID != nil {
@@ -221,12 +235,12 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 }
 
 // sendReceipt delivers the receipt of an archived document.
-func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, _ *frame) error {
+func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, f *frame) error {
 	key, err := keyOf(r)
 	if err != nil {
 		return err
 	}
-	receipt, err := p.source.Receipt(key)
+	receipt, err := p.source.Receipt(f.Visitor.Name, key)
 	if err != nil {
 		return err
 	}

@@ -56,18 +56,49 @@ func (tellingSource) History(context.Context) (present.History, error) {
 	return present.History{Missing: "Huber 88"}, nil
 }
 
-func (s tellingSource) Search(context.Context, []string, int) (Found, error) {
+func (s tellingSource) Search(context.Context, []string, archive.Key, int) (Found, error) {
 	return Found{Hits: []Hit{{Entry: s.dossier.Entry}}}, nil
 }
 
-func (tellingSource) Receipt(archive.Key) ([]byte, error) { return []byte("Huber 88"), nil }
+func (tellingSource) Receipt(user string, _ archive.Key) ([]byte, error) {
+	return []byte("Huber 88"), refuseUnnamed(user)
+}
+
+// refuseUnnamed refuses whoever is not the visitor of these tests: who took what is told to the source.
+func refuseUnnamed(user string) error {
+	if user != "anna" {
+		return fmt.Errorf("the user is %q", user)
+	}
+	return nil
+}
 
 func (tellingSource) Download(_ context.Context, _ string, _ archive.Key, begin func(Delivery) io.Writer) error {
 	_, err := io.WriteString(begin(Delivery{Name: "Huber 88.zip", Size: 8}), "Huber 88")
 	return err
 }
 
-func (tellingSource) Report(_ context.Context, _ ReportOrder, begin func(string) io.Writer) error {
+func (s tellingSource) About() About {
+	about := s.oneDocument.About()
+	about.Books = &BooksSetup{From: "2026-01-01"}
+	return about
+}
+
+func (tellingSource) Books(context.Context, BooksQuestion, int) (BooksAnswer, error) {
+	return BooksAnswer{Rows: []BookedRow{{Number: "Huber 88"}}}, nil
+}
+
+func (tellingSource) WriteBooks(_ context.Context, user string, _ BooksQuestion, _ string, _ rune, begin func(string) io.Writer) error {
+	if err := refuseUnnamed(user); err != nil {
+		return err
+	}
+	_, err := io.WriteString(begin("books.csv"), "Huber 88")
+	return err
+}
+
+func (tellingSource) Report(_ context.Context, user string, _ ReportOrder, begin func(string) io.Writer) error {
+	if err := refuseUnnamed(user); err != nil {
+		return err
+	}
 	_, err := io.WriteString(begin("archive.csv"), "Huber 88")
 	return err
 }
@@ -81,7 +112,7 @@ func TestPages_I7_NothingIsToldWithoutRights(t *testing.T) {
 		w := visit(t, pages, rights, "en", method, path)
 		return strings.Contains(w.Body.String(), "Huber 88") || strings.Contains(fmt.Sprint(w.Header()), "Huber")
 	}
-	for _, path := range []string{"GET /", "GET /search?q=4711", "GET " + document, "GET " + document + "/receipt", "POST " + document + "/download", "POST /report?form=csv"} {
+	for _, path := range []string{"GET /", "GET /search?q=4711", "GET " + document, "GET " + document + "/receipt", "POST " + document + "/download", "POST /report?form=csv", "POST /books", "POST /books?form=csv"} {
 		method, path, _ := strings.Cut(path, " ")
 		for _, rights := range []web.Rights{{}, {Metrics: true}, {Fetch: true}} {
 			if told(rights, method, path) {

@@ -132,6 +132,11 @@ func (f *frame) FormatTime(t time.Time) string {
 	return f.dateText(t) + ", " + t.Format("15:04")
 }
 
+// FormatQuarter names the quarter of an hour that begins at t.
+func (f *frame) FormatQuarter(t time.Time) string {
+	return f.FormatTime(t) + "–" + t.Add(15*time.Minute).In(f.clock.Location).Format("15:04")
+}
+
 // FormatTimeOf is Time for a moment that may be missing.
 func (f *frame) FormatTimeOf(t *time.Time) string {
 	if t == nil {
@@ -197,7 +202,7 @@ func (f *frame) DescribeState(e ledger.Entry) string {
 // Mood says how good a state is: good, bad, or calm for what is on its way. It is the class of its mark.
 func (f *frame) Mood(e ledger.Entry) string {
 	switch {
-	case e.Contradicted || e.IsArchivedTwice():
+	case e.Contradicted || e.IsArchivedTwice() || e.Recipient == ledger.RecipientRejected:
 		return "bad"
 	case e.State == ledger.Archived || e.State == ledger.Delivered || e.State == ledger.Duplicate:
 		return "good"

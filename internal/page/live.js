@@ -10,6 +10,19 @@
   let summary = summarize(document);
   const tell = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
+  // What a person opened stays open, and what was scrolled sideways stays where it is.
+  const kept = () => [...document.querySelectorAll("#live [data-keep]")];
+  const nameOf = (element) => element.tagName + " " + element.dataset.keep;
+  const readPlaces = () => new Map(kept().map((e) => [nameOf(e), { open: e.open, left: e.scrollLeft }]));
+  const putBack = (places) => {
+    for (const e of kept()) {
+      const place = places.get(nameOf(e));
+      if (!place) continue; // it is new on the page
+      if (place.open) e.open = true;
+      e.scrollLeft = place.left;
+    }
+  };
+
   const refresh = async () => {
     try {
       const answer = await fetch("/?refresh", { headers: { Accept: "text/html" }, cache: "no-store", redirect: "error", signal: AbortSignal.timeout(every) });
@@ -27,7 +40,9 @@
       tell(verdict, newVerdict.textContent);
       document.title = next.title;
       if (!live.contains(document.activeElement) && document.getSelection().isCollapsed) { // else it would be taken away from under the hand
+        const places = readPlaces(); // before the elements leave the page: they forget then how far they were scrolled
         live.replaceChildren(...newLive.childNodes);
+        putBack(places);
         document.querySelector("footer").replaceChildren(...next.querySelector("footer").childNodes);
       }
       since = next.getElementById("lost").dataset.since;

@@ -27,17 +27,22 @@ type Source interface {
 	Status(ctx context.Context) (present.StatusSummary, error)
 	// History returns the figures of the charts.
 	History(ctx context.Context) (present.History, error)
-	// Search returns the newest documents in which all words occur, at most limit of them.
-	Search(ctx context.Context, words []string, limit int) (Found, error)
+	// Search returns the newest documents in which all words occur, at most limit of them. With a key it goes on behind the document that
+	// has it, and leaves out what is not taken.
+	Search(ctx context.Context, words []string, after archive.Key, limit int) (Found, error)
 	// Document returns everything about one entry; false: there is none with this key. Its history lacks some steps where too much of
 	// the journal would have to be read while somebody waits.
 	Document(ctx context.Context, key archive.Key) (present.Dossier, bool, error)
-	// Receipt returns the receipt of an archived document, as it lies beside the kept folder. A [*Refusal] says why there is none.
-	Receipt(key archive.Key) ([]byte, error)
+	// Receipt returns the receipt of an archived document to a user, as it lies beside the kept folder. A [*Refusal] says why there is none.
+	Receipt(user string, key archive.Key) ([]byte, error)
 	// Download fetches an archived document, compares it, and then calls begin with what came. A [*Refusal] says why not.
 	Download(ctx context.Context, user string, key archive.Key, begin func(Delivery) io.Writer) error
-	// Report writes a report. A [*Refusal] says why not.
-	Report(ctx context.Context, order ReportOrder, begin func(name string) io.Writer) error
+	// Report writes a report for a user. A [*Refusal] says why not.
+	Report(ctx context.Context, user string, order ReportOrder, begin func(name string) io.Writer) error
+	// Books compares what was booked with the archive; the answer has so many rows at most. A [*Refusal] says why it cannot be given.
+	Books(ctx context.Context, q BooksQuestion, most int) (BooksAnswer, error)
+	// WriteBooks writes the whole answer as a file for a user: html, xlsx, json, or csv with the separator. A [*Refusal] says why not.
+	WriteBooks(ctx context.Context, user string, q BooksQuestion, form string, separator rune, begin func(name string) io.Writer) error
 }
 
 // About is what every page says of a vaultd.
@@ -45,7 +50,8 @@ type About struct {
 	Clock       present.Clock // the time, and the zone in which people are told of times
 	Host        string
 	Version     string
-	Environment string // test or production
+	Environment string      // test or production
+	Books       *BooksSetup // nil: nobody tells what was booked
 }
 
 // Found is what a search found, the newest first.
@@ -75,6 +81,7 @@ type Delivery struct {
 type Refusal struct {
 	Status   int // of HTTP
 	Text, Do string
+	Detail   string // what exactly, in English as the commands say it; empty: nothing more is to be said
 }
 
 func (r *Refusal) Error() string { return r.Text }
@@ -97,13 +104,17 @@ func New(source Source, log *slog.Logger) *Pages {
 	p.mux.HandleFunc("POST /document/{key}/download", p.handle(p.readersOnly(p.download)))
 	p.mux.HandleFunc("GET /report", p.handle(p.readersOnly(p.showReport)))
 	p.mux.HandleFunc("POST /report", p.handle(p.readersOnly(p.writeReport)))
+	p.mux.HandleFunc("GET /books", p.handle(p.whereBooked(p.showBooks)))
+	p.mux.HandleFunc("POST /books", p.handle(p.whereBooked(p.answerBooks)))
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "live.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"} {
 		p.mux.HandleFunc("GET /"+name, serveFile(name, kind))
 	}
-	p.mux.HandleFunc("/", p.handle(func(http.ResponseWriter, *http.Request, *frame) error {
-		return &Refusal{Status: http.StatusNotFound, Text: "There is no such page.", Do: "Go to the first page, or search for a document."}
-	}))
+	p.mux.HandleFunc("/", p.handle(func(http.ResponseWriter, *http.Request, *frame) error { return noSuchPage() }))
 	return p
+}
+
+func noSuchPage() error {
+	return &Refusal{Status: http.StatusNotFound, Text: "There is no such page.", Do: "Go to the first page, or search for a document."}
 }
 
 // ServeHTTP answers a request.
@@ -125,7 +136,7 @@ func serveFile(name, kind string) http.HandlerFunc {
 }
 
 // templates has the template of each page, with the frame around it.
-var templates = parseTemplates("status", "login", "search", "document", "report", "refusal")
+var templates = parseTemplates("status", "login", "search", "document", "report", "books", "refusal")
 
 func parseTemplates(names ...string) map[string]*template.Template {
 	all := map[string]*template.Template{}

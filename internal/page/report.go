@@ -15,11 +15,14 @@ type ReportOrder struct {
 	Separator rune   // of csv
 }
 
-// reportForms are the forms that can be asked for.
-var reportForms = map[string]struct {
+// fileForm is a form that a report can have.
+type fileForm struct {
 	form, kind string
-	separator  rune
-}{
+	separator  rune // of csv
+}
+
+// reportForms are the forms that can be asked for.
+var reportForms = map[string]fileForm{
 	"html": {"html", "text/html; charset=utf-8", ','}, "xlsx": {"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ','},
 	"csv": {"csv", "text/csv; charset=utf-8", ','}, "csv-semicolon": {"csv", "text/csv; charset=utf-8", ';'},
 }
@@ -61,7 +64,7 @@ func (p *Pages) writeReport(w http.ResponseWriter, r *http.Request, f *frame) er
 		return refusal
 	}
 	giveTime(w)
-	return p.source.Report(r.Context(), order, func(name string) io.Writer {
+	return p.source.Report(r.Context(), f.Visitor.Name, order, func(name string) io.Writer {
 		giveTime(w) // anew, for its way to the visitor
 		return beginFile(w, name, kind)
 	})

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +24,29 @@ const (
 type searchBody struct {
 	Found
 	Problem string
+	IsNext  bool // it goes on behind a page
+}
+
+// NextPage returns the address of the page behind this one; empty: there is none.
+func (b searchBody) NextPage(query string) string {
+	if !b.HasMore || len(b.Hits) == 0 {
+		return ""
+	}
+	return "/search?" + url.Values{"q": {query}, "after": {b.Hits[len(b.Hits)-1].Entry.Key.String()}}.Encode()
 }
 
 func (p *Pages) showHits(w http.ResponseWriter, r *http.Request, f *frame) error {
 	f.Query = strings.TrimSpace(r.URL.Query().Get("q"))
 	words := strings.Fields(f.Query)
 	var b searchBody
+	var after archive.Key
+	if text := r.URL.Query().Get("after"); text != "" {
+		var err error
+		if after, err = archive.ParseKey(text); err != nil {
+			return noSuchPage()
+		}
+		b.IsNext = true
+	}
 	status := http.StatusOK
 	switch {
 	case len(words) == 0:
@@ -40,7 +58,7 @@ func (p *Pages) showHits(w http.ResponseWriter, r *http.Request, f *frame) error
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		var err error
-		if b.Found, err = p.source.Search(ctx, words, mostHits); err != nil {
+		if b.Found, err = p.source.Search(ctx, words, after, mostHits); err != nil {
 			return err
 		}
 	}
@@ -57,7 +75,7 @@ type field struct{ Name, Value string }
 
 // IsCode reports whether the value is to be compared letter by letter.
 func (v field) IsCode() bool {
-	return v.Name == "bumId" || v.Name == "clientUUID" || v.Name == "Key" || v.Name == "SHA-256"
+	return v.Name == "bumId" || v.Name == "clientUUID" || v.Name == "Identity" || v.Name == "Key" || v.Name == "SHA-256"
 }
 
 // hitRow is what a hit is recognised by, fit to be shown.
@@ -65,6 +83,12 @@ type hitRow struct {
 	Number, Date, Sender, Recipient, Amount string
 	IsAsRead                                bool // nobody checked it
 }
+
+// mostUnbroken is how many characters of a number stay on one line. A longer number may break, so that the page does not become too wide.
+const mostUnbroken = 20
+
+// IsNumberShort reports whether the number has room on one line.
+func (r hitRow) IsNumberShort() bool { return len([]rune(r.Number)) <= mostUnbroken }
 
 // RowOf returns what a hit is recognised by.
 func (f *frame) RowOf(h Hit) hitRow {

@@ -13,8 +13,7 @@ import (
 // statusBody is the first page: how it stands.
 type statusBody struct {
 	present.StatusSummary
-	Urgent, Later int // things that need a person
-	Charts        charts
+	Charts charts
 }
 
 // showStatus shows how it stands.
@@ -35,13 +34,6 @@ func (p *Pages) showStatus(w http.ResponseWriter, r *http.Request, f *frame) err
 	}
 	f.IsLive = true
 	body := statusBody{StatusSummary: s, Charts: drawCharts(f, history)}
-	for _, n := range s.Needs {
-		if n.When == "now" {
-			body.Urgent++
-		} else {
-			body.Later++
-		}
-	}
 	f.writePage(w, http.StatusOK, "status", f.Verdict(body), body)
 	return nil
 }
@@ -60,7 +52,7 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog = "", "", "", "", ""
 	s.Needs = slices.Clone(s.Needs)
 	for i := range s.Needs {
-		s.Needs[i].Text, s.Needs[i].Do, s.Needs[i].Names = "", "", nil
+		s.Needs[i].Text, s.Needs[i].Do, s.Needs[i].Names, s.Needs[i].Entries = "", "", nil, nil
 	}
 	s.Pauses = slices.Clone(s.Pauses)
 	for i := range s.Pauses {
@@ -80,64 +72,64 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	if s.Safe != nil {
 		s.Safe = &present.SafeMode{Since: s.Safe.Since, From: s.Safe.From}
 	}
-	s.Advice, s.StalledDrops, s.LongNotTaken, s.Attention = nil, nil, nil, present.AttentionCounts{}
+	s.Advice, s.StalledDrops, s.LongNotTaken, s.ExtractNeeds, s.Incoming, s.Attention, s.Received = nil, nil, nil, nil, nil, present.AttentionCounts{}, present.ArrivalNeeds{}
 	return s
-}
-
-// needTitles names the kinds of things that need a person.
-var needTitles = map[string]string{
-	"taken-over": "Another vaultd has taken over", "safe-mode": "Safe mode", "damaged": "The ledger is damaged", "balance": "The balance does not agree",
-	"configuration": "The new configuration is not in use", "files": "Files are not what the ledger says", "check": "The check of the ledger is not complete",
-	"disk": "The disk is full", "drop-paused": "A drop folder is paused", "contradicted": "The archive contradicts itself",
-	"archived-twice": "Archived more than once", "paused": "Paused", "clock": "The clock is wrong", "not-taken": "Not taken",
-	"unreadable": "Cannot be read", "overdue": "Open for too long", "kept-differs": "Kept folders are not what was archived", "rejected": "Rejected",
-	"delivered-differs": "Kept PDFs are not what was delivered",
-	"quarantined":       "Quarantined", "undecided": "A decision is needed", "same-number": "Same invoice number as another one",
-	"strange-date": "A date that can hardly be right", "binding": "The ledger belongs to other accounts",
-}
-
-// NeedTitle names what a need is about.
-func (f *frame) NeedTitle(n present.Need) string {
-	if title, ok := needTitles[n.What]; ok {
-		return f.T(title)
-	}
-	return f.Sanitize(n.What)
-}
-
-// Verdict says in one line how it stands.
-func (f *frame) Verdict(b statusBody) string {
-	switch {
-	case b.Urgent > 0:
-		return f.T("%d now, %d soon: a person is needed", b.Urgent, b.Later)
-	case b.Later > 0:
-		return f.T("%d soon: a person is needed", b.Later)
-	case !b.Running:
-		return f.T("vaultd does not run")
-	}
-	return f.T("All is well: nobody is needed")
 }
 
 // stateCount is how many entries are in a state.
 type stateCount struct {
 	State string
 	Count uint64
+
+	IsSplit          bool   // the next two are known
+	Waiting, Settled uint64 // those that need a person, and those that were closed or corrected
 }
 
 // BalanceStates returns the states that have entries, in their order, open ones apart.
 func (b statusBody) BalanceStates() (ended []stateCount) {
 	for _, s := range ledger.States() {
 		if n := b.Balance.States[s.String()]; n > 0 && !s.IsOpen() {
-			ended = append(ended, stateCount{s.String(), n})
+			ended = append(ended, b.splitCount(s, n))
 		}
 	}
 	return ended
+}
+
+// splitCount tells how many of n entries in a state wait for a person. Of a document that the archive contradicts, or has more than once, the
+// needs do not say in which state it is: the rest is not known to be settled then.
+func (b statusBody) splitCount(s ledger.State, n uint64) stateCount {
+	c := stateCount{State: s.String(), Count: n}
+	c.IsSplit = s == ledger.Rejected || s == ledger.Quarantined
+	for _, need := range b.Needs {
+		switch need.What {
+		case c.State:
+			c.Waiting += uint64(need.Count)
+		case "contradicted", "archived-twice":
+			c.IsSplit = false
+		}
+	}
+	if c.IsSplit = c.IsSplit && c.Waiting <= n; c.IsSplit {
+		c.Settled = n - c.Waiting
+	}
+	return c
+}
+
+// DescribeSplit says how many of a state need a person; empty: it is not known, or nobody is needed in this state.
+func (f *frame) DescribeSplit(c stateCount) string {
+	switch {
+	case !c.IsSplit:
+		return ""
+	case c.Settled == 0:
+		return f.T("needs a person: %d", c.Waiting)
+	}
+	return f.T("needs a person: %d; closed or corrected: %d", c.Waiting, c.Settled)
 }
 
 // OpenStates returns the states on the way that have entries.
 func (b statusBody) OpenStates() (open []stateCount) {
 	for _, s := range ledger.States() {
 		if n := b.Open.States[s.String()]; n > 0 {
-			open = append(open, stateCount{s.String(), uint64(n)})
+			open = append(open, stateCount{State: s.String(), Count: uint64(n)})
 		}
 	}
 	return open
@@ -148,10 +140,12 @@ func (b statusBody) Limit() time.Duration { return time.Duration(b.Open.Limit * 
 
 // vaultStatus is one vault with its drops.
 type vaultStatus struct {
-	ID          string // empty: of the drops of single PDFs
+	ID          string // empty: of the drops of a route without vaults
+	Route       string // empty: it is configured no more
 	Today, Open int
 	Delivered   int
-	IsPDF       bool // they are delivered, and never archived
+	Delivers    bool   // what is taken is delivered, and never archived
+	Group       string // what is taken and where it goes; empty: the vault says it
 	Drops       []present.DropStatus
 	Bills       []present.Bill
 	IsLeftOver  bool // it is configured no more
@@ -160,10 +154,14 @@ type vaultStatus struct {
 // Vaults returns the vaults of the configuration in its order; drops that are not configured any more come last.
 func (b statusBody) Vaults() (all []*vaultStatus) {
 	for _, d := range b.Drops {
-		i := slices.IndexFunc(all, func(v *vaultStatus) bool { return v.ID == d.Vault && v.IsPDF == d.IsPDF() })
+		i := slices.IndexFunc(all, func(v *vaultStatus) bool { return v.ID == d.Vault && (v.ID != "" || v.Route == d.Route) })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &vaultStatus{ID: d.Vault, IsPDF: d.IsPDF(), IsLeftOver: d.Vault == "" && !d.IsPDF()})
+			one := &vaultStatus{ID: d.Vault, Route: d.Route, Delivers: d.Delivers(), IsLeftOver: d.Vault == "" && !d.Delivers()}
+			if one.Delivers {
+				one.Group = present.WordsOf(ledger.Route(d.Route)).Group
+			}
+			all = append(all, one)
 		}
 		v := all[i]
 		v.Today, v.Open, v.Drops = v.Today+d.Today, v.Open+d.Open, append(v.Drops, d)
@@ -171,7 +169,7 @@ func (b statusBody) Vaults() (all []*vaultStatus) {
 	}
 	for _, bill := range b.Billing {
 		for _, v := range all {
-			if bill.Vault == v.ID && !v.IsPDF {
+			if bill.Vault == v.ID && !v.Delivers {
 				v.Bills = append(v.Bills, bill)
 			}
 		}
@@ -180,14 +178,19 @@ func (b statusBody) Vaults() (all []*vaultStatus) {
 }
 
 // DescribeToday writes how many were archived today, or delivered: two numbers that are never added up.
-func (f *frame) DescribeToday(archived, delivered int, isPDF bool) string {
+func (f *frame) DescribeToday(archived, delivered int, delivers bool) string {
 	switch {
-	case delivered == 0 && !isPDF:
+	case delivered == 0 && !delivers:
 		return f.FormatNumber(archived)
 	case archived == 0:
 		return f.T("%d delivered", delivered)
 	}
 	return f.FormatNumber(archived) + ", " + f.T("%d delivered", delivered)
+}
+
+// DeliversOnlyPDFs reports whether no drop of the configuration delivers anything but single PDFs.
+func (b statusBody) DeliversOnlyPDFs() bool {
+	return !slices.ContainsFunc(b.Drops, func(d present.DropStatus) bool { return d.Delivers() && d.Route != string(ledger.PDF) })
 }
 
 // FormatPercent writes how much of what is included is used.

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -9,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/web"
 )
 
 // fill sets every text of a value to a secret word, and every list to one element.
@@ -31,6 +36,10 @@ func fill(v reflect.Value) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0))
+	case reflect.Array: // a key
+		for i := range v.Len() {
+			v.Index(i).SetUint('S')
+		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem())
@@ -53,6 +62,10 @@ func secretsIn(path string, v reflect.Value) (found []string) {
 	case reflect.Slice:
 		for i := range v.Len() {
 			found = append(found, secretsIn(path, v.Index(i))...)
+		}
+	case reflect.Array:
+		if !v.IsZero() {
+			return []string{path}
 		}
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -116,19 +129,126 @@ func TestLogin_I7_TellsNoVersion(t *testing.T) {
 	}
 }
 
-// The first line of the page says whether a person is needed, and how soon.
+// The first line of the page says how many folders need a person, and how soon. Where something else needs one too, it counts things.
 func TestStatus_Verdict(t *testing.T) {
-	for want, b := range map[string]statusBody{
-		"All is well: nobody is needed":     {StatusSummary: present.StatusSummary{Running: true}},
-		"vaultd does not run":               {},
-		"2 soon: a person is needed":        {Later: 2},
-		"1 now, 3 soon: a person is needed": {Urgent: 1, Later: 3},
+	rejected, overdue, paused := present.Need{When: "soon", What: "rejected", Count: 4}, present.Need{When: "now", What: "overdue", Count: 2}, present.Need{When: "now", What: "paused", Count: 1}
+	one, quarantined, extracts := present.Need{When: "soon", What: "rejected", Count: 1}, present.Need{When: "soon", What: "quarantined", Count: 1}, present.Need{When: "soon", What: "extracts", Count: 3}
+	oneNow := present.Need{When: "now", What: "not-taken", Count: 1}
+	for want, needs := range map[string][]present.Need{
+		"All is well: nobody is needed":                 nil,
+		"1 folder needs a person":                       {one},
+		"1 folder needs a person now":                   {oneNow},
+		"5 folders need a person":                       {rejected, quarantined},
+		"7 folders need a person, 2 of them now":        {overdue, rejected, quarantined},
+		"3 now, 4 soon: a person is needed":             {overdue, paused, rejected},
+		"7 soon: a person is needed":                    {rejected, extracts},
+		"Handlungsbedarf bei 5 Ordnern":                 {rejected, quarantined},
+		"Handlungsbedarf: 1 sofort, 1 bald":             {paused, one},
+		"Alles in Ordnung: Es ist nichts zu tun":        nil,
+		"Handlungsbedarf bei 1 Ordner, und zwar sofort": {oneNow},
 	} {
-		if got := frameOf("en").Verdict(b); got != want {
+		language := "en"
+		if strings.HasPrefix(want, "Handlung") || strings.HasPrefix(want, "Alles") {
+			language = "de"
+		}
+		if got := frameOf(language).Verdict(statusBody{StatusSummary: present.StatusSummary{Running: true, Needs: needs}}); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
-	if got := frameOf("de").Verdict(statusBody{Urgent: 1}); !strings.Contains(got, "sofort") {
+	if got := frameOf("en").Verdict(statusBody{}); got != "vaultd does not run" {
 		t.Error(got)
+	}
+}
+
+// The balance says of how many rejected and quarantined folders somebody has to see to, so that it does not seem to contradict what needs a person.
+// Where the archive contradicts what was booked it says nothing of the rest: it may be in any state.
+func TestStatus_BalanceSaysHowManyWait(t *testing.T) {
+	balance := present.Balance{States: map[string]uint64{"archived": 1900, "rejected": 77, "quarantined": 1, "duplicate": 3}}
+	needs := []present.Need{{What: "rejected", Count: 4}, {What: "quarantined", Count: 1}}
+	f := frameOf("en")
+	told := func(more ...present.Need) map[string]string {
+		all := map[string]string{}
+		for _, c := range (statusBody{StatusSummary: present.StatusSummary{Balance: balance, Needs: append(more, needs...)}}).BalanceStates() {
+			all[c.State] = f.DescribeSplit(c)
+		}
+		return all
+	}
+	if got := told(); !reflect.DeepEqual(got, map[string]string{"archived": "", "rejected": "needs a person: 4; closed or corrected: 73", "quarantined": "needs a person: 1", "duplicate": ""}) {
+		t.Errorf("%q", got)
+	}
+	for _, what := range []string{"contradicted", "archived-twice"} {
+		if got := told(present.Need{What: what, Count: 1}); got["rejected"] != "" || got["quarantined"] != "" {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	needs[0].Count = 78 // it was rejected between the two counts
+	if got := told(); got["rejected"] != "" || got["quarantined"] == "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// needySource has one rejected folder of many, and one thing that is no folder.
+type needySource struct{ oneDocument }
+
+func (s needySource) Status(context.Context) (present.StatusSummary, error) {
+	why := "documentDate is <b>no date"
+	return present.StatusSummary{Needs: []present.Need{
+		{When: "soon", What: "rejected", Count: 4, Text: "4 rejected", Do: "put them right as _REASON.txt says", Names: []string{"Huber <88> (acme): " + why},
+			Entries: []present.NamedEntry{{Key: s.dossier.Entry.Key, Folder: "Huber <88>", Drop: "acme", Why: why}}},
+		{When: "soon", What: "extracts", Count: 1, Text: "1 extract needs you", Do: "see vaultd extracts", Names: []string{"E-1: gone"}},
+	}}, nil
+}
+
+func (needySource) History(context.Context) (present.History, error) { return present.History{}, nil }
+
+// Under what needs a person each folder leads to the page of its document, and the words are those for a reader of the page. Nothing is said twice. Who
+// may not read sees the kinds and their counts alone.
+func TestStatus_NeedsLeadToTheirDocuments(t *testing.T) {
+	key := archive.NewKey(time.Now())
+	pages := New(needySource{oneDocument{dossier: present.Dossier{Entry: ledger.Entry{Key: key}}}}, slog.New(slog.DiscardHandler))
+	body := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/").Body.String()
+	for _, want := range []string{
+		`<a href="/document/` + key.String() + `"><bdi>Huber &lt;88&gt;</bdi></a> (<bdi>acme</bdi>)<span lang="en">: documentDate is &lt;b&gt;no date</span>`,
+		"and 3 more", "Open each one to see why. Put it right, and drop it again.", "<bdi>E-1: gone</bdi>", "1 extract needs you", "see vaultd extracts",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is not in the page:\n%s", want, body)
+		}
+	}
+	for _, not := range []string{"4 rejected", "_REASON.txt", "and 0 more"} {
+		if strings.Contains(body, not) {
+			t.Errorf("%q is in the page:\n%s", not, body)
+		}
+	}
+	body = visit(t, pages, web.Rights{}, "en", http.MethodGet, "/").Body.String()
+	for _, not := range []string{"Huber", key.String(), "no date", "Open each one", "more</p>", "E-1"} {
+		if strings.Contains(body, not) {
+			t.Errorf("without the right to read: %q is in the page:\n%s", not, body)
+		}
+	}
+	if !strings.Contains(body, "Rejected") || !strings.Contains(body, ">4<") {
+		t.Errorf("without the right to read: %s", body)
+	}
+}
+
+// No words of the page send a reader to "vaultd why X": a reader has no terminal, and no X.
+func TestStatus_AdviceIsForReaders(t *testing.T) {
+	var s present.StatusSummary
+	for _, c := range []*present.NamedCount{&s.Attention.Contradicted, &s.Attention.ArchivedTwice, &s.Attention.KeptDiffers, &s.Attention.DeliveredDiffers, &s.Attention.Overdue, &s.Attention.Quarantined,
+		&s.Attention.Rejected, &s.Attention.Undecided, &s.Attention.SameNumber, &s.Attention.StrangeDate, &s.Attention.Unreadable, &s.Attention.SentDiffers, &s.Attention.RejectedLate, &s.Attention.RejectedByRecipient, &s.Attention.RecipientNotListed} {
+		c.Count = 1
+		c.Add(ledger.Entry{Key: archive.NewKey(time.Now()), Folder: "Huber 88"}, "")
+	}
+	s.Balance.Agrees = true
+	s.AddNeeds(present.Clock{Location: time.UTC})
+	f := frameOf("en")
+	f.Visitor.Rights.Read = true
+	if len(s.Needs) != 15 {
+		t.Fatalf("%d needs: the test sees nothing", len(s.Needs))
+	}
+	for _, n := range s.Needs {
+		if f.NeedAdvice(n) == "" || strings.Contains(f.NeedAdvice(n), " X") || len(f.NeedNames(n)) != 1 || f.NeedNames(n)[0].Path == "" {
+			t.Errorf("%s: %q, %v", n.What, f.NeedAdvice(n), f.NeedNames(n))
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/books"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/watch"
@@ -56,7 +57,7 @@ func keysOfTexts(t *testing.T) map[string]bool {
 			}
 		}
 	}
-	for _, path := range []string{"page.go", "frame.go", "status.go", "search.go", "document.go", "report.go", "charts.go", "../../cmd/vaultd/pages.go"} {
+	for _, path := range []string{"page.go", "frame.go", "status.go", "needs.go", "search.go", "document.go", "report.go", "books.go", "charts.go", "../../cmd/vaultd/pages.go", "../../cmd/vaultd/pages_books.go"} {
 		read(path, unquoted(inCode))
 	}
 	for _, path := range []string{"search.go", "document.go"} {
@@ -65,14 +66,21 @@ func keysOfTexts(t *testing.T) map[string]bool {
 	for _, title := range needTitles {
 		keys[title] = true
 	}
-	for _, texts := range []map[string]string{eventTexts, deliveryEventTexts, addressNames} {
+	for _, texts := range []map[string]string{eventTexts, pdfEventTexts, networkEventTexts, addressNames, needAdvice} {
 		for _, text := range texts {
 			keys[text] = true
 		}
 	}
+	for _, v := range books.Verdicts() {
+		keys[v.Words()] = true
+	}
+	for _, result := range booksResults {
+		keys[result] = true
+	}
+	keys[booksTitle] = true
 	for _, s := range ledger.States() {
 		keys[s.String()] = true
-		for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+		for _, r := range ledger.Routes() {
 			keys[present.Dossier{Entry: ledger.Entry{State: s, Route: r}}.JSON(present.Clock{}).Meaning] = true
 		}
 	}
@@ -83,10 +91,26 @@ func keysOfTexts(t *testing.T) map[string]bool {
 		keys["folder "+s.String()] = true
 	}
 	doubtful := ledger.Entry{State: ledger.Rejected, InDoubt: true, Hold: true, PossibleDouble: true, Contradicted: true, Resolved: true, Reviewed: true}
-	for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
+	for _, r := range ledger.Routes() {
 		doubtful.Route = r
 		keys[present.Dossier{Entry: doubtful}.JSON(present.Clock{}).Meaning] = true
 		for _, flag := range present.ExplainFlags(doubtful) {
+			keys[flag] = true
+		}
+		w := present.WordsOf(r)
+		if !r.HasVaults() { // of a kept folder of the archive the page has words of its own
+			keys[w.KeptPlace] = true
+		}
+		for _, key := range []string{w.Package, w.Files, w.Registrations, w.SameAs, w.Evidence, w.Says, w.AnswersTitle, w.Group, w.NoEvidence, w.Identity} {
+			keys[key] = true
+		}
+	}
+	for _, e := range []ledger.Entry{
+		{Route: ledger.Network, State: ledger.Delivered, Contradicted: true, Recipient: ledger.RecipientRejected, Means: ledger.ElectronicDelivery},
+		{Recipient: ledger.RecipientAccepted, Means: ledger.EmailDelivery}, {Means: ledger.MailDelivery},
+	} {
+		keys[present.DescribeMeans(e)], keys[present.DescribeRecipient(e)] = true, true
+		for _, flag := range present.ExplainFlags(e) {
 			keys[flag] = true
 		}
 	}
@@ -119,10 +143,11 @@ func TestTexts_GermanIsWhole(t *testing.T) {
 func TestTexts_NoneIsLeftOver(t *testing.T) {
 	asked := keysOfTexts(t)
 	computed := map[string]bool{ // made of several parts, or of registrations and marks of states
-		"on hold": true, "in doubt": true, "resolved": true, "CONTRADICTED": true, "TWICE": true, "not taken": true, "folder gone": true,
+		"on hold": true, "in doubt": true, "resolved": true, "CONTRADICTED": true, "TWICE": true, "REJECTED AFTER DELIVERY": true, "CONTRADICTED BY THE NETWORK": true, "REJECTED BY RECIPIENT": true, "not taken": true, "folder gone": true,
 		"ARCHIVED TWICE: the archive says so of more than one registration": true, "unused: no byte was ever sent to it": true, "bytes may have arrived": true,
 		"the content arrived": true, "failed at the archive, or never got anything": true, "refused by the store, which may have kept it": true,
-		"it may have been delivered": true, "over, and nothing was delivered": true,
+		"it may have been delivered": true, "over, and nothing was delivered": true, "unused: no document was ever sent under it": true, "the business network may have it": true,
+		"the business network has it": true, "rejected by the business network, or never there": true, "refused by the business network": true,
 	}
 	for key := range german {
 		if !asked[key] && !computed[key] {
@@ -147,20 +172,42 @@ func TestTexts_GermanWordsForAccountants(t *testing.T) {
 	}
 }
 
-// Every kind of need and every event has words of its own.
+// Every event of the ledger has words of its own, and no words are of an event that there is not.
 func TestTexts_EveryEventHasWords(t *testing.T) {
-	data, err := os.ReadFile("../../docs/states.md")
+	sources, err := filepath.Glob("../ledger/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
+	events := map[string]bool{}
+	for _, path := range sources {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range journalName.FindAllStringSubmatch(string(source), -1) {
+			events[found[1]] = true
+		}
+	}
+	if len(events) < 40 {
+		t.Fatalf("%d events: the test sees nothing", len(events))
+	}
 	all := maps.Clone(eventTexts)
-	maps.Copy(all, deliveryEventTexts)
+	for _, texts := range routeEventTexts {
+		maps.Copy(all, texts)
+	}
+	for event := range events {
+		if all[event] == "" {
+			t.Errorf("%q has no words", event)
+		}
+	}
 	for event := range all {
-		if !strings.Contains(string(data), event) && event != "status-seen" && event != "recovered" && event != "source-found" {
+		if !events[event] {
 			t.Errorf("%q is no event", event)
 		}
 	}
 }
+
+var journalName = regexp.MustCompile(`\) JournalName\(\) string\s*\{ return "([a-z-]+)" \}`)
 
 // frameOf returns the frame of a page in the language that a browser asks for.
 func frameOf(language string) *frame {

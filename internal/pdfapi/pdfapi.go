@@ -62,5 +62,5 @@ func New(cfg Config) *Client {
 func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error) {
 	// This is the PUT. If the process dies in it, the PDF may be stored. The entry is committed as sending before. Nothing can be
 	// asked, so the next start sends nothing by itself unless the configuration allows the same bytes to the same address.
-	return c.store.UploadPackage(ctx, t, p, contentType)
+	return c.store.UploadPackage(ctx, t, p, apicall.UploadRules{ContentType: contentType, AsksFirst: true})
 }

@@ -61,7 +61,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 // What the ticket says of the content comes before our own type.
 func TestUpload_TicketHeaders(t *testing.T) {
 	var got http.Header
-	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header; io.Copy(io.Discard, r.Body) })
 	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: []archive.Header{{Name: "Content-Type", Value: "binary/x"}, {Name: "X-Amz-Meta-N", Value: "7"}}}
 	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary))); err != nil {
 		t.Fatal(err)

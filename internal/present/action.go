@@ -75,13 +75,13 @@ func explainIllegal(e ledger.Entry, r ledger.IllegalReason) string {
 	case ledger.NothingToResolve:
 		return "it has ended as " + e.State.String() + "; there is nothing to close"
 	case ledger.NeedsReconcile:
-		return "it is " + e.State.String() + ", and a part of its life is lost with the old ledger; the archive must be asked about it before anybody decides: vaultd reconcile"
+		return "it is " + e.State.String() + ", and a part of its life is lost with the old ledger; " + WordsOf(e.Route).refusals.reconcile + ": vaultd reconcile"
 	case ledger.SourceGone:
 		return "its folder is not here any more, so nothing can be sent"
 	case ledger.SourceNotReturned:
 		return "its folder is on its way back to people; try again in a moment"
 	case ledger.ContentPossible:
-		return "it is on its way (" + e.State.String() + "), and the archive knows it already, or may"
+		return "it is on its way (" + e.State.String() + "), and " + WordsOf(e.Route).refusals.knownAlready
 	}
 	if e.State.IsOpen() && e.State != ledger.Unclear {
 		return "it is on its way (" + e.State.String() + ") and goes on by itself"

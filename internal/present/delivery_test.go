@@ -22,7 +22,7 @@ func TestDelivery_I12_NothingSpeaksOfTheArchive(t *testing.T) {
 				e.UploadedAt, e.Source, e.Dest = noon, ledger.Kept, "_delivered/2026-11/scan7.pdf"
 			}
 			if state == ledger.Quarantined {
-				e.Cause = ledger.DeliveryUnknown("the upload was never answered")
+				e.Cause = ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")
 			}
 			for f := ledger.Unsent; f <= ledger.Declined; f++ {
 				e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: f}}
@@ -44,7 +44,7 @@ func TestDelivery_I12_NothingSpeaksOfTheArchive(t *testing.T) {
 
 // A PDF of which nobody knows whether it was delivered: why says so, where to look, and what each decision does.
 func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
-	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown("the upload was never answered"),
+	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: ledger.Quarantined, Source: ledger.Claimed, Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered"),
 		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: ledger.MaybeStored}}}
 	c := Clock{Now: noon, Location: time.UTC}
 	w := Situation{Clock: c}.Explain(Dossier{Entry: e})

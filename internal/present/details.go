@@ -13,21 +13,22 @@ import (
 // Entries reads entries and their documents.
 type Entries interface {
 	Entry(key archive.Key) (ledger.Entry, bool, error)
-	Document(key archive.Key) (ledger.Document, bool, error)
+	DocumentTexts(key archive.Key) (ledger.Document, bool, error) // without its lists of files
 }
 
 // Details are what is shown of an entry beside the entry itself.
 type Details struct {
-	Number   string         // of the invoice
-	AsRead   archive.AsRead // zero: the number comes from checked metadata
-	Original *Original      // that a duplicate repeats; nil: the entry is no duplicate
+	Number    string         // of the invoice
+	Recipient string         // whom it is for; empty: not known
+	AsRead    archive.AsRead // zero: number and recipient come from checked metadata
+	Original  *Original      // that a duplicate repeats; nil: the entry is no duplicate
 
 	Remarks []Remark // what a person should look at
 }
 
 // ReadDetails reads the details of an entry. They are empty before an entry is sealed or has ended, and after they were erased.
 func ReadDetails(s Entries, e ledger.Entry, loc *time.Location) (Details, error) {
-	doc, _, err := s.Document(e.Key)
+	doc, _, err := s.DocumentTexts(e.Key)
 	if err != nil {
 		return Details{}, err
 	}
@@ -35,12 +36,16 @@ func ReadDetails(s Entries, e ledger.Entry, loc *time.Location) (Details, error)
 	if err != nil {
 		return Details{}, err
 	}
-	return CompleteDetails(s, e, meta, doc.AsRead, loc)
+	return CompleteDetails(s, e, meta, doc, loc)
 }
 
-// CompleteDetails is ReadDetails for an entry whose document was read already.
-func CompleteDetails(s Entries, e ledger.Entry, meta archive.Document, read archive.AsRead, loc *time.Location) (d Details, err error) {
+// CompleteDetails is ReadDetails for an entry whose document, without its lists of files, was read already.
+func CompleteDetails(s Entries, e ledger.Entry, meta archive.Document, doc ledger.Document, loc *time.Location) (d Details, err error) {
+	read := doc.AsRead
 	d = Details{Number: meta.Number, AsRead: read}
+	if d.Recipient, err = readRecipient(e, doc, meta); err != nil {
+		return d, err
+	}
 	if !read.IsZero() {
 		d.Number = read.Number
 	}
@@ -54,7 +59,7 @@ func CompleteDetails(s Entries, e ledger.Entry, meta archive.Document, read arch
 // ReadMetadata reads the metadata of an entry. It is empty before the entry is sealed and after it was erased. For an
 // entry that was never sealed, read is what its sidecar says: it is for people to see, and must not be counted.
 func ReadMetadata(s Entries, e ledger.Entry) (m archive.Document, read archive.AsRead, err error) {
-	d, _, err := s.Document(e.Key)
+	d, _, err := s.DocumentTexts(e.Key)
 	if err != nil || len(d.Metadata) == 0 {
 		return m, d.AsRead, err
 	}

@@ -19,7 +19,7 @@ type Dossier struct {
 	Document    ledger.Document
 	HasDocument bool // there is a document
 	Metadata    archive.Document
-	Addresses   []Field // whom a PDF goes to; none of a document for the archive
+	Addresses   []Field // whom it is sent to; none of a document for the archive
 	Details     Details
 	History     []ledger.Line
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry
@@ -28,6 +28,7 @@ type Dossier struct {
 // Ledger is what a dossier is read from.
 type Ledger interface {
 	Entries
+	Document(key archive.Key) (ledger.Document, bool, error)
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 	BlockStart(n uint64) (start uint64, line []byte, err error)
@@ -43,12 +44,10 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 	if d.Metadata, err = ParseMetadata(e, d.Document); err != nil {
 		return d, err
 	}
-	if !e.Route.IsAsked() {
-		if d.Addresses, err = deliveryFields(d.Document); err != nil {
-			return d, err
-		}
+	if d.Addresses, err = deliveryFields(e.Route, d.Document); err != nil {
+		return d, err
 	}
-	if d.Details, err = CompleteDetails(l, e, d.Metadata, d.Document.AsRead, loc); err != nil {
+	if d.Details, err = CompleteDetails(l, e, d.Metadata, d.Document, loc); err != nil {
 		return d, err
 	}
 	if d.Notes, err = l.Notes(e.Key); err != nil {

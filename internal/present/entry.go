@@ -10,37 +10,13 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// stateMeans says in one sentence what is certain in each state.
-var stateMeans = map[ledger.State]string{
-	ledger.Discovered:  "Taken from the drop folder; it is packed as soon as it has not changed for a while.",
-	ledger.Packaged:    "Packed; it waits to be registered with the archive.",
-	ledger.Registering: "Being registered with the archive; the answer is not known yet.",
-	ledger.Registered:  "Registered with the archive; nothing of it has been sent yet.",
-	ledger.Sending:     "Being sent; the archive may have parts of it, or all.",
-	ledger.Uploaded:    "Sent completely; the archive has not yet said that it is archived.",
-	ledger.Unclear:     "Sent, but nobody knows whether it arrived; the archive is being asked, nothing is sent again until it is clear.",
-	ledger.Archived:    "The archive itself said that it is archived.",
-	ledger.Delivered:   "Delivered; no later word comes on this way.",
-	ledger.Duplicate:   "The same invoice is archived already; nothing was sent and there is nothing to do.",
-	ledger.Rejected:    "Not archived; certainly nothing of it is in the archive.",
-	ledger.Quarantined: "Stopped: it cannot go on by itself, and something of it may be in the archive. A person must decide.",
-}
-
 // explainState says what is certain about e.
 func explainState(e ledger.Entry) string {
-	if !e.Route.IsAsked() {
-		if e.State == ledger.Rejected && e.InDoubt {
-			return deliveryInDoubt
-		}
-		return cmp.Or(deliveryMeans[e.State], unknownState)
-	}
+	w := WordsOf(e.Route)
 	if e.State == ledger.Rejected && e.InDoubt {
-		return "Closed in doubt by a person: something of it may be in the archive all the same."
+		return w.inDoubt
 	}
-	if text, ok := stateMeans[e.State]; ok {
-		return text
-	}
-	return unknownState
+	return cmp.Or(w.means[e.State], unknownState)
 }
 
 const unknownState = "A state that this version does not know."
@@ -58,36 +34,13 @@ func DescribePlace(e ledger.Entry) string {
 	case ledger.Keeping:
 		return "on its way to the kept ones: " + dest
 	case ledger.Kept:
-		if e.State == ledger.Delivered {
-			return "kept with its delivery note: " + dest
-		}
-		return "kept with its receipt: " + dest
+		return WordsOf(e.Route).KeptPlace + ": " + dest
 	case ledger.Disposing:
 		return "being removed after its grace: " + dest
 	case ledger.Moved:
 		return "moved out after its grace: " + sanitize.Text(e.Dest)
 	case ledger.Gone:
 		return "deleted after its grace"
-	}
-	return "unknown"
-}
-
-// explainFate says what is known about the content of one registration.
-func explainFate(r ledger.Route, f ledger.Fate) string {
-	if !r.IsAsked() {
-		return explainDeliveryFate(f)
-	}
-	return fateText(f)
-}
-
-// fateText is explainFate for the archive.
-func fateText(f ledger.Fate) string {
-	words := [...]string{
-		"unused: no byte was ever sent to it", "bytes may have arrived", "the content arrived",
-		"archived", "failed at the archive, or never got anything", "refused by the store, which may have kept it",
-	}
-	if int(f) < len(words) {
-		return words[f]
 	}
 	return "unknown"
 }
@@ -99,10 +52,8 @@ func reasonOf(e ledger.Entry) string {
 		return e.Cause.Text
 	case e.Cause.Code != "":
 		return e.Cause.Code
-	case e.State == ledger.Duplicate && !e.Route.IsAsked():
-		return "delivered before"
 	case e.State == ledger.Duplicate: // details name the first one
-		return "archived before"
+		return WordsOf(e.Route).duplicate
 	}
 	return ""
 }
@@ -110,7 +61,7 @@ func reasonOf(e ledger.Entry) string {
 // SummarizeCause gives a cause in a few words, fit for a terminal. The text of our own
 // refusals is a page for the person who dropped the folder; their code says it in brief.
 func SummarizeCause(c ledger.Cause) string {
-	if c.Text == "" || (strings.HasPrefix(c.Text, "NOT ARCHIVED") || strings.HasPrefix(c.Text, "NOT SENT")) && c.Code != "" {
+	if c.Text == "" || IsOwnRefusal(c.Text) && c.Code != "" {
 		return sanitize.FirstLine(strings.ReplaceAll(c.Code, "-", " "), 100)
 	}
 	return sanitize.FirstLine(c.Text, 100)
@@ -126,18 +77,17 @@ func SummarizeReason(e ledger.Entry) string {
 
 // ExplainFlags lists what is special about e, in words for a person.
 func ExplainFlags(e ledger.Entry) []string {
-	all := []string{}
+	all, w := []string{}, WordsOf(e.Route).flags
 	for _, f := range []struct {
 		on   bool
 		text string
 	}{
 		{e.Hold, "on hold: no further step until somebody lets it go on"},
-		{e.InDoubt && e.Route.IsAsked(), "closed in doubt, though content at the archive is possible"},
-		{e.InDoubt && !e.Route.IsAsked(), "closed in doubt, though it may have been delivered"},
+		{e.InDoubt, w.inDoubt},
 		{e.IsArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
-		{e.PossibleDouble && !e.IsArchivedTwice() && e.Route.IsAsked(), "possibly double: more than one registration may hold its content"},
-		{e.PossibleDouble && !e.Route.IsAsked(), "possibly processed twice: it was sent more than once, or may have been"},
-		{e.Contradicted, "CONTRADICTED: the archive says something else than this final state"},
+		{e.PossibleDouble && !e.IsArchivedTwice(), w.double},
+		{e.Contradicted, contradictedOf(e, w.rejectedLate, w.contradicted)},
+		{e.Recipient == ledger.RecipientRejected, "REJECTED BY THE RECIPIENT, who has it"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
 		{e.Reviewed, "looked at: a person let its number or date stand"},
 	} {
@@ -153,9 +103,12 @@ func StateText(e ledger.Entry) string {
 	s := e.State.String()
 	switch {
 	case e.Contradicted:
-		s += " CONTRADICTED"
+		w := WordsOf(e.Route).flags
+		s += " " + contradictedOf(e, w.lateMark, w.mark)
 	case e.IsArchivedTwice():
 		s += " TWICE"
+	case e.Recipient == ledger.RecipientRejected && !e.Resolved:
+		s += " REJECTED BY RECIPIENT"
 	case e.Hold:
 		s += " on hold"
 	case e.InDoubt:
@@ -203,14 +156,4 @@ func FolderCell(name string) string {
 }
 
 // ExplainStep says in a few words what a step does to an entry.
-func ExplainStep(e ledger.Entry, step ledger.Step) string {
-	if !e.Route.IsAsked() {
-		return deliverySteps[step]
-	}
-	return stepTexts[step]
-}
-
-var stepTexts = map[ledger.Step]string{
-	ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
-	ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
-}
+func ExplainStep(e ledger.Entry, step ledger.Step) string { return WordsOf(e.Route).steps[step] }

@@ -34,7 +34,7 @@ func (s Situation) Explain(d Dossier) Explanation {
 		w.Notes = append(w.Notes, one.Text)
 	}
 	if age := s.Now.Sub(e.SeenAt); e.State.IsOpen() && s.AlertAfter > 0 && age > s.AlertAfter {
-		w.Notes = append(w.Notes, "open for "+FormatAge(age)+", longer than "+FormatAge(s.AlertAfter)+": ask the provider about it")
+		w.Notes = append(w.Notes, fmt.Sprintf(WordsOf(e.Route).options.longWithoutWord, FormatAge(age), FormatAge(s.AlertAfter)))
 	}
 	if e.Cause != (ledger.Cause{}) {
 		w.Because = &Cause{Code: e.Cause.Code, Text: e.Cause.Text}
@@ -83,7 +83,7 @@ func (s Situation) collectEvidence(e ledger.Entry) []Evidence {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
-		t := Evidence{BumID: string(r.Ticket.Remote), Fate: explainFate(e.Route, r.Fate)}
+		t := Evidence{BumID: string(r.Ticket.Remote), Fate: WordsOf(e.Route).explainFate(r.Fate)}
 		if r.EqualAnswers > 0 {
 			t.Said, t.At, t.Means = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer), s.explainEvidence(e, r)
 			have, need, from := r.Evidence(s.UnclearGrace)

@@ -16,7 +16,7 @@ type Explanation struct {
 	Key       string     `json:"key"`
 	Folder    string     `json:"folder"`
 	Drop      string     `json:"drop"`
-	Route     string     `json:"route"` // vault or pdf
+	Route     string     `json:"route"` // vault, pdf or network
 	State     string     `json:"state"`
 	Since     *time.Time `json:"since"` // in this state; not known where the journal does not tell
 	Certain   string     `json:"certain"`
@@ -120,7 +120,7 @@ func (w Explanation) describeNext(c Clock) string {
 	}
 	if w.Attempts > 0 {
 		verb := "postponed"
-		if *w.Next == stepTexts[ledger.Ask] {
+		if *w.Next == vaultWords.steps[ledger.Ask] {
 			verb = "asked"
 		}
 		words += fmt.Sprintf("; %s %s so far", verb, FormatCount(int(w.Attempts), "time", "times"))

@@ -46,7 +46,7 @@ func TestClock_TellsTheDayWhereItIsAnother(t *testing.T) {
 
 func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 	for _, s := range ledger.States() {
-		if stateMeans[s] == "" {
+		if vaultWords.means[s] == "" {
 			t.Errorf("no words for %s", s)
 		}
 	}
@@ -56,8 +56,8 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 		}
 	}
 	for f := ledger.Unsent; f <= ledger.Declined; f++ {
-		for _, r := range []ledger.Route{ledger.Vault, ledger.PDF} {
-			if explainFate(r, f) == "unknown" {
+		for _, r := range ledger.Routes() {
+			if WordsOf(r).explainFate(f) == "unknown" {
 				t.Errorf("%s: no words for fate %d", r, f)
 			}
 		}

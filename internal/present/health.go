@@ -43,6 +43,11 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 			add("%s paused since %s (%s)", p.Route, c.Brief(p.Since), p.Code)
 		}
 	}
+	for _, f := range s.Incoming {
+		if f.isNeed(c.Now) {
+			add("%s do not come in", incomingWords[f.What])
+		}
+	}
 	for _, d := range s.Drops {
 		if d.IsPaused {
 			add("drop %s paused", d.Name)
@@ -59,8 +64,14 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 	if n := s.Attention.Contradicted.Count; n > 0 {
 		add("%s contradicted by the archive", FormatCount(n, "folder", "folders"))
 	}
+	if n := s.Attention.RejectedLate.Count; n > 0 {
+		add("%s rejected by the business network after delivery", FormatCount(n, "document", "documents"))
+	}
 	return reasons
 }
+
+// incomingWords names what does not come in, for the health pages.
+var incomingWords = map[string]string{"notices": "notifications of the business network", "extracts-paused": "extracts of the accounts-payable system"}
 
 // DescribeOpen says in a few words how many entries are on their way.
 func (b Balance) DescribeOpen() string {

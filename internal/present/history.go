@@ -1,6 +1,9 @@
 package present
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The spans of a History.
 const (
@@ -35,8 +38,9 @@ type History struct {
 	Days   []DayCounts   // HistoryDays of them, the oldest first; the last is today
 	Months []MonthCounts // HistoryMonths of them, the oldest first; the last is the current month
 
-	Delays   []DelayCounts // from the shortest on; empty where Missing says why
-	DelaysOf int           // how many documents Delays counts: of the newest DelaysAtMost archived ones those whose delay is known
+	Delays      []DelayCounts // from the shortest on; empty where Missing says why
+	DelaysOf    int           // how many documents Delays counts: of the newest DelaysAtMost archived ones those whose delay is known
+	DeliveredOf int           // how many of the newest DelaysAtMost delivered ones Delays counts beside them
 
 	Shares []VaultShare // by vault; with several vaults the customer as a whole comes first
 
@@ -52,6 +56,8 @@ type DayCounts struct {
 
 	Archived uint64 // documents that the archive archived on this day, by its own time; each counts once
 	Rejected uint64 // folders that were taken on this day and are rejected, whether corrected since or not; 0 where History.Missing says why
+
+	Delivered uint64 // PDFs that were delivered on this day, by this machine's time; none of them is archived
 }
 
 // MonthCounts is what came to its end in one calendar month.
@@ -61,12 +67,15 @@ type MonthCounts struct {
 
 	Archived uint64 // successes of the archive in this month, as the bill counts them: a document that it archived twice counts twice
 	Rejected uint64 // folders that were taken in this month and are rejected, whether corrected since or not; 0 where History.Missing says why
+
+	Delivered uint64 // PDFs that were delivered in this month, by this machine's time; none of them is archived
 }
 
-// DelayCounts is how many documents took at least From and less than Below from taken to archived.
+// DelayCounts is how many documents took at least From and less than Below from taken to archived, and how many from taken to delivered.
 type DelayCounts struct {
 	From, Below time.Duration // Below is 0 for the last one, which has no end
-	Documents   uint64
+	Documents   uint64        // archived
+	Delivered   uint64
 }
 
 // VaultShare is which share of the included volume of a year is used: the average document against the size that it may have.
@@ -126,15 +135,45 @@ func (h *History) MonthOf(year int, month time.Month) *MonthCounts {
 	return &h.Months[HistoryMonths-1-back]
 }
 
-// SetDelays counts delays, which are the known ones of the newest archived documents.
-func (h *History) SetDelays(delays []time.Duration) {
-	h.Delays, h.DelaysOf = make([]DelayCounts, len(DelayLimits)+1), len(delays)
+// SetDelays counts delays: the known ones of the newest archived documents, and those of the newest delivered ones.
+func (h *History) SetDelays(delays, delivered []time.Duration) {
+	h.Delays, h.DelaysOf, h.DeliveredOf = make([]DelayCounts, len(DelayLimits)+1), len(delays), len(delivered)
 	for i, limit := range DelayLimits {
 		h.Delays[i].Below, h.Delays[i+1].From = limit, limit
 	}
 	for _, d := range delays {
 		h.Delays[DelayPart(d)].Documents++
 	}
+	for _, d := range delivered {
+		h.Delays[DelayPart(d)].Delivered++
+	}
+}
+
+// DaysOfMonths returns the first and the last day of the months of the history, as [calendarDay] gives them. A clock that was set back leaves
+// days after today.
+func (h *History) DaysOfMonths() (first, last time.Time) {
+	oldest, newest := h.Months[0], h.Months[HistoryMonths-1]
+	return calendarDay(oldest.Year, oldest.Month, 1), calendarDay(newest.Year, newest.Month+1, 0)
+}
+
+// AddDelivered adds what was delivered on each of the days of its months.
+func (h *History) AddDelivered(byDay []int) {
+	first, _ := h.DaysOfMonths()
+	newest := h.Days[HistoryDays-1]
+	today := int(calendarDay(newest.Year, newest.Month, newest.Day).Sub(first) / (24 * time.Hour))
+	for i, n := range byDay {
+		day := first.AddDate(0, 0, i)
+		h.MonthOf(day.Year(), day.Month()).Delivered += uint64(n)
+		if back := today - i; back >= 0 && back < HistoryDays {
+			h.Days[HistoryDays-1-back].Delivered += uint64(n)
+		}
+	}
+}
+
+// HasDelivered reports whether anything in the history was delivered.
+func (h *History) HasDelivered() bool {
+	return h.DeliveredOf > 0 || slices.ContainsFunc(h.Months, func(m MonthCounts) bool { return m.Delivered > 0 }) ||
+		slices.ContainsFunc(h.Days, func(d DayCounts) bool { return d.Delivered > 0 })
 }
 
 // calendarDay stands for a day of a calendar, in any zone: to count days and to name them.

@@ -47,13 +47,13 @@ func TestSetDelays_PartsAreHalfOpen(t *testing.T) {
 	for _, limit := range DelayLimits {
 		delays = append(delays, limit-1, limit)
 	}
-	h.SetDelays(delays)
+	h.SetDelays(delays, delays[:3])
 	for i, d := range h.Delays {
 		if d.Documents != 2 || i > 0 && d.From != h.Delays[i-1].Below || (d.Below == 0) != (i == len(DelayLimits)) {
 			t.Errorf("part %d: %+v", i, d)
 		}
 	}
-	if h.DelaysOf != len(delays) {
-		t.Errorf("of %d delays", h.DelaysOf)
+	if h.DelaysOf != len(delays) || h.DeliveredOf != 3 || h.Delays[0].Delivered != 2 || h.Delays[len(DelayLimits)].Delivered != 1 {
+		t.Errorf("of %d and %d delays: %+v", h.DelaysOf, h.DeliveredOf, h.Delays)
 	}
 }

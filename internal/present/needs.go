@@ -13,6 +13,13 @@ import (
 // transientPause is how long a pause may last before it needs a person: most end by themselves.
 const transientPause = time.Minute
 
+// transientFault is how long what comes in may fail before it needs a person: services are down for minutes.
+const transientFault = 10 * time.Minute
+
+func (f IncomingFault) isNeed(now time.Time) bool {
+	return f.Since.IsZero() || now.Sub(f.Since) >= transientFault
+}
+
 // ClockTolerance is by how much a clock may be wrong before somebody should set it.
 const ClockTolerance = time.Minute
 
@@ -23,15 +30,22 @@ type needAdder func(when, what string, n int, text, do string, names []string)
 func (s *StatusSummary) AddNeeds(c Clock) {
 	add := func(when, what string, n int, text, do string, names []string) {
 		if n > 0 {
-			s.Needs = append(s.Needs, Need{when, what, n, text, do, names})
+			s.Needs = append(s.Needs, Need{When: when, What: what, Count: n, Text: text, Do: do, Names: names})
+		}
+	}
+	addEntries := func(when, what string, c NamedCount, text, do string) {
+		if c.Count > 0 {
+			s.Needs = append(s.Needs, Need{when, what, c.Count, text, do, c.names(), c.Entries})
 		}
 	}
 	a := s.Attention
 	s.addSafetyNeeds(c, add)
-	add("now", "contradicted", a.Contradicted.Count, FormatCount(a.Contradicted.Count, "document", "documents")+" contradicted by the archive",
-		"see vaultd why X; ask the provider", a.Contradicted.Names)
-	add("now", "archived-twice", a.ArchivedTwice.Count, FormatCount(a.ArchivedTwice.Count, "document", "documents")+" archived more than once",
-		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X", a.ArchivedTwice.Names)
+	addEntries("now", "contradicted", a.Contradicted, FormatCount(a.Contradicted.Count, "document", "documents")+" contradicted by the archive",
+		"see vaultd why X; ask the provider")
+	addEntries("now", "rejected-late", a.RejectedLate, FormatCount(a.RejectedLate.Count, "document", "documents")+" rejected by the business network after delivery",
+		"see vaultd why X; ask the provider, put it right and drop it again, then vaultd close X")
+	addEntries("now", "archived-twice", a.ArchivedTwice, FormatCount(a.ArchivedTwice.Count, "document", "documents")+" archived more than once",
+		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X")
 	for _, p := range s.Pauses {
 		if s.isNeed(p) {
 			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, c.Brief(p.Since), p.Text, p.Wait),
@@ -39,6 +53,7 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 		}
 	}
 	s.addDropNeeds(add)
+	s.addIncomingNeeds(c, add)
 	if s.ClockAhead != nil && math.Abs(*s.ClockAhead) > ClockTolerance.Seconds() {
 		way, off := "ahead of", time.Duration(*s.ClockAhead*float64(time.Second))
 		if off < 0 {
@@ -48,31 +63,56 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
 	full := s.addDiskNeed(add)
+	s.addNotTakenNeeds(full, add)
+	addEntries("now", "unreadable", a.Unreadable, FormatCount(a.Unreadable.Count, "taken folder", "taken folders")+" cannot be read",
+		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself")
+	addEntries("now", "overdue", a.Overdue, FormatCount(a.Overdue.Count, "document", "documents")+" open for longer than "+FormatAge(s.Open.alertAfter()),
+		"see vaultd why X; ask the provider about them")
+	addEntries("soon", "kept-differs", a.KeptDiffers, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
+		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X")
+	a.addDeliveryNeeds(addEntries)
+	addEntries("soon", "rejected", a.Rejected, fmt.Sprintf("%d rejected", a.Rejected.Count),
+		"put them right as _REASON.txt says and drop them again")
+	s.Needs = append(s.Needs, s.LongNotTaken...)
+	addEntries("soon", "quarantined", a.Quarantined, fmt.Sprintf("%d quarantined", a.Quarantined.Count),
+		"see vaultd why X, then decide")
+	addEntries("soon", "undecided", a.Undecided, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", a.Undecided.Count),
+		"see vaultd why X, then decide")
+	addEntries("soon", "same-number", a.SameNumber, FormatCount(a.SameNumber.Count, "document has", "documents have")+" the invoice number of another one",
+		"see vaultd why X and compare the two; if both are right: vaultd close X")
+	addEntries("soon", "strange-date", a.StrangeDate, FormatCount(a.StrangeDate.Count, "document has", "documents have")+" a date that can hardly be right",
+		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X")
+}
+
+// addDeliveryNeeds adds what a person must see to of what was delivered, or is to be.
+func (a AttentionCounts) addDeliveryNeeds(addEntries func(when, what string, c NamedCount, text, do string)) {
+	addEntries("soon", "delivered-differs", a.DeliveredDiffers, FormatCount(a.DeliveredDiffers.Count, "kept PDF is", "kept PDFs are")+" not what was delivered",
+		"see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X")
+	addEntries("soon", "sent-differs", a.SentDiffers, FormatCount(a.SentDiffers.Count, "kept folder is", "kept folders are")+" not what was sent to the business network",
+		"see vaultd why X; send the recipient a corrected document or tidy it away, then vaultd close X")
+	addEntries("soon", "rejected-by-recipient", a.RejectedByRecipient, FormatCount(a.RejectedByRecipient.Count, "document was", "documents were")+" rejected by the recipient",
+		"see vaultd why X; ask the recipient, then vaultd close X")
+	addEntries("soon", "recipient-not-listed", a.RecipientNotListed, FormatCount(a.RecipientNotListed.Count, "document is", "documents are")+" not sent yet: the directory has no valid line of the recipient",
+		"see vaultd why X; check the number with the recipient. The directory is asked again by itself; if the number is wrong, vaultd close X gives the folder back")
+}
+
+// addNotTakenNeeds adds what lies in the drop folders and needs mending before it is taken. A full disk has a need of its own.
+func (s *StatusSummary) addNotTakenNeeds(full bool, add needAdder) {
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && needsMending[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
 				adviseOnReason(n.Reason), n.Names)
 		}
 	}
-	add("now", "unreadable", a.Unreadable.Count, FormatCount(a.Unreadable.Count, "taken folder", "taken folders")+" cannot be read",
-		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself", a.Unreadable.Names)
-	add("now", "overdue", a.Overdue.Count, FormatCount(a.Overdue.Count, "document", "documents")+" open for longer than "+FormatAge(s.Open.alertAfter()),
-		"see vaultd why X; ask the provider about them", a.Overdue.Names)
-	add("soon", "kept-differs", a.KeptDiffers.Count, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
-		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", a.KeptDiffers.Names)
-	add("soon", "delivered-differs", a.DeliveredDiffers.Count, FormatCount(a.DeliveredDiffers.Count, "kept PDF is", "kept PDFs are")+" not what was delivered",
-		"see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X", a.DeliveredDiffers.Names)
-	add("soon", "rejected", a.Rejected.Count, fmt.Sprintf("%d rejected", a.Rejected.Count),
-		"put them right as _REASON.txt says and drop them again", a.Rejected.Names)
-	s.Needs = append(s.Needs, s.LongNotTaken...)
-	add("soon", "quarantined", a.Quarantined.Count, fmt.Sprintf("%d quarantined", a.Quarantined.Count),
-		"see vaultd why X, then decide", a.Quarantined.Names)
-	add("soon", "undecided", a.Undecided.Count, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", a.Undecided.Count),
-		"see vaultd why X, then decide", a.Undecided.Names)
-	add("soon", "same-number", a.SameNumber.Count, FormatCount(a.SameNumber.Count, "document has", "documents have")+" the invoice number of another one",
-		"see vaultd why X and compare the two; if both are right: vaultd close X", a.SameNumber.Names)
-	add("soon", "strange-date", a.StrangeDate.Count, FormatCount(a.StrangeDate.Count, "document has", "documents have")+" a date that can hardly be right",
-		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", a.StrangeDate.Names)
+}
+
+// addIncomingNeeds adds what does not come in for too long.
+func (s *StatusSummary) addIncomingNeeds(c Clock, add needAdder) {
+	for _, f := range s.Incoming {
+		if f.isNeed(c.Now) {
+			add("now", f.What, 1, f.Text, f.Do, nil)
+		}
+	}
 }
 
 // addSafetyNeeds adds what comes before anything else: what makes the ledger or the configuration unsafe.

@@ -12,7 +12,7 @@ import (
 
 // Options says what a person can do about e, the best first.
 func (s Situation) Options(d Dossier) []Option {
-	e := d.Entry
+	e, w := d.Entry, WordsOf(d.Entry.Route).options
 	x := e.Key.String()
 	all := []Option{}
 	add := func(what, command string) { all = append(all, Option{what, command}) }
@@ -33,7 +33,7 @@ func (s Situation) Options(d Dossier) []Option {
 	}
 	switch {
 	case e.Contradicted && !e.Resolved:
-		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
+		add(contradictedOf(e, w.rejectedLate, w.contradicted), "vaultd show "+x)
 		if r := PossibleRemote(e); r != "" {
 			add("see what the archive has under its number (may be charged)", FetchCommand(e.Vault, r))
 		}
@@ -43,27 +43,29 @@ func (s Situation) Options(d Dossier) []Option {
 		s.addOptionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
 		s.addOptionsStuck(e, add)
-	case e.State == ledger.Archived:
+	case e.Attention() == ledger.RecipientNotListed:
+		add("check the number with the recipient. The directory is asked again by itself; if the number is wrong, close this one, correct sentTo in its document and drop it again", "")
+	case e.State == ledger.Uploaded && w.wait != "":
+		add(w.wait, "")
+	case e.State == ledger.Archived || e.State == ledger.Delivered:
+		if e.Recipient == ledger.RecipientRejected && !e.Resolved && w.rejectedByPeople != "" {
+			add(w.rejectedByPeople, "vaultd show "+x)
+		}
 		add("see the evidence", "vaultd receipt "+x)
 		if e.Attention() == ledger.SourceChanged {
-			add("compare the named file with the archived one; if the change belongs to the invoice, drop a corrected invoice", "")
+			add(w.compare, "")
 		}
-		add("download it and compare (may be charged)", "vaultd fetch "+x)
-	case e.State == ledger.Delivered:
-		add("see the evidence", "vaultd receipt "+x)
-		if e.Attention() == ledger.SourceChanged {
-			add("compare the kept PDF with the one in the accounts-payable system; if the change belongs to the invoice, drop the changed PDF", "")
+		if e.State == ledger.Archived {
+			add("download it and compare (may be charged)", "vaultd fetch "+x)
 		}
-	case e.State == ledger.Duplicate && !e.Route.IsAsked():
-		add("see the one that was delivered", "vaultd show "+e.DuplicateOf.String())
 	case e.State == ledger.Duplicate:
-		add("see the one that is archived", "vaultd show "+e.DuplicateOf.String())
+		add(w.seeFirst, "vaultd show "+e.DuplicateOf.String())
 	}
 	if !e.WaitsFor.IsZero() {
 		add("see the one that it waits for", "vaultd why "+e.WaitsFor.String())
 	}
 	if e.NeedsReconcile {
-		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
+		add(w.lost, "vaultd reconcile")
 	}
 	offer(releaseMeans(e), Release)
 	offer(closeMeans(e), Close)
@@ -78,7 +80,7 @@ func (s Situation) addOptionsStuck(e ledger.Entry, add func(what, command string
 	if e.Cause.Code == ingest.CauseMounted {
 		add("unmount what lies in its folder first: before that it goes nowhere, whatever you decide", "")
 	}
-	if !e.Route.IsAsked() {
+	if WordsOf(e.Route).options.lookFor != "" {
 		addOptionsUndelivered(e, add)
 		return
 	}
@@ -106,15 +108,38 @@ func archivedAs(e ledger.Entry) (all []string) {
 	return all
 }
 
+// addOptionsUndelivered adds what can be done about one that cannot go on before a person has looked whether it was delivered.
+func addOptionsUndelivered(e ledger.Entry, add func(what, command string)) {
+	w := WordsOf(e.Route).options
+	if number := RemoteNumber(e); e.Cause.Code == ledger.CauseNumberTaken && w.numberTaken != "" {
+		add(w.numberTaken+sanitize.Text(string(number)), "")
+		return
+	}
+	addLookFor(e, add)
+}
+
+// addLookFor adds where to look for one that may have been delivered, and under which number.
+func addLookFor(e ledger.Entry, add func(what, command string)) {
+	w := WordsOf(e.Route).options
+	for _, r := range e.Registrations {
+		if r.Fate == ledger.MaybeStored || r.Fate == ledger.Stored {
+			add(w.lookFor+w.lookForNumber+sanitize.Text(string(r.Ticket.Remote)), "")
+			return
+		}
+	}
+	add(w.lookFor, "")
+}
+
 // releaseMeans says what "release" does to e.
 func releaseMeans(e ledger.Entry) string {
-	if !e.Route.IsAsked() {
-		return "it is not there, and you are sure: send it again (possibly processed twice)"
-	}
-	if len(archivedAs(e)) > 0 {
+	if e.Route.IsAsked() && len(archivedAs(e)) > 0 {
 		return "it is archived, by the archive's own word: book that; nothing is sent"
 	}
-	return "it arrived nowhere, and you are sure: register and send it again (possibly double)"
+	w := WordsOf(e.Route).options
+	if e.Route.IsNotified() && e.Cause.Code == ledger.CauseNumberTaken {
+		return w.releaseTaken
+	}
+	return w.release
 }
 
 // closeMeans says what "close" does to e.
@@ -123,16 +148,16 @@ func closeMeans(e ledger.Entry) string {
 	case ledger.Discovered, ledger.Packaged:
 		return "give it back to people: nothing of it was sent"
 	case ledger.Quarantined, ledger.Unclear:
-		if !e.Route.IsAsked() {
-			return "it is there, or you give it up: it ends as rejected, in doubt for ever"
-		}
-		return "give it up: it ends as rejected, in doubt for ever"
+		return WordsOf(e.Route).options.close
 	case ledger.Archived, ledger.Delivered:
 		switch e.Attention() {
 		case ledger.SourceChanged:
 			return "it is seen to: no alarm any more; the folder stays"
 		case ledger.RepeatedNumber, ledger.StrangeDate:
 			return "it is right as it is: status does not name it any more; the audit does"
+		}
+		if e.Recipient == ledger.RecipientRejected && !e.Contradicted {
+			return "it is cleared up with the recipient: no alarm any more; what the recipient said stays"
 		}
 		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
 	}
@@ -151,13 +176,17 @@ func lastFailed(e ledger.Entry) string {
 
 // addOptionsRejected adds what can be done about a rejected entry.
 func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one Action)) {
-	if !e.Route.IsAsked() {
-		offer("take it again as it is now (a clerk moves the corrected PDF into the drop folder instead)", Retry)
+	w := WordsOf(e.Route).options
+	if !w.validatesFirst {
+		offer(w.retry, Retry)
 		return
+	}
+	if e.IsSentAgainInDoubt() {
+		addLookFor(e, add)
 	}
 	if where := s.FolderPath; Retry.Check(e) == nil && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+sanitize.ShellWord(where))
-		offer("then take it again (a clerk moves the folder back into the drop folder instead)", Retry)
+		offer(w.retry, Retry)
 	}
 }
 

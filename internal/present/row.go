@@ -31,8 +31,10 @@ type ListRow struct {
 	First    *Original       `json:"first"`    // that a duplicate repeats
 	Warnings []Remark        `json:"warnings"` // what a person should look at
 
-	Route       string     `json:"route"`       // vault or pdf
+	Route       string     `json:"route"`       // vault, pdf or network
 	DeliveredAt *time.Time `json:"deliveredAt"` // null: it is not delivered
+	Recipient   *string    `json:"recipient"`   // whom it is for; null: not known
+	Means       *string    `json:"means"`       // how the business network delivered it, in its word; null: not told
 }
 
 // NewListRow makes the object of an entry.
@@ -41,7 +43,7 @@ func NewListRow(c Clock, e ledger.Entry, d Details) ListRow {
 		Key: e.Key.String(), BumID: TextOrNil(string(RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: TextOrNil(d.Number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: TimeOrNil(e.SeenAt), RegisteredAt: TimeOrNil(e.RegisteredAt), UploadedAt: TimeOrNil(e.UploadedAt), ArchivedAt: TimeOrNil(e.ArchivedAt),
-		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks, Route: routeName(e),
+		Reason: TextOrNil(reasonOf(e)), First: d.Original, Warnings: d.Remarks, Route: routeName(e), Recipient: TextOrNil(d.Recipient), Means: TextOrNil(e.Means),
 	}
 	if e.State == ledger.Delivered { // its upload was its delivery
 		r.UploadedAt, r.DeliveredAt = nil, TimeOrNil(e.CompletedAt())

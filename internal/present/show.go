@@ -13,7 +13,7 @@ import (
 
 // Text tells everything in words. No upload address is in it: an entry forgets them, and they do not print.
 func (d Dossier) Text(c Clock) []byte {
-	e, p := d.Entry, &Page{}
+	e, p, words := d.Entry, &Page{}, WordsOf(d.Entry.Route)
 	fmt.Fprintf(p, "%s\n", sanitize.Text(e.Folder))
 	p.AddLine("State", "%s", StateText(e))
 	p.AddText(explainState(e))
@@ -30,16 +30,18 @@ func (d Dossier) Text(c Clock) []byte {
 	p.addOptional("Next", d.describeNext(c))
 	p.AddLine("Folder", "%s", DescribePlace(e))
 	p.AddLine("Dropped by", "%s", UserName(e.Owner))
-	if e.Route.IsAsked() {
-		p.AddLine("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
-	} else {
-		p.AddLine("Drop, route", "%s, %s", sanitize.Text(e.Drop), e.Route)
+	goesTo := routeName(e)
+	if e.Route.HasVaults() {
+		goesTo = string(e.Vault)
 	}
+	p.AddLine(words.drop, "%s, %s", sanitize.Text(e.Drop), sanitize.Text(goesTo))
 	p.AddLine("Key", "%s", e.Key)
 	if !e.ID.IsZero() {
-		p.AddLine("clientUUID", "%s%s", e.ID, generationText(e))
+		p.AddLine(words.Identity, "%s%s", e.ID, generationText(e))
 	}
 	p.addOptional("bumId", sanitize.Text(string(RemoteNumber(e))))
+	p.addOptional("Delivered", DescribeMeans(e))
+	p.addOptional("Recipient", DescribeRecipient(e))
 	d.addRelatives(p, c)
 	d.addTimes(p, c)
 	d.addContent(p)
@@ -49,10 +51,7 @@ func (d Dossier) Text(c Clock) []byte {
 }
 
 func generationText(e ledger.Entry) string {
-	s := " (derived from files and metadata)"
-	if !e.Route.IsAsked() {
-		s = " (derived from the PDF and its receiver)"
-	}
+	s := " (" + WordsOf(e.Route).identitySeed + ")"
 	if e.IDFromSidecar {
 		s = " (given by the sidecar)"
 	}
@@ -140,7 +139,7 @@ func (d Dossier) addTimes(p *Page, c Clock) {
 
 func (d Dossier) addContent(p *Page) {
 	if !d.Entry.Package.IsZero() {
-		p.AddHeading(packageHeading(d.Entry.Route))
+		p.AddHeading(strings.ToUpper(WordsOf(d.Entry.Route).Package))
 		fmt.Fprintf(p, "  %s (%s), SHA-256 %s\n", FormatBytes(d.Entry.Package.Size), FormatSize(d.Entry.Package.Size), d.Entry.Package.SHA256)
 	}
 	switch {
@@ -158,30 +157,25 @@ func (d Dossier) addContent(p *Page) {
 		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", sanitize.Text(f.Path), FormatBytes(f.Size), f.SHA256)
 	}
 	for _, f := range d.Document.ControlFiles {
-		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", sanitize.Text(f.Path), FormatBytes(f.Size), f.SHA256)
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, %s\n", sanitize.Text(f.Path), FormatBytes(f.Size), f.SHA256, WordsOf(d.Entry.Route).leftOut)
 	}
 	if len(d.Document.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(d.Document.Junk, ", ")))
 	}
-	if !d.Entry.Route.IsAsked() {
+	fields := MetadataFields(d.Metadata)
+	if len(d.Addresses) > 0 || !d.Entry.Route.HasVaults() && len(fields) == 0 { // a PDF has addresses alone
 		p.AddHeading("SENT TO")
 		for _, f := range d.Addresses {
 			fmt.Fprintf(p, "  %-24s %s\n", f.Name, sanitize.Text(f.Value))
 		}
+	}
+	if !d.Entry.Route.HasVaults() && len(fields) == 0 {
 		return
 	}
 	p.AddHeading("METADATA")
-	for _, f := range MetadataFields(d.Metadata) {
+	for _, f := range fields {
 		fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
 	}
-}
-
-// packageHeading names what is sent.
-func packageHeading(r ledger.Route) string {
-	if r.IsAsked() {
-		return "ZIP"
-	}
-	return "PDF"
 }
 
 func (d Dossier) addRegistrations(p *Page, c Clock) {
@@ -189,9 +183,12 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 	if e.Posts == 0 {
 		return
 	}
-	p.AddHeading(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
+	p.AddHeading(fmt.Sprintf(WordsOf(e.Route).posts, e.Posts, e.Answers))
+	if e.FilePosts > 0 {
+		fmt.Fprintf(p, "  files: %d sent, %d answered, %d stored\n", e.FilePosts, e.FileAnswers, len(e.StoredFiles))
+	}
 	for i, r := range e.Registrations {
-		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), explainFate(e.Route, r.Fate))
+		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), WordsOf(e.Route).explainFate(r.Fate))
 		if i == len(e.Registrations)-1 {
 			p.WriteString("; current")
 		}
@@ -206,6 +203,7 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 }
 
 func (d Dossier) addHistory(p *Page, c Clock) {
+	says := strings.TrimSuffix(WordsOf(d.Entry.Route).Says, " %s")
 	p.AddHeading(fmt.Sprintf("HISTORY (%d)", len(d.History)))
 	for _, l := range d.History {
 		at := l.At
@@ -214,7 +212,7 @@ func (d Dossier) addHistory(p *Page, c Clock) {
 		}
 		fmt.Fprintf(p, "  %s  %-19s %s", at, sanitize.Text(l.Event), sanitize.Text(l.State+"/"+l.Source))
 		for _, more := range []struct{ name, value string }{
-			{"bumId", l.Remote}, {"archive says", l.Status}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
+			{"bumId", l.Remote}, {says, l.Status}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
 		} {
 			if more.value != "" {
 				fmt.Fprintf(p, ", %s %s", more.name, sanitize.Text(more.value))
@@ -294,7 +292,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)
 	}
 	for _, r := range e.Registrations {
-		one := Registration{BumID: string(r.Ticket.Remote), Fate: explainFate(e.Route, r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
+		one := Registration{BumID: string(r.Ticket.Remote), Fate: WordsOf(e.Route).explainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
 		if r.EqualAnswers > 0 {
 			one.Word, one.Last = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer)
 		}

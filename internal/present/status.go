@@ -5,33 +5,35 @@ import (
 	"strconv"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
 // StatusSummary is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
 type StatusSummary struct {
-	Version     string         `json:"version"`
-	Host        string         `json:"host"`
-	Environment string         `json:"environment"`
-	Service     string         `json:"service"` // its host
-	At          time.Time      `json:"at"`
-	Running     bool           `json:"running"` // a daemon works
-	Since       *time.Time     `json:"since"`
-	LastSuccess *time.Time     `json:"lastSuccess"`
-	Safe        *SafeMode      `json:"safeMode"` // null: it is not in safe mode
-	Needs       []Need         `json:"needs"`
-	Pauses      []PausedTarget `json:"pauses"`
-	Balance     Balance        `json:"balance"`
-	NotTaken    []NotTaken     `json:"notTaken"` // as vaultd saw it last
-	Open        OpenCounts     `json:"open"`
-	Drops       []DropStatus   `json:"drops"`
-	Disk        DiskStatus     `json:"disk"`
-	ClockAhead  *float64       `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
-	Billing     []Bill         `json:"billing"`     // of this calendar year
-	Downloads   DownloadCounts `json:"downloads"`   // of archived documents, for which the provider may charge
-	ReloadFault string         `json:"reloadFault"` // why a running daemon goes on with an older configuration
-	Check       *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
-	Advice      []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
+	Version       string         `json:"version"`
+	Host          string         `json:"host"`
+	Environment   string         `json:"environment"`
+	Service       string         `json:"service"` // its host
+	At            time.Time      `json:"at"`
+	Running       bool           `json:"running"` // a daemon works
+	Since         *time.Time     `json:"since"`
+	LastSuccess   *time.Time     `json:"lastSuccess"`
+	LastDelivered *time.Time     `json:"lastDelivered"` // the beginning of its quarter of an hour
+	Safe          *SafeMode      `json:"safeMode"`      // null: it is not in safe mode
+	Needs         []Need         `json:"needs"`
+	Pauses        []PausedTarget `json:"pauses"`
+	Balance       Balance        `json:"balance"`
+	NotTaken      []NotTaken     `json:"notTaken"` // as vaultd saw it last
+	Open          OpenCounts     `json:"open"`
+	Drops         []DropStatus   `json:"drops"`
+	Disk          DiskStatus     `json:"disk"`
+	ClockAhead    *float64       `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
+	Billing       []Bill         `json:"billing"`     // of this calendar year
+	Downloads     DownloadCounts `json:"downloads"`   // of archived documents, for which the provider may charge
+	ReloadFault   string         `json:"reloadFault"` // why a running daemon goes on with an older configuration
+	Check         *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
+	Advice        []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
 	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
 
@@ -39,9 +41,35 @@ type StatusSummary struct {
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
 	LongNotTaken []Need          `json:"-"` // what was not taken for too long
+	ExtractNeeds []string        `json:"-"` // extracts that need a person, with what to do
+	Incoming     []IncomingFault `json:"-"` // why what the services tell does not come in
+	Received     ArrivalNeeds    `json:"-"` // documents that came in over the business network and need a person
 
 	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
+}
+
+// IncomingFault says why something does not come in by itself: what the business network tells, or extracts. Documents on their way out are
+// not kept up by it.
+type IncomingFault struct {
+	What     string    // a stable word: notices, extracts-paused
+	Since    time.Time // zero: it does not pass by itself
+	Text, Do string
+}
+
+// ArrivalNeeds are things that came in and need a person.
+type ArrivalNeeds struct {
+	Count int
+	Names []string // of the first, at most NamedAtMost, each with what to do
+}
+
+// Need is what a person has to do about received documents; isNeeded is false where nothing is.
+func (a ArrivalNeeds) Need() (n Need, isNeeded bool) {
+	if a.Count == 0 {
+		return n, false
+	}
+	return Need{When: "soon", What: "received", Count: a.Count, Text: FormatCount(a.Count, "received document needs you", "received documents need you"),
+		Do: "see vaultd arrivals; when it is put right: vaultd arrivals retry ID", Names: a.Names}, true
 }
 
 // DownloadCounts is how many downloads were asked for in a month, and how many it may have.
@@ -76,6 +104,8 @@ type Need struct {
 	Text  string   `json:"text"`
 	Do    string   `json:"do"`
 	Names []string `json:"names"` // the newest few
+
+	Entries []NamedEntry `json:"-"` // the entries behind the names, in their order; empty: they are no entries of the ledger
 }
 
 // PausedTarget is a target whose circuit breaker is open.
@@ -130,7 +160,7 @@ type DropStatus struct {
 	Oldest *time.Time `json:"oldest"`
 	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
 
-	Route     string `json:"route"`          // vault or pdf; empty: it is not configured any more
+	Route     string `json:"route"`          // vault, pdf or network; empty: it is not configured any more
 	Delivered int    `json:"deliveredToday"` // they are no part of Today
 
 	Do       string    `json:"-"` // about the pause, where more is known than that it must be mended
@@ -138,13 +168,13 @@ type DropStatus struct {
 	Listed   time.Time `json:"-"` // when it was last scanned as a whole
 }
 
-// IsPDF reports whether the drop takes single PDFs, which are delivered and never archived.
-func (d DropStatus) IsPDF() bool { return d.Route == string(ledger.PDF) }
+// Delivers reports whether what the drop takes is delivered, and never archived. One that is not configured any more is taken for one of a vault.
+func (d DropStatus) Delivers() bool { return d.Route != "" && !ledger.Route(d.Route).HasVaults() }
 
 // describeToday says how many were archived today, or delivered: two numbers that are never added up.
 func (d DropStatus) describeToday() string {
 	switch {
-	case d.Delivered == 0 && !d.IsPDF():
+	case d.Delivered == 0 && !d.Delivers():
 		return strconv.Itoa(d.Today)
 	case d.Today == 0:
 		return strconv.Itoa(d.Delivered) + " delivered"
@@ -189,6 +219,11 @@ type AttentionCounts struct {
 	Contradicted, ArchivedTwice, KeptDiffers, Overdue, Quarantined, Rejected, Undecided, SameNumber, StrangeDate, Unreadable NamedCount
 
 	DeliveredDiffers NamedCount // kept PDFs that are not what was delivered; KeptDiffers has none of them
+	SentDiffers      NamedCount // kept folders of the business network that are not what was sent; KeptDiffers has none of them
+
+	RejectedLate        NamedCount // documents that the business network rejected after it had delivered them; Contradicted has none of them
+	RejectedByRecipient NamedCount // documents that were delivered and that their recipients rejected
+	RecipientNotListed  NamedCount // documents that are not sent, because the directory does not list their recipients
 }
 
 // ByName gives the counts by the stable words of the metrics.
@@ -196,23 +231,44 @@ func (a AttentionCounts) ByName() map[string]int {
 	return map[string]int{
 		"rejected": a.Rejected.Count, "quarantined": a.Quarantined.Count, "undecided": a.Undecided.Count, "unreadable": a.Unreadable.Count,
 		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "delivered-differs": a.DeliveredDiffers.Count,
-		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
+		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count,
+		"recipient-not-listed": a.RecipientNotListed.Count,
+		"overdue":              a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
 	}
 }
 
 // NamedCount counts entries and names the latest few.
 type NamedCount struct {
-	Count int
-	Names []string
+	Count   int
+	Entries []NamedEntry
+}
+
+// NamedEntry names one entry to people.
+type NamedEntry struct {
+	Key          archive.Key
+	Folder, Drop string
+	Why          string // it needs a person; empty: its class says it
 }
 
 const NamedAtMost = 5
 
 // Add notes the name of one of them, and why it is one.
 func (s *NamedCount) Add(e ledger.Entry, why string) {
+	s.Entries = append(s.Entries, NamedEntry{e.Key, e.Folder, e.Drop, why})
+}
+
+func (e NamedEntry) String() string {
 	name := e.Folder + " (" + e.Drop + ")"
-	if why != "" {
-		name += ": " + why
+	if e.Why != "" {
+		name += ": " + e.Why
 	}
-	s.Names = append(s.Names, name)
+	return name
+}
+
+// names returns the names as texts.
+func (s NamedCount) names() (all []string) {
+	for _, e := range s.Entries {
+		all = append(all, e.String())
+	}
+	return all
 }

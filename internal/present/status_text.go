@@ -62,6 +62,9 @@ func (s *StatusSummary) writeNeeds(w io.Writer, c Clock) {
 	if s.LastSuccess != nil {
 		last = "last success " + c.Brief(*s.LastSuccess) + ", " + c.Ago(*s.LastSuccess) + " ago"
 	}
+	if s.LastDelivered != nil {
+		last += "; last delivered " + c.Quarter(*s.LastDelivered)
+	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
 		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), sanitize.FirstLine(n.Text, longestText))

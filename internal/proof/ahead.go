@@ -37,6 +37,10 @@ func (l *readLine) parse(only *partition) {
 	}
 	var keyErr, stateErr, sourceErr error
 	l.key, keyErr = archive.ParseKey(l.Key)
+	if isOfArrival(l.Line) { // its states are those of another machine
+		l.wrong = keyErr != nil
+		return
+	}
 	l.to, stateErr = ledger.ParseState(l.State)
 	l.then, sourceErr = ledger.ParseSource(l.Source)
 	l.wrong = keyErr != nil || stateErr != nil || sourceErr != nil

@@ -81,16 +81,17 @@ func (f *replay) checkEntry(e ledger.Entry) {
 	f.checkLastWord(e)
 }
 
-// checkLastWord checks that an entry has the last word of its route, and no other: delivered by the store's 2xx to the recorded bytes, archived
-// by the service's own success.
+// checkLastWord checks that an entry has the last word of its route, and no other: delivered by the store's 2xx to the recorded bytes or by a
+// notification, archived by the service's own success.
 func (f *replay) checkLastWord(e ledger.Entry) {
 	switch {
 	case e.State == ledger.Delivered && e.Route.IsAsked():
 		f.addFinding("I12", e.Key, "delivered, though the service of its route says at the end whether it is archived")
-	case (e.State == ledger.Archived || e.State == ledger.Uploaded || e.State == ledger.Unclear) && !e.Route.IsAsked():
+	case (e.State == ledger.Archived || e.State == ledger.Uploaded && !e.Route.IsNotified() || e.State == ledger.Unclear) && !e.Route.IsAsked():
 		f.addFinding("I12", e.Key, "%s, though the service of its route says nothing after the upload", e.State)
 	case e.State == ledger.Delivered && e.Current() == nil:
 		f.addFinding("I12", e.Key, "delivered, and it has no registration that was uploaded")
+	case e.IsUndelivered(): // and it says so: it is contradicted
 	case e.State == ledger.Delivered && e.Current().Fate != ledger.Succeeded:
 		f.addFinding("I12", e.Key, "delivered, and no upload of it was answered with success")
 	}
@@ -172,7 +173,11 @@ func (f *replay) checkRegistrations(e ledger.Entry, it item) {
 func (f *replay) checkSentDigest(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		is := e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote || e.State == ledger.Delivered && r.Fate == ledger.Succeeded
-		if is && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
+		recorded := e.Package.SHA256
+		if e.Route.IsNotified() {
+			recorded = e.Body
+		}
+		if is && !r.Sent.IsZero() && r.Sent != recorded {
 			f.addFinding("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
 		}
 	}

@@ -76,6 +76,9 @@ func (f *replay) startPartition(t partition, most int) *replay {
 	if next.mostKeys = len(f.items) + most; t.bits > 32 { // too many hashes are equal: no split helps
 		next.mostKeys = 0
 	}
+	if !f.repeated {
+		next.arrivals = f.arrivals.restarted()
+	}
 	next.Findings, next.Acts = slices.Clone(f.Findings), f.Acts.clone()
 	next.items, next.bindings, next.lost, next.open = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.lost), maps.Clone(f.open)
 	return &next

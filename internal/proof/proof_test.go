@@ -123,7 +123,7 @@ func everyday(t *testing.T) (*book, Seen) {
 			reg(1, "b1", true, true), reg(3, "b2", false, false), reg(3, "b3", false, false), reg(3, "b4", true, true),
 			reg(4, "b5", true, false), reg(4, "b6", true, false), reg(5, "b7", false, false),
 		},
-		Disk: &Disk{Lying: []Folder{
+		Disk: &Disk{Present: []Folder{
 			{"in", "_rejected/" + name(2)}, {"in", "_archived/" + name(3)}, {"in", claimedPath(b.entries[archive.Key{4}])},
 			{"in", claimedPath(b.entries[archive.Key{5}])}, {"in", "not taken yet"},
 			{"in", ".vaultd/claimed/" + (archive.Key{6}).String() + "/left by a crash"},
@@ -335,11 +335,11 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			s.Registrations = append(s.Registrations, Registration{ID: archive.ID{77}, Remote: "b9"})
 		}},
 		{"MetadataChanged", "I10", 0, func(_ *book, _ *Journal, s *Seen) { s.Registrations[2].Metadata = archive.Digest{99} }},
-		{"ClaimedSourceLost", "I1", 4, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 2, 3) }},
-		{"KeptSourceLost", "I3", 3, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 1, 2) }},
-		{"ReturnedSourceLost", "I1", 2, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 0, 1) }},
-		{"DroppedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 4, 5) }},
-		{"UnadoptedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 5, 6) }},
+		{"ClaimedSourceLost", "I1", 4, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 2, 3) }},
+		{"KeptSourceLost", "I3", 3, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 1, 2) }},
+		{"ReturnedSourceLost", "I1", 2, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 0, 1) }},
+		{"DroppedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 4, 5) }},
+		{"UnadoptedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Present = slices.Delete(s.Disk.Present, 5, 6) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b, seen := everyday(t)

@@ -52,7 +52,7 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 		t.Error(f)
 	}
 	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.NeedReconcile) != 2 {
-		t.Errorf("%d marks, put back %d times, safe %v, %d suspect", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
+		t.Errorf("%d marks, put back %d times, safe %v, %d unreconciled", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
 	}
 	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
 	if r := b.check(seen); r.OK() {
@@ -80,7 +80,7 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 		}, "I15"},
 		"SentWhileSuspect": {func(b *book) {
 			b.upload(6, "b20")
-			rewrite(b, "sealed", `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,`, `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,"flags":"suspect",`)
+			rewrite(b, "sealed", `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,`, `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,"flags":"needs-reconcile",`)
 		}, "I15"},
 		"LeftWhatItNeverEntered": {func(b *book) { b.mark(ledger.MarkReconciled) }, "I15"},
 		"MarkSkipped": {func(b *book) {

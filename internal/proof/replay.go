@@ -73,7 +73,8 @@ type replay struct {
 	items           map[archive.Key]item
 	bindings        map[number]binding
 	lost            map[archive.ID]int64 // POSTs without an answer
-	beforeReconcile bool                 // put back, and not reconciled since
+	arrivals        arrivals
+	beforeReconcile bool // put back, and not reconciled since
 
 	stored   func(archive.Key) (ledger.Entry, bool) // nil: all keys are remembered to the end
 	part     partition                              // the keys whose lines this replay reads
@@ -91,6 +92,7 @@ func newReplay() *replay {
 	f := &replay{
 		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
 		bindings: map[number]binding{}, lost: map[archive.ID]int64{}, open: map[archive.Key]item{},
+		arrivals: newArrivals(),
 	}
 	for s := range edges() {
 		f.edges[s] = true
@@ -119,6 +121,7 @@ func (f *replay) compareAll(j Journal, entries iter.Seq[ledger.Entry], seen Seen
 	if j.Balance != nil && *j.Balance != f.Balance {
 		f.addFinding("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
 	}
+	f.compareArrivals(j.Arrivals, j.ArrivalBalance)
 	if !f.Balance.IsBalanced() {
 		f.addFinding("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
 	}
@@ -164,6 +167,10 @@ func (f *replay) replayJournal(j Journal) bool {
 			}
 		case l.Key == "":
 			f.replayMark(l.Line)
+		case isOfArrival(l.Line):
+			if !f.repeated { // the first replay reads all lines
+				f.replayArrival(l)
+			}
 		default:
 			f.replayLine(l)
 		}
@@ -240,6 +247,7 @@ func (f *replay) replayLine(l *readLine) {
 	}
 	f.replayRemote(key, &it, l, was)
 	f.replayStatus(key, &it, l, to)
+	f.replayNotification(key, it, l, to)
 	f.replaySeal(key, &it, l)
 	it.replayFlags(f, key, l)
 	f.Balance.CountChange(it.state, to)
@@ -251,6 +259,9 @@ func (f *replay) replayLine(l *readLine) {
 // hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
 func (f *replay) hasEdge(it item, l *readLine, to ledger.State, then ledger.Source) bool {
 	s := edge{event: l.Event, word: l.Status, from: it.state, to: to}
+	if l.Event == (ledger.NotificationSeen{}).JournalName() {
+		s.word = "" // it may be any pair of codes; see replayNotification
+	}
 	if it.source == then && f.edges[s] {
 		return true
 	}
@@ -285,12 +296,14 @@ var outcomes = map[string]bool{
 	ledger.RegisterUnanswered{}.JournalName(): true, ledger.RegisterNotTaken{}.JournalName(): true, ledger.BatchRefused{}.JournalName(): true,
 	ledger.RegisterRefused{}.JournalName(): true, ledger.AnswerMixedUp{}.JournalName(): true, ledger.TicketReceived{}.JournalName(): true,
 	ledger.UploadNotSent{}.JournalName(): true, ledger.UploadUnanswered{}.JournalName(): true, ledger.UploadRefused{}.JournalName(): true,
+	ledger.FileStored{}.JournalName(): true, ledger.FileUnanswered{}.JournalName(): true, ledger.FileNotTaken{}.JournalName(): true, ledger.FileRefused{}.JournalName(): true,
+	ledger.DocumentTaken{}.JournalName(): true, ledger.DocumentRefused{}.JournalName(): true,
 	ledger.UploadAccepted{}.JournalName(): true, ledger.DeliveryConfirmed{}.JournalName(): true, ledger.Placed{}.JournalName(): true, ledger.Disposed{}.JournalName(): true,
 }
 
 // intents are the events that announce a remote call or a move.
 var intents = map[string]bool{
-	ledger.RegisterIntended{}.JournalName(): true, ledger.UploadIntended{}.JournalName(): true,
+	ledger.RegisterIntended{}.JournalName(): true, ledger.UploadIntended{}.JournalName(): true, ledger.FileIntended{}.JournalName(): true, ledger.DocumentIntended{}.JournalName(): true,
 	ledger.PlaceIntended{}.JournalName(): true, ledger.DisposeIntended{}.JournalName(): true,
 }
 
@@ -323,6 +336,10 @@ func (f *replay) replayRemote(key archive.Key, it *item, l *readLine, was archiv
 		it.intent = it.intent && it.state.IsFinal() // the process that announced it is gone
 		return
 	case ledger.TicketReceived{}.JournalName(), ledger.RegistrationFound{}.JournalName():
+	case ledger.DocumentIntended{}.JournalName():
+		if b, ok := f.bindings[l.remote]; ok && b.last == key && b.id == it.id {
+			return // sent again under its number
+		}
 	case ledger.Recovered{}.JournalName():
 		if l.Remote == "" {
 			return
@@ -364,6 +381,17 @@ func (f *replay) replayStatus(key archive.Key, it *item, l *readLine, to ledger.
 	}
 }
 
+// replayNotification checks that a notification of the business network led to an end only where it tells of that end.
+func (f *replay) replayNotification(key archive.Key, it item, l *readLine, to ledger.State) {
+	if l.Event != (ledger.NotificationSeen{}).JournalName() || to == it.state {
+		return
+	}
+	told := map[ledger.State][]archive.Meaning{ledger.Uploaded: {archive.MeansProcessing}, ledger.Delivered: {archive.MeansDelivered}, ledger.Rejected: {archive.MeansUndelivered, archive.MeansInvalid}}
+	if !slices.Contains(told[to], archive.MeaningOfPair(l.Status)) {
+		f.addFinding("I12", key, "line %d: %s by the notification %q, which does not say so", l.N, to, l.Status)
+	}
+}
+
 // replaySeal checks that the bytes that left in an accepted upload are the package as it was sealed last.
 func (f *replay) replaySeal(key archive.Key, it *item, l *readLine) {
 	is := parseSeal(l.Seal)
@@ -401,6 +429,10 @@ func (it *item) replayFlags(f *replay, key archive.Key, l *readLine) {
 // provesEmpty reports whether the line is evidence that a registration holds no content. Only such a line may remove the flag
 // "double".
 func provesEmpty(l *readLine) bool {
+	if l.Event == (ledger.NotificationSeen{}).JournalName() {
+		told := archive.MeaningOfPair(l.Status)
+		return told == archive.MeansUndelivered || told == archive.MeansInvalid
+	}
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }
 
@@ -410,7 +442,7 @@ func (f flags) words() string {
 	for _, one := range []struct {
 		is   bool
 		word string
-	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "suspect"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}} {
+	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "needs-reconcile"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}} {
 		if one.is {
 			words = append(words, one.word)
 		}
@@ -421,5 +453,5 @@ func (f flags) words() string {
 func parseFlags(s string) flags {
 	words := strings.Fields(s)
 	has := func(word string) bool { return slices.Contains(words, word) }
-	return flags{has("in-doubt"), has("double"), has("suspect"), has("same-number"), has("strange-date"), has("checked")}
+	return flags{has("in-doubt"), has("double"), has("needs-reconcile"), has("same-number"), has("strange-date"), has("checked")}
 }

@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // Journal is one consistent snapshot of a journal and of what the ledger says
@@ -14,6 +15,9 @@ type Journal struct {
 	Lines   iter.Seq2[uint64, []byte] // number and stored bytes, in the order of the journal
 	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
 	Balance *ledger.Balance           // as the ledger counts it; nil: not given
+
+	Arrivals       iter.Seq[arrival.Arrival] // as they are stored, each once; nil: not given
+	ArrivalBalance *arrival.Balance          // as the ledger counts it; nil: not given
 
 	// Entry returns an entry as it is stored. Where it is given, memory does not grow with the journal: each entry is compared
 	// at its last line, and its lines are forgotten, except the registrations that it does not list any more. The keeper of
@@ -89,6 +93,8 @@ type Report struct {
 
 	Findings []Finding // at most a thousand
 	Omitted  uint64    // findings beyond those
+
+	GivenUp []string // numbers of the extracts that nobody has or will have: what they told is not known
 
 	LostPosts uint64 // POSTs without an answer: at most so many registrations are unknown to the ledger
 	Uncertain

@@ -29,7 +29,7 @@ type Registration struct {
 // Disk is what people dropped and where everything lies now.
 type Disk struct {
 	Dropped []Folder // one for each time a folder was dropped, or moved back
-	Lying   []Folder // one for each folder that is found
+	Present []Folder // one for each folder that is found
 }
 
 // Folder is a folder in one drop. For one that lies somewhere, Path is relative to
@@ -161,7 +161,7 @@ func (s serviceCheck) checkAll(rs []Registration, f *replay) {
 // diskCheck checks where the sources lie.
 type diskCheck struct {
 	dropped map[Folder]int
-	lying   map[Folder]bool
+	present map[Folder]bool
 	taken   map[Folder]int // entries by the name they were dropped under
 }
 
@@ -170,8 +170,8 @@ func newDisk(d Disk) diskCheck {
 	for _, d := range d.Dropped {
 		k.dropped[d]++
 	}
-	for _, l := range d.Lying {
-		k.lying[l] = true
+	for _, l := range d.Present {
+		k.present[l] = true
 	}
 	return k
 }
@@ -185,32 +185,32 @@ func (d diskCheck) checkSource(e ledger.Entry, f *replay) {
 	promise, there := "I1", true
 	switch e.Source {
 	case ledger.Claimed:
-		there = d.lying[home]
+		there = d.present[home]
 	case ledger.Returning, ledger.Keeping:
-		there = d.lying[home] || d.lying[dest]
+		there = d.present[home] || d.present[dest]
 	case ledger.Returned:
-		there = d.lying[dest] || moved
+		there = d.present[dest] || moved
 	case ledger.Kept, ledger.Moved:
-		promise, there = "I3", d.lying[dest]
+		promise, there = "I3", d.present[dest]
 	}
 	if !there {
 		f.addFinding(promise, e.Key, "the source is %s but does not lie there", e.Source)
 	}
-	delete(d.lying, home)
+	delete(d.present, home)
 }
 
 // checkDropped checks that every folder that was dropped is claimed or still there. A claimed folder without an entry was left by
 // a crash between the claim and the commit; the next start adopts it.
 func (d diskCheck) checkDropped(f *replay) {
 	adopt := map[Folder]int{}
-	for l := range d.lying {
+	for l := range d.present {
 		if name, ok := claimedName(l.Path); ok {
 			adopt[Folder{l.Drop, name}]++
 		}
 	}
 	for name, n := range d.dropped {
 		have := d.taken[name] + adopt[name]
-		if d.lying[name] {
+		if d.present[name] {
 			have++
 		}
 		if have < n {

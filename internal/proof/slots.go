@@ -39,7 +39,7 @@ func newSlots(all []Slot) slotCheck {
 
 // checkEntry checks one entry against the slots that it lists.
 func (s slotCheck) checkEntry(e ledger.Entry, f *replay) {
-	if s.byRemote == nil || e.Route.IsAsked() {
+	if s.byRemote == nil || e.Route.IsAsked() || e.Route.IsNotified() {
 		return
 	}
 	holding, uploads := 0, 0

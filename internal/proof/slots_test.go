@@ -25,7 +25,7 @@ func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
 	}
 	doubt := func(b *book) {
 		send(b)
-		b.do(1, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("no answer")})
+		b.do(1, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")})
 	}
 	for name, row := range map[string]struct {
 		promise string // empty: all is well

@@ -33,6 +33,7 @@ type State struct {
 	Rest           Uncertain            // of the entries at rest
 	RestSample     Sample               // of them
 	RestLostPosts  uint64               // of them
+	Arrivals       map[archive.Key]ArrivalItem
 }
 
 // Download is what became of one document that was downloaded.
@@ -86,7 +87,7 @@ const mostCarried = 100_000
 
 // Rules is a digest of the state machine that a journal is held against. A state of other rules proves nothing.
 func Rules() string {
-	sum := sha256.Sum256([]byte(edgesText))
+	sum := sha256.Sum256([]byte(edgesText + arrivalEdgesText))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -195,6 +196,7 @@ func (f *replay) save() *State {
 		Head: f.Head, Balance: f.Balance, Marks: f.Marks, PutBack: f.PutBack, Indexes: f.Indexes, Accepted: f.Accepted,
 		Announced: f.Downloads.Announced, Downloads: map[[16]byte]Download{}, Acts: f.Acts, Lost: f.lost,
 		Open: map[archive.Key]OpenItem{}, Bindings: map[[16]byte]Binding{}, Rest: f.rest, RestSample: f.restSample,
+		Arrivals: f.arrivals.clone(),
 	}
 	for n, d := range f.Downloads.last {
 		s.Downloads[n] = Download{d.open, d.compared, d.line}
@@ -218,6 +220,7 @@ func (f *replay) load(s State) {
 	for n, d := range s.Downloads {
 		f.Downloads.last[n] = download{d.Open, d.Compared, d.Line}
 	}
+	f.arrivals.items = arrivals{items: s.Arrivals}.clone()
 	for id, n := range s.Lost {
 		f.lost[id] = n
 	}

@@ -61,8 +61,14 @@ func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error 
 		return nil
 	}
 	p.report.Cleared++
+	events := p.correctSource(e)
+	if e.MayBeSentByLostPart() {
+		// Once the number is listed, a notification that still waits at the service tells what became of the document. Released by a person,
+		// it goes under this number again, and a service that has it says so.
+		events = append(events, ledger.RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID})
+	}
 	// Where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
-	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.correctSource(e), ledger.Reconciled{})})
+	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(events, ledger.Reconciled{})})
 }
 
 // isShown reports whether the archive shows the bumId as archived, in a status list, a single answer or an index.

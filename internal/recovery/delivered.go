@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -21,48 +22,91 @@ import (
 const deliveryName = "_DELIVERED.json"
 
 // readDelivered reads the delivered folders of a drop whose service cannot be asked. One that the ledger does not know gets an entry by its
-// delivery note, where the file beside it is the one that the note lists. Nothing else proves a delivery.
+// delivery note, where the files beside it are those that the note lists. Nothing else proves a delivery.
 func (p *comparison) readDelivered(ctx context.Context, d Drop) error {
+	var later []foundDelivery
 	for l, err := range d.Folder.PlacedFolders(drop.Delivered) {
 		if errors.Is(err, drop.ErrUnexpectedItem) {
 			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
 			continue
 		}
+		f := foundDelivery{at: l}
 		if err == nil {
-			err = p.readDeliveredFolder(ctx, d, l)
+			f, err = p.readDeliveredFolder(ctx, d, l)
+		}
+		switch {
+		case err == nil && f.event.Generation > 0:
+			later = append(later, f)
+		case err == nil && !f.key.IsZero():
+			err = p.openDelivered(ctx, d, f)
 		}
 		if err != nil {
+			return fmt.Errorf("look through the delivered folders of drop %s: %w", d.Name, err)
+		}
+	}
+	if len(later) == 0 {
+		return nil
+	}
+	// The first generation of each document comes first: its entry has the identity of its folder. A crash here leaves later generations
+	// without entries, and the next comparison reads their notes again.
+	if err := p.commitChanges(ctx); err != nil {
+		return err
+	}
+	slices.SortStableFunc(later, func(a, b foundDelivery) int { return int(a.event.Generation) - int(b.event.Generation) })
+	for _, f := range later {
+		if err := errors.Join(p.openDelivered(ctx, d, f), p.commitChanges(ctx)); err != nil {
 			return fmt.Errorf("look through the delivered folders of drop %s: %w", d.Name, err)
 		}
 	}
 	return nil
 }
 
+// foundDelivery is a delivered folder that the ledger does not know, with what its note proves.
+type foundDelivery struct {
+	at    drop.PlacedFolder
+	key   archive.Key // zero: there is nothing to open
+	event ledger.Recovered
+	doc   ledger.Document
+}
+
 // readDeliveredFolder reads one delivered folder and its note.
-func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
-	key, ev, doc, err := d.readDelivery(l, p.Environment)
+func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.PlacedFolder) (f foundDelivery, err error) {
+	key, ev, doc, err := d.readDelivery(ctx, l, p.Environment)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return ctx.Err() // somebody took the folder away in the meantime
+		return f, ctx.Err() // somebody took the folder away in the meantime
 	case isBadReceipt(err):
 		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Path + ": " + err.Error()})
-		return ctx.Err()
+		return f, ctx.Err()
 	case err != nil:
-		return err
+		return f, err
 	}
 	e, known, err := p.Book.Entry(key)
 	if err != nil {
-		return err
+		return f, err
 	}
 	if known {
 		if e.NeedsReconcile {
 			p.keptAt[key] = l.Path
 		}
-		return ctx.Err()
+		return f, ctx.Err()
 	}
+	return foundDelivery{l, key, ev, doc}, ctx.Err()
+}
+
+// openDelivered opens an entry for a delivered folder that the ledger does not know.
+func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery) error {
+	ev, l := f.event, f.at
 	by, taken, err := p.Book.FindByRemote(ev.Remote)
 	if err == nil && !taken {
 		by, taken, err = p.Book.FindByID(ev.ID)
+	}
+	if err == nil && !taken && ev.Generation > 0 {
+		// Where an earlier generation has an entry of its own, this one begins with its own identity, as when it was dropped again.
+		var before bool
+		if _, before, err = p.Book.FindByID(ev.FirstID); before {
+			ev.FirstID, ev.Generation = archive.ID{}, 0
+		}
 	}
 	if err != nil {
 		return err
@@ -72,14 +116,14 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.Remote, Text: d.Name + "/" + l.Path + ": what its delivery note names belongs to another entry"})
 		return ctx.Err()
 	}
-	p.report.Folders.Receipts.add(Finding{Key: key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
+	p.report.Folders.Receipts.add(Finding{Key: f.key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
 	// Entry and document are one change. After a crash before its commit the next comparison reads the note again, which bears the key.
-	return p.addChange(ctx, ledger.Change{Key: key, Document: &doc, Events: []ledger.Event{ev}})
+	return p.addChange(ctx, ledger.Change{Key: f.key, Document: &f.doc, Events: []ledger.Event{ev}})
 }
 
-// readDelivery reads the delivery note in a folder, compares the file beside it with the note, and returns the event that opens an entry for the
+// readDelivery reads the delivery note in a folder, compares the files beside it with the note, and returns the event that opens an entry for the
 // folder. A note that cannot be believed is a *badReceiptError.
-func (d Drop) readDelivery(l drop.PlacedFolder, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
+func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return key, ev, doc, newBadReceipt("%v", mount)
@@ -102,10 +146,14 @@ func (d Drop) readDelivery(l drop.PlacedFolder, environment string) (key archive
 	if key, ev, doc, err = parseDelivery(note); err != nil {
 		return key, ev, doc, newBadReceipt("its delivery note lacks something, or is not as vaultd wrote it")
 	}
-	// The note alone is not believed: the file must give the digest that it lists.
-	sum, err := digestOf(dir, doc.Files[0].Path)
-	if err != nil || sum != doc.Files[0].SHA256 {
-		return key, ev, doc, newBadReceipt("the file beside its delivery note is not the one that was delivered")
+	// The note alone is not believed: the files must give the digests that it lists.
+	if d.Route == ledger.Network {
+		err = d.compareSent(ctx, dir, note, &ev, &doc)
+	} else if sum, unread := digestOf(dir, doc.Files[0].Path); unread != nil || sum != doc.Files[0].SHA256 {
+		err = newBadReceipt("the file beside its delivery note is not the one that was delivered")
+	}
+	if err != nil {
+		return key, ev, doc, err
 	}
 	ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node, ev.Dest = d.Vault, d.Name, path.Base(l.Path), l.Owner, ledger.Node(l.Inode), l.Path
 	return key, ev, doc, nil
@@ -121,7 +169,7 @@ func parseDelivery(note proof.Delivery) (key archive.Key, ev ledger.Recovered, d
 	ev.Package.Size = note.Sent.Size
 	ev.Package.SHA256, errs[3] = archive.ParseDigest(note.Sent.SHA256)
 	ev.UploadedAt, errs[4] = time.Parse(time.RFC3339Nano, note.Delivered)
-	if err = errors.Join(errs[:]...); err == nil && (len(note.Files) != 1 || note.Sent.Size <= 0 || note.Receiving == "") {
+	if err = errors.Join(errs[:]...); err == nil && note.Sent.Size <= 0 {
 		err = errors.New("something is missing")
 	}
 	if err != nil {
@@ -129,12 +177,18 @@ func parseDelivery(note proof.Delivery) (key archive.Key, ev ledger.Recovered, d
 	}
 	ev.SeenAt, _ = time.Parse(time.RFC3339Nano, note.Seen) // may be missing
 	ev.RegisteredAt, _ = time.Parse(time.RFC3339Nano, note.Registered)
+	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
+	ev.Seal = doc.Seal(ev.Package)
+	if note.Route == ledger.Network {
+		return key, ev, doc, parseSent(note, &ev, &doc)
+	}
+	if len(note.Files) != 1 || note.Receiving == "" {
+		return key, ev, doc, errors.New("something is missing")
+	}
 	ev.Content, ev.Metadata = ev.Package.SHA256, archive.ReceivingDigest(note.Receiving)
 	doc.Files = []archive.File{{Path: note.Files[0].Path, Size: note.Files[0].Size, SHA256: ev.Package.SHA256}}
 	// The address for notices is not in the note, and nothing is sent again by it.
 	doc.Metadata = archive.PDFRequest{Receiving: note.Receiving}.Encode()
-	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
-	ev.Seal = doc.Seal(ev.Package)
 	return key, ev, doc, nil
 }
 

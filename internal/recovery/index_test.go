@@ -66,7 +66,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			must(t, err)
 			v := r.Vaults[0]
 			if e = s.entry(e.Key); e.NeedsReconcile == (row.cleared > 0) || r.Cleared != row.cleared || v.Missing.Count != row.missing || v.TakenIn.Count != row.takenIn || v.Accepted != row.accepted {
-				t.Errorf("suspect %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.NeedsReconcile, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
+				t.Errorf("unreconciled %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.NeedsReconcile, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
 			}
 		})
 	}

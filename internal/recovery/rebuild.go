@@ -26,7 +26,8 @@ func ListUnrecoverable() []string {
 		"the history of each document: attempts, questions, answers, and when they were",
 		"registrations that were never used, and POSTs whose answers were lost",
 		"which invoice a folder in _duplicates repeats",
-		"whether a folder in _rejected was settled, or closed in doubt; of a single PDF its _REASON.txt tells that it was closed in doubt",
+		"whether a folder in _rejected was settled, or closed in doubt; of a single PDF and of a network document its _REASON.txt tells that it was closed in doubt",
+		"of network documents: whether the network or the recipient rejected one after its delivery, and whether the number of one in _rejected is used up; sent again, the network may refuse it as known, and a person decides",
 		"when kept folders were to be removed: they stay until a person says otherwise",
 		"what was archived and has neither a folder here nor a clientUUID in the archive's answers",
 	}
@@ -56,7 +57,7 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}, d.readSidecarAsWritten(ctx, l)
 	if !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt) {
-		if doc, err = p.identifyClosedInDoubt(d, l, &ev); err != nil {
+		if doc, err = p.identifyClosedInDoubt(ctx, d, l, &ev); err != nil {
 			return err
 		}
 	}
@@ -66,17 +67,36 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 // identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
 // and cannot be asked, so whoever drops it again must get it back. It returns the document of the file; nil: the file is not there any more,
 // or another entry has its identity already.
-func (p *comparison) identifyClosedInDoubt(d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (*ledger.Document, error) {
+func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (*ledger.Document, error) {
 	ev.InDoubt = true
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
 	}
 	defer dir.Close() // read-only
+	read := d.identifyPDF
+	if d.Route == ledger.Network {
+		read = d.identifyDocument
+	}
+	sealed, doc, err := read(ctx, dir)
+	if err != nil || sealed.ID.IsZero() {
+		return nil, err
+	}
+	if _, taken, err := p.Book.FindByID(sealed.ID); err != nil || taken || p.isOpening(sealed.ID) {
+		return nil, err
+	}
+	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
+	ev.ID, ev.Content, ev.Metadata, ev.Number, ev.Package = sealed.ID, sealed.Content, sealed.Metadata, sealed.Number, sealed.Package
+	ev.Seal = doc.Seal(ev.Package)
+	return &doc, nil
+}
+
+// identifyPDF returns the identity of a single PDF that was returned, and its document; zero: there is none.
+func (d Drop) identifyPDF(_ context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	items, err := fs.ReadDir(dir.Root().FS(), ".")
 	items = slices.DeleteFunc(items, func(it fs.DirEntry) bool { return it.Name() == reasonName })
 	if err != nil || len(items) != 1 {
-		return nil, err
+		return s, doc, err
 	}
 	file := archive.File{Path: items[0].Name()}
 	info, err := items[0].Info()
@@ -85,18 +105,12 @@ func (p *comparison) identifyClosedInDoubt(d Drop, l drop.PlacedFolder, ev *ledg
 		file.SHA256, err = digestOf(dir, file.Path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
+		return s, doc, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
 	}
-	id := archive.DerivePDFID(d.Receiving, file.SHA256)
-	if _, taken, err := p.Book.FindByID(id); err != nil || taken || p.isOpening(id) {
-		return nil, err
-	}
-	doc := &ledger.Document{Files: []archive.File{file}, Metadata: archive.PDFRequest{Receiving: d.Receiving}.Encode()}
-	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
-	ev.ID, ev.Content, ev.Metadata = id, file.SHA256, archive.ReceivingDigest(d.Receiving)
-	ev.Package = archive.Package{Size: file.Size, SHA256: file.SHA256}
-	ev.Seal = doc.Seal(ev.Package)
-	return doc, nil
+	doc = ledger.Document{Files: []archive.File{file}, Metadata: archive.PDFRequest{Receiving: d.Receiving}.Encode()}
+	s.ID, s.Content, s.Metadata = archive.DerivePDFID(d.Receiving, file.SHA256), file.SHA256, archive.ReceivingDigest(d.Receiving)
+	s.Package = archive.Package{Size: file.Size, SHA256: file.SHA256}
+	return s, doc, nil
 }
 
 // isOpening reports whether a pending change opens an entry with an identity.
@@ -110,8 +124,8 @@ func (p *comparison) isOpening(id archive.ID) bool {
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
 // sidecar cannot be read now. The folder gets an entry all the same.
 func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
-	if !d.Route.IsAsked() {
-		return nil // it takes single files, which have none
+	if !d.Route.HasVaults() {
+		return nil // it takes nothing that has a sidecar of the archive
 	}
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			key, known, err := s.book.FindByRemote("R2")
 			must(t, err)
 			if !known || key != e.Key || got.State != row.state || got.PossibleDouble != row.double || r.Waits != 0 && !got.NeedsReconcile {
-				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
+				t.Errorf("R2 known %v, %s, double %v, unreconciled %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 			got, _, err := s.book.Entry(e.Key)
 			must(t, err)
 			if got.NeedsReconcile == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
-				t.Errorf("suspect %v, reaches %v, told at %v", got.NeedsReconcile, r.Vaults[0].Reaches, r.Told)
+				t.Errorf("unreconciled %v, reaches %v, told at %v", got.NeedsReconcile, r.Vaults[0].Reaches, r.Told)
 			}
 			if name == "AlmostOnTheirs" && (len(r.Waiting) != 1 || !r.Waiting[0].Until.Equal(at(7*hour+time.Second))) {
 				t.Errorf("waits %+v, want until a second later", r.Waiting)
@@ -273,7 +273,7 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 	n := 0
 	must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.NeedsReconcile {
-			return fmt.Errorf("%s, %q, suspect %v", e.State, e.Dest, e.NeedsReconcile)
+			return fmt.Errorf("%s, %q, unreconciled %v", e.State, e.Dest, e.NeedsReconcile)
 		}
 		return nil
 	}))

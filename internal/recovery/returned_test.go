@@ -110,7 +110,7 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			e = s.entry(e.Key)
 			if e.NeedsReconcile || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
-				t.Fatalf("%s/%s at %q, suspect %v", e.State, e.Source, e.Dest, e.NeedsReconcile)
+				t.Fatalf("%s/%s at %q, unreconciled %v", e.State, e.Source, e.Dest, e.NeedsReconcile)
 			}
 			if e.State == ledger.Packaged {
 				return
@@ -142,7 +142,7 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	s.told(e.Key, s.entry(e.Key).Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
 	s.compared(spoken{list: []archive.Receipt{done}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
 	if e = s.entry(e.Key); e.NeedsReconcile || e.State != ledger.Archived || e.Source != ledger.Gone {
-		t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
+		t.Errorf("%s/%s, unreconciled %v", e.State, e.Source, e.NeedsReconcile)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		s.told(key, e.Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
 		s.compared(spoken{list: []archive.Receipt{done}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
 		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Archived || !e.IsAtRest() {
-			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
+			t.Errorf("%s/%s, unreconciled %v", e.State, e.Source, e.NeedsReconcile)
 		}
 	})
 	t.Run("Failed", func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		}
 		s.compared(spoken{list: []archive.Receipt{failed}}, doubt)
 		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Quarantined || e.Source != ledger.Gone {
-			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
+			t.Errorf("%s/%s, unreconciled %v", e.State, e.Source, e.NeedsReconcile)
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestReconcile_I25_ASecondFolderOfTheSameInvoice(t *testing.T) {
 	}
 	for _, e := range []ledger.Entry{second, other} {
 		if e = s.entry(e.Key); !e.NeedsReconcile || e.State != ledger.Discovered {
-			t.Errorf("%s is %s, suspect %v", e.Folder, e.State, e.NeedsReconcile)
+			t.Errorf("%s is %s, unreconciled %v", e.Folder, e.State, e.NeedsReconcile)
 		}
 	}
 }

@@ -42,9 +42,21 @@ type Drop struct {
 	Receiving string       // of route ledger.PDF: the address of the PDF flow
 	Vault     archive.VaultID
 	Rules     packager.Rules
-	Folder    *drop.Folder // nil: it cannot be read
+	Network   packager.NetworkRules // of route ledger.Network: what its documents are; Rules stands in place of its own
+	Folder    *drop.Folder          // nil: it cannot be read
 
 	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
+}
+
+// networkRules are the rules by which a folder that vaultd placed is read. What was sent once is not judged by what a document may hold
+// today.
+func (d Drop) networkRules() packager.NetworkRules {
+	rules := d.Network
+	rules.Rules = d.Rules
+	rules.Complete, rules.CutOffPatience = "", 0
+	rules.Check = func([]byte) []packager.DocumentFault { return nil }
+	rules.CheckFileName = func(string) (string, bool) { return "", true }
+	return rules
 }
 
 const (

@@ -40,18 +40,26 @@ func (p *htmlPage) MonthsChart() template.HTML {
 		if day.Month() == time.January || len(bars) == 0 && day.Month() < time.November { // else it would touch the next one
 			label = day.Format("1/06")
 		}
-		bars = append(bars, chart.Bar{Label: label, Values: []uint64{by[name].Archived, by[name].Rejected}})
+		bars = append(bars, chart.Bar{Label: label, Values: []uint64{by[name].Archived, by[name].Rejected, by[name].Delivered}})
 	}
-	return chart.Bars("Archived and rejected documents by month. The table below has the figures.", []string{"archived", "rejected"}, bars, formatNumber)
+	title, classes := "Archived and rejected documents by month. The table below has the figures.", []string{"archived", "rejected"}
+	if p.HasDelivered() { // bars of its own: it is in no count of what is archived
+		title, classes = "Archived, rejected and delivered documents by month. The table below has the figures.", append(classes, "delivered")
+	}
+	return chart.Bars(title, classes, bars, formatNumber)
 }
 
 // SpreadChart draws how long archiving took.
 func (p *htmlPage) SpreadChart() template.HTML {
 	var bars []chart.Bar
 	for _, l := range p.Spread {
-		bars = append(bars, chart.Bar{Label: l.String(), Values: []uint64{l.Documents}})
+		bars = append(bars, chart.Bar{Label: l.String(), Values: []uint64{l.Documents, l.Delivered}})
 	}
-	return chart.Bars("Archived documents by the time from taken to archived. The table below has the figures.", []string{"archived"}, bars, formatNumber)
+	title, classes := "Archived documents by the time from taken to archived. The table below has the figures.", []string{"archived"}
+	if p.HasDelivered() {
+		title, classes = "Documents by the time from taken to archived, and to delivered. The table below has the figures.", append(classes, "delivered")
+	}
+	return chart.Bars(title, classes, bars, formatNumber)
 }
 
 // String says in words how long.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"hash/maphash"
 	"math/big"
 	"slices"
@@ -213,27 +214,38 @@ func (t *counts) countNeed(e ledger.Entry) {
 	addTo(t.needs, what, name)
 }
 
+// routeNeeds are the stable words of needs that are something else by route.
+type routeNeeds struct{ quarantined, rejected, differs, contradicted, rejectedLate string }
+
+// needsByRoute has a row for each route.
+var needsByRoute = map[ledger.Route]routeNeeds{
+	ledger.Vault:   {"quarantined", "rejected", "kept-differs", "contradicted", "contradicted"},
+	ledger.PDF:     {"quarantined-pdf", "rejected", "delivered-differs", "contradicted", "contradicted"},
+	ledger.Network: {"quarantined-network", "rejected-network", "sent-differs", "contradicted-network", "rejected-late"},
+}
+
 // findEntryNeed returns the stable word of why a person must see to an entry; empty: nobody must.
 func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
+	words := needsByRoute[cmp.Or(e.Route, ledger.Vault)]
 	switch {
+	case e.Contradicted && !e.Resolved && e.State == ledger.Delivered:
+		return words.rejectedLate
 	case e.Contradicted && !e.Resolved:
-		return "contradicted"
+		return words.contradicted
 	case e.State == ledger.Archived && fetches.LastComparison(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
 		return "download-differs"
 	case e.IsArchivedTwice() && !e.Resolved:
 		return "archived-twice"
-	case e.State == ledger.Quarantined && !e.Route.IsAsked():
-		return "quarantined-pdf"
 	case e.State == ledger.Quarantined:
-		return "quarantined"
+		return words.quarantined
 	case e.State == ledger.Rejected && !e.Resolved:
-		return "rejected"
+		return words.rejected
 	case e.Hold:
 		return "held"
-	case e.Attention() == ledger.SourceChanged && !e.Route.IsAsked():
-		return "delivered-differs"
+	case e.Recipient == ledger.RecipientRejected && !e.Resolved:
+		return "rejected-by-recipient"
 	case e.Attention() == ledger.SourceChanged:
-		return "kept-differs"
+		return words.differs
 	case e.State.IsOpen() && c.AlertAfter > 0 && c.Made.Sub(e.SeenAt) > c.AlertAfter:
 		return "overdue"
 	}
@@ -263,11 +275,11 @@ type durations struct {
 	longest time.Duration
 }
 
-// listSpread gives how many took how long.
-func (s *durations) listSpread() []spreadLine {
+// listSpread gives how many took how long, and beside them how many deliveries did.
+func (s *durations) listSpread(delivered [len(present.DelayLimits) + 1]uint64) []spreadLine {
 	var lines []spreadLine
 	for i, n := range s.spread {
-		l := spreadLine{Documents: n}
+		l := spreadLine{Documents: n, Delivered: delivered[i]}
 		if i > 0 {
 			l.From = present.DelayLimits[i-1].Seconds()
 		}

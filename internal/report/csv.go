@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/sanitize"
@@ -42,7 +43,7 @@ func (a *Audit) columns() []string {
 // What nobody checked is marked in the column asRead, and its amount is a text that no sum counts.
 func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, error) {
 	table := a.NewCSV(w, separator)
-	closing, err := a.eachRow(ctx, table.add)
+	closing, err := a.eachRow(ctx, nil, table)
 	if err != nil {
 		return closing, err
 	}
@@ -53,21 +54,31 @@ func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, 
 type csvTable struct {
 	out       *bufio.Writer
 	separator rune
-	mark      string // of the environment
+	mark      string // of the environment, as a cell
 	columns   int
 }
 
 // NewCSV begins the table that [Audit.CSV] writes. It writes the header. What is written stays in a buffer until finish, whose error is the first one of all.
 func (a *Audit) NewCSV(w io.Writer, separator rune) Table {
 	columns := a.columns()
-	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: a.environmentMark(), columns: len(columns)}
-	t.out.WriteString("\ufeff")                //nolint:errcheck // bufio keeps the first error for Flush
-	_ = writeRecord(t.out, separator, columns) // as above
+	t := &csvTable{out: bufio.NewWriterSize(w, buffered), separator: separator, mark: sanitize.Cell(a.environmentMark()), columns: len(columns)}
+	t.out.WriteString("\ufeff")                        //nolint:errcheck // bufio keeps the first error for Flush
+	t.out.Write(appendRecord(nil, separator, columns)) //nolint:errcheck // as above
 	return t
 }
 
-func (t *csvTable) add(r row) error {
-	return writeRecord(t.out, t.separator, r.csvCells(t.mark)[:t.columns])
+func (t *csvTable) prepare(r row) []byte {
+	return appendRecord(make([]byte, 0, usualRecord), t.separator, r.csvCells(t.mark)[:t.columns])
+}
+
+// usualRecord is the room that hardly any row of the table outgrows.
+const usualRecord = 1 << 10
+
+func (t *csvTable) add(prepared []byte) error {
+	if _, err := t.out.Write(prepared); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
 }
 
 func (t *csvTable) finish() error { return flush(t.out) }
@@ -80,7 +91,7 @@ func (a *Audit) environmentMark() string {
 	return a.c.Info.Environment
 }
 
-// csvCells are in the order of csvHeader and deliveryHeader.
+// csvCells are in the order of csvHeader and deliveryHeader. mark is a cell already.
 func (r row) csvCells(mark string) []string {
 	size := ""
 	if r.Size != nil {
@@ -92,7 +103,7 @@ func (r row) csvCells(mark string) []string {
 		amount = sanitize.Cell("as read: " + s.Amount)
 	}
 	return []string{
-		sanitize.Cell(mark), sanitize.Cell(r.Folder), sanitize.Cell(s.Number), sanitize.Cell(s.Type), sanitize.Cell(s.Date), sanitize.Cell(s.Sender),
+		mark, sanitize.Cell(r.Folder), sanitize.Cell(s.Number), sanitize.Cell(s.Type), sanitize.Cell(s.Date), sanitize.Cell(s.Sender),
 		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
 		formatTimestamp(r.SeenAt), formatTimestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
 		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
@@ -123,18 +134,30 @@ func formatTimestamp(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// writeRecord quotes every field, so that a spreadsheet that reads the file with another
+// appendRecord quotes every field, so that a spreadsheet that reads the file with another
 // separator finds fewer places where a cell could begin.
-func writeRecord(out *bufio.Writer, separator rune, fields []string) error {
+func appendRecord(b []byte, separator rune, fields []string) []byte {
 	for i, f := range fields {
 		if i > 0 {
-			out.WriteRune(separator) //nolint:errcheck // bufio keeps the first error for the end of the row
+			b = utf8.AppendRune(b, separator)
 		}
-		out.WriteByte('"')                                //nolint:errcheck // as above
-		out.WriteString(strings.ReplaceAll(f, `"`, `""`)) //nolint:errcheck // as above
-		out.WriteByte('"')                                //nolint:errcheck // as above
+		b = append(b, '"')
+		for {
+			before, after, isQuoted := strings.Cut(f, `"`)
+			b = append(b, before...)
+			if !isQuoted {
+				break
+			}
+			b, f = append(b, `""`...), after
+		}
+		b = append(b, '"')
 	}
-	if _, err := out.WriteString("\r\n"); err != nil {
+	return append(b, "\r\n"...)
+}
+
+// writeRecord writes a record.
+func writeRecord(out *bufio.Writer, separator rune, fields []string) error {
+	if _, err := out.Write(appendRecord(nil, separator, fields)); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -16,6 +16,12 @@ import (
 func (s *shelf) sendPDF(file string, at time.Time, size int64) ledger.Sealed {
 	s.t.Helper()
 	s.claimPDF(file, at)
+	return s.sendClaimed(file, at, size)
+}
+
+// sendClaimed sends what was claimed, as far as the upload.
+func (s *shelf) sendClaimed(file string, at time.Time, size int64) ledger.Sealed {
+	s.t.Helper()
 	doc := &ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`),
 		Files: []archive.File{{Path: file, Size: size, SHA256: archive.Sum([]byte(file))}}}
 	p := archive.Package{Path: "x.pdf", Size: size, SHA256: archive.Sum([]byte(file))}
@@ -28,9 +34,15 @@ func (s *shelf) sendPDF(file string, at time.Time, size int64) ledger.Sealed {
 // claimPDF takes a single file.
 func (s *shelf) claimPDF(file string, at time.Time) {
 	s.t.Helper()
+	s.claimBy(ledger.PDF, "ap-scans", file, at)
+}
+
+// claimBy takes something by a route without vaults.
+func (s *shelf) claimBy(r ledger.Route, drop, file string, at time.Time) {
+	s.t.Helper()
 	key := keyAt(at, uint64(len(s.keys)))
 	s.keys[file] = key
-	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Events: []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file, Owner: 1000}}, At: archive.Instant{Wall: at}})
+	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Events: []ledger.Event{ledger.ClaimedFolder{Route: r, Drop: drop, Folder: file, Owner: 1000}}, At: archive.Instant{Wall: at}})
 	if err != nil || rs[0].Err != nil {
 		s.t.Fatal(err, rs)
 	}
@@ -55,6 +67,19 @@ func (s *shelf) confirmPDF(file string, at time.Time) {
 	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
 }
 
+// deliverDocument takes a document of the business network to its end.
+func (s *shelf) deliverDocument(folder string, at time.Time, size int64) {
+	s.t.Helper()
+	doc := &ledger.Document{Metadata: []byte(`{"recipientIds":["GLN:4012345000009"]}`), Files: []archive.File{{Path: "document.json", Size: size, SHA256: archive.Sum([]byte(folder))}}}
+	p := archive.Package{Path: "x.zip", Size: size, SHA256: archive.Sum([]byte(folder + ".zip"))}
+	seal := ledger.Sealed{ID: archive.DeriveID("network", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)}
+	s.tell(folder, at, doc, seal)
+	s.tell(folder, at, nil, ledger.DocumentIntended{Body: archive.Sum([]byte("body"))}, ledger.DocumentTaken{})
+	e, _ := s.told(folder)
+	s.tell(folder, at.Add(time.Hour), nil, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: "a-1", Document: e.NetworkNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
+	s.tell(folder, at.Add(time.Hour), nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + folder}, ledger.Placed{})
+}
+
 // delivering is a ledger with two archived documents, three delivered ones of which one was possibly processed twice, and a duplicate of one.
 func delivering(t *testing.T) *shelf {
 	s := newShelf(t, "production")
@@ -66,13 +91,84 @@ func delivering(t *testing.T) *shelf {
 	at := noon.Add(-10 * time.Hour)
 	s.sendPDF("scan3.pdf", at, 1_000_000)
 	s.tell("scan3.pdf", at.Add(time.Minute), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell("scan3.pdf", at.Add(time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
+	s.tell("scan3.pdf", at.Add(time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
 	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.Released{By: ledger.Operator{UID: 1000}})
 	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.RegisterIntended{}, s.ticketOf("scan3.pdf", at.Add(2*time.Hour), "again-"), ledger.UploadIntended{})
 	s.confirmPDF("scan3.pdf", at.Add(3*time.Hour))
 	s.claimPDF("copy.pdf", noon.Add(-2*time.Hour))
 	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
 	return s
+}
+
+// I12: what the business network delivered is counted apart: neither among what is archived nor among the PDFs, in no form of the report.
+func TestDelivered_I12_NetworkIsCountedApart(t *testing.T) {
+	s := delivering(t)
+	s.claimBy(ledger.Network, "out", "Otto 9", noon.Add(-6*time.Hour))
+	s.deliverDocument("Otto 9", noon.Add(-6*time.Hour), 3_000_000)
+	a := examine(t, s.config())
+	sum := a.Summary
+	if d, n := sum.Delivered, sum.Network; d == nil || *d != (delivered{Documents: 3, Bytes: 5_000_000, Twice: 1}) || n == nil || *n != (networkDelivered{Documents: 1, Bytes: 3_000_000}) {
+		t.Errorf("PDFs %+v, network %+v", sum.Delivered, sum.Network)
+	}
+	if len(sum.Sums) != 1 || sum.Sums[0].Documents != 2 || len(sum.Twice) != 1 || len(sum.SentTwice) != 0 {
+		t.Errorf("sums %+v, %d and %d twice", sum.Sums, len(sum.Twice), len(sum.SentTwice))
+	}
+	for what, count := range map[string]uint64{"delivered": 3, "delivered-network": 1} {
+		if !slices.ContainsFunc(sum.NotProven, func(d doubt) bool { return d.What == what && d.Count == count }) {
+			t.Errorf("%s is not told: %+v", what, sum.NotProven)
+		}
+	}
+	page, closing := written(t, a, "html")
+	for _, want := range []string{"<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB.", "<p>1 document was delivered over the business network, 3.000 MB. That is no archiving:", "1 network document was delivered, which is no archiving"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if !closing.Agrees {
+		t.Error(closing)
+	}
+	if table, _ := written(t, a, "csv"); !strings.Contains(table, `,"network",`) {
+		t.Errorf("the table does not name the route: %s", table)
+	}
+}
+
+// I12: what became of delivered network documents is counted beside them, and what a person must see to of each has a word of its own, in which
+// nothing speaks of the archive.
+func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
+	var d deliveries
+	at := noon
+	base := ledger.Entry{Route: ledger.Network, State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/x", SeenAt: at, UploadedAt: at, Posts: 1, Package: archive.Package{Size: 10}}
+	for need, change := range map[string]func(e *ledger.Entry){
+		"":                      func(e *ledger.Entry) { e.Recipient = ledger.RecipientAccepted },
+		"rejected-late":         func(e *ledger.Entry) { e.Contradicted = true },
+		"rejected-by-recipient": func(e *ledger.Entry) { e.Recipient = ledger.RecipientRejected },
+		"sent-differs":          func(e *ledger.Entry) { e.Cause.Code = ledger.CauseSourceChanged },
+		"rejected-network":      func(e *ledger.Entry) { e.State, e.Source = ledger.Rejected, ledger.Returned },
+		"quarantined-network": func(e *ledger.Entry) {
+			e.State, e.Source, e.FilePosts, e.FileAnswers = ledger.Quarantined, ledger.Claimed, 3, 1
+		},
+		"contradicted-network": func(e *ledger.Entry) { e.State, e.Source, e.Contradicted = ledger.Rejected, ledger.Returned, true },
+	} {
+		e := base
+		e.Key = archive.NewKey(at)
+		change(&e)
+		d.countEntry(e)
+		d.countSelected(e)
+		if got := (Config{}).findEntryNeed(e, nil); got != need {
+			t.Errorf("%q, want %q", got, need)
+		}
+		for _, w := range needWords {
+			if text := w.one + w.more + w.do; w.what == need && strings.Contains(strings.ToLower(text+strings.Join(flagNames(e), " ")), "archiv") {
+				t.Errorf("%s: %q, %v", need, text, flagNames(e))
+			}
+		}
+		if need != "" && !slices.ContainsFunc(needWords, func(w struct{ what, one, more, do string }) bool { return w.what == need }) {
+			t.Errorf("%s has no words", need)
+		}
+	}
+	if n := d.summarizeNetwork(); n == nil || *n != (networkDelivered{4, 40, 0, networkAnswers{1, 1, 1}}) || d.strayFiles != 2 || d.byNote != 0 {
+		t.Errorf("%+v, %d stray files, %d by their notes", n, d.strayFiles, d.byNote)
+	}
 }
 
 // I12: what is delivered is in no count, no sum and no bill of what is archived, in no form of the report.
@@ -178,7 +274,7 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 	s.deliverPDF("scan1.pdf", noon.Add(-18*time.Hour), 1000)
 	s.sendPDF("scan2.pdf", noon.Add(-17*time.Hour), 1000)
 	s.tell("scan2.pdf", noon.Add(-16*time.Hour), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell("scan2.pdf", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown("the upload was never answered")})
+	s.tell("scan2.pdf", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
 	a := examine(t, s.config())
 	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 neither: 1 quarantined.") {
 		t.Errorf("%+v", r)
@@ -208,5 +304,58 @@ func TestDelivered_I12_KeptPDFThatDiffers(t *testing.T) {
 	s.tell("scan1.pdf", noon.Add(-time.Hour), nil, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
 	if n := examine(t, s.config()).Summary.Needs; len(n) != 1 || n[0].What != "delivered-differs" || strings.Contains(n[0].Text+n[0].Do, "archive") {
 		t.Errorf("%+v", n)
+	}
+}
+
+// I12: the drawings have bars of their own for what was delivered, with its figures beside those of what was archived; a report of documents
+// of the archive alone has none.
+func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
+	a := examine(t, delivering(t).config())
+	var archived, delivered uint64
+	for _, l := range a.Summary.Spread {
+		archived, delivered = archived+l.Documents, delivered+l.Delivered
+	}
+	if archived != 2 || delivered != 3 || a.Summary.Spread[0].Delivered != 2 || a.Summary.Spread[2].Delivered != 1 {
+		t.Errorf("%d archived, %d delivered: %+v", archived, delivered, a.Summary.Spread)
+	}
+	page := &htmlPage{Summary: a.Summary}
+	for name, drawn := range map[string]string{"months": string(page.MonthsChart()), "times": string(page.SpreadChart())} {
+		if !strings.Contains(drawn, `<rect class="delivered"`) || strings.Count(drawn, `<rect class="archived"`) == 0 {
+			t.Errorf("%s: %s", name, drawn)
+		}
+	}
+	s := newShelf(t, "production")
+	s.archived("Müller 4711", noon.Add(-20*time.Hour), 41*time.Minute, 1_900_000, "bum-1")
+	a = examine(t, s.config())
+	page = &htmlPage{Summary: a.Summary}
+	if drawn := string(page.MonthsChart() + page.SpreadChart()); strings.Contains(drawn, "delivered") {
+		t.Error(drawn)
+	}
+}
+
+// A ledger that was made anew knows a delivery by the note beside the PDF alone. The audit says of how many.
+func TestDelivered_I12_ByItsNoteAlone(t *testing.T) {
+	s := delivering(t)
+	at, sum := noon.Add(-30*time.Hour), archive.Sum([]byte("old"))
+	s.keys["old.pdf"] = keyAt(at, 900)
+	found := ledger.Recovered{State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/2026-11/old.pdf", Route: ledger.PDF, Drop: "ap-scans", Folder: "old.pdf", Owner: 1000,
+		ID: archive.DeriveID("pdf", sum, archive.Digest{}), Content: sum, Metadata: sum, Package: archive.Package{Path: "x.pdf", Size: 9, SHA256: sum},
+		Remote: "slot-old", SeenAt: at, UploadedAt: at}
+	doc := &ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "old.pdf", Size: 9, SHA256: sum}}}
+	found.Seal = doc.Seal(found.Package)
+	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: s.keys["old.pdf"], Document: doc, Events: []ledger.Event{found, ledger.Reconciled{}}, At: archive.Instant{Wall: at}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+	sumOf := func(what string) (n uint64) {
+		for _, d := range examine(t, s.config()).Summary.NotProven {
+			if d.What == what {
+				n += d.Count
+			}
+		}
+		return n
+	}
+	if all, alone := sumOf("delivered"), sumOf("delivered-by-note"); all != 4 || alone != 1 {
+		t.Errorf("%d delivered, %d of them known by their notes alone; want 4 and 1", all, alone)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 1
 
 // auditPage is one document without scripts and without anything from elsewhere.
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
-	"safe": sanitize.Text, "number": formatNumber, "grouped": groupThousands, "span": formatSeconds,
+	"safe": sanitize.Text, "number": formatNumber, "grouped": groupThousands, "money": formatMoney, "span": formatSeconds,
 	"upper": strings.ToUpper, "megabytes": formatMegabytes, "many": formatCount,
 	"share": formatShare, "uint": func(n int) uint64 { return uint64(n) },
 }).Parse(auditHTML))
@@ -60,7 +61,8 @@ func (a *Audit) Page(ctx context.Context, w io.Writer, tables ...TableFile) (Clo
 
 // Table is a form of the table that takes one row after the other. It is made by one of the methods of [Audit].
 type Table interface {
-	add(row) error
+	prepare(row) []byte // of a row what does not depend on the rows before; several goroutines call it at the same time
+	add(prepared []byte) error
 	finish() error // its error is the first one of all
 }
 
@@ -95,15 +97,14 @@ func (p *htmlPage) ContentPolicy() string {
 // Table reads every row, and gives those that the page shows.
 func (p *htmlPage) Table() (*pageTable, error) {
 	t := &pageTable{}
+	var tables []Table
+	for _, one := range p.tables {
+		tables = append(tables, one.Table)
+	}
 	p.closing, p.err = p.audit.eachRow(p.ctx, func(r row) error {
 		t.add(r.month, func() template.HTML { return p.Row(r) })
-		for _, one := range p.tables {
-			if err := one.add(r); err != nil {
-				return err
-			}
-		}
 		return nil
-	})
+	}, tables...)
 	for _, one := range p.tables {
 		if p.err == nil {
 			p.err = one.finish()
@@ -199,7 +200,7 @@ func formatSeconds(s float64) string {
 // cssClassOf groups states for the colour that goes with their word.
 func cssClassOf(r row) string {
 	switch {
-	case strings.Contains(strings.Join(r.Flags, " "), "CONTRADICTED"):
+	case strings.Contains(strings.Join(r.Flags, " "), "CONTRADICTED"), slices.Contains(r.Flags, "REJECTED BY THE RECIPIENT"):
 		return "bad"
 	case r.State == ledger.Archived.String(), r.State == ledger.Delivered.String():
 		return "good"

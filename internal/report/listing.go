@@ -53,6 +53,15 @@ func (p *htmlPage) ListMissing() listing[missingRow] {
 	return l
 }
 
+// ListBooked takes the booked invoices that are not archived.
+func (p *htmlPage) ListBooked() listing[bookedRow] {
+	l := listItems(p, p.Booked.MissingRows, 200, func(r bookedRow) []string {
+		return []string{r.Number, r.Supplier, r.Amount, r.Currency, r.Found}
+	})
+	l.More += p.Booked.NotArchived - uint64(len(p.Booked.MissingRows))
+	return l
+}
+
 // ListTexts takes the texts of a list that has count of them.
 func (p *htmlPage) ListTexts(texts []string, count uint64) listing[string] {
 	l := listItems(p, texts, 30, func(s string) []string { return []string{s} })

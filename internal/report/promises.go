@@ -205,6 +205,22 @@ var guarantees = []guarantee{
 		tests:   []string{"internal/ledger/boltledger TestNote_I29_TextBesideTheJournal", "cmd/vaultd TestActs_I29_InsideAndBeside", "internal/operator TestFetch_I29_ALineBeforeAndOneAfter", "internal/ledger/boltledger TestIntendFetch_I29_ManyAtOnceDoNotOverspend"},
 	},
 	{
+		id: "I30", checked: true,
+		promise: "Nothing is acknowledged at a service before every file of it is durable and digested here.",
+		how:     "A file counts as held when it was read to its end, synced and named. An extract is held when the list of its files, asked for again, names nothing that is not here, and its manifest is durable; only then an acknowledgement can be intended. The journal has each file before that, in this order, and the check replays it.",
+		limit:   "What the service never lists is not known. Held files that are changed or removed later are seen when they are read.",
+		tests: []string{"internal/intake TestIntake_I30_NthFailure", "internal/intake TestIntake_I30_AddedFile", "internal/intake TestIntake_I30_DamagedCustodyIsNotAdopted",
+			"internal/proof TestArrivals_I30_BrokenOrder", "internal/custody TestCustody_I5_OrderOnDisk", "internal/daemon TestDaemon_I30_TakesExtractsIn"},
+	},
+	{
+		id: "I31", checked: false,
+		promise: "A booked invoice is called archived only where exactly one archived document is this invoice and nothing differs. What is similar or ambiguous never counts as archived.",
+		how:     "Numbers are compared whole and amounts digit for digit. Records are read by the names of their columns, from files whose digests the ledger has. A day that no extract covers, an extract that cannot be read, and a company that nobody knows keep the answer from being complete. What an earlier answer found counts only for the same ledger, rows and settings, with its digest.",
+		limit:   "What the accounts-payable system booked is taken as its extracts tell it. What a column means is what the configuration says.",
+		tests: []string{"internal/books TestAnswer_I31_Verdicts", "internal/books TestAnswer_I31_Index", "internal/books TestCoverage_I32_Holes", "internal/books TestRecords_I31_Forms",
+			"internal/books TestFold_I31_OnlyWhatTheLedgerRecorded", "internal/books TestMatching_I31_SameAnswers", "internal/books TestMatching_I31_OnlyOfTheSame", "cmd/vaultd TestBooks_I31_WhichBookedInvoicesAreNotArchived"},
+	},
+	{
 		id: "I32", checked: false,
 		promise: "A list or an index that may have ended early proves no absence. What was not looked at is never called complete.",
 		how:     "An index was read to its end when as many different documents were read as it tells, or by an empty page where it tells no right number. From any other nothing is concluded: nothing is missing, no doubt is cleared, safe mode stays.",

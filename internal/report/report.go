@@ -19,7 +19,7 @@ type Source interface {
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	EntriesNewestFirst(fn func(ledger.Entry) error) error
 	Entry(key archive.Key) (ledger.Entry, bool, error)
-	Document(key archive.Key) (ledger.Document, bool, error)
+	DocumentTexts(key archive.Key) (ledger.Document, bool, error) // without its lists of files
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 }
 
@@ -61,6 +61,7 @@ type Config struct {
 	Reason func(key archive.Key, rev uint32) (string, error)
 
 	Expected *expected.List // of the selection; nil: nobody said what was expected
+	Booked   *BookedPart    // of the selection's time; nil: it is not known what was booked, or a list says what was expected
 }
 
 // Selection says which folders the audit is about; the zero one selects all.

@@ -45,7 +45,7 @@ type row struct {
 	Needs        *string           `json:"needs"`        // why a person must see to it, as a stable word
 	Listed       *string           `json:"listed"`       // of an archived one, with a list of what was expected: yes, no, or "other" and in what they differ
 
-	Route       string     `json:"route,omitempty"`       // pdf; absent: vault
+	Route       string     `json:"route,omitempty"`       // pdf or network; absent: vault
 	DeliveredAt *time.Time `json:"deliveredAt,omitempty"` // absent: it is not delivered
 
 	state ledger.State // none: the entry is not selected
@@ -65,7 +65,7 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	if !read.IsZero() {
 		r.AsRead, r.DocumentID = &read, present.TextOrNil(read.Number)
 	}
-	if !e.Route.IsAsked() {
+	if !e.Route.HasVaults() {
 		r.Route = string(e.Route)
 	}
 	if e.State == ledger.Delivered {
@@ -155,19 +155,44 @@ func (a *Audit) readRow(e ledger.Entry) (r row, err error) {
 	return r, nil
 }
 
-// eachRow calls fn with every selected entry, the newest first, and returns how what it
-// gave compares with the summary.
-func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error) {
+// preparedRow is a row with its bytes for each table.
+type preparedRow struct {
+	row
+	forms [][]byte
+}
+
+// eachRow adds every selected entry to the tables, the newest first, and calls fn with it, which may be nil. It returns how what it gave
+// compares with the summary. Rows are prepared for the tables on all cores: most of the work of a table is in its cells.
+func (a *Audit) eachRow(ctx context.Context, fn func(row) error, tables ...Table) (Closing, error) {
 	var counts ledger.Balance
-	err := inOrder(a.c.Ledger.EntriesNewestFirst, a.readRow, func(r row) error {
+	err := inOrder(a.c.Ledger.EntriesNewestFirst, func(e ledger.Entry) (p preparedRow, err error) {
+		if p.row, err = a.readRow(e); err != nil || p.state == ledger.None {
+			return p, err
+		}
+		p.forms = make([][]byte, len(tables))
+		for i, one := range tables {
+			p.forms[i] = one.prepare(p.row)
+		}
+		return p, nil
+	}, func(p preparedRow) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if r.state == ledger.None {
+		if p.state == ledger.None {
 			return nil
 		}
-		counts.CountChange(ledger.None, r.state)
-		return fn(r)
+		counts.CountChange(ledger.None, p.state)
+		if fn != nil {
+			if err := fn(p.row); err != nil {
+				return err
+			}
+		}
+		for i, one := range tables {
+			if err := one.add(p.forms[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	c := Closing{Rows: counts.Seen, Agrees: counts == a.counts, States: newBalance(counts), Moved: []string{}}
 	for _, s := range ledger.States() {

@@ -70,7 +70,7 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	if d := doubtOf(sum, "index"); d.Text != "When safe mode ended, on 20 Nov 2026 13:32 CET, the archive was asked for everything. What came later was not compared on that occasion." {
 		t.Errorf("%+v", d)
 	}
-	if doubtOf(sum, "suspect").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
+	if doubtOf(sum, "needs-reconcile").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
 		t.Errorf("%+v", sum.NotProven)
 	}
 }

@@ -55,7 +55,7 @@ var endStates = map[string]bool{
 
 // countLine follows one line of the journal.
 func (s *since) countLine(n uint64, stored []byte) {
-	if !s.on {
+	if !s.on || ledger.IsArrivalLine(stored) {
 		return
 	}
 	if key, err := archive.ParseKey(fieldOf(stored, "key")); err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -30,10 +31,12 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
-	Delivered *delivered `json:"delivered,omitempty"` // absent: nothing of the selection is delivered
+	Delivered *delivered `json:"delivered,omitempty"` // of PDFs; absent: none of the selection is delivered
 
 	Since    *sinceLast `json:"since"`    // null: the report does not go on from another one
 	Expected *listed    `json:"expected"` // null: nobody said what was expected
+
+	Booked *BookedPart `json:"booked,omitempty"` // absent: it is not known what was booked, or a list says what was expected
 
 	NotTaken  notTaken   `json:"notTaken"`
 	Needs     []need     `json:"needs"`
@@ -60,6 +63,9 @@ type Summary struct {
 	Unused  []unused `json:"unusedRegistrations"`
 	Double  []string `json:"possiblyDouble"`
 	InDoubt []string `json:"closedInDoubt"`
+
+	Network   *networkDelivered `json:"deliveredByNetwork,omitempty"` // of documents of the business network; absent: none of the selection is delivered
+	SentTwice []string          `json:"possiblySentTwice,omitempty"`  // as Twice, of documents of the business network
 
 	Twice []string `json:"possiblyProcessedTwice,omitempty"` // as Unclear; none of them is possibly double in the archive
 }
@@ -185,8 +191,9 @@ type onTime struct {
 // spreadLine is how many documents took at least From and less than Below, in seconds.
 type spreadLine struct {
 	From      float64  `json:"fromSeconds"`
-	Below     *float64 `json:"belowSeconds"` // null: without an end
-	Documents uint64   `json:"documents"`
+	Below     *float64 `json:"belowSeconds"`        // null: without an end
+	Documents uint64   `json:"documents"`           // archived
+	Delivered uint64   `json:"delivered,omitempty"` // absent: none
 }
 
 type sumLine struct {
@@ -236,10 +243,11 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 		Format: Format, About: a.newAbout(), Check: a.newCheck(moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
 		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
-		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(),
+		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(t.deliveries.spread),
 		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.acts.Count, Acts: acts, Unused: []unused{},
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(t.deliveries.without(a.proof.Double)), InDoubt: stringsOf(a.proof.InDoubt),
-		Delivered: t.deliveries.summarize(), Twice: stringsOf(t.deliveries.among(a.proof.Double)),
+		Booked: a.c.Booked, Delivered: t.deliveries.summarizePDFs(), Twice: stringsOf(t.deliveries.pdf.among(a.proof.Double)),
+		Network: t.deliveries.summarizeNetwork(), SentTwice: stringsOf(t.deliveries.network.among(a.proof.Double)),
 	}
 	s.Months, s.MonthsCut = t.months.list()
 	s.shares = a.listShares(bills, totals)
@@ -309,9 +317,15 @@ var needWords = []struct{ what, one, more, do string }{
 	{"download-differs", "archived document is not what was sent, by its last download", "archived documents are not what was sent, by their last download", "keep what vaultd fetch X gives, and show it to the provider"},
 	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
+	{"rejected-late", "document was rejected by the business network after delivery", "documents were rejected by the business network after delivery", "see vaultd why X; ask the provider, put them right and drop them again"},
+	{"contradicted-network", "document is contradicted by the business network", "documents are contradicted by the business network", "see vaultd show X, and ask the provider"},
+	{"quarantined-network", "document is quarantined: it cannot go on, and the business network may have it", "documents are quarantined: they cannot go on, and the business network may have them", "see vaultd why X; ask the provider, then decide"},
 	{"quarantined-pdf", "PDF is quarantined: it cannot go on, and it may have been delivered", "PDFs are quarantined: they cannot go on, and they may have been delivered", "look for them in the accounts-payable system; see vaultd why X, then decide"},
 	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
 	{"delivered-differs", "kept PDF is not what was delivered", "kept PDFs are not what was delivered", "see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X"},
+	{"sent-differs", "kept folder is not what was sent to the business network", "kept folders are not what was sent to the business network", "see vaultd why X; send the recipient a corrected document or tidy it away, then vaultd close X"},
+	{"rejected-by-recipient", "document was rejected by its recipient", "documents were rejected by their recipients", "ask the recipient; then vaultd close X"},
+	{"rejected-network", "document was rejected: it was not delivered to its recipient", "documents were rejected: they were not delivered to their recipients", "put them right as _REASON.txt says and drop them again"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
 	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},
@@ -385,8 +399,11 @@ func (t *counts) readLatestActs() ([]act, error) {
 // What is always so stands there even with a zero.
 func (t *counts) listDoubts(r proof.Report) []doubt {
 	list := []doubt{{"not-dropped", 0, "Invoices that nobody dropped: there is no list of what was expected to compare with."}}
-	if t.c.Expected != nil {
+	switch {
+	case t.c.Expected != nil:
 		list[0].Text = "Invoices that are neither dropped nor on the list: the list is taken as it was given."
+	case t.c.Booked != nil && t.c.Booked.Fault == "":
+		list[0].Text = "Invoices that are neither dropped nor booked: the extracts are taken as the service gave them."
 	}
 	add := func(what string, n uint64, none, one, more string) {
 		words := none
@@ -403,6 +420,11 @@ func (t *counts) listDoubts(r proof.Report) []doubt {
 	add("quiet-time", t.sealed, "No folder was packed yet.",
 		"The only packed folder counts as judged complete by quiet time alone: the ledger does not record whether a list or marker named its files.",
 		"%s packed folders, which is all of them, count as judged complete by quiet time alone: the ledger does not record whether a list or marker named their files.")
+	if n := len(r.GivenUp); n > 0 {
+		const named = 10
+		list = append(list, doubt{"extracts-given-up", uint64(n), formatCount(uint64(n), "extract was", "extracts were") + " given up (" + strings.Join(r.GivenUp[:min(n, named)], ", ") +
+			"): what was booked in their time is known only as far as other extracts tell it."})
+	}
 	list = append(list, doubt{"not-downloaded", r.Sample.Archived - r.Sample.Compared, describeDownloads(r.Sample)})
 	add("retention-ended", t.retentionEnded, "", "The retention of 1 archived document is over: the archive may have removed it. It was archived; that it still is cannot be shown.",
 		"The retention of %s archived documents is over: the archive may have removed them. They were archived; that they still are cannot be shown.")
@@ -417,12 +439,15 @@ func (t *counts) listDoubts(r proof.Report) []doubt {
 		"Whether the archive itself notices a document that comes twice is not known; 1 was registered more than once.",
 		"Whether the archive itself notices a document that comes twice is not known; %s were registered more than once.")
 	add("double", uint64(len(t.deliveries.without(r.Double))), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
-	add("processed-twice", uint64(len(t.deliveries.among(r.Double))), "", "1 PDF was possibly processed twice; it is named at the end.", "%s PDFs were possibly processed twice; they are named at the end.")
+	add("processed-twice", uint64(len(t.deliveries.pdf.among(r.Double))), "", "1 PDF was possibly processed twice; it is named at the end.", "%s PDFs were possibly processed twice; they are named at the end.")
 	add("in-doubt", uint64(len(t.deliveries.without(r.InDoubt))), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
 		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
-	add("in-doubt-pdf", uint64(len(t.deliveries.among(r.InDoubt))), "", "1 PDF was closed in doubt by a person: it may have been delivered; it is named at the end.",
+	add("in-doubt-pdf", uint64(len(t.deliveries.pdf.among(r.InDoubt))), "", "1 PDF was closed in doubt by a person: it may have been delivered; it is named at the end.",
 		"%s PDFs were closed in doubt by a person: they may have been delivered; they are named at the end.")
-	add("delivered", t.deliveries.all, "", "1 PDF was delivered, which is no archiving: the store of the accounts-payable system took it. What became of it there cannot be shown, and no list is compared with it.",
+	add("delivered", t.deliveries.pdf.all, "", "1 PDF was delivered, which is no archiving: the store of the accounts-payable system took it. What became of it there cannot be shown, and no list is compared with it.",
 		"%s PDFs were delivered, which is no archiving: the store of the accounts-payable system took them. What became of them there cannot be shown, and no list is compared with them.")
+	t.addNetworkDoubts(r, add)
+	add("delivered-by-note", t.deliveries.byNote, "", "1 delivery is known by its note alone: the ledger was made anew, and its record of that upload is lost.",
+		"%s deliveries are known by their notes alone: the ledger was made anew, and its record of those uploads is lost.")
 	return append(list, t.listIndexDoubts()...)
 }

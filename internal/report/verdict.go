@@ -42,7 +42,7 @@ func (a *Audit) listSafeModeDoubts() []doubt {
 		list = append(list, doubt{"index-accepted", n, formatCount(n, "earlier index", "earlier indexes") + " that did not give every document counted as complete by a person's decision."})
 	}
 	if n := uint64(len(a.proof.NeedReconcile)); n > 0 {
-		list = append(list, doubt{"suspect", n, formatCount(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
+		list = append(list, doubt{"needs-reconcile", n, formatCount(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
 	}
 	return list
 }
@@ -70,16 +70,16 @@ func (a *Audit) decideVerdict(t *counts, s Summary) verdict {
 
 // decideByCounts is the result by what the ledger knows.
 func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
-	b, p, end := t.selected, s.NotTaken, s.Expected.describe()
+	b, p, end := t.selected, s.NotTaken, s.describeExpected()
 	finished := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + p.describeShortfall())
+	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + s.Booked.describeShortfall() + p.describeShortfall())
 	if vaults := t.vaultsWithMissing(); len(vaults) > 0 {
 		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
 	switch missing := b.Seen - finished - b.States[ledger.Duplicate] - t.resolved; {
 	case !s.Check.Agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
-	case b.Seen == 0 && p.Overdue == 0 && s.Expected == nil:
+	case b.Seen == 0 && p.Overdue == 0 && s.Expected == nil && s.Booked == nil:
 		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + end}
 	case len(a.c.Select.States) > 0:
 		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", formatCount(b.Seen, "folder is", "folders are"))}
@@ -88,17 +88,27 @@ func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	}
 	text := "Nothing that was dropped is missing. " + describeFinished(b)
 	code, title, text := "complete-as-dropped", "COMPLETE AS DROPPED", text+describeOthers(t)+". "
-	if s.Expected != nil {
+	switch { // what has documents that are not listed or booked is no list of all: what else it lacks nobody knows
+	case s.Expected != nil && s.Expected.Unlisted > 0:
+		code, title = "complete-as-listed", "COMPLETE AS LISTED"
+	case s.Expected == nil && s.Booked != nil && s.Booked.NotBooked > 0:
+		code, title = "complete-as-listed", "COMPLETE AS BOOKED"
+	case s.Expected != nil || s.Booked != nil:
 		code, title = "complete", "COMPLETE"
-		if s.Expected.Unlisted > 0 { // it is no list of all: what else it lacks nobody knows
-			code, title = "complete-as-listed", "COMPLETE AS LISTED"
-		}
 	}
 	if !p.asOf.IsZero() {
 		title += ", AS OF " + a.formatTime(p.asOf)
 		text += "What was dropped since then is not in this report. "
 	}
 	return verdict{code, title, text + end}
+}
+
+// describeExpected says what the documents were compared with, or that nobody said what was expected.
+func (s Summary) describeExpected() string {
+	if s.Expected == nil && s.Booked != nil {
+		return s.Booked.describe()
+	}
+	return s.Expected.describe()
 }
 
 // describeFinished says how much is archived, and how much is delivered: two words that nobody adds up.

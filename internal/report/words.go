@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -17,7 +18,7 @@ const TestMark = "TEST, NO EVIDENCE"
 // page for the person who dropped the folder; their code says it in brief.
 func summarizeReason(e ledger.Entry) string {
 	text := e.Cause.Text
-	if text == "" || (strings.HasPrefix(text, "NOT ARCHIVED") || strings.HasPrefix(text, "NOT SENT")) && e.Cause.Code != "" {
+	if text == "" || present.IsOwnRefusal(text) && e.Cause.Code != "" {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
 	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
@@ -26,13 +27,16 @@ func summarizeReason(e ledger.Entry) string {
 
 // flagNames lists what is special about e.
 func flagNames(e ledger.Entry) []string {
-	words := []string{}
+	words, route, contradicted := []string{}, present.WordsOf(e.Route), "CONTRADICTED"
+	if e.State == ledger.Delivered {
+		contradicted += route.LateMark
+	}
 	for _, f := range []struct {
 		on   bool
 		word string
 	}{
-		{e.Contradicted, "CONTRADICTED"}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice() && e.Route.IsAsked(), "possibly double"},
-		{e.PossibleDouble && !e.Route.IsAsked(), "possibly processed twice"}, {e.InDoubt, "closed in doubt"},
+		{e.Contradicted, contradicted}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice(), route.DoubleMark},
+		{e.Recipient == ledger.RecipientRejected, "REJECTED BY THE RECIPIENT"}, {e.InDoubt, "closed in doubt"},
 		{e.Hold, "on hold"}, {e.Resolved, "resolved"}, {!e.SameNumber.IsZero(), "same invoice number as another"},
 		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.Reviewed, "looked at by a person"},
 	} {

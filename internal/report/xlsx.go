@@ -17,7 +17,6 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/xuri/excelize/v2"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/sanitize"
 )
 
@@ -36,7 +35,7 @@ const (
 // The rows go straight into the file: no temporary file has them, and memory does not grow with them.
 func (a *Audit) XLSX(ctx context.Context, w io.Writer) (Closing, error) {
 	table := a.NewXLSX(w)
-	closing, err := a.eachRow(ctx, table.add)
+	closing, err := a.eachRow(ctx, nil, table)
 	if err != nil {
 		return closing, err
 	}
@@ -72,7 +71,11 @@ func (w *countWriter) Write(b []byte) (int, error) {
 
 // NewXLSX begins the workbook that [Audit.XLSX] writes.
 func (a *Audit) NewXLSX(w io.Writer) Table {
-	t := &xlsxTable{zip: zip.NewWriter(w), mark: a.environmentMark(), isTest: a.isTest(), made: a.Summary.About.Made, header: a.columns(), limit: rowsPerSheet}
+	return newXLSX(w, a.environmentMark(), a.isTest(), a.Summary.About.Made, a.columns())
+}
+
+func newXLSX(w io.Writer, mark string, isTest bool, made time.Time, header []string) *xlsxTable {
+	t := &xlsxTable{zip: zip.NewWriter(w), mark: mark, isTest: isTest, made: made, header: header, limit: rowsPerSheet}
 	t.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	return t
 }
@@ -96,13 +99,17 @@ var cellStyles = []*excelize.Style{
 	{NumFmt: 3}, // thousands
 }
 
-func (t *xlsxTable) add(r row) error {
+func (t *xlsxTable) prepare(r row) []byte {
+	return appendCells(make([]byte, 0, usualCells), r.xlsxCells(t.mark)[:len(t.header)])
+}
+
+func (t *xlsxTable) add(prepared []byte) error {
 	if t.out == nil || t.rows == t.limit || t.count.n > bytesPerSheet {
 		if err := t.beginSheet(); err != nil {
 			return err
 		}
 	}
-	return t.writeRow(r.xlsxCells(t.mark)[:len(t.header)])
+	return t.writeRow(prepared)
 }
 
 // finish writes what the workbook has beside its sheets.
@@ -147,7 +154,7 @@ func (t *xlsxTable) beginSheet() error {
 	for i, name := range t.header {
 		head[i] = xlsxCell{headStyle, name}
 	}
-	return t.writeRow(head)
+	return t.writeRow(appendCells(nil, head))
 }
 
 func (t *xlsxTable) endSheet() error {
@@ -193,23 +200,54 @@ type xlsxCell struct {
 	value string
 }
 
-func (t *xlsxTable) writeRow(cells []xlsxCell) error {
-	t.rows++
-	row := strconv.Itoa(t.rows)
-	w := t.out // it keeps the first error for the end of the row
-	writeAll(w, `<row r="`, row, `">`)
+const (
+	usualCells = 3 << 10 // the room that hardly any row of cells outgrows
+	rowNumber  = 0       // stands in prepared cells for the number of their row; no cell holds such a byte
+)
+
+// appendCells appends the cells of a row whose number is not known yet.
+func appendCells(b []byte, cells []xlsxCell) []byte {
 	for i, c := range cells {
 		if c.value == "" {
 			continue
 		}
-		writeAll(w, `<c r="`, columnNames[i], row, `" s="`, strconv.Itoa(c.style))
+		b = append(append(append(b, `<c r="`...), columnNames[i]...), rowNumber)
+		b = strconv.AppendInt(append(b, `" s="`...), int64(c.style), 10)
 		if c.style > textStyle {
-			writeAll(w, `"><v>`, c.value, `</v></c>`)
+			b = append(append(append(b, `"><v>`...), c.value...), `</v></c>`...)
 			continue
 		}
-		writeAll(w, `" t="inlineStr"><is><t xml:space="preserve">`)
-		_ = xml.EscapeText(w, []byte(escapeCodes(sanitize.Truncate(sanitize.Text(c.value), longestCell))))
-		writeAll(w, `</t></is></c>`)
+		b = append(b, `" t="inlineStr"><is><t xml:space="preserve">`...)
+		b = appendEscaped(b, escapeCodes(sanitize.Truncate(sanitize.Text(c.value), longestCell)))
+		b = append(b, `</t></is></c>`...)
+	}
+	return b
+}
+
+// appendEscaped appends a text that has no unprintable character.
+func appendEscaped(b []byte, text string) []byte {
+	if !strings.ContainsAny(text, `&<>"'`) {
+		return append(b, text...)
+	}
+	w := bytes.NewBuffer(b)
+	_ = xml.EscapeText(w, []byte(text)) // a buffer takes everything
+	return w.Bytes()
+}
+
+// writeRow writes prepared cells as the next row.
+func (t *xlsxTable) writeRow(cells []byte) error {
+	t.rows++
+	row := strconv.Itoa(t.rows)
+	w := t.out // it keeps the first error for the end of the row
+	writeAll(w, `<row r="`, row, `">`)
+	for {
+		before, after, isCell := bytes.Cut(cells, []byte{rowNumber})
+		_, _ = w.Write(before)
+		if !isCell {
+			break
+		}
+		writeAll(w, row)
+		cells = after
 	}
 	if _, err := w.WriteString(`</row>`); err != nil {
 		return fmt.Errorf("write the workbook: %w", err)
@@ -265,49 +303,6 @@ func (r row) xlsxCells(mark string) []xlsxCell {
 		text(s.Recipient), text(s.RecipientIDs), text(s.Mark), text(textOf(r.Receipt)), text(textOf(r.Needs)), text(textOf(r.Listed)),
 		text(r.routeName()), timeCell(r.DeliveredAt),
 	}
-}
-
-// amountCell is a number only where a spreadsheet keeps all of its digits.
-func amountCell(s string) xlsxCell {
-	digits := strings.TrimLeft(strings.Replace(s, ".", "", 1), "-0")
-	if _, err := archive.ParseDecimal(s); err != nil || len(digits) > exactDigits || strings.Trim(s, "-.0123456789") != "" {
-		return xlsxCell{textStyle, s}
-	}
-	return xlsxCell{amountStyle, s}
-}
-
-// firstSerial is the earliest day on which all spreadsheets agree how days are counted.
-var firstSerial = time.Date(1900, time.March, 1, 0, 0, 0, 0, time.UTC)
-
-// serialOf gives days since the end of 1899, with the time of the day as a fraction.
-func serialOf(t time.Time) string {
-	seconds := t.Unix() - time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC).Unix()
-	if seconds%86400 == 0 {
-		return strconv.FormatInt(seconds/86400, 10)
-	}
-	return strconv.FormatFloat(float64(seconds)/86400, 'f', 9, 64)
-}
-
-// dateCell is a date where s is one that a spreadsheet knows, with its time of the day where it has one; else s as it is.
-func dateCell(s string) xlsxCell {
-	t, err := time.Parse(time.RFC3339, s)
-	switch {
-	case err != nil || t.Before(firstSerial) || t.Nanosecond() != 0:
-		return xlsxCell{textStyle, s}
-	case t.Unix()%86400 == 0:
-		return xlsxCell{dateStyle, serialOf(t)}
-	}
-	return xlsxCell{timeStyle, serialOf(t)}
-}
-
-func timeCell(t *time.Time) xlsxCell {
-	if t == nil {
-		return xlsxCell{}
-	}
-	if t.Before(firstSerial) {
-		return xlsxCell{textStyle, formatTimestamp(t)}
-	}
-	return xlsxCell{timeStyle, serialOf(*t)}
 }
 
 // writeWorkbook writes the parts of the workbook that are not sheets.

@@ -156,7 +156,7 @@ func TestXLSX_KindsAndHostileText(t *testing.T) {
 	for _, text := range append(slices.Clone(attacks), "_x202E_a", "_x000D_", "_x005F_", "_x005F_x0041_", "_x0041_x0042_x0043_", "_x00_", "_x0041", "a__x003d_") {
 		var b bytes.Buffer
 		table := examine(t, newShelf(t, "production").config()).NewXLSX(&b)
-		if err := table.add(row{Folder: text, DocumentID: &text, Amount: &text, Date: &text}); err != nil {
+		if err := table.add(table.prepare(row{Folder: text, DocumentID: &text, Amount: &text, Date: &text})); err != nil {
 			t.Fatal(err)
 		}
 		if err := table.finish(); err != nil {
@@ -177,7 +177,7 @@ func TestXLSX_FurtherSheetsAndSameBytes(t *testing.T) {
 		var b bytes.Buffer
 		table := a.NewXLSX(&b).(*xlsxTable)
 		table.limit = 101
-		if _, err := a.eachRow(t.Context(), table.add); err != nil {
+		if _, err := a.eachRow(t.Context(), nil, table); err != nil {
 			t.Fatal(err)
 		}
 		if err := table.finish(); err != nil {

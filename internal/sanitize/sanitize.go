@@ -27,7 +27,7 @@ func isUnprintable(r rune) bool { return !IsPrintable(r) }
 // Text writes s on one line, with an escape for each character that is not printable. A text without such characters is
 // returned unchanged.
 func Text(s string) string {
-	if !strings.ContainsFunc(s, isUnprintable) {
+	if isPlainASCII(s) || !strings.ContainsFunc(s, isUnprintable) {
 		return s
 	}
 	var b strings.Builder
@@ -44,6 +44,16 @@ func Text(s string) string {
 		s = s[n:]
 	}
 	return b.String()
+}
+
+// isPlainASCII is a fast check that is true for most texts: all of it is printable ASCII.
+func isPlainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // Lines returns each line of s as Text, without the empty ones. A tab becomes two blanks.

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 )
@@ -92,7 +93,24 @@ func (r *reader) journal(from uint64, balance ledger.Balance) proof.Journal {
 		}
 		return entry(k)
 	}
-	return proof.Journal{Lines: lines, Head: r.end, Balance: &balance, Entry: entry, ByRemote: byRemote}
+	return proof.Journal{Lines: lines, Head: r.end, Balance: &balance, Entry: entry, ByRemote: byRemote, Arrivals: r.arrivals()}
+}
+
+// arrivals returns all arrivals, each once. One that enters another state meanwhile changed after the moment of the replay, and
+// nothing is concluded about it.
+func (r *reader) arrivals() iter.Seq[arrival.Arrival] {
+	return func(yield func(arrival.Arrival) bool) {
+		seen := map[archive.Key]bool{}
+		r.keep(r.ledger.Arrivals(func(a arrival.Arrival) error {
+			if seen[a.Key] {
+				return nil
+			}
+			if seen[a.Key] = true; !yield(a) {
+				return errEnough
+			}
+			return context.Cause(r.ctx)
+		}, arrival.States()...))
+	}
 }
 
 // entries returns the entries that visit visits.

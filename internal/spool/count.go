@@ -18,10 +18,10 @@ import (
 )
 
 // CountAll counts what lies in the spool, and removes half-made files and the packages that keep does not need any more. keep returns the
-// vault of a package. Packages are made, sent and removed meanwhile. After an error CountAll may be called again: it counts anew.
+// service queue of a package. Packages are made, sent and removed meanwhile. After an error CountAll may be called again: it counts anew.
 //
 // It takes the packages in the order of their keys, so that RemovePackage can tell whether one is counted already.
-func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (archive.VaultID, bool, error)) (err error) {
+func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (queue string, needed bool, err error)) (err error) {
 	s.resetCount()
 	defer func() {
 		s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (archive.Va
 func (s *Spool) resetCount() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used, s.counted, s.complete = map[archive.VaultID]int64{}, archive.Key{}, false
+	s.used, s.counted, s.complete = map[string]int64{}, archive.Key{}, false
 	clear(s.early)
 	for k := range s.making {
 		s.making[k] = 0
@@ -105,7 +105,8 @@ func (s *Spool) listPackages(ctx context.Context) (packages []foundPackage, err 
 // parsePackageName returns the key of a package by its name; ok is false for any other file.
 func parsePackageName(name string) (k archive.Key, ok bool) {
 	k, err := archive.ParseKey(strings.TrimSuffix(name, path.Ext(name)))
-	return k, err == nil && (name == PackageName(ledger.Vault, k) || name == PackageName(ledger.PDF, k))
+	isOfRoute := func(r ledger.Route) bool { return name == PackageName(r, k) }
+	return k, err == nil && slices.ContainsFunc(ledger.Routes(), isOfRoute)
 }
 
 // downloadName is the name that a download has in the spool before the name is removed.
@@ -158,8 +159,8 @@ func (s *Spool) removeHalfMade(name string) error {
 
 // countPackage books one package, or removes it. A package that is being made, or was made since the count
 // began, is booked by who makes it.
-func (s *Spool) countPackage(p foundPackage, keep func(archive.Key) (archive.VaultID, bool, error)) error {
-	vault, needed, err := keep(p.key)
+func (s *Spool) countPackage(p foundPackage, keep func(archive.Key) (queue string, needed bool, err error)) error {
+	queue, needed, err := keep(p.key)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (s *Spool) countPackage(p foundPackage, keep func(archive.Key) (archive.Vau
 	case bookedByMaker:
 		return nil
 	case needed:
-		s.used[vault] += s.packageSize(p.name)
+		s.used[queue] += s.packageSize(p.name)
 		return nil
 	}
 	// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.

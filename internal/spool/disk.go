@@ -144,9 +144,9 @@ func (k *Disk) NoteLedgerGrowth(n int) {
 func (k *Disk) AwaitReserve(ctx context.Context) bool {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	defer k.setBlocked(false)
+	defer k.unblock()
 	for !k.CanBegin() {
-		if wasBlocked := k.setBlocked(true); !wasBlocked {
+		if wasBlocked := k.block(); !wasBlocked {
 			k.log.Error("the disk of state_dir is full: nothing is taken, sent or asked before there is room; it goes on by itself")
 		}
 		timer.Reset(reserveWhenShort)
@@ -169,12 +169,19 @@ func (k *Disk) CanBegin() bool {
 	return !k.short || k.held >= min(k.wanted, firstReserve)
 }
 
-// setBlocked notes whether work waits for a first reserve, and returns whether it did before.
-func (k *Disk) setBlocked(is bool) (was bool) {
+// block notes that work waits for a first reserve, and reports whether it did before.
+func (k *Disk) block() (wasBlocked bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	was, k.blocked = k.blocked, is
-	return was
+	wasBlocked, k.blocked = k.blocked, true
+	return wasBlocked
+}
+
+// unblock notes that no work waits for a first reserve.
+func (k *Disk) unblock() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.blocked = false
 }
 
 // KeepReserve keeps the ledger's reserve whole until ctx ends, and notices when there is

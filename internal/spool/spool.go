@@ -26,14 +26,14 @@ import (
 type Config struct {
 	StateDir string
 	Max      int64        // bytes of all packages
-	Vaults   int          // that share them
+	Shares   int          // of them: one for each service queue, see [ledger.ServiceQueue]
 	Log      *slog.Logger // nil: foreign files are not logged
 	Fault    durable.Hook // nil but in tests and measurements
 }
 
 // Spool is the folder where sealed packages wait for their upload, and stay until
 // they are archived. Each lies under its entry's key, so that each file names its
-// document. Each vault, and the PDF flow, has an equal share of the space: one that takes nothing
+// document. Each service queue has an equal share of the space: a service or a vault that takes nothing
 // fills only its own share.
 //
 // What lies there is counted once, beside the work, and booked from then on: nothing new is
@@ -43,17 +43,17 @@ type Spool struct {
 	dir    string
 	names  *durable.Dir // the folder itself
 	max    int64
-	vaults int
+	shares int
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	used     map[archive.VaultID]int64 // bytes; guarded by mu
-	counted  archive.Key               // the last one that is among them, while they are counted; guarded by mu
-	complete bool                      // all are counted; guarded by mu
-	countErr error                     // why they could not be counted; guarded by mu
-	making   map[archive.Key]int64     // packages that are being made, with the bytes that are booked for them; guarded by mu
-	early    map[archive.Key]bool      // packages that were made, and booked, before the count came to them; guarded by mu
-	unsynced bool                      // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
+	used     map[string]int64      // bytes, by service queue; guarded by mu
+	counted  archive.Key           // the last one that is among them, while they are counted; guarded by mu
+	complete bool                  // all are counted; guarded by mu
+	countErr error                 // why they could not be counted; guarded by mu
+	making   map[archive.Key]int64 // packages that are being made, with the bytes that are booked for them; guarded by mu
+	early    map[archive.Key]bool  // packages that were made, and booked, before the count came to them; guarded by mu
+	unsynced bool                  // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
 
 	syncing sync.Mutex // held while names is synced: who comes meanwhile waits for that
 
@@ -72,8 +72,8 @@ func Open(cfg Config) (*Spool, error) {
 		return nil, err
 	}
 	return &Spool{
-		dir: filepath.Join(cfg.StateDir, statedir.SpoolFolder), names: names, max: cfg.Max, vaults: cfg.Vaults, log: cfg.Log, unsynced: true,
-		used: map[archive.VaultID]int64{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
+		dir: filepath.Join(cfg.StateDir, statedir.SpoolFolder), names: names, max: cfg.Max, shares: cfg.Shares, log: cfg.Log, unsynced: true,
+		used: map[string]int64{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
 	}, nil
 }
 
@@ -93,10 +93,7 @@ func (s *Spool) Dir() *durable.Dir { return s.names }
 
 // PackageName is the name of the package of k in the spool. Its ending says what a package of that route is.
 func PackageName(r ledger.Route, k archive.Key) string {
-	if r == ledger.PDF {
-		return k.String() + ".pdf"
-	}
-	return k.String() + ".zip"
+	return k.String() + r.PackageEnding()
 }
 
 // PackagePath is the path of the package of k.
@@ -123,11 +120,11 @@ func (s *Spool) BeginPackage(r ledger.Route, k archive.Key) {
 	}
 }
 
-// EndPackage books the package of k as it lies there now, in the place of what was booked before.
-func (s *Spool) EndPackage(r ledger.Route, k archive.Key, v archive.VaultID) {
+// EndPackage books the package of k for its service queue as it lies there now, in the place of what was booked before.
+func (s *Spool) EndPackage(r ledger.Route, k archive.Key, queue string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used[v] += s.packageSize(PackageName(r, k)) - s.making[k]
+	s.used[queue] += s.packageSize(PackageName(r, k)) - s.making[k]
 	s.unsynced = true
 	delete(s.making, k)
 	if !s.isBooked(k) {
@@ -161,11 +158,11 @@ func (s *Spool) isBooked(k archive.Key) bool {
 	return s.complete || s.early[k] || bytes.Compare(k[:], s.counted[:]) <= 0
 }
 
-// UsedBy returns the bytes of a vault's packages.
-func (s *Spool) UsedBy(v archive.VaultID) int64 {
+// UsedBy returns the bytes of the packages of a service queue.
+func (s *Spool) UsedBy(queue string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used[v]
+	return s.used[queue]
 }
 
 // Used returns the bytes of all packages.
@@ -185,8 +182,9 @@ func (s *Spool) IsCounted() bool {
 	return s.complete
 }
 
-// CheckSpace says why no package of a vault may be made now: the vault's share is used, or what lies there is not counted yet. Nil: one may.
-func (s *Spool) CheckSpace(v archive.VaultID) error {
+// CheckSpace says why no package of a service queue may be made now: its share is used, or what lies there is not counted yet. Nil: one
+// may.
+func (s *Spool) CheckSpace(queue string) error {
 	s.mu.Lock()
 	complete, countErr := s.complete, s.countErr
 	s.mu.Unlock()
@@ -199,12 +197,8 @@ func (s *Spool) CheckSpace(v archive.VaultID) error {
 	if err := s.checkInPlace(); err != nil {
 		return err
 	}
-	if used, share := s.UsedBy(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
-		whose := "vault " + string(v)
-		if v == "" {
-			whose = "the PDF flow"
-		}
-		return fmt.Errorf("%w: packages of %s take %s of its %s", ingest.ErrFull, whose, formatMegabytes(used), formatMegabytes(share))
+	if used, share := s.UsedBy(queue), s.max/int64(max(s.shares, 1)); used > 0 && used+archive.MaxPackage > share {
+		return fmt.Errorf("%w: packages for %s take %s of their %s", ingest.ErrFull, queue, formatMegabytes(used), formatMegabytes(share))
 	}
 	return nil
 }
@@ -269,7 +263,7 @@ func (s *Spool) HasDigest(ctx context.Context, r ledger.Route, k archive.Key, re
 }
 
 // RemovePackage removes the package of k, if any.
-func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, v archive.VaultID) error {
+func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, queue string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := PackageName(r, k)
@@ -279,7 +273,7 @@ func (s *Spool) RemovePackage(r ledger.Route, k archive.Key, v archive.VaultID) 
 		return fmt.Errorf("remove package: %w", err)
 	}
 	if s.isBooked(k) {
-		s.used[v] -= size
+		s.used[queue] -= size
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func countBesideTheWork(t *testing.T, r ledger.Route) {
 	if err := s.CheckSpace("V"); err == nil {
 		t.Error("there is room before anything was counted")
 	}
-	err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
+	err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) {
 		if k == keys[1] {
 			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
 				if err := s.RemovePackage(r, gone, "V"); err != nil {
@@ -91,7 +91,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 		t.Errorf("%v, %v", is, err)
 	}
 	// No entry needs it: the count removes it, and leaves what is not vaultd's.
-	if err := s.CountAll(t.Context(), func(archive.Key) (archive.VaultID, bool, error) { return "", false, nil }); err != nil {
+	if err := s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(s.dir)
@@ -103,7 +103,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 // openSpool opens the spool of a state directory.
 func openSpool(t *testing.T, stateDir string) *Spool {
 	t.Helper()
-	s, err := Open(Config{StateDir: stateDir, Max: 1e9, Vaults: 1})
+	s, err := Open(Config{StateDir: stateDir, Max: 1e9, Shares: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 	s.BeginPackage(ledger.Vault, keys[4]) // before it begins
 	errAnew := errors.New("anew")
 	for round, end := range []error{errAnew, nil} {
-		err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
+		err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) {
 			switch k {
 			case keys[2]:
 				if round == 0 {
@@ -237,7 +237,7 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	}
 	sweep := func(kept archive.Key) {
 		t.Helper()
-		if err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) { return "V", k == kept || kept.IsZero(), nil }); err != nil {
+		if err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) { return "V", k == kept || kept.IsZero(), nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,7 +284,7 @@ func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	for range 3 {
-		if err := s.CountAll(t.Context(), func(archive.Key) (archive.VaultID, bool, error) { return "V", true, nil }); err != nil {
+		if err := s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

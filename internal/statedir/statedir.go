@@ -15,11 +15,13 @@ import (
 const (
 	SpoolFolder = "spool" // sealed packages
 	DropsFolder = "drops" // which drop folders this ledger has worked in
+
+	ReceivedFolder = "received" // documents that came in over the business network, until they are archived
 )
 
 // OwnFolders gives the paths of the folders that vaultd has in stateDir. Each may be a mount.
 func OwnFolders(stateDir string) []string {
-	return []string{filepath.Join(stateDir, SpoolFolder), filepath.Join(stateDir, DropsFolder)}
+	return []string{filepath.Join(stateDir, SpoolFolder), filepath.Join(stateDir, DropsFolder), filepath.Join(stateDir, ReceivedFolder)}
 }
 
 // OwnFolderError says that something else lies where vaultd has a folder of its own in state_dir.

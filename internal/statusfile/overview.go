@@ -55,6 +55,10 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 	return &dropOverview{}, nil
 }
 
+// shownWhole are the classes of which who dropped it is told each one.
+var shownWhole = []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient,
+	ledger.RecipientNotListed}
+
 // mostDisputed bounds how many entries that the service contradicts are looked at.
 const mostDisputed = 1000
 
@@ -68,7 +72,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 		}
 		return parts[drop]
 	}
-	for _, class := range []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved} {
+	for _, class := range shownWhole {
 		crowds, err := l.CountAttention(class, time.Time{})
 		if err == nil {
 			err = l.VisitAttention(class, time.Time{}, mostShown, func(e ledger.Entry) { of(e.Drop).addShown(e) })
@@ -84,7 +88,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 		switch {
 		case e.State == ledger.Quarantined:
 			of(e.Drop).addCount(ledger.InQuarantine, 1)
-		case e.State != ledger.Archived && e.State != ledger.Delivered:
+		case e.State != ledger.Archived && e.State != ledger.Delivered, e.Route.IsNotified(): // who dropped it must know that the recipient does not have it
 			of(e.Drop).addCount(ledger.RejectedUnresolved, 1)
 		default:
 			return // nothing that who dropped it could do
@@ -133,7 +137,7 @@ func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func
 // addCount takes in how many there are of a class.
 func (p *dropOverview) addCount(class ledger.Attention, n int) {
 	switch class {
-	case ledger.WaitingForRights, ledger.RejectedUnresolved:
+	case ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient, ledger.RecipientNotListed:
 		p.fix += n
 	default:
 		p.taken += n
@@ -143,7 +147,7 @@ func (p *dropOverview) addCount(class ledger.Attention, n int) {
 // addShown takes in one that may be shown.
 func (p *dropOverview) addShown(e ledger.Entry) {
 	switch class := e.Attention(); {
-	case class == ledger.WaitingForRights, e.State.IsFinal():
+	case class == ledger.WaitingForRights, class == ledger.RecipientNotListed, e.State.IsFinal():
 		p.rejects = append(p.rejects, e)
 	default:
 		p.newest = append(p.newest, e)

@@ -23,9 +23,9 @@ type page struct {
 	Drop, Sidecar string
 	Now           time.Time // in the zone that people read
 	Test          bool
-	TakesFiles    bool      // this drop takes single PDFs, not folders
-	Delayed       time.Time // since when; zero: it is not
-	Stopped       bool      // nothing is taken or sent at all until IT has acted
+	Route         ledger.Route // of the drop
+	Delayed       time.Time    // since when; zero: it is not
+	Stopped       bool         // nothing is taken or sent at all until IT has acted
 
 	Rejected   section // what came back
 	Refused    section // what was not taken, and needs a hand
@@ -72,24 +72,20 @@ func (p *page) addLedger(part *dropOverview) {
 // describeRejected says in a few words what to put right, and where it lies.
 func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 	switch {
-	case e.Cause.Code == ingest.Unreadable:
+	case e.Cause.Code == ingest.Unreadable, e.Attention() == ledger.RecipientNotListed:
 		return e.Folder, e.Cause.Text
+	case e.Contradicted && e.State == ledger.Delivered:
+		return e.Folder, present.WordsOf(e.Route).Progress.Late
 	case e.Contradicted:
-		return e.Folder, "the archive contradicts itself: ask IT"
+		return e.Folder, present.WordsOf(e.Route).Progress.Against
+	case e.Attention() == ledger.RefusedByRecipient:
+		return e.Folder, present.WordsOf(e.Route).Progress.Refused
 	}
 	words := strings.ReplaceAll(e.Cause.Code, "-", " ")
 	if e.Dest == "" {
-		return e.Folder, cmp.Or(words, describeNotEnded(e.Route)) + "; on its way back to you"
+		return e.Folder, cmp.Or(words, present.WordsOf(e.Route).NotEnded) + "; on its way back to you"
 	}
 	return strings.ReplaceAll(e.Dest, "/", `\`), cmp.Or(words, "see _REASON.txt")
-}
-
-// describeNotEnded says what did not happen to something that comes back.
-func describeNotEnded(r ledger.Route) string {
-	if r.IsAsked() {
-		return "not archived"
-	}
-	return "not sent"
 }
 
 // describeUnusual says in a few words, behind others, what is unusual about a folder that is not archived yet.
@@ -116,37 +112,15 @@ func describeProgress(e ledger.Entry) string {
 		return "stopped by IT"
 	case e.State == ledger.Quarantined:
 		return "stopped: IT must decide. Do not drop it again"
-	case !e.Route.IsAsked():
-		return describeDelivery(e)
-	case e.State == ledger.Discovered && !e.WaitsFor.IsZero():
-		return "the same invoice is under way; waits for its end"
-	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
-		return "still changing"
-	case e.State == ledger.Discovered:
-		return "being packed"
-	case e.State == ledger.Sending:
-		return "being sent"
-	case e.State == ledger.Uploaded:
-		return "sent, waiting for the archive's word"
-	case e.State == ledger.Unclear:
-		return "being clarified with the archive"
 	}
-	return "waiting for archive"
-}
-
-// describeDelivery says in a few words where a taken PDF is.
-func describeDelivery(e ledger.Entry) string {
+	words := present.WordsOf(e.Route).Progress
 	switch {
 	case e.State == ledger.Discovered && !e.WaitsFor.IsZero():
-		return "the same PDF is under way; waits for its end"
+		return words.UnderWay
 	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
 		return "still changing"
-	case e.State == ledger.Discovered:
-		return "being checked"
-	case e.State == ledger.Sending:
-		return "being sent"
 	}
-	return "waiting to be sent"
+	return cmp.Or(words.At[e.State], words.Else)
 }
 
 // addNotTaken takes in what the watcher tells; full: nothing is taken for want of disk.
@@ -160,7 +134,7 @@ func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 				to = &p.Held
 			case w.Reason == watch.NoRoom:
 				if to = &p.Crowded; full {
-					text = "waits: the archive server's disk is full"
+					text = p.words().Progress.DiskFull
 				}
 			case act:
 				to = &p.Refused
@@ -218,21 +192,13 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}
 	if strings.Contains(n.Detail, drop.ErrReservedName.Error()) {
-		return "the archive uses this name itself: rename " + p.itemWord(), true
+		return p.words().Progress.Reserved + ": rename the " + p.words().Progress.Thing, true
 	}
 	return "cannot be taken" + since + ": ask IT", true
 }
 
-// itemWord is what people call a thing that is taken from this drop.
-func (p *page) itemWord() string { return "the " + p.thingWord() }
-
-// thingWord is the same without an article.
-func (p *page) thingWord() string {
-	if p.TakesFiles {
-		return "file"
-	}
-	return "folder"
-}
+// words are those of the drop's route.
+func (p *page) words() present.Words { return present.WordsOf(p.Route) }
 
 // describeNotFile says what to do about something that is no file, in a drop of single PDFs.
 func describeNotFile(detail string) string {
@@ -282,13 +248,10 @@ func (p *page) formatAgo(t time.Time) string {
 
 // renderHead is the only part that changes by itself.
 func (p *page) renderHead() string {
-	title, end := "INVOICE ARCHIVE ", "archived"
-	if p.TakesFiles {
-		title, end = "PDF DELIVERY ", "delivered"
-	}
-	text := fmt.Sprintf("%-36s %s\n", title+shortenName(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
+	words := p.words()
+	text := fmt.Sprintf("%-36s %s\n", words.Progress.Title+shortenName(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
-		text += "TEST, NO EVIDENCE: nothing dropped here counts as " + end + ".\n"
+		text += "TEST, NO EVIDENCE: nothing dropped here counts as " + words.End + ".\n"
 	}
 	return text + "Time over 10 minutes old? Call IT.\n"
 }
@@ -296,16 +259,16 @@ func (p *page) renderHead() string {
 // renderBody is what the page says beside the time.
 func (p *page) renderBody() string {
 	var b strings.Builder
-	width := narrowest
+	width, words := narrowest, p.words()
 	for _, h := range []section{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {items: p.Duplicates}} {
 		for _, l := range h.items {
 			width = min(max(width, utf8.RuneCountInString(shortenName(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
-		fmt.Fprintf(&b, "DELAYED since %s.\nYour %ss are safe and will be sent. Do not drop them again.\n", p.formatTime(p.Delayed), p.thingWord())
+		fmt.Fprintf(&b, "DELAYED since %s.\nYour %ss are safe and will be sent. Do not drop them again.\n", p.formatTime(p.Delayed), words.Progress.Thing)
 		if p.Stopped {
-			fmt.Fprintf(&b, "Until IT has checked with the archive, no %s is taken.\n", p.thingWord())
+			fmt.Fprintf(&b, words.Progress.Stopped+"\n", words.Progress.Thing)
 		}
 	}
 	b.WriteByte('\n')
@@ -321,14 +284,10 @@ func (p *page) renderBody() string {
 		p.Refused.writeTo(&b, width)
 	}
 	p.Crowded.writeTitled(&b, "WAITING FOR ROOM (%d)\n", width)
-	p.Held.writeTitled(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", width)
+	p.Held.writeTitled(&b, words.Progress.Checking+" (%d)\n", width)
 	p.Copying.writeTitled(&b, "STILL COPYING (%d)\n", width)
 	p.Waiting.writeTitled(&b, "NOT TAKEN YET (%d)\n", width)
-	title := "TAKEN, NOT YET ARCHIVED (%d, newest first)\n"
-	if p.TakesFiles {
-		title = "TAKEN, NOT YET DELIVERED (%d, newest first)\n"
-	}
-	p.Taken.writeTitled(&b, title, width)
+	p.Taken.writeTitled(&b, "TAKEN, NOT YET "+strings.ToUpper(words.End)+" (%d, newest first)\n", width)
 	p.Unusual.writeTitled(&b, "PLEASE CHECK (%d)\n", width)
 	if p.Unusual.count > 0 {
 		b.WriteString("  (tell IT whether they are right)\n")
@@ -339,11 +298,12 @@ func (p *page) renderBody() string {
 
 // writeEnded is what is done with.
 func (p *page) writeEnded(b *strings.Builder, width int) {
+	archives := p.Route.HasVaults()
 	// A drop that changed its route today may have both. They are never added up.
-	if !p.TakesFiles || p.Today.archived.count > 0 {
+	if archives || p.Today.archived.count > 0 {
 		p.writeEnd(b, "ARCHIVED TODAY", p.Today.archived)
 	}
-	if p.TakesFiles || p.Today.delivered.count > 0 {
+	if !archives || p.Today.delivered.count > 0 {
 		p.writeEnd(b, "DELIVERED TODAY", p.Today.delivered)
 	}
 	if p.Today.duplicateCount == 0 {

@@ -1,6 +1,7 @@
 package statusfile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -199,7 +200,7 @@ func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 
 // In a drop of single PDFs a clerk reads of a folder, a link and a device what to do about each.
 func TestStatus_DropOfSinglePDFs(t *testing.T) {
-	p := page{Now: time.Now(), TakesFiles: true}
+	p := page{Now: time.Now(), Route: ledger.PDF}
 	for detail, words := range map[string]string{watch.FolderDetail: "is a folder; this drop takes single PDFs", watch.LinkDetail: "copy the PDF itself", "neither file nor folder": "ask IT"} {
 		if text, act := p.describeWaiting(watch.NotFile, watch.NotTakenItem{Name: "Mai", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
 			t.Errorf("%q: %q", detail, text)
@@ -215,7 +216,7 @@ func TestStatus_DropOfSinglePDFs(t *testing.T) {
 // What a clerk sees of a drop of single PDFs, to the letter.
 func TestPage_WhatAClerkReadsOfPDFs(t *testing.T) {
 	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.FixedZone("CET", 3600))
-	p := page{Drop: "ap-scans", Now: now, Test: true, TakesFiles: true, Delayed: now.Add(-time.Hour)}
+	p := page{Drop: "ap-scans", Now: now, Test: true, Route: ledger.PDF, Delayed: now.Add(-time.Hour)}
 	pdf := func(s ledger.State, name string, before time.Duration) ledger.Entry {
 		return ledger.Entry{Route: ledger.PDF, State: s, Folder: name, SeenAt: now.Add(-before)}
 	}
@@ -247,6 +248,81 @@ DUPLICATE TODAY (1)
 	}
 }
 
+// What a clerk sees of a drop of documents for the business network, to the letter: a rejection after delivery stands among what is to be fixed.
+func TestPage_WhatAClerkReadsOfNetworkDocuments(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.FixedZone("CET", 3600))
+	p := page{Drop: "out", Now: now, Test: true, Route: ledger.Network, Delayed: now.Add(-time.Hour), Stopped: true}
+	sent := func(s ledger.State, name string, before time.Duration) ledger.Entry {
+		return ledger.Entry{Route: ledger.Network, State: s, Folder: name, SeenAt: now.Add(-before)}
+	}
+	back, late := sent(ledger.Rejected, "Huber 88", time.Hour), sent(ledger.Delivered, "Otto 9", 50*time.Hour)
+	late.Contradicted, late.Dest = true, "_delivered/2026-11/Otto 9"
+	unwanted := sent(ledger.Delivered, "Schulz 3", 40*time.Hour)
+	unwanted.Recipient, unwanted.Dest = ledger.RecipientRejected, "_delivered/2026-11/Schulz 3"
+	p.addLedger(&dropOverview{fix: 3, taken: 5, rejects: []ledger.Entry{late, unwanted, back}, newest: []ledger.Entry{
+		sent(ledger.Quarantined, "Kern 6", 5*time.Minute), sent(ledger.Uploaded, "Meier 12", 4*time.Minute), sent(ledger.Sending, "Kunz 301", 3*time.Minute),
+		sent(ledger.Packaged, "Otto 10", 2*time.Minute), sent(ledger.Discovered, "Otto 11", time.Minute)}})
+	p.Held.addItem("Otto 12", "waits")
+	p.Today = dayCounts{delivered: endCount{3, "Otto 8", now.Add(-5 * time.Hour)}, duplicateCount: 1}
+	p.Duplicates = []item{{"Otto 8 copy", "sent 3 Nov 2026, nothing to do"}}
+	want := `DOCUMENT DELIVERY out                Fri 20 Nov 2026 14:32 CET
+TEST, NO EVIDENCE: nothing dropped here counts as delivered.
+Time over 10 minutes old? Call IT.
+DELAYED since 13:32.
+Your folders are safe and will be sent. Do not drop them again.
+Until IT has made its check, no folder is taken.
+
+PLEASE FIX (3)
+  Huber 88              not delivered; on its way back to you
+  Schulz 3              delivered, and rejected by the recipient: ask them why, and tell IT
+  Otto 9                rejected after it had been delivered: ask IT
+WAITING FOR IT'S CHECK (1)
+  Otto 12               waits
+TAKEN, NOT YET DELIVERED (5, newest first)
+  Otto 11               taken 14:31, being checked
+  Otto 10               taken 14:30, waiting to be sent
+  Kunz 301              taken 14:29, being sent
+  Meier 12              taken 14:28, sent, waiting for the network's word
+  Kern 6                taken 14:27, stopped: IT must decide. Do not drop it again
+DELIVERED TODAY (3)     last: Otto 8, 09:32
+DUPLICATE TODAY (1)
+  Otto 8 copy           sent 3 Nov 2026, nothing to do
+`
+	if got := p.renderHead() + p.renderBody(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// I12: in no state and for no reason does the file of a drop of the network speak of an archive, a PDF or an accounts-payable system.
+func TestPage_I12_NetworkDropSpeaksOfNothingElse(t *testing.T) {
+	p := page{Drop: "out", Now: time.Now(), Route: ledger.Network, Sidecar: "document.json"}
+	var texts []string
+	for _, s := range []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered, ledger.Sending, ledger.Uploaded, ledger.Unclear, ledger.Delivered, ledger.Rejected, ledger.Quarantined} {
+		for _, change := range []func(e *ledger.Entry){func(*ledger.Entry) {}, func(e *ledger.Entry) { e.Hold = true }, func(e *ledger.Entry) { e.Contradicted = true }, func(e *ledger.Entry) { e.WaitsFor = archive.Key{1} },
+			func(e *ledger.Entry) { e.Dest = "_rejected/Huber 88" }} {
+			e := ledger.Entry{Route: ledger.Network, State: s, Folder: "Huber 88"}
+			change(&e)
+			_, text := p.describeRejected(e)
+			texts = append(texts, describeProgress(e), text)
+		}
+	}
+	for _, r := range []watch.Reason{watch.LooseFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice, watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
+		for _, detail := range []string{"", drop.ErrReservedName.Error()} {
+			text, _ := p.describeWaiting(r, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, true)
+			texts = append(texts, text)
+		}
+	}
+	p.addNotTaken(watch.Snapshot{NotTaken: []watch.NotTakenGroup{{Reason: watch.NoRoom, Count: 1, Items: []watch.NotTakenItem{{Name: "x", FirstSeen: p.Now}}}}}, time.Hour, true)
+	texts = append(texts, p.renderHead(), p.renderBody())
+	for _, text := range texts {
+		for _, word := range []string{"archiv", "pdf", "accounts-payable", "zip"} {
+			if text == "" || strings.Contains(strings.ToLower(text), word) {
+				t.Errorf("it says %q: %q", word, text)
+			}
+		}
+	}
+}
+
 // I12: what was delivered today is not counted as archived, neither beside the work nor after a start.
 func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
@@ -270,5 +346,32 @@ func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
 	p := page{Drop: "ap-scans", Now: now, Today: work.onDay(now)}
 	if got := p.renderBody(); !strings.Contains(got, "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n") {
 		t.Error(got)
+	}
+}
+
+// Who dropped a document whose recipient is not listed reads that it is not sent, and what to do.
+func TestPage_I26_RecipientThatIsNotListed(t *testing.T) {
+	e := ledger.Entry{State: ledger.Packaged, Route: ledger.Network, Folder: "Huber 88", Cause: ledger.Cause{Code: ledger.CauseRecipientNotListed,
+		Text: "NOT SENT YET. SIREN 123456789 has no valid line in the directory (asked 14:02). Check it with the recipient."}}
+	part := &dropOverview{}
+	part.addShown(e)
+	part.addCount(e.Attention(), 1)
+	p := page{Drop: "acme-out", Route: ledger.Network, Now: time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)}
+	p.addLedger(part)
+	if got := p.renderBody(); !strings.Contains(got, "PLEASE FIX (1)\n  Huber 88              "+e.Cause.Text) {
+		t.Error(got)
+	}
+}
+
+// Of each class of entries that need a person it is decided who is told: nobody who dropped a folder misses a class that was forgotten here.
+func TestOverview_EveryClassIsTold(t *testing.T) {
+	elsewhere := map[ledger.Attention]string{
+		ledger.ContradictedByService: "by its state and its route", ledger.RepeatedNumber: "as unusual", ledger.StrangeDate: "as unusual",
+		ledger.ArchivedTwice: "to IT alone: who dropped it can do nothing", ledger.SourceChanged: "to IT alone: it is not known who changed it",
+	}
+	for _, class := range ledger.AttentionClasses() {
+		if shown := slices.Contains(shownWhole, class); shown == (elsewhere[class] != "") {
+			t.Errorf("class %d: shown %t, and else told %q", class, shown, elsewhere[class])
+		}
 	}
 }

@@ -128,7 +128,7 @@ func (w *writer) writeIfChanged() {
 // gatherPage gathers what people should know.
 func (w *writer) gatherPage() (page, error) {
 	now := w.files.cfg.Now().Wall.In(w.files.cfg.Location)
-	p := page{Drop: w.drop.Settings.Name, Now: now, Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, TakesFiles: w.drop.Settings.TakesFiles()}
+	p := page{Drop: w.drop.Settings.Name, Now: now, Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
 	part, err := w.files.overview.ofDrop(w.files.cfg.Ledger, w.drop.Settings.Name)
 	if err != nil {
 		return p, err
@@ -254,20 +254,17 @@ func earlierOf(a, b time.Time) time.Time {
 
 // isDelayedBy reports whether the folders of this drop wait while the circuit breaker of t is open.
 func (w *writer) isDelayedBy(t ingest.Target) bool {
-	if s := w.drop.Settings; !s.Route.IsAsked() && (t == ingest.PDFTarget(s.Name) || t == ingest.PDFStoreTarget()) {
-		return true
-	}
-	switch t {
-	case ingest.RegisterTarget(w.drop.Settings.Vault), ingest.UploadTarget(w.drop.Settings.Vault), ingest.SpoolTarget(), ingest.DropTarget(w.drop.Settings.Name):
-		return true
-	}
-	return false
+	s := w.drop.Settings
+	anyOfIt := ledger.Entry{Route: s.Route, Vault: s.Vault, Drop: s.Name}
+	return slices.ContainsFunc([]ledger.Step{ledger.Seal, ledger.Register, ledger.Upload}, func(step ledger.Step) bool {
+		return slices.Contains(ingest.TargetsOf(anyOfIt, step), t)
+	})
 }
 
-// writeTemplate writes _template once each time the drop folder was opened: what people copy and fill in. A drop of single files has no
-// sidecar, and no template.
+// writeTemplate writes _template once each time the drop folder was opened: what people copy and fill in. The sidecar is that of the
+// archive: a drop of another route has none of it.
 func (w *writer) writeTemplate(f *drop.Folder) {
-	if w.templateIn == f || w.drop.Settings.TakesFiles() {
+	if w.templateIn == f || !w.drop.Settings.Route.HasVaults() {
 		return
 	}
 	w.templateIn = f

@@ -3,6 +3,7 @@ package vaultapi
 import (
 	"context"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -10,5 +11,5 @@ import (
 func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error) {
 	// This is the PUT. If the process dies in it, bytes may be stored. The entry is committed as sending before, and the next start
 	// sends the same bytes to the same URL while the ticket is valid, or asks what became of them.
-	return c.store.UploadPackage(ctx, t, p, c.contentType)
+	return c.store.UploadPackage(ctx, t, p, apicall.UploadRules{ContentType: c.contentType})
 }

@@ -18,7 +18,7 @@
 // commit, sharednames.go holds what no entry can know alone, find.go and runs.go find an
 // entry by its names, read.go, queues.go and attention.go answer questions, totals.go and
 // counts.go keep sums of what they would have to count, figures.go makes them anew, verify.go checks everything and
-// verifysince.go what came since, replace.go restores, schema.go and wire.go are the stored
+// verifysince.go what came since, arrivals.go keeps what comes in from a service, replace.go restores, schema.go and wire.go are the stored
 // form.
 package boltledger
 
@@ -34,6 +34,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // Config says where a ledger lies and in which time zone months and years begin.
@@ -78,7 +79,12 @@ var (
 	findBucket    = []byte("find")
 	scanBucket    = []byte("scan")
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, findBucket, scanBucket}
+	arrivalBucket      = []byte("arrivals")
+	arrivalIndexBucket = []byte("arrivalindex")
+	noticeBucket       = []byte("notices") // number of a notification at the network -> Notice
+
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, findBucket, scanBucket,
+		arrivalBucket, arrivalIndexBucket, noticeBucket}
 )
 
 // Keys of the meta bucket.
@@ -87,7 +93,7 @@ var (
 	formKey       = []byte("form")       // form.digest, in every schema to come
 	dictionaryKey = []byte("dictionary") // the bytes themselves
 	infoKey       = []byte("info")
-	summaryKey    = []byte("standing")
+	summaryKey    = []byte("summary")
 	secretKey     = []byte("secret")
 	runsKey       = []byte("runs")     // none before the first name
 	safeKey       = []byte("safe")     // only in safe mode
@@ -115,6 +121,7 @@ type Ledger struct {
 	closing   bool                     // guarded by mu
 	end       ledger.Head              // guarded by mu: as committed
 	balance   ledger.Balance           // guarded by mu: as committed
+	arrivals  arrival.Balance          // guarded by mu: as committed
 	marks     uint64                   // guarded by mu: as committed
 	alarmed   time.Time                // guarded by mu: as committed
 	clocks    clockComparison          // guarded by mu: as committed

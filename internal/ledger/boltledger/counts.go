@@ -144,8 +144,17 @@ func (l *Ledger) countByDrop(kind byte, around time.Time, isWanted func(time.Tim
 // time, the oldest first, in the configured time zone. It reads the counts of those days alone. Where a day begins within a quarter of
 // an hour all entries are counted instead, which takes long.
 func (l *Ledger) CountArchivedByDay(newest time.Time, days int) ([]int, error) {
+	return l.countByDay(countArchived, newest, days)
+}
+
+// CountDeliveredByDay is CountArchivedByDay for the entries that are delivered, by this machine's clock. No entry is counted by both.
+func (l *Ledger) CountDeliveredByDay(newest time.Time, days int) ([]int, error) {
+	return l.countByDay(countDelivered, newest, days)
+}
+
+func (l *Ledger) countByDay(kind byte, newest time.Time, days int) ([]int, error) {
 	first := dayNumber(newest, l.loc) - days + 1
-	byDay, err := groupCompleted(l, countArchived, newest.AddDate(0, 0, -days-2), newest.AddDate(0, 0, 2), func(_ string, at time.Time) (int, bool) {
+	byDay, err := groupCompleted(l, kind, newest.AddDate(0, 0, -days-2), newest.AddDate(0, 0, 2), func(_ string, at time.Time) (int, bool) {
 		i := dayNumber(at, l.loc) - first
 		return i, i >= 0 && i < days
 	})
@@ -154,6 +163,26 @@ func (l *Ledger) CountArchivedByDay(newest time.Time, days int) ([]int, error) {
 		counts[i] = n
 	}
 	return counts, err
+}
+
+// LastDelivery returns the beginning of the quarter of an hour in which an entry was delivered last, by this machine's clock; zero: none
+// was. It reads one count.
+func (l *Ledger) LastDelivery() (quarter time.Time, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		k, v := lastBefore(tx.Bucket(countsBucket).Cursor(), []byte{countDelivered + 1})
+		if len(k) < 9 || k[0] != countDelivered {
+			return nil
+		}
+		if _, err := decodeCount(k, v); err != nil {
+			return err
+		}
+		quarter = time.Unix(int64(binary.BigEndian.Uint64(k[1:])^1<<63), 0).UTC()
+		return nil
+	})
+	if err != nil {
+		return quarter, fmt.Errorf("read the last delivery: %w", err)
+	}
+	return quarter, nil
 }
 
 // dayNumber numbers the calendar days of a time zone.

@@ -17,7 +17,7 @@ import (
 // dictionary holds what lines consist of, the usual at its end, where it is found at the least cost. It is part of
 // the form: another one makes blocks unreadable.
 const dictionary = `"ledger":"","environment":"production"}"cause":"needs a person","event":"stuck","state":"quarantined","event":"cross-wired",` +
-	`"event":"registration-found","event":"source-found","event":"recovered","flags":"suspect","event":"doubted","event":"reconciled","event":"retaken","event":"superseded",` +
+	`"event":"registration-found","event":"source-found","event":"recovered","flags":"needs-reconcile","event":"doubted","event":"reconciled","event":"retaken","event":"superseded",` +
 	`"flags":"resolved","event":"released","event":"closed","event":"held","flags":"hold","event":"unheld","reason":"","flags":"in-doubt double contradicted same-number strange-date checked",` +
 	`"event":"fetch-intended","event":"fetched","vault":"","bumId":"","size":0,"cause":"same","uid":0},"event":"compared","event":"batch-refused","event":"register-refused",` +
 	`"event":"register-not-taken","event":"register-unanswered","event":"upload-refused","event":"upload-not-sent","event":"upload-unanswered","event":"window-closed","state":"unclear",` +

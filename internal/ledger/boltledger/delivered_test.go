@@ -3,6 +3,7 @@ package boltledger
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // counts agree with the entries, also where the day begins within a quarter of an hour.
 func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
+	if at, err := l.LastDelivery(); err != nil || !at.IsZero() {
+		t.Errorf("before anything is delivered: %v (%v)", at, err)
+	}
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i, at := range []time.Time{noon.Add(-30 * time.Hour), noon.Add(-12*time.Hour - 5*time.Minute), noon.Add(-time.Hour), noon} {
 		key := archive.NewKey(at)
@@ -40,6 +44,15 @@ func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 		if got, err := l.CountArchived(noon, isToday); err != nil || len(got) != 0 {
 			t.Errorf("archived: %v (%v)", got, err)
 		}
+	}
+	if byDay, err := l.CountDeliveredByDay(noon, 3); err != nil || !slices.Equal(byDay, []int{0, 2, 2}) {
+		t.Errorf("delivered by day: %v (%v)", byDay, err)
+	}
+	if byDay, err := l.CountArchivedByDay(noon, 3); err != nil || !slices.Equal(byDay, []int{0, 0, 0}) {
+		t.Errorf("archived by day: %v (%v)", byDay, err)
+	}
+	if at, err := l.LastDelivery(); err != nil || !at.Equal(noon) {
+		t.Errorf("the last delivery is %v (%v)", at, err)
 	}
 	if at, err := l.LastSuccess(); err != nil || !at.IsZero() {
 		t.Errorf("the last success is %v (%v)", at, err)

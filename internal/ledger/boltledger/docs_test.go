@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 func page(t *testing.T) string {
@@ -85,6 +86,17 @@ func TestDocs_EventsOfALine(t *testing.T) {
 	for _, ev := range proposals() {
 		if !strings.Contains(text, "`"+ev.JournalName()+"`") {
 			t.Errorf("event %s is not described", ev.JournalName())
+		}
+	}
+	for _, ev := range []arrival.Event{arrival.Listed{}, arrival.FilesListed{}, arrival.DownloadIntended{}, arrival.FileHeld{}, arrival.Postponed{}, arrival.HeldWhole{},
+		arrival.Adopted{}, arrival.HandedOn{}, arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{}, arrival.LeftOut{}, arrival.Doubted{}, arrival.ListedAgain{}, arrival.Allowed{}, arrival.Abandoned{}} {
+		if !strings.Contains(text, "`"+ev.JournalName()+"`") {
+			t.Errorf("event %s is not described", ev.JournalName())
+		}
+	}
+	for _, s := range arrival.States() {
+		if !strings.Contains(text, s.String()) {
+			t.Errorf("state %s is not described", s)
 		}
 	}
 }

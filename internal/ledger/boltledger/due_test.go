@@ -11,15 +11,15 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Due is DueInQueue for all lanes together: the whole index, as the tests look at it.
+// Due is DueInQueue for all queues together: the whole index, as the tests look at it.
 func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		lanes, err := queuesOf(tx, s)
+		queues, err := queuesOf(tx, s)
 		if err != nil {
 			return err
 		}
-		for _, lane := range lanes {
-			some, at, err := readDue(tx, s, lane, now, limit, nil, skip)
+		for _, queue := range queues {
+			some, at, err := readDue(tx, s, queue, now, limit, nil, skip)
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.E
 	return ready[:min(len(ready), limit)], next, nil
 }
 
-// dueTime is by what entries of several lanes are put in order.
+// dueTime is by what entries of several queues are put in order.
 func dueTime(e ledger.Entry) []byte {
 	k := dueKey(e)
 	return k[2+int(k[1]):]

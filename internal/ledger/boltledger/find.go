@@ -10,7 +10,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The kinds of names that others call an entry by: the first letter of a name.
+// The kinds of names that others call an entry by: the first letter of a name. The work asks each of them, and needs an answer that
+// includes the commit it is in; docs/ledger.md tells who asks which. What people remember is no name: the catalog finds that.
 const (
 	byID      = 'i' // then 16 bytes: the entry that last took this clientUUID
 	byRemote  = 'r' // then the service's number: the entry that was given it, and for which generation

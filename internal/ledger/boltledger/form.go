@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // Schema is the number of the stored form that this package writes. A ledger of a
@@ -18,7 +19,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 7
+const layout = 8
 
 // storedForm is the stored form that a program reads and writes.
 type storedForm struct {
@@ -85,7 +86,7 @@ func digestOfTables() string {
 	for _, b := range buckets {
 		fmt.Fprintln(h, string(b))
 	}
-	fmt.Fprintln(h, "states", ledger.Quarantined, "sources", ledger.Gone)
+	fmt.Fprintln(h, "states", ledger.Quarantined, "sources", ledger.Gone, "arrivals", uint8(arrival.GivenUp))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
@@ -102,7 +103,7 @@ func tables() []table {
 		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(countForm),
-		tableOf(pendingForm), tableOf(scanForm),
+		tableOf(pendingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
 	}
 }
 

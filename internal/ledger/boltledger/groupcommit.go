@@ -12,29 +12,31 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // groupCommit is the work of one commit: the entries that it touches, as they were stored and
 // as they are now, and their journal lines. Names are bound at once, so that two entries of one
 // commit cannot take the same one; everything is written at the end.
 type groupCommit struct {
-	tx      *bbolt.Tx
-	ledger  *Ledger
-	first   ledger.Head // before this commit
-	head    ledger.Head
-	lines   [][]byte
-	entries map[archive.Key]*changedEntry
-	names   nameIndex         // as committed before
-	bound   map[string]holder // names bound since
-	newest  archive.Key       // no entry has a later one
-	balance ledger.Balance
-	marks   uint64
-	alarmed time.Time // the latest that any mark said that something was lost
-	clocks  clockComparison
-	totals  map[string]spanTotal // what this commit adds to the totals, by their keys
-	counts  map[string]int64     // what it changes of the counts, by their keys
-	safe    *safeMode            // nil: not in safe mode
-	touched bool                 // meta was written beside entries and lines
+	tx       *bbolt.Tx
+	ledger   *Ledger
+	first    ledger.Head // before this commit
+	head     ledger.Head
+	lines    [][]byte
+	entries  map[archive.Key]*changedEntry
+	names    nameIndex         // as committed before
+	bound    map[string]holder // names bound since
+	newest   archive.Key       // no entry has a later one
+	balance  ledger.Balance
+	arrivals arrival.Balance
+	marks    uint64
+	alarmed  time.Time // the latest that any mark said that something was lost
+	clocks   clockComparison
+	totals   map[string]spanTotal // what this commit adds to the totals, by their keys
+	counts   map[string]int64     // what it changes of the counts, by their keys
+	safe     *safeMode            // nil: not in safe mode
+	touched  bool                 // meta was written beside entries and lines
 }
 
 // changedEntry is one entry of a group commit, before it and now. The state None means: not stored yet.
@@ -53,6 +55,8 @@ type draft struct {
 	note     *ledger.Note
 	noted    uint32          // the revision that the note is about
 	clocks   clockComparison // zero: it tells nothing of the clocks
+	at       time.Time
+	notices  []Notice
 }
 
 // draftChange works out what a change would do. An error concerns this change alone, and
@@ -71,6 +75,7 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	}
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
+	d.at = at.Wall
 	// The events of one change are made all or none: the draft is dropped when one of them is refused.
 	for _, ev := range c.Events {
 		ev, err := g.addFoundIdentity(d.entry, g.ledger.addObjectDigest(ev))
@@ -126,6 +131,9 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
 		g.bound[string(b.name)] = b.to
+	}
+	if err := g.storeNotices(d.notices); err != nil {
+		return err
 	}
 	if d.note != nil {
 		if err := putValue(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.encode(d.note)); err != nil {
@@ -190,7 +198,8 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	}
 	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks}
+	s := summary{head: g.head, seen: g.balance.Seen, counts: stateCounts(g.balance), marks: g.marks, alarmed: g.alarmed, clocks: g.clocks,
+		arrivalsSeen: g.arrivals.Seen, arrivals: arrivalCounts(g.arrivals)}
 	return committed, errors.Join(
 		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeDeflated(b.room(), &b)),
 		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // InspectFile checks a ledger file in any place, usually a backup, as Open does
@@ -95,6 +96,11 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 	for _, t := range s.counts {
 		if t.state > ledger.Quarantined {
 			return info, s, damage("the balance counts state %d", t.state)
+		}
+	}
+	for _, t := range s.arrivals {
+		if t.state > arrival.GivenUp {
+			return info, s, damage("the balance counts state %d of arrivals", t.state)
 		}
 	}
 	return info, s, checkJournalEnd(tx, s.head)

@@ -107,7 +107,7 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, err
 		if err != nil {
 			return err
 		}
-		l.info, l.end, l.balance, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.marks, s.alarmed, s.clocks
+		l.info, l.end, l.balance, l.arrivals, l.marks, l.alarmed, l.clocks = info, s.head, s.balance(), s.arrivalBalance(), s.marks, s.alarmed, s.clocks
 		if err := l.loadCommitterState(tx); err != nil {
 			return err
 		}

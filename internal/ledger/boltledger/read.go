@@ -63,17 +63,6 @@ func (l *Ledger) Document(key archive.Key) (d ledger.Document, ok bool, err erro
 	return d, ok, err
 }
 
-func readDocument(tx *bbolt.Tx, key archive.Key) (d ledger.Document, ok bool, err error) {
-	record := tx.Bucket(docBucket).Get(key[:])
-	if record == nil {
-		return d, false, nil
-	}
-	if d, err = documentForm.decode(record); err != nil {
-		return d, false, damage("doc %s: %v", key, err)
-	}
-	return d, true, nil
-}
-
 // Notes returns what people gave as the reasons of their acts on an entry, by the
 // revision that each act made.
 func (l *Ledger) Notes(key archive.Key) (notes map[uint32]ledger.Note, err error) {

@@ -2,10 +2,13 @@ package boltledger
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -214,5 +217,27 @@ func TestTotals_YearBeginsInTheConfiguredZone(t *testing.T) {
 			t.Errorf("%v: %v (%v)", row.zone, ts, err)
 		}
 		sound(t, l)
+	}
+}
+
+// What people search and what is counted is read without the lists of files, and is otherwise what the whole document says. A record with a
+// field that nobody knows is refused by both.
+func TestDocumentTexts_I26_AreTheDocuments(t *testing.T) {
+	for name, d := range map[string]ledger.Document{"Sealed": goldenDocument(), "Refused": goldenRefused(), "Empty": {}} {
+		want := d
+		want.Files, want.ControlFiles, want.Junk = nil, nil, nil
+		record := documentForm.encode(&d)
+		got, err := documentTextsForm.decode(record)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v (%v)", name, got, want, err)
+		}
+	}
+	d := goldenDocument()
+	unknown := appendVarint(documentForm.appendFields([]byte{codecPlain}, &d), 90, 1)
+	record := binary.BigEndian.AppendUint32(unknown, crc32.Checksum(unknown, castagnoli))
+	for _, form := range []*message[ledger.Document]{documentForm, documentTextsForm} {
+		if _, err := form.decode(record); err == nil {
+			t.Error("a field that nobody knows is read")
+		}
 	}
 }

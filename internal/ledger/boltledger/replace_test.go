@@ -88,7 +88,7 @@ func lived(t *testing.T) (dir, backup string) {
 }
 
 // inDoubt fails the test unless the ledger is in safe mode, and every entry that is not
-// at rest suspect.
+// at rest as one that needs reconciling.
 func inDoubt(t *testing.T, l *Ledger, word string) {
 	t.Helper()
 	s, ok := l.SafeMode()
@@ -107,7 +107,7 @@ func inDoubt(t *testing.T, l *Ledger, word string) {
 		}
 	}
 	if n != 10 {
-		t.Errorf("%d entries are suspect", n)
+		t.Errorf("%d entries need reconciling", n)
 	}
 	sound(t, l)
 }

@@ -69,6 +69,7 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	instantField(9, "last", func(r *ledger.Registration) *time.Time { return &r.LastAnswer }),
 	fixedField(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
 	instantField(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
+	flagField(12, "from_lost_part", func(r *ledger.Registration) *bool { return &r.FromLostPart }),
 }}
 
 var prunedForm = &message[ledger.RegistrationsPruned]{"Folded", []field[ledger.RegistrationsPruned]{
@@ -121,14 +122,20 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	instantField(42, "uploaded_at", func(e *ledger.Entry) *time.Time { return &e.UploadedAt }),
 	instantField(43, "archived_at", func(e *ledger.Entry) *time.Time { return &e.ArchivedAt }),
 	instantField(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
-	flagField(45, "suspect", func(e *ledger.Entry) *bool { return &e.NeedsReconcile }),
+	flagField(45, "needs_reconcile", func(e *ledger.Entry) *bool { return &e.NeedsReconcile }),
 	partField(46, "folded", prunedForm, func(e *ledger.Entry) *ledger.RegistrationsPruned { return &e.Pruned }),
-	flagField(47, "sworn", func(e *ledger.Entry) *bool { return &e.DuplicateConfirmed }),
+	flagField(47, "duplicate_confirmed", func(e *ledger.Entry) *bool { return &e.DuplicateConfirmed }),
 	fixedField(48, "number", func(e *ledger.Entry) []byte { return e.Number[:] }),
 	fixedField(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
 	flagField(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),
 	flagField(51, "checked", func(e *ledger.Entry) *bool { return &e.Reviewed }),
 	flagField(52, "packed_anew", func(e *ledger.Entry) *bool { return &e.PackedAnew }),
+	itemsField(53, "stored_files", "string", func(e *ledger.Entry) *[]archive.FileID { return &e.StoredFiles }),
+	numberField(54, "file_posts", func(e *ledger.Entry) *uint16 { return &e.FilePosts }),
+	numberField(55, "file_answers", func(e *ledger.Entry) *uint16 { return &e.FileAnswers }),
+	fixedField(56, "body", func(e *ledger.Entry) []byte { return e.Body[:] }),
+	numberField(57, "recipient", func(e *ledger.Entry) *ledger.RecipientWord { return &e.Recipient }),
+	textField(58, "means", func(e *ledger.Entry) *string { return &e.Means }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
@@ -156,6 +163,11 @@ var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document
 	listField(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.ControlFiles }),
 	itemsField(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
 	partField(6, "as_read", asReadForm, func(d *ledger.Document) *archive.AsRead { return &d.AsRead }),
+}}
+
+// documentTextsForm reads the same records and steps over the lists. Nothing is written with it.
+var documentTextsForm = &message[ledger.Document]{documentForm.name, []field[ledger.Document]{
+	documentForm.fields[0], documentForm.fields[1], steppedOver(documentForm.fields[2]), steppedOver(documentForm.fields[3]), steppedOver(documentForm.fields[4]), documentForm.fields[5],
 }}
 
 var noteForm = &message[ledger.Note]{"Note", []field[ledger.Note]{
@@ -223,7 +235,7 @@ type stateCount struct {
 	entries uint64
 }
 
-var stateCountForm = &message[stateCount]{"Tally", []field[stateCount]{
+var stateCountForm = &message[stateCount]{"StateCount", []field[stateCount]{
 	numberField(1, "state", func(t *stateCount) *ledger.State { return &t.state }),
 	numberField(2, "entries", func(t *stateCount) *uint64 { return &t.entries }),
 }}
@@ -237,6 +249,9 @@ type summary struct {
 	marks   uint64    // lines that belong to no entry, the first one not counted
 	alarmed time.Time // the latest that one of them tells of having lost something
 	clocks  clockComparison
+
+	arrivalsSeen uint64
+	arrivals     []arrivalCount
 }
 
 // clockComparison is what the newest answer to a registration that gave the service's time tells of the clocks; zero: none did.
@@ -245,15 +260,17 @@ type clockComparison struct {
 	service time.Time // by the service's clock, as it answered
 }
 
-var summaryForm = &message[summary]{"Standing", []field[summary]{
+var summaryForm = &message[summary]{"Summary", []field[summary]{
 	numberField(1, "n", func(s *summary) *uint64 { return &s.head.N }),
 	fixedField(2, "hash", func(s *summary) []byte { return s.head.Hash[:] }),
 	numberField(3, "seen", func(s *summary) *uint64 { return &s.seen }),
-	listField(4, "tallies", stateCountForm, func(s *summary) *[]stateCount { return &s.counts }),
+	listField(4, "state_counts", stateCountForm, func(s *summary) *[]stateCount { return &s.counts }),
 	numberField(5, "marks", func(s *summary) *uint64 { return &s.marks }),
 	instantField(6, "alarmed", func(s *summary) *time.Time { return &s.alarmed }),
 	instantField(7, "asked", func(s *summary) *time.Time { return &s.clocks.asked }),
 	instantField(8, "service", func(s *summary) *time.Time { return &s.clocks.service }),
+	numberField(9, "arrivals_seen", func(s *summary) *uint64 { return &s.arrivalsSeen }),
+	listField(10, "arrivals", arrivalCountForm, func(s *summary) *[]arrivalCount { return &s.arrivals }),
 }}
 
 var runForm = &message[run]{"Run", []field[run]{

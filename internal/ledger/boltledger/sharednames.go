@@ -30,6 +30,16 @@ func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.E
 		if after.ID != d.entry.ID {
 			return g.bindGeneration(d, after, after.ID)
 		}
+	case ledger.Released:
+		if after.ID != d.entry.ID {
+			return g.bindGeneration(d, after, after.ID)
+		}
+	case ledger.DocumentIntended:
+		if r := after.Current(); r.UploadIntents == 1 {
+			return g.bindRemote(d, after, r.Ticket.Remote, after.Generation)
+		}
+	case ledger.NotificationSeen:
+		return g.keepNotice(d, after, ev.Notification)
 	case ledger.TicketReceived:
 		if err := g.bindRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
 			return err
@@ -85,6 +95,9 @@ func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Reco
 		if err := g.bindIdentity(d, after, ev.ID, archive.Key{}); err != nil {
 			return err
 		}
+		if err := g.bindEarlierGenerations(d, after); err != nil {
+			return err
+		}
 		if _, err := g.bindContent(d, after); err != nil {
 			return err
 		}
@@ -93,6 +106,22 @@ func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Reco
 		return err
 	}
 	return g.bindRemote(d, after, ev.Remote, 0)
+}
+
+// bindEarlierGenerations binds the earlier generations of an identity that evidence tells of, so that the same document is recognised when it
+// is dropped again. One that another entry has stays with that entry: it was sent as that generation.
+func (g *groupCommit) bindEarlierGenerations(d *draft, e ledger.Entry) error {
+	for n := range e.Generation {
+		name := idName(identityOf(e, n))
+		_, taken, err := g.findHolder(name)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			d.bindings = append(d.bindings, nameBinding{name, holder{key: e.Key}})
+		}
+	}
+	return nil
 }
 
 // checkSeal holds a seal that comes later against the document, whose salt it must be made with.

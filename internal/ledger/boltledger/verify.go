@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,7 +68,7 @@ type pass struct {
 func (c *checker) checkAll() ([]ledger.Problem, error) {
 	defer c.running.Wait()
 	open := func() error { return c.eachRecord(openBucket, checkEntry(openBucket, doneBucket)) }
-	err := c.runPasses([]pass{
+	err := c.runPasses(slices.Concat([]pass{
 		// Pages first: bbolt follows a wrong page number without asking, and could end the process.
 		{pagesWord, func() error { return c.ledger.checkAllPages(func() error { return context.Cause(c.ctx) }) }},
 		{metaBucket, c.compareRecount},
@@ -79,8 +80,7 @@ func (c *checker) checkAll() ([]ledger.Problem, error) {
 		{findBucket, func() error { return c.eachRecord(findBucket, checkName) }},
 		{findBucket, func() error { return c.runAlone(checkRuns) }},
 		{scanBucket, func() error { return c.eachRecord(scanBucket, checkScan) }},
-		{journalBucket, c.checkChain},
-	})
+	}, arrivalPasses(c.eachRecord), []pass{{journalBucket, c.checkChain}}))
 	return c.found, err
 }
 
@@ -217,8 +217,14 @@ func (p *part) compareSummary(tx *bbolt.Tx, s summary, r *recount) error {
 		}
 	}
 	// Each revision and each mark has one line, and the journal begins with a line of its own.
-	if r.revs+s.marks+1 != s.head.N {
-		if err := p.reportProblem(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
+	arrived, revs := countArrivals(tx)
+	if b := s.arrivalBalance(); b != arrived {
+		if err := p.reportProblem(metaBucket, "the balance of arrivals is kept as %v, they add up to %v", b, arrived); err != nil {
+			return err
+		}
+	}
+	if revs += r.revs; revs+s.marks+1 != s.head.N {
+		if err := p.reportProblem(metaBucket, "the entries, arrivals and marks tell of %d events, the journal of %d", revs+s.marks, s.head.N-1); err != nil {
 			return err
 		}
 	}
@@ -357,7 +363,8 @@ func checkDocument(p *part, tx *bbolt.Tx, k, v []byte) error {
 	}
 	if err == nil {
 		// An erasable part that no entry leads to could never be erased.
-		if !hasEntry(tx, key) && !(isNote(k) && key.IsZero()) { // a mark's
+		isOther := isNote(k) && (key.IsZero() || tx.Bucket(arrivalBucket).Get(key[:]) != nil) // of a mark or an arrival
+		if !hasEntry(tx, key) && !isOther {
 			err = errors.New("its entry does not exist")
 		}
 	}

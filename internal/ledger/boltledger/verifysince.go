@@ -90,7 +90,10 @@ func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
 	read := func(bucket []byte, keys []archive.Key, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
 		return c.walkBucket(&walk{bucket: bucket, keys: keys, view: inTransactions(txs), check: check, merge: c.takeIn})
 	}
-	return c.runPasses([]pass{
+	inOne := func(bucket []byte, check func(p *part, tx *bbolt.Tx, k, v []byte) error) error {
+		return read(bucket, nil, check)
+	}
+	return c.runPasses(slices.Concat([]pass{
 		{pagesWord, func() error { return c.findRecent(v, now) }},
 		{metaBucket, func() error { return c.compareRecountSince(v, now) }},
 		{openBucket, func() error { return read(openBucket, nil, checkEntry(openBucket, doneBucket)) }},
@@ -99,6 +102,7 @@ func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
 		{dueBucket, func() error { return read(dueBucket, nil, checkDue) }},
 		{findBucket, func() error { return c.runAlone(checkRuns) }},
 		{scanBucket, func() error { return read(scanBucket, nil, checkScan) }},
+	}, arrivalPasses(inOne), []pass{
 		{journalBucket, func() error {
 			err := c.walkBucket(&walk{bucket: journalBucket, from: lineKey(v.Head.N), view: inTransactions(txs), check: checkBlock, merge: c.joinChain})
 			if err != nil {
@@ -106,7 +110,7 @@ func (c *checker) checkSince(v Verified, txs []*bbolt.Tx) error {
 			}
 			return c.runAlone(func(p *part) error { return p.checkChainEnd(c.end) })
 		}},
-	})
+	}))
 }
 
 // findRecent finds what is to be read, and checks the pages that lead there: all but the leaves with entries and documents

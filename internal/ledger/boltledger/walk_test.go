@@ -211,7 +211,7 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 }
 
 // BenchmarkSubmit plays the eight changes of a document's life for many at once, as
-// the conductor does: nobody waits for the disk.
+// the engine does: nobody waits for the disk.
 func BenchmarkSubmit(b *testing.B) {
 	b.Run("64", func(b *testing.B) { benchmarkSubmit(b, 64, 0) })
 	b.Run("1024Gathered10ms", func(b *testing.B) { benchmarkSubmit(b, 1024, 10*time.Millisecond) })

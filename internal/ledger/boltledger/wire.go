@@ -348,6 +348,15 @@ func listField[T, M any](num protowire.Number, name string, m *message[M], at fu
 		}}
 }
 
+// steppedOver is a row whose value is not kept.
+func steppedOver[T any](f field[T]) field[T] {
+	f.get = func(_ *T, typ protowire.Type, b []byte) (int, error) {
+		_, n, err := consumeBytes(typ, b)
+		return n, err
+	}
+	return f
+}
+
 // itemsField is a row for any number of strings or byte strings.
 func itemsField[T any, V ~string | ~[]byte](num protowire.Number, name, kind string, at func(*T) *[]V) field[T] {
 	return field[T]{num, name, "repeated " + kind,

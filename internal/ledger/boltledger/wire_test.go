@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // The golden records. Once a schema is released, the values and the bytes in its
@@ -34,7 +35,7 @@ func goldenEntry() ledger.Entry {
 		Package: archive.Package{Path: "spool/x.zip", Size: 100_000_000, SHA256: sum("zip"), MD5: [16]byte{15: 9}},
 		Registrations: []ledger.Registration{
 			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, UploadIntents: 2, WithoutEffect: 1, Fate: ledger.Lapsed, Sent: sum("zip"), ClosedAt: goldenTime(2), LastStatus: archive.Absent, EqualAnswers: 3, LastAnswer: goldenTime(3), SucceededAt: goldenTime(14)},
-			{Generation: 1, Fate: ledger.MaybeStored, Ticket: archive.Ticket{
+			{Generation: 1, Fate: ledger.MaybeStored, FromLostPart: true, Ticket: archive.Ticket{
 				Remote: "bum-2", URL: "https://store.example/p?X-Sig=abc", Headers: []archive.Header{{Name: "X-One", Value: "1"}, {Name: "X-Empty"}},
 				Sent: archive.Instant{Wall: goldenTime(4), Boot: time.Hour, BootID: "boot-1"}, Date: goldenTime(5), SignedAt: time.Unix(0, 0).UTC(), Validity: 15 * time.Minute, Object: archive.ObjectDigest{1, 15: 2},
 			}},
@@ -45,6 +46,7 @@ func goldenEntry() ledger.Entry {
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
 		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), NeedsReconcile: true, Pruned: ledger.RegistrationsPruned{Unsent: 300, Lapsed: 2}, DuplicateConfirmed: true,
 		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Reviewed: true,
+		StoredFiles: []archive.FileID{"5f0e1c2d3b4a596877665544", "f-2"}, FilePosts: 3, FileAnswers: 2, Body: sum("body"), Recipient: ledger.RecipientRejected, Means: "MailDelivery",
 	}
 }
 
@@ -66,8 +68,22 @@ func goldenIndex() nameIndex {
 	}}
 }
 
-func goldenStanding() summary {
-	return summary{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, counts: []stateCount{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, marks: 3, alarmed: goldenTime(13), clocks: clockComparison{goldenTime(18), goldenTime(19)}}
+func goldenSummary() summary {
+	return summary{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, counts: []stateCount{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, marks: 3, alarmed: goldenTime(13), clocks: clockComparison{goldenTime(18), goldenTime(19)},
+		arrivalsSeen: 4, arrivals: []arrivalCount{{arrival.Held, 3}, {arrival.GivenUp, 1}}}
+}
+
+func goldenArrival() arrival.Arrival {
+	return arrival.Arrival{
+		Key: archive.Key{1, 15: 9}, Rev: 7, Kind: arrival.Extract, State: arrival.Fetching, Item: "4711", Type: archive.DeltaExtract, Name: "books",
+		Start: goldenTime(1), End: goldenTime(2), Made: goldenTime(3), Count: -1, Files: []arrival.File{
+			{Name: "IA_INVOICE_1.zip", Table: "IA_INVOICE", Downloads: 3, Stored: "0001-IA_INVOICE_1.zip", Size: 1 << 33, SHA256: sum("file"), Beside: true}, {Name: "b"},
+		},
+		Manifest: sum("manifest"), AcknowledgeIntents: 2, Allowed: 10, UnknownPast: true, Gone: true, Attempt: 65535, NotBefore: goldenTime(4),
+		Cause: ledger.Cause{Code: "cut", Text: "für Menschen"}, AnnouncedAt: goldenTime(5), HeldAt: goldenTime(6), AcknowledgedAt: goldenTime(7), DoubtedAt: goldenTime(8), HandedOnAt: goldenTime(9),
+		Notice: "54759eb3-ack", ConfirmIntents: 2, ConfirmedAt: goldenTime(10),
+		Said: []arrival.Said{{Rev: 300, Word: arrival.Accept, UID: 1000, At: goldenTime(11), Outcome: arrival.NotTaken, AnsweredAt: goldenTime(12), Cause: ledger.Cause{Code: "http-403", Text: "nein"}}, {Rev: 301, Word: arrival.Reject}},
+	}
 }
 
 func goldenDocument() ledger.Document {
@@ -140,8 +156,10 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "total", totalForm, goldenTotal())
 	golden(t, "count", countForm, count{300})
 	golden(t, "runs", indexForm, goldenIndex())
-	golden(t, "standing", summaryForm, goldenStanding())
+	golden(t, "summary", summaryForm, goldenSummary())
 	golden(t, "scan", scanForm, goldenScan())
+	golden(t, "arrival", arrivalForm, goldenArrival())
+	golden(t, "notice", noticeForm, Notice{ID: "a-1", Entry: archive.Key{1, 15: 9}, Seen: goldenTime(1), Raw: []byte(`{"acknowledgementId":"a-1"}`), Unknown: true})
 }
 
 // What is left out of an entry is there again when it is read, or nobody needs it any more.
@@ -173,6 +191,8 @@ func TestRecord_EveryFieldIsStored(t *testing.T) {
 		"Note":     roundTrip(noteForm),
 		"Total":    roundTrip(totalForm),
 		"Scan":     roundTrip(scanForm),
+		"Arrival":  roundTrip(arrivalForm),
+		"Notice":   roundTrip(noticeForm),
 	} {
 		in, out, err := check()
 		if err != nil || !reflect.DeepEqual(in, out) {

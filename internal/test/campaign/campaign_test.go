@@ -37,21 +37,25 @@ type campaign struct {
 	r       *rand.Rand
 	traps   bool // the kernel lets us see system calls
 
-	lives    int
-	kills    map[string]int       // by kind
-	points   map[string]int       // deaths at points, by name
-	seen     map[string]int       // points, by name
-	underWay int                  // deaths at which work was under way
-	cuts     int                  // of the power
-	lost     int                  // changes that they took back
-	calls    int                  // to the service, until it became calm
-	fired    map[string]int       // faults among them, by operation and kind
-	gauges   []gauge              // the last of each life
-	longLife []gauge              // all of the one that is long
-	pdfs     map[ledger.State]int // single PDFs by how they ended; None: all
-	spoilt   map[string]int       // what was done to the catalog between two lives
-	foreign  int                  // foreign files that were put in its place
-	searches int                  // answers of the catalog that were held against the ledger
+	lives     int
+	kills     map[string]int       // by kind
+	points    map[string]int       // deaths at points, by name
+	seen      map[string]int       // points, by name
+	underWay  int                  // deaths at which work was under way
+	cuts      int                  // of the power
+	lost      int                  // changes that they took back
+	calls     int                  // to the service, until it became calm
+	fired     map[string]int       // faults among them, by operation and kind
+	gauges    []gauge              // the last of each life
+	longLife  []gauge              // all of the one that is long
+	pdfs      map[ledger.State]int // single PDFs by how they ended; None: all
+	documents map[ledger.State]int // documents of the business network, likewise
+	extracts  int                  // that the service offered
+	downloads int                  // of their files, as the service counted
+	spoilt    map[string]int       // what was done to the catalog between two lives
+	foreign   int                  // foreign files that were put in its place
+	roomy     []byte               // the configuration, while a life has another one that makes its disk full; nil: none has
+	searches  int                  // answers of the catalog that were held against the ledger
 }
 
 // blow is how a life is to end.
@@ -90,6 +94,9 @@ func TestCampaign(t *testing.T) {
 	}()
 	must(t, c.service.SetFaults(faults(c.long)))
 	for n := 0; n < kills && !t.Failed(); n++ {
+		if n%2 == 0 || c.r.IntN(4) == 0 {
+			c.publishExtract()
+		}
 		c.live(c.next(n, kills))
 		if c.long && n == kills/2 {
 			c.live(blow{kind: longLife, after: 90 * time.Second, ask: true})
@@ -117,14 +124,14 @@ func newCampaign(t *testing.T, long bool) *campaign {
 		seed = n
 	}
 	c := &campaign{t: t, dir: home(t), long: long, r: rand.New(rand.NewPCG(seed, 1)),
-		pdfs: map[ledger.State]int{}, kills: map[string]int{}, spoilt: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
+		pdfs: map[ledger.State]int{}, documents: map[ledger.State]int{}, kills: map[string]int{}, spoilt: map[string]int{}, points: map[string]int{}, seen: map[string]int{}}
 	t.Logf("SEED=%d in %s", seed, c.dir)
 	drops, vaults := 6, 3
 	if long {
 		drops, vaults = 18, 6
 	}
-	c.places = append(places(drops, vaults), scans)
-	for _, sub := range []string{"drops", "moved", "log", "aside", "aside/people", "aside/power", "emulator"} {
+	c.places = append(places(drops, vaults), scans, outgoing)
+	for _, sub := range []string{"drops", "moved", "log", "aside", "aside/people", "aside/power", "emulator", "custody"} {
 		must(t, os.Mkdir(c.path(sub), 0o770))
 	}
 	c.bin, c.config = c.path("vaultd"), c.path("config.yaml")
@@ -196,19 +203,34 @@ func (c *campaign) settings() string {
   base_url: %[2]s
   auth: {method: oauth2, username: %[3]s, secret_file: %[1]s/secret, scopes: [%[4]s]}
 state_dir: %[1]s/state
-spool: {min_free: 1MB}
+spool: {`+leastFree+`}
 upload: {batch_wait: 100ms, window: %[5]v}
 status: {poll_min: 200ms, poll_max: 1s, unclear_grace: %[6]v}
 http: {listen: ""}
 pdf:
   base_url: %[2]s
   auth: {method: oauth2, username: %[3]s, secret_file: %[1]s/secret, scopes: [importDocuments.write]}
+extracts:
+  base_url: %[2]s
+  auth: {method: oauth2, username: %[3]s, secret_file: %[1]s/secret}
+  custody: %[1]s/custody
+  every: 1m
+  max_downloads: 20
+  acknowledge: true
+network:
+  base_url: %[2]s
+  auth: {method: basic, username: %[3]s, secret_file: %[1]s/secret}
+  poll: 10s
 drops:
 `, c.dir, c.service.url, user, scope, window, c.pick(window, 2*window))
 	for _, p := range c.places {
 		must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
 		if p.takesPDFs {
 			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: pdf, receiving: %s, notify: clerk@acme.example, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name), receiving)
+			continue
+		}
+		if p.overNetwork {
+			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: network, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name))
 			continue
 		}
 		after := p.action
@@ -294,6 +316,9 @@ func (c *campaign) live(b blow) {
 		what = fmt.Sprintf("%s, %s %s", what, b.aim.op, b.aim.when)
 	}
 	c.ended(cmd, b, log.Name(), what)
+	if c.emptyDisk() {
+		c.countFull(log.Name())
+	}
 	c.between(b, what)
 	c.spoilCatalog()
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"vaultd/internal/archive"
@@ -32,7 +33,7 @@ func (c *campaign) spoilCatalog() {
 	if b, err := os.ReadFile(path); err == nil && string(b) == foreignText {
 		return // a life was too short to move it away: what is done to it now is not the program's doing
 	}
-	how := []string{"left alone", "left alone", "removed", "its log removed", "cut", "overwritten", "replaced by a foreign file"}[c.r.IntN(7)]
+	how := []string{"left alone", "left alone", "removed", "its log removed", "cut", "overwritten", "replaced by a foreign file", diskFull, diskFull}[c.r.IntN(9)]
 	switch how {
 	case "left alone":
 		return
@@ -54,8 +55,51 @@ func (c *campaign) spoilCatalog() {
 		must(c.t, os.Remove(path))
 		must(c.t, os.WriteFile(path, []byte(foreignText), 0o600))
 		c.foreign++
+	case diskFull:
+		c.fillDisk()
+		return // it counts once the next life has met it
 	}
 	c.spoilt[how]++
+}
+
+const diskFull = "on a full disk"
+
+// leastFree is the free space below which the work stops, as the campaign configures it.
+const leastFree = "min_free: 1MB"
+
+// fillDisk lets the next life have too little room for the catalog and enough for its work: what is free lies between spool.min_free and
+// a tenth more.
+func (c *campaign) fillDisk() {
+	c.t.Helper()
+	var s syscall.Statfs_t
+	must(c.t, syscall.Statfs(c.path("state"), &s))
+	b, err := os.ReadFile(c.config)
+	must(c.t, err)
+	c.roomy = b
+	full := bytes.Replace(b, []byte(leastFree), fmt.Appendf(nil, "min_free: %dMB", s.Bavail*uint64(s.Bsize)/1_050_000), 1)
+	must(c.t, os.WriteFile(c.config, full, 0o640))
+}
+
+// emptyDisk ends a full disk, and reports whether there was one.
+func (c *campaign) emptyDisk() (wasFull bool) {
+	c.t.Helper()
+	if c.roomy == nil {
+		return false
+	}
+	must(c.t, os.WriteFile(c.config, c.roomy, 0o640))
+	c.roomy = nil
+	return true
+}
+
+// countFull counts a life with a full disk where its catalog met it: a short life may end before, and one that found no catalog makes a
+// small one without asking.
+func (c *campaign) countFull(log string) {
+	c.t.Helper()
+	b, err := os.ReadFile(log)
+	must(c.t, err)
+	if bytes.Contains(b, []byte("which the catalog leaves to the work")) {
+		c.spoilt[diskFull]++
+	}
 }
 
 // askCatalog starts a catalog on a copy of what a death left, and holds its answers against the ledger.
@@ -104,7 +148,9 @@ func (c *campaign) countForeign() {
 	c.t.Helper()
 	moved, err := filepath.Glob(c.path("state", catalog.FileName+".foreign-*"))
 	must(c.t, err)
-	moved = slices.DeleteFunc(moved, func(p string) bool { return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") })
+	moved = slices.DeleteFunc(moved, func(p string) bool {
+		return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") || strings.HasSuffix(p, "-journal")
+	})
 	for _, path := range moved {
 		b, err := os.ReadFile(path)
 		must(c.t, err)

@@ -23,6 +23,7 @@ import (
 	"vaultd/internal/catalog"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/statedir"
@@ -76,6 +77,9 @@ func (c *campaign) between(b blow, what string) {
 		return
 	}
 	report, entries := c.proof(l)
+	for _, p := range c.checkAcknowledged(l) {
+		c.t.Errorf("life %d (%s): %s", c.lives, what, p)
+	}
 	var problems []ledger.Problem
 	if c.lives%5 == 0 { // it takes its time
 		problems, err = l.Verify(c.t.Context())
@@ -103,8 +107,13 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 		entries = append(entries, e)
 		return nil
 	}))
-	balance := l.Balance()
-	journal := proof.Journal{Head: l.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+	var arrivals []arrival.Arrival
+	must(c.t, l.Arrivals(func(a arrival.Arrival) error {
+		arrivals = append(arrivals, a)
+		return nil
+	}, arrival.States()...))
+	balance, arrivalBalance := l.Balance(), l.ArrivalBalance()
+	journal := proof.Journal{Head: l.Head(), Balance: &balance, Arrivals: slices.Values(arrivals), ArrivalBalance: &arrivalBalance, Lines: func(yield func(uint64, []byte) bool) {
 		err := l.Lines(1, func(n uint64, line []byte) error {
 			for _, bad := range []string{secret, "X-Amz-Signature"} { // the blocks of the file are deflated, so no search of it would see them
 				if bytes.Contains(line, []byte(bad)) {
@@ -151,7 +160,7 @@ func (c *campaign) disk() *proof.Disk {
 		add := func(dir string) {
 			for _, name := range names(c.path("drops", p.name, dir)) {
 				if dir != "" || !drop.IsReservedName(name) {
-					d.Lying = append(d.Lying, proof.Folder{Drop: p.name, Path: path.Join(dir, name)})
+					d.Present = append(d.Present, proof.Folder{Drop: p.name, Path: path.Join(dir, name)})
 				}
 			}
 		}
@@ -164,7 +173,7 @@ func (c *campaign) disk() *proof.Disk {
 			}
 		}
 		for _, name := range names(c.path("moved", p.name)) {
-			d.Lying = append(d.Lying, proof.Folder{Drop: p.name, Path: c.path("moved", p.name, name)})
+			d.Present = append(d.Present, proof.Folder{Drop: p.name, Path: c.path("moved", p.name, name)})
 		}
 	}
 	return d
@@ -199,9 +208,11 @@ func (c *campaign) judge() {
 	c.run(code, "run", "--once", "--wait")
 	c.run(0, "verify") // from the checkpoint that some life left
 	c.run(0, "verify", "--whole")
+	c.run(0, "extracts", "verify")
 	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC)
 	must(c.t, err)
 	report, entries := c.proof(l)
+	c.judgeExtracts(l)
 	must(c.t, done())
 	for _, f := range report.Findings {
 		c.t.Error(f)
@@ -209,17 +220,18 @@ func (c *campaign) judge() {
 	for _, v := range c.service.Violations() {
 		c.t.Errorf("the service saw: %s", v)
 	}
-	pdfs := map[archive.Key]bool{} // a person decided about some of them
+	decided := map[archive.Key]bool{} // a person decided about some of them
 	for _, e := range entries {
-		pdfs[e.Key] = e.Route == ledger.PDF
+		decided[e.Key] = e.Route != ledger.Vault
 	}
-	isPDF := func(k archive.Key) bool { return pdfs[k] }
-	report.Double, report.InDoubt = slices.DeleteFunc(report.Double, isPDF), slices.DeleteFunc(report.InDoubt, isPDF)
+	isDecided := func(k archive.Key) bool { return decided[k] }
+	report.Double, report.InDoubt = slices.DeleteFunc(report.Double, isDecided), slices.DeleteFunc(report.InDoubt, isDecided)
 	if n := len(report.Double) + len(report.Unclear) + len(report.InDoubt); n > 0 {
 		c.t.Errorf("%d possibly double, %d unclear, %d in doubt", len(report.Double), len(report.Unclear), len(report.InDoubt))
 	}
 	c.entries(entries)
 	c.archive()
+	c.judgeNetwork(entries)
 	c.audit(report.Balance)
 	c.countForeign()
 	c.logs()
@@ -249,6 +261,8 @@ func (c *campaign) entries(entries []ledger.Entry) {
 		twins := (want == ledger.Archived || want == ledger.Duplicate) && (e.State == ledger.Archived || e.State == ledger.Duplicate)
 		if p.place.takesPDFs {
 			c.judgePDF(p, e)
+		} else if p.place.overNetwork {
+			c.judgeDocument(p, e)
 		} else if e.State != want && !twins {
 			c.t.Errorf("%q in %s is %s, not %s: %s", p.Name, p.place.name, e.State, want, e.Cause.Text)
 		}

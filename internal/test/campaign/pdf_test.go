@@ -46,8 +46,11 @@ func (c *campaign) decide() {
 	c.t.Helper()
 	rows, _, code := c.command("list", "--json")
 	for in := json.NewDecoder(bytes.NewReader(rows)); code == 0 && in.More(); {
-		var row struct{ Key, Drop, Folder, State string }
+		var row struct{ Key, Drop, Folder, State, BumID string }
 		must(c.t, in.Decode(&row))
+		if row.Drop == outgoing.name && row.State == "quarantined" {
+			c.decideDocument(row.Key, row.BumID)
+		}
 		if row.Drop != scans.name || row.State != "quarantined" {
 			continue
 		}
@@ -98,7 +101,11 @@ func noteOfDelivery(at string, e ledger.Entry) error {
 		return err
 	}
 	note, err := proof.ParseDelivery(text)
-	if err == nil && (note.BumID != e.Current().Ticket.Remote || note.Sent.SHA256 != e.Package.SHA256.String()) {
+	sent, wanted := note.Sent.SHA256, e.Package.SHA256
+	if e.Route == ledger.Network {
+		sent, wanted = note.Body, e.Body
+	}
+	if err == nil && (note.BumID != e.Current().Ticket.Remote || sent != wanted.String()) {
 		return &fs.PathError{Op: "read note of slot " + string(note.BumID), Path: at, Err: fs.ErrInvalid}
 	}
 	return err

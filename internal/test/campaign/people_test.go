@@ -25,6 +25,7 @@ type place struct {
 	complete    string // quiet, marker, list
 	action      string // keep, move, delete
 	takesPDFs   bool   // single ones, and no folders
+	overNetwork bool   // documents for the business network
 }
 
 func vaultID(n int) string { return fmt.Sprintf("VAULT-%d", n+1) }
@@ -42,6 +43,9 @@ func places(n, vaults int) (all []place) {
 
 // scans is the one drop folder of single PDFs.
 var scans = place{name: "scans", takesPDFs: true}
+
+// outgoing is the one drop folder for the business network.
+var outgoing = place{name: "outgoing", overNetwork: true}
 
 // parcel is a folder or a single PDF that was dropped, and what must become of it.
 type parcel struct {
@@ -84,6 +88,9 @@ func (p *people) work(ctx context.Context, every time.Duration, full func(droppe
 				p.drop(n)
 				if n%4 == 3 {
 					p.dropPDF(n)
+				}
+				if n%4 == 1 {
+					p.dropDocument(n)
 				}
 				n++
 			}
@@ -141,7 +148,7 @@ func (p *people) dropPDF(n int) {
 	case dice < 20:
 		one.Folder, one.want = simulation.MakePDF(p.seed, n, simulation.TextScan), ledger.Rejected
 	case dice < 35:
-		i := slices.IndexFunc(p.all, func(o parcel) bool { return o.want == ledger.Delivered })
+		i := slices.IndexFunc(p.all, func(o parcel) bool { return o.place == scans && o.want == ledger.Delivered })
 		if i >= 0 {
 			one.Folder, one.want = p.all[i].CopyPDFToDropAgain(n), ledger.Duplicate
 		}
@@ -160,6 +167,28 @@ func (p *people) dropPDF(n int) {
 	p.all = append(p.all, one)
 	must(p.t, os.WriteFile(filepath.Join(p.aside, one.Name), one.Files[one.Name], 0o660))
 	must(p.t, os.Rename(filepath.Join(p.aside, one.Name), p.path(one)))
+}
+
+// dropDocument drops a folder for the business network.
+func (p *people) dropDocument(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := parcel{place: outgoing, want: ledger.Delivered, Folder: simulation.MakeDocument(p.seed, n, simulation.Document)}
+	switch dice := p.r.IntN(100); {
+	case dice < 8:
+		one.Folder, one.want = simulation.MakeDocument(p.seed, n, simulation.FaultyDocument), ledger.Rejected
+	case dice < 14:
+		one.Folder, one.want = simulation.MakeDocument(p.seed, n, simulation.VirusDocument), ledger.Rejected
+	case dice < 30: // it is a duplicate, or goes under the next number where the first was not delivered
+		i := slices.IndexFunc(p.all, func(o parcel) bool { return o.place.overNetwork && o.want == ledger.Delivered })
+		if i >= 0 {
+			one.Folder = p.all[i].CopyDocumentToDropAgain(n)
+			one.Files = maps.Clone(one.Files)
+			one.want = ledger.Duplicate
+		}
+	}
+	p.all = append(p.all, one)
+	p.moveIn(one)
 }
 
 // dropped gives what was dropped so far.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/extractapi"
 )
 
 const (
@@ -45,7 +46,8 @@ type aim struct {
 }
 
 var (
-	aimedOps   = []string{"token", "register", "upload", "status", "pdf-register", "pdf-upload"}
+	aimedOps = []string{"token", "register", "upload", "status", "pdf-register", "pdf-upload", "extract-list", "extract-files", "extract-fetch", "extract-acknowledge",
+		"network-file", "network-send", "network-notices", "network-acknowledge"}
 	aimedWhens = []string{"before", "body", "after", "answered"}
 )
 
@@ -63,7 +65,13 @@ func faults(long bool) emulator.Faults {
 	}
 	add("register", 0.015, emulator.Fault{VisibleAfter: window / 2}, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: window / 2},
 		emulator.Fault{Kind: emulator.MissingAnswer}, emulator.Fault{Kind: emulator.MissingURL})
+	add("extract-fetch", 0.03, emulator.Fault{Kind: emulator.Cut}, emulator.Fault{Kind: emulator.Truncate}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: time.Second})
+	add("extract-acknowledge", 0.1, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true})
 	add("upload", 0.02, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4})
+	add("network-send", 0.05, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Coded, Code: "Error.001.0010", IsAfterWork: true},
+		emulator.Fault{Kind: emulator.Coded, Code: "Error.003.0032"})
+	add("network-file", 0.03, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Coded, Code: "Error.001.0006"})
+	add("network-acknowledge", 0.05, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true})
 	add("pdf-register", 0.03, emulator.Fault{Kind: emulator.MissingURL}, emulator.Fault{Kind: emulator.DoubleBumID})
 	add("pdf-upload", 0.03, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4}, emulator.Fault{Kind: emulator.DeadToken})
 	if long {
@@ -80,8 +88,8 @@ func faults(long bool) emulator.Faults {
 
 func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 	t.Helper()
-	cfg := emulator.Config{Dir: dir, ClientID: user, ClientSecret: secret, Scopes: []string{scope, pdfScope}, RequireScope: scope,
-		TokenLife: 15 * time.Second, Window: window, ArchiveMin: 100 * time.Millisecond, ArchiveMax: window / 4, Seed: seed, PDF: emulator.PDF{Window: 2 * window}}
+	cfg := emulator.Config{Dir: dir, ClientID: user, ClientSecret: secret, Scopes: []string{scope, pdfScope, extractapi.ReadScope, extractapi.WriteScope}, RequireScope: scope,
+		TokenLife: 15 * time.Second, Window: window, ArchiveMin: 100 * time.Millisecond, ArchiveMax: window / 4, Seed: seed, PDF: emulator.PDF{Window: 2 * window}, Network: network}
 	for v := range vaults {
 		cfg.Vaults = append(cfg.Vaults, emulator.Vault{ID: vaultID(v)})
 	}
@@ -130,6 +138,22 @@ func opOf(r *http.Request) string {
 		return "pdf-register"
 	case strings.HasSuffix(r.URL.Path, ".pdf"):
 		return "pdf-upload"
+	case strings.HasSuffix(r.URL.Path, ".extract"):
+		return "extract-fetch"
+	case strings.HasSuffix(r.URL.Path, "/acknowledge"):
+		return "extract-acknowledge"
+	case strings.HasSuffix(r.URL.Path, "/dataExtracts"):
+		return "extract-list"
+	case strings.Contains(r.URL.Path, "/dataExtracts/"):
+		return "extract-files"
+	case strings.HasSuffix(r.URL.Path, "/v2/files"):
+		return "network-file"
+	case strings.HasSuffix(r.URL.Path, "/notifications"):
+		return "network-notices"
+	case strings.Contains(r.URL.Path, "/notifications/"):
+		return "network-acknowledge"
+	case strings.Contains(r.URL.Path, "/v2/invoices/"), strings.Contains(r.URL.Path, "/v2/creditNotes/"):
+		return "network-send"
 	case r.Method == http.MethodPost:
 		return "register"
 	case r.Method == http.MethodPut:

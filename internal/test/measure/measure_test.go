@@ -1,8 +1,10 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +51,38 @@ func (t T) writeAll() {}
 	}
 	if n := have["."].singleWords(); n != 1 {
 		t.Errorf("%d single words", n)
+	}
+}
+
+// TestFigures_OfTheProgram holds what a reader needs most: comments where a crash or an order of two lines matters, and names that say what is
+// done to what.
+func TestFigures_OfTheProgram(t *testing.T) {
+	const root = "../../.."
+	packages, all := map[string]*figures{}, &figures{}
+	for _, dir := range []string{"cmd", "internal"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			return measureFile(root, name, packages)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range packages {
+		all.add(p)
+	}
+	for _, name := range []string{"internal/ingest", "internal/ledger", "internal/drop", "internal/recovery"} {
+		if p := packages[name]; p == nil || 100*p.comments < 3*p.functionLines() {
+			t.Errorf("%s: fewer than 3 comments in 100 lines of functions: say at each commit, rename, unlink and call what a crash there means", name)
+		}
+	}
+	if single, n := all.singleWords(), len(all.functions); n < 1000 || 100*single > 40*n {
+		t.Errorf("%d of %d functions are named by a single word, which is more than 40 %%: say what is done to what", single, n)
 	}
 }

@@ -18,4 +18,12 @@ var browser = []mutant{
 		name: "FocusIsNotSeen", promise: "I26", file: "internal/page/style.css",
 		old: ":focus-visible { outline: 3px solid var(--accent); outline-offset: 2px }", new: ":focus-visible { outline: none }", tests: []string{"-C browser -run TestPages/AllWorksWithKeysAlone ."},
 	},
+	{
+		name: "FreshPageClosesWhatWasOpened", promise: "I26", file: "internal/page/live.js",
+		old: "        putBack(places);\n", new: "", tests: []string{"-C browser -run TestPages/AFreshPageKeepsWhatWasOpened ."},
+	},
+	{
+		name: "PhoneShowsTheOldestEnd", promise: "I26", file: "internal/page/style.css",
+		old: ".newest { direction: rtl }\n", new: "", tests: []string{"-C browser -run TestPages/OnAPhoneTheNewestIsSeenFirst ."},
+	},
 }

@@ -61,6 +61,30 @@ var catalog = []mutant{
 		old: "append(starts[:min(len(starts), 1)], 1)", new: "[]uint64(nil)", tests: []string{"-run HistoryIsWhole vaultd/cmd/vaultd"},
 	},
 	{
+		name: "CatalogKeepsErasedWords", promise: "I7", file: "internal/catalog/write.go",
+		old: "case wasErasable && !r.erasable:", new: "case wasErasable && !r.erasable && isNewest:", tests: []string{"-run TestCatalog_I7_Erased vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogErasedLater", promise: "I7", file: "internal/catalog/catalog.go",
+		old: "\t\t\t\t_ = removeWithBesides(c.path())\n", new: "", tests: []string{"-run TestCatalog_I7_Erased vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogReplacedTextsStay", promise: "I7", file: "internal/catalog/file.go",
+		old: "&_pragma=secure_delete(1)", new: "", tests: []string{"-run TestCatalog_I7_Changed vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogPageBeginsAnew", promise: "I32", file: "internal/catalog/search.go",
+		old: "ask: ask, last: after}", new: "ask: ask}", tests: []string{finding},
+	},
+	{
+		name: "CatalogNumberInTheFolderAlone", promise: "I32", file: "internal/catalog/filter.go",
+		old: "occurs(f.Number, m.Number)", new: "occurs(nil, m.Number)", tests: []string{"-run TestList_ByWhat vaultd/cmd/vaultd"},
+	},
+	{
+		name: "CatalogAmountsAsText", promise: "I32", file: "internal/catalog/row.go",
+		old: "\t\trank = -rank\n", new: "\t\trank = +rank\n", tests: []string{"-short -run ListSorted vaultd/internal/catalog"},
+	},
+	{
 		name: "CatalogDamageForgotten", promise: "I26", file: "internal/catalog/search.go",
 		old: "\t\tc.told.Damaged = again.why\n", new: "", tests: []string{finding},
 	},
@@ -111,5 +135,33 @@ var catalog = []mutant{
 	{
 		name: "HistoryDayCutByAZone", promise: "I12", file: "internal/ledger/boltledger/counts.go",
 		old: " || isCounted && group != groupAtEnd {", new: " || isCounted && group != groupAtEnd && !isCountedAtEnd {", tests: []string{"-run EveryZone vaultd/internal/ledger/boltledger"},
+	},
+	{
+		name: "HistoryDeliveredIsArchived", promise: "I12", file: "internal/present/history.go",
+		old: "h.MonthOf(day.Year(), day.Month()).Delivered += uint64(n)", new: "h.MonthOf(day.Year(), day.Month()).Archived += uint64(n)", tests: []string{"-run TestHistory_I12 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "HistoryDelayOfADeliveryAmongTheArchived", promise: "I12", file: "internal/present/history.go",
+		old: "h.Delays[DelayPart(d)].Delivered++", new: "h.Delays[DelayPart(d)].Documents++", tests: []string{"-run TestHistory_I12 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "CatalogWithoutAddresses", promise: "I32", file: "internal/catalog/row.go",
+		old: "r.sent.Receiving, r.sent.Notify}", new: "r.sent.Receiving}", tests: []string{"-run TestSearch_I32_FindsTheAddresses vaultd/internal/catalog"},
+	},
+	{
+		name: "CatalogReadsOnAfterAnError", promise: "I23", file: "internal/catalog/rebuild.go",
+		old: "if err == nil {\n\t\terr = walked", new: "if err == nil && walked == errUnused {\n\t\terr = walked", tests: []string{"-run TestReadAhead_I23 vaultd/internal/catalog"},
+	},
+	{
+		name: "ChartOfDeliveriesAmongTheArchived", promise: "I12", file: "internal/report/chart.go",
+		old: "[]uint64{l.Documents, l.Delivered}", new: "[]uint64{l.Documents + l.Delivered}", tests: []string{"-run TestCharts_I12 vaultd/internal/report"},
+	},
+	{
+		name: "PlainMetadataWithEscapes", promise: "I10", file: "internal/archive/metadata.go",
+		old: "case c == '\\\\' || c < ' ':", new: "case c < ' ':", tests: []string{"-run ParseMetadata vaultd/internal/archive"},
+	},
+	{
+		name: "WorkbookRowsOfOneNumber", promise: "I21", file: "internal/report/xlsx.go",
+		old: "writeAll(w, row)\n\t\tcells = after", new: "writeAll(w, \"2\")\n\t\tcells = after", tests: []string{"-run XLSX vaultd/internal/report"},
 	},
 }

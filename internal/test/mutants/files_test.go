@@ -36,7 +36,7 @@ var files = []mutant{
 	},
 	{
 		name: "PDFInTheSpoolTakenForForeign", promise: "I21", file: "internal/spool/count.go",
-		old: "(name == PackageName(ledger.Vault, k) || name == PackageName(ledger.PDF, k))", new: "name == PackageName(ledger.Vault, k)", tests: []string{"-run TestSpool_I vaultd/internal/spool"},
+		old: "slices.ContainsFunc(ledger.Routes(), isOfRoute)", new: "isOfRoute(ledger.Vault)", tests: []string{"-run TestSpool_I vaultd/internal/spool"},
 	},
 	{
 		name: "EveryClaimIsForTheVault", promise: "I8", file: "internal/dropwork/intake.go",

@@ -19,4 +19,4 @@ const (
 )
 
 // list holds the mutants, by what they break.
-var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser, files, judge, deliveries, pdfWorlds)
+var list = slices.Concat(protocol, remote, kept, sources, outside, catalog, port, page, browser, files, judge, deliveries, pdfUploads, pdfWorlds, arrivals, booked, network, notices)

@@ -35,6 +35,20 @@ var page = []mutant{
 		old: "<dt><bdi>{{.Name}}</bdi></dt>", new: "<dt><bdi>{{$.T .Name}}</bdi></dt>", tests: []string{"-run NamesOfTheSidecar " + onPages},
 	},
 	{
+		name: "PageBooksWithoutRead", promise: "I7", file: "internal/page/books.go",
+		old: "\treturn p.readersOnly(func(w http.ResponseWriter, r *http.Request, f *frame) error {\n\t\tif f.about.Books", new: "\treturn action(func(w http.ResponseWriter, r *http.Request, f *frame) error {\n\t\tif f.about.Books",
+		tests: []string{"-run NothingIsTold " + onPages},
+	},
+	{
+		name: "PageBooksUnknownResultLooksGood", promise: "I31", file: "internal/page/books.go",
+		old: "\t\treturn \"calm\"\n\t}\n\treturn \"bad\"", new: "\t\treturn \"calm\"\n\t}\n\treturn \"good\"", tests: []string{"-run TestBooks_I31 " + onPages},
+	},
+	{
+		name: "BooksTwoAnswersAtOnce", promise: "I21", file: "cmd/vaultd/books.go",
+		old: "\tcase v.booksTurn <- struct{}{}:\n\t\treturn func() { <-v.booksTurn }, nil\n", new: "\tcase v.booksTurn <- struct{}{}:\n\t\t<-v.booksTurn\n\t\treturn func() {}, nil\n",
+		tests: []string{"-run TestBooks_I21 vaultd/cmd/vaultd"},
+	},
+	{
 		name: "PageInWorkOutlivesServe", promise: "I1", file: "internal/web/server.go",
 		old: "\tinWork.Lock() //", new: "\t//", tests: []string{"-run ReturnsAfterThePages vaultd/internal/web"},
 	},

@@ -21,13 +21,13 @@ var remote = []mutant{
 		old: "case s.Past.LastComparison(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/operator"},
 	},
 	{
-		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/worker.go",
+		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/task.go",
 		old:   "\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
 		new:   "\tgo w.do(work, t.entries)\n\tw.engine.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
 		tests: []string{engine, worlds},
 	},
 	{
-		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/worker.go",
+		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/task.go",
 		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, t.entries[0])",
 		tests: []string{engine, worlds},
 	},
@@ -136,16 +136,16 @@ var remote = []mutant{
 	},
 	{
 		name: "OneBadNumberPausesTheVault", promise: "I23", file: "internal/ingest/ask.go",
-		old: "\tcase fault.MayBeAbsent():\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{engine, readings},
+		old: "\tcase fault.MayBeAbsent():\n\t\tq.unknownNumbers[r] = fault\n\t\tq.row++\n", new: "", tests: []string{engine, readings},
 	},
 	{
 		name: "WrongPathBlamesTheDocuments", promise: "I24", file: "internal/ingest/absent.go",
-		old: "if err != nil && !c.answersForAnother(ctx, vault, q) {", new: "if err != nil && len(q.suspects) == 0 {", tests: []string{engine, readings},
+		old: "if err != nil && !c.answersForAnother(ctx, vault, q) {", new: "if err != nil && len(q.unknownNumbers) == 0 {", tests: []string{engine, readings},
 	},
 	{
 		name: "FaultThatHasPassedIsAbsence", promise: "I24", file: "internal/ingest/absent.go",
-		old:   "\tfor r := range q.suspects {\n\t\tif rc, is := said[r]; is {\n",
-		new:   "\tfor r := range q.suspects {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Status: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
+		old:   "\tfor r := range q.unknownNumbers {\n\t\tif rc, is := said[r]; is {\n",
+		new:   "\tfor r := range q.unknownNumbers {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Status: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
 		tests: []string{engine},
 	},
 	{
@@ -238,7 +238,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RegisteredAgainAfterAnUnknownDelivery", promise: "I2", file: "internal/ledger/remote.go",
-		old: "e.enterQuarantine(DeliveryUnknown(\"the time of", new: "e.enterState(Packaged)\n\t\t_ = (DeliveryUnknown(\"the time of", tests: []string{pure},
+		old: "e.enterQuarantine(DeliveryUnknown(e.Route, \"the time of", new: "e.enterState(Packaged)\n\t\t_ = (DeliveryUnknown(e.Route, \"the time of", tests: []string{pure},
 	},
 	{
 		name: "RepeatedDeliveryUnflagged", promise: "I2", file: "internal/ledger/remote.go",
@@ -250,7 +250,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DeliveriesAnnouncedAhead", promise: "I2", file: "internal/ingest/route.go",
-		old: "\t\tis.ahead = 0\n", new: "\t\tis.ahead = 256\n", tests: []string{engine},
+		old: "\t\tis.ahead, is.eager = 0, true\n", new: "\t\tis.ahead, is.eager = 256, true\n", tests: []string{engine},
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
@@ -461,7 +461,7 @@ var remote = []mutant{
 		old: "\tif w.limit != nil {\n\t\t// What", new: "\tif false {\n\t\t// What", tests: []string{engine},
 	},
 	{
-		name: "RoomToldToNoOtherQueue", promise: "I25", file: "internal/ingest/worker.go",
+		name: "RoomToldToNoOtherQueue", promise: "I25", file: "internal/ingest/task.go",
 		old: "\tw.engine.wakeWorkersWithoutRoom(w.name)\n", new: "", tests: []string{engine},
 	},
 	{
@@ -473,7 +473,7 @@ var remote = []mutant{
 		old: "if !allowed { // it opened since findDue; the next search finds what needs another target", new: "if false && !allowed {", tests: []string{engine},
 	},
 	{
-		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/worker.go",
+		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/task.go",
 		old: "return open && !t.probe", new: "return false && open", tests: []string{engine},
 	},
 	{
@@ -503,8 +503,16 @@ var remote = []mutant{
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 	{
+		name: "DownloadIsRepeated", promise: "I11", file: "internal/apicall/apicall.go",
+		old: "return c.callOnce(ctx, streamInto(w, into))", new: "return c.callWithRetries(ctx, streamInto(w, into))", tests: []string{calls},
+	},
+	{
+		name: "DateIsNotSent", promise: "I20", file: "internal/apicall/apicall.go",
+		old: "\tc.header.Set(\"Date\", a.wire.now().UTC().Format(http.TimeFormat))\n", new: "", tests: []string{calls},
+	},
+	{
 		name: "PDFsBeginAllAtOnce", promise: "I21", file: "internal/ingest/limiters.go",
-		old: "t.Service == PDFService && l.isStarting(time.Now())", new: "false", tests: []string{"-run PDFsBegin " + readings},
+		old: "gently && l.isStarting(time.Now())", new: "gently && false", tests: []string{"-run PDFsBegin " + readings},
 	},
 	{
 		name: "PDFsGoOnAtOnceAfterAPause", promise: "I21", file: "internal/ingest/limiters.go",
@@ -535,7 +543,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ContentTypeOfTheTicketReplaced", promise: "I8", file: "internal/apicall/package.go",
-		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", contentType)\n",
+		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", rules.ContentType)\n",
 		tests: []string{speech},
 	},
 	{

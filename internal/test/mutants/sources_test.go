@@ -16,7 +16,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedThoughContradicted", promise: "I13", file: "internal/ledger/transition.go",
-		old: " && !e.PossibleDouble && !e.Contradicted\n", new: " && !e.PossibleDouble\n", tests: []string{pure},
+		old: "unhappy := e.Contradicted || e.Recipient", new: "unhappy := e.Recipient", tests: []string{pure},
 	},
 	{
 		name: "DisposedWithoutComparing", promise: "I18", file: "internal/drop/inspect.go",
@@ -29,7 +29,7 @@ var sources = []mutant{
 	},
 	{
 		name: "ForeignFilesGoToo", promise: "I18", file: "internal/drop/inspect.go",
-		old: "\treturn in.reportUnexpected(full, \"was not archived\")\n", new: "\tin.matched[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
+		old: "\treturn in.reportUnexpected(full, \"was not \"+in.done)\n", new: "\tin.matched[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
 	},
 	{
 		name: "LinksFollowed", promise: "I19", file: "internal/durable/file.go",
@@ -95,7 +95,7 @@ var sources = []mutant{
 	},
 	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
-		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn SealedFolder{}, err\n\t}\n", new: "\tsum, _ := b.hashWhole(ctx, part, w)\n", tests: []string{packing},
+		old: "\tsum, err := b.readBack(ctx, part, w, files)\n\tif err != nil {\n\t\treturn nil, archive.Package{}, err\n\t}\n", new: "\tsum, _ := b.hashWhole(ctx, part, w)\n", tests: []string{packing},
 	},
 	{
 		name: "EntriesNotReadBack", promise: "I4", file: "internal/packager/readback.go",
@@ -108,6 +108,14 @@ var sources = []mutant{
 	{
 		name: "IdentityFromThePackage", promise: "I10", file: "internal/packager/packager.go",
 		old: "archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))", new: "archive.DeriveID(d.rules.Vault, s.Package.SHA256, archive.Sum(s.Metadata))", tests: []string{packing},
+	},
+	{
+		name: "NetworkIdentityWithoutTheDocument", promise: "I10", file: "internal/packager/network.go",
+		old: "archive.DeriveNetworkID(content, document.SHA256)", new: "archive.DeriveNetworkID(content, archive.Sum(n.document.Metadata()))", tests: []string{packing},
+	},
+	{
+		name: "OtherDocumentPackedThanChecked", promise: "I17", file: "internal/packager/packager.go",
+		old: "if d.rules.isNetwork && files[0].SHA256 != d.checkedDocument {", new: "if false {", tests: []string{packing},
 	},
 	{
 		name: "TimeInThePackage", promise: "I10", file: "internal/packager/zip.go",

@@ -14,7 +14,7 @@ var pdfWorlds = []mutant{
 	},
 	{
 		name: "ClosedInDoubtHasNoIdentity", promise: "I2", file: "internal/recovery/rebuild.go",
-		old: "taken || p.isOpening(id)", new: "taken || !p.isOpening(id)", tests: []string{lostLedgers},
+		old: "taken || p.isOpening(sealed.ID)", new: "taken || !p.isOpening(sealed.ID)", tests: []string{lostLedgers},
 	},
 	{
 		name: "ClosedInDoubtIsForAnotherAddress", promise: "I2", file: "internal/daemon/restore.go",
@@ -22,7 +22,7 @@ var pdfWorlds = []mutant{
 	},
 	{
 		name: "DeliveryNotesAreNotRead", promise: "I2", file: "internal/recovery/delivered.go",
-		old: "\t\tif err == nil {\n\t\t\terr = p.readDeliveredFolder", new: "\t\tif err == nil && l.Path == \"\" {\n\t\t\terr = p.readDeliveredFolder", tests: []string{lostLedgers},
+		old: "\t\tif err == nil {\n\t\t\tf, err = p.readDeliveredFolder", new: "\t\tif err == nil && l.Path == \"\" {\n\t\t\tf, err = p.readDeliveredFolder", tests: []string{lostLedgers},
 	},
 	{
 		name: "SecondUploadNotSeen", promise: "I2", file: "internal/proof/slots.go",

@@ -3,6 +3,7 @@ package readings
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/pdfapi"
 	"vaultd/internal/watch"
 )
@@ -85,10 +87,35 @@ func (w *world) archivesBeside(state ledger.State, files int, within time.Durati
 	w.provenDelivered()
 }
 
+// checkPDFWords demands of a text about a PDF that it speaks of nothing that a PDF does not have. The service's address may hold such a word.
+func (w *world) checkPDFWords(text string) {
+	w.t.Helper()
+	text = strings.ReplaceAll(text, apiHost, "")
+	for _, word := range []string{"archive", "ARCHIVE", "clientUUID", "metadata.json", "ZIP"} {
+		if strings.Contains(text, word) {
+			w.t.Errorf("of a PDF it says %q: %s", word, text)
+		}
+	}
+}
+
+// checkPDFNotes demands the same of every note beside a PDF.
+func (w *world) checkPDFNotes() {
+	w.t.Helper()
+	w.must(filepath.WalkDir(w.scans(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".txt" || d.Name() == "_STATUS.txt" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		w.checkPDFWords(string(text))
+		return err
+	}))
+}
+
 // provenDelivered holds each PDF's entry against what the service saw: what is delivered is stored in one slot, whole and with the
 // recorded digest, and what is not delivered is never said to be.
 func (w *world) provenDelivered() {
 	w.t.Helper()
+	w.checkPDFNotes()
 	slots := map[archive.RemoteID]emulator.PDFSlot{}
 	held := map[string]int{} // by digest: how many slots hold it
 	for _, s := range w.service.PDFSlots() {
@@ -234,8 +261,8 @@ func TestReading_I9_PDFRegistrationUnanswered(t *testing.T) {
 // configuration allows the same bytes to the same address: then the entry is flagged.
 func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
 	for name, f := range map[string]emulator.Fault{
-		"LostBefore": {Kind: emulator.Abort}, "LostAfter": {Kind: emulator.Abort, IsAfterWork: true}, "CutRequest": {Kind: emulator.CutRequest},
-		"503Before": {Kind: emulator.Status}, "500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "Page": {Kind: emulator.HTML, IsAfterWork: true},
+		"LostAfterBody": {Kind: emulator.Abort, IsAfterBody: true}, "LostAfter": {Kind: emulator.Abort, IsAfterWork: true}, "CutRequest": {Kind: emulator.CutRequest},
+		"503AfterBody": {Kind: emulator.Status, IsAfterBody: true}, "500After": {Kind: emulator.Status, Status: 500, IsAfterWork: true}, "Page": {Kind: emulator.HTML, IsAfterWork: true},
 		"ErrorDocument": {Kind: emulator.ErrorDocument},
 	} {
 		for _, repeats := range []bool{false, true} {
@@ -266,6 +293,139 @@ func TestReading_I2_PDFUploadUnanswered(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// A PDF that was closed in doubt by mistake can be sent again by decision, flagged for ever, and in no other way: neither the clerk who
+// moves it in again sends it, nor time.
+func TestReading_I2_PDFClosedByMistake(t *testing.T) {
+	for _, movedAgain := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved in again=%t", movedAgain), func(t *testing.T) {
+			t.Parallel()
+			s := setup{pdf: &pdfDrop{files: 1}, faults: func(op string, n int) emulator.Fault {
+				if op == "pdf-upload" && n == 1 {
+					return emulator.Fault{Kind: emulator.Status, IsAfterBody: true}
+				}
+				return emulator.Fault{}
+			}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archivesBeside(ledger.Quarantined, 1, hour)
+				stuck := w.pdfEntries()[0]
+				person := operator.Person{UID: 7, Reason: "it is booked"}
+				_, err := w.daemon.Actions().Act(t.Context(), stuck, person, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
+				w.must(err)
+				w.pass(hour, time.Minute, never)
+				if movedAgain {
+					w.must(os.WriteFile(filepath.Join(w.scans(), "again.pdf"), []byte(contentOf(0)), 0o660))
+					w.pass(hour, time.Minute, never)
+				}
+				rejected := w.pdfEntriesIn(ledger.Rejected)
+				if want := map[bool]int{false: 1, true: 2}[movedAgain]; len(rejected) != want || w.service.CountCalls("pdf-upload") != 1 {
+					t.Fatalf("%+v", rejected)
+				}
+				w.checkPDFNotes()
+				last := rejected[len(rejected)-1]
+				if _, err = w.daemon.Actions().Retry(t.Context(), last, operator.Person{UID: 7, Reason: "it is not booked after all"}); err != nil {
+					t.Fatal(err)
+				}
+				w.pass(hour, time.Minute, never)
+				sent := w.pdfEntriesIn(ledger.Delivered)
+				if len(sent) != 1 || !sent[0].PossibleDouble || !sent[0].DuplicateConfirmed || w.service.CountCalls("pdf-upload") != 2 {
+					t.Errorf("%+v", sent)
+				}
+				w.proven()
+				w.provenDelivered()
+			})
+		})
+	}
+}
+
+// A store that is away for a working day costs few PDFs, however many wait: after the first upload of which nobody knows what became,
+// the others wait, and after three a person is called. By his word they go on at once, and without it by themselves.
+func TestReading_I2_PDFStoreAwayForADay(t *testing.T) {
+	const files, away = 60, 8 * hour
+	for name, row := range map[string]struct {
+		f      emulator.Fault
+		most   int // PDFs of which nobody knows what became
+		person bool
+	}{
+		"503BeforeTheContent": {emulator.Fault{Kind: emulator.Status}, 0, false},
+		"LostBefore":          {emulator.Fault{Kind: emulator.Abort}, 0, false},
+		"503AfterTheContent":  {emulator.Fault{Kind: emulator.Status, IsAfterBody: true}, 5, false},
+		"Resumed":             {emulator.Fault{Kind: emulator.Status, IsAfterBody: true}, 5, true},
+		"LostAfterTheContent": {emulator.Fault{Kind: emulator.Abort, IsAfterBody: true}, 5, false},
+		"Hangs":               {emulator.Fault{DelayAfter: 24 * hour}, 5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var until time.Time
+			s := setup{pdf: &pdfDrop{files: files}, service: func(*emulator.Config) { until = time.Now().Add(away) }, faults: func(op string, _ int) emulator.Fault {
+				if op == "pdf-upload" && time.Now().Before(until) {
+					return row.f
+				}
+				return emulator.Fault{}
+			}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				doubted := func() int { return len(w.pdfEntriesIn(ledger.Quarantined)) }
+				w.pass(away-time.Minute, time.Minute, never)
+				if n := doubted(); n > row.most || n < min(row.most, 3) || len(w.pdfEntriesIn(ledger.Delivered)) > 0 {
+					t.Errorf("I2: of %d PDFs nobody knows where they are, want at most %d", n, row.most)
+				}
+				pauses := w.daemon.State().Pauses
+				if len(pauses) != 1 || pauses[0].Target != ingest.PDFStoreTarget() || pauses[0].NeedsPerson() != (row.most > 0) {
+					t.Errorf("I26: %+v", pauses)
+				} else if p := pauses[0]; row.most > 0 && (!strings.Contains(p.Advice(), `vaultd resume "pdf store"`) || !strings.Contains(w.said(), "doubt-in-a-row")) {
+					t.Errorf("I26: %q", p.Advice())
+				}
+				w.pass(2*time.Minute, time.Minute, never)
+				within := 9 * hour
+				if row.person {
+					w.must(w.daemon.Actions().ResumeUploads(t.Context(), ingest.PDFStoreTarget(), operator.Person{UID: 7, Reason: "it works again"}))
+					within = time.Hour
+				}
+				waits := func() bool { return len(w.pdfEntriesIn(ledger.Delivered))+doubted() < files }
+				if !w.pass(within, time.Minute, func() bool { return !waits() }) || doubted() > row.most {
+					t.Errorf("I25: %d are delivered and %d in doubt", len(w.pdfEntriesIn(ledger.Delivered)), doubted())
+				}
+				w.proven()
+				w.provenDelivered()
+			})
+		})
+	}
+}
+
+// pdfEntriesIn are the entries of single PDFs in a state.
+func (w *world) pdfEntriesIn(s ledger.State) []ledger.Entry {
+	return slices.DeleteFunc(w.pdfEntries(), func(e ledger.Entry) bool { return e.State != s })
+}
+
+// An upload that fails before the store has read a byte of the PDF has stored nothing: the PDF waits with its address, and is
+// delivered once, by itself and without a flag.
+func TestReading_I2_PDFUploadFailsBeforeItsContent(t *testing.T) {
+	for name, f := range map[string]emulator.Fault{
+		"503": {Kind: emulator.Status}, "500": {Kind: emulator.Status, Status: 500}, "504": {Kind: emulator.Status, Status: 504},
+		"429": {Kind: emulator.Status, Status: 429, RetryAfter: time.Minute}, "408": {Kind: emulator.Status, Status: 408}, "Lost": {Kind: emulator.Abort},
+	} {
+		for _, redirected := range []string{"", "https://store-2.example"} {
+			t.Run(fmt.Sprintf("%s/redirected=%t", name, redirected != ""), func(t *testing.T) {
+				t.Parallel()
+				s := setup{pdf: &pdfDrop{files: 5}, readings: emulator.Readings{StoreRedirectTo: redirected, PDF: emulator.PDFReadings{RepeatedPut: "second-flow"}},
+					faults: func(op string, n int) emulator.Fault {
+						if op == "pdf-upload" && n <= 12 {
+							return f
+						}
+						return emulator.Fault{}
+					}}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.archivesBeside(ledger.Delivered, 5, 6*hour)
+					for _, e := range w.pdfEntries() {
+						if e.PossibleDouble || len(e.Registrations) != 1 {
+							t.Errorf("%q: possible double %t, %d addresses", e.Folder, e.PossibleDouble, len(e.Registrations))
+						}
+					}
+				})
+			})
 		}
 	}
 }

@@ -294,6 +294,9 @@ func (w *world) listen() {
 	defer w.mu.Unlock()
 	for _, e := range w.entries() {
 		w.heard[e.Cause.Text] = true
+		if e.Route == ledger.PDF {
+			w.checkPDFWords(e.Cause.Text)
+		}
 	}
 	for _, p := range w.daemon.State().Pauses {
 		w.heard[p.Target.String()+": "+p.Cause.Text] = true

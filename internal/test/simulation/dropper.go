@@ -24,6 +24,11 @@ const (
 	CutOffScan // its end is missing: it comes back
 	TextScan   // it is no PDF: it comes back
 	ScanFolder // a folder, where single PDFs are taken: it stays
+
+	Document       // a folder for the business network
+	FaultyDocument // its document has faults: it comes back
+	VirusDocument  // the network refuses one of its files
+	TakenDocument  // somebody else has its number in the network
 )
 
 // Folder is what somebody drops. The same seed and number give the same bytes.
@@ -38,7 +43,7 @@ type Folder struct {
 
 // Dropped is a folder, or a single file, that was dropped.
 type Dropped struct {
-	Drop int // the drops of the vaults come first, then those of single PDFs
+	Drop int // the drops of the vaults come first, then those of single PDFs, then those for the network
 	Folder
 }
 
@@ -156,7 +161,7 @@ func (w *World) DropFolders(at int, fs ...Folder) {
 		} else {
 			w.failOn(os.Rename(aside, filepath.Join(w.DropPath(at), f.Name)))
 		}
-		if at >= w.cfg.Vaults && !f.IsFile {
+		if at >= w.cfg.Vaults && !f.IsFile && !w.isNetworkDrop(at) {
 			w.untaken = append(w.untaken, Dropped{at, f})
 			continue
 		}

@@ -177,8 +177,49 @@ var pdfClasses = []class{
 	{Calls, "pdf-upload", 0.002, 0.05, strikeCallWith(emulator.Fault{Kind: emulator.RedirectAway})},
 }
 
+// extractClasses are the further ones of a world that takes extracts in.
+var extractClasses = []class{
+	{Calls, "extract-fetch", 0.01, 0.2, answerLate(20 * time.Minute)},
+	{Calls, "extract-fetch", 0.01, 0.2, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Trickle, DelayAfter: upTo(r, 10*time.Minute)}}
+	}},
+	{Calls, "extract-fetch", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Cut})},
+	{Calls, "extract-fetch", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Truncate})},
+	{Calls, "extract-acknowledge", 0.05, 0.3, strikeWith(FailDone)},
+	{Calls, "extract-acknowledge", 0.02, 0.2, strikeWith(DieDone)},
+	{Calls, "extract-acknowledge", 0.02, 0.2, answerWith(404)},
+	{Calls, "extract-list", 0.02, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.Empty})},
+}
+
+// networkClasses are the further ones of a world with drops for the business network. That the network refuses a document and keeps it all
+// the same is not among them: nobody can know that before it tells.
+var networkClasses = []class{
+	{Calls, "network-file", 0.01, 0.2, answerLate(20 * time.Minute)},
+	{Calls, "network-file", 0.01, 0.2, strikeCallWith(emulator.Fault{Kind: emulator.CutRequest})},
+	{Calls, "network-file", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Coded, IsAfterWork: true})},
+	{Calls, "network-send", 0.05, 0.3, strikeWith(FailDone)},
+	{Calls, "network-send", 0.02, 0.1, strikeWith(DieDone)},
+	{Calls, "network-send", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Coded, IsAfterWork: true})},
+	{Calls, "network-send", 0.02, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.Coded, Code: "Error.004.0002"})},
+	{Calls, "network-send", 0.02, 0.1, answerWith(400)},
+	{Calls, "network-send", 0.1, 0.6, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{VisibleAfter: upTo(r, 96*time.Hour)}}
+	}},
+	{Calls, "network-notices", 0.1, 0.9, strikeCallWith(emulator.Fault{Kind: emulator.HideNotices})},
+	{Calls, "network-notices", 0.05, 0.5, strikeCallWith(emulator.Fault{Kind: emulator.ShowOldOnes})},
+	{Calls, "network-notices", 0.05, 0.5, strikeCallWith(emulator.Fault{Kind: emulator.SwapNotices})},
+	{Calls, "network-notices", 0.02, 0.1, strikeCallWith(emulator.Fault{Kind: emulator.RepeatNotice})},
+	{Calls, "network-notices", 0.02, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.RepeatPage})},
+	{Calls, "network-notices", 0.02, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.EmptyPage})},
+	{Calls, "network-notices", 0.02, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.ShortPage})},
+	{Calls, "network-notices", 0.02, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.WrongMore})},
+	{Calls, "network-acknowledge", 0.05, 0.4, strikeWith(FailDone)},
+	{Calls, "network-acknowledge", 0.02, 0.2, strikeWith(DieDone)},
+	{Calls, "network-acknowledge", 0.02, 0.2, answerWith(404)},
+}
+
 // allClasses are those of every world, and then the further ones.
-var allClasses = slices.Concat(classes, pdfClasses)
+var allClasses = slices.Concat(classes, pdfClasses, extractClasses, networkClasses)
 
 // drawMix switches each class on with an even chance, and gives it a rate of its own. Fixed
 // rates would hide what only shows when one thing goes wrong often and all others never. from and to are places in allClasses. All classes of

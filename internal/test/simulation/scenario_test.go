@@ -32,9 +32,13 @@ type scenario struct {
 	Settle    time.Duration
 	Disposal  []disposal // of each vault
 	PDFs      PDFs
-	Careful   bool       // whoever decides on PDFs of which nobody knows whether they were delivered looks first
-	Drops     []dropping // in time's order
-	Mishaps   []mishap   // in time's order
+	Extracts  Extracts
+	Network   Network
+	Outcomes  []emulator.OutcomeRate // of documents of the network
+	Rejecting time.Duration          // from the delivery of one to a late rejection
+	Careful   bool                   // whoever decides on PDFs of which nobody knows whether they were delivered looks first
+	Drops     []dropping             // in time's order
+	Mishaps   []mishap               // in time's order
 	Mix       []rated
 }
 
@@ -47,7 +51,7 @@ type disposal struct {
 // dropping is one folder that somebody drops.
 type dropping struct {
 	At    time.Duration
-	Drop  int // those of the vaults come first, then those of single PDFs
+	Drop  int // those of the vaults come first, then those of single PDFs, then those for the network
 	N     int // of Make
 	Is    Nature
 	Again int // how many times it was dropped before, under other names
@@ -107,7 +111,9 @@ func drawScenario(seed uint64) scenario {
 	s.Readings.TwinFields = r.IntN(2) == 0
 	s.Readings.ListAge = time.Duration(r.IntN(2)) * upTo(r, 40*time.Minute)
 	s.Readings.BumIDCase = pick("small", "capital", "mixed")
-	s.drawPDFs(rand.New(rand.NewPCG(seed, 0x706466))) // dice of their own: worlds without PDFs stay as they are
+	s.drawPDFs(rand.New(rand.NewPCG(seed, 0x706466)))             // dice of their own: worlds without PDFs stay as they are
+	s.drawExtracts(rand.New(rand.NewPCG(seed, 0x65787472616374))) // and those without extracts
+	s.drawNetwork(rand.New(rand.NewPCG(seed, 0x6e6574776f726b)))  // and those without the network
 	return s
 }
 
@@ -191,7 +197,7 @@ func (s *scenario) drawPDFs(r *rand.Rand) {
 	}
 	s.Readings.PDF = emulator.PDFReadings{URLForm: pick("uploadUrl", "url", "object"), BumID: pick("told", "told", "none"), Validity: pick("told", "untold"),
 		ContentType: pick("any", "signed"), ErrorBody: pick("specified", "detail", "detail-list", "empty", "html"), RepeatedPut: pick("replace", "second-flow")}
-	s.Mix = append(s.Mix, drawMix(r, len(classes), len(allClasses))...)
+	s.Mix = append(s.Mix, drawMix(r, len(classes), len(classes)+len(pdfClasses))...)
 	n := int(math.Ceil(math.Pow(60, math.Pow(r.Float64(), 2))))
 	for i := range n {
 		d := dropping{At: upTo(r, dropHours), Drop: len(s.Disposal) + r.IntN(len(s.PDFs.Drops)), N: i, Is: Scan}
@@ -219,6 +225,26 @@ func (s *scenario) drawPDFs(r *rand.Rand) {
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
 }
 
+// drawExtracts draws extracts, in every third scenario: when each comes and gets a further file, and what goes wrong.
+func (s *scenario) drawExtracts(r *rand.Rand) {
+	if r.IntN(3) > 0 {
+		return
+	}
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	s.Extracts = Extracts{Every: 30*time.Minute + upTo(r, 4*time.Hour), Acknowledges: r.IntN(3) > 0, OwnAccount: r.IntN(2) == 0, Workers: 1 + r.IntN(2), MaxDownloads: uint16(2 + r.IntN(9))}
+	s.Readings.Extracts = emulator.ExtractReadings{Times: pick("slash", "rfc3339"), List: pick("bare", "wrapped", "parts"), Download: pick("redirect", "bytes", "redirect-auth"),
+		Acknowledge: pick("plural", "singular", "both"), Exported: pick("acknowledge", "download")}
+	s.Mix = append(s.Mix, drawMix(r, len(classes)+len(pdfClasses), len(allClasses)-len(networkClasses))...)
+	for n := range 1 + r.IntN(8) {
+		at := upTo(r, dropHours)
+		s.Mishaps = append(s.Mishaps, mishap{At: at, What: "extract", Drop: n})
+		if r.IntN(3) == 0 {
+			s.Mishaps = append(s.Mishaps, mishap{At: at + upTo(r, 8*time.Hour), What: "file of an extract", Drop: n})
+		}
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+}
+
 // fingerprint tells one scenario from another: a seed is another one's name once what is
 // drawn from it has changed.
 func (s scenario) fingerprint() string {
@@ -228,6 +254,13 @@ func (s scenario) fingerprint() string {
 
 // folder makes what d drops.
 func (s scenario) folder(d dropping) Folder {
+	if d.Drop >= len(s.Disposal)+len(s.PDFs.Drops) {
+		f := MakeDocument(s.Seed, d.N, d.Is)
+		if d.Again > 0 {
+			f = f.CopyDocumentToDropAgain(d.Again)
+		}
+		return f
+	}
 	if d.Drop >= len(s.Disposal) {
 		f := MakePDF(s.Seed, d.N, d.Is)
 		if d.Again > 0 {
@@ -248,10 +281,10 @@ func (s scenario) folder(d dropping) Folder {
 // config makes the world.
 func (s scenario) config() Config {
 	return Config{
-		Seed: s.Seed, Vaults: len(s.Disposal), PDFs: s.PDFs, OAuth: s.OAuth, Accounts: s.Accounts,
+		Seed: s.Seed, Vaults: len(s.Disposal), PDFs: s.PDFs, Extracts: s.Extracts, Network: s.Network, OAuth: s.OAuth, Accounts: s.Accounts,
 		Daemon: func(c *daemon.Config) {
 			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
-			c.StatusLook, c.LongestSleep = 6*time.Hour, s.Sleep
+			c.StatusInterval, c.LongestSleep = 6*time.Hour, s.Sleep
 		},
 		Drop: func(vault int, d *dropwork.Settings, moved string) {
 			it := s.Disposal[vault]
@@ -262,6 +295,7 @@ func (s scenario) config() Config {
 		},
 		Emulator: func(c *emulator.Config) {
 			c.Readings, c.ArchiveMin, c.ArchiveMax, c.TokenLife = s.Readings, s.Archiving/10, s.Archiving, 20*time.Minute
+			c.Network.DeliverMax, c.Network.DecideAfter, c.Network.RejectAfter, c.Network.Outcomes = s.Archiving, s.Archiving, s.Rejecting, s.Outcomes
 		},
 	}
 }
@@ -305,7 +339,11 @@ func (s scenario) run(w *World, hits []int) Outcome {
 	for len(drops)+len(mishaps) > 0 {
 		if len(mishaps) == 0 || len(drops) > 0 && drops[0].At <= mishaps[0].At {
 			until(drops[0].At)
-			w.DropFolders(drops[0].Drop, s.folder(drops[0]))
+			f := s.folder(drops[0])
+			if drops[0].Is == TakenDocument {
+				w.OccupyNumber(f)
+			}
+			w.DropFolders(drops[0].Drop, f)
 			drops = drops[1:]
 			continue
 		}
@@ -321,6 +359,12 @@ func (s scenario) run(w *World, hits []int) Outcome {
 		w.DecideDeliveries(rand.New(rand.NewPCG(s.Seed, 0x656e64)), s.Careful)
 		w.RunUntilCalm(7 * 24 * time.Hour)
 	}
+	if s.Network.Drops > 0 {
+		dice := rand.New(rand.NewPCG(s.Seed, 0x616761696e))
+		w.DecideDocuments(dice, s.Careful)
+		w.DropReturnedAgain(dice)
+		w.RunUntilCalm(7 * 24 * time.Hour)
+	}
 	return w.Check(true)
 }
 
@@ -329,6 +373,12 @@ func (w *World) befall(m mishap, careful bool) {
 	switch m.What {
 	case "decide":
 		w.DecideDeliveries(rand.New(rand.NewPCG(uint64(m.At), 0)), careful)
+	case "decide documents":
+		w.DecideDocuments(rand.New(rand.NewPCG(uint64(m.At), 1)), careful)
+	case "drop again":
+		w.DropReturnedAgain(rand.New(rand.NewPCG(uint64(m.At), 2)))
+	case "foreign notices":
+		w.PublishForeign(rand.New(rand.NewPCG(uint64(m.At), 3)))
 	case "restart":
 		w.Restart(Graceful)
 	case "kill":
@@ -341,6 +391,10 @@ func (w *World) befall(m mishap, careful bool) {
 		if n := len(w.dropped); n > 0 { // one of the last ones: most of the others are at rest
 			w.MountOn(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
 		}
+	case "extract":
+		w.PublishExtract(m.Drop)
+	case "file of an extract":
+		w.AddExtractFile(m.Drop)
 	case "clock wrong":
 		w.clock.setMachineClock(m.For)
 	case "clock right":

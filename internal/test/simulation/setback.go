@@ -35,6 +35,7 @@ func (w *World) Administer() {
 		c, err := w.d.Reconcile(ctx, administrator)
 		w.log.newLogger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
 	}
+	w.allowDownloads(ctx)
 	for _, p := range w.d.State().Pauses {
 		if p.Target.Purpose == ingest.ToDispose {
 			n, err := w.d.Actions().ApproveDisposal(ctx, p.Target.Drop, administrator)

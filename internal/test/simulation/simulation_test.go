@@ -64,13 +64,17 @@ type runs struct {
 
 	mu       sync.Mutex
 	done     int            // guarded by mu, as all below
-	told     time.Time      //
+	looked   time.Time      //
 	broken   []uint64       //
 	entries  int            //
 	finished int            //
 	problems int            //
 	pdfs     int            // entries of single PDFs
 	arrived  int            // of them delivered
+	sent     int            // entries of the business network
+	told     [3]int         // of them delivered, rejected by the network, and contradicted later
+	extracts int            // of the accounts-payable system
+	doubtful int            // of them those of which earlier downloads are not known
 	deaths   int            //
 	restarts int            //
 	virtual  time.Duration  //
@@ -87,7 +91,7 @@ func newRuns(t *testing.T) *runs {
 	case bounded():
 		otherwise = 12
 	}
-	r := &runs{began: time.Now(), told: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
+	r := &runs{began: time.Now(), looked: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
 		seeds: number("SEEDS", otherwise), fired: map[string]int{}, hits: make([]int, len(allClasses)), mishaps: map[string]int{}}
 	text, err := os.ReadFile(seedFile)
 	if err != nil {
@@ -141,11 +145,14 @@ func (r *runs) add(t *testing.T, s scenario, o Outcome, hits []int) {
 	r.virtual += o.Virtual
 	r.problems += len(o.Problems)
 	for _, e := range o.Entries {
-		if e.Route == ledger.PDF {
-			r.pdfs++
+		r.countByRoute(e)
+	}
+	r.extracts += len(o.Arrivals)
+	for _, a := range o.Arrivals {
+		if a.UnknownPast {
+			r.doubtful++
 		}
 	}
-	r.arrived += len(o.EntriesIn(ledger.Delivered))
 	for k, n := range o.Fired {
 		word := strings.Fields(k)
 		r.fired[word[0]+" "+word[len(word)-1]] += n
@@ -169,9 +176,27 @@ func (r *runs) add(t *testing.T, s scenario, o Outcome, hits []int) {
 		t.Logf("again: SETBACK=%s REPEAT=%d go test ./internal/test/simulation -run '^TestSimulation$' -count=1 -v; less of it: SHRINK=%d in its place", os.Getenv("SETBACK"), s.Seed, s.Seed)
 		r.keep(t, s, what)
 	}
-	if r.long && time.Since(r.told) > 10*time.Second {
-		r.told = time.Now()
+	if r.long && time.Since(r.looked) > 10*time.Second {
+		r.looked = time.Now()
 		r.say(os.Stdout, "%d seeds, %.1f a second, %d folders, %d failed", r.done, r.rate(), r.entries, len(r.broken))
+	}
+}
+
+// countByRoute counts an entry of a route that has no archive. The caller holds mu.
+func (r *runs) countByRoute(e ledger.Entry) {
+	switch e.Route {
+	case ledger.PDF:
+		r.pdfs++
+		if e.State == ledger.Delivered {
+			r.arrived++
+		}
+	case ledger.Network:
+		r.sent++
+		for i, is := range []bool{e.State == ledger.Delivered, e.Cause.Code == ledger.CauseUndelivered || e.Cause.Code == ledger.CauseInvalidContent, e.IsUndelivered()} {
+			if is {
+				r.told[i]++
+			}
+		}
 	}
 }
 
@@ -202,6 +227,8 @@ func (r *runs) finish(t *testing.T) {
 		fmt.Sprintf("%d seeds in %v: %.1f a second", r.done, time.Since(r.began).Round(time.Second), r.rate()),
 		fmt.Sprintf("%.1f virtual years, %d folders, %d finished", r.virtual.Hours()/24/365.25, r.entries, r.finished),
 		fmt.Sprintf("%d single PDFs, %d delivered", r.pdfs, r.arrived),
+		fmt.Sprintf("%d documents of the network, %d delivered, %d rejected by it, %d of them after the delivery", r.sent, r.told[0], r.told[1], r.told[2]),
+		fmt.Sprintf("%d extracts, of %d of them earlier downloads are not known", r.extracts, r.doubtful),
 		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listCounts(r.mishaps)),
 		fmt.Sprintf("%d faults fired: %s", sumCounts(r.fired), listCounts(r.fired)),
 		fmt.Sprintf("%d violations in %d seeds: %v", r.problems, len(r.broken), r.broken),
@@ -216,6 +243,12 @@ func (r *runs) finish(t *testing.T) {
 	}
 	if r.done >= 100 && 2*r.arrived < r.pdfs { // the others are duplicates, come back, or wait for a person
 		t.Errorf("vacuous: %d of %d single PDFs delivered", r.arrived, r.pdfs)
+	}
+	if r.done >= 100 && (2*r.told[0] < r.sent || r.told[1] == 0 || r.told[2] == 0) {
+		t.Errorf("vacuous: of %d documents of the network %d were delivered, %d rejected, %d of them late", r.sent, r.told[0], r.told[1], r.told[2])
+	}
+	if r.done >= 100 && r.extracts == 0 {
+		t.Error("vacuous: no extract came")
 	}
 	if len(r.broken) == 0 && (sumCounts(r.fired) == 0 || 10*r.finished < 9*r.entries) {
 		t.Errorf("vacuous: %d faults, %d of %d folders finished", sumCounts(r.fired), r.finished, r.entries)

@@ -35,6 +35,8 @@ type Config struct {
 	Seed     uint64
 	Vaults   int                                                 // each with a drop folder of its own; default 1
 	PDFs     PDFs                                                // drop folders of single PDFs beside those of the vaults
+	Extracts Extracts                                            // of the accounts-payable system
+	Network  Network                                             // drop folders for the business network, after all others
 	Daemon   func(*daemon.Config)                                // changes the daemon's configuration; nil: as it is
 	Drop     func(vault int, d *dropwork.Settings, moved string) // changes a drop's; moved is a folder for what is moved out
 	Emulator func(*emulator.Config)
@@ -70,10 +72,13 @@ type World struct {
 	copies   int // of the state directory
 	setBacks int
 
-	untaken  []Dropped // folders that lie in drops of single PDFs, which take none
-	released int       // PDFs that a person had sent again
-	careless bool      // one of them may have been there already
-	readings emulator.Readings
+	untaken   []Dropped                 // folders that lie in drops of single PDFs, which take none
+	released  int                       // PDFs that a person had sent again
+	careless  bool                      // one of them may have been there already
+	redropped map[archive.Key]bool      // documents of the network that came back and were dropped again
+	occupied  map[archive.RemoteID]bool // numbers that somebody else has in the network
+	readings  emulator.Readings
+	toldFiles map[string]int // how many files extracts say that they have; 0: as many as they have
 }
 
 // Kind is how a process ends.
@@ -91,8 +96,9 @@ const (
 func New(t testing.TB, cfg Config) *World {
 	t.Helper()
 	cfg.Vaults = max(cfg.Vaults, 1)
-	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}, mounts: newMounts()}
-	for _, sub := range []string{"state", "moved"} {
+	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}, mounts: newMounts(), toldFiles: map[string]int{},
+		redropped: map[archive.Key]bool{}, occupied: map[archive.RemoteID]bool{}}
+	for _, sub := range []string{"state", "moved", "custody"} {
 		w.failOn(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
 	}
 	for i := range w.countDrops() {
@@ -114,6 +120,12 @@ func New(t testing.TB, cfg Config) *World {
 	}
 	if cfg.PDFs.OwnAccount {
 		ec.PDF.Account = pdfAccount
+	}
+	if cfg.Extracts.OwnAccount {
+		ec.Extracts.Account = extractAccount
+	}
+	if cfg.Network.OwnAccount || cfg.OAuth {
+		ec.Network.Account = networkAccount
 	}
 	if cfg.Emulator != nil {
 		cfg.Emulator(&ec)
@@ -153,13 +165,18 @@ func vaultName(i int) string        { return fmt.Sprintf("vault-%d-in", i+1) }
 
 func (w *World) stateDir() string { return filepath.Join(w.dir, "state") }
 
-// countDrops counts the drop folders: those of the vaults come first, then those of single PDFs.
-func (w *World) countDrops() int { return w.cfg.Vaults + len(w.cfg.PDFs.Drops) }
+// countDrops counts the drop folders: those of the vaults come first, then those of single PDFs, then those for the network.
+func (w *World) countDrops() int {
+	return w.cfg.Vaults + len(w.cfg.PDFs.Drops) + w.cfg.Network.Drops
+}
 
 // dropName is the name of the i-th drop.
 func (w *World) dropName(i int) string {
-	if i < w.cfg.Vaults {
+	switch {
+	case i < w.cfg.Vaults:
 		return vaultName(i)
+	case w.isNetworkDrop(i):
+		return fmt.Sprintf("outgoing-%d", i-w.cfg.Vaults-len(w.cfg.PDFs.Drops)+1)
 	}
 	return fmt.Sprintf("scans-%d", i-w.cfg.Vaults+1)
 }
@@ -273,6 +290,8 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 		cfg.Drops = append(cfg.Drops, d)
 	}
 	w.addPDFs(&cfg, l, api, store)
+	w.addExtracts(&cfg, api)
+	w.addNetwork(&cfg, api)
 	if w.cfg.Daemon != nil {
 		w.cfg.Daemon(&cfg)
 	}

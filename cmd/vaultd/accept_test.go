@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+)
+
+// toldOf are the words that the network keeps about a document, in the order in which they came.
+func toldOf(emu *emulator.Server, id string) (all []string) {
+	for _, d := range emu.ReceivedDocuments() {
+		for _, n := range d.Notified {
+			if d.BumID == id {
+				all = append(all, n.ResponseCode+"/"+n.ActionCode)
+			}
+		}
+	}
+	return all
+}
+
+// I29: a person accepts a received document beside a running daemon. The network is told once, and the journal and show tell who said it, when, and
+// that it was taken. The same word again, and the opposite one, are refused.
+func TestAccept_I29_BesideTheDaemon(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	id, err := emu.PublishReceived(receivedInvoice("R-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.begin()
+	eventually(t, "the document to be here", func() bool {
+		out, _ := s.vaultd("arrivals")
+		return strings.Contains(out, "acknowledged")
+	})
+	for _, row := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{exitUsage, []string{"accept", id}, "needs --reason"},
+		{exitUsage, []string{"accept", "--reason", "x"}, "ID"},
+		{exitFailed, []string{"accept", "none", "--reason", "x"}, "no received document has the ID"},
+		{0, []string{"accept", id, "--reason", "checked by purchasing"}, "BusinessAccept/DocumentAccepted was said of document " + id + ", and the network took it."},
+		{exitFailed, []string{"accept", id, "--reason", "x", "--again"}, "nothing was said: it was said before, and the network took it"},
+		{exitFailed, []string{"reject", id, "--reason", "x"}, "nothing was said: BusinessAccept/DocumentAccepted was said before"},
+		{exitFailed, []string{"reject", id, "--technical", "--reason", "x"}, "nothing was said: BusinessAccept/DocumentAccepted was said before"},
+		{0, []string{"arrivals", "show", id}, ": the network took it; checked by purchasing"},
+	} {
+		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+			t.Errorf("%v: %s", row.args, out)
+		}
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	if told := toldOf(emu, id); len(told) != 1 || told[0] != "BusinessAccept/DocumentAccepted" {
+		t.Errorf("the network was told %v", told)
+	}
+	var j arrivalJSON
+	if err := json.Unmarshal([]byte(s.must(0, "arrivals", "show", id, "--json")), &j); err != nil || len(j.Said) != 1 || j.Said[0].Outcome != "taken" || j.Said[0].At == nil {
+		t.Errorf("%+v, %v", j.Said, err)
+	}
+	s.must(0, "verify")
+	if journal := s.journal(); !strings.Contains(journal, `"event":"word-intended"`) || !strings.Contains(journal, `"event":"word-taken"`) || strings.Contains(journal, "checked by purchasing") {
+		t.Error(journal)
+	}
+	if v := emu.Violations(); len(v) != 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// I29, I11: a word whose answer is lost is not said again by vaultd, with a daemon or without: the command says that it may have been said, and how the
+// person says it again. One that the network refuses was not said, and another one may follow.
+func TestReject_I29_LostAnswer(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	lost, refused, unread := publishHere(t, emu, s, "R-1", true), publishHere(t, emu, s, "R-2", true), publishHere(t, emu, s, "R-3", false)
+	setFault := func(f emulator.Fault) {
+		if err := emu.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if op == "network-notify" {
+				return f
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func(code int, want string, args ...string) {
+		t.Helper()
+		if out := s.must(code, args...); !strings.Contains(out, want) {
+			t.Errorf("%v: no %q in %s", args, want, out)
+		}
+	}
+	setFault(emulator.Fault{Kind: emulator.Abort, IsAfterWork: true})
+	ask(exitPerson, "say it again with vaultd reject "+lost+" --reason TEXT --again", "reject", lost, "--reason", "the price is wrong")
+	ask(0, "the network MAY HAVE TAKEN it; the price is wrong", "arrivals", "show", lost)
+	setFault(emulator.Fault{Kind: emulator.Status, Status: 403})
+	ask(exitRights, "was not said of document "+refused, "accept", refused, "--reason", "right")
+	setFault(emulator.Fault{})
+	ask(exitFailed, "it may have been said before", "reject", lost, "--reason", "the price is wrong")
+	ask(exitFailed, "or may have taken it", "accept", lost, "--reason", "x", "--again")
+	if told := toldOf(emu, lost); len(told) != 1 {
+		t.Errorf("the network was told %v", told)
+	}
+	for _, id := range []string{lost, refused} { // persons say one more
+		if err := emu.PermitWord(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(0, "the network took it", "reject", lost, "--reason", "the price is wrong", "--again")
+	ask(0, "BusinessReject/DocumentRejected was said", "reject", refused, "--reason", "wrong after all")
+	ask(exitFailed, "vaultd reject "+unread+" --technical --reason TEXT", "accept", unread, "--reason", "x")
+	ask(0, "TechnicalReject/Undelivered was said", "reject", unread, "--technical", "--reason", "it cannot be read")
+	if told := strings.Join(append(toldOf(emu, refused), toldOf(emu, unread)...), " "); told != "BusinessReject/DocumentRejected TechnicalReject/Undelivered" {
+		t.Errorf("the network was told %s", told)
+	}
+	s.must(0, "verify")
+	if v := emu.Violations(); len(v) != 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// publishHere makes a document wait at the network, and puts it into the ledger as one that is here whole, or that cannot be read.
+func publishHere(t *testing.T, emu *emulator.Server, s *site, number string, isWhole bool) string {
+	t.Helper()
+	id, err := emu.PublishReceived(receivedInvoice(number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evs := []arrival.Event{arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: causeUnreadable, Text: "no JSON"}}}
+	if sum := archive.Sum([]byte(number)); isWhole {
+		evs = []arrival.Event{arrival.DocumentHeld{Stored: "document.json", Size: 3, SHA256: sum}, arrival.HeldWhole{Manifest: sum}}
+	}
+	s.addReceived(time.Now(), archive.RemoteID(id), evs...)
+	return id
+}

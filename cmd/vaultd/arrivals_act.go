@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/operator"
+	"vaultd/internal/sanitize"
+)
+
+// decideArrival commits what a person decided about a received document.
+func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string) error {
+	x, err := v.findReceived(id)
+	if err != nil {
+		return err
+	}
+	h, err := a.operatorActions(v)
+	if err != nil {
+		return err
+	}
+	event := func(by ledger.Operator) arrival.Event { return arrival.RetryAsked{By: by} }
+	if word == "close" {
+		event = func(by ledger.Operator) arrival.Event {
+			return arrival.Abandoned{By: &by, Cause: ledger.Cause{Code: "closed", Text: "a person gave it up"}}
+		}
+	}
+	after, err := h.ActOnArrival(ctx, x, operator.Person{UID: a.uid, Reason: reason}, event)
+	if errors.Is(err, ledger.ErrIllegal) {
+		return fail(exitFailed, fmt.Errorf("%s document %s: it is %s, and %s", word, sanitize.Text(string(x.Item)), x.State, explainNoDecision(x)), "see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		j, err := v.newArrivalJSON(after)
+		return errors.Join(err, writeJSON(a.stdout, j))
+	}
+	return a.tellArrival(v, after, word)
+}
+
+// explainNoDecision says why nothing is left to decide about a received document.
+func explainNoDecision(x arrival.Arrival) string {
+	if x.State == arrival.Held {
+		return "it lies in the drop folder: what becomes of it there is decided with vaultd show, retry and close"
+	}
+	return "nothing of it is due any more"
+}
+
+func (a *app) tellArrival(v view, x arrival.Arrival, word string) error {
+	next := "It is tried now."
+	switch {
+	case word == "close":
+		next = "Nothing more of it is fetched, and it is not announced again. Its notification stays at the network: nothing is deleted there that is not held here."
+	case v.state == nil:
+		next = "vaultd is not running: it is tried with the next run."
+	}
+	_, err := fmt.Fprintf(a.stdout, "received document %s is %s. %s\n", sanitize.Text(string(x.Item)), x.State, next)
+	return err
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/statedir"
+)
+
+// withReceiving configures that documents are received into the first drop.
+func (s *site) withReceiving(address string) {
+	s.t.Helper()
+	s.withNetwork(address)
+	s.edit("auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:",
+		"receive_into: acme, poll: 10s, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+}
+
+// receivedInvoice is what a supplier sends.
+func receivedInvoice(number string) emulator.ReceivedDocument {
+	return emulator.ReceivedDocument{Data: fmt.Appendf(nil, `{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto GmbH"}}`, number),
+		Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7 " + number + "\n%%EOF\n")}}}
+}
+
+// I30: a real daemon receives a document. It is listed beside the daemon and without one, with its sender, its number and the folder that it
+// became; sender and number come from the archive's entry when the copy is gone.
+func TestArrivals_I30_Listed(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	if out := s.must(0, "arrivals"); !strings.Contains(out, "No document has come in") {
+		t.Error(out)
+	}
+	id, err := emu.PublishReceived(receivedInvoice("R-4711"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.begin()
+	eventually(t, "the document to be archived", func() bool {
+		out, _ := s.vaultd("arrivals")
+		return strings.Contains(out, "acknowledged") && strings.Contains(out, "Received Otto GmbH R-4711: archived")
+	})
+	ask := func() {
+		for _, row := range []struct {
+			code int
+			args []string
+			want string
+		}{
+			{0, []string{"arrivals"}, "Otto GmbH"},
+			{0, []string{"arrivals", "show", id}, "Received Otto GmbH R-4711 in drop acme: archived (vaultd show "},
+			{exitFailed, []string{"arrivals", "show", "none"}, "no received document has the ID"},
+			{exitUsage, []string{"arrivals", "show"}, "needs the ID"},
+			{exitUsage, []string{"arrivals", "remove", id}, "known are show, retry, close"},
+			{exitUsage, []string{"arrivals", "--limit", "-1"}, "--limit is negative"},
+		} {
+			if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+				t.Errorf("%v: %s", row.args, out)
+			}
+		}
+		var j arrivalJSON
+		if err := json.Unmarshal([]byte(s.must(0, "arrivals", "--json")), &j); err != nil || j.ID != id || j.Sender == nil || *j.DocumentID != "R-4711" || len(j.Files) != 2 || j.Entry == nil || j.Waits != "" {
+			t.Errorf("%+v, %v", j, err)
+		}
+		if out := s.must(0, "arrivals", "show", j.Key); !strings.Contains(out, id) {
+			t.Error(out)
+		}
+	}
+	ask() // through the daemon
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	if err := os.RemoveAll(filepath.Join(s.dir, "state", statedir.ReceivedFolder)); err != nil {
+		t.Fatal(err)
+	}
+	ask() // without it
+}
+
+// What waits is listed with why, the newest first and no more than asked for; names of the network cannot write to the terminal.
+func TestArrivals_WhatWaits(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	now := time.Now()
+	s.addReceived(now.Add(-time.Hour), "bum-1")
+	s.addReceived(now.Add(-time.Minute), "bum-\x1b[2J2", arrival.Postponed{Until: now.Add(time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a \x1b[1m fault"}})
+	out := s.must(0, "arrivals")
+	if first, second := strings.Index(out, "fetch the document failed: fetch: a"), strings.Index(out, "next: fetch the document"); first < 0 || second < first || strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+	if out := s.must(0, "arrivals", "--limit", "1"); strings.Contains(out, "bum-1 ") || !strings.Contains(out, "the newest 1; --limit 0 lists all") {
+		t.Error(out)
+	}
+	if out := s.must(0, "arrivals", "--json"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"cause":"http-500"`) {
+		t.Error(out)
+	}
+	s.addArrival("4711", now) // an extract is none
+	if out := s.must(0, "arrivals"); strings.Contains(out, "4711") {
+		t.Error(out)
+	}
+	s.must(exitFailed, "arrivals", "show", "4711")
+}
+
+// I26: a received document at a fault that only a person can mend, and one that waits for a day, call a person: status ends with 3 and says which, and
+// what to do. A fault that may pass by itself calls nobody at once.
+func TestArrivals_I26_NeedAPerson(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	now := time.Now()
+	failed := func(code string) arrival.Event {
+		return arrival.Postponed{Until: now.Add(time.Hour), Cause: ledger.Cause{Code: code, Text: "it was " + code}}
+	}
+	s.addReceived(now, "bum-new")
+	s.addReceived(now, "bum-once", failed("unreadable"))
+	s.addReceived(now, "bum-away", failed("http-503"), failed("http-503"))
+	s.must(0, "status")
+	s.addReceived(now, "bum-twice", failed("unreadable"), failed("unreadable"))
+	s.addReceived(now, "bum-lost", failed("receive-lost"))
+	s.addReceived(now.Add(-25*time.Hour), "bum-old", failed("http-503"))
+	out := s.must(exitPerson, "status")
+	for _, want := range []string{"3 received documents need you", "bum-twice: ask the provider and name the request id, or tell its sender with vaultd reject --technical. To fetch the document failed 2 times", "bum-lost: ", "restore received in state_dir from a copy",
+		"bum-old: ", "see vaultd doctor", "when it is put right: vaultd arrivals retry ID"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out := s.must(0, "arrivals", "show", "bum-lost"); !strings.Contains(out, "TO DO") {
+		t.Error(out)
+	}
+	if out := s.must(exitPerson, "status", "--json"); !strings.Contains(out, `"what":"received","count":3`) {
+		t.Error(out)
+	}
+	for _, id := range []string{"bum-twice", "bum-lost", "bum-old"} {
+		s.must(0, "arrivals", "close", id, "--reason", "it came by mail")
+	}
+	s.must(0, "status")
+}
+
+// I29: what a person decides about a received document is journaled with who decided and a digest of the reason, beside a daemon too: it then goes
+// on at once. What is given up is fetched no more.
+func TestArrivals_I29_RetryAndClose(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	id, err := emu.PublishReceived(receivedInvoice("R-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := emu.PublishReceived(receivedInvoice("R-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	postponed := arrival.Postponed{Until: now.Add(24 * time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a fault"}}
+	s.addReceived(now.Add(-time.Hour), archive.RemoteID(id), postponed)
+	s.addReceived(now.Add(-time.Hour), archive.RemoteID(lost), postponed)
+	for _, row := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{exitUsage, []string{"arrivals", "close", lost}, "needs --reason"},
+		{exitFailed, []string{"arrivals", "retry", "none"}, "no received document has the ID"},
+		{0, []string{"arrivals", "close", lost, "--reason", "it came by mail"}, "is given-up. Nothing more of it is fetched"},
+		{exitFailed, []string{"arrivals", "retry", lost}, "it is given-up, and nothing of it is due any more"},
+		{exitFailed, []string{"arrivals", "close", lost, "--reason", "again"}, "it is given-up"},
+	} {
+		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+			t.Errorf("%v: %s", row.args, out)
+		}
+	}
+	p := s.begin()
+	if out := s.must(0, "arrivals", "show", id); !strings.Contains(out, "fetch the document failed: fetch: a fault; tried again") {
+		t.Error(out)
+	}
+	if out := s.must(0, "arrivals", "retry", id); !strings.Contains(out, "is announced. It is tried now.") {
+		t.Error(out)
+	}
+	eventually(t, "the document to be in the drop folder", func() bool {
+		out, _ := s.vaultd("arrivals", "show", id)
+		return strings.Contains(out, "in the drop")
+	})
+	if out := s.must(exitFailed, "arrivals", "close", id, "--reason", "too late"); !strings.Contains(out, "close document") {
+		t.Error(out)
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	for _, n := range emu.Notices() {
+		if n.BumID == lost && n.IsAcknowledged {
+			t.Error("the notification of what was given up is deleted")
+		}
+	}
+	if n := emu.CountCalls("network-fetch"); n != 1 {
+		t.Errorf("%d documents were fetched", n)
+	}
+	s.must(0, "verify")
+	if journal := s.journal(); !strings.Contains(journal, `"event":"given-up"`) || !strings.Contains(journal, `"event":"retry-asked"`) || strings.Contains(journal, "it came by mail") {
+		t.Error(journal)
+	}
+}
+
+// addReceived puts a received document into the ledger while no daemon runs.
+func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Event) archive.Key {
+	s.t.Helper()
+	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	announced := arrival.DocumentAnnounced{Document: id, Kind: archive.NetworkInvoice, Notice: archive.AcknowledgementID("ack-" + id)}
+	key := archive.NewKey(at)
+	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: key, Events: append([]arrival.Event{announced}, more...), At: archive.Instant{Wall: at}})
+	if err := errors.Join(err, release()); err != nil {
+		s.t.Fatal(err)
+	}
+	return key
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xuri/excelize/v2"
+
+	"vaultd/internal/emulator"
+)
+
+// withBooks configures extracts and books for a service.
+func (s *site) withBooks(address string) {
+	s.t.Helper()
+	custody := filepath.Join(s.dir, "custody")
+	if err := mkdirPrivate(custody); err != nil {
+		s.t.Fatal(err)
+	}
+	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", every: 1m, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\n"+
+		"books: {table: IA_INVOICE, columns: {key: ID, number: NUM, supplier: SUPPLIER, company: ORG, date: DAY, amount: GROSS_SUM, currency: CUR}, from: 2026-10-01}\ntime_zone: UTC\ndrops:")
+}
+
+const booksDefinition = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"ID"},{"Column name":"NUM"},{"Column name":"SUPPLIER"},{"Column name":"ORG"},
+	{"Column name":"DAY"},{"Column name":"GROSS_SUM"},{"Column name":"CUR"}]}]`
+
+// publishBooked makes the service offer an extract of booked invoices: pairs of a number and an amount.
+func publishBooked(t *testing.T, emu *emulator.Server, id, kind, from, to string, pairs ...string) {
+	t.Helper()
+	records := []map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		records = append(records, map[string]any{"ID": "key " + pairs[i], "NUM": pairs[i], "SUPPLIER": "Huber", "ORG": "Acme", "DAY": "2026-10-05", "GROSS_SUM": json.Number(pairs[i+1]), "CUR": "EUR"})
+	}
+	raw, err := json.Marshal(records)
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if err == nil {
+		var w io.Writer
+		w, err = z.Create("IA_INVOICE.json")
+		if err == nil {
+			_, err = w.Write(raw)
+		}
+	}
+	times := [2]time.Time{}
+	for i, day := range []string{from, to} {
+		if err == nil {
+			times[i], err = time.Parse(time.DateOnly, day)
+		}
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		err = emu.PublishExtract(emulator.PublishedExtract{ID: id, Type: kind, Name: "daily", Start: times[0], End: times[1], Made: time.Now().Add(-time.Hour),
+			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "IA_INVOICE_1.zip", Content: b.Bytes()}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// I31: a real daemon archives invoices and takes extracts in. The answer names the invoice that nobody dropped and the day that no extract
+// covers, in every form, with the daemon and without it, also after the daemon was killed while it answered.
+func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	if err := emu.SetTableDefinition([]byte(booksDefinition)); err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, address, fast)
+	if out := s.must(exitConfig, "books"); !strings.Contains(out, "does not say which records") {
+		t.Error(out)
+	}
+	s.withBooks(address)
+	publishBooked(t, emu, "1", "Initial", "2026-01-01", "2026-10-13", "R-1", "119.00", "R-2", "7")
+	publishBooked(t, emu, "2", "Delta", "2026-10-13", "2026-10-14", "R-3", "1.10")
+	publishBooked(t, emu, "3", "Delta", "2026-10-15", "2026-11-01", "R-2", "7.50")
+	for number, amount := range map[string]string{"R-1": "119.00", "R-2": "7.5", "R-9": "3"} {
+		s.drop("acme", number, map[string][]byte{"scan.bin": []byte(number)}, map[string]any{"documentType": "Invoice", "documentId": number, "documentDate": "2026-10-05",
+			"senderName": "Huber", "recipientName": "Acme", "currencyCode": "EUR", "amount": json.Number(amount)})
+	}
+	p := s.begin()
+	s.calm(3)
+	eventually(t, "three extracts to be held", func() bool {
+		out, _ := s.vaultd("extracts")
+		return strings.Count(out, " held ") == 3
+	})
+	s.asksForOctober()
+	cut := s.start("books", "--from", "2026-10-01", "--to", "2026-10-31", "-o", filepath.Join(s.dir, "cut.html"))
+	p.kill(t)
+	<-cut.done
+	s.asksForOctober() // by itself, from what the killed daemon left
+	p = s.begin()
+	s.asksForOctober()
+	if out := s.must(exitDifferences, "books", "--from", "2026-10-01", "--to", "2026-10-31", "--index"); !strings.Contains(out, "index of vault ACME: 3 of 3 read.") {
+		t.Error(out)
+	}
+	publishBooked(t, emu, "4", "DateRange", "2026-10-14", "2026-10-15")
+	publishBooked(t, emu, "5", "Delta", "2026-11-01", "2026-11-02", "R-3", "1.10")
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	s.drop("acme", "R-3", map[string][]byte{"scan.bin": []byte("R-3")}, map[string]any{"documentType": "Invoice", "documentId": "R-3", "documentDate": "2026-10-05",
+		"senderName": "Huber", "recipientName": "Acme", "currencyCode": "EUR", "amount": json.Number("1.1")})
+	s.begin()
+	s.calm(4)
+	eventually(t, "the hole to be filled", func() bool {
+		out, _ := s.vaultd("extracts")
+		return strings.Count(out, " held ") == 5
+	})
+	out := s.must(0, "books", "--from", "2026-10-01", "--to", "2026-10-31", "--company", "ACME")
+	for _, want := range []string{"RESULT: EVERY BOOKED INVOICE IS ARCHIVED", "Of 3 booked invoices of ACME, 3 are archived. 1 document of this time is archived and not booked."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	s.must(0, "verify")
+	s.auditsOctober()
+	if v := emu.Violations(); len(v) != 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// asksForOctober asks in every form, and reads what comes.
+func (s *site) asksForOctober() {
+	s.t.Helper()
+	ask := []string{"books", "--from", "2026-10-01", "--to", "2026-10-31"}
+	wants := []string{"NOT COMPLETE", "No delta covers 14 Oct 2026: what was booked that day is not known. Ask the provider.",
+		"Of 3 booked invoices, 2 are archived and 1 not: 1 never dropped", "R-3", "R-9"}
+	check := func(what, text string) {
+		s.t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				s.t.Errorf("%s: no %q in\n%s", what, want, text)
+			}
+		}
+	}
+	check("text", s.must(exitDifferences, ask...))
+	folder := s.t.TempDir()
+	for _, end := range []string{"html", "json", "csv", "xlsx"} {
+		path := filepath.Join(folder, "october."+end)
+		out := s.must(exitDifferences, append(ask, "-o", path)...)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		switch end {
+		case "html", "json":
+			check(end, string(b))
+		case "csv":
+			rows, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff")))).ReadAll()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.checkBookedRows(rows)
+		case "xlsx":
+			f, err := excelize.OpenReader(bytes.NewReader(b))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			rows, err := f.GetRows("Documents 1")
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.checkBookedRows(rows)
+		}
+		check(end, out+"R-3 R-9")
+	}
+	var answer struct {
+		Verdicts    map[string]int
+		NotArchived int
+		Invoices    []map[string]string
+	}
+	text, code := s.vaultd(append(ask, "--json")...)
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(&answer); err != nil || code != exitDifferences || answer.Verdicts["archived"] != 2 || answer.NotArchived != 1 || len(answer.Invoices) != 4 {
+		s.t.Errorf("%d, %v: %s", code, err, text)
+	}
+}
+
+func (s *site) checkBookedRows(rows [][]string) {
+	s.t.Helper()
+	var got []string
+	for _, row := range rows[1:] {
+		got = append(got, fmt.Sprintf("%s %s", row[1], row[2]))
+	}
+	if text := strings.Join(got, ", "); text != "archived R-1, archived R-2, never-dropped R-3, not-booked R-9" {
+		s.t.Errorf("%q", text)
+	}
+}
+
+// auditsOctober makes the audit, which has the comparison with the books by itself, and none where a part of the documents is chosen.
+func (s *site) auditsOctober() {
+	s.t.Helper()
+	out := s.must(0, "audit", "--month", "2026-10", "-o", filepath.Join(s.dir, "audit.html"))
+	page, err := os.ReadFile(filepath.Join(s.dir, "audit.html"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, want := range []string{"COMPLETE AS BOOKED", "Compared with what the extracts say was booked from 1 Oct 2026 to 31 Oct 2026: 3 archived, 0 not."} {
+		if !strings.Contains(out, want) || !strings.Contains(string(page), want) {
+			s.t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out := s.must(0, "audit", "--month", "2026-10", "--drop", "acme", "--json"); strings.Contains(out, `"missingInvoices"`) {
+		s.t.Error(out)
+	}
+	s.move("custody", "custody.away")
+	out = s.must(0, "audit", "--month", "2026-10", "--json")
+	if !strings.Contains(out, `"code":"not-complete"`) || !strings.Contains(out, "What was booked is not known: the custody folder is not there") {
+		s.t.Error(out)
+	}
+	s.move("custody.away", "custody")
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// I21: inside the daemon two answers about booked invoices are never made at once. One waits for the other, and not for ever.
+func TestBooks_I21_OneAnswerAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := view{booksTurn: make(chan struct{}, 1)}
+		leave, err := v.takeBooksTurn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if _, err := v.takeBooksTurn(t.Context()); !errors.Is(err, errOtherAnswer) || time.Since(begun) != booksPatience {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		time.AfterFunc(time.Second, leave)
+		second, err := v.takeBooksTurn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		second()
+	})
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The flags of the business network reach the stand-in: its account, its paths, its outcomes, its readings and its faults.
+func TestEmulate_Network(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		code := runCommandLine(ctx, []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"),
+			"--network-user", "trader", "--network-credit-notes", "/v2/credits", "--network-deliver-min", "0s", "--network-deliver-max", "0s",
+			"--network-outcome", "undelivered:1", "--network-error-wrapper", "errors", "--network-credit-note-word", "CreditNote",
+			"--fault", "network-fetch:Error.001.0010:1"}, in, io.Discard)
+		_ = in.Close()
+		ended <- code
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != exitDone {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the command
+	base := strings.TrimSpace(strings.TrimPrefix(line, "service"))
+	call := func(user, method, path, body string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(user, "demo")
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-SVC-REQUEST-ID", "3f0e4f7c-5d0b-4d53-9d39-4f6e1f3f7a11")
+		return sendForText(t, req)
+	}
+	const path = "/v2/credits/7a1f0000-0000-5000-8000-000000000001"
+	const document = `{"data":{"documentCurrencyCode":"EUR"},"processingPreference":{"sentTo":{"id":"7300010000001","schemeId":"GLN"}}}`
+	if code, text := call("demo", "POST", path, document); code != 403 {
+		t.Errorf("the user of the archive: %d %s", code, text)
+	}
+	if code, text := call("trader", "POST", path, "{"); code != 400 || !strings.HasPrefix(text, `{"errors":{`) {
+		t.Errorf("no JSON: %d %s", code, text)
+	}
+	if code, text := call("trader", "GET", path, ""); code != 500 || !strings.Contains(text, "Error.001.0010") {
+		t.Errorf("the GET with a fault: %d %s", code, text)
+	}
+	if code, text := call("trader", "POST", strings.TrimSuffix(path, "1")+"2", document); code != 200 {
+		t.Fatalf("send: %d %s", code, text)
+	}
+	code, text := call("trader", "GET", "/v1.1/notifications?page=1&pageSize=10", "")
+	if code != 200 || !strings.Contains(text, `"actionCode":"Undelivered"`) || !strings.Contains(text, `"documentType":"CreditNote"`) {
+		t.Errorf("notifications: %d %s", code, text)
+	}
+}
+
+// An outcome that is not of the form outcome:rate is a mistake in the command line.
+func TestEmulate_NetworkOutcomeRefused(t *testing.T) {
+	for _, text := range []string{"undelivered", "undelivered:often", "lost:0.1"} {
+		dir := filepath.Join(t.TempDir(), "service")
+		if code := runCommandLine(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", dir, "--network-outcome", text}, io.Discard, io.Discard); code == exitDone {
+			t.Errorf("%s: exit code %d", text, code)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/config"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/present"
+	"vaultd/internal/statedir"
+)
+
+// I30: a real daemon takes extracts in, is killed in the middle, goes on, and acknowledges each once everything of it is held. The service sees
+// nothing that it forbids, and the ledger verifies.
+func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	custody := filepath.Join(s.dir, "custody")
+	if err := mkdirPrivate(custody); err != nil {
+		t.Fatal(err)
+	}
+	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", every: 1m, acknowledge: true, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	slow := emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+		if op == "extract-fetch" && n == 3 {
+			return emulator.Fault{Delay: 20 * time.Second} // the third file is under way when the daemon dies
+		}
+		return emulator.Fault{}
+	}}
+	if err := emu.SetFaults(slow); err != nil {
+		t.Fatal(err)
+	}
+	publishExtract(t, emu, "4711")
+	publishExtract(t, emu, "4712")
+	p := s.begin()
+	eventually(t, "two files", func() bool { return countSent(emu) >= 2 })
+	p.kill(t)
+	if err := emu.SetFaults(emulator.Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	p = s.begin()
+	eventually(t, "both extracts to be acknowledged", func() bool {
+		all := emu.PublishedExtracts()
+		return all[0].IsAcknowledged && all[1].IsAcknowledged
+	})
+	s.must(0, "extracts") // through the daemon
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(t, 10*time.Second); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	for _, id := range []string{"4711", "4712"} {
+		if _, err := os.Stat(filepath.Join(custody, "extracts", id, "manifest.json")); err != nil {
+			t.Error(err)
+		}
+	}
+	s.must(0, "verify")
+	s.asksAboutExtracts(custody)
+	if v := emu.Violations(); len(v) != 0 {
+		t.Errorf("%q", v)
+	}
+}
+
+// asksAboutExtracts asks what people ask, and damages one file: that is found.
+func (s *site) asksAboutExtracts(custody string) {
+	s.t.Helper()
+	for _, row := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{0, []string{"extracts"}, "acknowledged  2 of 2"},
+		{0, []string{"extracts", "--json"}, `"need":""`},
+		{0, []string{"extracts", "show", "4711"}, "one.zip  IA_INVOICE"},
+		{0, []string{"extracts", "verify"}, "2 extracts with 4 files read, 0 differ"},
+		{exitFailed, []string{"extracts", "show", "9999"}, "no extract has the ID"},
+		{exitFailed, []string{"extracts", "close", "4711", "--reason", "x"}, "nothing is left to decide"},
+		{exitUsage, []string{"extracts", "close", "4711"}, "needs --reason"},
+		{exitUsage, []string{"extracts", "remove", "4711"}, "known are show, verify, retry, close"},
+		{exitUsage, []string{"extracts", "show"}, "needs the ID"},
+	} {
+		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+			s.t.Errorf("%v: %s", row.args, out)
+		}
+	}
+	path := filepath.Join(custody, "extracts", "4711", "files", "0001-one.zip")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b[40] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if out := s.must(exitDifferences, "extracts", "verify"); !strings.Contains(out, "extract 4711 DIFFERS") || !strings.Contains(out, "1 differs") {
+		s.t.Error(out)
+	}
+}
+
+// publishExtract makes the service offer an extract of two files.
+func publishExtract(t *testing.T, emu *emulator.Server, id string) {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create("IA_INVOICE.json")
+	if err == nil {
+		_, err = w.Write([]byte(`[{"NUMBER":"R-` + id + `"}]`))
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err == nil {
+		file := func(name string) emulator.PublishedFile {
+			return emulator.PublishedFile{Table: "IA_INVOICE", Name: name, Content: b.Bytes()}
+		}
+		err = emu.PublishExtract(emulator.PublishedExtract{ID: id, Type: "Delta", Made: time.Now(), Files: []emulator.PublishedFile{file("one.zip"), file("two.zip")}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// countSent counts the files that were sent to their last byte.
+func countSent(emu *emulator.Server) (n int) {
+	for _, e := range emu.PublishedExtracts() {
+		for _, f := range e.Files {
+			if f.WasSent {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// I26, I29: an extract that used up its downloads, and one whose year ends, need a person: status says so and ends with 3. What the person decides is
+// journaled.
+func TestExtracts_I26_NeedAPerson(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+s.dir+"/custody, max_downloads: 2, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	s.must(0, "extracts")
+	now := time.Now()
+	s.addArrival("4711", now, arrival.FilesListed{Files: []archive.ExtractFile{{Table: "IA_INVOICE", Name: "one.zip"}}},
+		arrival.DownloadIntended{File: "one.zip"}, arrival.DownloadIntended{File: "one.zip"})
+	made := now.AddDate(-1, 0, 10)
+	s.addArrival("4710", made)
+	out := s.must(exitPerson, "status")
+	for _, want := range []string{"2 extracts need you", "4711: one.zip was downloaded 2 times without success; left: 48. Look at the proxy, then: vaultd extracts retry 4711",
+		"4710: Delta of " + made.UTC().Format("2 Jan 2006") + " is not held and ends in ", "see vaultd extracts"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	s.must(0, "extracts", "retry", "4711")
+	if out := s.must(exitPerson, "status"); !strings.Contains(out, "1 extract needs you") {
+		t.Error(out)
+	}
+	s.must(0, "extracts", "close", "4710", "--reason", "too old for the books")
+	s.must(0, "status")
+	if out := s.must(0, "extracts", "--json"); !strings.Contains(out, `"state":"given-up"`) {
+		t.Error(out)
+	}
+	s.must(0, "verify")
+	if journal := s.journal(); !strings.Contains(journal, `"event":"given-up"`) || !strings.Contains(journal, `"event":"downloads-allowed"`) || strings.Contains(journal, "too old for the books") {
+		t.Error(journal)
+	}
+}
+
+// I26: many downloads of all files of one extract are told, though each file has some left: the service does not say what its limit is of.
+func TestExtracts_I26_SumOfDownloads(t *testing.T) {
+	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: config.Config{Extracts: config.Extracts{MaxDownloads: 10}}}
+	x := arrival.Arrival{Item: "4711", State: arrival.Fetching, Made: v.Now}
+	for i := range 9 {
+		x.Files = append(x.Files, arrival.File{Name: fmt.Sprint(i), Downloads: 4})
+	}
+	if need := describeExtractNeed(v, x); need != "" {
+		t.Errorf("of 36 downloads: %s", need)
+	}
+	x.Files[0].Downloads = 9
+	if need := describeExtractNeed(v, x); !strings.Contains(need, "downloaded 41 times in all") {
+		t.Errorf("of 41 downloads: %q", need)
+	}
+	x.Files = nil
+	for i := range 60 {
+		x.Files = append(x.Files, arrival.File{Name: fmt.Sprint(i), Downloads: 1})
+	}
+	if need := describeExtractNeed(v, x); need != "" {
+		t.Errorf("of 60 files once each: %s", need)
+	}
+}
+
+// I26: what is held and does not get into the drop folder that archives it is told, with the cause.
+func TestExtracts_I26_NotInTheDrop(t *testing.T) {
+	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: config.Config{Extracts: config.Extracts{ToDrop: "books-in"}}}
+	x := arrival.Arrival{Item: "4711", State: arrival.Held}
+	if need := describeExtractNeed(v, x); need != "" {
+		t.Errorf("not tried yet: %s", need)
+	}
+	x.Cause = ledger.Cause{Code: "drop-full", Text: "no space left on device"}
+	if need := describeExtractNeed(v, x); !strings.Contains(need, "drop books-in") || !strings.Contains(need, "no space left") {
+		t.Errorf("%q", need)
+	}
+	x.HandedOnAt = v.Now
+	if need := describeExtractNeed(v, x); need != "" {
+		t.Errorf("handed on: %s", need)
+	}
+}
+
+// addArrival puts an extract into the ledger while no daemon runs.
+func (s *site) addArrival(id archive.ExtractID, made time.Time, more ...arrival.Event) {
+	s.t.Helper()
+	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	listed := arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: id, Type: archive.DeltaExtract, Made: made, Files: 1}}
+	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: archive.NewKey(time.Now()), Events: append([]arrival.Event{listed}, more...), At: archive.Instant{Wall: time.Now()}})
+	if err := errors.Join(err, release()); err != nil {
+		s.t.Fatal(err)
+	}
+}

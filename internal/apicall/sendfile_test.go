@@ -1,0 +1,193 @@
+package apicall
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+)
+
+func sendPath() Request {
+	return Request{Op: "store a file", Method: http.MethodPost, Path: []string{"v2", "files"}, Header: http.Header{"Content-Type": {"multipart/mixed; boundary=b"}}}
+}
+
+// framed is a body whose file yields content and is announced as announced.
+func framed(announced, content string) FileBody {
+	return FileBody{Before: []byte("--b\r\n\r\n"), After: []byte("\r\n--b--\r\n"), Size: int64(len(announced)), SHA256: sum(announced), Open: bodyOf(content)}
+}
+
+func TestSendFile_LengthIsToldAndTheFileStandsInItsFrame(t *testing.T) {
+	for _, content := range []string{"x", strings.Repeat("PK", 100_000), ""} {
+		srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			got, err := io.ReadAll(r.Body)
+			if err != nil || string(got) != "--b\r\n\r\n"+content+"\r\n--b--\r\n" {
+				t.Errorf("%d bytes came: %v", len(got), err)
+			}
+			if r.ContentLength != int64(len(got)) || len(r.TransferEncoding) != 0 || r.Header.Get("X-SVC-REQUEST-ID") == "" || r.Header.Get("Authorization") == "" {
+				t.Errorf("length %d, %v, %v", r.ContentLength, r.TransferEncoding, r.Header)
+			}
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, `{"fileId":"1"}`)
+		})
+		api, _ := clients(t, Config{BaseURL: srv.URL})
+		ans, err := api.SendFile(t.Context(), sendPath(), framed(content, content))
+		if err != nil || string(ans.Body) != `{"fileId":"1"}` || ans.Sent != sum(content) {
+			t.Fatalf("got %+v, %v", ans, err)
+		}
+		ans.Release()
+	}
+}
+
+// I4: a file that is not what was announced never reaches the service whole, and nothing stands after it.
+func TestSendFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
+	broken := errors.New("input/output error")
+	for _, size := range []int{1, 3, 32 << 10, 200_000} {
+		good := bytes.Repeat([]byte("PK"), size)[:size]
+		changed := func(at int) []byte { b := bytes.Clone(good); b[at] ^= 1; return b }
+		for name, from := range map[string]io.Reader{
+			"FirstByteChanged": bytes.NewReader(changed(0)),
+			"LastByteChanged":  bytes.NewReader(changed(size - 1)),
+			"Shorter":          bytes.NewReader(good[:size-1]),
+			"Longer":           bytes.NewReader(append(bytes.Clone(good), 0)),
+			"Empty":            bytes.NewReader(nil),
+			"UnreadableAtEnd":  io.MultiReader(bytes.NewReader(good), iotest.ErrReader(broken)),
+		} {
+			t.Run(fmt.Sprint(name, "/", size), func(t *testing.T) {
+				c := &careless{}
+				srv := httptest.NewServer(c)
+				api, _ := clients(t, Config{BaseURL: srv.URL})
+				b := framed(string(good), "")
+				b.Open = func() (io.ReadCloser, error) { return io.NopCloser(from), nil }
+				_, err := api.SendFile(t.Context(), sendPath(), b)
+				if e := failure(t, err); e.Outcome != OutcomeUnknown || !e.Damaged || e.Code != "file-damaged" {
+					t.Errorf("%v, %q, %v", e.Outcome, e.Code, e)
+				}
+				srv.Close()
+				if n := c.most(); n >= len(b.Before)+size {
+					t.Errorf("the service got %d bytes of a file of %d", n, size)
+				}
+			})
+		}
+	}
+}
+
+func TestSendFile_FileThatCannotBeOpenedIsNotSent(t *testing.T) {
+	api, _ := clients(t, Config{BaseURL: "https://service.example", Transport: inProcess(func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })})
+	b := framed("x", "x")
+	b.Open = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
+	_, err := api.SendFile(t.Context(), sendPath(), b)
+	if e := failure(t, err); e.Outcome != NotSent || !e.Damaged {
+		t.Errorf("%v: %v", e.Outcome, e)
+	}
+}
+
+// I9: a file leaves once, whatever the answer is.
+func TestSendFile_I9_LeavesOnce(t *testing.T) {
+	for _, status := range []int{400, 401, 403, 404, 408, 429, 500, 502, 503, 504} {
+		var calls atomic.Int32
+		srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			calls.Add(1)
+			io.Copy(io.Discard, r.Body)
+			w.WriteHeader(status)
+		})
+		api, _ := clients(t, Config{BaseURL: srv.URL})
+		_, err := api.SendFile(t.Context(), sendPath(), framed("x", "x"))
+		if e := failure(t, err); e.Status != status || calls.Load() != 1 {
+			t.Errorf("%d: %d calls, %v", status, calls.Load(), e)
+		}
+	}
+}
+
+// I20: a redirect that keeps the method opens the file again, and goes only where an operator allows.
+func TestSendFile_I20_RedirectsOpenTheFileAgain(t *testing.T) {
+	for name, listed := range map[string]bool{"Listed": true, "NotListed": false} {
+		t.Run(name, func(t *testing.T) {
+			c := &careless{}
+			end := httptest.NewServer(c)
+			defer end.Close()
+			start := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				w.Header().Set("Location", end.URL+"/there")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			})
+			cfg := Config{BaseURL: start.URL}
+			if listed {
+				cfg.AllowedHosts = []string{strings.TrimPrefix(end.URL, "http://")}
+			}
+			api, _ := clients(t, cfg)
+			opened := 0
+			b := framed("BODY", "")
+			b.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("BODY")() }
+			_, err := api.SendFile(t.Context(), sendPath(), b)
+			if want := map[bool]int{true: 2, false: 1}[listed]; opened != want || (err == nil) != listed {
+				t.Errorf("opened %d times, %v", opened, err)
+			}
+		})
+	}
+}
+
+// I24: a token that the service does not take any more is replaced, and the file is sent with the new one.
+func TestSendFile_I24_NewTokenOpensTheFileAgain(t *testing.T) {
+	var tokens atomic.Int32
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/tokens"):
+			fmt.Fprintf(w, `{"access_token":"%s-%d","token_type":"Bearer","expires_in":3600,"scope":"s"}`, tokenCanary, tokens.Add(1))
+		case r.Header.Get("Authorization") == "Bearer "+tokenCanary+"-1":
+			w.WriteHeader(http.StatusUnauthorized)
+		case !bytes.Contains(got, []byte("BODY")):
+			t.Errorf("got %q", got)
+		}
+	})
+	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth("s")})
+	if _, err := api.SendFile(t.Context(), sendPath(), framed("BODY", "BODY")); err != nil || tokens.Load() != 2 {
+		t.Errorf("%v, %d tokens", err, tokens.Load())
+	}
+}
+
+// I12: a yes that came before the whole file had left says nothing about the file.
+func TestSendFile_I12_EarlyYesIsNone(t *testing.T) {
+	cfg := answering(t, false, func(c net.Conn, _ io.Reader) {
+		io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Length: 14\r\n\r\n{\"fileId\":\"1\"}")
+		io.Copy(io.Discard, c)
+	})
+	api, _ := clients(t, cfg)
+	big := strings.Repeat("x", 8<<20)
+	_, err := api.SendFile(t.Context(), sendPath(), framed(big, big))
+	if e := failure(t, err); e.Outcome != OutcomeUnknown {
+		t.Errorf("%v: %v", e.Outcome, e)
+	}
+}
+
+// I21: a file of any size takes the memory of a small one.
+func TestSendFile_I21_MemoryDoesNotGrowWithTheFile(t *testing.T) {
+	const size = 100_000_000
+	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	api, _ := clients(t, Config{BaseURL: srv.URL})
+	h := sha256.New()
+	io.CopyN(h, zeroBytes{}, size)
+	b := FileBody{Before: []byte("before"), After: []byte("after"), Size: size, SHA256: [32]byte(h.Sum(nil)), Open: func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zeroBytes{}, size)), nil }}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := api.SendFile(t.Context(), sendPath(), b); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 { // of both sides, with their buffers
+		t.Errorf("%d bytes were allocated for a file of %d", took, size)
+	}
+}
+
+type zeroBytes struct{}
+
+func (zeroBytes) Read(p []byte) (int, error) { clear(p); return len(p), nil }

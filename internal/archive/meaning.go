@@ -1,0 +1,81 @@
+package archive
+
+import "strings"
+
+// Meaning says what a notification of the network means for its document.
+type Meaning uint8
+
+// The meanings.
+const (
+	MeansUnfamiliar         Meaning = iota // a pair of codes that is not known: nothing is concluded from it
+	MeansProcessing                        // the network has the document and works on it
+	MeansDelivered                         // delivered, with the reservation that a later word may deny it
+	MeansUndelivered                       // it does not reach its recipient
+	MeansInvalid                           // its content is not valid for the way to its recipient
+	MeansAccepted                          // its recipient accepted it
+	MeansRefusedByRecipient                // its recipient rejected it
+	MeansNoted                             // known, and without any effect on the document
+	MeansReceived                          // a document came in for this account
+)
+
+// meanings are the pairs of response code and action code that the network is known to use.
+var meanings = map[string]Meaning{
+	"TechnicalAccept/ReceivedForProcessing":           MeansProcessing,
+	"TechnicalInformation/DeliveryDelayed":            MeansProcessing,
+	"TechnicalAccept/Delivered":                       MeansDelivered,
+	"TechnicalReject/Undelivered":                     MeansUndelivered,
+	"TechnicalReject/InvalidContent":                  MeansInvalid,
+	"BusinessAccept/DocumentAccepted":                 MeansAccepted,
+	"BusinessReject/DocumentRejected":                 MeansRefusedByRecipient,
+	"TechnicalInformation/Received":                   MeansReceived,
+	"TechnicalAccept/DeliveryConfirmed":               MeansNoted,
+	"BusinessInformation/EligibleForEarlyPayment":     MeansNoted,
+	"BusinessInformation/NotEligibleForEarlyPayment":  MeansNoted,
+	"BusinessAccept/RequestForEarlyPayment":           MeansNoted,
+	"BusinessInformation/DiscountCreditNoteAvailable": MeansNoted,
+	"BusinessReject/RepaymentFailed":                  MeansNoted,
+}
+
+// Meaning returns what n means. Codes are compared letter by letter: one that is written otherwise is not known.
+func (n Notification) Meaning() Meaning { return MeaningOfPair(n.Response + "/" + n.Action) }
+
+// MeaningOfPair returns what a pair of codes means, as [Notification.JournalPair] writes it.
+func MeaningOfPair(pair string) Meaning { return meanings[pair] }
+
+// longestCode bounds a code in a pair, in characters.
+const longestCode = 40
+
+// Pair returns both codes as one word for people, such as TechnicalAccept/Delivered. It has letters, digits and signs of names alone,
+// whatever the network wrote.
+func (n Notification) Pair() string { return plainCode(n.Response) + "/" + plainCode(n.Action) }
+
+// JournalPair returns the pair for a journal that never forgets: [Notification.Pair] where it is known, else "unfamiliar". What the
+// network wrote there may name somebody, so it stands in the kept notification alone.
+func (n Notification) JournalPair() string {
+	if n.Meaning() == MeansUnfamiliar {
+		return "unfamiliar"
+	}
+	return n.Pair()
+}
+
+func plainCode(code string) string {
+	plain := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '?'
+	}, code)
+	return plain[:min(len(plain), longestCode)]
+}
+
+// deliveryMeans is the property that tells how a document was delivered, with the words that it may have.
+const deliveryMeans = "DeliveryMeansCode"
+
+// DeliveryMeans returns how the document was delivered, in the network's word; empty: it was not told, or not in a word that is known.
+func (n Notification) DeliveryMeans() string {
+	switch word := n.Property(deliveryMeans); word {
+	case "ElectronicDelivery", "EmailDelivery", "MailDelivery":
+		return word
+	}
+	return ""
+}

@@ -1,0 +1,224 @@
+package books
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/custody"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+const ledgerID = "L-books"
+
+var columnNames = []string{"ID", "INVOICE_NUM", "SUPPLIER", "ORG", "INVOICE_DATE", "GROSS_SUM", "CURRENCY", "KIND", "STATUS"}
+
+func testSettings() Settings {
+	return Settings{Table: "IA_INVOICE", From: "2026-01-01", Location: time.UTC, Decimal: '.', Encoding: "utf-8", Booked: "STATUS", Values: []string{"Booked", "Paid"}, Credit: []string{"GU"},
+		Columns: Columns{Key: "ID", Number: "INVOICE_NUM", Supplier: "SUPPLIER", Company: "ORG", Date: "INVOICE_DATE", Amount: "GROSS_SUM", Currency: "CURRENCY", Type: "KIND"}}
+}
+
+// world is a real ledger and a real custody, and the books of them.
+type world struct {
+	t       testing.TB
+	dir     string
+	led     *boltledger.Ledger
+	custody *custody.Custody
+	sums    map[archive.ExtractID]Recorded // as the ledger would have recorded them
+	since   Day                            // of the settings; empty: theirs
+	table   string                         // of the files
+	n       int
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), table: "IA_INVOICE", sums: map[archive.ExtractID]Recorded{}}
+	w.must(boltledger.Create(w.dir, ledger.Info{ID: ledgerID, Environment: "test", BaseURL: "https://archive.example", Created: day("2026-01-01")}))
+	var err error
+	w.led, err = boltledger.Open(boltledger.Config{Dir: w.dir})
+	w.must(err)
+	t.Cleanup(func() { w.led.Close() })
+	w.custody, err = custody.Open(t.TempDir(), ledgerID, "test", nil)
+	w.must(err)
+	t.Cleanup(func() { w.custody.Close() })
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func day(s string) time.Time {
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// definitionOf is a table definition as the service writes it.
+func definitionOf(table string, columns ...string) []byte {
+	type column struct {
+		Name string `json:"Column name"`
+		Type string `json:"Data Type"`
+	}
+	var all []column
+	for _, c := range columns {
+		all = append(all, column{c, "text"})
+	}
+	raw, err := json.Marshal([]any{map[string]any{"Table name": table, "Columns": all}, map[string]any{"Table name": "ADM_SUPPLIER", "Columns": []column{{"ID", "text"}}}})
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+func delta(id, from, to string) archive.Extract {
+	return archive.Extract{ID: archive.ExtractID(id), Type: archive.DeltaExtract, Name: "daily", Start: day(from), End: day(to), Made: day(to).Add(time.Hour), Files: 1}
+}
+
+// hold puts an extract into custody, with one file of the table for each content.
+func (w *world) hold(e archive.Extract, definition []byte, contents ...string) {
+	w.t.Helper()
+	h, err := w.custody.Begin(e)
+	w.must(err)
+	defer h.Close()
+	def, err := h.Definition(definition)
+	w.must(err)
+	var files []custody.HeldFile
+	for i, content := range contents {
+		name := fmt.Sprintf("IA_INVOICE_%d.zip", i+1)
+		p, err := h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: name, Table: w.table})
+		w.must(err)
+		z := zip.NewWriter(p)
+		part, err := z.Create("records")
+		w.must(err)
+		_, err = io.Copy(part, bytes.NewReader([]byte(content)))
+		w.must(err)
+		w.must(z.Close())
+		f, err := p.Commit(w.t.Context())
+		w.must(err)
+		files = append(files, custody.HeldFile{Name: name, Table: w.table, File: f})
+	}
+	m, _, err := h.Seal(files, def, e.Made.Add(time.Hour))
+	w.must(err)
+	w.sums[e.ID] = Recorded{m.SHA256, e.End}
+}
+
+// rec is a record by the names of the columns, of those that it has.
+type rec map[string]any
+
+func jsonOf(records ...rec) string {
+	if records == nil {
+		records = []rec{}
+	}
+	raw, err := json.Marshal(records)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// invoice is a booked record.
+func invoice(id, number string, more ...any) rec {
+	r := rec{"ID": id, "INVOICE_NUM": number, "SUPPLIER": "Huber GmbH", "ORG": "Acme", "INVOICE_DATE": "2026-10-05", "GROSS_SUM": json.Number("119.00"), "CURRENCY": "EUR", "STATUS": "Booked"}
+	for i := 0; i < len(more); i += 2 {
+		if r[more[i].(string)] = more[i+1]; more[i+1] == nil {
+			delete(r, more[i].(string))
+		}
+	}
+	return r
+}
+
+func documentOf(number string) archive.Document {
+	return archive.Document{Type: "Invoice", Number: number, Date: "2026-10-05T00:00:00Z", SenderName: "Huber GmbH", RecipientName: "Acme", Currency: "EUR", Amount: "119.00"}
+}
+
+// drop makes an entry that came as far as a state, and returns its registration's number.
+func (w *world) drop(folder string, m archive.Document, state ledger.State) archive.RemoteID {
+	w.t.Helper()
+	w.n++
+	at := day("2026-10-06").Add(time.Duration(w.n) * time.Second)
+	key := archive.NewKey(at)
+	doc := &ledger.Document{Salt: [16]byte{1}, Metadata: m.Metadata()}
+	p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum(key[:])}
+	id := archive.DeriveID("V1", archive.Sum(key[:]), archive.Sum(doc.Metadata))
+	remote := archive.RemoteID(fmt.Sprintf("bum-%d", w.n))
+	seal := doc.Seal(p)
+	steps := [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: folder, NotBefore: at.Add(time.Minute)}}}
+	sealed := ledger.Sealed{ID: id, Content: archive.Sum(key[:]), Metadata: archive.Sum(doc.Metadata), Package: p, Seal: seal}
+	status := ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at, Record: []byte(`{}`)}, Grace: time.Hour}
+	whole := [][]ledger.Event{{sealed}, {ledger.RegisterIntended{}}, {ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}},
+		{ledger.UploadAccepted{Sent: p.SHA256, Seal: seal}}, {status}}
+	switch state {
+	case ledger.Rejected:
+		doc = &ledger.Document{AsRead: archive.AsRead{Number: m.Number, SenderName: m.SenderName}}
+		steps = append(steps, []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}})
+	case ledger.Packaged:
+		steps = append(steps, whole[0])
+	case ledger.Uploaded:
+		steps = append(steps, whole[:4]...)
+	case ledger.Archived:
+		steps = append(steps, whole...)
+	default:
+		w.t.Fatalf("no entry is made %s here", state)
+	}
+	var rev uint32
+	for i, events := range steps {
+		c := ledger.Change{Key: key, Rev: rev, Events: events, At: archive.Instant{Wall: at}}
+		if i == 1 {
+			c.Document = doc
+		}
+		r, err := w.led.Apply(w.t.Context(), c)
+		w.must(err)
+		w.must(r[0].Err)
+		rev = r[0].Entry.Rev
+	}
+	if e, _, err := w.led.Entry(key); err != nil || e.State != state {
+		w.t.Fatalf("%s is %s (%v), want %s", folder, e.State, err, state)
+	}
+	return remote
+}
+
+func (w *world) open(s Settings) *Books {
+	w.t.Helper()
+	b, err := Open(w.t.Context(), w.dir, s, w.custody)
+	w.must(err)
+	w.t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// ask folds what is held, and asks for October.
+func (w *world) ask(change ...func(*Question)) (*Answer, []Row) {
+	w.t.Helper()
+	s := testSettings()
+	s.From = cmp.Or(w.since, s.From)
+	b := w.open(s)
+	problems, err := b.Update(w.t.Context(), w.sums)
+	w.must(err)
+	q := Question{From: "2026-10-01", To: "2026-10-31", Now: day("2026-11-20")}
+	for _, c := range change {
+		c(&q)
+	}
+	a, err := b.Answer(w.t.Context(), q, w.led, problems)
+	w.must(err)
+	defer func() { w.must(a.Close()); w.must(b.Close()) }()
+	var rows []Row
+	w.must(a.EachBooked(w.t.Context(), func(r Row) error { rows = append(rows, r); return nil }))
+	unbooked := uint64(0)
+	w.must(a.EachUnbooked(w.t.Context(), func(Unbooked) error { unbooked++; return nil }))
+	if unbooked != a.Unbooked || uint64(len(rows)) != a.Booked {
+		w.t.Errorf("%d rows and %d unbooked, told were %d and %d", len(rows), unbooked, a.Booked, a.Unbooked)
+	}
+	return a, rows
+}

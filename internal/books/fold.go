@@ -1,0 +1,358 @@
+package books
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/custody"
+	"vaultd/internal/extractapi"
+)
+
+// Problem is an extract that could not be folded. What it tells is not known, so its time counts as not covered.
+type Problem struct {
+	Extract string `json:"extract"`
+	Text    string `json:"text"`
+}
+
+// Recorded is what the ledger has of an extract that is held.
+type Recorded struct {
+	Manifest archive.Digest
+	End      time.Time // of what it tells about; zero: not told
+}
+
+// String says which extract could not be read, and why.
+func (p Problem) String() string {
+	if p.Extract == "" {
+		return p.Text + "."
+	}
+	return "Extract " + p.Extract + ": " + p.Text + "."
+}
+
+// Update folds the extracts that are held and not folded yet. An extract counts only as the ledger recorded it, and only with the bytes of
+// its manifest. One that cannot be read, or that the custody has lost, is a problem, and the others are folded. The error is a
+// *DefinitionError where a column is lost.
+func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recorded) ([]Problem, error) {
+	held, problems, err := b.listHeld(recorded)
+	if err != nil {
+		return nil, err
+	}
+	folded, err := b.listFolded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, sum := range folded {
+		// Rows that other records had replaced are not known any more, so that one extract cannot be taken out alone.
+		if m, ok := held[id]; !ok || m.SHA256 != sum {
+			if err := b.empty(ctx); err != nil {
+				return nil, err
+			}
+			clear(folded)
+			break
+		}
+	}
+	for _, m := range held {
+		if _, ok := folded[m.Extract.ID]; ok {
+			continue
+		}
+		err := b.foldExtract(ctx, m)
+		if _, isUnreadable := errors.AsType[*unreadableError](err); isUnreadable {
+			problems = append(problems, Problem{string(m.Extract.ID), err.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Extract, b.Extract) })
+	return problems, nil
+}
+
+// unreadableError says why an extract cannot be folded.
+type unreadableError struct{ err error }
+
+func (e *unreadableError) Error() string { return e.err.Error() }
+func (e *unreadableError) Unwrap() error { return e.err }
+
+// listHeld returns the manifests that count, and a problem for each extract of which only the ledger or only the custody knows.
+func (b *Books) listHeld(recorded map[archive.ExtractID]Recorded) (map[archive.ExtractID]custody.Manifest, []Problem, error) {
+	held, missing := map[archive.ExtractID]custody.Manifest{}, maps.Clone(recorded)
+	var problems []Problem
+	for m, err := range b.custody.Manifests() {
+		if bad, is := errors.AsType[*custody.ManifestError](err); is {
+			problems = append(problems, Problem{"", bad.Error()})
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		of, ok := recorded[m.Extract.ID]
+		delete(missing, m.Extract.ID)
+		switch {
+		case !ok: // the engine takes it in, and the next answer has it
+			problems = append(problems, Problem{string(m.Extract.ID), "the ledger does not have it as held yet"})
+		case of.Manifest != m.SHA256:
+			problems = append(problems, Problem{string(m.Extract.ID), "its manifest is not the one that the ledger recorded: run vaultd extracts verify"})
+		default:
+			held[m.Extract.ID] = m
+		}
+	}
+	for id, of := range missing {
+		if !of.End.IsZero() && !of.End.After(b.settings.From.time(b.settings.Location)) {
+			continue // of what is not asked about; people may move it away
+		}
+		problems = append(problems, Problem{string(id), "it is held by the ledger, and its folder is not in the custody: put it back from a copy"})
+	}
+	return held, problems, nil
+}
+
+func (b *Books) listFolded(ctx context.Context) (map[archive.ExtractID]archive.Digest, error) {
+	rows, err := b.db.QueryContext(ctx, "SELECT id, manifest FROM extract")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() // it is only read
+	folded := map[archive.ExtractID]archive.Digest{}
+	for rows.Next() {
+		var id string
+		var sum []byte
+		if err := rows.Scan(&id, &sum); err != nil {
+			return nil, err
+		}
+		var digest archive.Digest
+		copy(digest[:], sum)
+		folded[archive.ExtractID(id)] = digest
+	}
+	return folded, rows.Err()
+}
+
+// countChange makes matches that were made of the rows before useless. It is in the transaction that changes rows.
+const countChange = "UPDATE made SET changes = changes + 1"
+
+// empty removes all rows.
+func (b *Books) empty(ctx context.Context) error {
+	tx, err := b.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"DELETE FROM booked", "DELETE FROM file", "DELETE FROM extract", countChange} {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// foldExtract enters the records of one extract. The error is an *unreadableError where the extract is the cause.
+func (b *Books) foldExtract(ctx context.Context, m custody.Manifest) error {
+	columns, err := b.checkDefinition(m)
+	if err != nil {
+		return err
+	}
+	if err := b.custody.Verify(ctx, m); err != nil {
+		if _, is := errors.AsType[*custody.ChangedError](err); is {
+			return &unreadableError{err}
+		}
+		return err
+	}
+	tx, err := b.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	// One transaction: after a crash the extract is folded whole, or not at all, and the next answer folds it.
+	var isFolded bool // by another answer that was quicker
+	err = tx.QueryRowContext(ctx, "SELECT count(*) FROM extract WHERE id = ?", string(m.Extract.ID)).Scan(&isFolded)
+	f := &folding{settings: b.settings, tx: tx, of: m}
+	if err == nil && !isFolded {
+		err = f.fold(ctx, b.custody, columns)
+	}
+	if err != nil || isFolded {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// checkDefinition returns the columns of the table as the definition of the extract's day has them.
+func (b *Books) checkDefinition(m custody.Manifest) ([]string, error) {
+	raw, err := b.custody.ReadDefinition(m)
+	if err != nil {
+		return nil, err
+	}
+	if archive.Sum(raw) != m.Definition.SHA256 {
+		return nil, &unreadableError{errors.New("its table definition is not the one of its manifest: run vaultd extracts verify")}
+	}
+	read, err := extractapi.ReadDefinition(raw)
+	if err == nil && len(read.Tables) == 0 {
+		err = errors.New("it has a form that is not known")
+	}
+	if err != nil {
+		return nil, &unreadableError{fmt.Errorf("its table definition cannot be read: %w", err)}
+	}
+	d := definition{}
+	for _, t := range read.Tables {
+		for _, c := range t.Columns {
+			d[t.Name] = append(d[t.Name], c.Name)
+		}
+	}
+	made := m.Extract.Made
+	if made.IsZero() {
+		made = m.HeldAt
+	}
+	columns := slices.Sorted(slices.Values(d[b.settings.Table]))
+	// Also where the extract has no file of the table: a table that was renamed has none for ever, and nothing else tells.
+	return columns, d.check(b.settings, string(m.Extract.ID), dayOf(made, b.settings.Location))
+}
+
+// folding enters the records of one extract.
+type folding struct {
+	settings Settings
+	tx       *sql.Tx
+	of       custody.Manifest
+
+	upsert         *sql.Stmt
+	file           custody.HeldFile
+	fileNumber     int
+	number         int // of the record in its file
+	records, noKey int
+}
+
+func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string) (err error) {
+	f.upsert, err = f.tx.PrepareContext(ctx, `INSERT INTO booked (key, rank, counts, number, supplier, company, date, amount, currency, type, wrong)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET rank = excluded.rank, counts = excluded.counts, number = excluded.number,
+		supplier = excluded.supplier, company = excluded.company, date = excluded.date, amount = excluded.amount, currency = excluded.currency, type = excluded.type,
+		wrong = excluded.wrong WHERE excluded.rank > booked.rank`)
+	if err != nil {
+		return err
+	}
+	defer f.upsert.Close() // the transaction has its outcome
+	has := 0
+	for i, file := range f.of.Files {
+		switch {
+		case file.Table == f.settings.Table:
+		case file.Table == "" || strings.EqualFold(file.Table, f.settings.Table):
+			return &unreadableError{fmt.Errorf("%s is of a table %q; whether that is %s nobody can know", file.Name, file.Table, f.settings.Table)}
+		default:
+			continue
+		}
+		has, f.file, f.fileNumber, f.number = 1, file, i, 0
+		if err := f.foldFile(ctx, c); err != nil {
+			return err
+		}
+		if _, err := f.tx.ExecContext(ctx, "INSERT INTO file VALUES (?, ?, ?)", string(f.of.Extract.ID), i, file.Name); err != nil {
+			return err
+		}
+	}
+	if _, err := f.tx.ExecContext(ctx, countChange); err != nil {
+		return err
+	}
+	e := f.of.Extract
+	_, err = f.tx.ExecContext(ctx, "INSERT INTO extract VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", string(e.ID), f.of.SHA256[:], e.Name, e.Type,
+		seconds(e.Start), seconds(e.End), seconds(e.Made), has, f.records, f.noKey, strings.Join(columns, "\n"))
+	return err
+}
+
+// foldFile enters the records of one file.
+func (f *folding) foldFile(ctx context.Context, c *custody.Custody) error {
+	var ours error // an error that is not the file's
+	err := c.EachEntry(f.of, f.file, func(_ string, content io.Reader) error {
+		return f.settings.readRecords(content, func(r record) error {
+			ours = f.enter(ctx, r)
+			return ours
+		})
+	})
+	switch {
+	case ours != nil:
+		return ours
+	case err != nil && ctx.Err() == nil:
+		return &unreadableError{fmt.Errorf("%s cannot be read: %w", f.file.Name, err)}
+	}
+	return err
+}
+
+// enter enters one record, unless a later one of its key is there.
+func (f *folding) enter(ctx context.Context, r record) error {
+	f.number++
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	key := strings.TrimSpace(r.values[keyField])
+	if key == "" {
+		f.noKey++
+		return nil
+	}
+	f.records++
+	var wrong []string
+	decimal := f.settings.Decimal
+	if r.isJSON {
+		decimal = '.'
+	}
+	amount, err := parseAmount(r.values[amountField], decimal)
+	if err != nil {
+		wrong = append(wrong, "amount "+err.Error())
+	}
+	day, err := parseDay(r.values[dateField], f.settings.Location)
+	if err != nil {
+		wrong = append(wrong, "date "+err.Error())
+	}
+	v := func(at field) string { return strings.TrimSpace(r.values[at]) }
+	counts := 0
+	if f.settings.isBooked(v(bookedField)) {
+		counts = 1
+	}
+	// The context was asked above. SQLite would start a goroutine for each record to watch it.
+	_, err = f.upsert.ExecContext(context.WithoutCancel(ctx), key, f.rank(), counts, exactNumber(v(numberField)), v(supplierField), v(companyField), string(day), string(amount),
+		strings.ToUpper(v(currencyField)), v(typeField), strings.Join(wrong, ", "))
+	return err
+}
+
+// rank orders all records: by the end of the time that the extract tells about, then by when it was made and its number, then by the order
+// of its files and of the records in them. An extract of chosen days has records as they were when it was made.
+func (f *folding) rank() []byte {
+	e := f.of.Extract
+	end := e.End
+	if end.IsZero() || e.Type == archive.RangeExtract && !e.Made.IsZero() {
+		end = e.Made
+	}
+	b := binary.BigEndian.AppendUint64(nil, uint64(max(seconds(end), 0)))
+	kind := byte(1)
+	if e.Type == archive.InitialExtract {
+		kind = 0
+	}
+	b = binary.BigEndian.AppendUint64(append(b, kind), uint64(max(seconds(e.Made), 0)))
+	b = append(append(b, e.ID...), 0)
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(f.fileNumber)), uint32(f.number))
+}
+
+// source is a file of an extract.
+type source struct {
+	extract string
+	number  uint32 // in the manifest
+}
+
+// readRank returns the file that a rank names, and the number of the record in it.
+func readRank(rank []byte) (s source, record uint32, err error) {
+	const before, behind = 8 + 1 + 8, 1 + 4 + 4 // around the number of the extract
+	if len(rank) < before+behind {
+		return s, 0, fmt.Errorf("a rank of %d bytes in %s", len(rank), FileName)
+	}
+	end := len(rank) - behind
+	return source{string(rank[before:end]), binary.BigEndian.Uint32(rank[end+1:])}, binary.BigEndian.Uint32(rank[end+5:]), nil
+}
+
+func seconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}

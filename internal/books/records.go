@@ -1,0 +1,349 @@
+package books
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Bounds of what is read. A file has at most 100,000 records.
+const (
+	longestRecord = 4 << 20 // bytes
+	longestValue  = 4096    // characters of a value that is kept
+	headBytes     = 4096    // of a file, that show its form
+)
+
+// record is one record of the table: its values by field, and whether amounts in it have the decimal point of JSON.
+type record struct {
+	values [fieldCount]string
+	isJSON bool
+}
+
+// readRecords calls fn with each record of a file, in its order, and reads the file to its end. The form is told by the first bytes:
+// JSON (an array of objects, an object that has such an array, or one object after the other) or CSV with a row of names.
+func (s Settings) readRecords(r io.Reader, fn func(record) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head, err := in.Peek(headBytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	text := strings.TrimLeft(strings.TrimPrefix(string(head), "\ufeff"), " \t\r\n")
+	switch {
+	case text == "" && len(head) == headBytes:
+		return fmt.Errorf("it begins with %d blanks", headBytes)
+	case text == "":
+		return nil
+	case text[0] == '[' || text[0] == '{':
+		if strings.HasPrefix(string(head), "\ufeff") {
+			if _, err := in.Discard(len("\ufeff")); err != nil {
+				return err
+			}
+		}
+		return s.readJSON(in, fn)
+	}
+	return s.readCSV(in, head, fn)
+}
+
+// bounded fails where a record goes on for longer than any does. The decoder keeps a whole record in memory.
+type bounded struct {
+	r    io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("a record has more than %d MB", longestRecord>>20)
+	}
+	n, err := b.r.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// jsonRecords reads the records of a file in JSON.
+type jsonRecords struct {
+	d       *jsontext.Decoder // it refuses names that stand twice, and bytes that are no UTF-8
+	limit   *bounded
+	columns map[string][]field // by name; one column may be read for two fields
+	fn      func(record) error
+	n       int // the record that is read
+}
+
+func (s Settings) readJSON(in io.Reader, fn func(record) error) error {
+	limit := &bounded{in, longestRecord}
+	j := &jsonRecords{d: jsontext.NewDecoder(limit), limit: limit, columns: map[string][]field{}, fn: fn}
+	for i, name := range s.names() {
+		if name != "" {
+			j.columns[name] = append(j.columns[name], field(i))
+		}
+	}
+	err := j.readFile()
+	if err != nil && j.n > 0 {
+		return fmt.Errorf("record %d: %w", j.n, err)
+	}
+	return err
+}
+
+// readFile reads records to the end of the file. A file that is cut off must not be read as a shorter one, and what stands behind the
+// records must not be passed over.
+func (j *jsonRecords) readFile() error {
+	opening, err := j.d.ReadToken()
+	if err != nil {
+		return err
+	}
+	if opening.Kind() == '[' {
+		if err := j.readList(); err != nil {
+			return err
+		}
+		return j.checkEnd()
+	}
+	var name jsontext.Value
+	if opening.Kind() == '{' && j.d.PeekKind() == '"' {
+		if name, err = j.d.ReadValue(); err != nil {
+			return err
+		}
+		name = slices.Clone(name)  // the decoder uses its memory again
+		if j.d.PeekKind() == '[' { // an object that has the records in a list
+			return j.readWrapped(name)
+		}
+	}
+	for err == nil { // one record after the other; of the first one the beginning is read already
+		if err = j.readRecord(opening, name); err != nil {
+			return err
+		}
+		name = nil
+		opening, err = j.d.ReadToken()
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// readWrapped reads the list that begins here, and passes over the single values that the object has beside it. Where another list or
+// object stands there, or the name is that of a column, it is not clear which are the records.
+func (j *jsonRecords) readWrapped(name jsontext.Value) error {
+	unclear := fmt.Errorf("beside the list %s stands another one, or a column: which of them are the records?", name)
+	isColumn := len(j.fieldsOf(name)) > 0
+	_, err := j.d.ReadToken()
+	if err == nil {
+		err = j.readList()
+	}
+	for err == nil && j.d.PeekKind() != '}' {
+		j.limit.left = longestRecord
+		if name, err = j.d.ReadValue(); err != nil {
+			return err
+		}
+		isColumn = isColumn || len(j.fieldsOf(name)) > 0
+		if kind := j.d.PeekKind(); kind == '[' || kind == '{' {
+			return unclear
+		}
+		err = j.d.SkipValue()
+	}
+	if err == nil {
+		_, err = j.d.ReadToken()
+	}
+	switch {
+	case err != nil:
+		return err
+	case isColumn:
+		return unclear
+	}
+	return j.checkEnd()
+}
+
+// readList reads the records of a list to its end.
+func (j *jsonRecords) readList() error {
+	for j.d.PeekKind() != ']' {
+		opening, err := j.d.ReadToken()
+		if err == nil {
+			err = j.readRecord(opening, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := j.d.ReadToken()
+	j.n = 0
+	return err
+}
+
+func (j *jsonRecords) checkEnd() error {
+	j.limit.left = longestRecord
+	switch _, err := j.d.ReadToken(); {
+	case err == nil:
+		return errors.New("something follows the list of records")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return err
+	}
+}
+
+// readRecord reads the rest of an object of which the opening was read, and calls fn. name is its first name in quotes, where that was read
+// as well; else nil. A value that is missing is null: services leave those out.
+func (j *jsonRecords) readRecord(opening jsontext.Token, name jsontext.Value) error {
+	j.n++
+	if opening.Kind() != '{' {
+		return errors.New("it is no object")
+	}
+	rec := record{isJSON: true}
+	for name != nil || j.d.PeekKind() != '}' {
+		var err error
+		if name == nil {
+			name, err = j.d.ReadValue()
+		}
+		if err == nil {
+			err = j.readValue(&rec, j.fieldsOf(name))
+		}
+		if err != nil {
+			return err
+		}
+		name = nil
+	}
+	if _, err := j.d.ReadToken(); err != nil {
+		return err
+	}
+	j.limit.left = longestRecord
+	if err := rec.checkLengths(); err != nil {
+		return err
+	}
+	return j.fn(rec)
+}
+
+// fieldsOf returns the fields that are read from a name in quotes.
+func (j *jsonRecords) fieldsOf(name jsontext.Value) []field {
+	if bytes.IndexByte(name, '\\') < 0 {
+		return j.columns[string(name[1:len(name)-1])]
+	}
+	plain, err := jsontext.AppendUnquote(nil, name)
+	if err != nil {
+		return nil // the decoder has checked it, so that it always is a text
+	}
+	return j.columns[string(plain)]
+}
+
+// readValue reads the next value into the fields; where there are none, it passes over it.
+func (j *jsonRecords) readValue(rec *record, fields []field) error {
+	if len(fields) == 0 {
+		return j.d.SkipValue()
+	}
+	raw, err := j.d.ReadValue()
+	if err != nil || raw.Kind() == 'n' {
+		return err
+	}
+	text := string(raw)
+	if raw.Kind() == '"' {
+		plain, err := jsontext.AppendUnquote(nil, raw)
+		if err != nil {
+			return err
+		}
+		text = string(plain)
+	}
+	for _, f := range fields {
+		rec.values[f] = text
+	}
+	return nil
+}
+
+func (r record) checkLengths() error {
+	for i, v := range r.values {
+		if len(v) > longestValue {
+			return fmt.Errorf("the value of %s has %d bytes", fieldNames[i], len(v))
+		}
+	}
+	return nil
+}
+
+func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) error {
+	var text io.Reader = in
+	switch {
+	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
+		text = transform.NewReader(in, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewDecoder())
+	case strings.HasPrefix(string(head), "\ufeff"):
+		if _, err := in.Discard(len("\ufeff")); err != nil {
+			return err
+		}
+	case s.Encoding == "windows-1252":
+		text = transform.NewReader(in, charmap.Windows1252.NewDecoder())
+	}
+	c := csv.NewReader(text)
+	c.ReuseRecord, c.FieldsPerRecord, c.Comma = true, 0, s.Separator
+	if c.Comma == 0 {
+		c.Comma = findSeparator(head)
+	}
+	names, err := c.Read()
+	if err != nil {
+		return fmt.Errorf("the row of names: %w", err)
+	}
+	at, err := s.columnPositions(slices.Clone(names))
+	if err != nil {
+		return err
+	}
+	for {
+		cells, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var rec record
+		for i, p := range at {
+			if p < 0 {
+				continue
+			}
+			if rec.values[i] = strings.Clone(cells[p]); !utf8.ValidString(cells[p]) {
+				line, _ := c.FieldPos(p)
+				return fmt.Errorf("line %d is not in %s: set extracts.csv.encoding", line, s.Encoding)
+			}
+		}
+		if err := rec.checkLengths(); err != nil {
+			return err
+		}
+		if err := fn(rec); err != nil {
+			return err
+		}
+	}
+}
+
+// columnPositions finds the columns by their names, never by their place. A column of which all values are null may be missing, but for
+// those without which no record means anything.
+func (s Settings) columnPositions(names []string) (at [fieldCount]int, err error) {
+	for i, name := range s.names() {
+		at[i] = -1
+		if name == "" {
+			continue
+		}
+		at[i] = slices.Index(names, name)
+		switch f := field(i); {
+		case at[i] >= 0 && slices.Contains(names[at[i]+1:], name):
+			return at, fmt.Errorf("the row of names has %q twice", name)
+		case at[i] < 0 && (f == keyField || f == numberField || f == bookedField):
+			return at, fmt.Errorf("the row of names has no %q (%s); is extracts.csv.separator right?", name, fieldNames[i])
+		}
+	}
+	return at, nil
+}
+
+// findSeparator returns the character that parts the names in the first line most often.
+func findSeparator(head []byte) rune {
+	line, _, _ := strings.Cut(string(head), "\n")
+	best := ','
+	for _, c := range ",;\t|" {
+		if strings.Count(line, string(c)) > strings.Count(line, string(best)) {
+			best = c
+		}
+	}
+	return best
+}

@@ -1,0 +1,191 @@
+package catalog
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// erasedLedger is a ledger in which the documents of some entries are erased.
+type erasedLedger struct {
+	Ledger
+	erased map[archive.Key]bool
+}
+
+func (l erasedLedger) DocumentTexts(k archive.Key) (ledger.Document, bool, error) {
+	if l.erased[k] {
+		return ledger.Document{}, false, nil
+	}
+	return l.Ledger.DocumentTexts(k)
+}
+
+// goOnWith commits the next change of one document.
+func (w *world) goOnWith(x *life) {
+	w.t.Helper()
+	c := ledger.Change{Key: x.key, Rev: x.rev, Events: x.evs[0], At: archive.Instant{Wall: x.at.Add(time.Duration(x.rev) * time.Second)}}
+	if x.rev == 1 {
+		c.Document = x.doc
+	}
+	rs, err := w.led.Apply(w.t.Context(), c)
+	if err != nil || rs[0].Err != nil {
+		w.t.Fatal(err, rs[0].Err)
+	}
+	x.rev, x.evs = rs[0].Entry.Rev, x.evs[1:]
+}
+
+// filesHold returns which of the words stand in the files of the open catalog, in any case of letters.
+func filesHold(t *testing.T, c *Catalog, words ...string) (held []string) {
+	t.Helper()
+	for _, end := range append([]string{"", ".new"}, besides...) {
+		b, err := os.ReadFile(c.path() + end)
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for _, word := range words {
+			if bytes.Contains(bytes.ToLower(b), []byte(strings.ToLower(word))) {
+				held = append(held, FileName+end+": "+word)
+			}
+		}
+	}
+	return held
+}
+
+// I7: once the document of an entry is erased and a line tells of the entry, no file of the catalog that is open holds a word of the
+// document: neither its rows, nor the names of its parties, nor the pieces in the index, nor the log. Others are found as before.
+func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
+	// No piece of them occurs in what else the world has.
+	const sender, number, address = "Qwxvzj & Zjkqwv", "ZQXW-99887", "wqzvkj@vjqz.example"
+	for name, make := range map[string]func(w *world, x *life){
+		"Sealed": func(_ *world, x *life) {
+			m := archive.Document{Type: "Invoice", Number: number, Date: "2026-11-03T00:00:00Z", SenderName: sender, SenderIDs: []string{"DE-" + address}}
+			x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: m.Metadata()}
+			p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum(x.key[:])}
+			sealed := ledger.Sealed{ID: archive.DeriveID("V1", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata)), Content: archive.Sum(x.key[:]), Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: x.doc.Seal(p)}
+			x.evs = [][]ledger.Event{x.evs[0], {sealed}, {ledger.RegisterIntended{}}}
+		},
+		"Refused": func(_ *world, x *life) {
+			x.doc = &ledger.Document{AsRead: archive.AsRead{Number: number, SenderName: sender, RecipientIDs: address}}
+			x.evs = [][]ledger.Event{x.evs[0], {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, {ledger.PlaceIntended{Dest: "_rejected/x"}}}
+		},
+		"PDF": func(w *world, x *life) {
+			w.goByPDF(x, "scan.pdf", "scan.pdf")
+			x.doc.Metadata = archive.PDFRequest{Receiving: number + "@in.example", Notify: sender + address}.Encode()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			words := []string{sender, number, address, "qwxvzj", "wxvzj", "zjkqwv", "jkqwv", "998877"[:5], "wqzvkj", "qzvkj"}
+			w := newWorld(t, 41)
+			w.goOn(60)
+			x := w.newLife()
+			make(w, x)
+			w.inBubble(t, func(t *testing.T) {
+				cfg := w.config()
+				erased := map[archive.Key]bool{}
+				cfg.Ledger = erasedLedger{w.led, erased}
+				c := New(cfg)
+				stop := runUntilMade(c)
+				defer stop()
+				follow := func() {
+					c.Wake()
+					time.Sleep(gatherTime + retryAfter + startFirst)
+					synctest.Wait()
+				}
+				time.Sleep(2 * retryAfter)
+				w.goOnWith(x)
+				w.goOnWith(x)
+				follow()
+				if held := filesHold(t, c, words...); len(held) < 4 {
+					t.Errorf("before: %q: the test shows nothing", held)
+				}
+				w.goOn(30) // further rows, and segments of the index, lie behind them
+				follow()
+				erased[x.key] = true
+				w.goOnWith(x)
+				c.Wake()
+				time.Sleep(gatherTime + startFirst/2) // not made anew yet
+				synctest.Wait()
+				if held := filesHold(t, c, words...); len(held) > 0 {
+					t.Errorf("a moment later the files hold %q", held)
+				}
+				follow()
+				if held := filesHold(t, c, words...); len(held) > 0 {
+					t.Errorf("the files hold %q", held)
+				}
+				if s := c.Status(); s.Describe() != "" || !helps(c, NewQuery([]string{"acme"})) {
+					t.Errorf("the catalog did not come back: %+v", s)
+				}
+			})
+			if log := w.log.String(); strings.Count(log, "made anew") != 2 || strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
+				t.Errorf("it says:\n%s", log)
+			}
+		})
+	}
+}
+
+// I7: a document that is erased while the catalog is being made is in no file either, once the catalog has followed.
+func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
+	const sender = "Qwxvzj & Zjkqwv"
+	w := newWorld(t, 42)
+	w.goOn(60)
+	x := w.newLife()
+	x.doc = &ledger.Document{AsRead: archive.AsRead{SenderName: sender}}
+	x.evs = [][]ledger.Event{x.evs[0], {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}, {ledger.PlaceIntended{Dest: "_rejected/x"}}}
+	w.goOnWith(x)
+	w.goOnWith(x)
+	w.inBubble(t, func(t *testing.T) {
+		cfg := w.config()
+		erased := map[archive.Key]bool{}
+		cfg.Ledger = erasedLedger{w.led, erased}
+		c := New(cfg)
+		if err := c.rebuild(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		erased[x.key] = true // after its row was written, before the file is opened
+		w.goOnWith(x)
+		if held := filesHold(t, c, sender); len(held) == 0 {
+			t.Error("the row was not written: the test shows nothing")
+		}
+		stop := runUntilMade(c)
+		defer stop()
+		time.Sleep(gatherTime + 2*retryAfter)
+		synctest.Wait()
+		if held := filesHold(t, c, sender, "qwxvzj", "wxvzj"); len(held) > 0 || c.Status().Describe() != "" {
+			t.Errorf("the files hold %q, %+v", held, c.Status())
+		}
+	})
+}
+
+// What a row said before it changed is overwritten in the file, and not only left out.
+func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
+	w := newWorld(t, 43)
+	w.goOn(20)
+	c := New(w.config())
+	if err := c.rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := c.openFile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const before = "what the number of all rows was before"
+	for _, number := range []string{before, "x"} {
+		if _, err := f.conn.ExecContext(t.Context(), "UPDATE document SET number = ?", number); err != nil {
+			t.Fatal(err)
+		}
+		if number == before && len(filesHold(t, c, before)) == 0 {
+			t.Error("it was not written: the test shows nothing")
+		}
+	}
+	if err := c.closeFile(t.Context(), f); err != nil { // what the log holds goes into the file
+		t.Fatal(err)
+	}
+	if held := filesHold(t, c, before); len(held) > 0 {
+		t.Errorf("%q", held)
+	}
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const goodExtracts = "extracts: {base_url: 'https://ap.acme.example/', auth: {method: oauth2, username: e, secret_file: /etc/vaultd/secret-extracts}, custody: /srv/custody}\n"
+
+func withExtracts(section string) string {
+	return strings.Replace(smallConfig, "drops:", section+"drops:", 1)
+}
+
+func TestExtracts(t *testing.T) {
+	got := mustLoad(t, withExtracts(goodExtracts)).Extracts
+	if got.BaseURL != "https://ap.acme.example" || got.Custody != "/srv/custody" || got.Every != time.Hour || got.Workers != 2 || got.MaxDownloads != 10 || got.Acknowledge {
+		t.Errorf("%+v", got)
+	}
+	mustLoad(t, withExtracts("extracts: {custody: /var/lib/vaultd}\n")) // without base_url nothing of it counts
+}
+
+// The drop that extracts are put into takes what vaultd puts there.
+func TestExtracts_ToDrop(t *testing.T) {
+	section := strings.Replace(goodExtracts, "custody:", "to_drop: acme-in, to_drop_type: Invoice, custody:", 1)
+	if got := mustLoad(t, withExtracts(section)).Extracts; got.ToDrop != "acme-in" || got.ToDropType != "Invoice" {
+		t.Errorf("%+v", got)
+	}
+	for more, want := range map[string]string{
+		"complete: marker":               "is a drop with complete: marker, *",
+		"require: {recipientName: Acme}": "is a drop with require, *",
+	} {
+		_, faults := load(t, strings.Replace(withExtracts(section), "vault: V-1}", "vault: V-1, "+more+"}", 1), nil)
+		if text := strings.Join(lines(faults), "; "); len(faults) != 1 || !strings.Contains(text, "extracts.to_drop: "+strings.TrimSuffix(want, "*")) {
+			t.Errorf("%s: %q", more, text)
+		}
+	}
+	pdf := "pdf: {base_url: 'https://pdf.acme.example', auth: {method: basic, username: p, secret_file: /etc/vaultd/secret-pdf}}\n"
+	text := strings.Replace(withExtracts(pdf+section), "vault: V-1}", "route: pdf, receiving: a@b.example, notify: c@b.example}", 1)
+	if _, faults := load(t, text, nil); len(faults) != 1 || !strings.Contains(lines(faults)[0], "extracts.to_drop: is a drop of route pdf") {
+		t.Errorf("%q", lines(faults))
+	}
+}
+
+func TestExtracts_Mistakes(t *testing.T) {
+	rows := map[string]struct{ old, new, want string }{
+		"NoCustody":     {", custody: /srv/custody", "", "extracts.custody: is missing, and base_url is there; add custody: *"},
+		"Relative":      {"/srv/custody", "custody", "extracts.custody: is not the absolute path of the folder *"},
+		"NoAuth":        {", auth: {method: oauth2, username: e, secret_file: /etc/vaultd/secret-extracts}", "", "extracts.auth: is missing, and base_url is there; *"},
+		"InState":       {"/srv/custody", "/var/lib/vaultd/custody", "extracts.custody: overlaps with state_dir; *"},
+		"InDrop":        {"/srv/custody", "/srv/invoices/acme-in/custody", "extracts.custody: overlaps with drop \"acme-in\"; *"},
+		"TooOften":      {"custody:", "every: 5s, custody:", "extracts.every: is less than a minute; *"},
+		"ThreeAtOnce":   {"custody:", "workers: 3, custody:", "extracts.workers: is out of range; *"},
+		"MoreThanFifty": {"custody:", "max_downloads: 51, custody:", "extracts.max_downloads: is out of range; *"},
+		"VersionTwice":  {"example/", "example/v1/", "extracts.base_url: ends with v1, which vaultd adds itself; write https://ap.acme.example"},
+		"PlainHTTP":     {"https", "http", "extracts.base_url: is plain http to another machine; *"},
+		"Example":       {"ap.acme.example", "ap.example", "extracts.base_url: is the address of an example; *"},
+		"NoType":        {"custody:", "to_drop: acme-in, custody:", "extracts.to_drop_type: is missing, and to_drop is there; write the type that the files get in the archive: Invoice, *"},
+		"TypeAlone":     {"custody:", "to_drop_type: Invoice, custody:", "extracts.to_drop_type: is there, and to_drop is empty; *"},
+		"StrangeType":   {"custody:", "to_drop: acme-in, to_drop_type: Report, custody:", "extracts.to_drop_type: *"},
+		"NoSuchDrop":    {"custody:", "to_drop: acme, to_drop_type: Invoice, custody:", "extracts.to_drop: is the name of no drop; drops has acme-in"},
+		"UnknownKey":    {"custody:", "to: x, custody:", "extracts.to: is not a known key; *"},
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			_, faults := load(t, withExtracts(strings.Replace(goodExtracts, r.old, r.new, 1)), nil)
+			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
+			if want, open := strings.CutSuffix(r.want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
+				t.Errorf("%q", text)
+			}
+		})
+	}
+}

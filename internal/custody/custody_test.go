@@ -1,0 +1,473 @@
+package custody
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+var (
+	extract = archive.Extract{ID: "4711", Type: archive.DeltaExtract, Name: "books", Files: 2, Status: "WaitingForExport",
+		Start: time.Date(2026, 10, 13, 0, 0, 0, 0, time.UTC), End: time.Date(2026, 10, 14, 0, 0, 0, 0, time.UTC)}
+	heldAt = time.Date(2026, 10, 14, 6, 0, 0, 5, time.UTC)
+)
+
+const definition = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"NUMBER"}]}]`
+
+func open(t *testing.T, dir string, fault durable.Hook) *Custody {
+	t.Helper()
+	c, err := Open(dir, "ledger-1", "test", fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// zipOf returns a ZIP with one entry for each pair of a name and a content.
+func zipOf(t testing.TB, pairs ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(pairs); i += 2 {
+		w, err := z.Create(pairs[i])
+		if err == nil {
+			_, err = io.WriteString(w, pairs[i+1])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func gzipOf(t testing.TB, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, content)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// keep puts one file into custody, as an engine does.
+func keep(h *Holding, number int, name string, content []byte) (File, error) {
+	p, err := h.Begin(number, archive.ExtractFile{Extract: extract.ID, Name: name, Table: "IA_INVOICE"})
+	if err != nil {
+		return File{}, err
+	}
+	defer p.Abandon()
+	if _, err := io.Copy(p, bytes.NewReader(content)); err != nil {
+		return File{}, err
+	}
+	return p.Commit(context.Background())
+}
+
+// hold does all that an extract of two files needs, from opening the folder on.
+func hold(dir string, first, second []byte, fault durable.Hook) (m Manifest, err error) {
+	c, err := Open(dir, "ledger-1", "test", fault)
+	if err != nil {
+		return m, err
+	}
+	defer c.Close()
+	h, err := c.Begin(extract)
+	if err != nil {
+		return m, err
+	}
+	defer h.Close()
+	var files []HeldFile
+	for i, content := range [][]byte{first, second} {
+		name := fmt.Sprintf("IA_INVOICE_%d", i+1)
+		f, err := keep(h, i+1, name, content)
+		if err != nil {
+			return m, err
+		}
+		files = append(files, HeldFile{Name: name, Table: "IA_INVOICE", File: f})
+	}
+	d, err := h.Definition([]byte(definition))
+	if err != nil {
+		return m, err
+	}
+	m, _, err = h.Seal(files, d, heldAt)
+	return m, err
+}
+
+// checkHeld demands that the folder holds the two files, whole and under their own names.
+func checkHeld(t *testing.T, dir string, first, second []byte) {
+	t.Helper()
+	c := open(t, dir, nil)
+	m, err := c.Find(extract.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Verify(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+	if len(m.Files) != 2 || m.Files[0].SHA256 != archive.Sum(first) || m.Files[1].SHA256 != archive.Sum(second) || m.Files[0].Beside != "" {
+		t.Errorf("%+v", m.Files)
+	}
+	if raw, err := c.ReadDefinition(m); err != nil || string(raw) != definition {
+		t.Errorf("%s, %v", raw, err)
+	}
+	n := 0
+	for other, err := range c.Manifests() {
+		if n++; err != nil || other.Extract.ID != extract.ID || !other.Extract.End.Equal(extract.End) {
+			t.Errorf("%+v, %v", other, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d manifests", n)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "0001-IA_INVOICE_1" && e.Name() != "0002-IA_INVOICE_2" {
+			t.Errorf("%s lies there", e.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// I30, I5: whatever operation of the disk fails, not done or done all the same, or is the last one of a process that dies: what bears
+// a name is whole, a manifest names files that are whole, and the next start comes to the end.
+func TestCustody_I30_EachOperationFails(t *testing.T) {
+	first, second := zipOf(t, "a.json", strings.Repeat(`{"NUMBER":"1"}`, 100)), gzipOf(t, "NUMBER;AMOUNT\n1;2\n")
+	forms := map[string]func(func() error) error{
+		"NotDone":     func(func() error) error { return unix.EIO },
+		"DoneButFail": func(do func() error) error { return errors.Join(do(), unix.EIO) },
+		"Full":        func(func() error) error { return unix.ENOSPC },
+	}
+	for name, fail := range forms {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				dir, op, fired := t.TempDir(), 0, ""
+				_, err := hold(dir, first, second, func(what, file string, do func() error) error {
+					if op++; op == n {
+						fired = what + " " + file
+						return fail(do)
+					}
+					return do()
+				})
+				if fired == "" {
+					if n < 20 {
+						t.Errorf("only %d operations", n-1)
+					}
+					return
+				}
+				checkWholeOrNothing(t, dir, fired)
+				if err == nil && !strings.HasPrefix(fired, "unlink") {
+					t.Errorf("%s failed, and nothing is said", fired)
+				}
+				if _, err := hold(dir, first, second, nil); err != nil {
+					t.Fatalf("after %s: %v", fired, err)
+				}
+				checkHeld(t, dir, first, second)
+			}
+		})
+	}
+}
+
+// checkWholeOrNothing demands that what bears a name after a fault is whole.
+func checkWholeOrNothing(t *testing.T, dir, fired string) {
+	t.Helper()
+	c, err := Open(dir, "ledger-1", "test", nil)
+	if err != nil {
+		t.Fatalf("after %s: %v", fired, err)
+	}
+	defer c.Close()
+	for m, err := range c.Manifests() {
+		if err == nil {
+			err = c.Verify(t.Context(), m)
+		}
+		if err != nil {
+			t.Errorf("after %s: %v", fired, err)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, extractFolder, "*", fileFolder, "*"))
+	for _, path := range files {
+		if filepath.Ext(path) == partEnding {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, _ := f.Stat()
+		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked); err != nil {
+			t.Errorf("after %s, %s: %v", fired, path, err)
+		}
+		f.Close()
+	}
+}
+
+// I30: what is no whole file is not kept, and what it was is told.
+func TestCommit_I30_Damaged(t *testing.T) {
+	whole, packed := zipOf(t, "a.json", strings.Repeat("content ", 1000)), gzipOf(t, strings.Repeat("content ", 1000))
+	flipped := bytes.Clone(whole)
+	flipped[60] ^= 0xff
+	trailer := bytes.Clone(packed)
+	trailer[len(trailer)-5] ^= 0xff
+	long := zipOf(t, "a", "b")
+	long = append(long[:len(long)-22], append(make([]byte, maxDirectory), long[len(long)-22:]...)...)
+	for name, content := range map[string][]byte{
+		"ZIPCut": whole[:len(whole)-30], "ZIPFlipped": flipped, "GzipCut": packed[:len(packed)-9], "GzipTrailer": trailer,
+		"Nothing": nil, "Page": []byte("<html>sign in</html>"), "LongDirectory": long, "HalfAHead": []byte("PK"), "GzipAndMore": append(bytes.Clone(packed), "more"...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			h, err := open(t, dir, nil).Begin(extract)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			f, err := keep(h, 1, "a.zip", content)
+			if _, is := errors.AsType[*DamagedError](err); !is {
+				t.Errorf("got %+v, %v", f, err)
+			}
+			if left, _ := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder)); len(left) != 0 {
+				t.Errorf("%v stays", left)
+			}
+		})
+	}
+}
+
+// I19: names of the service lead nowhere, and what somebody planted in the folder is not followed.
+func TestCustody_I19_NamesAndLinks(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	c := open(t, dir, nil)
+	h, err := c.Begin(archive.Extract{ID: "..x", Files: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	f, err := keep(h, 1, "../../../etc/passwd\x00\nä", zipOf(t, "../../evil", "x", "/abs", "y"))
+	if err != nil || f.Stored != "0001-.._.._.._etc_passwd___" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if !strings.HasPrefix(filepath.Base(h.path), madeName) || len(h.path) > len(dir)+60 {
+		t.Error(h.path)
+	}
+	if err := os.WriteFile(filepath.Join(other, "precious"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := filepath.Join(h.path, fileFolder)
+	if err := errors.Join(os.Symlink(filepath.Join(other, "precious"), filepath.Join(files, "0002-b")), unix.Mkfifo(filepath.Join(files, "0003-c"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for number, name := range map[int]string{2: "b", 3: "c"} {
+		if f, err := keep(h, number, name, zipOf(t, "a", "b")); err == nil {
+			t.Errorf("%s is kept as %+v, where something else lies", name, f)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(other, "precious")); string(b) != "mine" || err != nil {
+		t.Errorf("%s, %v", b, err)
+	}
+	if err := os.Symlink(other, filepath.Join(dir, extractFolder, "77")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Begin(archive.Extract{ID: "77"}); err == nil {
+		t.Error("a link was followed")
+	}
+}
+
+// Two numbers of the service never share a folder, also on disks that do not tell capital letters from small ones.
+func TestFolderName_I8_BelongsToOneExtract(t *testing.T) {
+	seen := map[string]archive.ExtractID{}
+	long := archive.ExtractID(strings.Repeat("9", 150))
+	for _, id := range []archive.ExtractID{"a1", "A1", "a.1", ".a1", "id-a1", archive.ExtractID(madeName + archive.Sum([]byte("A1")).String()[:32]), "a1~", long, long + "1", "..."} {
+		name := folderName(id)
+		if had, taken := seen[strings.ToLower(name)]; taken || len(name) > 100 || strings.HasPrefix(name, ".") {
+			t.Errorf("%s and %s have the folder %s", had, id, name)
+		}
+		seen[strings.ToLower(name)] = id
+	}
+}
+
+// Other bytes under a name that is held lie beside it; the same bytes again change nothing.
+func TestCommit_I30_OtherBytesLieBeside(t *testing.T) {
+	h, err := open(t, t.TempDir(), nil).Begin(extract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	want := []File{{Stored: "0001-a"}, {Stored: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-2", Beside: "0001-a"}}
+	for i, content := range []string{"first", "first", "second", "second", "third!"} {
+		f, err := keep(h, 1, "a", zipOf(t, "a", content))
+		if err != nil || f.Stored != want[i].Stored || f.Beside != want[i].Beside || f.SHA256 != archive.Sum(zipOf(t, "a", content)) {
+			t.Errorf("%s: %+v, %v", content, f, err)
+		}
+	}
+}
+
+// A manifest is written once: a second one of the same files is the first one, and one of other files is refused.
+func TestSeal_I30_IsWrittenOnce(t *testing.T) {
+	dir := t.TempDir()
+	first, second := zipOf(t, "a", "1"), zipOf(t, "a", "2")
+	m, err := hold(dir, first, second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, dir, nil)
+	h, err := c.Begin(extract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	again, digest, err := h.Seal(m.Files, m.Definition, heldAt.Add(time.Hour))
+	content, readErr := os.ReadFile(filepath.Join(h.path, manifestFile))
+	if err != nil || readErr != nil || !again.HeldAt.Equal(m.HeldAt) || digest != archive.Sum(content) {
+		t.Errorf("%+v, %v, %v", again, err, readErr)
+	}
+	if _, _, err := h.Seal(m.Files[:1], m.Definition, heldAt); err == nil {
+		t.Error("a manifest was replaced")
+	}
+	if now, _ := os.ReadFile(filepath.Join(h.path, manifestFile)); !bytes.Equal(now, content) {
+		t.Error("the manifest changed")
+	}
+}
+
+func TestVerify_I4_TellsWhatChanged(t *testing.T) {
+	first, second := zipOf(t, "a", "1"), zipOf(t, "a", "2")
+	for name, change := range map[string]func(path string) error{
+		"Missing": os.Remove,
+		"Shorter": func(path string) error { return os.Truncate(path, 10) },
+		"OtherBytes": func(path string) error {
+			b, err := os.ReadFile(path)
+			b[len(b)-1]++
+			return errors.Join(err, os.WriteFile(path, b, 0o600))
+		},
+	} {
+		dir := t.TempDir()
+		m, err := hold(dir, first, second, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := open(t, dir, nil)
+		if err := change(filepath.Join(dir, extractFolder, "4711", fileFolder, m.Files[1].Stored)); err != nil {
+			t.Fatal(err)
+		}
+		changed, is := errors.AsType[*ChangedError](c.Verify(t.Context(), m))
+		if !is || !strings.Contains(changed.Path, m.Files[1].Stored) {
+			t.Errorf("%s: %v", name, changed)
+		}
+	}
+}
+
+// I15: a folder of another ledger or environment, or one that is no custody folder, is not written to.
+func TestOpen_I15_ForeignFolders(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir, nil)
+	for _, who := range [][2]string{{"ledger-2", "test"}, {"ledger-1", "production"}} {
+		_, err := Open(dir, who[0], who[1], nil)
+		if _, is := errors.AsType[*ForeignError](err); !is {
+			t.Errorf("%v: %v", who, err)
+		}
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "letter.txt"), []byte("dear"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(home, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "letter.txt") {
+		t.Error(err)
+	}
+	if entries, _ := os.ReadDir(home); len(entries) != 1 {
+		t.Errorf("%v", entries)
+	}
+	if _, err := Open(filepath.Join(home, "none"), "ledger-1", "test", nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Error(err)
+	}
+}
+
+func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
+	dir := t.TempDir()
+	m, err := hold(dir, zipOf(t, "folder/", "", "a.json", "[1]", "b.json", "[2]"), gzipOf(t, "[3]"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, dir, nil)
+	var got []string
+	for _, f := range m.Files {
+		err := c.EachEntry(m, f, func(name string, content io.Reader) error {
+			b, err := io.ReadAll(content)
+			got = append(got, name+"="+string(b))
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if fmt.Sprint(got) != "[a.json=[1] b.json=[2] =[3]]" {
+		t.Error(got)
+	}
+}
+
+// Whatever a service sends, it is kept whole or refused as damaged, and memory stays bounded.
+func FuzzReadContainer(f *testing.F) {
+	f.Add(zipOf(f, "a", "b"))
+	f.Add(gzipOf(f, "a"))
+	f.Add([]byte("PK\x05\x06"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		form, err := readContainer(t.Context(), bytes.NewReader(b), int64(len(b)), maxUnpacked)
+		if _, is := errors.AsType[*DamagedError](err); err != nil && !is {
+			t.Errorf("%q: %v", b, err)
+		}
+		if err == nil && form != ZIP && form != Gzip {
+			t.Errorf("%q is taken for %q", b, form)
+		}
+	})
+}
+
+// I5: the order on disk, which a loss of power shows: the bytes are synced before the file gets its name, the name before the manifest is
+// written, and the manifest like a file.
+func TestCustody_I5_OrderOnDisk(t *testing.T) {
+	var ops []string
+	_, err := hold(t.TempDir(), zipOf(t, "a", "1"), zipOf(t, "a", "2"), func(op, name string, do func() error) error {
+		if op != "write" && op != "unlink" && op != "mount" {
+			ops = append(ops, op+" "+filepath.Base(name))
+		}
+		return do()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(ops, ", ")
+	for _, want := range []string{
+		"sync 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1, syncdir files",
+		"sync 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2, syncdir files",
+		"sync manifest.json, rename manifest.json, syncdir 4711",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not what was done: %s", want, all)
+		}
+	}
+	if strings.Index(all, "create manifest.json") < strings.LastIndex(all, "syncdir files") {
+		t.Errorf("the manifest was written before all files were durable: %s", all)
+	}
+}

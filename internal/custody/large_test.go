@@ -1,0 +1,180 @@
+package custody
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// underRace is true where the race detector makes everything slow and large.
+var underRace bool
+
+// zeros gives so many of them.
+func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
+
+type zero struct{}
+
+func (zero) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// writeZIP writes a ZIP with one entry of zeros.
+func writeZIP(w io.Writer, method uint16, size int64) error {
+	z := zip.NewWriter(w)
+	entry, err := z.CreateHeader(&zip.FileHeader{Name: "IA_INVOICE.csv", Method: method})
+	if err == nil {
+		_, err = io.Copy(entry, zeros(size))
+	}
+	return errors.Join(err, z.Close())
+}
+
+func writeGzip(w io.Writer, size int64) error {
+	z := gzip.NewWriter(w)
+	_, err := io.Copy(z, zeros(size))
+	return errors.Join(err, z.Close())
+}
+
+// memoryWriter knows the most memory of this process while something was written through it. It looks every 64 MiB.
+type memoryWriter struct {
+	t    *testing.T
+	w    io.Writer
+	n    int64
+	peak int64 // bytes
+}
+
+func (m *memoryWriter) Write(p []byte) (int, error) {
+	const every = 64 << 20
+	if m.n/every != (m.n+int64(len(p)))/every {
+		m.peak = max(m.peak, anonymousMemory(m.t))
+	}
+	m.n += int64(len(p))
+	return m.w.Write(p)
+}
+
+// anonymousMemory is what this process has in memory that is no file's.
+func anonymousMemory(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(status, []byte("RssAnon:"))
+	kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
+
+// keepStream puts what write writes into custody, and says how long the commit took and how much memory there was at most.
+func keepStream(t *testing.T, c *Custody, write func(io.Writer) error) (f File, took time.Duration, memory int64, err error) {
+	t.Helper()
+	h, err := c.Begin(extract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	p, err := h.Begin(1, archive.ExtractFile{Extract: extract.ID, Name: "large", Table: "IA_INVOICE"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Abandon()
+	m := &memoryWriter{t: t, w: p}
+	if err := write(m); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	f, err = p.Commit(t.Context())
+	return f, time.Since(begun), max(m.peak, anonymousMemory(t)), err
+}
+
+// mostMemory is what a file of any size may need. The race detector needs several times as much.
+const mostMemory = 64 << 20
+
+// I21: a file that unpacks to more than the limit is refused as damaged as soon as the limit is reached, and nothing of it stays. One that
+// unpacks to just the limit is kept.
+func TestCommit_I21_Bombs(t *testing.T) {
+	const limit, far = 8 << 20, 512 << 20
+	twoEntries := func(w io.Writer) error {
+		z := zip.NewWriter(w)
+		for _, name := range []string{"a", "b"} {
+			entry, err := z.Create(name)
+			if err == nil {
+				_, err = io.Copy(entry, zeros(limit/2+1))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return z.Close()
+	}
+	rows := map[string]struct {
+		write  func(io.Writer) error
+		isKept bool
+	}{
+		"ZIP":            {func(w io.Writer) error { return writeZIP(w, zip.Deflate, far) }, false},
+		"ZIPOneTooMany":  {func(w io.Writer) error { return writeZIP(w, zip.Deflate, limit+1) }, false},
+		"ZIPTwoEntries":  {twoEntries, false},
+		"ZIPAtTheLimit":  {func(w io.Writer) error { return writeZIP(w, zip.Deflate, limit) }, true},
+		"Gzip":           {func(w io.Writer) error { return writeGzip(w, far) }, false},
+		"GzipOneTooMany": {func(w io.Writer) error { return writeGzip(w, limit+1) }, false},
+		"GzipAtTheLimit": {func(w io.Writer) error { return writeGzip(w, limit) }, true},
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c := open(t, dir, nil)
+			c.maxUnpacked = limit
+			var bomb bytes.Buffer
+			if err := r.write(&bomb); err != nil {
+				t.Fatal(err)
+			}
+			_, took, memory, err := keepStream(t, c, func(w io.Writer) error { _, err := w.Write(bomb.Bytes()); return err })
+			left, errDir := os.ReadDir(dir + "/extracts/4711/files")
+			if damaged, is := errors.AsType[*DamagedError](err); r.isKept == is || is && damaged.Why != "it unpacks to more than 8 MiB" || errDir != nil || (len(left) == 1) != r.isKept {
+				t.Errorf("%v; %v, %v", err, left, errDir)
+			}
+			// All 512 MiB take more than a second of one core. Eight take some ten milliseconds.
+			if took > time.Second || memory > mostMemory && !underRace {
+				t.Errorf("it took %v and %d MiB", took, memory>>20)
+			}
+		})
+	}
+}
+
+// I21: a file of 2 GB, and a ZIP whose entry has more than 4 GiB and so the numbers of ZIP64, are kept as they stream, in little memory.
+func TestCommit_I21_LargeFiles(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("extract files of 2 GB and more are left to the run of make test-long without the race detector")
+	}
+	const gib = 1 << 30
+	rows := map[string]struct {
+		write func(io.Writer) error
+		size  int64
+	}{
+		"Stored2GB":   {func(w io.Writer) error { return writeZIP(w, zip.Store, 2*gib) }, 2 * gib},
+		"ZIP64Of4GiB": {func(w io.Writer) error { return writeZIP(w, zip.Deflate, 4*gib+1) }, 1 << 20},
+		"Gzip2GB":     {func(w io.Writer) error { return writeGzip(w, 2*gib) }, 1 << 20},
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			c := open(t, dir, nil)
+			f, took, memory, err := keepStream(t, c, r.write)
+			t.Logf("%d bytes, the commit took %v, %d MiB of memory", f.Size, took.Round(time.Millisecond), memory>>20)
+			if err != nil || f.Size < r.size || !strings.HasPrefix(f.Stored, "0001-") || memory > mostMemory {
+				t.Errorf("%+v, %d MiB, %v", f, memory>>20, err)
+			}
+		})
+	}
+}

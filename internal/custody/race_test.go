@@ -1,0 +1,5 @@
+//go:build race
+
+package custody
+
+func init() { underRace = true }

@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/custody"
+	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/intake"
+	"vaultd/internal/ledger"
+)
+
+// Extracts says how the extracts of the accounts-payable system are taken in.
+type Extracts struct {
+	Service      intake.Service
+	Acknowledger intake.Acknowledger // nil: nothing is acknowledged, so that other programs still see every extract
+	Custody      string              // the folder in which they are kept; it exists
+	Every        time.Duration       // between two lists
+	Workers      int                 // extracts at once, at most two
+	MaxDownloads uint16              // of one file, before a person must look
+	ToDrop       string              // the drop folder of the archive that their files are put into; empty: none is
+	DocumentType string              // of those files
+}
+
+// putter puts files of extracts into a drop folder.
+type putter struct{ to *dropwork.Drop }
+
+// PutFolder implements intake.Drop.
+func (p putter) PutFolder(ctx context.Context, f intake.Folder) error {
+	return p.to.PutFolder(ctx, drop.IncomingFolder{Key: f.Key, Name: f.Name, Sidecar: f.Sidecar, Files: []drop.IncomingFile{{File: f.File, Open: f.Open}}})
+}
+
+// handOn says into which drop folder the files of extracts go; nil: into none.
+func (d *Daemon) handOn() (*intake.HandOn, error) {
+	x := d.cfg.Extracts
+	if x.ToDrop == "" {
+		return nil, nil
+	}
+	for _, r := range d.drops {
+		if r.Settings.Name == x.ToDrop && r.Settings.Route == ledger.Vault {
+			return &intake.HandOn{Drop: putter{r}, DropName: x.ToDrop, DocumentType: x.DocumentType, LedgerID: d.ledger.Info().ID}, nil
+		}
+	}
+	return nil, fmt.Errorf("extracts go to the drop %q, and no drop of the archive has that name", x.ToDrop)
+}
+
+// custodyRetry is the wait after a custody folder that could not be opened.
+const custodyRetry = time.Minute
+
+// takeExtracts takes extracts in, if that is configured. A custody folder that cannot be opened stops no invoice: it is told of and tried
+// again. The error is one of the ledger, or of a file whose place on disk is not known.
+func (d *Daemon) takeExtracts(ctx context.Context) error {
+	x := d.cfg.Extracts
+	if x == nil {
+		return nil
+	}
+	handOn, err := d.handOn()
+	if err != nil {
+		return err
+	}
+	info := d.ledger.Info()
+	c, err := custody.Open(x.Custody, info.ID, info.Environment, d.cfg.FileFault)
+	for ; err != nil; c, err = custody.Open(x.Custody, info.ID, info.Environment, d.cfg.FileFault) {
+		// After a sync that failed nobody knows what is on disk. The process ends, and the next start opens the folder anew.
+		if errors.Is(err, custody.ErrUnknownPlace) {
+			return fmt.Errorf("open the custody folder: %w", err)
+		}
+		d.cfg.Log.Error("no extracts are taken in", "err", err)
+		why := err.Error()
+		d.custodyFault.Store(&why)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(custodyRetry):
+		}
+	}
+	d.custodyFault.Store(nil)
+	engine := intake.New(intake.Config{
+		Ledger: d.ledger, Service: x.Service, Acknowledger: x.Acknowledger, HandOn: handOn, Custody: c, Every: x.Every, Workers: x.Workers, MaxDownloads: x.MaxDownloads,
+		Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkCustodySpace, IsHeld: func() bool { return d.heldReason() != "" },
+	})
+	d.extracts.Store(engine)
+	return errors.Join(engine.Run(ctx), c.Close())
+}
+
+// checkCustodySpace says why nothing may be downloaded now; nil: it may. A download that finds no room costs one of the few that the
+// service allows.
+func (d *Daemon) checkCustodySpace() error {
+	free, least := d.shared.FreeBytes(d.cfg.Extracts.Custody), d.cfg.SpoolMinFree
+	if free >= 0 && free < least {
+		return fmt.Errorf("the disk of the custody folder has %.1f MB left, less than spool.min_free (%.1f MB): make room", float64(free)/archive.MB, float64(least)/archive.MB)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package drop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// incomingOf is a folder with two files of this content.
+func incomingOf(name string, contents ...string) IncomingFolder {
+	in := IncomingFolder{Key: archive.Key{1, 15: 7}, Name: name, SidecarName: "metadata.json", Sidecar: []byte(`{"documentType":"Invoice"}`)}
+	for i, c := range contents {
+		in.Files = append(in.Files, IncomingFile{
+			File: archive.File{Path: fmt.Sprintf("000%d-a.zip", i+1), Size: int64(len(c)), SHA256: archive.Sum([]byte(c))},
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c)), nil },
+		})
+	}
+	return in
+}
+
+const extractName = "Extract 4711 0001-a.zip"
+
+// wholeIn is what a drop folder has in it when the folder is in its place and nothing is left beside it.
+func wholeIn(names ...string) []string {
+	all := []string{".vaultd/", ".vaultd/claimed/", ".vaultd/incoming/"}
+	for _, n := range names {
+		all = append(all, n+"/", n+"/0001-a.zip", n+"/0002-a.zip", n+"/metadata.json")
+	}
+	return all
+}
+
+func TestPutFolder_I1_CrashAnywhereFinishes(t *testing.T) {
+	put := func(f *Folder) error {
+		name, err := f.PutFolder(t.Context(), incomingOf(extractName, "first", "second"))
+		if err == nil && name != extractName {
+			err = fmt.Errorf("it is called %q", name)
+		}
+		return err
+	}
+	crash(t, 20, func(string) {}, put, func(at string, f *Folder) {
+		// What people see is nothing, or the whole folder: also right after the crash.
+		if seen := visible(t, f.cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
+			t.Errorf("%s: %q is shown", at, seen)
+		}
+		for range 2 { // also when it was done before
+			if err := put(f); err != nil {
+				t.Errorf("%s: %v", at, err)
+			}
+		}
+		if got := tree(t, f.cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
+			t.Errorf("%s: %q", at, got)
+		}
+	})
+}
+
+// visible lists what lies in a drop folder beside .vaultd.
+func visible(t *testing.T, path string) []string {
+	return slices.DeleteFunc(tree(t, path), func(name string) bool { return strings.HasPrefix(name, ".vaultd") })
+}
+
+// Each operation fails once, not done and done: afterwards the same call ends with one whole folder and nothing beside it. A full disk keeps
+// nothing of the call that met it.
+func TestPutFolder_I5_NthFailure(t *testing.T) {
+	errPlanted := errors.New("a planted fault")
+	for _, isDone := range []bool{false, true} {
+		for n := 1; ; n++ {
+			count, op, cfg := 0, "", config(share(t))
+			open(t, cfg).Close()
+			armed := false
+			cfg.Hook = func(o, _ string, do func() error) error {
+				if !armed {
+					return do()
+				}
+				if count++; count != n {
+					return do()
+				}
+				op = o
+				switch {
+				case isDone:
+					return errors.Join(do(), errPlanted)
+				case o == "write":
+					return unix.ENOSPC
+				}
+				return errPlanted
+			}
+			f := open(t, cfg)
+			armed = true
+			in := incomingOf(extractName, "first", "second")
+			_, err := f.PutFolder(t.Context(), in)
+			if op == "" {
+				if err != nil || n < 20 {
+					t.Fatalf("only %d operations: %v", n-1, err)
+				}
+				break
+			}
+			armed = false
+			at := fmt.Sprintf("done %t, %d (%s)", isDone, n, op)
+			if seen := visible(t, cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
+				t.Errorf("%s: %q is shown", at, seen)
+			}
+			if left := tree(t, cfg.Path); err != nil && !errors.Is(err, durable.ErrSync) && op == "write" && len(left) > 3 {
+				t.Errorf("%s: %q keeps the disk full", at, left)
+			}
+			if errors.Is(err, durable.ErrSync) {
+				f.Close() // the process ends
+				cfg.Hook = nil
+				f = open(t, cfg)
+			}
+			if _, err := f.PutFolder(t.Context(), in); err != nil {
+				t.Errorf("%s: %v", at, err)
+			}
+			if got := tree(t, cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
+				t.Errorf("%s: %q", at, got)
+			}
+			f.Close()
+		}
+	}
+}
+
+// A name that is taken gets a number, in any spelling; a folder of other content is not ours, one that was claimed is written again.
+func TestPutFolder_TakenNames(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "EXTRACT 4711 0001-a.zip/theirs", "Extract 4711 0001-a.zip (2)/metadata.json", "Extract 4711 0001-a.zip (3)")
+	os.Symlink("Extract 4711 0001-a.zip (2)", path+"/Extract 4711 0001-a.zip (4)")
+	in := incomingOf(extractName, "first", "second")
+	for _, want := range []string{"Extract 4711 0001-a.zip (5)", "Extract 4711 0001-a.zip (5)"} {
+		if got, err := f.PutFolder(t.Context(), in); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	claim(t, f, "Extract 4711 0001-a.zip (5)")
+	if got, err := f.PutFolder(t.Context(), in); err != nil || got != "Extract 4711 0001-a.zip (5)" {
+		t.Errorf("after it was claimed: %q, %v", got, err)
+	}
+	other := in
+	other.Sidecar = []byte(`{"documentType":"CreditNote"}`)
+	if got, err := f.PutFolder(t.Context(), other); err != nil || got != "Extract 4711 0001-a.zip (6)" {
+		t.Errorf("of another sidecar: %q, %v", got, err)
+	}
+}
+
+func TestPutFolder_IsForPeople(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	cfg := config(share(t))
+	if os.Getuid() == 0 {
+		cfg.Group = "12345"
+	}
+	f := open(t, cfg)
+	if _, err := f.PutFolder(t.Context(), incomingOf(extractName, "first")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/0001-a.zip": 0o660, "/metadata.json": 0o660} {
+		info, err := os.Lstat(cfg.Path + "/" + extractName + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want || os.Getuid() == 0 && sysStat(info).Gid != 12345 {
+			t.Errorf("%q has mode %v and group %d", name, info.Mode(), sysStat(info).Gid)
+		}
+	}
+	if info, err := os.Lstat(cfg.Path + "/.vaultd/incoming"); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// What was not made by a call is never removed and never followed, and bytes that are not those of the record are never shown.
+func TestPutFolder_I19_I4_Refuses(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	in := incomingOf(extractName, "first", "second")
+	staged := ".vaultd/incoming/" + in.Key.String()
+	another := archive.Key{2, 15: 7}.String()
+	rows := map[string]struct {
+		plant  func()
+		change func(in *IncomingFolder)
+		want   error
+		stays  []string
+	}{
+		"LinkInIt": {plant: func() {
+			put(t, path, staged+"/", "precious")
+			os.Symlink("../../../precious", path+"/"+staged+"/0001-a.zip")
+		}, want: ErrUnexpectedItem, stays: []string{staged + "/0001-a.zip", "precious"}},
+		"FolderInIt":   {plant: func() { put(t, path, staged+"/sub/x") }, want: ErrUnexpectedItem, stays: []string{staged + "/sub/x"}},
+		"NameOfOthers": {plant: func() { put(t, path, staged+"/Müller 4711.pdf") }, want: ErrUnexpectedItem, stays: []string{staged + "/Müller 4711.pdf"}},
+		"LinkItself":   {plant: func() { put(t, path, "precious/0001-a.zip"); os.Symlink("../../precious", path+"/"+staged) }, want: syscall.ENOTDIR, stays: []string{"precious/0001-a.zip"}},
+		"ReservedName": {change: func(in *IncomingFolder) { in.Name = "_Archived" }, want: ErrReservedName},
+		"Changed":      {change: func(in *IncomingFolder) { in.Files[1].SHA256[0]++ }, want: ErrSourceDiffers},
+		"Shorter":      {change: func(in *IncomingFolder) { in.Files[1].Size++ }, want: ErrSourceDiffers},
+		"Longer":       {change: func(in *IncomingFolder) { in.Files[1].Size-- }, want: ErrSourceDiffers},
+		"SourceMissing": {change: func(in *IncomingFolder) {
+			in.Files[1].Open = func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
+		}, want: fs.ErrNotExist},
+	}
+	for name, r := range rows {
+		t.Run(name, func(t *testing.T) {
+			for _, old := range []string{"/precious", "/.vaultd/incoming"} {
+				if err := os.RemoveAll(path + old); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(t, path, ".vaultd/incoming/"+another+"/0001-a.zip", ".vaultd/incoming/theirs")
+			os.Chmod(path+"/.vaultd/incoming", 0o700)
+			if r.plant != nil {
+				r.plant()
+			}
+			in := in
+			in.Files = slices.Clone(in.Files)
+			if r.change != nil {
+				r.change(&in)
+			}
+			if _, err := f.PutFolder(t.Context(), in); !errors.Is(err, r.want) {
+				t.Errorf("%v", err)
+			}
+			for _, name := range append(r.stays, ".vaultd/incoming/theirs") {
+				if _, err := os.Lstat(path + "/" + name); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := os.Lstat(path + "/" + extractName); err == nil {
+				t.Error("a folder is shown")
+			}
+		})
+	}
+	for _, bad := range []string{"", "..", "a/b", "a\x00", ".vaultd", strings.Repeat("x", 300)} {
+		in.Name = bad
+		if _, err := f.PutFolder(t.Context(), in); err == nil {
+			t.Errorf("%q accepted", bad)
+		}
+	}
+	in.Name = extractName
+	for _, bad := range []string{"", "..", "../x", ".hidden", "_REASON.txt", "metadata.json", "a b", strings.Repeat("x", 300)} {
+		in.Files[0].Path = bad
+		if _, err := f.PutFolder(t.Context(), in); err == nil {
+			t.Errorf("file %q accepted", bad)
+		}
+	}
+}
+
+// The end of the program ends the writing of a large file; nothing is shown, and the next call begins anew.
+func TestPutFolder_EndsInTheMiddle(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	in := incomingOf(extractName, "first", "second")
+	ctx, stop := context.WithCancel(t.Context())
+	whole := in.Files[1].Open
+	in.Files[1].Open = func() (io.ReadCloser, error) { stop(); return whole() }
+	if _, err := f.PutFolder(ctx, in); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if seen := visible(t, path); len(seen) != 0 {
+		t.Errorf("%q", seen)
+	}
+	in.Files[1].Open = whole
+	if _, err := f.PutFolder(t.Context(), in); err != nil {
+		t.Error(err)
+	}
+	if got, _ := os.ReadFile(path + "/" + extractName + "/0002-a.zip"); !bytes.Equal(got, []byte("second")) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Each file is synced before it has its name, the sidecar after the others, and the folder's names before the folder is shown.
+func TestPutFolder_I5_OrderOnDisk(t *testing.T) {
+	cfg := config(share(t))
+	var ops []string
+	cfg.Hook = func(op, name string, do func() error) error {
+		if op == "sync" || op == "rename" || op == "syncdir" {
+			if op == "syncdir" {
+				name = name[strings.LastIndex(name, "/")+1:]
+			}
+			ops = append(ops, op+" "+name)
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	ops = nil
+	in := incomingOf(extractName, "first", "second")
+	if _, err := f.PutFolder(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"sync 0001-a.zip", "rename 0001-a.zip", "sync 0002-a.zip", "rename 0002-a.zip", "sync metadata.json", "rename metadata.json",
+		"syncdir " + in.Key.String(), "rename " + extractName, "syncdir in", "syncdir incoming"}
+	if at := slices.Index(ops, want[0]); at < 0 || !slices.Equal(ops[at:], want) {
+		t.Errorf("%q", ops)
+	}
+}

@@ -1,0 +1,335 @@
+package dropwork
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/networkapi"
+	"vaultd/internal/packager"
+	"vaultd/internal/spool"
+	"vaultd/internal/watch"
+)
+
+const networkDocument = `{"documentType": "Invoice",
+ "data": {"externalDocumentIdentifier": {"id": "RE-4711"}, "issueDate": "2026-10-31", "documentCurrencyCode": "EUR",
+  "accountingSupplierParty": {"partyName": "Müller"}, "accountingCustomerParty": {"partyName": "Acme"}},
+ "processingPreference": {"sentTo": {"id": "4012345000009", "schemeId": "GLN"}}}`
+
+// networkChecks are those of the client of the network, as the program has them.
+var networkChecks = packager.NetworkRules{
+	Check: func(document []byte) (faults []packager.DocumentFault) {
+		for _, f := range networkapi.CheckDocument(document) {
+			faults = append(faults, packager.DocumentFault(f))
+		}
+		return faults
+	},
+	Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument,
+}
+
+// networkDrop is a drop folder of the business network at work, with a real ledger and a real spool.
+type networkDrop struct {
+	*Drop
+	t       *testing.T
+	path    string
+	claimed chan ledger.Entry
+}
+
+func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
+	t.Helper()
+	state, began := t.TempDir(), time.Now()
+	now := func() archive.Instant {
+		return archive.Instant{Wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Since(began))}
+	}
+	if err := boltledger.Create(state, ledger.Info{ID: "L", Environment: "test", Created: now().Wall}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	packages, err := spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { packages.Close() })
+	n := &networkDrop{t: t, path: t.TempDir(), claimed: make(chan ledger.Entry, 10)}
+	log := slog.New(slog.DiscardHandler)
+	end := func(err error) { t.Errorf("the process would end: %v", err) }
+	shared := &Shared{StateDir: state, Environment: "test", Now: now, Log: log, Ledger: l, Takeover: NewTakeover(state, l, log, end), EndProcess: end,
+		Spool: packages, Disk: spool.NewDisk(state, 0, l, func() time.Time { return now().Wall }, log), Returned: NewReturned(),
+		HeldReason: func() string { return "" }, OnChange: func(string) {},
+		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, _ ...ledger.Change) {
+			n.claimed <- ledger.Entry{Key: k, State: ledger.Discovered, Source: ledger.Claimed, Route: ev.Route, Drop: ev.Drop, Folder: ev.Folder, Owner: ev.Owner, Node: ev.Node}
+		}}
+	shared.Scans = NewScans(shared)
+	if err := shared.Returned.Load(l); err != nil {
+		t.Fatal(err)
+	}
+	settings := Settings{Name: "acme-out", Path: n.path, Route: ledger.Network, Mode: watch.Poll, Settle: time.Second, Rescan: time.Second,
+		Rules: packager.Rules{Sidecar: "document.json", Complete: "quiet", Compression: "default"}, Network: networkChecks}
+	if change != nil {
+		change(&settings)
+	}
+	if n.Drop, err = New(settings, shared); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+func (n *networkDrop) write(name, content string) {
+	n.t.Helper()
+	path := filepath.Join(n.path, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// run has the drop folder watched until the test ends.
+func (n *networkDrop) run() {
+	ctx, stop := context.WithCancel(n.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	n.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			n.t.Error(err)
+		}
+	})
+}
+
+// take waits for the next claim.
+func (n *networkDrop) take() ledger.Entry {
+	n.t.Helper()
+	select {
+	case e := <-n.claimed:
+		return e
+	case <-time.After(time.Minute):
+		n.t.Fatal("nothing was taken in a minute")
+	}
+	return ledger.Entry{}
+}
+
+// A folder is taken once its document is there and nothing changes any more. It is sealed as a document with its files, and lies in _delivered
+// in the end, with its note.
+func TestNetwork_FromTheDropToDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := openNetworkDrop(t, nil)
+		n.write("RE 4711/rechnung.pdf", "%PDF-1.7 %%EOF")
+		n.write("RE 4712/document.json.txt", networkDocument)
+		n.run()
+		time.Sleep(time.Minute) // virtual: long enough for both to be seen
+		var pending []string
+		for _, p := range n.StateWithScan().Scan.Pending {
+			pending = append(pending, p.Name+": "+p.Detail)
+		}
+		if len(n.claimed) > 0 || !slices.Equal(pending, []string{"RE 4711: no document.json", "RE 4712: has document.json.txt: rename it to document.json (Explorer: View > File name extensions)"}) {
+			t.Errorf("%q", pending)
+		}
+		n.write("RE 4711/document.json", networkDocument)
+		e := n.take()
+		if e.Folder != "RE 4711" || e.Route != ledger.Network {
+			t.Fatalf("%+v", e)
+		}
+		forEngine := n.ForEngine()
+		if _, is := forEngine.Packer.(*NetworkPacker); !is || forEngine.Request != nil || forEngine.SendsAgain {
+			t.Errorf("%+v", forEngine)
+		}
+		p, err := forEngine.Packer.Pack(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, doc := p.Sealed, p.Document
+		digest := archive.Sum([]byte(networkDocument))
+		if s.Metadata != digest || s.Content != archive.NetworkContent(doc.Files, digest) || s.ID != archive.DeriveNetworkID(s.Content, digest) || s.Seal != doc.Seal(s.Package) || s.Number.IsZero() || s.StrangeDate {
+			t.Errorf("%+v", s)
+		}
+		if len(doc.Files) != 1 || doc.Files[0].Path != "rechnung.pdf" || len(doc.ControlFiles) != 1 || doc.ControlFiles[0].SHA256 != digest || !strings.HasPrefix(string(doc.Metadata), `{"documentType":"Invoice","documentId":"RE-4711",`) {
+			t.Errorf("%+v, %s", doc, doc.Metadata)
+		}
+		if names := zipNames(t, s.Package.Path); !slices.Equal(names, []string{"document.json", "rechnung.pdf"}) || filepath.Base(s.Package.Path) != e.Key.String()+".zip" {
+			t.Errorf("%q in %s", names, s.Package.Path)
+		}
+		e.State, e.Source, e.ID, e.Package, e.UploadedAt = ledger.Delivered, ledger.Keeping, s.ID, s.Package, n.shared.Now().Wall
+		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Succeeded}}
+		note := n.place(forEngine.Mover, &e, doc)
+		if e.Dest != "_delivered/2026-11/RE 4711" || !strings.HasPrefix(note, "DELIVERED. The business network has delivered this document") ||
+			!strings.Contains(note, "To              Acme, 4012345000009\r\n") || strings.Contains(note, "PDF; it") {
+			t.Errorf("%s: %s", e.Dest, note)
+		}
+	})
+}
+
+// I25, I12: a rejection that comes before the delivered folder is in its place. The folder goes there all the same, and its notes say both.
+func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := openNetworkDrop(t, nil)
+		n.write("RE 4711/rechnung.pdf", "%PDF-1.7 %%EOF")
+		n.write("RE 4711/document.json", networkDocument)
+		n.run()
+		e, forEngine := n.take(), n.ForEngine()
+		p, err := forEngine.Packer.Pack(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := n.shared.Now().Wall
+		e.State, e.Source, e.Package, e.UploadedAt, e.Contradicted = ledger.Delivered, ledger.Keeping, p.Sealed.Package, now, true
+		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Lapsed, ClosedAt: now}}
+		note := n.place(forEngine.Mover, &e, p.Document)
+		record, err := os.ReadFile(filepath.Join(n.path, e.Dest, "_DELIVERED.json"))
+		if err != nil || !strings.Contains(string(record), `"rejectedAt": "`) || !strings.Contains(note, "REJECTED LATER: the business network rejected it after it had delivered it.") {
+			t.Errorf("%v: %s\n%s", err, record, note)
+		}
+	})
+}
+
+// place moves the folder of an ended entry, and returns what a person reads in it.
+func (n *networkDrop) place(m ingest.Mover, e *ledger.Entry, doc ledger.Document) string {
+	n.t.Helper()
+	dest, err := m.Destination(*e, n.shared.Now().Wall)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	e.Dest = dest
+	if err := m.Place(n.t.Context(), *e, doc); err != nil {
+		n.t.Fatal(err)
+	}
+	for _, name := range []string{"_DELIVERED.txt", "_REASON.txt"} {
+		if text, err := os.ReadFile(filepath.Join(n.path, dest, name)); err == nil {
+			return strings.TrimPrefix(string(text), "\ufeff")
+		}
+	}
+	return ""
+}
+
+func zipNames(t *testing.T, path string) (names []string) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		names = append(names, f.Name)
+		r, err := f.Open()
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return names
+}
+
+// A folder whose document is wrong comes back with the place of each mistake. Put right and moved back, it corrects the first.
+func TestNetwork_RefusedAndPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := openNetworkDrop(t, nil)
+		n.write("RE 4711/document.json", strings.Replace(networkDocument, "4012345000009", "401234500000", 1))
+		n.run()
+		e := n.take()
+		_, err := n.ForEngine().Packer.Pack(t.Context(), e)
+		refused, is := errors.AsType[*ingest.RefusedError](err)
+		if !is || refused.AsRead.Number != "RE-4711" || refused.Cause.Code != "document.json-not-accepted" {
+			t.Fatalf("%+v", err)
+		}
+		e.State, e.Source, e.Cause = ledger.Rejected, ledger.Returning, refused.Cause
+		note := n.place(n.ForEngine().Mover, &e, ledger.Document{})
+		if e.Dest != "_rejected/RE 4711" || !strings.HasPrefix(note, `NOT SENT. document.json, line 4, "sentTo.id": a GLN has 13 digits, this has 12. Put it right, then move this whole folder back to acme-out (where _STATUS.txt lies).`) {
+			t.Errorf("%s: %s", e.Dest, note)
+		}
+		if left, err := os.ReadDir(filepath.Join(n.shared.StateDir, "spool")); err != nil || len(left) > 0 {
+			t.Errorf("the spool holds %v, %v", left, err)
+		}
+		// Moved back and put right it is taken again; its note goes with it.
+		n.write("_rejected/RE 4711/document.json", networkDocument)
+		if err := os.Rename(filepath.Join(n.path, e.Dest), filepath.Join(n.path, "RE 4711")); err != nil {
+			t.Fatal(err)
+		}
+		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
+		if err != nil || len(p.Document.Files) != 0 || !slices.Equal(p.Document.Junk, []string{"_REASON.txt"}) {
+			t.Errorf("%+v, %v", p.Document, err)
+		}
+	})
+}
+
+// A folder of a list waits until all is there.
+func TestNetwork_WaitsForItsList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := openNetworkDrop(t, func(s *Settings) { s.Rules.Complete = "list" })
+		n.write("RE 1/document.json", networkDocument)
+		n.write("RE 1/manifest-sha256.txt", archive.Sum([]byte("<a/>")).String()+"  a.xml\n")
+		n.run()
+		time.Sleep(time.Minute) // virtual
+		if pending := n.StateWithScan().Scan.Pending; len(n.claimed) > 0 || len(pending) != 1 || pending[0].Detail != "waits for a.xml, named in its list" {
+			t.Errorf("%+v", pending)
+		}
+		n.write("RE 1/a.xml", "<a/>")
+		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
+		if err != nil || len(p.Document.Files) != 1 || len(p.Document.ControlFiles) != 2 {
+			t.Errorf("%+v, %v", p.Document, err)
+		}
+	})
+}
+
+// What the network refuses after it had the document is told otherwise than what was never sent.
+func TestNetwork_RejectionText(t *testing.T) {
+	m := &Mover{&Handle{Settings: Settings{Name: "acme-out", Route: ledger.Network}}}
+	for name, row := range map[string]struct {
+		e    ledger.Entry
+		want string
+	}{
+		"ByTheNetwork": {ledger.Entry{UploadedAt: time.Now(), Cause: ledger.Cause{Text: "The recipient is not known."}}, "NOT DELIVERED. The recipient is not known.\nPut it right, then move this whole folder back to acme-out (where _STATUS.txt lies).\n"},
+		"BeforeIt":     {ledger.Entry{Cause: ledger.Cause{Text: "The network does not take it."}}, "NOT SENT. The network does not take it.\nPut it right, then move this whole folder back to acme-out (where _STATUS.txt lies).\n"},
+		"InDoubt":      {ledger.Entry{InDoubt: true, Cause: ledger.Cause{Text: "x"}}, ledger.ClosedInDoubt + ". Nobody could tell whether this was delivered. Ask IT before it is dropped again.\nx\n"},
+	} {
+		row.e.Route = ledger.Network
+		if got := m.rejectionText(row.e); got != row.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// Two folders of one name are of one invoice where their documents have the same number.
+func TestNetwork_NumberOfADocument(t *testing.T) {
+	s := Settings{Route: ledger.Network}
+	for text, want := range map[string]string{
+		networkDocument: "RE-4711", `{"data":{"externalDocumentIdentifier":{"schemeId":"x","id":"7"}}}`: "7",
+		`{"data":{"orderReference":{"id":"5"}}}`: "", `{"documentId":"9"}`: "",
+	} {
+		got := ""
+		if m := s.numberPattern().FindStringSubmatch(text); m != nil {
+			got = m[1]
+		}
+		if got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+	if !(archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero() {
+		t.Error("documents without a number have one in common")
+	}
+}
+
+// A drop without the checks of the network is a mistake of the program, found before anything is taken.
+func TestNetwork_NoChecks(t *testing.T) {
+	_, err := New(Settings{Name: "a", Path: "/srv/a", Route: ledger.Network, Rules: packager.Rules{Sidecar: "document.json"}}, &Shared{Now: func() archive.Instant { return archive.Instant{} }})
+	if err == nil || !strings.Contains(err.Error(), "drop a: route has no check") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,85 @@
+package dropwork
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+func networkMover() *Mover {
+	return &Mover{&Handle{Settings: Settings{Name: "out", Route: ledger.Network}, shared: &Shared{Environment: "production", Location: time.UTC}}}
+}
+
+// I12: what a person reads beside a document of the business network says what became of it: it was never sent, or the network had it and did
+// not deliver it, or nobody knows. It is a folder, and nothing of it is in an archive.
+func TestNotes_I12_OfNetworkDocuments(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	base := ledger.Entry{Key: archive.Key{1}, Route: ledger.Network, Drop: "out", Folder: "Huber 88", State: ledger.Rejected}
+	for name, row := range map[string]struct {
+		change func(e *ledger.Entry)
+		want   string
+	}{
+		"RefusedByUs": {func(e *ledger.Entry) {
+			e.Cause.Text = "NOT SENT. document.json: no recipient. Write one, then move this whole folder back"
+		}, "NOT SENT. document.json: no recipient. Write one, then move this whole folder back to out (where _STATUS.txt lies)\n"},
+		"RefusedAtOnce": {func(e *ledger.Entry) { e.Cause.Text = "The business network refuses the IBAN." },
+			"NOT SENT. The business network refuses the IBAN.\nPut it right, then move this whole folder back to out (where _STATUS.txt lies).\n"},
+		"Undelivered": {func(e *ledger.Entry) { e.UploadedAt, e.Cause.Text = at, "The recipient's system refuses it." },
+			"NOT DELIVERED. The recipient's system refuses it.\nPut it right, then move this whole folder back to out (where _STATUS.txt lies).\n"},
+		"ClosedInDoubt": {func(e *ledger.Entry) {
+			e.InDoubt, e.Cause = true, ledger.DeliveryUnknown(ledger.Network, "the ledger was put back")
+		},
+			"CLOSED IN DOUBT. Nobody could tell whether this was delivered. Ask IT before it is dropped again.\nthe ledger was put back, and the business network cannot be asked."},
+	} {
+		e := base
+		row.change(&e)
+		text := networkMover().rejectionText(e)
+		checkNetworkWords(t, name, text)
+		if text != row.want && !(name == "ClosedInDoubt" && strings.HasPrefix(text, row.want)) {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+// I12: the delivery note of a network document says when and how it was delivered, to whom, and that this is not the very last word.
+func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.Network, Drop: "out", Folder: "Huber 88", State: ledger.Delivered, UploadedAt: at, PossibleDouble: true, Means: ledger.EmailDelivery,
+		Body: archive.Digest{2}, StoredFiles: []archive.FileID{"f-1"}, Package: archive.Package{Size: 100, SHA256: archive.Digest{1}},
+		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.Succeeded}}}
+	doc := ledger.Document{Metadata: archive.Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}.Metadata(), Files: []archive.File{{Path: "document.json", Size: 60}, {Path: "scan.tif", Size: 40}}}
+	differs := []drop.Difference{{Path: "scan.tif", What: "was not sent"}}
+	files, err := networkMover().composeNotes(e, doc, differs)
+	if err != nil || len(files) != 2 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" {
+		t.Fatal(err, files)
+	}
+	text := string(files[1].Data)
+	for _, want := range []string{"DELIVERED. The business network has delivered this document to its recipient", "may still reject it some days later", "It may have been sent twice", "Delivered       20 Nov 2026 09:00:00 UTC",
+		"To              Acme AG, 1234567890123", "Means           by e-mail", "Number          number-1   (bumId)", "File            document.json, 60 bytes", "scan.tif was not sent"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	checkNetworkWords(t, "DELIVERED", text)
+	note, err := proof.ParseDelivery(files[0].Data)
+	if err != nil || note.Route != ledger.Network || note.Receiver() != "Acme AG, 1234567890123" || note.Body != e.Body.String() || len(note.StoredFiles) != 1 || note.Means != ledger.EmailDelivery || len(note.Differs) != 1 {
+		t.Errorf("%+v, %v", note, err)
+	}
+	if text := differencesCause(ledger.Network, differs).Text; !strings.Contains(text, "what was packed is what was sent") {
+		t.Error(text)
+	}
+}
+
+func checkNetworkWords(t *testing.T, name, text string) {
+	t.Helper()
+	for _, word := range []string{"archiv", "pdf", "zip", "accounts-payable", "clientuuid", "metadata.json"} {
+		if strings.Contains(strings.ToLower(text), word) {
+			t.Errorf("%s: it says %q: %s", name, word, text)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package extractapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// maxDownload limits one file, in bytes. A file has at most 100,000 records.
+const maxDownload = 16 << 30
+
+// ErrNotExtract says that a download gave something else than a file of an extract.
+var ErrNotExtract = errors.New("what came is neither a ZIP file nor a gzip file")
+
+// Download writes a file to w, as it came, and returns its length. It is exactly one download, however it ends: the service allows
+// a limited number of them, and may count one whose answer is lost. Redirects are followed as the policy says. On an error w may
+// hold a part. An error of w has the code "local".
+func (c *Client) Download(ctx context.Context, f archive.ExtractFile, w io.Writer) (int64, error) {
+	out := &fileWriter{w: w}
+	// This is the GET. If the process dies in it, the service may have counted it. The intent was committed before, so the next
+	// start knows that one download more may be used up, and begins a new one from the first byte.
+	_, err := c.api.Stream(ctx, apicall.Request{Op: "download a file of an extract", URL: string(f.URL), Header: http.Header{"Accept-Encoding": {"identity"}}},
+		func(_ *apicall.Answer, body io.Reader) error { return out.copyFile(body) })
+	if err != nil {
+		e := apicall.AsError(err)
+		if out.err != nil {
+			e.Code = "local"
+		}
+		return out.n, e
+	}
+	return out.n, nil
+}
+
+// fileWriter counts what it writes, and knows whether it was the writing that failed.
+type fileWriter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (f *fileWriter) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	f.n += int64(n)
+	if err != nil {
+		f.err = err
+	}
+	return n, err
+}
+
+// copyFile copies a ZIP or a gzip file. Where something else comes, as the page of a proxy, it writes nothing.
+func (f *fileWriter) copyFile(body io.Reader) error {
+	in := bufio.NewReaderSize(body, 64<<10)
+	head, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !isContainer(head) {
+		return ErrNotExtract
+	}
+	if _, err := io.Copy(f, io.LimitReader(in, maxDownload+1)); err != nil {
+		return err
+	}
+	if f.n > maxDownload {
+		return apicall.ErrTooLarge
+	}
+	return nil
+}
+
+// isContainer reports whether a file that begins with head is a ZIP file, perhaps an empty one, or a gzip file.
+func isContainer(head []byte) bool {
+	for _, begin := range []string{"PK\x03\x04", "PK\x05\x06", "\x1f\x8b"} {
+		if bytes.HasPrefix(head, []byte(begin)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,267 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Sender takes the documents of a route whose numbers are ours to their service: see [ledger.Route.IsNotified]. Its errors are
+// *apicall.Error, but for those of Compose.
+type Sender interface {
+	// StoreFile stores one file of a package at the service, and returns the service's number of it. Bytes with another digest than
+	// that of f never leave whole: its error is Damaged then.
+	StoreFile(ctx context.Context, document archive.RemoteID, p archive.Package, f archive.File) (archive.FileID, error)
+	// Compose returns what is sent of the document of a package, which has the digest. The same arguments give the same bytes.
+	Compose(p archive.Package, document archive.Digest, files []archive.FileID) (archive.NetworkBody, error)
+	// SendDocument sends a document under its number. [Sender.IsNumberTaken] says whether its error is that the number is known.
+	SendDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) error
+	IsNumberTaken(err error) bool
+	// HasDocument reports whether the service shows the document to its sender. false proves nothing: it may not show it.
+	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool
+}
+
+// outgoing is a document that is being sent, with what is done next for it: one file is stored, or the document is sent.
+type outgoing struct {
+	entry ledger.Entry
+	drop  Drop
+	pkg   archive.Package
+	file  *archive.File       // the file that is stored next; nil: all are, and the document is sent
+	body  archive.NetworkBody // of the document, where file is nil
+}
+
+// prepareOutgoing finds out what is sent next for an entry. Its error wraps fs.ErrNotExist where the package is missing.
+func (c *Engine) prepareOutgoing(e ledger.Entry) (o outgoing, err error) {
+	o.entry = e
+	if o.drop, err = c.configuredDrop(e); err != nil {
+		return o, err
+	}
+	doc, known, err := c.cfg.Ledger.Document(e.Key)
+	switch {
+	case err != nil:
+		return o, err
+	case !known:
+		return o, errors.New("the ledger has no document of this entry, which lists its files")
+	}
+	if o.pkg, err = o.drop.Packer.FindPackage(e); err != nil {
+		return o, err
+	}
+	if n := len(e.StoredFiles); n < len(doc.Files) && !e.WasDocumentSent() {
+		o.file = &doc.Files[n]
+		return o, nil
+	}
+	if o.body, err = c.routeOf(e).Sender.Compose(o.pkg, e.Metadata, e.StoredFiles); err != nil {
+		return o, c.discardUnreadable(o, err)
+	}
+	return o, nil
+}
+
+// discardUnreadable removes a package out of which the document cannot be read as it was sealed. Its error says that the package is missing:
+// it is made again.
+func (c *Engine) discardUnreadable(o outgoing, why error) error {
+	c.cfg.Log.Error("a package in the spool cannot be read; it is made again. Look at the disk of state_dir", "key", o.entry.Key, "err", why)
+	// After a crash here the next start finds the package missing, or the damage again.
+	if err := o.drop.Packer.RemovePackage(o.entry); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", fs.ErrNotExist, why)
+}
+
+// intendSend returns the intent of what is sent next. Where the package is missing, or the directory is to be asked about the recipient, nothing is
+// announced, and [Engine.prepareUnannounced] does that.
+func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
+	o, err := c.prepareOutgoing(e)
+	var to archive.CompanyNumber
+	if err == nil {
+		to, err = c.recipientToAsk(o)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && to != "":
+		return nil, true, nil
+	case err != nil:
+		return nil, false, err
+	case o.file != nil:
+		return []ledger.Event{ledger.FileIntended{}}, true, nil
+	}
+	body := archive.Sum(o.body.JSON)
+	if e.WasDocumentSent() && e.Body != body { // other bytes must not go under a number that the network may know
+		return []ledger.Event{ledger.SentToQuarantine{Cause: causeOtherBody}}, false, nil
+	}
+	return []ledger.Event{ledger.DocumentIntended{Body: body}}, true, nil
+}
+
+// causeOtherBody is the cause of an entry whose document cannot be sent again as it was sent before.
+var causeOtherBody = ledger.Cause{Code: "package-lost", Text: "what is to be sent is no longer what was announced"}
+
+// takeBackSend returns the outcome of an intent to send that nobody acted upon. The same entry leads to the same act, so this is about the
+// one that was announced.
+func (c *Engine) takeBackSend(e ledger.Entry) ledger.Event {
+	return notSent(e, c.cfg.Now().Wall, ledger.Cause{Code: "stopped"})
+}
+
+// notSent is the outcome of an act of which nothing left.
+func notSent(e ledger.Entry, again time.Time, why ledger.Cause) ledger.Event {
+	if e.WasDocumentSent() {
+		return ledger.UploadNotSent{NotBefore: again, Cause: why}
+	}
+	return ledger.FileNotTaken{NotBefore: again, Cause: why}
+}
+
+// sendNext does what is due for one entry whose intent is committed: it stores a file, or sends the document.
+func (c *Engine) sendNext(ctx context.Context, e ledger.Entry) []ledger.Change {
+	o, err := c.prepareOutgoing(e)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it went missing after the intent: nothing left, and the next attempt makes it again
+		return []ledger.Change{c.newChange(e, notSent(e, c.cfg.Now().Wall, ledger.Cause{Code: "package-missing", Text: err.Error()}))}
+	case err != nil: // nothing left
+		return []ledger.Change{c.newChange(e, notSent(e, c.retryAt(e), localFaultCause(err)))}
+	case o.file != nil:
+		return c.storeNextFile(ctx, o)
+	}
+	return c.sendDocument(ctx, o)
+}
+
+// storeNextFile stores the next file of a document at its service.
+func (c *Engine) storeNextFile(ctx context.Context, o outgoing) []ledger.Change {
+	e, target := o.entry, storeOf(o.entry)
+	call := c.limiters.begin(target, c.routeOf(e).Workers)
+	// The POST: FileIntended is committed. A crash from here until the outcome is committed leaves it open whether the service has the
+	// file. The next start stores it again, and no document ever names the first copy.
+	id, err := c.routeOf(e).Sender.StoreFile(ctx, e.NetworkNumber(), o.pkg, *o.file)
+	if err == nil {
+		c.noteTaken(e)
+		return []ledger.Change{c.newChange(e, ledger.FileStored{ID: id})}
+	}
+	if ctx.Err() != nil {
+		return nil // we are ending: the intent stands, and the next start goes on from it
+	}
+	fault := apicall.AsError(err)
+	if fault.Damaged {
+		return []ledger.Change{c.newChange(e, c.discardForNetwork(o, fault))}
+	}
+	again := c.noteSendFault(e, call, fault)
+	switch fault.Outcome {
+	case apicall.Refused: // the service answers: the file is at fault
+		c.closeBreaker(target)
+		return []ledger.Change{c.newChange(e, ledger.FileRefused{Cause: causeOf(fault)})}
+	case apicall.NotSent, apicall.NotProcessed:
+		return []ledger.Change{c.newChange(e, ledger.FileNotTaken{NotBefore: again, Cause: causeOf(fault)})}
+	}
+	return []ledger.Change{c.newChange(e, ledger.FileUnanswered{NotBefore: again, Cause: causeOf(fault)})}
+}
+
+// sendDocument sends a document whose files are all stored.
+func (c *Engine) sendDocument(ctx context.Context, o outgoing) []ledger.Change {
+	e, target, sender := o.entry, storeOf(o.entry), c.routeOf(o.entry).Sender
+	if archive.Sum(o.body.JSON) != e.Body { // the package was made again since: other bytes must not go under this number
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall}, ledger.SentToQuarantine{Cause: causeOtherBody})}
+	}
+	call := c.limiters.begin(target, c.routeOf(e).Workers)
+	// The POST: DocumentIntended is committed with the digest of these bytes. A crash from here until the outcome is committed leaves it
+	// open whether the service has the document. The next start sends the same bytes under the same number.
+	err := sender.SendDocument(ctx, e.NetworkNumber(), o.body)
+	if err == nil {
+		c.noteTaken(e)
+		return []ledger.Change{c.newChange(e, ledger.DocumentTaken{})}
+	}
+	if ctx.Err() != nil {
+		return nil // we are ending: the intent stands, and the next start goes on from it
+	}
+	fault := apicall.AsError(err)
+	again := c.noteSendFault(e, call, fault)
+	switch fault.Outcome {
+	case apicall.Refused:
+		c.closeBreaker(target)
+		return []ledger.Change{c.newChange(e, c.judgeRefusedDocument(ctx, o, fault, sender.IsNumberTaken(err)))}
+	case apicall.NotSent, apicall.NotProcessed:
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: again, Cause: causeOf(fault)})}
+	}
+	return []ledger.Change{c.newChange(e, ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(fault)})}
+}
+
+// judgeRefusedDocument returns what follows where the service refuses a document. Where an earlier attempt got no answer, the service may
+// have taken that one, and this refusal can be about the repetition.
+func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *apicall.Error, numberTaken bool) ledger.Event {
+	before := o.entry.HasEarlierUnanswered()
+	switch {
+	case numberTaken && before:
+		return ledger.DocumentTaken{WasKnown: true}
+	case numberTaken:
+		return ledger.SentToQuarantine{Cause: ledger.Cause{Code: ledger.CauseNumberTaken, Text: fmt.Sprintf(
+			"the network has a document under the number %s already, which this ledger did not send: another vaultd may have, or a lost part of this ledger: %s", o.entry.NetworkNumber(), fault.Error())}}
+	// Assumption: a sender may fetch its own document. Where it may not, nothing is concluded, and a person is asked.
+	case before && c.routeOf(o.entry).Sender.HasDocument(ctx, o.entry.NetworkNumber(), o.body):
+		return ledger.DocumentTaken{WasKnown: true}
+	}
+	return ledger.DocumentRefused{Cause: causeOf(fault)}
+}
+
+// noteTaken notes that the service took something of an entry.
+func (c *Engine) noteTaken(e ledger.Entry) {
+	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
+	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
+	c.closeBreaker(storeOf(e))
+}
+
+// noteSendFault notes a call that failed, and returns when it is made again. Where no document is to blame the route pauses.
+func (c *Engine) noteSendFault(e ledger.Entry, call uint64, fault *apicall.Error) time.Time {
+	target, again := storeOf(e), c.retryAt(e)
+	switch {
+	case fault.Outcome == apicall.Refused:
+	case isOverload(fault):
+		c.slowDown(target, call, fault)
+		if fault.RetryAfter == 0 {
+			again = c.quickRetryAt(e)
+		}
+	case fault.Outcome == apicall.NotProcessed, c.breakers.countFault(target):
+		c.openBreaker(target, causeOf(fault), fault.RetryAfter)
+	case fault.Outcome == apicall.OutcomeUnknown:
+		again = c.quickRetryAt(e)
+	}
+	return again
+}
+
+// discardForNetwork removes a package that is no longer what was sealed. It is made again before anything more is sent of it.
+func (c *Engine) discardForNetwork(o outgoing, fault *apicall.Error) ledger.Event {
+	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", o.entry.Key, "err", fault)
+	// If this fails, the next attempt finds the damage again.
+	if err := o.drop.Packer.RemovePackage(o.entry); err != nil {
+		c.cfg.Log.Warn("a damaged package was not removed; the next attempt finds it again", "key", o.entry.Key, "err", err)
+	}
+	return ledger.FileUnanswered{NotBefore: c.quickRetryAt(o.entry), Cause: causeOf(fault)}
+}
+
+// packForNetworkAgain makes a package again that is missing from the spool. It must hold the same invoice. What is sent of it has the
+// digests that were recorded, so it need not be the same ZIP unless the document was sent. No intent is committed for this: nothing leaves.
+func (c *Engine) packForNetworkAgain(ctx context.Context, e ledger.Entry, d Drop) []ledger.Change {
+	packed, err := d.Packer.Pack(ctx, e)
+	if err == nil {
+		err = c.cfg.SyncPackages()
+	}
+	refused, isRefused := errors.AsType[*RefusedError](err)
+	mounted, isMounted := errors.AsType[*MountedError](err)
+	switch {
+	case isRefused:
+		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: refused.Cause})}
+	case isMounted:
+		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
+	case err != nil:
+		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
+	}
+	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
+	if packed.Sealed.Content != e.Content || packed.Sealed.Metadata != e.Metadata || e.WasDocumentSent() && !identical {
+		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
+			Text: "the package in the spool is gone and cannot be made again as it was: the folder differs from what was sealed"}})}
+	}
+	doc, known, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil || !known {
+		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(errors.Join(err, errors.New("the ledger has no document of this entry")))))}
+	}
+	return []ledger.Change{c.newChange(e, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
+}

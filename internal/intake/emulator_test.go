@@ -1,0 +1,133 @@
+package intake
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/extractapi"
+	"vaultd/internal/ledger/arrival"
+)
+
+// newEmulated puts the emulator and its client in place of the tiny service.
+func newEmulated(t *testing.T, h *house, readings emulator.ExtractReadings) *emulator.Server {
+	t.Helper()
+	own := emulator.Account{Name: "books", Secret: "own"}
+	s, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", ClientID: "main", ClientSecret: "s", Vaults: []emulator.Vault{{ID: "V"}},
+		Clock: time.Now, Extracts: emulator.Extracts{Account: own, FilesURL: "https://files.example"}, Readings: emulator.Readings{Extracts: readings}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, _, err := apicall.New(apicall.Config{BaseURL: "https://books.example", AllowedHosts: []string{"files.example"}, Transport: s.Transport(), Now: time.Now,
+		Auth: apicall.Auth{Method: apicall.OAuth2, Username: own.Name, Secret: func() (string, error) { return own.Secret, nil }, Scopes: []string{extractapi.ReadScope, extractapi.WriteScope}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.real = extractapi.New(api)
+	for n := range 3 {
+		made := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+		err := s.PublishExtract(emulator.PublishedExtract{ID: fmt.Sprint("e", n), Type: archive.DeltaExtract, Name: "books", Start: made.AddDate(0, 0, -1), End: made, Made: made,
+			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "i.zip", Content: content("i")}, {Table: "ADM_SUPPLIER", Name: "s.zip", Content: content(fmt.Sprint("s", n))}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SetTableDefinition([]byte(`[{"Table name":"IA_INVOICE","Columns":[]}]`)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// checkService demands that everything was acknowledged, and that the service saw nothing that a correct client never does.
+func checkService(t *testing.T, h *house, s *emulator.Server) {
+	t.Helper()
+	for _, x := range s.PublishedExtracts() {
+		a := h.want(archive.ExtractID(x.ID), arrival.Acknowledged)
+		if !x.IsAcknowledged {
+			t.Errorf("extract %s is not acknowledged at the service", x.ID)
+		}
+		for _, f := range x.Files {
+			for _, had := range a.Files {
+				if had.Name == f.Name && (int(had.Downloads) < f.Downloads || had.SHA256.String() != f.SHA256) {
+					t.Errorf("I11 %s of extract %s: the service counted %d downloads, the ledger %d; or other bytes are held", f.Name, x.ID, f.Downloads, had.Downloads)
+				}
+			}
+		}
+	}
+	if v := s.Violations(); len(v) != 0 {
+		t.Errorf("the service saw %v", v)
+	}
+}
+
+// In each reading of what the specification leaves open, extracts come in whole.
+func TestReading_I30_Intake(t *testing.T) {
+	for name, readings := range map[string]emulator.ExtractReadings{
+		"AsKnown": {}, "RFC3339": {Times: "rfc3339"}, "Wrapped": {List: "wrapped"}, "Parts": {List: "parts"}, "Bytes": {Download: "bytes"}, "OtherHostWantsHeaders": {Download: "redirect-auth"},
+		"Singular": {Acknowledge: "singular"}, "BothPaths": {Acknowledge: "both"}, "ExportedByDownload": {Exported: "download"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				s := newEmulated(t, h, readings)
+				defer s.Close()
+				if err := h.live(time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				checkService(t, h, s)
+			})
+		})
+	}
+}
+
+// Faults of every kind at every call, with deaths between: afterwards everything is held and acknowledged, and the service saw no mistake.
+func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
+	kinds := []emulator.Fault{{Kind: emulator.Abort}, {Kind: emulator.Abort, IsAfterWork: true}, {Kind: emulator.Status}, {Kind: emulator.Status, IsAfterWork: true},
+		{Kind: emulator.HTML}, {Kind: emulator.Refuse}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty}, {Kind: emulator.Status, Status: 403}}
+	struck := 0
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			s := newEmulated(t, h, emulator.ExtractReadings{})
+			defer s.Close()
+			r, deaths := rand.New(rand.NewPCG(seed, 30)), rand.New(rand.NewPCG(seed, 31))
+			left := 4
+			var mu sync.Mutex // two extracts are worked on at once
+			err := s.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if left == 0 || op == "token" || r.IntN(4) != 0 {
+					return emulator.Fault{}
+				}
+				left--
+				struck++
+				return kinds[r.IntN(len(kinds))]
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				_ = h.live(time.Duration(1+deaths.IntN(600)) * time.Second)
+				h.look(nil)
+			}
+			_ = h.live(12 * time.Hour)
+			h.allowMore()
+			if err := s.SetFaults(emulator.Faults{}); err != nil {
+				t.Fatal(err)
+			}
+			_ = h.live(12 * time.Hour)
+			checkService(t, h, s)
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if struck < 20 {
+		t.Errorf("only %d faults struck", struck)
+	}
+}

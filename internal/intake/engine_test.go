@@ -1,0 +1,548 @@
+package intake
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/custody"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// service is a tiny service with opinions: it counts downloads, refuses more than its limit, and hides what is acknowledged.
+type service struct {
+	t       testing.TB
+	mu      sync.Mutex
+	order   []archive.ExtractID
+	have    map[archive.ExtractID]*kept
+	atOnce  int
+	most    int // downloads at once
+	fault   func(op string) (before, after error)
+	whole   bool
+	changed int // how often the table definition was changed
+
+	beforeAcknowledge func(archive.ExtractID) // nil: nothing is looked at
+}
+
+type kept struct {
+	archive.Extract
+	files     []string
+	downloads map[string]int
+	sent      map[string]bool // whole
+	hidden    bool            // from lists
+	gone      bool
+	acked     int
+	added     bool // one more file comes once the others were downloaded
+}
+
+func newService(t testing.TB) *service {
+	return &service{t: t, have: map[archive.ExtractID]*kept{}, whole: true}
+}
+
+func (s *service) add(id archive.ExtractID, files ...string) *kept {
+	k := &kept{Extract: archive.Extract{ID: id, Type: archive.DeltaExtract, Made: time.Now().Add(-time.Hour), Files: len(files)}, files: files,
+		downloads: map[string]int{}, sent: map[string]bool{}}
+	s.have[id], s.order = k, append(s.order, id)
+	return k
+}
+
+// call makes a call with its faults: one that was not made, and one that was made and failed all the same.
+func (s *service) call(op string, do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var before, after error
+	if s.fault != nil {
+		before, after = s.fault(op)
+	}
+	if before != nil {
+		return before
+	}
+	return errors.Join(do(), after)
+}
+
+func status(code int) error {
+	return &apicall.Error{Status: code, Sent: true, Outcome: apicall.NotProcessed, Code: fmt.Sprint("http-", code), Text: fmt.Sprint("answered ", code),
+		Denied: code == 401 || code == 403}
+}
+
+var errCut = &apicall.Error{Sent: true, Code: "connection", Text: "the connection was cut"}
+
+func (s *service) List(context.Context) (list archive.ExtractList, err error) {
+	err = s.call("list", func() error {
+		list.Whole = s.whole
+		for _, id := range s.order {
+			if k := s.have[id]; !k.hidden && !k.gone {
+				list.Extracts = append(list.Extracts, k.Extract)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+func (s *service) Files(_ context.Context, id archive.ExtractID) (files []archive.ExtractFile, err error) {
+	err = s.call("files", func() error {
+		k := s.have[id]
+		if k == nil || k.gone {
+			return status(404)
+		}
+		if k.added && len(k.sent) == len(k.files) {
+			k.added, k.files = false, append(k.files, "added")
+		}
+		for _, name := range k.files {
+			files = append(files, archive.ExtractFile{Extract: id, Table: "IA_INVOICE", Name: name, URL: "https://service.example/secret"})
+		}
+		return nil
+	})
+	return files, err
+}
+
+func content(name string) []byte {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create(name + ".json")
+	if err == nil {
+		_, err = io.WriteString(w, `[{"n":1}]`)
+	}
+	if err = errors.Join(err, z.Close()); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func (s *service) Download(ctx context.Context, f archive.ExtractFile, w io.Writer) (n int64, err error) {
+	s.mu.Lock()
+	s.atOnce++
+	s.most = max(s.most, s.atOnce)
+	s.mu.Unlock()
+	<-time.After(time.Second) // of the bubble: downloads overlap
+	defer func() { s.mu.Lock(); s.atOnce--; s.mu.Unlock() }()
+	err = s.call("download", func() error {
+		k := s.have[f.Extract]
+		if k.downloads[f.Name]++; k.downloads[f.Name] > arrival.ServiceLimit {
+			s.t.Errorf("I11 download %d of %s", k.downloads[f.Name], f.Name)
+		}
+		b := content(f.Name)
+		written, err := w.Write(b)
+		if n = int64(written); err != nil {
+			return &apicall.Error{Code: "local", Text: err.Error(), Err: err}
+		}
+		k.sent[f.Name] = true
+		return nil
+	})
+	return n, err
+}
+
+func (s *service) Definition(context.Context) (d archive.TableDefinition, err error) {
+	err = s.call("definition", func() error {
+		d.Raw = fmt.Appendf(nil, `[{"Table name":"IA_INVOICE","change":%d}]`, s.changed)
+		return nil
+	})
+	return d, err
+}
+
+func (s *service) Acknowledge(_ context.Context, id archive.ExtractID, _ string) error {
+	return s.call("acknowledge", func() error {
+		k := s.have[id]
+		for _, name := range k.files {
+			if !k.sent[name] {
+				s.t.Errorf("I30 extract %s is acknowledged before %s was sent whole", id, name)
+			}
+		}
+		if s.beforeAcknowledge != nil {
+			s.beforeAcknowledge(id)
+		}
+		k.acked++
+		k.hidden = true
+		return nil
+	})
+}
+
+// client is a service of the real kind.
+type client interface {
+	Service
+	Acknowledger
+}
+
+// house is a ledger and a custody on a real disk, which outlive the lives of the engine.
+type house struct {
+	t                   testing.TB
+	state, kept         string
+	svc                 *service
+	real                client // asked in place of svc; nil: svc is
+	acknowledge, noRoom bool
+	held                bool   // safe mode
+	into                string // the drop folder that files are put into; empty: none
+	away                error  // why it cannot be worked in
+	commitFault         func(op string) error
+	fileFault           func(op, name string, do func() error) error
+}
+
+func newHouse(t testing.TB) *house {
+	h := &house{t: t, state: t.TempDir(), kept: t.TempDir(), svc: newService(t), acknowledge: true}
+	if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// live runs the engine for so long, and returns its error.
+func (h *house) live(d time.Duration) (err error) {
+	h.t.Helper()
+	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	c, err := custody.Open(h.kept, "ledger-1", "test", h.fileFault)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	cfg := Config{Ledger: l, Service: h.svc, Custody: c, Every: time.Hour, Workers: 2, MaxDownloads: 3, Log: slog.New(slog.DiscardHandler),
+		Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, IsHeld: func() bool { return h.held },
+		Room: func() error {
+			if h.noRoom {
+				return errors.New("the disk is nearly full")
+			}
+			return nil
+		}}
+	if h.acknowledge {
+		cfg.Acknowledger = h.svc
+	}
+	if h.into != "" {
+		d, err := drop.Open(drop.Config{Path: h.into, Name: "extracts", LedgerID: "ledger-1", Environment: "test", Epoch: 1, Hook: h.fileFault})
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		cfg.HandOn = &HandOn{Drop: putter{h, d}, DropName: "extracts", DocumentType: "Invoice", LedgerID: "ledger-1"}
+	}
+	if h.real != nil {
+		cfg.Service, cfg.Acknowledger = h.real, h.real
+	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), d)
+	defer cancel()
+	return New(cfg).Run(ctx)
+}
+
+// look calls fn with the ledger between two lives, after everything was checked: records, chain, history, custody.
+func (h *house) look(fn func(l *boltledger.Ledger)) {
+	h.t.Helper()
+	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer l.Close()
+	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
+		h.t.Errorf("%v, %v", problems, err)
+	}
+	var all []arrival.Arrival
+	if err := l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...); err != nil {
+		h.t.Error(err)
+	}
+	balance := l.ArrivalBalance()
+	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+		_ = l.Lines(1, func(n uint64, line []byte) error {
+			if !yield(n, line) {
+				return errors.New("enough")
+			}
+			return nil
+		})
+	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
+	if !report.OK() {
+		h.t.Errorf("%v", report.Findings)
+	}
+	h.holdAgainst(all)
+	if fn != nil {
+		fn(l)
+	}
+}
+
+// holdAgainst holds the arrivals against the service and the custody.
+func (h *house) holdAgainst(all []arrival.Arrival) {
+	h.t.Helper()
+	c, err := custody.Open(h.kept, "ledger-1", "test", nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer c.Close()
+	for _, a := range all {
+		if !a.HandedOnAt.IsZero() {
+			h.wantInDrop(a)
+		}
+		k := h.svc.have[a.Item]
+		if k == nil { // the emulator judges itself
+			continue
+		}
+		for _, f := range a.Files {
+			if n := k.downloads[f.Name]; n > int(f.Downloads) && !a.UnknownPast {
+				h.t.Errorf("I11 extract %s: the service counted %d downloads of %s, the ledger %d", a.Item, n, f.Name, f.Downloads)
+			}
+		}
+		if a.State != arrival.Held && a.State != arrival.Acknowledged && k.acked == 0 {
+			continue
+		}
+		m, err := c.Find(a.Item)
+		if err == nil {
+			err = c.Verify(h.t.Context(), m)
+		}
+		if err != nil || len(m.Files) != len(k.files) {
+			h.t.Errorf("I30 extract %s is %s, acknowledged %d times, and custody has %d of %d files: %v", a.Item, a.State, k.acked, len(m.Files), len(k.files), err)
+		}
+	}
+}
+
+func (h *house) want(id archive.ExtractID, state arrival.State) (a arrival.Arrival) {
+	h.t.Helper()
+	h.look(func(l *boltledger.Ledger) {
+		var err error
+		if a, _, err = l.FindArrival(arrival.Extract, id); err != nil || a.State != state {
+			h.t.Errorf("extract %s is %s (%s, %v), want %s", id, a.State, a.Cause, err, state)
+		}
+	})
+	return a
+}
+
+func TestIntake_TakesIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 5 {
+			h.svc.add(archive.ExtractID(fmt.Sprint("47", i)), "a", "b", "c")
+		}
+		if err := h.live(30 * time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range h.svc.order {
+			h.want(id, arrival.Acknowledged)
+			if k := h.svc.have[id]; k.acked != 1 || k.downloads["a"] != 1 {
+				t.Errorf("acknowledged %d times, downloaded %v", k.acked, k.downloads)
+			}
+		}
+		if h.svc.most != mostWorkers {
+			t.Errorf("%d downloads at once", h.svc.most)
+		}
+	})
+}
+
+// Without a leave to acknowledge nothing is hidden from other programs: held is the end.
+func TestIntake_I30_HeldIsTheEndWithoutLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.acknowledge = false
+		h.svc.add("4711", "a")
+		_ = h.live(3 * time.Hour)
+		h.want("4711", arrival.Held)
+		if h.svc.have["4711"].acked != 0 {
+			t.Error("it was acknowledged")
+		}
+		h.acknowledge = true // a person changed the configuration
+		_ = h.live(time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// A file that is added while the others come is seen by the list that is asked for again.
+func TestIntake_I30_AddedFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.svc.add("4711", "a", "b").added = true
+		_ = h.live(time.Hour)
+		if a := h.want("4711", arrival.Acknowledged); len(a.Files) != 3 {
+			t.Errorf("%d files", len(a.Files))
+		}
+	})
+}
+
+// A service that says more files than it lists keeps the extract from being held, and is not asked all the time.
+func TestIntake_I30_TooFewFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		k := h.svc.add("4711", "a", "b")
+		k.Files = 3
+		asked := 0
+		h.svc.fault = func(op string) (error, error) {
+			if op == "files" {
+				asked++
+			}
+			return nil, nil
+		}
+		_ = h.live(24 * time.Hour)
+		if a := h.want("4711", arrival.Fetching); a.Cause.Code != CauseFilesUnclear || asked > 60 || a.Rev > 20 {
+			t.Errorf("%v, asked %d times, %d revisions", a.Cause, asked, a.Rev)
+		}
+		k.files = append(k.files, "c")
+		_ = h.live(time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// A download that never comes whole stops at the limit for a person, who may allow as many again.
+func TestIntake_I11_DownloadsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.svc.add("4711", "a")
+		cuts := 3
+		h.svc.fault = func(op string) (error, error) {
+			if op == "download" && cuts > 0 {
+				cuts--
+				return nil, errCut
+			}
+			return nil, nil
+		}
+		_ = h.live(10 * time.Hour)
+		a := h.want("4711", arrival.Fetching)
+		if n := h.svc.have["4711"].downloads["a"]; n != 3 || a.MostDownloads() != 3 {
+			t.Errorf("%d downloads, the ledger counts %d", n, a.MostDownloads())
+		}
+		h.look(func(l *boltledger.Ledger) {
+			ev := arrival.Allowed{By: ledger.Operator{UID: 7}}
+			if _, err := l.ApplyArrival(t.Context(), arrival.Change{Key: a.Key, Rev: a.Rev, Events: []arrival.Event{ev}, At: archive.Instant{Wall: time.Now()}}); err != nil {
+				t.Error(err)
+			}
+		})
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// Missing rights pause and end nothing, also for an extract that the list leaves out.
+func TestIntake_I24_Denied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		k := h.svc.add("4711", "a")
+		denied := ""
+		asked := 0
+		h.svc.fault = func(op string) (error, error) {
+			if asked++; op == denied {
+				return status(403), nil
+			}
+			return nil, nil
+		}
+		for _, denied = range []string{"list", "files"} {
+			asked = 0
+			_ = h.live(5 * time.Hour)
+			if asked > 30 {
+				t.Errorf("%s: asked %d times in five hours", denied, asked)
+			}
+		}
+		k.hidden = true // another one acknowledged it
+		_ = h.live(3 * time.Hour)
+		if a := h.want("4711", arrival.Announced); !a.Gone {
+			t.Error("nobody noticed that it is left out")
+		}
+		denied = ""
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// Only a whole list and the service's own word for the number give an extract up.
+func TestIntake_I32_GivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.noRoom = true
+		k := h.svc.add("4711", "a")
+		_ = h.live(time.Hour)
+		k.gone = true
+		h.svc.whole = false
+		_ = h.live(3 * time.Hour)
+		h.want("4711", arrival.Fetching)
+		h.svc.whole = true
+		_ = h.live(3 * time.Hour)
+		if a := h.want("4711", arrival.GivenUp); a.Cause.Code != CauseGone {
+			t.Errorf("%v", a.Cause)
+		}
+	})
+}
+
+// A full disk costs no download, and in safe mode nothing is downloaded or acknowledged.
+func TestIntake_NoRoomAndSafeMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.noRoom = true
+		k := h.svc.add("4711", "a")
+		_ = h.live(5 * time.Hour)
+		h.noRoom, h.held = false, true
+		_ = h.live(5 * time.Hour)
+		if a := h.want("4711", arrival.Fetching); a.MostDownloads() != 0 || k.downloads["a"] != 0 {
+			t.Errorf("%d downloads", a.MostDownloads())
+		}
+		h.held = false
+		_ = h.live(time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// A ledger that was made anew adopts what custody holds, and asks no file of it again. What is not held is downloaded once, not as often
+// as if nothing had been.
+func TestIntake_I15_RebuiltLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.acknowledge = false
+		one, two := h.svc.add("4711", "a", "b"), h.svc.add("4712", "c")
+		h.svc.fault = func(op string) (error, error) {
+			if op == "download" && one.downloads["b"] > 0 {
+				return nil, errCut
+			}
+			return nil, nil
+		}
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Held)
+		// The ledger is lost; another one of the same number takes its place, and says that it was made anew.
+		h.state = t.TempDir()
+		if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		h.look(func(l *boltledger.Ledger) {
+			if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRebuilt, At: time.Now()}, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+		before := one.downloads["a"]
+		h.acknowledge = true
+		_ = h.live(3 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+		if one.downloads["a"] != before {
+			t.Error("what custody holds was downloaded again")
+		}
+		if two.acked == 0 {
+			if a := h.want("4712", arrival.Fetching); !a.UnknownPast {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
+// allowMore is what a person does who finds that all allowed downloads of a file failed.
+func (h *house) allowMore() {
+	h.t.Helper()
+	h.look(func(l *boltledger.Ledger) {
+		err := l.Arrivals(func(a arrival.Arrival) error {
+			if step, _, _ := arrival.Due(a, arrival.Rules{MaxDownloads: 3}); step != arrival.Person {
+				return nil
+			}
+			ev := arrival.Allowed{By: ledger.Operator{UID: 7}}
+			_, err := l.ApplyArrival(h.t.Context(), arrival.Change{Key: a.Key, Rev: a.Rev, Events: []arrival.Event{ev}, At: archive.Instant{Wall: time.Now()}})
+			return err
+		}, arrival.Fetching)
+		if err != nil {
+			h.t.Error(err)
+		}
+	})
+}

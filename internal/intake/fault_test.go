@@ -1,0 +1,182 @@
+package intake
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+)
+
+var errPlanted = errors.New("a planted fault")
+
+// nth plants one fault: at the n-th operation of all seams, in one of two forms.
+type nth struct {
+	left  int
+	done  bool // failed but done; else failed and not done
+	fired string
+}
+
+func (f *nth) strikes(op string) bool {
+	f.left--
+	if f.left == 0 {
+		f.fired = op
+	}
+	return f.left == 0
+}
+
+// plant puts the fault into all seams of a house.
+func (f *nth) plant(h *house) {
+	h.commitFault = func(op string) error {
+		if want := map[bool]string{false: "commit", true: "committed"}[f.done]; op == want && f.strikes(op) {
+			return errPlanted
+		}
+		return nil
+	}
+	h.fileFault = func(op, name string, do func() error) error {
+		if !f.strikes(op + " " + name) {
+			return do()
+		}
+		if f.done {
+			return errors.Join(do(), errPlanted)
+		}
+		if op == "write" {
+			return unix.ENOSPC
+		}
+		return errPlanted
+	}
+	h.svc.fault = func(op string) (before, after error) {
+		if !f.strikes(op) {
+			return nil, nil
+		}
+		if f.done {
+			return nil, errCut
+		}
+		return &apicall.Error{Outcome: apicall.NotSent, Code: "no-connection", Text: "no connection"}, nil
+	}
+}
+
+// TestIntake_I30_NthFailure fails each operation on files, commits and calls once, in both forms. After the fault everything is
+// held and acknowledged, and at no moment was anything acknowledged that was not held.
+func TestIntake_I30_NthFailure(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		t.Run(fmt.Sprintf("done=%t", done), func(t *testing.T) {
+			strikes := 0
+			for n := 1; ; n++ {
+				f := &nth{left: n, done: done}
+				synctest.Test(t, func(t *testing.T) {
+					h := newHouse(t)
+					h.svc.add("4711", "a", "b").added = true
+					f.plant(h)
+					if err := h.live(2 * time.Hour); err != nil {
+						h.look(nil) // the process ended; what is on disk is sound
+					}
+					h.commitFault, h.fileFault, h.svc.fault = nil, nil, nil
+					_ = h.live(2 * time.Hour)
+					h.want("4711", arrival.Acknowledged)
+				})
+				if t.Failed() {
+					t.Fatalf("after fault %d: %s", n, f.fired)
+				}
+				if f.fired == "" {
+					break
+				}
+				strikes++
+			}
+			if strikes < 40 {
+				t.Errorf("only %d faults: nothing happened", strikes)
+			}
+			t.Logf("%d faults", strikes)
+		})
+	}
+}
+
+// TestIntake_I5_EndsInTheMiddle ends the engine at every second of its life: what was intended stands, and nothing is counted too low.
+func TestIntake_I5_EndsInTheMiddle(t *testing.T) {
+	for n := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.svc.add("4711", "a", "b", "c")
+			h.svc.add("4712", "a", "b", "c")
+			if err := h.live(time.Duration(n)*500*time.Millisecond + time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			h.look(nil)
+			_ = h.live(2 * time.Hour)
+			h.want("4711", arrival.Acknowledged)
+			h.want("4712", arrival.Acknowledged)
+		})
+	}
+}
+
+// A ledger that was put back never counts fewer downloads than it did, and takes no more than one by itself: a person decides.
+func TestIntake_I11_PutBackLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		k := h.svc.add("4711", "a")
+		cuts := 1
+		h.svc.fault = func(op string) (error, error) {
+			if op == "download" && cuts > 0 {
+				cuts--
+				return nil, errCut
+			}
+			return nil, nil
+		}
+		_ = h.live(30 * time.Second)
+		h.look(func(l *boltledger.Ledger) {
+			if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: time.Now()}, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+		_ = h.live(5 * time.Hour)
+		if a := h.want("4711", arrival.Fetching); !a.UnknownPast || a.MostDownloads() != 1 || k.downloads["a"] != 1 {
+			t.Errorf("unknown past %t, %d downloads, the service counted %d", a.UnknownPast, a.MostDownloads(), k.downloads["a"])
+		}
+		h.allowMore()
+		_ = h.live(5 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// Custody that is not what its manifest says is not adopted, so nothing is acknowledged because of it.
+func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.acknowledge = false
+		k := h.svc.add("4711", "a")
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Held)
+		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
+		b, err := os.ReadFile(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(kept, b, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		h.state = t.TempDir()
+		if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		h.acknowledge, k.gone = true, true
+		_ = h.live(2 * time.Hour)
+		if k.acked != 0 {
+			t.Error("an extract was acknowledged whose custody is damaged")
+		}
+		h.look(func(l *boltledger.Ledger) {
+			if b := l.ArrivalBalance(); b.Seen != 0 {
+				t.Errorf("%+v", b)
+			}
+		})
+	})
+}

@@ -1,0 +1,257 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// putter is a real drop folder.
+type putter struct {
+	h  *house
+	to *drop.Folder
+}
+
+func (p putter) PutFolder(ctx context.Context, f Folder) error {
+	if p.h.away != nil {
+		return p.h.away
+	}
+	_, err := p.to.PutFolder(ctx, drop.IncomingFolder{Key: f.Key, Name: f.Name, SidecarName: "metadata.json", Sidecar: f.Sidecar,
+		Files: []drop.IncomingFile{{File: f.File, Open: f.Open}}})
+	return err
+}
+
+// newArchivingHouse is a house whose extracts are archived, and whose service complains when one is acknowledged that is not in the drop folder.
+func newArchivingHouse(t *testing.T) *house {
+	h := newHouse(t)
+	h.into = t.TempDir()
+	h.svc.beforeAcknowledge = func(id archive.ExtractID) {
+		for i, name := range h.svc.have[id].files {
+			if _, err := os.Stat(h.dropped(id, i, name)); err != nil {
+				t.Errorf("I30 extract %s is acknowledged, and %s is not in the drop folder: %v", id, name, err)
+			}
+		}
+	}
+	return h
+}
+
+// dropped is where a file lies in the drop folder.
+func (h *house) dropped(id archive.ExtractID, i int, name string) string {
+	stored := fmt.Sprintf("%04d-%s", i+1, name)
+	return filepath.Join(h.into, fmt.Sprintf("Extract %s %s", id, stored), stored)
+}
+
+// wantInDrop demands that every file of an arrival lies in the drop folder once, with its metadata, and that nothing is left beside.
+func (h *house) wantInDrop(a arrival.Arrival) {
+	h.t.Helper()
+	numbers := map[string]int{}
+	for i, f := range a.Files {
+		path := h.dropped(a.Item, i, f.Name)
+		if b, err := os.ReadFile(path); err != nil || archive.Sum(b) != f.SHA256 {
+			h.t.Errorf("I30 extract %s is called handed on, and %s is not in the drop folder: %v", a.Item, f.Name, err)
+			continue
+		}
+		var meta sidecar
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), "metadata.json"))
+		if err := errors.Join(err, json.Unmarshal(b, &meta)); err != nil || meta.Number != string(a.Item)+"/"+f.Name || meta.Type != "Invoice" || meta.Date != a.Made.UTC().Format(time.RFC3339) {
+			h.t.Errorf("%s, %v", b, err)
+		}
+		numbers[meta.ID]++
+	}
+	if len(numbers) != len(a.Files) {
+		h.t.Errorf("%d files have the identities %v", len(a.Files), numbers)
+	}
+	if left, err := os.ReadDir(filepath.Join(h.into, ".vaultd", "incoming")); err != nil || len(left) > 0 {
+		h.t.Errorf("%v, %v", left, err)
+	}
+}
+
+// countDropped counts the folders in the drop folder.
+func (h *house) countDropped() int {
+	all, err := filepath.Glob(filepath.Join(h.into, "Extract *"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return len(all)
+}
+
+// Each file is in the drop folder before the service is told, also of an extract that was held before anybody asked for it.
+func TestHandOn_I30_BeforeTheAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newArchivingHouse(t)
+		h.svc.add("4711", "a", "b")
+		into := h.into
+		h.acknowledge, h.into = false, ""
+		_ = h.live(2 * time.Hour)
+		if a := h.want("4711", arrival.Held); !a.HandedOnAt.IsZero() {
+			t.Error("handed on, and no drop folder is configured")
+		}
+		h.into = into
+		_ = h.live(2 * time.Hour)
+		if a := h.want("4711", arrival.Held); a.HandedOnAt.IsZero() {
+			t.Error("not handed on")
+		}
+		h.acknowledge = true
+		h.svc.add("4712", "a", "b", "c")
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+		if a := h.want("4712", arrival.Acknowledged); a.HandedOnAt.IsZero() || h.countDropped() != 5 {
+			t.Errorf("%v, %d folders", a.HandedOnAt, h.countDropped())
+		}
+	})
+}
+
+// TestHandOn_I30_NthFailure fails each operation on files and commits once, in both forms, and the process ends where it must. Afterwards each file is
+// in the drop folder once and the extract is acknowledged; at no moment was it called handed on or acknowledged without that.
+func TestHandOn_I30_NthFailure(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		strikes := 0
+		for n := 1; ; n++ {
+			f := &nth{left: n, done: done}
+			synctest.Test(t, func(t *testing.T) {
+				h := newArchivingHouse(t)
+				h.svc.add("4711", "a", "b")
+				into := h.into
+				h.acknowledge, h.into = false, ""
+				_ = h.live(time.Hour)
+				h.acknowledge, h.into = true, into
+				f.plant(h)
+				_ = h.live(2 * time.Hour)
+				h.commitFault, h.fileFault, h.svc.fault = nil, nil, nil
+				h.look(nil) // what is on disk is sound
+				_ = h.live(2 * time.Hour)
+				if h.want("4711", arrival.Acknowledged); h.countDropped() != 2 {
+					t.Errorf("%d folders", h.countDropped())
+				}
+			})
+			if t.Failed() {
+				t.Fatalf("after fault %d, done %t: %s", n, done, f.fired)
+			}
+			if f.fired == "" {
+				break
+			}
+			strikes++
+		}
+		if strikes < 40 {
+			t.Errorf("only %d faults: nothing happened", strikes)
+		}
+	}
+}
+
+// A drop folder that is away or full loses nothing: it is told, tried again, and the acknowledgement waits. What is there is not written again.
+func TestHandOn_I24_WaitsForTheDropFolder(t *testing.T) {
+	for code, fault := range map[string]error{CauseDrop: errors.New("the drop folder is not there"), CauseDropFull: unix.ENOSPC} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newArchivingHouse(t)
+			k := h.svc.add("4711", "a", "b")
+			h.away = fault
+			_ = h.live(5 * time.Hour)
+			if a := h.want("4711", arrival.Held); a.Cause.Code != code || !a.HandedOnAt.IsZero() || k.acked != 0 {
+				t.Errorf("%v, %v, acknowledged %d times", a.Cause, a.HandedOnAt, k.acked)
+			}
+			h.away = nil
+			_ = h.live(2 * time.Hour)
+			if a := h.want("4711", arrival.Acknowledged); a.Cause.Code != "" || h.countDropped() != 2 {
+				t.Errorf("%v, %d folders", a.Cause, h.countDropped())
+			}
+		})
+	}
+}
+
+// A file that is taken from the drop folder while another one finds it full is not put there again and again.
+func TestHandOn_PutsEachFileOnceInOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newArchivingHouse(t)
+		h.svc.beforeAcknowledge = nil
+		h.svc.add("4711", "a", "b")
+		puts := 0
+		h.fileFault = func(op, name string, do func() error) error {
+			switch {
+			case op == "rename" && strings.HasPrefix(name, "Extract "):
+				if puts++; strings.HasSuffix(name, "a") {
+					return errors.Join(do(), os.RemoveAll(filepath.Join(h.into, name))) // somebody takes it
+				}
+			case op == "write" && name == "0002-b":
+				return unix.ENOSPC
+			}
+			return do()
+		}
+		_ = h.live(5 * time.Hour)
+		h.look(func(l *boltledger.Ledger) {
+			if a, _, err := l.FindArrival(arrival.Extract, "4711"); err != nil || a.Cause.Code != CauseDropFull || puts != 1 {
+				t.Errorf("%v, %v, put %d times", a.Cause, err, puts)
+			}
+		})
+	})
+}
+
+// Custody that is not what was recorded is not archived.
+func TestHandOn_I4_DamagedCustody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newArchivingHouse(t)
+		k := h.svc.add("4711", "a")
+		h.away = errors.New("away")
+		_ = h.live(time.Hour)
+		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
+		b, err := os.ReadFile(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(kept, b, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		h.away = nil
+		_ = h.live(2 * time.Hour)
+		if h.countDropped() != 0 || k.acked != 0 {
+			t.Errorf("%d folders, acknowledged %d times", h.countDropped(), k.acked)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(kept, b, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.live(2 * time.Hour)
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// Whatever the service calls its extracts and files: their numbers are valid and differ, and their folders can be taken.
+func TestHandOn_NamesAndNumbers(t *testing.T) {
+	long := strings.Repeat("ü", 120)
+	seen := map[string]bool{}
+	for _, name := range []string{"a.zip", long + "1", long + "2", "tab\there", "bad\xff"} {
+		number := documentNumber("4711", name)
+		d := archive.Document{Type: "Invoice", Number: number, Date: "2026-10-31T00:00:00Z"}
+		if faults := d.Faults(); len(faults) > 0 || !utf8.ValidString(number) || strings.ContainsAny(number, "\t") || seen[number] {
+			t.Errorf("%q: %v", number, faults)
+		}
+		seen[number] = true
+	}
+	for _, stored := range []string{"0001-a.zip", "0001-a.PART", "0001-a.tmp", "0001-a.zip.other-1"} {
+		if name := fileNameInDrop(stored); !strings.HasPrefix(name, stored) || strings.HasSuffix(strings.ToLower(name), ".tmp") || strings.HasSuffix(strings.ToLower(name), ".part") {
+			t.Errorf("%q", name)
+		}
+	}
+	id := archive.ExtractID(strings.Repeat("x", 199) + ":")
+	if name := folderNameInDrop(id, "0001-a.zip"); len(name) > maxFolderName || !strings.HasSuffix(name, " 0001-a.zip") {
+		t.Errorf("%q", name)
+	}
+	if name := folderNameInDrop("a:b", "0001-a.zip"); name != "Extract a_b 0001-a.zip" {
+		t.Errorf("%q", name)
+	}
+}

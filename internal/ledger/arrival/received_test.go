@@ -1,0 +1,127 @@
+package arrival
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// receivedLife is the life of a document that came in over the network.
+var receivedLife = []Event{
+	DocumentAnnounced{"bum-1", archive.NetworkCreditNote, "ack-1"}, DocumentHeld{"document", 9, sum, []archive.FileID{"f1"}}, heldFile("f1"),
+	HeldWhole{Manifest: sum}, HandedOn{}, ConfirmIntended{}, ConfirmationTaken{}, AcknowledgeIntended{}, AcknowledgementTaken{},
+}
+
+// I30: each state of a received document allows what its life needs, and nothing that would delete its notification too early.
+func TestTransition_I30_ReceivedDocuments(t *testing.T) {
+	steps := []struct {
+		state   State
+		allowed string // of every event, and of those of this life
+	}{
+		{None, "arrival-announced arrival-adopted document-announced"},
+		{Announced, "document-held arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
+		{Fetching, "file-held arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
+		{Fetching, "arrival-postponed arrival-held retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
+		{Held, "arrival-postponed handed-on retry-asked given-up"},
+		{Held, "arrival-postponed confirm-intended acknowledge-intended retry-asked"},
+		{Held, "arrival-postponed confirm-intended confirmed acknowledge-intended retry-asked"},
+		{Held, "arrival-postponed acknowledge-intended retry-asked"},
+		{Held, "arrival-postponed acknowledge-intended acknowledged retry-asked"},
+		{Acknowledged, ""},
+	}
+	for i, s := range steps {
+		a := after(t, receivedLife[:i]...)
+		if a.State != s.state {
+			t.Errorf("after %d events it is %v", i, a.State)
+		}
+		for _, ev := range append(every(), receivedLife...) {
+			_, err := Transition(a, ev, at)
+			want := strings.Contains(" "+s.allowed+" ", " "+ev.JournalName()+" ")
+			switch ev := ev.(type) { // those of the other kind have its files
+			case WordIntended, WordAnswered: // TestWord_WhereItIsPossible
+				continue
+			case FileHeld:
+				want = want && ev.File == "f1"
+			case HeldWhole:
+				want = want && len(ev.Again) == 0
+			}
+			if (err == nil) != want {
+				t.Errorf("%T after %d events: %v", ev, i, err)
+			}
+		}
+	}
+	for name, ev := range map[string]Event{
+		"NoNumber": DocumentAnnounced{"", archive.NetworkInvoice, "ack"}, "NoKind": DocumentAnnounced{"bum", "", "ack"}, "NoNotification": DocumentAnnounced{"bum", archive.NetworkInvoice, ""},
+	} {
+		if _, err := Transition(Arrival{Key: archive.Key{1}}, ev, at); err == nil {
+			t.Errorf("%s is announced", name)
+		}
+	}
+	for name, ev := range map[string]Event{
+		"NoDigest": DocumentHeld{"document", 9, archive.Digest{}, nil}, "OneFileTwice": DocumentHeld{"document", 9, sum, []archive.FileID{"f", "f"}},
+		"FileOfTheDocumentsName": DocumentHeld{"document", 9, sum, []archive.FileID{DocumentFile}},
+	} {
+		if _, err := Transition(after(t, receivedLife[0]), ev, at); err == nil {
+			t.Errorf("%s is held", name)
+		}
+	}
+}
+
+// I29: what a person decides about a received document has its line with who decided, and what failed before is tried at once. What lies in the
+// drop folder, and an extract that is held, nobody can give up.
+func TestTransition_I29_PersonsDecideAboutReceivedDocuments(t *testing.T) {
+	by := ledger.Operator{UID: 1000, Reason: sum}
+	later := Postponed{Until: at.Wall.Add(time.Hour), Cause: ledger.Cause{Code: "receive-lost"}}
+	for _, ev := range []Event{RetryAsked{By: by}, Abandoned{By: &by, Cause: ledger.Cause{Code: "closed"}}} {
+		before := after(t, append(receivedLife[:4:4], later)...)
+		a, err := Transition(before, ev, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := string(NewLine(9, a, ev, at).Encode()); !strings.Contains(line, `"uid":1000,"reason":"`+sum.String()) || a.Rev != before.Rev+1 {
+			t.Error(line)
+		}
+		if actor, ok := ActorOf(ev); !ok || actor != by {
+			t.Errorf("%T is of %+v", ev, actor)
+		}
+		if step, _, when := Due(a, Rules{}); a.State == Held && (step != HandOn || !when.IsZero()) || a.State == GivenUp && step != NoStep {
+			t.Errorf("after %T %v is due %v", ev, step, when)
+		}
+	}
+	for name, a := range map[string]Arrival{"InTheDrop": after(t, receivedLife[:5]...), "HeldExtract": after(t, life[:7]...), "WithoutAPerson": after(t, receivedLife[0], LeftOut{}, receivedLife[1], receivedLife[2], receivedLife[3])} {
+		ev := Abandoned{By: &by}
+		if name == "WithoutAPerson" {
+			ev.By = nil
+		}
+		if _, err := Transition(a, ev, at); err == nil {
+			t.Errorf("%s was given up", name)
+		}
+	}
+}
+
+func TestDue_Received(t *testing.T) {
+	want := []string{"fetch the document", "download f1", "conclude", "hand on", "confirm", "confirm", "acknowledge", "acknowledge", "none"}
+	for _, confirm := range []bool{true, false} {
+		for i := 1; i <= len(receivedLife); i++ {
+			a := after(t, receivedLife[:i]...)
+			expected := want[i-1]
+			if !confirm && expected == "confirm" {
+				expected = "acknowledge"
+			}
+			step, file, _ := Due(a, Rules{Confirm: confirm})
+			if got := strings.TrimSpace(step.String() + " " + file); got != expected {
+				t.Errorf("after %d events %q is due, want %q", i, got, expected)
+			}
+		}
+	}
+	until := at.Wall.Add(time.Hour)
+	for i := 1; i < len(receivedLife); i++ {
+		a := after(t, append(append([]Event(nil), receivedLife[:i]...), Postponed{Until: until, Cause: ledger.Cause{Code: "x"}})...)
+		if _, _, when := Due(a, Rules{}); !when.Equal(until) {
+			t.Errorf("after %d events it is due at %v", i, when)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package arrival
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/ledger"
+)
+
+var update = flag.Bool("update", false, "write docs/arrivals.md and internal/proof/arrivaledges.txt anew")
+
+// edge is one way an event leads.
+type edge struct {
+	event    string
+	from, to State
+}
+
+// exploreEdges applies every event to arrivals of every state, also to those that a list left out.
+func exploreEdges(t *testing.T) (all []edge) {
+	t.Helper()
+	var worlds []Arrival
+	for i := range len(life) + 1 {
+		worlds = append(worlds, after(t, life[:i]...))
+	}
+	for i := range len(receivedLife) + 1 {
+		worlds = append(worlds, after(t, receivedLife[:i]...))
+	}
+	worlds = append(worlds, after(t, life[0], LeftOut{}), after(t, life[0], life[1], LeftOut{}), after(t, life[0], Abandoned{By: &ledger.Operator{}}))
+	for i := 1; i <= len(receivedLife); i++ {
+		for _, word := range []Word{Accept, RejectTechnical} {
+			if a, err := Transition(after(t, receivedLife[:i]...), WordIntended{Word: word}, at); err == nil {
+				a.Said[0].Rev = 3 // as every() has it
+				worlds = append(worlds, a)
+			}
+		}
+	}
+	refused := after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}})
+	worlds = append(worlds, refused, after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}}, WordIntended{Word: RejectTechnical}))
+	for _, ev := range append(every(), WordAnswered{Intent: 3, Outcome: NotTaken}, WordAnswered{Intent: 3}, DownloadIntended{"b"}, heldFile("b"), heldFile("f1"), HeldWhole{Manifest: sum}) {
+		for _, a := range worlds {
+			next, err := Transition(a, ev, at)
+			if e := (edge{ev.JournalName(), a.State, next.State}); err == nil && !slices.Contains(all, e) {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// TestStatesPage holds the picture for people and the list for package proof against what Transition does. With -update it writes both
+// files anew.
+func TestStatesPage(t *testing.T) {
+	edges := exploreEdges(t)
+	var list strings.Builder
+	list.WriteString("# Where each event of an arrival may lead: event, state, next state.\n# Generated from internal/ledger/arrival: go test ./internal/ledger/arrival -run StatesPage -update\n")
+	for _, e := range edges {
+		fmt.Fprintln(&list, e.event, e.from, e.to)
+	}
+	for name, want := range map[string][]byte{"../../../docs/arrivals.md": renderPage(edges), "../../proof/arrivaledges.txt": []byte(list.String())} {
+		if *update {
+			if err := os.WriteFile(name, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, want) {
+			t.Errorf("%s is not what the code says; run: go test ./internal/ledger/arrival -run StatesPage -update", name)
+		}
+	}
+}
+
+// certain is what the page says of each state.
+var certain = map[State]string{
+	Announced:    "The service told of it; nothing was asked about it. Next: ask for the list of its files, or fetch the document.",
+	Fetching:     "Its files are known; some are not held. Next: download them one by one; of an extract, then ask for the list again.",
+	Held:         "Everything of it is durable and digested here. Next: put its files into the drop folder, confirm a received document, then acknowledge, each if it is configured; else this is its end.",
+	Acknowledged: "Held, and the service knows it. Final.",
+	GivenUp:      "It is not taken in: a person decided so, or the service does not have it any more. The notification of a received document stays at the network. Only custody of an extract that turns up changes this.",
+}
+
+func renderPage(edges []edge) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# States of an arrival
+
+<!-- Generated from internal/ledger/arrival: go test ./internal/ledger/arrival -run StatesPage -update -->
+
+What a service has for us is an arrival: an extract of the accounts-payable system, or a document that came in over the business network. It has a life of its own in the ledger, beside that of
+[invoices](states.md), and a balance of its own: seen = announced + fetching + held + acknowledged + given-up. An arrow is an event, named as in the
+journal. An event that ends in "intended" is committed before the call that it announces: a restart that finds one knows that the
+call may have been made. A download of an extract's file counts from its intent on, and no count ever goes down. Nobody counts fetches of the network, so a
+received document has no such intents; it is acknowledged only from the drop folder on, and its acknowledgement deletes the notification at the network.
+
+`)
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	var pairs []string
+	events := map[string][]string{}
+	for _, e := range edges {
+		from := e.from.String()
+		if e.from == None {
+			from = "[*]"
+		}
+		pair := from + " --> " + e.to.String()
+		if e.from == e.to {
+			continue
+		}
+		if events[pair] == nil {
+			pairs = append(pairs, pair)
+		}
+		events[pair] = append(events[pair], e.event)
+	}
+	for _, pair := range pairs {
+		fmt.Fprintf(&b, "    %s: %s\n", pair, strings.Join(events[pair], ", "))
+	}
+	b.WriteString("    acknowledged --> [*]\n    given-up --> [*]\n```\n\n| state | what is certain | events that do not change it |\n|---|---|---|\n")
+	for _, s := range States() {
+		var stay []string
+		for _, e := range edges {
+			if e.from == s && e.to == s {
+				stay = append(stay, e.event)
+			}
+		}
+		fmt.Fprintf(&b, "| **%s** | %s | %s |\n", s, certain[s], strings.Join(stay, ", "))
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,330 @@
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+)
+
+var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File]{
+	textField(1, "name", func(f *arrival.File) *string { return &f.Name }),
+	textField(2, "table", func(f *arrival.File) *string { return &f.Table }),
+	numberField(3, "downloads", func(f *arrival.File) *uint16 { return &f.Downloads }),
+	textField(4, "stored", func(f *arrival.File) *string { return &f.Stored }),
+	signedField(5, "size", func(f *arrival.File) *int64 { return &f.Size }),
+	fixedField(6, "sha256", func(f *arrival.File) []byte { return f.SHA256[:] }),
+	flagField(7, "beside", func(f *arrival.File) *bool { return &f.Beside }),
+}}
+
+var saidForm = &message[arrival.Said]{"ArrivalWord", []field[arrival.Said]{
+	numberField(1, "rev", func(s *arrival.Said) *uint32 { return &s.Rev }),
+	textField(2, "word", func(s *arrival.Said) *arrival.Word { return &s.Word }),
+	numberField(3, "uid", func(s *arrival.Said) *uint32 { return &s.UID }),
+	instantField(4, "at", func(s *arrival.Said) *time.Time { return &s.At }),
+	numberField(5, "outcome", func(s *arrival.Said) *arrival.Outcome { return &s.Outcome }),
+	instantField(6, "answered_at", func(s *arrival.Said) *time.Time { return &s.AnsweredAt }),
+	partField(7, "cause", causeForm, func(s *arrival.Said) *ledger.Cause { return &s.Cause }),
+}}
+
+var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{
+	fixedField(1, "key", func(a *arrival.Arrival) []byte { return a.Key[:] }),
+	numberField(2, "rev", func(a *arrival.Arrival) *uint32 { return &a.Rev }),
+	textField(3, "kind", func(a *arrival.Arrival) *arrival.Kind { return &a.Kind }),
+	numberField(4, "state", func(a *arrival.Arrival) *arrival.State { return &a.State }),
+	textField(5, "item", func(a *arrival.Arrival) *archive.ExtractID { return &a.Item }),
+	textField(6, "type", func(a *arrival.Arrival) *string { return &a.Type }),
+	textField(7, "name", func(a *arrival.Arrival) *string { return &a.Name }),
+	instantField(8, "start", func(a *arrival.Arrival) *time.Time { return &a.Start }),
+	instantField(9, "end", func(a *arrival.Arrival) *time.Time { return &a.End }),
+	instantField(10, "made", func(a *arrival.Arrival) *time.Time { return &a.Made }),
+	signedField(11, "count", func(a *arrival.Arrival) *int { return &a.Count }),
+	listField(12, "files", arrivalFileForm, func(a *arrival.Arrival) *[]arrival.File { return &a.Files }),
+	fixedField(13, "manifest", func(a *arrival.Arrival) []byte { return a.Manifest[:] }),
+	numberField(14, "acknowledge_intents", func(a *arrival.Arrival) *uint16 { return &a.AcknowledgeIntents }),
+	numberField(15, "allowed", func(a *arrival.Arrival) *uint16 { return &a.Allowed }),
+	flagField(16, "unknown_past", func(a *arrival.Arrival) *bool { return &a.UnknownPast }),
+	flagField(17, "gone", func(a *arrival.Arrival) *bool { return &a.Gone }),
+	numberField(18, "attempt", func(a *arrival.Arrival) *uint16 { return &a.Attempt }),
+	instantField(19, "not_before", func(a *arrival.Arrival) *time.Time { return &a.NotBefore }),
+	partField(20, "cause", causeForm, func(a *arrival.Arrival) *ledger.Cause { return &a.Cause }),
+	instantField(21, "announced_at", func(a *arrival.Arrival) *time.Time { return &a.AnnouncedAt }),
+	instantField(22, "held_at", func(a *arrival.Arrival) *time.Time { return &a.HeldAt }),
+	instantField(23, "acknowledged_at", func(a *arrival.Arrival) *time.Time { return &a.AcknowledgedAt }),
+	instantField(24, "doubted_at", func(a *arrival.Arrival) *time.Time { return &a.DoubtedAt }),
+	instantField(25, "handed_on_at", func(a *arrival.Arrival) *time.Time { return &a.HandedOnAt }),
+	textField(26, "notice", func(a *arrival.Arrival) *archive.AcknowledgementID { return &a.Notice }),
+	numberField(27, "confirm_intents", func(a *arrival.Arrival) *uint16 { return &a.ConfirmIntents }),
+	instantField(28, "confirmed_at", func(a *arrival.Arrival) *time.Time { return &a.ConfirmedAt }),
+	listField(29, "said", saidForm, func(a *arrival.Arrival) *[]arrival.Said { return &a.Said }),
+}}
+
+// arrivalCount is how many arrivals are in one state.
+type arrivalCount struct {
+	state    arrival.State
+	arrivals uint64
+}
+
+var arrivalCountForm = &message[arrivalCount]{"ArrivalStateCount", []field[arrivalCount]{
+	numberField(1, "state", func(t *arrivalCount) *arrival.State { return &t.state }),
+	numberField(2, "arrivals", func(t *arrivalCount) *uint64 { return &t.arrivals }),
+}}
+
+func arrivalCounts(b arrival.Balance) []arrivalCount {
+	var all []arrivalCount
+	for s, n := range b.States {
+		if n != 0 {
+			all = append(all, arrivalCount{arrival.State(s), n})
+		}
+	}
+	return all
+}
+
+// arrivalBalance returns the stored counts as a balance.
+func (s summary) arrivalBalance() arrival.Balance {
+	b := arrival.Balance{Seen: s.arrivalsSeen}
+	for _, t := range s.arrivals {
+		b.States[t.state] = t.arrivals
+	}
+	return b
+}
+
+// ApplyArrival applies events to one arrival and waits until they are durable, in one transaction with their journal lines. It returns
+// the arrival as a restart would find it. A change that was decided on another revision is refused with a [*ledger.StaleError], a second
+// arrival for one item with a [*ledger.TakenError], an event that is not allowed with [ledger.ErrIllegal]: each refusal is of this change alone.
+func (l *Ledger) ApplyArrival(ctx context.Context, c arrival.Change) (a arrival.Arrival, err error) {
+	// The committer writes made before it answers. Where the caller stopped waiting, nobody reads it.
+	made := &arrival.Arrival{}
+	// The commit is that of the committer (commitDurably). A crash before it leaves the arrival as it was; a crash after it leaves the
+	// change although nobody was told, and what is due then goes on from it.
+	err = l.askCommitter(ctx, func(g *groupCommit) (refused, err error) { return g.applyArrival(c, made) })
+	if err != nil {
+		return a, err
+	}
+	return *made, nil
+}
+
+// applyArrival makes one change in the transaction of the commit. Nothing is written where it is refused.
+func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (refused, err error) {
+	stored, known, err := readArrival(g.tx, c.Key)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Key.IsZero() || len(c.Events) == 0:
+		return fmt.Errorf("change arrival %s: no key or no event: %w", c.Key, ledger.ErrIllegal), nil
+	case c.Rev != stored.Rev:
+		return &ledger.StaleError{Key: c.Key, Have: stored.Rev, Saw: c.Rev}, nil
+	case !known && hasEntry(g.tx, c.Key):
+		return &ledger.TakenError{What: "key", By: c.Key}, nil
+	}
+	stored.Key = c.Key
+	at := c.At
+	at.Wall = at.Wall.Round(0).UTC()
+	next, head, noted := stored, g.head, uint32(0)
+	var lines [][]byte
+	for _, ev := range c.Events {
+		after, err := arrival.Transition(next, ev, at)
+		if err != nil {
+			return err, nil //nolint:nilerr // a refusal, and not the ledger's own error
+		}
+		// Each new revision has its line in the same transaction: a crash leaves both or neither.
+		if after.Rev != next.Rev {
+			line := arrival.NewLine(head.N+1, after, ev, at).Encode()
+			head, lines = head.Next(line), append(lines, line)
+		}
+		if by, ok := arrival.ActorOf(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
+			noted = after.Rev
+		}
+		next = after
+	}
+	if c.Note != nil && noted == 0 {
+		return fmt.Errorf("change arrival %s: a note comes with the act whose reason it is: %w", c.Key, ledger.ErrIllegal), nil
+	}
+	if by := g.tx.Bucket(arrivalIndexBucket).Get(itemKey(next)); by != nil && !bytes.Equal(by, c.Key[:]) {
+		return &ledger.TakenError{What: "number at the service", By: archive.Key(by)}, nil
+	}
+	if noted != 0 {
+		if err := putValue(g.tx, docBucket, noteKey(c.Key, noted), noteForm.encode(c.Note)); err != nil {
+			return nil, err
+		}
+	}
+	g.head, g.lines, g.touched = head, append(g.lines, lines...), true
+	*made, err = g.storeArrival(stored, next)
+	return nil, err
+}
+
+// storeArrival writes one arrival and what is derived from it, and returns it as it is read back.
+func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arrival, error) {
+	record := arrivalForm.encode(&after)
+	a, err := decodeArrival(after.Key[:], record)
+	if err != nil {
+		return a, err
+	}
+	index := g.tx.Bucket(arrivalIndexBucket)
+	if before.State != arrival.None && before.State != after.State {
+		if err := index.Delete(arrivalStateKey(before)); err != nil {
+			return a, err
+		}
+	}
+	for _, pair := range [][2][]byte{{arrivalStateKey(after), {}}, {itemKey(after), after.Key[:]}} {
+		if err := index.Put(pair[0], pair[1]); err != nil {
+			return a, err
+		}
+	}
+	g.arrivals.CountChange(before.State, after.State)
+	return a, putValue(g.tx, arrivalBucket, after.Key[:], record)
+}
+
+// Keys of the index of arrivals: one for the state, one for the number at the service.
+const (
+	arrivalsByState = 's'
+	arrivalsByItem  = 'i'
+)
+
+func arrivalStateKey(a arrival.Arrival) []byte {
+	return append([]byte{arrivalsByState, byte(a.State)}, a.Key[:]...)
+}
+
+func itemKey(a arrival.Arrival) []byte { return itemName(a.Kind, a.Item) }
+
+func itemName(k arrival.Kind, item archive.ExtractID) []byte {
+	return append(append(append([]byte{arrivalsByItem}, k...), 0), item...)
+}
+
+func readArrival(tx *bbolt.Tx, key archive.Key) (a arrival.Arrival, ok bool, err error) {
+	record := tx.Bucket(arrivalBucket).Get(key[:])
+	if record == nil {
+		return a, false, nil
+	}
+	a, err = decodeArrival(key[:], record)
+	return a, err == nil, err
+}
+
+// decodeArrival reads a record that lies under key, and refuses states that this schema does not know.
+func decodeArrival(key, record []byte) (arrival.Arrival, error) {
+	a, err := arrivalForm.decode(record)
+	switch {
+	case err != nil:
+	case !bytes.Equal(a.Key[:], key):
+		err = fmt.Errorf("holds the arrival %s", a.Key)
+	case a.State == arrival.None || a.State > arrival.GivenUp:
+		err = fmt.Errorf("read Arrival: state %d", a.State)
+	}
+	if err != nil {
+		return a, damage("%s %x: %v", arrivalBucket, key, err)
+	}
+	return a, nil
+}
+
+// Arrival returns one arrival; ok is false where there is none.
+func (l *Ledger) Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { a, ok, err = readArrival(tx, key); return err })
+	return a, ok, err
+}
+
+// FindArrival returns the arrival that stands for an item of the service; ok is false where there is none.
+func (l *Ledger) FindArrival(kind arrival.Kind, item archive.ExtractID) (a arrival.Arrival, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		k := tx.Bucket(arrivalIndexBucket).Get(itemName(kind, item))
+		if k == nil {
+			return nil
+		}
+		a, ok, err = readArrival(tx, archive.Key(k))
+		return err
+	})
+	return a, ok, err
+}
+
+// ArrivalBalance returns the balance of arrivals as committed.
+func (l *Ledger) ArrivalBalance() arrival.Balance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.arrivals
+}
+
+// Arrivals calls fn with every arrival that is in one of the states, the oldest of each state first. It reads in parts: one that changes
+// meanwhile is seen as before or as after the change, and may be seen twice where it enters a later state.
+func (l *Ledger) Arrivals(fn func(arrival.Arrival) error, states ...arrival.State) error {
+	for _, s := range states {
+		from := []byte{arrivalsByState, byte(s)}
+		for more := true; more; {
+			var part []arrival.Arrival
+			err := l.view(func(tx *bbolt.Tx) (err error) { part, from, err = readArrivals(tx, s, from); return err })
+			if err != nil {
+				return fmt.Errorf("read arrivals: %w", err)
+			}
+			more = len(part) == chunkEntries
+			// Outside the transaction: a slow reader holds no pages.
+			for _, a := range part {
+				if err := fn(a); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ArrivalsNewestFirst calls fn with every arrival, the newest first. It reads in parts, as Arrivals does; one that changes meanwhile is seen
+// once, as before or as after the change.
+func (l *Ledger) ArrivalsNewestFirst(fn func(arrival.Arrival) error) error {
+	var from archive.Key
+	for i := range from {
+		from[i] = 0xff
+	}
+	for more := true; more; {
+		var part []arrival.Arrival
+		err := l.view(func(tx *bbolt.Tx) (err error) { part, more, err = readNewestArrivals(tx, &from); return err })
+		if err != nil {
+			return fmt.Errorf("read arrivals: %w", err)
+		}
+		for _, a := range part { // outside the transaction: a slow reader holds no pages
+			if err := fn(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readNewestArrivals reads the next arrivals from the key from on, backwards, and moves from to the one behind the last of them.
+func readNewestArrivals(tx *bbolt.Tx, from *archive.Key) (part []arrival.Arrival, more bool, err error) {
+	for w := newBucketWalk(tx, arrivalBucket, *from, newestFirst); w.key != nil; w.key, w.value = w.step() {
+		if len(part) == chunkEntries {
+			return part, true, copyKey(from, w.key)
+		}
+		a, err := decodeArrival(w.key, w.value)
+		if err != nil {
+			return nil, false, err
+		}
+		part = append(part, a)
+	}
+	return part, false, nil
+}
+
+// readArrivals reads the next arrivals of a state from a key of the index on, and returns the key behind the last of them.
+func readArrivals(tx *bbolt.Tx, s arrival.State, from []byte) (part []arrival.Arrival, next []byte, err error) {
+	prefix := []byte{arrivalsByState, byte(s)}
+	c := tx.Bucket(arrivalIndexBucket).Cursor()
+	for k, _ := c.Seek(from); k != nil && bytes.HasPrefix(k, prefix) && len(part) < chunkEntries; k, _ = c.Next() {
+		var key archive.Key
+		if err := copyKey(&key, k[len(prefix):]); err != nil {
+			return nil, nil, err
+		}
+		a, ok, err := readArrival(tx, key)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case !ok:
+			return nil, nil, damage("%s lists %s, which does not exist", arrivalIndexBucket, key)
+		}
+		part, from = append(part, a), append(bytes.Clone(k), 0)
+	}
+	return part, from, nil
+}

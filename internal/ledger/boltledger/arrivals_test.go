@@ -1,0 +1,240 @@
+package boltledger
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+)
+
+// comes plays one arrival: it applies events and keeps it.
+type comes struct {
+	t testing.TB
+	l *Ledger
+	a arrival.Arrival
+}
+
+var aDelta = archive.Extract{ID: "4711", Type: archive.DeltaExtract, Made: began, Files: 1}
+
+func newArrival(t testing.TB, l *Ledger, n byte) *comes {
+	return &comes{t, l, arrival.Arrival{Key: archive.Key{0xa0, 15: n}}}
+}
+
+func (c *comes) try(evs ...arrival.Event) error {
+	c.t.Helper()
+	a, err := c.l.ApplyArrival(c.t.Context(), arrival.Change{Key: c.a.Key, Rev: c.a.Rev, Events: evs, At: archive.Instant{Wall: began.Add(time.Hour)}})
+	if err == nil {
+		c.a = a
+	}
+	return err
+}
+
+func (c *comes) do(evs ...arrival.Event) {
+	c.t.Helper()
+	if err := c.try(evs...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func listedAs(id string) arrival.Listed {
+	e := aDelta
+	e.ID = archive.ExtractID(id)
+	return arrival.Listed{Kind: arrival.Extract, Extract: e}
+}
+
+var oneFile = []archive.ExtractFile{{Table: "IA_INVOICE", Name: "a.zip"}}
+
+// hold takes the arrival to its end.
+func (c *comes) hold(id string) {
+	c.t.Helper()
+	c.do(listedAs(id))
+	c.do(arrival.FilesListed{Files: oneFile}, arrival.DownloadIntended{File: "a.zip"})
+	c.do(arrival.FileHeld{File: "a.zip", Stored: "0001-a.zip", Size: 3, SHA256: sum("a")})
+	c.do(arrival.HeldWhole{Again: oneFile, Manifest: sum("m")})
+	c.do(arrival.AcknowledgeIntended{})
+	c.do(arrival.AcknowledgementTaken{})
+}
+
+func isSound(t testing.TB, l *Ledger) {
+	t.Helper()
+	problems, err := l.Verify(t.Context())
+	if err != nil || len(problems) > 0 {
+		t.Fatalf("%v, %v", problems, err)
+	}
+}
+
+// An arrival, its line, its balance and its index are there again after the ledger was closed, between entries and in one chain with them.
+func TestArrivals_I5_SurviveAReopening(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	d := newDoc(t, l, 1)
+	d.do(d.claim())
+	one, two := newArrival(t, l, 1), newArrival(t, l, 2)
+	one.hold("4711")
+	two.do(listedAs("4712"))
+	d.do(d.sealed())
+	isSound(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, Config{Dir: dir})
+	isSound(t, l)
+	got, ok, err := l.FindArrival(arrival.Extract, "4711")
+	if err != nil || !ok || got.State != arrival.Acknowledged || got.Files[0].Downloads != 1 {
+		t.Errorf("%+v, %t, %v", got, ok, err)
+	}
+	if b := l.ArrivalBalance(); b.Seen != 2 || !b.IsBalanced() || b.States[arrival.Announced] != 1 {
+		t.Errorf("%+v", b)
+	}
+	if b := l.Balance(); b.Seen != 1 || !b.IsBalanced() {
+		t.Errorf("the balance of entries is %v", b)
+	}
+	var open []archive.ExtractID
+	if err := l.Arrivals(func(a arrival.Arrival) error { open = append(open, a.Item); return nil }, arrival.Announced, arrival.Fetching); err != nil || len(open) != 1 || open[0] != "4712" {
+		t.Errorf("%v, %v", open, err)
+	}
+	seen := 0
+	err = l.Lines(1, func(n uint64, line []byte) error {
+		if strings.HasSuffix(string(line), `,"kind":"extract"}`) {
+			seen++
+		}
+		return nil
+	})
+	if err != nil || seen != int(one.a.Rev+two.a.Rev) {
+		t.Errorf("%d lines are of arrivals (%v), want %d", seen, err, one.a.Rev+two.a.Rev)
+	}
+}
+
+// A change that cannot be made is refused alone, and leaves nothing.
+func TestArrivals_RefusedAlone(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	one := newArrival(t, l, 1)
+	one.do(listedAs("4711"))
+	before := l.Head()
+	stale := *one
+	stale.a.Rev = 0
+	var old *ledger.StaleError
+	if err := stale.try(listedAs("4711")); !errors.As(err, &old) {
+		t.Errorf("another revision: %v", err)
+	}
+	var taken *ledger.TakenError
+	if err := newArrival(t, l, 2).try(listedAs("4711")); !errors.As(err, &taken) || taken.By != one.a.Key {
+		t.Errorf("a second arrival for one extract: %v", err)
+	}
+	// All or none: the first event is allowed, the second is not.
+	if err := one.try(arrival.FilesListed{Files: oneFile}, arrival.HeldWhole{Manifest: sum("m")}); !errors.Is(err, ledger.ErrIllegal) {
+		t.Errorf("held without its file: %v", err)
+	}
+	if l.Head() != before {
+		t.Errorf("a refusal left lines: %v, %v", before, l.Head())
+	}
+	one.do(arrival.FilesListed{Files: oneFile})
+	isSound(t, l)
+}
+
+// A person's reason is kept beside the ledger's line, and its digest is in the line.
+func TestArrivals_I29_Reason(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	one := newArrival(t, l, 1)
+	one.do(listedAs("4711"))
+	note := ledger.Note{Salt: [16]byte{1}, Text: "nobody needs it"}
+	ev := arrival.Abandoned{By: &ledger.Operator{UID: 7, Reason: note.Digest()}, Cause: ledger.Cause{Code: "closed"}}
+	a, err := l.ApplyArrival(t.Context(), arrival.Change{Key: one.a.Key, Rev: one.a.Rev, Events: []arrival.Event{ev}, Note: &note, At: archive.Instant{Wall: began}})
+	if err != nil || a.State != arrival.GivenUp {
+		t.Fatalf("%v, %v", a.State, err)
+	}
+	notes, err := l.Notes(one.a.Key)
+	if err != nil || notes[a.Rev].Text != note.Text {
+		t.Errorf("%v, %v", notes, err)
+	}
+	isSound(t, l)
+}
+
+// A commit that failed leaves the arrival as it was or as it is now, never between.
+func TestArrivals_I5_CommitFails(t *testing.T) {
+	for op, want := range map[string]uint32{"commit": 1, "committed": 2} {
+		dir := newLedger(t)
+		fail := false
+		l, err := Open(Config{Dir: dir, Fault: func(at string) error {
+			if fail && at == op {
+				return errors.New("the disk is gone")
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := newArrival(t, l, 1)
+		one.do(listedAs("4711"))
+		fail = true
+		if err := one.try(arrival.FilesListed{Files: oneFile}); err == nil {
+			t.Error("a commit that failed is told as made")
+		}
+		_ = l.Close()
+		l = open(t, Config{Dir: dir})
+		if a, ok, err := l.Arrival(one.a.Key); err != nil || !ok || a.Rev != want {
+			t.Errorf("%s: revision %d, %t, %v", op, a.Rev, ok, err)
+		}
+		isSound(t, l)
+	}
+}
+
+// One record or key is altered or taken away, and the check says so; from a checkpoint on too.
+func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
+	for what, harm := range map[string]func(tx *bbolt.Tx, a arrival.Arrival) error{
+		"the record is gone": func(tx *bbolt.Tx, a arrival.Arrival) error { return tx.Bucket(arrivalBucket).Delete(a.Key[:]) },
+		"a bit of it is flipped": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			return tx.Bucket(arrivalBucket).Put(a.Key[:], flipped(tx.Bucket(arrivalBucket).Get(a.Key[:])))
+		},
+		"a count went back": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			a.Rev--
+			return tx.Bucket(arrivalBucket).Put(a.Key[:], arrivalForm.encode(&a))
+		},
+		"its state is another one": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			a.State = arrival.Held
+			return tx.Bucket(arrivalBucket).Put(a.Key[:], arrivalForm.encode(&a))
+		},
+		"its number leads elsewhere": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			return tx.Bucket(arrivalIndexBucket).Put(itemKey(a), bytes.Repeat([]byte{1}, 16))
+		},
+		"it is not found by its state": func(tx *bbolt.Tx, a arrival.Arrival) error {
+			return tx.Bucket(arrivalIndexBucket).Delete(arrivalStateKey(a))
+		},
+		"a key of the index is strange": func(tx *bbolt.Tx, _ arrival.Arrival) error {
+			return tx.Bucket(arrivalIndexBucket).Put([]byte("x"), nil)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := newLedger(t)
+			l := open(t, Config{Dir: dir})
+			one := newArrival(t, l, 1)
+			one.hold("4711")
+			_, verified, err := l.VerifyWhole(t.Context(), 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			newArrival(t, l, 2).do(listedAs("4712"))
+			if found, _, err := l.VerifySince(t.Context(), verified, nil); err != nil || len(found) > 0 {
+				t.Fatalf("%v, %v", found, err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, dir, func(tx *bbolt.Tx) error { return harm(tx, one.a) })
+			l = open(t, Config{Dir: dir})
+			if found, err := l.Verify(t.Context()); err != nil || len(found) == 0 {
+				t.Errorf("nothing is found (%v)", err)
+			}
+			if found, _, err := l.VerifySince(t.Context(), verified, nil); err != nil || len(found) == 0 {
+				t.Errorf("nothing is found from a checkpoint on (%v)", err)
+			}
+		})
+	}
+}

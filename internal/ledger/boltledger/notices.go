@@ -1,0 +1,164 @@
+package boltledger
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Notice is one notification of the business network as it is kept: what came, and about which entry. It stays for as long as the ledger
+// does. A notification is acknowledged at the network only after it was committed here. One that is about no document of this ledger, sent or
+// received, is foreign, and is not acknowledged.
+type Notice struct {
+	ID      archive.AcknowledgementID
+	Entry   archive.Key // that it is about; zero: it is about none
+	Seen    time.Time
+	Raw     []byte      // as it came; it may hold addresses that carry their own authority
+	Unknown bool        // its pair of codes is not known
+	Arrival archive.Key // of the received document that it is about; zero: it is about none
+}
+
+var noticeForm = &message[Notice]{"Notice", []field[Notice]{
+	textField(1, "id", func(n *Notice) *archive.AcknowledgementID { return &n.ID }),
+	fixedField(2, "entry", func(n *Notice) []byte { return n.Entry[:] }),
+	instantField(3, "seen", func(n *Notice) *time.Time { return &n.Seen }),
+	rawField(4, "raw", func(n *Notice) *[]byte { return &n.Raw }),
+	flagField(5, "unknown", func(n *Notice) *bool { return &n.Unknown }),
+	fixedField(6, "arrival", func(n *Notice) []byte { return n.Arrival[:] }),
+}}
+
+// IsForeign reports whether it is about no document of this ledger.
+func (n Notice) IsForeign() bool { return n.Entry.IsZero() && n.Arrival.IsZero() }
+
+// keepNotice keeps the record of a notification in the commit of its event. One that was kept for an entry before is refused.
+func (g *groupCommit) keepNotice(d *draft, after ledger.Entry, n archive.Notification) error {
+	had, known, err := readNotice(g.tx, n.AcknowledgementID)
+	switch {
+	case err != nil:
+		return err
+	case known && !had.Entry.IsZero() || slices.ContainsFunc(d.notices, func(o Notice) bool { return o.ID == n.AcknowledgementID }):
+		return &ledger.TakenError{What: ledger.TakenNotification, By: cmp.Or(had.Entry, after.Key)}
+	}
+	d.notices = append(d.notices, Notice{ID: n.AcknowledgementID, Entry: after.Key, Seen: d.at, Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+	return nil
+}
+
+func readNotice(tx *bbolt.Tx, id archive.AcknowledgementID) (n Notice, ok bool, err error) {
+	record := tx.Bucket(noticeBucket).Get([]byte(id))
+	if record == nil {
+		return n, false, nil
+	}
+	n, err = decodeNotice([]byte(id), record)
+	return n, err == nil, err
+}
+
+// decodeNotice reads a record that lies under a notification's number.
+func decodeNotice(id, record []byte) (Notice, error) {
+	n, err := noticeForm.decode(record)
+	if err == nil && string(n.ID) != string(id) {
+		err = fmt.Errorf("holds the notification %q", n.ID)
+	}
+	if err != nil {
+		return n, damage("%s %q: %v", noticeBucket, id, err)
+	}
+	return n, nil
+}
+
+func (g *groupCommit) storeNotices(all []Notice) error {
+	for _, n := range all {
+		if err := putValue(g.tx, noticeBucket, []byte(n.ID), noticeForm.encodeDeflated(len(n.Raw)+usualRecord, &n)); err != nil {
+			return err
+		}
+		g.touched = true
+	}
+	return nil
+}
+
+// KeepForeignNotices keeps notifications about documents that are not of this ledger. Those that are kept already stay as they are. All of
+// them are one commit.
+func (l *Ledger) KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error {
+	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		var fresh []Notice
+		for _, n := range all {
+			_, known, err := readNotice(g.tx, n.AcknowledgementID)
+			if err != nil {
+				return nil, err
+			}
+			if !known {
+				fresh = append(fresh, Notice{ID: n.AcknowledgementID, Seen: seen.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar})
+			}
+		}
+		return nil, g.storeNotices(fresh)
+	})
+}
+
+// HeldNotices returns those of the notifications that are kept, by their numbers.
+func (l *Ledger) HeldNotices(ids []archive.AcknowledgementID) (held map[archive.AcknowledgementID]Notice, err error) {
+	held = map[archive.AcknowledgementID]Notice{}
+	err = l.view(func(tx *bbolt.Tx) error {
+		for _, id := range ids {
+			switch n, ok, err := readNotice(tx, id); {
+			case err != nil:
+				return err
+			case ok:
+				held[id] = n
+			}
+		}
+		return nil
+	})
+	return held, err
+}
+
+// Notices calls fn with each notice that is kept, in the order of their numbers at the network. It reads in parts: one that is added
+// meanwhile may be left out.
+func (l *Ledger) Notices(fn func(Notice) error) error {
+	var from []byte
+	for more := true; more; {
+		var part []Notice
+		err := l.view(func(tx *bbolt.Tx) error {
+			c := tx.Bucket(noticeBucket).Cursor()
+			for k, v := c.Seek(from); k != nil && len(part) < chunkEntries; k, v = c.Next() {
+				n, err := decodeNotice(k, v)
+				if err != nil {
+					return err
+				}
+				part, from = append(part, n), append(bytes.Clone(k), 0)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read notices: %w", err)
+		}
+		more = len(part) == chunkEntries
+		// Outside the transaction: a slow reader holds no pages.
+		for _, n := range part {
+			if err := fn(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkNotice checks one notice, and that the entry or the arrival that it is about exists.
+func checkNotice(p *part, tx *bbolt.Tx, k, v []byte) error {
+	n, err := decodeNotice(k, v)
+	if err != nil {
+		return p.reportError(noticeBucket, err)
+	}
+	if !n.Entry.IsZero() && !hasEntry(tx, n.Entry) {
+		return p.reportProblem(noticeBucket, "%q is about the entry %s, which does not exist", n.ID, n.Entry)
+	}
+	if !n.Arrival.IsZero() && tx.Bucket(arrivalBucket).Get(n.Arrival[:]) == nil {
+		return p.reportProblem(noticeBucket, "%q is about the arrival %s, which does not exist", n.ID, n.Arrival)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package boltledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger/arrival"
+)
+
+// Every arrival is seen once, the newest first, also where they are more than one part.
+func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	const many = chunkEntries + 3
+	var all []ReceivedNotice
+	for n := range many {
+		ack := archive.AcknowledgementID(fmt.Sprint("ack-", n))
+		all = append(all, ReceivedNotice{archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, archive.Key{1, byte(n >> 8), byte(n)}})
+	}
+	if _, err := l.KeepReceivedNotices(t.Context(), archive.Instant{Wall: began}, all); err != nil {
+		t.Fatal(err)
+	}
+	next := many
+	err := l.ArrivalsNewestFirst(func(a arrival.Arrival) error {
+		if next--; a.Item != archive.ExtractID(fmt.Sprint("bum-", next)) {
+			return fmt.Errorf("%s in the place of %d", a.Item, next)
+		}
+		return nil
+	})
+	if err != nil || next != 0 {
+		t.Errorf("%d are missing: %v", next, err)
+	}
+}
+
+// I30, I5: a notification and the arrival that it announces are one commit, once for each document, and are there after a reopening.
+func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	told := func(ack, document string) archive.Notification {
+		return archive.Notification{AcknowledgementID: archive.AcknowledgementID(ack), Document: archive.RemoteID(document), Kind: archive.NetworkInvoice, Raw: []byte(ack)}
+	}
+	at := archive.Instant{Wall: began.Add(time.Hour)}
+	// It was foreign while nothing was received.
+	if err := l.KeepForeignNotices(t.Context(), began, []archive.Notification{told("a1", "bum-1"), told("a9", "bum-9")}); err != nil {
+		t.Fatal(err)
+	}
+	before := l.Head()
+	about, err := l.KeepReceivedNotices(t.Context(), at, []ReceivedNotice{
+		{told("a1", "bum-1"), archive.Key{1}}, {told("a2", "bum-1"), archive.Key{2}}, {told("a3", "bum-3"), archive.Key{3}}, {told("a9", "bum-9"), archive.Key{}},
+	})
+	if err != nil || len(about) != 3 || about["a1"].Key != (archive.Key{1}) || about["a2"].Key != (archive.Key{1}) || about["a3"].Key != (archive.Key{3}) {
+		t.Fatalf("%v, %v", about, err)
+	}
+	if n := l.Head().N - before.N; n != 2 {
+		t.Errorf("%d lines of two arrivals", n)
+	}
+	// The same again, with other keys, changes nothing.
+	before = l.Head()
+	if about, err = l.KeepReceivedNotices(t.Context(), at, []ReceivedNotice{{told("a1", "bum-1"), archive.Key{4}}, {told("a3", "bum-3"), archive.Key{}}}); err != nil || len(about) != 2 || l.Head() != before {
+		t.Errorf("%v, %v", about, err)
+	}
+	for range 2 {
+		held, err := l.HeldNotices([]archive.AcknowledgementID{"a1", "a2", "a3", "a9"})
+		if err != nil || held["a1"].Arrival != (archive.Key{1}) || held["a2"].Arrival != (archive.Key{1}) || held["a3"].IsForeign() || !held["a9"].IsForeign() {
+			t.Errorf("%+v, %v", held, err)
+		}
+		a, known, err := l.FindArrival(arrival.Received, "bum-1")
+		if err != nil || !known || a.State != arrival.Announced || a.Notice != "a1" || a.Type != "Invoice" {
+			t.Errorf("%+v, %v", a, err)
+		}
+		isSound(t, l)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = open(t, Config{Dir: dir})
+	}
+	// An extract of the same number is another thing.
+	newArrival(t, l, 9).do(listedAs("bum-1"))
+	isSound(t, l)
+}

@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"errors"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// applied applies events to an entry, and fails where one is not allowed.
+func applied(t *testing.T, e Entry, evs ...Event) Entry {
+	t.Helper()
+	for _, ev := range evs {
+		next, err := Transition(e, ev, at(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = next
+	}
+	return e
+}
+
+// networkEntry is a packaged entry of the business network.
+func networkEntry() Entry {
+	e := usual(Packaged)
+	e.Route = Network
+	return e
+}
+
+var (
+	body = DocumentIntended{archive.Digest{7}}
+	sent = []Event{FileIntended{}, FileStored{"f"}, body, DocumentTaken{}}
+)
+
+// I13, I12: the words of the network in any order. A final word stays, and one that denies it is told aloud.
+func TestNotificationSeen_I13_AnyOrder(t *testing.T) {
+	processing, delivered, undelivered := told("TechnicalAccept", "ReceivedForProcessing"), told("TechnicalAccept", "Delivered"), told("TechnicalReject", "Undelivered")
+	refused, accepted := told("BusinessReject", "DocumentRejected"), told("BusinessAccept", "DocumentAccepted")
+	for _, r := range []struct {
+		name         string
+		words        []Event
+		state        State
+		contradicted bool
+		person       bool
+		attention    Attention
+	}{
+		{"processing", []Event{processing}, Uploaded, false, false, Waiting},
+		{"delivered", []Event{processing, delivered}, Delivered, false, false, NoAttention},
+		{"processing after delivered", []Event{delivered, processing}, Delivered, false, false, NoAttention},
+		{"delivered twice", []Event{delivered, delivered}, Delivered, false, false, NoAttention},
+		{"late reject", []Event{delivered, undelivered}, Delivered, true, true, ContradictedByService},
+		{"late reject, closed", []Event{delivered, undelivered, Closed{byPerson}}, Delivered, true, false, NoAttention},
+		{"late reject, twice", []Event{delivered, undelivered, undelivered}, Delivered, true, true, ContradictedByService},
+		{"undelivered", []Event{processing, undelivered}, Rejected, false, true, RejectedUnresolved},
+		{"processing after undelivered", []Event{undelivered, processing}, Rejected, false, true, RejectedUnresolved},
+		{"delivered after undelivered", []Event{undelivered, delivered}, Rejected, true, true, ContradictedByService},
+		{"delivered after undelivered, closed before", []Event{undelivered, Closed{byPerson}, delivered}, Rejected, true, true, ContradictedByService},
+		{"rejected by the recipient", []Event{delivered, refused}, Delivered, false, true, RefusedByRecipient},
+		{"rejected by the recipient, closed", []Event{delivered, refused, Closed{byPerson}}, Delivered, false, false, NoAttention},
+		{"rejected by the recipient, told again", []Event{delivered, refused, Closed{byPerson}, refused}, Delivered, false, false, NoAttention},
+		{"accepted in the end", []Event{delivered, refused, accepted}, Delivered, false, false, NoAttention},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			e := applied(t, applied(t, networkEntry(), sent...), r.words...)
+			if e.State != r.state || e.Contradicted != r.contradicted || e.NeedsPerson() != r.person || e.Attention() != r.attention {
+				t.Errorf("%s, contradicted %v, needs a person %v, %v", e.State, e.Contradicted, e.NeedsPerson(), e.Attention())
+			}
+			if e.State == Delivered && e.Means != "MailDelivery" {
+				t.Errorf("means %q", e.Means)
+			}
+		})
+	}
+}
+
+// I2, I10: after an unknown outcome the same bytes go under the same number. "It is known" is a success only then.
+func TestDocumentTaken_I2_KnownOnlyAfterAnUnansweredTry(t *testing.T) {
+	e := applied(t, networkEntry(), body)
+	if _, err := Transition(e, DocumentTaken{WasKnown: true}, at(0)); !errors.Is(err, ErrIllegal) {
+		t.Errorf("known after the first try: %v", err)
+	}
+	e = applied(t, e, UploadUnanswered{}, body)
+	if _, err := Transition(e, DocumentIntended{archive.Digest{8}}, at(0)); !errors.Is(err, ErrIllegal) {
+		t.Errorf("other bytes under the number: %v", err)
+	}
+	if e = applied(t, e, DocumentTaken{WasKnown: true}); e.State != Uploaded || e.PossibleDouble || len(e.Registrations) != 1 {
+		t.Errorf("%+v", e)
+	}
+	e = applied(t, networkEntry(), body, UploadNotSent{}, body)
+	if _, err := Transition(e, DocumentTaken{WasKnown: true}, at(0)); !errors.Is(err, ErrIllegal) {
+		t.Errorf("known after a try that certainly never left: %v", err)
+	}
+}
+
+// I9: files that the network may have and no document names are counted.
+func TestFiles_I9_UnknownOnesAreCounted(t *testing.T) {
+	e := applied(t, networkEntry(), FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{"a"}, FileIntended{}, FileNotTaken{}, FileIntended{}, FileStored{"b"}, body)
+	if e.FilePosts != 4 || e.FileAnswers != 3 || len(e.StoredFiles) != 2 {
+		t.Errorf("%d POSTs, %d answers, %q", e.FilePosts, e.FileAnswers, e.StoredFiles)
+	}
+}
+
+// I2: a document in doubt that a person releases goes under the same number, so the network refuses it where it has it. Only where the number
+// is somebody else's the next generation is taken, and that is flagged.
+func TestReleased_I2_SameNumberAgain(t *testing.T) {
+	e := applied(t, networkEntry(), body, ReconcileRequired{}, Reconciled{})
+	if e.State != Quarantined || e.Cause.Code != CauseDeliveryUnknown {
+		t.Fatalf("%s: %+v", e.State, e.Cause)
+	}
+	number := e.NetworkNumber()
+	e = applied(t, e, Released{byPerson})
+	if e.State != Packaged || e.NetworkNumber() != number {
+		t.Errorf("%s under %s, was %s", e.State, e.NetworkNumber(), number)
+	}
+	e = applied(t, e, body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson})
+	if e.NetworkNumber() == number || !e.PossibleDouble || e.sentAs() != nil {
+		t.Errorf("%+v", e)
+	}
+	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, DocumentTaken{}); e.State != Uploaded || len(e.Registrations) != 2 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A document that is called delivered and did not arrive may be sent again; one that arrived is a duplicate.
+func TestCompareIdentity_DroppedAgain(t *testing.T) {
+	seal := Sealed{ID: archive.ID{1}, Package: zip(3)}
+	e := applied(t, networkEntry(), append(sent[:4:4], told("TechnicalAccept", "Delivered"))...)
+	if v := CompareIdentity(e, seal, Network, ""); v != Same {
+		t.Errorf("delivered: %v", v)
+	}
+	if e = applied(t, e, told("TechnicalReject", "Undelivered")); CompareIdentity(e, seal, Network, "") != Proceed {
+		t.Error("undelivered: it may not be sent again")
+	}
+}
+
+// I8, I12: a number that was found taken is somebody else's for ever. Where the network calls the document under it delivered all the same, a
+// release books that, and never calls it archived.
+func TestReleased_I12_NumberTaken(t *testing.T) {
+	e := applied(t, networkEntry(), body)
+	first := e.NetworkNumber()
+	if !e.IsOwnNumber(first) {
+		t.Error("its own number is not its own")
+	}
+	if e = applied(t, e, SentToQuarantine{Cause{Code: CauseNumberTaken}}); e.IsOwnNumber(first) {
+		t.Error("a number that is taken is its own")
+	}
+	e = applied(t, e, Released{byPerson}, DocumentIntended{archive.Digest{9}})
+	if e.IsOwnNumber(first) || !e.IsOwnNumber(e.NetworkNumber()) || e.NetworkNumber() == first {
+		t.Errorf("%s, then %s", first, e.NetworkNumber())
+	}
+	e = applied(t, e, NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: first, Response: "TechnicalAccept", Action: "Delivered"}},
+		SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson})
+	if e.State != Delivered || e.ArchivedRemote != "" || e.Current().Ticket.Remote != first || !e.PossibleDouble {
+		t.Errorf("%s under %s, double %v", e.State, e.Current().Ticket.Remote, e.PossibleDouble)
+	}
+}
+
+// I2, I8, I13: the lost part of a ledger may have sent a document that was only packed, or half sent, in the copy. Its number is listed, so what
+// the network still tells ends it; released, it goes under the same number with its files stored anew, and "it is known" is a success.
+func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
+	for name, before := range map[string][]Event{"Packaged": nil, "FileUnderWay": {FileIntended{}}, "FileStored": {FileIntended{}, FileStored{"old"}}} {
+		t.Run(name, func(t *testing.T) {
+			e := applied(t, networkEntry(), append(before, ReconcileRequired{})...)
+			if e.State != Quarantined || !e.MayBeSentByLostPart() {
+				t.Fatalf("%s, may be sent %v", e.State, e.MayBeSentByLostPart())
+			}
+			e = applied(t, e, RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID}, Reconciled{})
+			if e.State != Quarantined || e.MayBeSentByLostPart() || e.WasDocumentSent() || e.PossibleDouble {
+				t.Fatalf("%+v", e)
+			}
+			if told := applied(t, e, told("TechnicalAccept", "Delivered")); told.State != Delivered {
+				t.Errorf("the network calls it delivered: %s", told.State)
+			}
+			if refused := applied(t, e, Released{byPerson}, FileIntended{}, FileRefused{}); refused.State != Quarantined {
+				t.Errorf("a file is refused, though the lost part may have sent the document: %s", refused.State)
+			}
+			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{"new"}, body)
+			if len(e.Registrations) != 1 || !e.HasEarlierUnanswered() || e.PossibleDouble {
+				t.Errorf("%+v", e)
+			}
+			if known := applied(t, e, DocumentTaken{WasKnown: true}); known.State != Uploaded || !known.Body.IsZero() || !known.Registrations[0].Sent.IsZero() {
+				t.Errorf("known to the network: %s, and the bytes are recorded as those that were not sent", known.State)
+			}
+			if now := applied(t, e, DocumentTaken{}); now.State != Uploaded || now.Body != body.Body || now.Registrations[0].Sent != body.Body || now.Registrations[0].FromLostPart {
+				t.Errorf("taken now: %+v", now)
+			}
+			if refused := applied(t, e, DocumentRefused{}); refused.State != Quarantined {
+				t.Errorf("refused, though the lost part may have sent it: %s", refused.State)
+			}
+		})
+	}
+	if e := applied(t, networkEntry(), body, ReconcileRequired{}); e.MayBeSentByLostPart() {
+		t.Error("its number is listed already")
+	}
+}
+
+// I9: the files that the network may have and no document uses are never counted too few: also those that were stored for a document which it
+// never took, or under a number that was given up.
+func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
+	stored := []Event{FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{"a"}, FileIntended{}, FileStored{"b"}}
+	for name, row := range map[string]struct {
+		then []Event
+		want int
+	}{
+		"OnItsWay":      {nil, 1},
+		"Taken":         {[]Event{body, DocumentTaken{}}, 1},
+		"Delivered":     {[]Event{body, DocumentTaken{}, told("TechnicalAccept", "Delivered")}, 1},
+		"Undelivered":   {[]Event{body, DocumentTaken{}, told("TechnicalReject", "Undelivered")}, 1},
+		"Refused":       {[]Event{body, DocumentRefused{}}, 3},
+		"FileRefused":   {[]Event{FileIntended{}, FileRefused{}}, 3},
+		"ClosedInDoubt": {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Closed{byPerson}}, 3},
+		"NextNumber":    {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson}, FileIntended{}, FileStored{"c"}, DocumentIntended{archive.Digest{9}}, DocumentTaken{}}, 3},
+	} {
+		if e := applied(t, networkEntry(), append(stored[:6:6], row.then...)...); e.CountUnusedFiles() != row.want {
+			t.Errorf("%s: %d, want %d: %+v", name, e.CountUnusedFiles(), row.want, e)
+		}
+	}
+}

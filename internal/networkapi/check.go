@@ -1,0 +1,213 @@
+package networkapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Fault is one thing wrong with a document that is to be sent, in words for the person who made it.
+type Fault struct {
+	Line  int    // in the file, counted from 1
+	Field string // where it stands in data or processingPreference, like sentTo.id; empty: the whole file
+	Text  string // what is wrong, and what would be right
+}
+
+// Describe returns the fault with its place, like "document.json, line 12, sentTo.id: a GLN has 13 digits, this has 12."
+func (f Fault) Describe(file string) string {
+	place := fmt.Sprintf("%s, line %d", file, f.Line)
+	if f.Field != "" {
+		place += ", " + f.Field
+	}
+	return place + ": " + f.Text
+}
+
+// MaxFaults is how many faults of one document are listed at most.
+const MaxFaults = 50
+
+// CheckDocument returns everything that the network is known to refuse in a document, in the order of its lines, before anything is
+// sent. What the specification does not say is not checked. No faults: [ComposeBody] takes the document.
+func CheckDocument(document []byte) []Fault {
+	c := &checker{src: withoutMark(document)}
+	root, err := parseDocument(c.src)
+	if wrong, is := errors.AsType[*parseError](err); is {
+		return []Fault{{Line: lineAt(c.src, wrong.at), Text: wrong.text}}
+	}
+	if !root.isObject() {
+		return []Fault{{Line: 1, Text: `the file is not an object in { }; write {"documentType": "Invoice", "data": {…}}.`}}
+	}
+	root.findRepeated(func(again, first child) {
+		if c.isFull() {
+			return
+		}
+		c.addFault(again.at, shortenText(again.name), fmt.Sprintf("stands here a second time (first in line %d); delete one of the two.", lineAt(c.src, first.at)))
+	})
+	for _, m := range root.members {
+		if !isDocumentMember(m.name) {
+			c.addFault(m.at, shortenText(m.name), `is not known here, and would not be sent; invoice fields belong into "data".`)
+		}
+	}
+	if kindOf(root) == "" {
+		c.addFault(root.find(typeMember).at, typeMember, "is not known; write Invoice or CreditNote.")
+	}
+	if data := c.requireObject(root, root, "", dataMember); data != nil {
+		c.checkData(data)
+		c.checkValues(data, "")
+	}
+	if sentTo := c.optionalObject(c.optionalObject(root, "", preferenceMember), "", "sentTo"); sentTo != nil {
+		c.requireText(sentTo, "sentTo", "schemeId", "write one of "+schemeWords)
+		c.checkSchemeAndID(sentTo, "sentTo")
+	}
+	slices.SortStableFunc(c.faults, func(a, b Fault) int { return a.Line - b.Line })
+	return c.faults[:min(len(c.faults), MaxFaults)]
+}
+
+// checker collects the faults of a document.
+type checker struct {
+	src    []byte
+	faults []Fault
+}
+
+// isFull reports whether no further fault is listed.
+func (c *checker) isFull() bool { return len(c.faults) >= 2*MaxFaults }
+
+func (c *checker) addFault(at int, field, text string) {
+	if c.isFull() {
+		return
+	}
+	if f := (Fault{Line: lineAt(c.src, at), Field: field, Text: text}); !slices.Contains(c.faults, f) {
+		c.faults = append(c.faults, f)
+	}
+}
+
+// join returns the name of a field within the field above.
+func join(above, name string) string {
+	if above == "" {
+		return name
+	}
+	return above + "." + name
+}
+
+// optionalObject returns an object that may be missing.
+func (c *checker) optionalObject(of *node, above, name string) *node {
+	n := of.find(name)
+	if n != nil && !n.isObject() {
+		c.addFault(n.at, join(above, name), "must be an object in { }.")
+		return nil
+	}
+	return n
+}
+
+// requireObject returns an object that must be there. Its lack is told at the place of the node place.
+func (c *checker) requireObject(of, place *node, above, name string) *node {
+	if of.find(name) == nil {
+		c.addFault(place.at, join(above, name), "is missing.")
+		return nil
+	}
+	return c.optionalObject(of, above, name)
+}
+
+// optionalList returns the objects of a list that may be missing.
+func (c *checker) optionalList(of *node, above, name string) []*node {
+	n := of.find(name)
+	if n == nil {
+		return nil
+	}
+	if !n.isList() {
+		c.addFault(n.at, join(above, name), "must be a list in [ ].")
+		return nil
+	}
+	var objects []*node
+	for i, item := range n.items {
+		if item.isObject() {
+			objects = append(objects, item)
+		} else {
+			c.addFault(item.at, fmt.Sprintf("%s[%d]", join(above, name), i), "must be an object in { }.")
+		}
+	}
+	return objects
+}
+
+// optionalText returns a text that may be missing; nil: it is missing, or no text.
+func (c *checker) optionalText(of *node, above, name string) (n *node, text string) {
+	n = of.find(name)
+	if n == nil {
+		return nil, ""
+	}
+	text, is := n.token.(string)
+	if !is {
+		c.addFault(n.at, join(above, name), "must be a text in quotes.")
+		return nil, ""
+	}
+	return n, text
+}
+
+// requireText returns a text that must be there and not be empty; nil: it is not.
+func (c *checker) requireText(of *node, above, name, advice string) (n *node, text string) {
+	if of.find(name) == nil {
+		c.addFault(of.at, join(above, name), "is missing; "+advice+".")
+		return nil, ""
+	}
+	n, text = c.optionalText(of, above, name)
+	if n != nil && strings.TrimSpace(text) == "" {
+		c.addFault(n.at, join(above, name), "is empty; "+advice+".")
+		return nil, ""
+	}
+	return n, text
+}
+
+// Names of fields that have one form wherever they stand.
+var (
+	dateFields    = []string{"issueDate", "actualDeliveryDate", "paymentDueDate", "startDate", "endDate"}
+	numberFields  = []string{"amount", "percent", "taxableAmount", "taxPercent", "multiplierFactorNumeric", "penaltySurchargePercent"}
+	currencyField = []string{"currencyId", "documentCurrencyCode"}
+	countryField  = []string{"countryId"}
+)
+
+// customFields hold what the two parties agreed on: the network does not read it.
+const customFields = "customFields"
+
+// checkValues checks the form of dates, numbers, currencies and countries in n and everything below it.
+func (c *checker) checkValues(n *node, above string) {
+	for _, m := range n.members {
+		field := join(above, shortenText(m.name))
+		if m.name == customFields || m.value.token == nil {
+			continue
+		}
+		text, isText := m.value.token.(string)
+		_, isNumber := m.value.token.(json.Number)
+		switch {
+		case slices.Contains(dateFields, m.name) && !(isText && isDate(text)):
+			c.addFault(m.value.at, field, "is no date; write it like 2026-10-31, with a time zone behind it only where it is known, like 2026-10-31+01:00.")
+		case slices.Contains(numberFields, m.name) && !isNumber:
+			c.addFault(m.value.at, field, "must be a number without quotes, like 1234.56.")
+		case slices.Contains(currencyField, m.name) && !(isText && currencyPattern.MatchString(text)):
+			c.addFault(m.value.at, field, "is not an ISO 4217 code; write three capital letters, like EUR.")
+		case slices.Contains(countryField, m.name) && !(isText && countryPattern.MatchString(text)):
+			c.addFault(m.value.at, field, "is not an ISO 3166 code; write two capital letters, like DE.")
+		}
+		c.checkValues(m.value, field)
+	}
+	for i, item := range n.items {
+		c.checkValues(item, fmt.Sprintf("%s[%d]", above, i))
+	}
+}
+
+var (
+	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
+	datePattern     = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?$`)
+)
+
+// isDate reports whether text is a day, perhaps with a time zone.
+func isDate(text string) bool {
+	m := datePattern.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	_, err := time.Parse(time.DateOnly, m[1])
+	return err == nil
+}

@@ -1,0 +1,190 @@
+package networkapi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+const goodDocument = `{
+  "documentType": "CreditNote",
+  "data": {
+    "externalDocumentIdentifier": {"id": "CN-1"},
+    "issueDate": "2026-10-31+01:00",
+    "documentCurrencyCode": "EUR",
+    "accountingSupplierParty": {"partyName": "Otto", "partyIdentifications": [{"id": "DE123456789", "schemeId": "VAT"}, {"id": "x"}], "postalAddress": {"countryId": "DE"}},
+    "accountingCustomerParty": {"partyName": "Acme", "endpoint": {"id": "123456789", "schemeId": "FR:ORGNR"}},
+    "allowanceCharges": [{"changeIndicator": false, "amount": 12.50}],
+    "paymentMeans": {"paymentMeansCode": "31", "paymentDueDate": "2026-11-30", "financialAccounts": [{"ids": [{"id": "DE89370400440532013000", "schemeId": "IBAN"}]}]},
+    "customFields": [{"name": "issueDate", "issueDate": "whenever"}],
+    "invoiceLines": [{"lineExtension": {"amount": 9007199254740993.10, "currencyId": "EUR"}}]
+  },
+  "processingPreference": {"sentTo": {"id": "1234567890123", "schemeId": "GLN"}}
+}`
+
+// describe returns the faults as a person reads them.
+func describe(faults []Fault) (all []string) {
+	for _, f := range faults {
+		all = append(all, f.Describe("document.json"))
+	}
+	return all
+}
+
+func TestCheckDocument_GoodOnes(t *testing.T) {
+	for _, document := range []string{goodDocument, "\xef\xbb\xbf" + goodDocument, strings.ReplaceAll(goodDocument, "\n", "\r\n"), `{"data":{"documentCurrencyCode":"EUR"}}`,
+		`{"documentType":"CreditNode","data":{"documentCurrencyCode":"EUR","orderReference":null},"processingPreference":{}}`, `{"data":{"documentCurrencyCode":"EUR","note":"\ud83d\ude00 \\ud83d"}}`} {
+		if faults := CheckDocument([]byte(document)); len(faults) != 0 {
+			t.Errorf("%q", describe(faults))
+		}
+	}
+}
+
+// One thing is changed in a good document, and is told with its place.
+func TestCheckDocument_EachFault(t *testing.T) {
+	for _, r := range []struct{ name, old, new, want string }{
+		{"GLN", `"1234567890123"`, `"123456789012"`, "document.json, line 14, sentTo.id: a GLN has 13 digits, this has 12."},
+		{"GLNWithLetters", `"1234567890123"`, `"123456789012X"`, "document.json, line 14, sentTo.id: a GLN has 13 digits and nothing else."},
+		{"DUNS", `"1234567890123", "schemeId": "GLN"`, `"1234", "schemeId": "DUNS"`, "document.json, line 14, sentTo.id: a D-U-N-S number has 9 digits, this has 4."},
+		{"SchemeUnknown", `"GLN"`, `"UNKNOWN"`, `document.json, line 14, sentTo.schemeId: "UNKNOWN" is not a scheme of the network`},
+		{"SchemeMissing", `, "schemeId": "GLN"`, ``, "document.json, line 14, sentTo.schemeId: is missing; write one of ISO6523-ACTORID-UPIS"},
+		{"SchemeIsANumber", `"GLN"`, `7`, "document.json, line 14, sentTo.schemeId: must be a text in quotes."},
+		{"IDMissing", `"id": "1234567890123", `, ``, "document.json, line 14, sentTo.id: is missing"},
+		{"SIREN", `"123456789", "schemeId": "FR:ORGNR"`, `"12345678900011", "schemeId": "FR:ORGNR"`, "line 8, accountingCustomerParty.endpoint.id: a SIREN has 9 digits, this has 14."},
+		{"RegisterNumber", `"123456789", "schemeId": "FR:ORGNR"`, `"12/34", "schemeId": "DE:ORGNR"`, "line 8, accountingCustomerParty.endpoint.id: a number of a national register has digits only."},
+		{"RegisterOfNoCountry", `FR:ORGNR`, `fr:ORGNR`, `line 8, accountingCustomerParty.endpoint.schemeId: "fr:ORGNR" is not a scheme`},
+		{"VAT", `"DE123456789"`, `"123456789"`, "line 7, accountingSupplierParty.partyIdentifications[0].id: a VAT number begins with"},
+		{"Email", `"1234567890123", "schemeId": "GLN"`, `"Otto <a@b.example>", "schemeId": "EMAIL-RFC2822"`, "sentTo.id: this is not an e-mail address."},
+		{"SpaceBehindAnID", `"1234567890123"`, `"1234567890123 "`, "sentTo.id: it begins or ends with a space"},
+		{"IBANWithSpaces", `DE89370400440532013000`, `DE89 3704 0044 0532 0130 00`, "line 10, paymentMeans.financialAccounts[0].ids[0].id: an IBAN is written without spaces."},
+		{"IBANCheckDigits", `DE89370400440532013000`, `DE89370400440532013001`, "the check digits of this IBAN do not match"},
+		{"IBANShort", `DE89370400440532013000`, `DE89`, "an IBAN has two capital letters"},
+		{"IBANAsEndpoint", `"1234567890123", "schemeId": "GLN"`, `"DE8937040044053201300", "schemeId": "IBAN"`, "sentTo.id: the check digits of this IBAN do not match"},
+		{"NoCurrency", `    "documentCurrencyCode": "EUR",` + "\n", ``, "line 3, documentCurrencyCode: is missing; write the ISO 4217 code"},
+		{"CurrencyInWords", `"documentCurrencyCode": "EUR"`, `"documentCurrencyCode": "Euro"`, "line 6, documentCurrencyCode: is not an ISO 4217 code"},
+		{"CurrencyOfALine", `"currencyId": "EUR"`, `"currencyId": "eur"`, "line 12, invoiceLines[0].lineExtension.currencyId: is not an ISO 4217 code"},
+		{"PartyWithoutName", `"partyName": "Acme", `, ``, "line 8, accountingCustomerParty.partyName: is missing; write the name of the party."},
+		{"PartyWithEmptyName", `"Acme"`, `" "`, "line 8, accountingCustomerParty.partyName: is empty; write the name"},
+		{"DateInGerman", `2026-10-31+01:00`, `31.10.2026`, "line 5, issueDate: is no date; write it like 2026-10-31"},
+		{"DateThatIsNone", `2026-10-31+01:00`, `2026-02-30`, "line 5, issueDate: is no date"},
+		{"DateWithTime", `2026-10-31+01:00`, `2026-10-31T00:00:00Z`, "line 5, issueDate: is no date"},
+		{"DateIsANumber", `"2026-11-30"`, `20261130`, "line 10, paymentMeans.paymentDueDate: is no date"},
+		{"Country", `"countryId": "DE"`, `"countryId": "Germany"`, "line 7, accountingSupplierParty.postalAddress.countryId: is not an ISO 3166 code"},
+		{"ChargeWithoutIndicator", `"changeIndicator": false, `, ``, "line 9, allowanceCharges[0].changeIndicator: is missing; write true for a charge"},
+		{"ChargeWithAWord", `"changeIndicator": false`, `"changeIndicator": "false"`, "line 9, allowanceCharges[0].changeIndicator: must be true or false, without quotes."},
+		{"ChargeWithoutAmount", `, "amount": 12.50`, ``, "line 9, allowanceCharges[0].amount: is missing; write a number"},
+		{"AmountInQuotes", `12.50`, `"12.50"`, "line 9, allowanceCharges[0].amount: must be a number without quotes"},
+		{"NoPaymentMeansCode", `"paymentMeansCode": "31", `, ``, "line 10, paymentMeans.paymentMeansCode: is missing"},
+		{"PaymentMeansCodeIsANumber", `"31"`, `31`, "line 10, paymentMeans.paymentMeansCode: must be a text in quotes."},
+		{"InvoiceNumberMissing", `{"id": "CN-1"}`, `{}`, "line 4, externalDocumentIdentifier.id: is missing"},
+		{"KindUnknown", `"CreditNote"`, `"Order"`, "line 2, documentType: is not known; write Invoice or CreditNote."},
+		{"KindIsANumber", `"CreditNote"`, `1`, "line 2, documentType: is not known"},
+		{"DataIsAList", `"data": {`, `"data": [], "data2": {`, "line 3, data: must be an object in { }."},
+		{"MemberUnknown", `"processingPreference"`, `"fileRefs": [], "processingPreference"`, `line 14, fileRefs: is not known here, and would not be sent`},
+		{"FieldTwice", `"issueDate"`, `"documentCurrencyCode": "EUR", "issueDate"`, "line 6, documentCurrencyCode: stands here a second time (first in line 5)"},
+		{"ListOfPartyIsAnObject", `[{"id": "DE123456789", "schemeId": "VAT"}, {"id": "x"}]`, `{}`, "partyIdentifications: must be a list in [ ]."},
+		{"ListHoldsAText", `[{"changeIndicator"`, `["x", {"changeIndicator"`, "allowanceCharges[0]: must be an object in { }."},
+		{"SyntaxError", `"CN-1"}`, `"CN-1"]`, "document.json, line 4: the file is not JSON here"},
+		{"CommaTooMany", `"GLN"}`, `"GLN",}`, "document.json, line 14: the file is not JSON here"},
+		{"NotUTF8", `Otto`, "Otto\xff", "document.json, line 7: here is a character that is not UTF-8"},
+		{"HalfCharacter", `Otto`, `Otto\ud800`, "document.json, line 7: here is half a character"},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			if strings.Count(goodDocument, r.old) == 0 {
+				t.Fatalf("the document has no %s", r.old)
+			}
+			document := strings.Replace(goodDocument, r.old, r.new, 1)
+			told := describe(CheckDocument([]byte(document)))
+			if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, r.want) }) || len(told) > 2 {
+				t.Errorf("got %q, want %q", told, r.want)
+			}
+		})
+	}
+}
+
+// All faults are told at once, in the order of the lines, and no more than a person reads.
+func TestCheckDocument_AllFaultsAtOnce(t *testing.T) {
+	told := CheckDocument([]byte("{\"data\": {\n\"issueDate\": 1,\n\"paymentMeans\": {},\n\"accountingSupplierParty\": {}},\n\"processingPreference\": {\"sentTo\": {}}}"))
+	if len(told) != 6 || !slices.IsSortedFunc(told, func(a, b Fault) int { return a.Line - b.Line }) {
+		t.Errorf("got %q", describe(told))
+	}
+	many := `{"data":{"a":[` + strings.Repeat(`{"amount":"x"},`, 10_000) + `{}]}}`
+	if told := CheckDocument([]byte(many)); len(told) != MaxFaults {
+		t.Errorf("%d faults", len(told))
+	}
+	twice := `{"data":{` + strings.Repeat(`"a":1,`, 10_000) + `"documentCurrencyCode":"EUR"}}`
+	if told := CheckDocument([]byte(twice)); len(told) != 1 { // one line, one field
+		t.Errorf("%d faults", len(told))
+	}
+	for _, hostile := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "[" + strings.Repeat("1,", maxValues) + "1]", "", "null", "[]", `"x"`, "{} {}", strings.Repeat(" ", MaxDocument+1)} {
+		if told := CheckDocument([]byte(hostile)); len(told) != 1 {
+			t.Errorf("%.20q: %d faults", hostile, len(told))
+		}
+	}
+}
+
+// I10, I12: the body holds the bytes of the document, amounts and all, and is the same each time.
+func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
+	document := "\xef\xbb\xbf{\"processingPreference\" : {\"sentTo\":{ }} ,\n \"data\":\t{\"amount\" : 9007199254740993.10, \"b\": 1e400,\"c\":\"\\u00e4<&>\"}\n}"
+	const want = `{"fileRefs":[{"refId":"f-1"},{"refId":"a\"b"}],"data":` + "{\"amount\" : 9007199254740993.10, \"b\": 1e400,\"c\":\"\\u00e4<&>\"}" + `,"processingPreference":{"sentTo":{ }}}`
+	for range 3 {
+		if got, err := ComposeBody([]byte(document), []archive.FileID{"f-1", `a"b`}); err != nil || string(got) != want {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+	if got, err := ComposeBody([]byte(`{"data":{}, "processingPreference":null}`), nil); err != nil || string(got) != `{"fileRefs":[],"data":{}}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"data":[]}`, `{"data":{},"data":{}}`, `{"data":{"a":1,"a":1}}`, `{"data":{},"x":1}`, `{"data":{},"documentType":"Order"}`, `{"data":{}} x`, `{"data":{},"processingPreference":[]}`, "{\"data\":{\"a\":\"\xff\"}}"} {
+		if got, err := ComposeBody([]byte(bad), nil); err == nil {
+			t.Errorf("%q gives %s", bad, got)
+		}
+	}
+	if _, err := ComposeBody([]byte(`{"data":{}}`), []archive.FileID{"../x"}); err == nil {
+		t.Error("a file with a path is named")
+	}
+}
+
+func TestReadKind(t *testing.T) {
+	for document, want := range map[string]archive.NetworkKind{`{"data":{}}`: archive.NetworkInvoice, `{"data":{},"documentType":"CreditNote"}`: archive.NetworkCreditNote, `{"data":{},"documentType":"Invoice"}`: archive.NetworkInvoice, `{"data":{},"documentType":""}`: ""} {
+		if got, err := ReadKind([]byte(document)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", document, got, err)
+		}
+	}
+}
+
+func TestFileTypes(t *testing.T) {
+	for name, ok := range map[string]bool{"a.pdf": true, "a.PDF": true, "folder.heic/a.Jpeg": true, "photo.heic": false, "pdf": false, "": false, "a.pdf.exe": false} {
+		text, got := CheckFileName(name)
+		if got != ok || ok != (text == "") {
+			t.Errorf("%q: %q", name, text)
+		}
+	}
+	if text, _ := CheckFileName("photo.heic"); !strings.HasPrefix(text, "photo.heic: the network takes CSV, DOC") || !strings.HasSuffix(text, "ZIP.") {
+		t.Errorf("got %q", text)
+	}
+	types := DefaultFileTypes()
+	if types.Of("a.PDF") != archive.ImageFile || types.Of("a.xml") != archive.DataFile || types.Of("a.txt") != archive.AttachmentFile || FileTypes(nil).Of("a.pdf") != archive.AttachmentFile || len(types.Faults()) != 0 {
+		t.Error("a file has another type")
+	}
+	if faults := (FileTypes{"PDF": archive.ImageFile, "heic": archive.ImageFile, "xml": "data"}).Faults(); len(faults) != 3 {
+		t.Errorf("got %q", faults)
+	}
+}
+
+func TestCheckIBAN(t *testing.T) {
+	for _, good := range []string{"GB82WEST12345698765432", "DE89370400440532013000", "FR1420041010050500013M02606", "NO9386011117947", "MT84MALT011000012345MTLCAST001S"} {
+		if text := checkIBAN(good); text != "" {
+			t.Errorf("%s: %s", good, text)
+		}
+		for i := range len(good) { // each changed digit is found
+			if c := good[i]; c >= '0' && c <= '8' {
+				if bad := fmt.Sprintf("%s%c%s", good[:i], c+1, good[i+1:]); checkIBAN(bad) == "" {
+					t.Errorf("%s passes", bad)
+				}
+			}
+		}
+	}
+}

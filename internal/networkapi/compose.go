@@ -1,0 +1,119 @@
+package networkapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"vaultd/internal/archive"
+)
+
+// The members of a document.
+const (
+	typeMember       = "documentType"
+	dataMember       = "data"
+	preferenceMember = "processingPreference"
+)
+
+func isDocumentMember(name string) bool {
+	return name == typeMember || name == dataMember || name == preferenceMember
+}
+
+// parts are the members of a document, byte for byte as they stand in it.
+type parts struct {
+	kind             archive.NetworkKind
+	data, preference []byte // preference is nil where the document has none
+}
+
+// parseParts reads the members of a document that are sent. A member that stands twice, or one that is not known, is an error:
+// nobody can say which value is meant, or it would silently not be sent.
+func parseParts(document []byte) (p parts, err error) {
+	src := withoutMark(document)
+	root, err := parseDocument(src)
+	if err != nil {
+		return parts{}, err
+	}
+	root.findRepeated(func(again, _ child) {
+		if err == nil {
+			err = fmt.Errorf("line %d: %q stands twice", lineAt(src, again.at), shortenText(again.name))
+		}
+	})
+	for _, m := range root.members {
+		if err == nil && !isDocumentMember(m.name) {
+			err = fmt.Errorf("line %d: %q is not sent", lineAt(src, m.at), shortenText(m.name))
+		}
+	}
+	if err != nil {
+		return parts{}, err
+	}
+	p.kind = kindOf(root)
+	data, preference := root.find(dataMember), root.find(preferenceMember)
+	switch {
+	case p.kind == "":
+		return parts{}, errors.New("documentType is neither Invoice nor CreditNote")
+	case !data.isObject():
+		return parts{}, errors.New("data is no object")
+	case preference != nil && !preference.isObject():
+		return parts{}, errors.New("processingPreference is no object")
+	}
+	p.data = src[data.at:data.end]
+	if preference != nil {
+		p.preference = src[preference.at:preference.end]
+	}
+	return p, nil
+}
+
+// kindOf returns the kind of a document; empty: its documentType is none.
+func kindOf(root *node) archive.NetworkKind {
+	told := root.find(typeMember)
+	if told == nil {
+		return archive.NetworkInvoice
+	}
+	word, _ := told.token.(string)
+	return archive.ParseNetworkKind(word)
+}
+
+// ReadKind returns whether a document is an invoice or a credit note, as its documentType says; without one it is an invoice.
+func ReadKind(document []byte) (archive.NetworkKind, error) {
+	p, err := parseParts(document)
+	if err != nil {
+		return "", fmt.Errorf("read the document: %w", err)
+	}
+	return p.kind, nil
+}
+
+// ComposeBody returns the body with which a document is sent: the numbers of its files in their order, and its data and
+// processingPreference, byte for byte as they stand in the document. So no amount passes through a number of this program. The same
+// arguments give the same bytes.
+func ComposeBody(document []byte, files []archive.FileID) ([]byte, error) {
+	p, err := parseParts(document)
+	if err != nil {
+		return nil, fmt.Errorf("compose the body of a document: %w", err)
+	}
+	type ref struct {
+		ID archive.FileID `json:"refId"`
+	}
+	refs := []ref{}
+	for _, id := range files {
+		if _, err := archive.ParseFileID(string(id)); err != nil {
+			return nil, fmt.Errorf("compose the body of a document: %w", err)
+		}
+		refs = append(refs, ref{id})
+	}
+	list, err := json.Marshal(refs)
+	if err != nil {
+		return nil, fmt.Errorf("compose the body of a document: %w", err)
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"fileRefs":`)
+	b.Write(list)
+	b.WriteString(`,"` + dataMember + `":`)
+	b.Write(p.data)
+	if p.preference != nil {
+		b.WriteString(`,"` + preferenceMember + `":`)
+		b.Write(p.preference)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}

@@ -1,0 +1,188 @@
+package networkapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// Received is a document as the network gives it.
+type Received struct {
+	Document archive.RemoteID // empty: not told
+	Kind     archive.NetworkKind
+	Files    []ReceivedFile
+	Links    []archive.Link
+	Origin   Origin
+	Data     json.RawMessage // the business content, as it came
+	Content  Content         // what of Data is read here
+}
+
+// ReceivedFile is one file of a document.
+type ReceivedFile struct {
+	ID   archive.FileID
+	Type archive.FileType // as it was written; empty: not told
+}
+
+// Origin says where a document comes from and how its data was made, in the network's words. Empty: not told.
+type Origin struct {
+	Source, Content, Channel string
+	Indicators               []string
+}
+
+// FetchDocument fetches a document by its number. raw is the whole answer, as it came. A document that is read lacks nothing that
+// the answer tells: where one of its files cannot be named, it is an error, because it would look whole without that file.
+//
+// The outcome of its error says nothing about a document: a fetch changes nothing at the network. [IsUnknownDocument] tells
+// whether the network does not know the number.
+func (c *Client) FetchDocument(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID) (raw []byte, received Received, err error) {
+	const op = "fetch a document"
+	path, err := c.documentPath(kind, id)
+	if err != nil {
+		return nil, received, requestError(op, err.Error())
+	}
+	// This is a GET of the whole document. If the process dies in it, nothing is held and nothing was acknowledged: the next start
+	// fetches it again.
+	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Path: path, Limit: documentAnswer, Header: acceptJSON})
+	if err != nil {
+		return nil, received, err
+	}
+	defer ans.Release()
+	if received, err = readReceived(ans.Body); err == nil && received.Document != "" && received.Document != id {
+		err = fmt.Errorf("the answer is the document %q", received.Document)
+	}
+	if err != nil {
+		return nil, Received{}, ans.Unreadable(op, err)
+	}
+	received.Kind = kind
+	return bytes.Clone(ans.Body), received, nil
+}
+
+// IsUnknownDocument reports whether the network said that it does not know the number of a document. A 404 without its code may as
+// well be about the path.
+func IsUnknownDocument(err error) bool {
+	e := apicall.AsError(err)
+	return err != nil && e.Status/100 == 4 && codeOf(e) == codeUnknownDocument
+}
+
+// readReceived reads a document as the network gives it.
+func readReceived(body []byte) (Received, error) {
+	f, err := apicall.ReadFields(body, "bumId", "bumid", "fileRefs", "links", "origin", "data")
+	if err != nil {
+		return Received{}, err
+	}
+	if !isObject(f["data"]) {
+		return Received{}, errors.New("the answer has no data")
+	}
+	var r Received
+	number, err := f.Either("bumId", "bumid")
+	if err != nil {
+		return Received{}, err
+	}
+	if told := apicall.ReadText(number); told != "" {
+		if r.Document, err = archive.ParseRemoteID(told); err != nil {
+			return Received{}, err
+		}
+	}
+	if r.Files, err = readFileRefs(f["fileRefs"]); err != nil {
+		return Received{}, err
+	}
+	r.Links = readLinks(f["links"], "file")
+	if r.Origin, err = readOrigin(f["origin"]); err != nil {
+		return Received{}, err
+	}
+	r.Data = f["data"]
+	r.Content, err = readContent(r.Data)
+	return r, err
+}
+
+// isObject reports whether raw is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	_, err := apicall.ReadFields(raw)
+	return err == nil
+}
+
+// isEmpty reports whether a value is missing, null, or an object or list without anything in it.
+func isEmpty(raw json.RawMessage) bool {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return len(raw) == 0
+	}
+	switch b.String() {
+	case "null", "{}", "[]", `""`:
+		return true
+	}
+	return false
+}
+
+// readList splits a list, or one object alone, into its elements. Elements that are null are left out.
+func readList(raw json.RawMessage) ([]json.RawMessage, error) {
+	if isEmpty(raw) {
+		return nil, nil
+	}
+	all, err := apicall.ReadRecords(raw)
+	return slices.DeleteFunc(all, func(one json.RawMessage) bool { return string(one) == "null" }), err
+}
+
+// readFileRefs reads which files a document has. One that is named twice is one file.
+func readFileRefs(raw json.RawMessage) (files []ReceivedFile, err error) {
+	refs, err := readList(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the files of the document: %w", err)
+	}
+	for _, ref := range refs {
+		f, err := apicall.ReadFields(ref, "refId", "fileType")
+		if err != nil {
+			return nil, fmt.Errorf("a file of the document: %w", err)
+		}
+		id, err := archive.ParseFileID(f.Text("refId"))
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(files, func(had ReceivedFile) bool { return had.ID == id }) {
+			files = append(files, ReceivedFile{ID: id, Type: archive.FileType(f.Word("fileType"))})
+		}
+	}
+	return files, nil
+}
+
+// readLinks reads links. They are advice: one that cannot be read is left out. relation is that of a link that tells none.
+func readLinks(raw json.RawMessage, relation string) (links []archive.Link) {
+	all, err := readList(raw)
+	if err != nil {
+		return nil
+	}
+	for _, one := range all {
+		f, err := apicall.ReadFields(one, "rel", "href", "method")
+		if err != nil || f.Text("href") == "" {
+			continue
+		}
+		link := archive.Link{Relation: f.Word("rel"), Address: archive.DownloadURL(f.Text("href")), Method: f.Word("method")}
+		if link.Relation == "" {
+			link.Relation = relation
+		}
+		if link.Method == "" {
+			link.Method = "GET"
+		}
+		links = append(links, link)
+	}
+	return links
+}
+
+// readOrigin reads where a document comes from.
+func readOrigin(raw json.RawMessage) (Origin, error) {
+	if isEmpty(raw) {
+		return Origin{}, nil
+	}
+	f, err := apicall.ReadFields(raw, "source", "sourceContentCategory", "sourceChannelCategory", "processQualityIndicators")
+	if err != nil {
+		return Origin{}, fmt.Errorf("the origin of the document: %w", err)
+	}
+	return Origin{Source: f.Word("source"), Content: f.Word("sourceContentCategory"), Channel: f.Word("sourceChannelCategory"),
+		Indicators: apicall.ReadTexts(f["processQualityIndicators"])}, nil
+}

@@ -1,0 +1,191 @@
+package networkapi
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+const receivedInvoice = `{"bumId":"10d90000-0000-5000-8000-00000000000a","fileRefs":[{"refId":"54759eb3c090d83494e2d804","fileType":"imageFile"},{"refId":"54759eb3c090d83494e2d804"},{"refId":7}],
+	"links":[{"rel":"file","href":"https://files.example/1?X-Amz-Signature=` + signatureCanary + `"},{"href":"https://files.example/2","method":"GET"},{},7],
+	"origin":{"source":"SendingCustomer","sourceContentCategory":"StructuredData","processQualityIndicators":["HumanValidation"]},"new":{"a":1},
+	"data":{"externalDocumentIdentifier":{"id":"INV-1"},"issueDate":"2026-10-31+01:00","documentCurrencyCode":"EUR",
+	"accountingSupplierParty":{"partyName":"Otto","partyIdentifications":[{"id":"556","schemeId":"UNKNOWN"},{}],"endpoint":{"id":"0007:556"}},"accountingCustomerParty":{"partyName":"Acme","endpoint":{}},
+	"taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10,"taxCategory":{"id":"S"}},{"taxableAmount":0},{"taxableAmount":"0.005"}]},
+	"orderReference":{},"invoiceLines":[{"id":"1"},{"id":"2","customFields":[{"name":"a","value":"b"}]}],"customFields":[{"name":"cost centre","value":7},{}]}}`
+
+func TestFetchDocument_ReadsEachForm(t *testing.T) {
+	raw, got, err := client(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/v2/invoices/"+string(bumID) {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		io.WriteString(w, receivedInvoice)
+	}).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
+	if err != nil || string(raw) != receivedInvoice {
+		t.Fatalf("%v", err)
+	}
+	if fmt.Sprint(got.Files) != "[{54759eb3c090d83494e2d804 imageFile} {7 }]" || len(got.Links) != 2 || got.Links[1].Relation != "file" || got.Links[0].Method != "GET" || got.Kind != archive.NetworkInvoice || got.Document != bumID {
+		t.Errorf("got %+v", got)
+	}
+	if got.Origin.Source != "SendingCustomer" || got.Origin.Content != "StructuredData" || fmt.Sprint(got.Origin.Indicators) != "[HumanValidation]" || !bytes.HasPrefix(got.Data, []byte(`{"externalDocumentIdentifier"`)) {
+		t.Errorf("got %+v", got)
+	}
+	c := got.Content
+	if c.Number != "INV-1" || c.IssueDate != "2026-10-31+01:00" || c.Currency != "EUR" || c.NetAmount != "9007199254740993.105" || c.Lines != 2 ||
+		fmt.Sprint(c.Supplier, c.Customer, c.Custom) != "{Otto [556 0007:556]} {Acme []} [{cost centre 7}]" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestFetchDocument_LacksWhatMayBeLacking(t *testing.T) {
+	for name, body := range map[string]string{
+		"NothingButData": `{"data":{}}`, "Nulls": `{"bumId":null,"fileRefs":null,"links":null,"origin":null,"data":{"accountingSupplierParty":null,"invoiceLines":null,"taxTotal":null}}`,
+		"EmptyObjects": `{"fileRefs":{},"links":{},"origin":{},"data":{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"taxTotal":{},"invoiceLines":{},"customFields":{}}}`,
+		"NoNumber":     `{"bumId":"` + string(bumID) + `","data":{"taxTotal":{"taxSubtotals":[{"taxableAmount":"1.234,56"}]}}}`,
+	} {
+		_, got, err := client(t, says(200, body)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
+		if err != nil || len(got.Files)+len(got.Links)+got.Content.Lines != 0 || got.Content.Number != "" || got.Content.NetAmount != "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	_, got, err := client(t, says(200, `{"data":{"creditNoteLines":[{},{}],"taxTotal":[{"taxSubtotals":[{"taxableAmount":-1.50}]}]},"fileRefs":{"refId":"a"}}`)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
+	if err != nil || got.Content.Lines != 2 || got.Content.NetAmount != "-1.50" || len(got.Files) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// I8, I32: an answer that is another document, or that cannot be read whole, is no document.
+func TestFetchDocument_I32_IsNeverWholeByMistake(t *testing.T) {
+	for name, body := range map[string]string{
+		"Empty": "", "Null": "null", "Page": "<html></html>", "NoData": `{"fileRefs":[]}`, "DataIsAText": `{"data":"x"}`, "Error": `{"error":{"code":"x"}}`,
+		"AnotherDocument": `{"bumId":"10d90000-0000-5000-8000-00000000000b","data":{}}`, "TwoNumbers": `{"bumId":"a","bumid":"b","data":{}}`,
+		"FileWithoutNumber": `{"data":{},"fileRefs":[{"refId":"a"},{}]}`, "FileWithAPath": `{"data":{},"fileRefs":[{"refId":"../a"}]}`, "FilesAreAText": `{"data":{},"fileRefs":"a"}`, "FileIsAText": `{"data":{},"fileRefs":["a"]}`,
+		"NumberTwice": `{"data":{"externalDocumentIdentifier":{"id":"1","id":"2"}}}`, "DateTwice": `{"data":{"issueDate":"1","issueDate":"2"}}`, "CutOff": `{"data":{}`,
+	} {
+		raw, got, err := client(t, says(200, body)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
+		if err == nil || raw != nil || got.Data != nil {
+			t.Errorf("%s gives %+v", name, got)
+			continue
+		}
+		failed(t, err)
+	}
+	if err := second2(client(t, says(404, wrapped("error", "VALIDATION", "Error.003.0001"))).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); !IsUnknownDocument(err) {
+		t.Errorf("%v", err)
+	}
+	if err := second2(client(t, says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); IsUnknownDocument(err) || IsUnknownDocument(nil) {
+		t.Errorf("%v", err)
+	}
+}
+
+func second2[A, B any](_ A, _ B, err error) error { return err }
+
+// I4: a file is written as it was stored, also where it came in base64.
+func TestFetchFile_I4_BinaryAndBase64(t *testing.T) {
+	wrap := func(b []byte) string {
+		text := base64.StdEncoding.EncodeToString(b)
+		var lines []string
+		for len(text) > 76 {
+			lines, text = append(lines, text[:76]), text[76:]
+		}
+		return strings.Join(append(lines, text), "\r\n")
+	}
+	pdf := []byte("%PDF-1.7" + strings.Repeat("\x00\xffabc", 40_000))
+	zip := []byte("PK\x03\x04" + strings.Repeat("x", 1000))
+	for name, r := range map[string]struct {
+		came string
+		want []byte
+	}{
+		"PDF": {string(pdf), pdf}, "PDFInBase64": {base64.StdEncoding.EncodeToString(pdf), pdf}, "PDFInLines": {wrap(pdf), pdf},
+		"ZIP": {string(zip), zip}, "ZIPInBase64": {base64.StdEncoding.EncodeToString(zip), zip},
+		"XMLInBase64": {base64.StdEncoding.EncodeToString([]byte("<?xml version='1.0'?>")), []byte("<?xml version='1.0'?>")},
+		"Text":        {"x", []byte("x")}, "Page": {"<html>an attachment</html>", []byte("<html>an attachment</html>")},
+	} {
+		var out bytes.Buffer
+		n, err := client(t, func(w http.ResponseWriter, q *http.Request) {
+			if q.URL.Path != "/v2/files/54759eb3c090d83494e2d804" || q.Header.Get("Accept-Encoding") != "identity" {
+				t.Errorf("%s %v", q.URL, q.Header)
+			}
+			w.Header().Set("Content-Type", "application/pdf;charset=utf-8")
+			io.WriteString(w, r.came)
+		}).FetchFile(t.Context(), "54759eb3c090d83494e2d804", &out)
+		if err != nil || n != int64(len(r.want)) || !bytes.Equal(out.Bytes(), r.want) {
+			t.Errorf("%s: %d bytes, %v", name, n, err)
+		}
+	}
+}
+
+func TestFetchFile_Faults(t *testing.T) {
+	for name, body := range map[string]string{"Empty": "", "BrokenBase64": "JVBERi0x!!!!!!!!", "CutOffBase64": "JVBERi0xLjcKJeLjz9MKMSAwIG9iag"} {
+		if _, err := client(t, says(200, body)).FetchFile(t.Context(), "a", io.Discard); err == nil {
+			t.Errorf("%s is a file", name)
+		} else {
+			failed(t, err)
+		}
+	}
+	_, err := client(t, says(200, "x")).FetchFile(t.Context(), "a", brokenWriter{})
+	if e := failed(t, err); e.Code != "local" {
+		t.Errorf("%q: %v", e.Code, e)
+	}
+	calls := 0
+	_, err = client(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(503) }).FetchFile(t.Context(), "a", io.Discard)
+	if failed(t, err); calls != 1 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+func TestFetchValidationFile(t *testing.T) {
+	c := client(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/files/ref-1" {
+			t.Errorf("got %s", r.URL)
+		}
+		io.WriteString(w, "result")
+	})
+	if n, err := c.FetchValidationFile(t.Context(), "ref-1", io.Discard); err != nil || n != 6 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, reference := range []string{"", "../v2/files/1", "a/b", "https://x.example/"} {
+		if _, err := c.FetchValidationFile(t.Context(), reference, io.Discard); failed(t, err).Outcome != apicall.NotSent {
+			t.Errorf("%q: %v", reference, err)
+		}
+	}
+}
+
+// I20, I7: a link is followed to allowed hosts only, and its address does not show.
+func TestFetchLink_I20_OnlyToAllowedHosts(t *testing.T) {
+	for _, r := range []struct {
+		address string
+		allowed bool
+	}{
+		{"https://service.example/v2/files/1", true}, {"https://files.example/1?a=" + signatureCanary, true}, {"https://evil.example/1?a=" + signatureCanary, false},
+		{"http://service.example/1", false}, {"file:///etc/passwd", false}, {"", false},
+	} {
+		c := client(t, func(w http.ResponseWriter, q *http.Request) {
+			if !r.allowed {
+				t.Errorf("%s was called", q.URL)
+			}
+			io.WriteString(w, "x")
+		}, "files.example")
+		_, err := c.FetchLink(t.Context(), archive.Link{Address: archive.DownloadURL(r.address), Method: "GET"}, io.Discard)
+		if (err == nil) != r.allowed {
+			t.Errorf("%s: %v", r.address, err)
+		}
+		if err != nil && r.address != "" {
+			failed(t, err)
+		}
+	}
+	if _, err := client(t, says(200, "x")).FetchLink(t.Context(), archive.Link{Address: "https://service.example/x", Method: "POST"}, io.Discard); failed(t, err).Outcome != apicall.NotSent {
+		t.Errorf("%v", err)
+	}
+}

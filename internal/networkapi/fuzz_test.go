@@ -1,0 +1,145 @@
+package networkapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+
+	"vaultd/internal/archive"
+)
+
+// hasCanary reports whether an answer holds a canary by itself, so that what is read of it may.
+func hasCanary(s string) bool {
+	return strings.Contains(s, secretCanary) || strings.Contains(s, signatureCanary) || strings.Contains(s, contentCanary)
+}
+
+func FuzzReceived(f *testing.F) {
+	for _, s := range []string{receivedInvoice, `{"data":{}}`, `{"data":{"taxTotal":[{"taxSubtotals":[{"taxableAmount":1e9}]}]}}`, "null", "", "[]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := readReceived([]byte(body))
+		if err != nil {
+			return
+		}
+		if !isObject(got.Data) {
+			t.Errorf("%q has the data %q", body, got.Data)
+		}
+		for _, file := range got.Files {
+			if _, err := archive.ParseFileID(string(file.ID)); err != nil {
+				t.Errorf("%q has the file %q", body, file.ID)
+			}
+		}
+		if amount := got.Content.NetAmount; amount != "" && amount.Rat() == nil {
+			t.Errorf("%q has the amount %q", body, amount)
+		}
+	})
+}
+
+func FuzzNotificationPage(f *testing.F) {
+	for _, s := range []string{onePage(true, record("a"), record("a")), onePage(false, `{}`), `[` + record("a") + `]`, "null", `{"hasMoreItems":1,"notifications":[null]}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if hasCanary(body) {
+			return
+		}
+		got, err := client(t, says(200, body)).Notifications(t.Context(), Query{})
+		if err != nil {
+			failed(t, err)
+		}
+		if got.Whole && (err != nil || got.Unreadable > 0 || !strings.Contains(body, "hasMoreItems")) {
+			t.Errorf("%q is whole", body)
+		}
+		seen := map[archive.AcknowledgementID]bool{}
+		for _, n := range got.Notifications {
+			if seen[n.AcknowledgementID] || n.Document == "" || n.AcknowledgementID == "" || !json.Valid(n.Raw) || strings.ContainsFunc(n.Response+n.Action+n.DocumentType, unicode.IsControl) {
+				t.Errorf("%q: %+v", body, n)
+			}
+			seen[n.AcknowledgementID] = true
+		}
+	})
+}
+
+func FuzzDirectory(f *testing.F) {
+	for _, s := range []string{`[{"siren":"123456789","dateTo":null}]`, `{"items":[]}`, "null", `[{"legalUnit":[]}]`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		lines, err := readDirectory([]byte(body))
+		for _, l := range lines {
+			if err != nil || !json.Valid(l.Raw) || strings.ContainsFunc(l.SIREN+l.BusinessName, unicode.IsControl) {
+				t.Errorf("%q: %+v, %v", body, l, err)
+			}
+		}
+	})
+}
+
+func FuzzStoredFile(f *testing.F) {
+	for _, s := range []string{`{"fileId":"a"}`, `{"fileId":{"id":"a"}}`, "", "\xef\xbb\xbf{}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if id, err := readStoredFile([]byte(body)); err == nil && (id == "" || strings.ContainsAny(string(id), "/ \n")) {
+			t.Errorf("%q gives %q", body, id)
+		}
+	})
+}
+
+func FuzzFileContent(f *testing.F) {
+	for _, s := range []string{"JVBERi0xLjc=", "JVBERi0", "UEsDBA==", "%PDF-", "", "JVBERi0x\r\nLjc="} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var out bytes.Buffer
+		w := &fileWriter{w: &out}
+		if err := w.copyFile(bytes.NewReader(body)); err == nil && (w.n != int64(out.Len()) || w.n == 0 || !isBase64(body) && !bytes.Equal(out.Bytes(), body)) {
+			t.Errorf("%q gives %q", body, out.Bytes())
+		}
+	})
+}
+
+func FuzzRefusal(f *testing.F) {
+	f.Add(400, wrapped("error", "VALIDATION", "Error.003.0038"))
+	f.Add(503, wrapped("errors", "TECHNICAL", "Error.001.0006"))
+	f.Add(404, "<html>")
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		if status < 200 || status > 599 || hasCanary(body) {
+			return
+		}
+		err := client(t, says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+		if err == nil && status/100 != 2 {
+			t.Errorf("%d %q is a success", status, body)
+		}
+		if err != nil {
+			e := failed(t, err)
+			if e.Outcome.String() == "refused" && (status/100 != 4 || status == 401) {
+				t.Errorf("%d %q rejects the document", status, body)
+			}
+		}
+	})
+}
+
+// What is found right is composed, and what is composed holds the document's own bytes and is JSON.
+func FuzzDocument(f *testing.F) {
+	for _, s := range []string{goodDocument, `{"data":{"documentCurrencyCode":"EUR","a":"\ud83d\ude00"}}`, `{"data":{"a":"\ud800"}}`, "{", "[]", `{"data":{},"data":{}}`, `{"data":{"":{"":[0]}}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, document []byte) {
+		faults := CheckDocument(document)
+		body, err := ComposeBody(document, []archive.FileID{"f-1"})
+		if len(faults) == 0 && err != nil {
+			t.Errorf("%q has no fault, and is not composed: %v", document, err)
+		}
+		for _, fault := range faults {
+			if fault.Line < 1 || fault.Text == "" || strings.ContainsFunc(fault.Describe("d"), unicode.IsControl) {
+				t.Errorf("%q: %+v", document, fault)
+			}
+		}
+		if err == nil && !json.Valid(body) {
+			t.Errorf("%q gives %q", document, body)
+		}
+	})
+}

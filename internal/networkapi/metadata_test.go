@@ -1,0 +1,98 @@
+package networkapi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+const told = `{"documentType":"CreditNote","data":{
+  "externalDocumentIdentifier":{"id":"RE-4711","schemeId":"x"},"issueDate":"2026-10-31+01:00","documentCurrencyCode":"EUR",
+  "accountingSupplierParty":{"partyName":"Müller & Söhne","partyIdentifications":[{"id":"DE123456789","schemeId":"VAT"}],"endpoint":{"id":"4012345000009","schemeId":"GLN"}},
+  "accountingCustomerParty":{"partyName":"Acme","partyIdentifications":[{"id":"FI12345678","schemeId":"VAT"}]},
+  "taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10},{"taxableAmount":0.1}]}},
+ "processingPreference":{"sentTo":{"id":"003712345678","schemeId":"ISO6523-ACTORID-UPIS"}}}`
+
+// What a document tells becomes the metadata of the archive, digit for digit, and in its canonical form.
+func TestReadMetadata_DigitForDigit(t *testing.T) {
+	if faults := CheckDocument([]byte(told)); len(faults) != 0 {
+		t.Fatalf("%+v", faults)
+	}
+	for name, src := range map[string]string{"Plain": told, "ByteOrderMark": "\xef\xbb\xbf" + told} {
+		d, err := ReadMetadata([]byte(src))
+		want := `{"documentType":"CreditNote","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","senderIds":["DE123456789","4012345000009"],` +
+			`"recipientName":"Acme","recipientIds":["FI12345678","003712345678"],"currencyCode":"EUR","amount":9007199254740993.20,"flowDirection":"sending"}`
+		if err != nil || string(d.Metadata()) != want {
+			t.Errorf("%s: %s, %v", name, d.Metadata(), err)
+		}
+		if again, err := archive.ParseMetadata(d.Metadata()); err != nil || string(again.Metadata()) != want {
+			t.Errorf("%s: read again: %s, %v", name, again.Metadata(), err)
+		}
+	}
+	// One amount alone keeps its digits.
+	one, err := ReadMetadata([]byte(strings.Replace(told, `,{"taxableAmount":0.1}`, "", 1)))
+	if err != nil || one.Amount != "9007199254740993.10" {
+		t.Errorf("%s, %v", one.Amount, err)
+	}
+}
+
+// What is not told, or would not be taken, stays away: nothing is guessed and nothing is cut.
+func TestReadMetadata_NothingIsGuessed(t *testing.T) {
+	long := strings.Repeat("ä", 151)
+	for name, row := range map[string]struct{ old, new, gone string }{
+		"NoType":          {`"documentType":"CreditNote",`, "", `"documentType":"CreditNote"`},
+		"NoNumber":        {`"externalDocumentIdentifier":{"id":"RE-4711","schemeId":"x"},`, "", "documentId"},
+		"LongNumber":      {"RE-4711", strings.Repeat("7", 101), "documentId"},
+		"BlankNumber":     {"RE-4711", "  ", "documentId"},
+		"LineBreakInside": {"RE-4711", `RE\n4711`, "documentId"},
+		"NoDate":          {`"issueDate":"2026-10-31+01:00",`, "", "documentDate"},
+		"NoSuchDay":       {"2026-10-31", "2026-02-30", "documentDate"},
+		"LongName":        {"Müller & Söhne", long, "senderName"},
+		"ManyIDs":         {"DE123456789", strings.Repeat("1", 287), "senderIds"},
+		"LongRecipient":   {`"Acme"`, `"` + long + `"`, "recipientName"},
+		"LongRecipientID": {"003712345678", strings.Repeat("1", 300), "recipientIds"},
+		"NoCurrency":      {`"EUR"`, `"Euro"`, "currencyCode"},
+		"NoAmount":        {`"taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10},{"taxableAmount":0.1}]}`, `"x":1`, "amount"},
+		"OneAmountIsNone": {`"taxableAmount":0.1`, `"amount":0.1`, "amount"},
+		"Exponent":        {`:0.1`, `:1e1`, "amount"},
+		"LongSum":         {`:0.1`, `:0.` + strings.Repeat("1", 50), "amount"},
+	} {
+		if !strings.Contains(told, row.old) {
+			t.Fatal(name)
+		}
+		d, err := ReadMetadata([]byte(strings.Replace(told, row.old, row.new, 1)))
+		if text := string(d.Metadata()); err != nil || strings.Contains(text, row.gone) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
+		// Whatever is left is what the archive takes.
+		for _, f := range d.Faults() {
+			if !strings.HasPrefix(f.Text, "is missing") {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+	edge, err := ReadMetadata([]byte(strings.NewReplacer("DE123456789", strings.Repeat("1", 286), "RE-4711", strings.Repeat("7", 100)).Replace(told)))
+	if err != nil || len(edge.SenderIDs) != 2 || len(edge.Number) != 100 {
+		t.Errorf("what just fits is left out: %+v, %v", edge, err)
+	}
+	if d, err := ReadMetadata([]byte(`{"data":{"documentCurrencyCode":"EUR"}}`)); err != nil || string(d.Metadata()) != `{"documentType":"Invoice","currencyCode":"EUR","flowDirection":"sending"}` {
+		t.Errorf("%s, %v", d.Metadata(), err)
+	}
+	if d, err := ReadMetadata([]byte(`{"data":{},"data":{}}`)); err == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A received document is told in the same words, and not as one that is sent.
+func TestContent_MetadataOfAReceivedDocument(t *testing.T) {
+	r, err := readReceived([]byte(`{"data":{"externalDocumentIdentifier":{},"issueDate":"2026-10-31","accountingSupplierParty":{"partyName":"Müller","endpoint":{"id":17}},"taxTotals":[{"taxSubtotals":{"taxableAmount":"0"}}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := r.Content.Metadata(archive.NetworkInvoice)
+	if d.FlowDirection != "" || d.Number != "" || d.SenderName != "Müller" || !slices.Equal(d.SenderIDs, []string{"17"}) || d.Amount != "0" {
+		t.Errorf("%+v", d)
+	}
+}

@@ -1,0 +1,171 @@
+package networkapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// I10: the bytes of a document leave as they are, to the path of their kind, once.
+func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
+	const body = "{\"fileRefs\":[],\"data\": {\"amount\":9007199254740993.10 ,\n\"x\":\"\\u00e4<&>\"}}"
+	for kind, want := range map[archive.NetworkKind]string{archive.NetworkInvoice: "/v2/invoices/", archive.NetworkCreditNote: "/v2/creditNotes/"} {
+		calls := 0
+		c := client(t, func(w http.ResponseWriter, r *http.Request) {
+			calls++
+			got, _ := io.ReadAll(r.Body)
+			user, password, _ := r.BasicAuth()
+			if string(got) != body || r.Method != http.MethodPost || r.URL.Path != want+string(bumID) || r.Header.Get("Content-Type") != "application/json" || user != "u" || password != secretCanary || len(r.Header.Get("X-SVC-REQUEST-ID")) != 36 {
+				t.Errorf("%s %s %q %v", r.Method, r.URL, got, r.Header)
+			}
+			w.WriteHeader(http.StatusCreated)
+		})
+		if err := c.SendDocument(t.Context(), kind, bumID, []byte(body)); err != nil || calls != 1 {
+			t.Errorf("%v, %d calls", err, calls)
+		}
+	}
+	c := New(Config{API: api(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v3/notes/"+string(bumID) {
+			t.Errorf("got %s", r.URL)
+		}
+	}), CreditNotes: "v3/notes/"})
+	if err := c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)); err != nil {
+		t.Error(err)
+	}
+}
+
+// I12: every 2xx is a success but a page of something that is not the network, and one that tells an error.
+func TestSendDocument_I12_WhatIsASuccess(t *testing.T) {
+	for body, want := range map[string]bool{
+		"": true, "{}": true, "null": true, "ok": true, `{"bumId":"x"}`: true, `[]`: true, `{"error":null,"errors":[]}`: true,
+		"<!DOCTYPE html><html><title>Sign in</title></html>": false, `{"errors":{"code":"Error.001.0006"}}`: false, `{"error":{"type":"VALIDATION"}}`: false,
+		`<?xml version="1.0"?><Error><Code>SlowDown</Code></Error>`: false, " <Error/>": false,
+	} {
+		for _, status := range []int{200, 201, 202, 204} {
+			err := client(t, says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+			if (err == nil) != want {
+				t.Errorf("%d %s: %v", status, body, err)
+			}
+			if err != nil && failed(t, err).Outcome != apicall.OutcomeUnknown {
+				t.Errorf("%d %s: %v", status, body, failed(t, err).Outcome)
+			}
+		}
+	}
+}
+
+func TestSendDocument_I8_WhatCannotBeSentIsNotSent(t *testing.T) {
+	c := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	for name, err := range map[string]error{
+		"VersionSeven": c.SendDocument(t.Context(), archive.NetworkInvoice, "10d90000-0000-7000-8000-00000000000a", []byte("{}")),
+		"CapitalId":    c.SendDocument(t.Context(), archive.NetworkInvoice, "10D90000-0000-5000-8000-00000000000A", []byte("{}")),
+		"NoId":         c.SendDocument(t.Context(), archive.NetworkInvoice, "", []byte("{}")),
+		"NoKind":       c.SendDocument(t.Context(), "", bumID, []byte("{}")),
+		"NoBody":       c.SendDocument(t.Context(), archive.NetworkInvoice, bumID, nil),
+	} {
+		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+// wrapped returns an error body in one of the two wrappers.
+func wrapped(wrapper, class, code string) string {
+	return `{"version":"1.0","` + wrapper + `":{"id":"0f8fad5b-d9cb-469f-a165-70867728950e","type":"` + class + `","message":"m","code":"` + code + `","info":"call support","validationErrors":[{"fieldId":"data.issueDate","fieldMessage":"no date"}]}}`
+}
+
+// I24: what a refusal means follows from the network's code. Only what is about the document rejects it.
+func TestSendDocument_I24_RefusalByCode(t *testing.T) {
+	for _, r := range []struct {
+		name, class, code string
+		status            int
+		want              apicall.Outcome
+	}{
+		{"ReceiverUnknown", "BUSINESS", "Error.001.0001", 400, apicall.Refused},
+		{"ServiceNotEnabled", "BUSINESS", "Error.001.0012", 400, apicall.NotProcessed},
+		{"UnknownNumber", "VALIDATION", "Error.003.0001", 404, apicall.Refused},
+		{"FileType", "VALIDATION", "Error.003.0020", 400, apicall.Refused},
+		{"NumberExists", "VALIDATION", "Error.003.0038", 409, apicall.Refused},
+		{"FieldMissing", "VALIDATION", "Error.004.0002", 400, apicall.Refused},
+		{"NumberInvalid", "VALIDATION", "Error.004.0003", 400, apicall.Refused},
+		{"NoJSON", "VALIDATION", "Error.004.0004", 400, apicall.NotProcessed},
+		{"Ending", "VALIDATION", "Error.004.0005", 415, apicall.Refused},
+		{"TooLarge", "VALIDATION", "Error.004.0012", 413, apicall.Refused},
+		{"Party", "VALIDATION", "Error.004.0013", 422, apicall.Refused},
+		{"IBAN", "VALIDATION", "Error.004.0014", 400, apicall.Refused},
+		{"NewCodeOfAFault", "VALIDATION", "Error.009.0001", 400, apicall.Refused},
+		{"NewCodeOfBusiness", "BUSINESS", "Error.009.0001", 400, apicall.NotProcessed},
+		{"NewCodeOfSecurity", "SECURITY", "Error.009.0001", 400, apicall.NotProcessed},
+		{"SystemError", "TECHNICAL", "Error.001.0006", 400, apicall.OutcomeUnknown},
+		{"Technical", "TECHNICAL", "Error.001.0010", 500, apicall.OutcomeUnknown},
+		{"FileLostThere", "TECHNICAL", "Error.003.0032", 400, apicall.OutcomeUnknown},
+		{"NewTechnicalCode", "TECHNICAL", "Error.009.0001", 400, apicall.OutcomeUnknown},
+		{"Virus", "SECURITY", "Error.002.0004", 400, apicall.Refused},
+		{"VirusWithoutRight", "SECURITY", "Error.002.0004", 403, apicall.Refused},
+		{"WithoutRight", "VALIDATION", "Error.009.0001", 403, apicall.NotProcessed},
+		{"WithoutCredentials", "SECURITY", "", 401, apicall.NotProcessed},
+		{"FaultWithoutCredentials", "VALIDATION", "Error.004.0002", 401, apicall.NotProcessed},
+		{"VirusWithoutCredentials", "SECURITY", "Error.002.0004", 401, apicall.NotProcessed},
+		{"NumberExistsWithoutCredentials", "VALIDATION", "Error.003.0038", 401, apicall.NotProcessed},
+		{"NumberExistsWithoutRight", "VALIDATION", "Error.003.0038", 403, apicall.NotProcessed},
+		{"NumberExistsWithServerError", "VALIDATION", "Error.003.0038", 500, apicall.OutcomeUnknown},
+		{"FaultWithServerError", "VALIDATION", "Error.004.0002", 500, apicall.OutcomeUnknown},
+		{"TooManyCalls", "VALIDATION", "Error.004.0002", 429, apicall.OutcomeUnknown},
+	} {
+		for _, wrapper := range []string{"error", "errors"} {
+			t.Run(r.name+"/"+wrapper, func(t *testing.T) {
+				err := client(t, says(r.status, wrapped(wrapper, r.class, r.code))).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+				e := failed(t, err)
+				if e.Outcome != r.want || e.ServiceCode != r.code && r.code != "" || AlreadyExists(err) != (r.name == "NumberExists") {
+					t.Errorf("%v, code %q: %v", e.Outcome, e.ServiceCode, err)
+				}
+				if e.Denied && e.Outcome == apicall.Refused {
+					t.Error("a refused document is taken for a lack of rights")
+				}
+				if r.code != "" && (e.ErrorID != "0f8fad5b-d9cb-469f-a165-70867728950e" || !strings.Contains(err.Error(), "error id "+e.ErrorID) || e.Field != "data.issueDate" || !strings.Contains(e.Message, "no date")) {
+					t.Errorf("support cannot find it: %q, field %q", err, e.Field)
+				}
+			})
+		}
+	}
+}
+
+// I24: other forms of errors, of gateways and of other parts of the service.
+func TestSendDocument_I24_RefusalWithoutCode(t *testing.T) {
+	for _, r := range []struct {
+		body   string
+		status int
+		want   apicall.Outcome
+	}{
+		{`{"message":"Unauthorized"}`, 401, apicall.NotProcessed},
+		{`{"Message":"User is not authorized"}`, 403, apicall.NotProcessed},
+		{`{"detail":"bad"}`, 400, apicall.Refused},
+		{`{"detail":[{"loc":["body","x"],"msg":"m","type":"t"}]}`, 422, apicall.Refused},
+		{`{"requestId":"r","hasError":true,"errorMessages":[{"type":"VALIDATION","code":"c","message":"m"}]}`, 400, apicall.Refused},
+		{`{"message":"no route"}`, 404, apicall.NotProcessed},
+		{`<html><title>Bad Request</title></html>`, 400, apicall.NotProcessed},
+		{`<html><title>Too large</title></html>`, 413, apicall.NotProcessed},
+		{``, 400, apicall.Refused}, {``, 404, apicall.NotProcessed}, {``, 405, apicall.NotProcessed}, {``, 415, apicall.NotProcessed},
+		{``, 408, apicall.OutcomeUnknown}, {``, 502, apicall.OutcomeUnknown}, {`<Error><Code>x</Code></Error>`, 503, apicall.OutcomeUnknown},
+	} {
+		err := client(t, says(r.status, r.body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+		if e := failed(t, err); e.Outcome != r.want || AlreadyExists(err) {
+			t.Errorf("%d %s: %v", r.status, r.body, e.Outcome)
+		}
+	}
+	broken := New(Config{API: apiFor(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") })})})
+	if e := failed(t, broken.SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))); e.Outcome != apicall.OutcomeUnknown || AlreadyExists(e) || AlreadyExists(nil) {
+		t.Errorf("a reply that was lost is %v", e.Outcome)
+	}
+}
+
+// I7: what an error answer repeats of the request is no secret that shows.
+func TestSendDocument_I7_HidesSecrets(t *testing.T) {
+	err := client(t, says(400, `{"error":{"id":"`+secretCanary+`","message":"password=`+secretCanary+` at https://x.example/k?X-Amz-Signature=`+signatureCanary+`","code":"`+secretCanary+`"}}`)).
+		SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte(`{"data":"`+contentCanary+`"}`))
+	failed(t, err)
+}

@@ -1,0 +1,123 @@
+package networkapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+func fileOf(name, content string) File {
+	return File{Name: name, Type: archive.ImageFile, Size: int64(len(content)), SHA256: archive.Sum([]byte(content)),
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}
+}
+
+// I4: the parts of an upload are what the specification says, the file is byte for byte itself, and the length is told.
+func TestStoreFile_I4_Parts(t *testing.T) {
+	content := "%PDF-1.7\r\n--vaultd-\r\n" + strings.Repeat("\x00\xff", 50_000)
+	var bodies [][]byte
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		whole, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, whole)
+		kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "multipart/mixed" || r.Method != http.MethodPost || r.URL.Path != "/v2/files" || r.ContentLength != int64(len(whole)) || len(r.TransferEncoding) > 0 {
+			t.Errorf("%s %s, %q, length %d of %d, %v", r.Method, r.URL, kind, r.ContentLength, len(whole), err)
+		}
+		parts := multipart.NewReader(bytes.NewReader(whole), parameters["boundary"])
+		request, err := parts.NextPart()
+		if err != nil || request.FormName() != "request" || request.Header.Get("Content-Type") != "application/json" {
+			t.Fatalf("the first part is %+v, %v", request, err)
+		}
+		var fields map[string]string
+		if err := json.NewDecoder(request).Decode(&fields); err != nil || len(fields) != 2 || fields["bumId"] != string(bumID) || fields["fileType"] != "imageFile" {
+			t.Errorf("the request is %v, %v", fields, err)
+		}
+		file, err := parts.NextPart()
+		if err != nil || file.FormName() != "file" || file.FileName() != "Rechnung _ü__.pdf" {
+			t.Fatalf("the second part is %+v, %v", file, err)
+		}
+		if got, err := io.ReadAll(file); err != nil || string(got) != content {
+			t.Errorf("%d bytes of %d came, %v", len(got), len(content), err)
+		}
+		if _, err := parts.NextPart(); err != io.EOF {
+			t.Errorf("after the second part: %v", err)
+		}
+		io.WriteString(w, `{"version":"1.0","fileId":"54759eb3c090d83494e2d804"}`)
+	}))
+	defer srv.Close()
+	c := New(Config{API: apiFor(t, apicall.Config{BaseURL: srv.URL})})
+	for range 2 {
+		id, err := c.StoreFile(t.Context(), bumID, fileOf("folder/Rechnung \"ü\"\n.pdf", content))
+		if err != nil || id != "54759eb3c090d83494e2d804" {
+			t.Fatalf("got %q, %v", id, err)
+		}
+	}
+	if !bytes.Equal(bodies[0], bodies[1]) {
+		t.Error("the same file was two requests")
+	}
+}
+
+// I4: bytes that are not the recorded ones never leave whole.
+func TestStoreFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
+	var got int64
+	done := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		defer close(done)
+		got, _ = io.Copy(io.Discard, r.Body)
+	}))
+	content := strings.Repeat(contentCanary, 20_000)
+	f := fileOf("a.pdf", content)
+	f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("X" + content[1:])), nil }
+	_, err := New(Config{API: apiFor(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
+	if e := failed(t, err); !e.Damaged || e.Code != "file-damaged" {
+		t.Errorf("%v", e)
+	}
+	<-done
+	srv.Close()
+	if got >= int64(len(content)) {
+		t.Errorf("%d bytes left", got)
+	}
+}
+
+func TestStoreFile_Answers(t *testing.T) {
+	for body, want := range map[string]archive.FileID{
+		`{"version":"1.0","fileId":"f-1"}`: "f-1", `{"fileId":7}`: "7", `{"fileID":"f-1","new":[]}`: "f-1", "\xef\xbb\xbf{\"fileId\":\"f-1\"}": "f-1",
+		``: "", `{}`: "", `{"fileId":null}`: "", `{"fileId":"../x"}`: "", `{"fileId":"a","fileID":"b"}`: "", `<html></html>`: "", `[]`: "",
+	} {
+		id, err := client(t, says(200, body)).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x"))
+		if id != want || (err == nil) != (want != "") {
+			t.Errorf("%q gives %q, %v", body, id, err)
+		}
+		if err != nil && failed(t, err).Outcome != apicall.OutcomeUnknown {
+			t.Errorf("%q: %v", body, failed(t, err).Outcome)
+		}
+	}
+	if e := failed(t, second(client(t, says(403, wrapped("error", "SECURITY", "Error.002.0004"))).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x")))); e.Outcome != apicall.Refused || e.Denied {
+		t.Errorf("a virus is %v", e.Outcome)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestStoreFile_WhatCannotBeStoredIsNotSent(t *testing.T) {
+	c := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	good := fileOf("a.pdf", "x")
+	noType, empty, noDigest := good, fileOf("a.pdf", ""), good
+	noType.Type, noDigest.SHA256 = "pdf", archive.Digest{}
+	for name, err := range map[string]error{
+		"Number": second(c.StoreFile(t.Context(), "x", good)), "Type": second(c.StoreFile(t.Context(), bumID, noType)),
+		"Empty": second(c.StoreFile(t.Context(), bumID, empty)), "Digest": second(c.StoreFile(t.Context(), bumID, noDigest)),
+	} {
+		if e := failed(t, err); e.Outcome != apicall.NotSent {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+}

@@ -1,0 +1,351 @@
+package notices
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// Service is the business network. Its errors are *apicall.Error.
+type Service interface {
+	// List lists the notifications of one kind of document that were not acknowledged. It calls sift with what is new on each page, and
+	// holds what sift returns. An error of sift ends the list.
+	List(ctx context.Context, kind archive.NetworkKind, sift func(page []archive.Notification) ([]archive.Notification, error)) (archive.NotificationList, error)
+	// ListReceived lists those that the network gives as notifications of received documents, likewise.
+	ListReceived(ctx context.Context, kind archive.NetworkKind, sift func(page []archive.Notification) ([]archive.Notification, error)) (archive.NotificationList, error)
+	// ReadNotification reads a notification that was kept as it came.
+	ReadNotification(raw []byte) (archive.Notification, error)
+	// Acknowledge removes a notification from the list. One that the network does not know is no error.
+	Acknowledge(ctx context.Context, id archive.AcknowledgementID) error
+}
+
+// Ledger is where notifications and entries live.
+type Ledger interface {
+	Submit(cs []ledger.Change, then func([]ledger.Result))
+	Entry(archive.Key) (ledger.Entry, bool, error)
+	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
+	HeldNotices(ids []archive.AcknowledgementID) (map[archive.AcknowledgementID]boltledger.Notice, error)
+	KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error
+}
+
+// Config is what a Poller works with. All but the last three are needed.
+type Config struct {
+	Service Service
+	Ledger  Ledger
+	Now     func() archive.Instant
+	Log     *slog.Logger
+	Every   time.Duration // between two lists
+	IsHeld  func() bool   // nothing may be applied now, because the ledger is in safe mode; nil: never
+	OnDone  func()        // called after each round; nil: nobody wants to know
+
+	OnCommit func(ledger.Entry) // called for each entry that was committed, in the order of the commits; it must not wait; nil: nobody wants to know
+	Arrivals Arrivals           // received documents; nil: none are received, and what announces one is foreign
+}
+
+// Round says how one look at the network ended.
+type Round struct {
+	HasMore bool // it left something for the next round, which follows at once
+	At      time.Time
+	Err     error // why it ended early; nil: it did not
+}
+
+// Poller takes notifications into the ledger.
+type Poller struct {
+	cfg     Config
+	alarmed map[string]bool // pairs of codes that were told of; used by one round at a time
+
+	incomplete map[archive.NetworkKind]int // records of the last list that could not be read; -1: the list did not reach its end
+
+	mu     sync.Mutex
+	status Status // guarded by mu
+}
+
+// Status says how the poller and the network get on. A restart forgets it.
+type Status struct {
+	FailingSince time.Time // no round was good since then; zero: the last one was
+	Why          string    // the last round was not; empty: it was
+	Unreadable   int       // notifications that cannot be read, or say something else than was kept: they are neither applied nor acknowledged
+	IsCut        bool      // a list did not reach its end
+}
+
+// Status returns how the poller gets on.
+func (p *Poller) Status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// noteRound notes how a round ended.
+func (p *Poller) noteRound(r Round) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.Why = ""
+	if r.Err != nil {
+		p.status.Why = r.Err.Error()
+	}
+	if r.Err == nil || p.status.FailingSince.IsZero() {
+		p.status.FailingSince = time.Time{}
+		if r.Err != nil {
+			p.status.FailingSince = r.At
+		}
+	}
+	p.status.Unreadable, p.status.IsCut = 0, false
+	for _, n := range p.incomplete {
+		p.status.Unreadable += max(n, 0)
+		p.status.IsCut = p.status.IsCut || n < 0
+	}
+}
+
+// New returns a poller.
+func New(cfg Config) *Poller {
+	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}}
+}
+
+const (
+	maxPause   = 15 * time.Minute // after rounds that fail
+	quietTimes = 9                // how much longer than a round the pause after it is, at least
+)
+
+// Run looks at the network until ctx ends. After rounds that fail it waits longer, at most 15 minutes or as the network asks.
+func (p *Poller) Run(ctx context.Context) {
+	for failed := 0; ; {
+		began := p.cfg.Now()
+		r := p.Poll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		p.noteRound(r)
+		// A long backlog of other programs is read again in each round: that takes a tenth of the time at most.
+		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
+		if failed++; r.Err == nil {
+			failed = 0
+			if r.HasMore {
+				pause = time.Second // what this round took is kept, and the next one reads on behind it
+			}
+		} else {
+			pause = max(min(p.cfg.Every<<min(failed-1, 10), maxPause), apicall.AsError(r.Err).RetryAfter)
+			p.cfg.Log.Warn("the notifications of the business network were not taken; they are listed again", "err", r.Err, "again_in", pause.String())
+		}
+		if p.cfg.OnDone != nil {
+			p.cfg.OnDone()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Poll looks at the network once. Only invoices and credit notes are asked for, so orders and catalogues are never touched.
+func (p *Poller) Poll(ctx context.Context) Round {
+	r := Round{At: p.cfg.Now().Wall}
+	for _, kind := range []archive.NetworkKind{archive.NetworkInvoice, archive.NetworkCreditNote} {
+		if p.cfg.IsHeld != nil && p.cfg.IsHeld() {
+			return r
+		}
+		l, err := p.list(ctx, kind, &r)
+		// What came before a fault is what the network told: it is taken all the same.
+		r.Err = firstError(r.Err, errors.Join(err, p.takeAll(ctx, l, &r)))
+	}
+	return r
+}
+
+func firstError(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// batch is how many notifications are committed together.
+const batch = 500
+
+// maxFailedAcknowledgements is after how many acknowledgements that fail a round makes no more of them.
+const maxFailedAcknowledgements = 10
+
+// takeAll applies notifications in the order in which the network made them, and acknowledges what is committed. All are applied first: no
+// fault of one, and none of an acknowledgement, keeps back what the network told of another document.
+func (p *Poller) takeAll(ctx context.Context, l listed, r *Round) error {
+	slices.SortStableFunc(l.all, func(a, b archive.Notification) int { return a.Created.Compare(b.Created) })
+	done := l.done
+	var failed error
+	for part := range slices.Chunk(l.all, batch) {
+		committed, err := p.applyPart(ctx, part, l)
+		done, failed = append(done, committed...), firstError(failed, err)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return firstError(failed, p.acknowledgeAll(ctx, done, r))
+}
+
+// ackTime is for how long a round acknowledges. One that has more to acknowledge ends then, so that a backlog of a hundred thousand does not
+// keep back for hours what the network tells meanwhile.
+const ackTime = time.Minute
+
+// acknowledgeAll acknowledges notifications that are committed, one after the other. Its error is the first one.
+func (p *Poller) acknowledgeAll(ctx context.Context, done []archive.AcknowledgementID, r *Round) (first error) {
+	failed, began := 0, p.cfg.Now().Boot
+	for _, id := range done {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if p.cfg.Now().Boot-began >= ackTime {
+			r.HasMore = true // they are listed again, and acknowledged by the next round
+			return first
+		}
+		// The DELETE: what it acknowledges was committed before. A crash here leaves it listed, and the next round acknowledges it.
+		err := p.cfg.Service.Acknowledge(ctx, id)
+		if err == nil {
+			continue
+		}
+		first = firstError(first, err)
+		if failed++; failed == maxFailedAcknowledgements || apicall.AsError(err).Denied {
+			return first
+		}
+	}
+	return first
+}
+
+// applyPart commits a part of the notifications, and returns those that may be acknowledged now. None of them is kept for a document already.
+func (p *Poller) applyPart(ctx context.Context, part []archive.Notification, l listed) (done []archive.AcknowledgementID, err error) {
+	var others []archive.Notification
+	ours := map[archive.Key][]archive.Notification{}
+	var keys []archive.Key
+	for _, n := range part {
+		key, found, err := p.findDocument(n.Document)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			others = append(others, n)
+			continue
+		}
+		if ours[key] == nil {
+			keys = append(keys, key)
+		}
+		ours[key] = append(ours[key], n)
+	}
+	ended, err := p.keepOthers(ctx, others, l)
+	if err != nil {
+		return nil, err
+	}
+	done = append(done, ended...)
+	committed, err := p.commitOurs(ctx, keys, ours)
+	return append(done, committed...), err
+}
+
+// findDocument finds the entry whose document went to the network under a number. The archive's numbers are none of the network.
+func (p *Poller) findDocument(number archive.RemoteID) (key archive.Key, found bool, err error) {
+	key, found, err = p.cfg.Ledger.FindByRemote(number)
+	if err != nil || !found {
+		return key, false, err
+	}
+	e, known, err := p.cfg.Ledger.Entry(key)
+	return key, known && e.Route.IsNotified() && e.IsOwnNumber(number), err
+}
+
+// tries is how often the notifications of one entry are offered again where the entry moved on meanwhile.
+const tries = 5
+
+// commitOurs commits the notifications of entries of the ledger, and returns those that are committed.
+func (p *Poller) commitOurs(ctx context.Context, keys []archive.Key, ours map[archive.Key][]archive.Notification) (done []archive.AcknowledgementID, err error) {
+	for try := 0; len(keys) > 0 && try < tries; try++ {
+		var changes []ledger.Change
+		for _, k := range keys {
+			e, known, err := p.cfg.Ledger.Entry(k)
+			if err != nil || !known {
+				return done, errors.Join(err, errors.New("an entry that has a number is missing"))
+			}
+			c := ledger.Change{Key: k, Rev: e.Rev, At: p.cfg.Now()}
+			// The entry may have moved on since: what became foreign is not acknowledged, and the next round keeps it.
+			ours[k] = slices.DeleteFunc(ours[k], func(n archive.Notification) bool { return !e.IsOwnNumber(n.Document) })
+			for _, n := range ours[k] {
+				c.Events = append(c.Events, ledger.NotificationSeen{Notification: n})
+				p.tellUnfamiliar(n)
+			}
+			if len(c.Events) > 0 {
+				changes = append(changes, c)
+			}
+		}
+		if len(changes) == 0 {
+			break
+		}
+		answered := make(chan []ledger.Result, 1)
+		p.cfg.Ledger.Submit(changes, func(rs []ledger.Result) {
+			p.tellCommitted(rs)
+			answered <- rs
+		})
+		var rs []ledger.Result
+		select {
+		case <-ctx.Done():
+			return done, ctx.Err()
+		case rs = <-answered:
+		}
+		keys = keys[:0]
+		for _, res := range rs {
+			_, stale := errors.AsType[*ledger.StaleError](res.Err)
+			switch {
+			case res.Err == nil:
+				for _, n := range ours[res.Key] {
+					done = append(done, n.AcknowledgementID)
+				}
+			case stale:
+				keys = append(keys, res.Key)
+			default:
+				err = firstError(err, res.Err)
+			}
+		}
+	}
+	return done, err
+}
+
+// tellCommitted tells of the entries that were committed. What is due next is in the ledger: a crash here delays nothing but this word.
+func (p *Poller) tellCommitted(rs []ledger.Result) {
+	if p.cfg.OnCommit == nil {
+		return
+	}
+	for _, res := range rs {
+		if res.Err == nil {
+			p.cfg.OnCommit(res.Entry)
+		}
+	}
+}
+
+// tellIncomplete tells once of a list that leaves something out: of what it leaves out nobody hears. unread: what cannot be acted upon.
+func (p *Poller) tellIncomplete(kind archive.NetworkKind, list archive.NotificationList, unread int) {
+	now := unread
+	if now == 0 && !list.Whole && !list.HasMore {
+		now = -1
+	}
+	if now == p.incomplete[kind] {
+		return
+	}
+	p.incomplete[kind] = now
+	switch {
+	case now > 0:
+		p.cfg.Log.Error("notifications of the business network cannot be read, or say something else than before under one number; they are neither taken nor acknowledged, and their documents may wait for ever. Ask the provider",
+			"kind", kind, "notifications", now)
+	case now < 0:
+		p.cfg.Log.Error("the list of notifications of the business network did not reach its end, and what lies behind is not heard of: see docs/network.md#limits", "kind", kind)
+	}
+}
+
+// tellUnfamiliar tells once of each pair of codes that is not known.
+func (p *Poller) tellUnfamiliar(n archive.Notification) {
+	pair := n.Pair()
+	if n.Meaning() != archive.MeansUnfamiliar || p.alarmed[pair] || len(p.alarmed) > 100 {
+		return
+	}
+	p.alarmed[pair] = true
+	p.cfg.Log.Error("the business network told something that is not known; it is kept and changes nothing. Tell the makers of vaultd", "pair", pair)
+}

@@ -1,0 +1,194 @@
+package notices
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// Arrivals is where received documents live.
+type Arrivals interface {
+	Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error)
+	FindArrival(kind arrival.Kind, item archive.ExtractID) (arrival.Arrival, bool, error)
+	KeepReceivedNotices(ctx context.Context, at archive.Instant, all []boltledger.ReceivedNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
+}
+
+// listed is what the network lists of one kind of document.
+type listed struct {
+	all    []archive.Notification             // about which something is left to do here
+	done   []archive.AcknowledgementID        // that are kept, and may be acknowledged
+	byType map[archive.AcknowledgementID]bool // those that only the list of received documents has
+	other  int                                // that say something else than was kept under their number
+}
+
+// list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
+// the other list has not announces a document by that alone; a network that ignores the question answers both with the same, and then only
+// the code of a notification tells. A notification that comes between the two stands in the second one at most, so it is never
+// mistaken.
+func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
+	l.byType = map[archive.AcknowledgementID]bool{}
+	var received archive.NotificationList
+	var failed error // of the question for received documents: what became of sent ones is asked for all the same
+	if p.cfg.Arrivals != nil {
+		if received, failed = p.cfg.Service.ListReceived(ctx, kind, p.siftReceived); failed != nil && isNotOffered(failed) {
+			failed = nil
+		}
+		for _, n := range received.Notifications {
+			l.byType[n.AcknowledgementID] = true
+		}
+	}
+	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
+		for _, n := range page {
+			delete(l.byType, n.AcknowledgementID) // both lists have it
+		}
+		return p.sift(page, &l)
+	})
+	r.HasMore = r.HasMore || list.HasMore
+	if err == nil {
+		p.tellIncomplete(kind, list, list.Unreadable+l.other)
+	}
+	l.all = list.Notifications
+	// A list that may lack something does not tell which ones stand in the other alone.
+	if err != nil || !list.Whole {
+		clear(l.byType)
+		return l, errors.Join(err, failed)
+	}
+	for _, n := range received.Notifications {
+		if l.byType[n.AcknowledgementID] {
+			l.all = append(l.all, n)
+		}
+	}
+	return l, failed
+}
+
+// sift returns those notifications of a page about which something is left to do: they are not kept yet, or were foreign and are not any
+// more. What is kept takes no memory, however much of it nobody acknowledges.
+func (p *Poller) sift(page []archive.Notification, l *listed) (left []archive.Notification, err error) {
+	kept, err := p.cfg.Ledger.HeldNotices(idsOf(page))
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range page {
+		had, isKept := kept[n.AcknowledgementID]
+		switch {
+		case !isKept:
+			left = append(left, n)
+		case !p.saysWhatWasKept(n, had):
+			l.other++ // nobody can say which of the two is right
+		case !had.Entry.IsZero():
+			l.done = append(l.done, n.AcknowledgementID)
+		case !had.Arrival.IsZero():
+			isDone, err := p.isReceiptDone(had)
+			if err != nil {
+				return nil, err
+			}
+			if isDone {
+				l.done = append(l.done, n.AcknowledgementID)
+			}
+		default:
+			isForeign, err := p.isForeign(n)
+			if err != nil {
+				return nil, err
+			}
+			if !isForeign {
+				left = append(left, n)
+			}
+		}
+	}
+	return left, nil
+}
+
+// siftReceived leaves out what is kept for a document.
+func (p *Poller) siftReceived(page []archive.Notification) ([]archive.Notification, error) {
+	kept, err := p.cfg.Ledger.HeldNotices(idsOf(page))
+	return slices.DeleteFunc(page, func(n archive.Notification) bool {
+		had, isKept := kept[n.AcknowledgementID]
+		return isKept && !had.IsForeign()
+	}), err
+}
+
+func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {
+	for _, n := range all {
+		ids = append(ids, n.AcknowledgementID)
+	}
+	return ids
+}
+
+// saysWhatWasKept reports whether a notification tells the same event as what was kept under its number.
+func (p *Poller) saysWhatWasKept(n archive.Notification, had boltledger.Notice) bool {
+	if bytes.Equal(n.Raw, had.Raw) {
+		return true
+	}
+	before, err := p.cfg.Service.ReadNotification(had.Raw)
+	return err == nil && before.SaysTheSame(n)
+}
+
+// isForeign reports whether a notification is about no document of this ledger, and announces none by its codes.
+func (p *Poller) isForeign(n archive.Notification) (bool, error) {
+	_, found, err := p.findDocument(n.Document)
+	if found || err != nil || p.cfg.Arrivals == nil {
+		return !found, err
+	}
+	_, found, err = p.cfg.Arrivals.FindArrival(arrival.Received, archive.ExtractID(n.Document))
+	return !found && (n.Kind == "" || n.Meaning() != archive.MeansReceived), err
+}
+
+// isNotOffered reports whether the network does not know the question for received documents. Then the codes alone tell of them.
+func isNotOffered(err error) bool {
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity}, apicall.AsError(err).Status)
+}
+
+// announces reports whether a notification about a document that is not ours says that the document came in.
+func (l listed) announces(n archive.Notification) bool {
+	return n.Kind != "" && (n.Meaning() == archive.MeansReceived || l.byType[n.AcknowledgementID])
+}
+
+// keepOthers keeps notifications about documents that were not sent from here, and returns those that may be acknowledged: they are about a
+// document whose own notification was. The others of received documents are acknowledged when that is, and foreign ones never.
+func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, l listed) (done []archive.AcknowledgementID, err error) {
+	about := map[archive.AcknowledgementID]arrival.Arrival{}
+	if p.cfg.Arrivals != nil && len(others) > 0 {
+		var all []boltledger.ReceivedNotice
+		for _, n := range others {
+			one := boltledger.ReceivedNotice{Notification: n}
+			if l.announces(n) {
+				one.Key = archive.NewKey(p.cfg.Now().Wall)
+			}
+			all = append(all, one)
+		}
+		// One commit: after a crash the notifications are listed again, or they and their arrivals are there.
+		if about, err = p.cfg.Arrivals.KeepReceivedNotices(ctx, p.cfg.Now(), all); err != nil {
+			return nil, err
+		}
+	}
+	var foreign []archive.Notification
+	for _, n := range others {
+		a, isReceived := about[n.AcknowledgementID]
+		switch {
+		case isReceived && a.State == arrival.Acknowledged:
+			done = append(done, n.AcknowledgementID)
+		case !isReceived:
+			foreign = append(foreign, n)
+		}
+	}
+	if len(foreign) > 0 {
+		err = p.cfg.Ledger.KeepForeignNotices(ctx, p.cfg.Now().Wall, foreign)
+	}
+	return done, err
+}
+
+// isReceiptDone reports whether a notification about a received document may be acknowledged.
+func (p *Poller) isReceiptDone(n boltledger.Notice) (bool, error) {
+	if p.cfg.Arrivals == nil {
+		return false, nil
+	}
+	a, known, err := p.cfg.Arrivals.Arrival(n.Arrival)
+	return known && a.State == arrival.Acknowledged, err
+}

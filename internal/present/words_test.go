@@ -1,0 +1,211 @@
+package present
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// foreignWords are what no text about a document of a route may say: it has nothing of the kind.
+var foreignWords = map[ledger.Route][]string{
+	ledger.PDF:     {"archive", "zip", "business network"},
+	ledger.Network: {"archiv", "zip", "pdf", "accounts-payable", "clientuuid", "vault:", "upload address"},
+}
+
+// statesOf are the states that a document of a route can be in.
+func statesOf(r ledger.Route) []ledger.State {
+	switch r {
+	case ledger.PDF:
+		return pdfStates
+	case ledger.Network:
+		return []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered, ledger.Sending, ledger.Uploaded, ledger.Delivered, ledger.Duplicate, ledger.Rejected, ledger.Quarantined}
+	}
+	return ledger.States()
+}
+
+// markedEntries are entries of one route and state with each mark that people are told of, and with each that goes with it.
+func markedEntries(r ledger.Route, state ledger.State) (all []ledger.Entry) {
+	base := ledger.Entry{Key: archive.Key{1}, Rev: 1, Route: r, Drop: "out", Folder: "Huber 88", State: state, Source: ledger.Claimed, SeenAt: noon, Posts: 2, Answers: 1, ID: archive.ID{1},
+		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.MaybeStored, UploadIntents: 1}}}
+	if r == ledger.Vault {
+		base.Vault = "V"
+	}
+	switch state {
+	case ledger.Delivered:
+		base.UploadedAt, base.Source, base.Dest = noon, ledger.Kept, "_delivered/2026-11/Huber 88"
+	case ledger.Rejected:
+		base.Source, base.Dest = ledger.Returned, "_rejected/Huber 88"
+	case ledger.Quarantined:
+		base.Cause = ledger.DeliveryUnknown(r, "the sending was never answered")
+	}
+	for _, mark := range []func(e *ledger.Entry){
+		func(*ledger.Entry) {}, func(e *ledger.Entry) { e.Hold = true }, func(e *ledger.Entry) { e.InDoubt = true }, func(e *ledger.Entry) { e.PossibleDouble = true },
+		func(e *ledger.Entry) { e.Contradicted = true }, func(e *ledger.Entry) { e.Resolved = true }, func(e *ledger.Entry) { e.Contradicted, e.Resolved = true, true },
+		func(e *ledger.Entry) { e.Recipient = ledger.RecipientAccepted }, func(e *ledger.Entry) { e.Recipient = ledger.RecipientRejected }, func(e *ledger.Entry) { e.Means = ledger.EmailDelivery },
+		func(e *ledger.Entry) { e.Cause = ledger.Cause{Code: ledger.CauseNumberTaken} }, func(e *ledger.Entry) { e.Cause = ledger.Cause{Code: ledger.CauseSourceChanged} },
+		func(e *ledger.Entry) { e.NeedsReconcile = true }, func(e *ledger.Entry) { e.FilePosts, e.FileAnswers, e.StoredFiles = 2, 1, []archive.FileID{"f"} },
+		func(e *ledger.Entry) { e.ID, e.Registrations = archive.ID{}, nil },
+	} {
+		e := base
+		mark(&e)
+		all = append(all, e)
+		for f := ledger.Unsent; f <= ledger.Declined && len(e.Registrations) > 0; f++ {
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: f, UploadIntents: 1}}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// textsOf is all that show and why say of an entry, and why each act is refused.
+func textsOf(e ledger.Entry) string {
+	d := Dossier{Entry: e, HasDocument: true, Document: ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "a.xml"}}, ControlFiles: []archive.File{{Path: "document.json"}}},
+		History: []ledger.Line{{Rev: 1, Event: "notification-seen", Status: "Delivered"}}}
+	if e.Route == ledger.PDF {
+		d.Addresses = []Field{{"receivingEmailAddress", "ap@in.example"}}
+	}
+	if e.State == ledger.Duplicate {
+		d.Details.Original = &Original{Key: "k", Folder: "Otto 9", DeliveredAt: &noon}
+	}
+	c := Clock{Now: noon.Add(100 * time.Hour), Location: time.UTC}
+	w := Situation{Clock: c, UnclearGrace: time.Hour, AlertAfter: time.Minute, FolderPath: "/srv/out/_rejected/Huber 88"}.Explain(d)
+	text := string(d.Text(c)) + string(w.Text(c)) + DescribePlace(e) + SummarizeReason(e)
+	for _, act := range []Action{Close, Release, Hold, Unhold, Retry} {
+		if err := act.Check(e); err != nil {
+			text += "\n" + act.ExplainRefusal(e, err)
+		}
+	}
+	return text
+}
+
+// I12: whatever a document of any route comes to, people are told something of it, and nothing that belongs to another route: a document that is
+// sent over the business network is no PDF, goes to no accounts-payable system, and is never called archived.
+func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
+	for _, r := range ledger.Routes() {
+		if _, ok := rows[r]; !ok {
+			t.Errorf("route %s has no words", r)
+		}
+		for _, state := range statesOf(r) {
+			for _, e := range markedEntries(r, state) {
+				text := textsOf(e)
+				if strings.Contains(text, unknownState) || strings.Contains(text, "%!") || explainState(e) == "" {
+					t.Fatalf("%s, %s: %s", r, state, text)
+				}
+				small := strings.ToLower(strings.ReplaceAll(text, "Delivered is not archived", "")) // the only place that compares the two
+				for _, word := range foreignWords[r] {
+					if strings.Contains(small, word) {
+						t.Fatalf("%s, %s: it says %q: %s", r, state, word, text)
+					}
+				}
+				for _, flag := range ExplainFlags(e) {
+					if flag == "" {
+						t.Errorf("%s, %s: an empty flag", r, state)
+					}
+				}
+				for _, o := range (Situation{}).Options(Dossier{Entry: e}) {
+					if o.What == "" {
+						t.Errorf("%s, %s: an empty option %q", r, state, o.Command)
+					}
+				}
+				if step, _, due := ledger.Due(e); due && slices.Contains(statesOf(r), state) && !(r == ledger.PDF && step == ledger.Ask) && ExplainStep(e, step) == "" {
+					t.Errorf("%s, %s: nothing is said of %s", r, state, step)
+				}
+			}
+		}
+	}
+}
+
+// What a person must see to of a network document is told with what to do: why and show name it, each act says what it leads to.
+func TestWords_I26_NetworkDocumentsThatNeedAPerson(t *testing.T) {
+	base := ledger.Entry{Key: archive.Key{1}, Rev: 1, Route: ledger.Network, Drop: "out", Folder: "Huber 88", SeenAt: noon, Package: archive.Package{Size: 1, SHA256: archive.Digest{1}},
+		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.MaybeStored}}}
+	for name, row := range map[string]struct {
+		change func(e *ledger.Entry)
+		want   []string
+	}{
+		"RejectedAfterDelivery": {func(e *ledger.Entry) { e.State, e.Source, e.Contradicted = ledger.Delivered, ledger.Kept, true },
+			[]string{"CONTRADICTED: the business network rejected it after it had delivered it", "ask the provider why", "drop it again as a new document", "it is cleared up with the provider"}},
+		"RejectedByRecipient": {func(e *ledger.Entry) {
+			e.State, e.Source, e.Recipient, e.Means = ledger.Delivered, ledger.Kept, ledger.RecipientRejected, ledger.EmailDelivery
+		}, []string{"REJECTED BY THE RECIPIENT", "ask the recipient why", "by e-mail", "the recipient rejected it"}},
+		"NoWordForLong": {func(e *ledger.Entry) { e.State, e.Source = ledger.Uploaded, ledger.Claimed },
+			[]string{"no final word for", "ask the provider what became of it", "wait: its word comes as a notification"}},
+		"NumberTaken": {func(e *ledger.Entry) {
+			e.State, e.Source, e.Cause = ledger.Quarantined, ledger.Claimed, ledger.Cause{Code: ledger.CauseNumberTaken}
+		}, []string{"number taken", "vaultd never sent one under bumId number-1", "vaultd close", "send it under a new number: the recipient gets it twice"}},
+		"RecipientNotListed": {func(e *ledger.Entry) {
+			e.State, e.Source, e.Registrations, e.NotBefore = ledger.Packaged, ledger.Claimed, nil, noon.Add(time.Hour)
+			e.Cause = ledger.Cause{Code: ledger.CauseRecipientNotListed, Text: "NOT SENT YET. SIREN 123456789 has no valid line in the directory (asked 14:02). Check it with the recipient."}
+		}, []string{"recipient not listed", "SIREN 123456789 has no valid line in the directory (asked 14:02)", "check the number with the recipient", "give it back to people: nothing of it was sent\n      vaultd close"}},
+		"DeliveryUnknown": {func(e *ledger.Entry) {
+			e.State, e.Source, e.Cause = ledger.Quarantined, ledger.Claimed, ledger.DeliveryUnknown(ledger.Network, "the ledger was put back")
+		}, []string{"delivery unknown", "ask the provider whether the business network has it; the number to name is bumId number-1", "no double can come of it\n      vaultd release", "vaultd close"}},
+		"RejectedByNetwork": {func(e *ledger.Entry) {
+			e.State, e.Source, e.Dest, e.UploadedAt, e.Cause = ledger.Rejected, ledger.Returned, "_rejected/Huber 88", noon, ledger.Cause{Code: "undelivered", Text: "NOT DELIVERED. No such recipient."}
+		}, []string{"Not delivered", "correct it as _REASON.txt in the folder says", "take it again"}},
+	} {
+		e := base
+		row.change(&e)
+		text := textsOf(e)
+		for _, want := range row.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in:\n%s", name, want, text)
+			}
+		}
+	}
+}
+
+// A refusal of our own is told in brief by its code, whichever route it is of.
+func TestWords_OwnRefusalsInBrief(t *testing.T) {
+	for _, begin := range []string{"NOT ARCHIVED", "NOT SENT", "NOT DELIVERED"} {
+		if got := SummarizeCause(ledger.Cause{Code: "strange-file", Text: begin + ". A long page."}); got != "strange file" {
+			t.Errorf("%s: %q", begin, got)
+		}
+	}
+	if got := SummarizeCause(ledger.Cause{Code: "http-403", Text: "credentials refused"}); got != "credentials refused" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The addresses of a document come by the names of its service; one of the archive has none.
+func TestDelivery_Addresses(t *testing.T) {
+	doc := ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":""}`)}
+	for r, want := range map[ledger.Route][]Field{ledger.Vault: nil, ledger.PDF: {{"receivingEmailAddress", "ap@in.example"}}, ledger.Network: nil} {
+		if got, err := deliveryFields(r, doc); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", r, got, err)
+		}
+	}
+	if _, err := deliveryFields(ledger.PDF, ledger.Document{Metadata: []byte(`{"receivingEmailAddress":[1]}`)}); err == nil {
+		t.Error("an address of a strange form is read")
+	}
+}
+
+// The recipient of a document, for list and show, comes from one place: its frozen metadata, or what was read of one that was refused.
+func TestDetails_Recipient(t *testing.T) {
+	meta := archive.Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"4012345000009"}}
+	for name, row := range map[string]struct {
+		route ledger.Route
+		doc   ledger.Document
+		want  string
+	}{
+		"Network": {ledger.Network, ledger.Document{Metadata: meta.Metadata()}, "Acme AG, 4012345000009"},
+		"PDF":     {ledger.PDF, ledger.Document{Metadata: archive.PDFRequest{Receiving: "ap@in.example", Notify: "x@in.example"}.Encode()}, "ap@in.example"},
+		"Refused": {ledger.Network, ledger.Document{AsRead: archive.AsRead{RecipientName: "Acme AG", RecipientIDs: "1, 2"}}, "Acme AG, 1, 2"},
+		"Erased":  {ledger.Network, ledger.Document{}, ""},
+	} {
+		e := ledger.Entry{Key: archive.Key{1}, Route: row.route, State: ledger.Delivered, Means: ledger.EmailDelivery}
+		checked, err := ParseMetadata(e, row.doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := readRecipient(e, row.doc, checked)
+		r := NewListRow(Clock{Now: noon, Location: time.UTC}, e, Details{Recipient: to})
+		if err != nil || to != row.want || (r.Recipient == nil) != (to == "") || r.Means == nil || *r.Means != "EmailDelivery" {
+			t.Errorf("%s: %q, %v, %+v", name, to, err, r)
+		}
+	}
+}

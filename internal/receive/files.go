@@ -1,0 +1,256 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger/arrival"
+)
+
+const (
+	documentName = "document.json" // of the document itself, as it came
+
+	folderMode fs.FileMode = 0o700
+	fileMode   fs.FileMode = 0o600
+
+	longestID   = 100
+	longestName = 150 // of a folder for the drop folder, in characters
+)
+
+// part is a file while it comes.
+type part struct {
+	*durable.TempFile
+	sum  hash.Hash
+	size int64
+	head []byte // its first bytes
+}
+
+// keptFile is a file that is durable here.
+type keptFile struct {
+	archive.File
+	isPage bool // it looks like a web page
+}
+
+// headSize is how much of a file tells what it is.
+const headSize = 64
+
+// isPage reports whether a file begins like a web page.
+func isPage(head []byte) bool {
+	text := strings.ToLower(strings.TrimLeft(string(head), " \t\r\n\ufeff"))
+	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
+}
+
+// Write implements io.Writer.
+func (p *part) Write(b []byte) (int, error) {
+	n, err := p.TempFile.Write(b)
+	p.sum.Write(b[:n])
+	p.size += int64(n)
+	p.head = append(p.head, b[:min(n, headSize-len(p.head))]...)
+	return n, err
+}
+
+// openFolder opens the folder of the arrival, and makes it where it is missing.
+func (w *work) openFolder() (*durable.Dir, error) {
+	name := w.a.Key.String()
+	dir, err := w.cfg.Dir.OpenDir(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return dir, err
+	}
+	// After a crash here the folder is there and empty, or missing; the next call finds it or makes it.
+	if err := w.cfg.Dir.Mkdir(name, folderMode, -1); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return w.cfg.Dir.OpenDir(name)
+}
+
+// keepFile makes a file of what write writes, and makes it durable. A file of that name is one of which no line tells, and is replaced.
+func (w *work) keepFile(name string, write func(*part) error) (kept keptFile, err error) {
+	dir, err := w.openFolder()
+	if err != nil {
+		return kept, err
+	}
+	defer dir.Close() // synced by the commit below
+	file, err := dir.Create(name, fileMode)
+	if err != nil {
+		return kept, err
+	}
+	p := &part{TempFile: file, sum: sha256.New()}
+	defer p.Discard()
+	if err := write(p); err != nil {
+		return kept, err
+	}
+	// A crash before this leaves the file under a temporary name, and the next fetch replaces it.
+	if err := p.Commit(); err != nil {
+		return kept, err
+	}
+	return keptFile{archive.File{Path: name, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil))}, isPage(p.head)}, nil
+}
+
+// storedName is the name of a file here: its place in the document, and what is plain of its number at the network.
+func storedName(files []arrival.File, id string) string {
+	n := slices.IndexFunc(files, func(f arrival.File) bool { return f.Name == id })
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, id)
+	return fmt.Sprintf("%04d-%s", n, plain[:min(len(plain), longestID)])
+}
+
+// digestOf is the digest of the list of what is held.
+func digestOf(files []arrival.File) archive.Digest {
+	var all []archive.File
+	for _, f := range files {
+		all = append(all, archive.File{Path: f.Stored, Size: f.Size, SHA256: f.SHA256})
+	}
+	return archive.ContentDigest(all)
+}
+
+// heads are how files begin, with the ending that their names get: the network tells no names.
+var heads = []struct{ begin, ending string }{
+	{"%PDF", ".pdf"}, {"PK\x03\x04", ".zip"}, {"<?xml", ".xml"}, {"\xef\xbb\xbf<?xml", ".xml"}, {"\x89PNG", ".png"}, {"\xff\xd8\xff", ".jpg"},
+	{"II*\x00", ".tif"}, {"MM\x00*", ".tif"},
+}
+
+var errOtherBytes = errors.New("it is not what was recorded; restore state_dir/received from a copy")
+
+// makeFolder makes the folder for the drop folder. The same document always gives the same.
+func (w *work) makeFolder() (Folder, error) {
+	f := Folder{Key: w.a.Key}
+	var names []string
+	var raw []byte
+	for _, held := range w.a.Files {
+		content, err := w.read(held, 8)
+		if err == nil && held.Name == arrival.DocumentFile {
+			content, err = w.read(held, held.Size)
+			raw = content
+		}
+		if err != nil {
+			return f, fmt.Errorf("read %s of document %s: %w", held.Stored, w.a.Item, err)
+		}
+		file := FolderFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held) }}
+		f.Files, names = append(f.Files, file), append(names, file.Path)
+	}
+	if len(w.a.Files) == 0 || archive.Sum(raw) != w.a.Files[0].SHA256 {
+		return f, errOtherBytes
+	}
+	d, err := w.cfg.Describe(w.kind(), raw)
+	if err != nil {
+		return f, err
+	}
+	f.Name = folderName(d)
+	f.Sidecar = makeSidecar(archive.DeriveReceivedID(w.a.Document()), names, d)
+	return f, nil
+}
+
+// nameInDrop is the name of a held file in the drop folder.
+func nameInDrop(f arrival.File, head []byte) string {
+	if f.Name == arrival.DocumentFile {
+		return f.Stored
+	}
+	for _, h := range heads {
+		if bytes.HasPrefix(head, []byte(h.begin)) {
+			return f.Stored + h.ending
+		}
+	}
+	return f.Stored + ".bin"
+}
+
+// makeSidecar is the metadata of a document in the form of a drop folder. What the document does not tell is missing in it.
+func makeSidecar(id archive.ID, files []string, d archive.Document) []byte {
+	own, err := json.Marshal(struct {
+		ID    string   `json:"clientUUID"`
+		Files []string `json:"files"`
+	}{id.String(), files})
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	var b bytes.Buffer
+	// The metadata has a type at least, so there is a field behind the comma.
+	if err := json.Indent(&b, slices.Concat(own[:len(own)-1], []byte(","), d.Metadata()[1:]), "", "  "); err != nil {
+		panic(err) // both are objects
+	}
+	return append(b.Bytes(), '\n')
+}
+
+// folderName is the name of the folder of a document. Two may get the same one: the drop folder numbers them.
+func folderName(d archive.Document) string {
+	safe := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || strings.ContainsRune(`<>:"/\|?*`, r) {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(strings.Join(strings.Fields("Received "+d.SenderName+" "+d.Number), " "), "_"))
+	runes := []rune(safe)
+	return strings.TrimRight(string(runes[:min(len(runes), longestName/2)]), ". ")
+}
+
+// open opens a held file.
+func (w *work) open(f arrival.File) (io.ReadCloser, error) {
+	file, _, err := durable.OpenRegular(w.cfg.Dir.Root(), path.Join(w.a.Key.String(), f.Stored))
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// read reads the first bytes of a held file.
+func (w *work) read(f arrival.File, most int64) ([]byte, error) {
+	file, err := w.open(f)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // read-only
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// removeArchived removes the files of documents that the archive has and of which the network was told.
+func (e *Engine) removeArchived(ctx context.Context) error {
+	return e.cfg.Dir.EachName(func(name string) error {
+		key, err := archive.ParseKey(name)
+		if err != nil || ctx.Err() != nil {
+			return ctx.Err() // no folder of ours
+		}
+		a, known, err := e.cfg.Ledger.Arrival(key)
+		if err != nil || !known || a.State != arrival.Acknowledged {
+			return err
+		}
+		if done, err := e.cfg.IsArchived(archive.DeriveReceivedID(a.Document())); err != nil || !done {
+			return err
+		}
+		if err := e.removeFolder(name, a.Files); err != nil {
+			e.cfg.Log.Warn("the files of an archived document were not removed; it is tried again", "document", a.Item, "err", err)
+		}
+		return nil
+	})
+}
+
+// removeFolder removes the files of an arrival one by one, and then their folder.
+func (e *Engine) removeFolder(name string, files []arrival.File) error {
+	dir, err := e.cfg.Dir.OpenDir(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // what it lost is gone with it
+	for _, f := range files {
+		// A crash after this leaves the others, and the next sweep removes them: the archive has the document.
+		if err := dir.Unlink(f.Stored); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return e.cfg.Dir.Rmdir(name)
+}

@@ -1,0 +1,561 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/networkapi"
+	"vaultd/internal/notices"
+	"vaultd/internal/proof"
+)
+
+// house is a ledger, a folder of what comes in and a drop folder on a real disk, and the emulated network, which outlive the lives of the engine.
+type house struct {
+	t                 testing.TB
+	state, kept, into string
+	net               *emulator.Server
+	client            *networkapi.Client
+	confirm, archived bool
+	commitFault       func(op string) error
+	fileFault         durable.Hook
+}
+
+func newHouse(t testing.TB, readings emulator.NetworkReadings) *house {
+	t.Helper()
+	time.Sleep(time.Until(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC))) // of the bubble: the network takes times of today
+	h := &house{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true}
+	if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if h.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now, Readings: emulator.Readings{Network: readings}}); err != nil {
+		t.Fatal(err)
+	}
+	api, _, err := apicall.New(apicall.Config{BaseURL: "https://network.example", Transport: h.net.Transport(), Now: time.Now,
+		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.client = networkapi.New(networkapi.Config{API: api, PageSize: 2})
+	return h
+}
+
+// content is the data of a document with a number.
+func content(number string) json.RawMessage {
+	return fmt.Appendf(nil, `{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31+01:00","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Müller & Söhne","partyIdentifications":[{"id":"DE1","schemeId":"UNKNOWN"},{}]},
+		"accountingCustomerParty":{"partyName":"Acme AG","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10},{"taxableAmount":0}]},"orderReference":{}}`, number)
+}
+
+func (h *house) publish(kind, number string, files ...string) (document string) {
+	h.t.Helper()
+	p := emulator.ReceivedDocument{Kind: kind, Data: content(number)}
+	for _, f := range files {
+		p.Files = append(p.Files, emulator.ReceivedFile{Name: "a.pdf", Content: []byte("%PDF-1.7 " + f)})
+	}
+	document, err := h.net.PublishReceived(p)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return document
+}
+
+// putter is a real drop folder.
+type putter struct{ to *drop.Folder }
+
+func (p putter) PutFolder(ctx context.Context, f Folder) error {
+	in := drop.IncomingFolder{Key: f.Key, Name: f.Name, SidecarName: "metadata.json", Sidecar: f.Sidecar}
+	for _, file := range f.Files {
+		in.Files = append(in.Files, drop.IncomingFile{File: file.File, Open: file.Open})
+	}
+	_, err := p.to.PutFolder(ctx, in)
+	return err
+}
+
+// live runs the poller and the engine for so long, and returns the engine's error.
+func (h *house) live(d time.Duration) error {
+	h.t.Helper()
+	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	dir, err := durable.Open(h.kept, h.fileFault)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	to, err := drop.Open(drop.Config{Path: h.into, Name: "in", LedgerID: "ledger-1", Environment: "test", Epoch: 1, Hook: h.fileFault})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	now, log := func() archive.Instant { return archive.Instant{Wall: time.Now()} }, slog.New(slog.DiscardHandler)
+	e := New(Config{Ledger: l, Service: networkapi.Receiver{Client: h.client}, Describe: networkapi.DescribeReceived, Dir: dir, Drop: putter{to}, Confirm: h.confirm, Workers: 2, Now: now, Log: log,
+		IsArchived: func(archive.ID) (bool, error) { return h.archived, nil }})
+	ctx, cancel := context.WithTimeout(h.t.Context(), d)
+	defer cancel()
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	wait.Go(func() {
+		notices.New(notices.Config{Service: h.client, Ledger: l, Arrivals: l, Every: time.Minute, Now: now, Log: log, OnDone: e.Wake}).Run(ctx)
+	})
+	err = e.Run(ctx)
+	cancel()
+	return err
+}
+
+// look calls fn with the ledger between two lives, after everything was checked: records, chain, history, and what the network saw.
+func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
+	h.t.Helper()
+	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer l.Close()
+	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
+		h.t.Errorf("%v, %v", problems, err)
+	}
+	var all []arrival.Arrival
+	if err := l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...); err != nil {
+		h.t.Error(err)
+	}
+	balance := l.ArrivalBalance()
+	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+		_ = l.Lines(1, func(n uint64, line []byte) error {
+			if !yield(n, line) {
+				return errors.New("enough")
+			}
+			return nil
+		})
+	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
+	if !report.OK() {
+		h.t.Errorf("%v", report.Findings)
+	}
+	if v := h.net.Violations(); len(v) != 0 {
+		h.t.Errorf("the network saw %v", v)
+	}
+	h.nothingIsLost()
+	if fn != nil {
+		fn(l, all)
+	}
+}
+
+// dropped are the folders in the drop folder, by the identity of their documents.
+func (h *house) dropped() map[string][]string {
+	h.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(h.into, "*", "metadata.json"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, p := range paths {
+		var m struct{ ClientUUID string }
+		b, err := os.ReadFile(p)
+		if err := errors.Join(err, json.Unmarshal(b, &m)); err != nil {
+			h.t.Fatal(err)
+		}
+		all[m.ClientUUID] = append(all[m.ClientUUID], filepath.Dir(p))
+	}
+	return all
+}
+
+// nothingIsLost demands of every document whose notification was deleted that it lies in the drop folder with each of its files, byte for byte.
+func (h *house) nothingIsLost() {
+	h.t.Helper()
+	dropped := h.dropped()
+	deleted := map[string]bool{}
+	for _, n := range h.net.Notices() {
+		deleted[n.BumID] = deleted[n.BumID] || n.IsAcknowledged
+	}
+	for _, d := range h.net.ReceivedDocuments() {
+		if !deleted[d.BumID] {
+			continue
+		}
+		folders := dropped[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]
+		if len(folders) == 0 {
+			h.t.Errorf("I30 the notification of %s is deleted, and it is not in the drop folder", d.BumID)
+		}
+		for _, folder := range folders {
+			var sums []string
+			files, _ := filepath.Glob(filepath.Join(folder, "0*"))
+			for _, f := range files {
+				b, _ := os.ReadFile(f)
+				sums = append(sums, archive.Sum(b).String())
+			}
+			for _, f := range d.Files {
+				if !slices.Contains(sums, f.SHA256) {
+					h.t.Errorf("I4 %s lacks file %s", folder, f.ID)
+				}
+			}
+			if raw, err := os.ReadFile(filepath.Join(folder, "document.json")); err != nil || !bytes.Contains(raw, []byte(d.BumID)) {
+				h.t.Errorf("I4 %s lacks its document: %v", folder, err)
+			}
+		}
+	}
+}
+
+// allDone demands that each document is at its end: once in the drop folder, and not announced any more.
+func (h *house) allDone() {
+	h.t.Helper()
+	h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+		for _, a := range all {
+			if a.State != arrival.Acknowledged {
+				h.t.Errorf("%s is %s since attempt %d, due %v: %+v", a.Item, a.State, a.Attempt, a.NotBefore, a.Cause)
+			}
+		}
+		docs := h.net.ReceivedDocuments()
+		if len(all) != len(docs) {
+			h.t.Errorf("%d arrivals of %d documents", len(all), len(docs))
+		}
+		for _, d := range docs {
+			if n := len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]); n != 1 {
+				h.t.Errorf("%s lies in the drop folder %d times", d.BumID, n)
+			}
+			if (len(d.Notified) > 0) != h.confirm || h.confirm && d.Notified[0].ResponseCode+"/"+d.Notified[0].ActionCode != "TechnicalAccept/DeliveryConfirmed" {
+				h.t.Errorf("of %s the network was told %+v", d.BumID, d.Notified)
+			}
+		}
+		for _, n := range h.net.Notices() {
+			if !n.IsAcknowledged {
+				h.t.Errorf("%+v is not deleted", n)
+			}
+		}
+	})
+}
+
+// I30: in each reading of what the specification leaves open, documents come in whole, and foreign notifications stay.
+func TestReading_I30_Receive(t *testing.T) {
+	for name, readings := range map[string]emulator.NetworkReadings{
+		"ByType": {}, "ByCode": {Received: "code"}, "ByCodeAlone": {Received: "code-only"}, "Base64": {Files: "base64"}, "OtherWrapper": {ErrorWrapper: "errors", Received: "code-only"},
+		"CreditNote": {CreditNoteWord: "CreditNote"}, "Milliseconds": {Times: "milliseconds"}, "RepeatedDelete": {RepeatedDelete: "200"}, "LinksElsewhere": {LinksTo: "https://evil.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, readings)
+				defer h.net.Close()
+				h.confirm = name != "Base64"
+				for n := range 3 {
+					h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
+				}
+				h.publish("CreditNote", "G-1")
+				if err := h.live(time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				h.allDone()
+				// Those of others look like an announcement in every list, and are none.
+				for _, pair := range [][2]string{{"TechnicalAccept", "Delivered"}, {"BusinessInformation", "EligibleForEarlyPayment"}} {
+					if _, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-555555555555", ResponseCode: pair[0], ActionCode: pair[1]}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := h.live(time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+					if len(all) != 4 {
+						t.Errorf("%d arrivals", len(all))
+					}
+				})
+				foreign := 0
+				for _, n := range h.net.Notices() {
+					if n.BumID == "11111111-2222-4333-8444-555555555555" && !n.IsAcknowledged {
+						foreign++
+					}
+				}
+				if foreign != 2 {
+					t.Errorf("%d foreign notifications are left", foreign)
+				}
+			})
+		})
+	}
+}
+
+// What a document says becomes its metadata, and what it does not say is missing there: a person completes it.
+func TestHandOn_NeverGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		full := h.publish("CreditNote", "G/1", "x")
+		bare, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"issueDate":"31.10.2026"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.live(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.allDone()
+		for id, want := range map[string]string{
+			full: `"documentType":"CreditNote","documentId":"G/1","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","senderIds":["DE1"],"recipientName":"Acme AG","currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"receiving"}`,
+			bare: `"documentType":"Invoice","flowDirection":"receiving"}`,
+		} {
+			folder := h.dropped()[archive.DeriveReceivedID(archive.RemoteID(id)).String()][0]
+			b, err := os.ReadFile(filepath.Join(folder, "metadata.json"))
+			var plain bytes.Buffer
+			if err := errors.Join(err, json.Compact(&plain, b)); err != nil || !strings.HasSuffix(plain.String(), want) {
+				t.Errorf("%s, %v", plain.String(), err)
+			}
+			if id == full && filepath.Base(folder) != "Received Müller & Söhne G_1" {
+				t.Errorf("%q", folder)
+			}
+		}
+	})
+}
+
+// I4: a file that is a web page itself comes in as what it is, and never one of a proxy in its place.
+func TestFetchFile_I4_WebPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.html", Content: []byte("\n<!DOCTYPE HTML><p>an attachment")}}}); err != nil {
+			t.Fatal(err)
+		}
+		page := true
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if page && strings.HasPrefix(op, "network-fetch") {
+				return emulator.Fault{Kind: emulator.HTML}
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.live(2 * time.Hour)
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if len(all) != 1 || all[0].State != arrival.Announced || len(h.dropped()) != 0 {
+				t.Errorf("%+v", all)
+			}
+		})
+		page = false
+		_ = h.live(2 * time.Hour)
+		h.allDone()
+	})
+}
+
+// Further notifications of a received document wait until it is done, and are deleted then.
+func TestNotices_I30_FurtherOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+		defer h.net.Close()
+		id := h.publish("Invoice", "R-1", "x")
+		for _, action := range []string{"EligibleForEarlyPayment", "NeverHeardOf"} {
+			if _, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: id, ResponseCode: "BusinessInformation", ActionCode: action}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.live(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.allDone()
+	})
+}
+
+// I30, I29: a document that cannot be fetched and that a person gives up is asked for no more, its notification stays at the network, and it is not
+// announced again.
+func TestGivenUp_I30_NotificationStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if op == "network-fetch" {
+				return emulator.Fault{Kind: emulator.Garble}
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.live(time.Hour)
+		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+			by := ledger.Operator{UID: 1000}
+			if len(all) != 1 || all[0].Cause.Code == "" {
+				t.Fatalf("%+v", all)
+			}
+			if _, err := l.ApplyArrival(t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{arrival.Abandoned{By: &by}}, At: archive.Instant{Wall: time.Now()}}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if err := h.net.SetFaults(emulator.Faults{}); err != nil {
+			t.Fatal(err)
+		}
+		asked := h.net.CountCalls("network-fetch")
+		_ = h.live(24 * time.Hour)
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if len(all) != 1 || all[0].State != arrival.GivenUp || h.net.CountCalls("network-fetch") != asked || h.net.Notices()[0].IsAcknowledged {
+				t.Errorf("%+v, %d calls after %d, %+v", all, h.net.CountCalls("network-fetch"), asked, h.net.Notices())
+			}
+		})
+	})
+}
+
+// What a person asks to be tried is tried at once, also while everything pauses after a fault of the network.
+func TestTryNow_EndsAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Config{Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, Log: slog.New(slog.DiscardHandler)})
+		e.pauseCalls("fetch a document", &apicall.Error{Code: "http-503", RetryAfter: time.Hour})
+		if e.mayAct() {
+			t.Fatal("no pause")
+		}
+		if e.TryNow(); !e.mayAct() || len(e.wake) != 1 {
+			t.Error("it still pauses, or nobody looks")
+		}
+	})
+}
+
+// The files here are removed once the archive has the document, and not before.
+func TestRemoveArchived_I3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		left := func() int {
+			all, err := os.ReadDir(h.kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all)
+		}
+		if err := h.live(3 * time.Hour); err != nil || left() != 1 {
+			t.Fatalf("%v, %d folders", err, left())
+		}
+		h.archived = true
+		if err := h.live(time.Hour); err != nil || left() != 0 {
+			t.Errorf("%v, %d folders", err, left())
+		}
+		h.allDone()
+	})
+}
+
+// Faults of every kind at every call, with deaths between: afterwards everything is done, and the network saw no mistake.
+func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
+	kinds := []emulator.Fault{{Kind: emulator.Abort}, {Kind: emulator.Abort, IsAfterWork: true}, {Kind: emulator.Status}, {Kind: emulator.Status, IsAfterWork: true},
+		{Kind: emulator.HTML}, {Kind: emulator.Refuse}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty}, {Kind: emulator.Status, Status: 403}}
+	struck := map[string]int{}
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 8 // make test-long runs all
+	}
+	for seed := range seeds {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{Received: []string{"type", "code"}[seed%2]})
+			defer h.net.Close()
+			for n := range 3 {
+				h.publish([]string{"Invoice", "CreditNote"}[n%2], fmt.Sprint("R-", n), fmt.Sprint(n), "b")
+			}
+			r, left, paged := rand.New(rand.NewPCG(seed, 30)), 8, false
+			var mu sync.Mutex // two documents are worked on at once
+			if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if left == 0 || r.IntN(3) != 0 {
+					return emulator.Fault{}
+				}
+				left--
+				struck[op]++
+				f := kinds[r.IntN(len(kinds))]
+				if op == "network-fetch-file" && (f.Kind == emulator.Garble || f.Kind == emulator.Truncate || f.Kind == emulator.HTML && paged) {
+					f.Kind = emulator.Cut // the network tells neither length nor digest of a file: nobody can see the others
+				}
+				paged = paged || op == "network-fetch-file" && f.Kind == emulator.HTML
+				return f
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			deaths := rand.New(rand.NewPCG(seed, 31))
+			for range 3 {
+				_ = h.live(time.Duration(1+deaths.IntN(600)) * time.Second)
+				h.look(nil)
+			}
+			if err := h.net.SetFaults(emulator.Faults{}); err != nil {
+				t.Fatal(err)
+			}
+			_ = h.live(12 * time.Hour)
+			h.allDone()
+		})
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	for _, op := range []string{"network-notices", "network-fetch", "network-fetch-file", "network-notify", "network-acknowledge"} {
+		if struck[op] == 0 {
+			t.Errorf("%s was never struck", op)
+		}
+	}
+}
+
+// I5, I30: each operation on files and each commit fails once, in both forms, and the process ends where it must. Afterwards each document is in
+// the drop folder once, and at no moment was its notification deleted without that.
+func TestReceive_I5_NthFailure(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		strikes, step := 0, 1
+		if testing.Short() {
+			step = 4 // make test-long strikes each
+		}
+		for n := 1; ; n += step {
+			left, fired := n, ""
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{})
+				defer h.net.Close()
+				h.publish("Invoice", "R-1", "x", "y")
+				_ = h.live(0) // what the drop folder makes once is there
+				var mu sync.Mutex
+				strike := func(op string) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if left--; left != 0 {
+						return nil
+					}
+					fired = op
+					return errors.New("the disk failed")
+				}
+				h.fileFault = func(op, name string, do func() error) error {
+					err := strike(op + " " + name)
+					if err == nil || done {
+						err = errors.Join(err, do())
+					}
+					return err
+				}
+				h.commitFault = func(op string) error {
+					if op == "commit" && !done || op == "committed" && done {
+						return strike(op)
+					}
+					return nil
+				}
+				_ = h.live(2 * time.Hour)
+				h.fileFault, h.commitFault = nil, nil
+				h.look(nil) // what is on disk is sound
+				_ = h.live(2 * time.Hour)
+				h.allDone()
+			})
+			if t.Failed() {
+				t.Fatalf("after fault %d, done %t: %s", n, done, fired)
+			}
+			if fired == "" {
+				break
+			}
+			strikes++
+		}
+		if strikes*step < 40 {
+			t.Errorf("only %d faults: nothing happened", strikes)
+		}
+	}
+}

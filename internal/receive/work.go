@@ -1,0 +1,233 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+)
+
+// Codes of the causes of what is postponed here; those of calls are the codes of their errors.
+const (
+	CauseFull   = "receive-full"   // there is no room for what comes
+	CauseFolder = "receive-folder" // the folder of what comes cannot be used
+	CauseLost   = "receive-lost"   // a file that was held is missing or is another one
+	CausePage   = "receive-page"   // a web page came in the place of a file
+	CauseDrop   = "drop"           // the drop folder is away or cannot be written
+)
+
+// work is the work on one document.
+type work struct {
+	*Engine
+	a arrival.Arrival
+}
+
+// errStale ends the work on an arrival that somebody else changed: the next look decides anew.
+var errStale = errors.New("the arrival was changed by somebody else")
+
+// doDueSteps does what is due for the document, one step after the other, until one has to wait.
+func (w *work) doDueSteps(ctx context.Context) error {
+	for ctx.Err() == nil && w.mayAct() {
+		step, file, at := arrival.Due(w.a, w.rules())
+		if step == arrival.NoStep || at.After(w.now().Wall) {
+			return nil
+		}
+		var err error
+		switch step {
+		case arrival.FetchDocument:
+			err = w.fetchDocument(ctx)
+		case arrival.Download:
+			err = w.fetchFile(ctx, file)
+		case arrival.Conclude:
+			err = w.commit(ctx, arrival.HeldWhole{Manifest: digestOf(w.a.Files)})
+		case arrival.HandOn:
+			err = w.handOn(ctx)
+		case arrival.Confirm:
+			err = w.confirm(ctx)
+		case arrival.Acknowledge:
+			err = w.acknowledge(ctx)
+		default:
+			return nil
+		}
+		if errors.Is(err, errStale) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s of document %s: %w", step, w.a.Item, err)
+		}
+	}
+	return nil
+}
+
+// commit commits events and goes on with the arrival that they made.
+func (w *work) commit(ctx context.Context, evs ...arrival.Event) error {
+	a, err := w.cfg.Ledger.ApplyArrival(ctx, arrival.Change{Key: w.a.Key, Rev: w.a.Rev, Events: evs, At: w.now()})
+	if _, stale := errors.AsType[*ledger.StaleError](err); stale {
+		return errStale
+	}
+	if err == nil {
+		w.a = a
+	}
+	return err
+}
+
+func (w *work) kind() archive.NetworkKind { return archive.NetworkKind(w.a.Type) }
+
+// postpone commits that what is due failed, and when it is tried again.
+func (w *work) postpone(ctx context.Context, c ledger.Cause) error {
+	if w.a.Cause.Code != c.Code {
+		w.cfg.Log.Warn("a received document has to wait; it is tried again", "document", w.a.Item, "cause", c.Code, "why", c.Text)
+	}
+	return w.commit(ctx, arrival.Postponed{Until: w.now().Wall.Add(arrival.DelayAfter(int(w.a.Attempt))), Cause: c})
+}
+
+// postponeAfterFault postpones after a failed call, and pauses all calls where the fault is not that of one document.
+func (w *work) postponeAfterFault(ctx context.Context, step string, err error) error {
+	if ctx.Err() != nil {
+		return nil // the program ends; the step stays due
+	}
+	e := apicall.AsError(err)
+	if e.Denied || e.Overloaded() || e.Outcome == apicall.NotSent && e.Code != "request" {
+		w.pauseCalls(step, e)
+	}
+	return w.postpone(ctx, ledger.Cause{Code: e.Code, Text: e.Error()})
+}
+
+// postponeLocal postpones for a fault of the disk. A file whose place is not known stops the process.
+func (w *work) postponeLocal(ctx context.Context, code string, err error) error {
+	switch {
+	case errors.Is(err, durable.ErrSync):
+		return err
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG):
+		code = CauseFull
+	}
+	return w.postpone(ctx, ledger.Cause{Code: code, Text: err.Error()})
+}
+
+// hasRoom says whether something may be fetched; where not, that was committed.
+func (w *work) hasRoom(ctx context.Context) (ok bool, err error) {
+	if w.cfg.Room == nil {
+		return true, nil
+	}
+	if err := w.cfg.Room(); err != nil {
+		return false, w.postpone(ctx, ledger.Cause{Code: CauseFull, Text: err.Error()})
+	}
+	return true, nil
+}
+
+// fetchDocument fetches the document, keeps it as it came, and commits which files it names.
+func (w *work) fetchDocument(ctx context.Context) error {
+	if ok, err := w.hasRoom(ctx); !ok || err != nil {
+		return err
+	}
+	// A GET: it changes nothing at the network, and a crash in it fetches the document once more.
+	raw, files, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document())
+	if err != nil {
+		return w.postponeAfterFault(ctx, "fetch a document", err)
+	}
+	w.noteAnswer()
+	kept, err := w.keepFile(documentName, func(p *part) error { _, err := p.Write(raw); return err })
+	if err != nil {
+		return w.postponeLocal(ctx, CauseFolder, err)
+	}
+	// The document is durable. A crash before this commit fetches it once more, and replaces it: no line tells of its bytes yet.
+	return w.commit(ctx, arrival.DocumentHeld{Stored: documentName, Size: kept.Size, SHA256: kept.SHA256, Files: files})
+}
+
+// fetchFile fetches one file of the document, as it comes, onto the disk.
+func (w *work) fetchFile(ctx context.Context, id string) error {
+	if ok, err := w.hasRoom(ctx); !ok || err != nil {
+		return err
+	}
+	kept, isKept, err := w.keepFetched(ctx, id)
+	if !isKept || err != nil {
+		return err
+	}
+	if kept.isPage {
+		// A proxy answers with a page in the place of everything. A file that is one is believed only where the network itself answers
+		// between two fetches that bring the same.
+		if _, _, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {
+			return w.postponeAfterFault(ctx, "fetch a document", err)
+		}
+		first := kept
+		if kept, isKept, err = w.keepFetched(ctx, id); !isKept || err != nil {
+			return err
+		}
+		if kept.SHA256 != first.SHA256 {
+			return w.postpone(ctx, ledger.Cause{Code: CausePage, Text: "A web page came in the place of a file, and another one when it was asked for again: look at service.proxy."})
+		}
+	}
+	w.noteAnswer()
+	// The file is durable under its name. A crash before this commit fetches it once more.
+	return w.commit(ctx, arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256})
+}
+
+// keepFetched fetches a file and keeps it. isKept is false where that failed and was committed.
+func (w *work) keepFetched(ctx context.Context, id string) (kept keptFile, isKept bool, err error) {
+	var failed error
+	kept, err = w.keepFile(storedName(w.a.Files, id), func(p *part) error {
+		_, failed = w.cfg.Service.FetchFile(ctx, archive.FileID(id), p)
+		return failed
+	})
+	switch {
+	case failed != nil && apicall.AsError(failed).Code != "local":
+		return kept, false, w.postponeAfterFault(ctx, "fetch a file", failed)
+	case err != nil:
+		return kept, false, w.postponeLocal(ctx, CauseFolder, err)
+	}
+	return kept, true, nil
+}
+
+// handOn puts the document with its files into the drop folder, and commits that it is there.
+func (w *work) handOn(ctx context.Context) error {
+	f, err := w.makeFolder()
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherBytes) {
+		return w.postponeLocal(ctx, CauseLost, err)
+	}
+	if err != nil {
+		return w.postponeLocal(ctx, CauseFolder, err)
+	}
+	// A crash after this leaves a folder that is there, or that was taken from there. The next start puts it there again: it is found, or
+	// it ends as a duplicate of the first, because both have one identity.
+	if err := w.cfg.Drop.PutFolder(ctx, f); err != nil {
+		return w.postponeLocal(ctx, CauseDrop, err)
+	}
+	return w.commit(ctx, arrival.HandedOn{})
+}
+
+// confirm tells the network that the document was received.
+func (w *work) confirm(ctx context.Context) error {
+	// The intent: a crash after it leaves a confirmation that may have been taken, and the next start repeats it.
+	if err := w.commit(ctx, arrival.ConfirmIntended{}); err != nil {
+		return err
+	}
+	if err := w.cfg.Service.ConfirmReceipt(ctx, w.kind(), w.a.Document(), w.a.HandedOnAt); err != nil {
+		return w.postponeAfterFault(ctx, "confirm the receipt", err)
+	}
+	w.noteAnswer()
+	return w.commit(ctx, arrival.ConfirmationTaken{})
+}
+
+// acknowledge deletes the notification that announced the document. Everything of it lies in the drop folder by now.
+func (w *work) acknowledge(ctx context.Context) error {
+	// The intent: a crash after it leaves a notification that may be deleted, and the next start deletes it again; that it is not there
+	// any more counts as done.
+	if err := w.commit(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: true}); err != nil {
+		return err
+	}
+	if err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); err != nil {
+		return w.postponeAfterFault(ctx, "delete the notification", err)
+	}
+	w.noteAnswer()
+	return w.commit(ctx, arrival.AcknowledgementTaken{})
+}

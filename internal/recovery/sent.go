@@ -1,0 +1,110 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/proof"
+)
+
+// parseSent takes over what a delivery note proves of a document of the business network alone.
+func parseSent(note proof.Delivery, ev *ledger.Recovered, doc *ledger.Document) (err error) {
+	if ev.Remote != archive.NewBumID(ev.ID.String()) {
+		return errors.New("its number is not that of its document")
+	}
+	if note.Body != "" {
+		if ev.Body, err = archive.ParseDigest(note.Body); err != nil {
+			return err
+		}
+	}
+	for _, id := range note.StoredFiles {
+		if _, err := archive.ParseFileID(string(id)); err != nil {
+			return err
+		}
+	}
+	ev.StoredFiles, ev.Means = note.StoredFiles, note.Means
+	for _, f := range note.Files {
+		sum, err := archive.ParseDigest(f.SHA256)
+		if err != nil {
+			return err
+		}
+		doc.Files = append(doc.Files, archive.File{Path: f.Path, Size: f.Size, SHA256: sum})
+	}
+	return nil
+}
+
+// compareSent compares the document and the files in a folder with the delivery note beside them, and takes over what the document says. A
+// document has no digest of its own in the note: its number follows from it and from its files.
+func (d Drop) compareSent(ctx context.Context, dir *durable.Dir, note proof.Delivery, ev *ledger.Recovered, doc *ledger.Document) error {
+	s, err := packager.ValidateNetwork(ctx, dir.Root(), d.networkRules())
+	switch reason, isDoubtful := explainUnreadable(err); {
+	case isDoubtful:
+		return newBadReceipt("the folder beside its delivery note cannot be read as it lies there now: %s", reason)
+	case err != nil:
+		return err
+	}
+	first, generation, is := findGeneration(s.ID, ev.ID)
+	if !is || !slices.Equal(s.Files, doc.Files) {
+		return newBadReceipt("the document and the files beside its delivery note of %s are not those that were delivered", note.Delivered)
+	}
+	ev.FirstID, ev.Generation = first, generation
+	ev.Content, ev.Metadata, ev.Number = s.Content, s.Metadata, s.Document.NetworkNumberDigest()
+	doc.Metadata, doc.ControlFiles, doc.Junk = s.Document.Metadata(), s.Others, s.Junk
+	return nil
+}
+
+// mostGenerations is how many later generations of an identity are recognised.
+const mostGenerations = 32
+
+// findGeneration finds out which generation of the identity of a folder the document was sent as. A folder that was dropped again begins with a
+// later one, and a release may have taken the next of that.
+func findGeneration(of, sent archive.ID) (first archive.ID, generation uint8, is bool) {
+	if of == sent {
+		return of, 0, true
+	}
+	for n := 1; n <= mostGenerations; n++ {
+		begun := of.Generation(n)
+		if begun == sent {
+			return of, uint8(n), true
+		}
+		for m := 1; m <= generations; m++ {
+			if begun.Generation(m) == sent {
+				return begun, uint8(m), true
+			}
+		}
+	}
+	return archive.ID{}, 0, false
+}
+
+// explainUnreadable says why a folder is not believed to be what was sent. false: another fault, which may pass.
+func explainUnreadable(err error) (why string, is bool) {
+	if mount, is := errors.AsType[*durable.MountError](err); is {
+		return mount.Error(), true
+	}
+	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, packager.ErrChanged) {
+		return fmt.Sprintf("%.300v", err), true
+	}
+	return "", false
+}
+
+// identifyDocument returns the identity of a folder for the business network that was returned, and its document; zero: it cannot be told. The
+// ZIP is not made, so the package has the size and the digest of nothing but the document.
+func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+	n, err := packager.ValidateNetwork(ctx, dir.Root(), d.networkRules())
+	if _, unreadable := explainUnreadable(err); unreadable {
+		return s, doc, nil // nobody can send it as it lies there; put right, it is another document
+	}
+	if err != nil {
+		return s, doc, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
+	}
+	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk}
+	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.Metadata, n.Document.NetworkNumberDigest()
+	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.Metadata}
+	return s, doc, nil
+}

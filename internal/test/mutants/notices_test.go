@@ -1,0 +1,56 @@
+package mutants
+
+// notices are mistakes about what the business network tells, and about numbers that it knows.
+var notices = []mutant{
+	{
+		name: "NoticeKnownNumberIsAlwaysASuccess", promise: "I8", file: "internal/ledger/network.go",
+		old: "r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered()", new: "r.UploadIntents == 0", tests: []string{"-run DocumentTaken_I2 " + pure},
+	},
+	{
+		name: "NoticeAcknowledgedBeforeItsCommit", promise: "I30", file: "internal/notices/poller.go",
+		old:   "\t\tours[key] = append(ours[key], n)\n",
+		new:   "\t\tours[key] = append(ours[key], n)\n\t\tif err := p.cfg.Service.Acknowledge(ctx, n.AcknowledgementID); err != nil {\n\t\t\treturn nil, err\n\t\t}\n",
+		tests: []string{"-run TestNetwork_I2_FaultAtEvery " + worlds},
+	},
+	{
+		name: "NoticeOfOthersAcknowledged", promise: "I30", file: "internal/notices/received.go",
+		old: "\t\t\tforeign = append(foreign, n)\n", new: "\t\t\tdone, foreign = append(done, n.AcknowledgementID), append(foreign, n)\n", tests: []string{"-run NoticesOfOthersStay " + readings},
+	},
+	{
+		name: "NoticeThatSaysSomethingElseAcknowledged", promise: "I12", file: "internal/notices/received.go",
+		old: "\t\tcase !p.saysWhatWasKept(n, had):\n", new: "\t\tcase false:\n", tests: []string{"-run NoticeThatSaysSomethingElse " + readings},
+	},
+	{
+		name: "NoticesBehindABacklogUnheard", promise: "I12", file: "internal/networkapi/notifications.go",
+		old: "\t\tl.collected += len(n.Raw)\n\t}\n\treturn isNew, err\n", new: "\t\tl.collected += len(n.Raw)\n\t}\n\tfor _, n := range fresh {\n\t\tl.collected += len(n.Raw)\n\t}\n\treturn isNew, err\n", tests: []string{noticeTests},
+	},
+	{
+		name: "PackageGoneCountsAsAnAttempt", promise: "I8", file: "internal/ingest/send.go",
+		old: "notSent(e, c.cfg.Now().Wall, ledger.Cause{Code: \"package-missing\", Text: err.Error()})", new: "ledger.UploadUnanswered{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: \"package-missing\", Text: err.Error()}}", tests: []string{"-run NetworkPackageGoneBeforeItsPOST " + readings},
+	},
+	{
+		name: "NoticeOfALateRejectIgnored", promise: "I13", file: "internal/ledger/network.go",
+		old: "\t\te.Contradicted = true\n\t\tif !e.SourceDiffers() {", new: "\t\tif !e.SourceDiffers() {", tests: []string{"-run NotificationSeen_I13|NoticesLostAndRepeated " + pure},
+	},
+	{
+		name: "NoticeOfAnUnknownPairIsAWord", promise: "I12", file: "internal/ledger/network.go",
+		old: "\tcase archive.MeansProcessing:\n", new: "\tcase archive.MeansUnfamiliar:\n\t\te.hearDelivered(r, n, at)\n\tcase archive.MeansProcessing:\n",
+		tests: []string{"-run NoticesLostAndRepeated " + pure},
+	},
+	{
+		name: "LateRejectKeepsTheFolderFromItsPlace", promise: "I25", file: "internal/proof/delivery.go",
+		old: "r.Fate != ledger.Succeeded && !e.IsUndelivered()", new: "r.Fate != ledger.Succeeded", tests: []string{"-run TestMover_I25 vaultd/internal/dropwork"},
+	},
+	{
+		name: "UnsentDocumentWithoutEffect", promise: "I9", file: "internal/ledger/remote.go",
+		old: "if e.Route.IsNotified() && e.sentAs() == nil { // a file", new: "if false { // a file", tests: []string{"-run NoticesLostAndRepeated " + pure},
+	},
+	{
+		name: "UndeliveredNumberUsedAgain", promise: "I2", file: "internal/ingest/seal.go",
+		old: "verdict == ledger.Proceed && len(holder.Registrations) == 0:", new: "verdict == ledger.Proceed:", tests: []string{"-run NetworkFolderDroppedAgain " + readings},
+	},
+	{
+		name: "NetworkErrorDocumentIsASuccess", promise: "I12", file: "internal/networkapi/send.go",
+		old: `[]byte("<"))`, new: `[]byte("<nothing"))`, tests: []string{sendTests},
+	},
+}

@@ -1,0 +1,90 @@
+package readings
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/networkapi"
+)
+
+// receivingDocuments is a setup in which received documents go into the first drop folder.
+func receivingDocuments(s setup) setup {
+	var w *world
+	s.network = func(made *world) {
+		w = made
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC))) // of the bubble: the network takes times of today
+	}
+	s.daemon = func(dc *daemon.Config) {
+		api, _, err := apicall.New(apicall.Config{BaseURL: dc.BaseURL, Transport: w.wire(nil), Auth: apicall.Auth{Method: apicall.Basic, Username: user, Secret: w.readSecret}})
+		w.must(err)
+		client := networkapi.New(networkapi.Config{API: api})
+		dc.Notices = &daemon.Notices{Service: client, Every: time.Minute,
+			Receive: &daemon.Receive{Service: networkapi.Receiver{Client: client}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Confirm: true, Workers: 2}}
+	}
+	s.folders = 1
+	return s
+}
+
+// I30, I12: a document that came in is archived under its own identity, with its files. One without a number comes back for a person. What the
+// archive has lies here no more.
+func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
+	for name, readings := range map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
+				publish := func(data string) archive.ID {
+					id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(data), Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte(contentOf(7) + data)}}})
+					w.must(err)
+					return archive.DeriveReceivedID(archive.RemoteID(id))
+				}
+				whole := publish(`{"externalDocumentIdentifier":{"id":"R-4711"},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":12.30}]}}`)
+				bare := publish(`{"externalDocumentIdentifier":{},"issueDate":"2026-10-31","accountingSupplierParty":{}}`)
+				find := func(id archive.ID) (e ledger.Entry) {
+					for _, e := range w.entries() {
+						if e.ID == id {
+							return e
+						}
+					}
+					return e
+				}
+				rejected := func() (found bool) {
+					for _, e := range w.entries() {
+						found = found || e.State == ledger.Rejected && e.Source == ledger.Returned
+					}
+					return found
+				}
+				if !w.pass(12*time.Hour, time.Minute, func() bool { return find(whole).State == ledger.Archived && rejected() }) {
+					t.Errorf("%+v, and the other is rejected: %v", find(whole), rejected())
+				}
+				notes, err := filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt"))
+				w.must(err)
+				if len(notes) != 1 || find(bare).State == ledger.Archived {
+					t.Errorf("%q", notes)
+				}
+				w.pass(2*time.Hour, time.Minute, never)
+				left, err := os.ReadDir(filepath.Join(w.dir, "state", "received"))
+				w.must(err)
+				if len(left) != 1 { // that of the person
+					t.Errorf("%d folders are left", len(left))
+				}
+				w.must(w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
+					if a.State != arrival.Acknowledged || a.ConfirmedAt.IsZero() {
+						t.Errorf("%s is %s: %+v", a.Item, a.State, a.Cause)
+					}
+					return nil
+				}, arrival.States()...))
+				if v := w.service.Violations(); len(v) != 0 {
+					t.Errorf("the service saw %v", v)
+				}
+				w.proven()
+			})
+		})
+	}
+}

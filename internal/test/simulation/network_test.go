@@ -1,0 +1,142 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+)
+
+// sendingSoon is a world with one drop for the business network beside that of a vault, in which everything ends within hours.
+func sendingSoon(seed uint64, outcomes ...emulator.OutcomeRate) Config {
+	cfg := soon(seed)
+	cfg.Network = oneNetworkDrop()
+	with := cfg.Emulator
+	cfg.Emulator = func(c *emulator.Config) {
+		with(c)
+		c.Network.DeliverMin, c.Network.DeliverMax, c.Network.DecideAfter, c.Network.RejectAfter = time.Minute, time.Hour, time.Hour, 3*time.Hour
+		c.Network.Outcomes = outcomes
+	}
+	return cfg
+}
+
+const outgoing = 1 // the drop for the network of such a world
+
+// sendTwo drops an invoice and a credit note with files, and what is dropped again once it came back.
+func (w *World) sendTwo() {
+	w.t.Helper()
+	w.Start()
+	w.DropFolders(0, MakeFolder(21, 0, Good))
+	w.DropFolders(outgoing, MakeDocument(21, 1, Document), MakeDocument(21, 4, Document))
+	w.Advance(5 * time.Hour)
+	w.DropReturnedAgain(rand.New(rand.NewPCG(1, 1)))
+}
+
+// TestNetwork_I2_FaultAtEveryCommitAndCall strikes the first commits and the first calls of each kind of a world that sends over the network, in each
+// form: it fails or the process dies, before or after it was done. Nothing is sent twice, and nothing is acknowledged that is not in the ledger.
+func TestNetwork_I2_FaultAtEveryCommitAndCall(t *testing.T) {
+	for outcome, first := range map[string]emulator.OutcomeRate{"delivered": {Outcome: "delivered", Rate: 1}, "undelivered": {Outcome: "undelivered", Rate: 1}, "late-reject": {Outcome: "late-reject", Rate: 1}} {
+		for _, seam := range []Seam{Commits, Calls} {
+			for b := Fail; b <= DieDone; b++ {
+				t.Run(fmt.Sprintf("%s/%s/%v", outcome, seam, b), func(t *testing.T) {
+					t.Parallel()
+					if bounded() && outcome != "delivered" {
+						t.Skip("only what is delivered is struck in a sample")
+					}
+					most := map[Seam]int{Commits: 6, Calls: 4}[seam]
+					if bounded() {
+						most = 3
+					}
+					for n := 1; n <= most; n++ {
+						if !strikeSending(t, seam, b, n, first) {
+							t.Errorf("vacuous: nothing was struck at %d", n)
+						}
+						if t.Failed() {
+							t.Fatalf("%s %v at %d", seam, b, n)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// strikeSending sends with a strike at the n-th operation of a seam that is about the network, and reports whether it fired.
+func strikeSending(t *testing.T, seam Seam, b Blow, n int, outcome emulator.OutcomeRate) (fired bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, sendingSoon(uint64(n), outcome))
+		var hit atomic.Bool
+		left, isCounted := n, !bounded() // a sample strikes the commits from the first document that is sent on
+		w.SetPlan(func(op Op) Strike {
+			// The calls are polls for the most part, so each kind of call has its own count, and the strike goes to all of one number.
+			isCounted = isCounted || op.Name == "network-send"
+			if op.Seam != seam || seam == Commits && !isCounted || seam == Calls && (!strings.HasPrefix(op.Name, "network-") || op.N != n) {
+				return Strike{}
+			}
+			if left--; seam == Commits && left != 0 {
+				return Strike{}
+			}
+			hit.Store(true)
+			return Strike{Blow: b}
+		})
+		w.sendTwo()
+		w.RunUntilCalm(72 * time.Hour)
+		w.Check(false)
+		fired = hit.Load()
+	})
+	return fired
+}
+
+// TestNetwork_I2_DroppedAgainAfterALateReject drops a document again that the network had called delivered and then rejected. It goes under
+// another number, and both ends are told.
+func TestNetwork_I2_DroppedAgainAfterALateReject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, sendingSoon(23, emulator.OutcomeRate{Outcome: "late-reject", Rate: 1}))
+		first := MakeDocument(23, 1, Document)
+		w.Start()
+		w.DropFolders(outgoing, first)
+		w.Advance(2 * time.Hour)
+		w.DropFolders(outgoing, first.CopyDocumentToDropAgain(1)) // it counts as delivered now
+		w.Advance(4 * time.Hour)
+		w.DropFolders(outgoing, first.CopyDocumentToDropAgain(2))
+		w.RunUntilCalm(72 * time.Hour)
+		o := w.Check(false)
+		second, third := o.EntryOf(first.CopyDocumentToDropAgain(1).Name), o.EntryOf(first.CopyDocumentToDropAgain(2).Name)
+		if second == nil || second.State != ledger.Duplicate || third == nil || third.State != ledger.Delivered || third.Generation != 0 && third.PossibleDouble {
+			t.Errorf("%+v\n%+v", second, third)
+		}
+		if n := len(w.emulator.SentDocuments()); n != 2 {
+			t.Errorf("the network has it %d times", n)
+		}
+	})
+}
+
+// TestNetwork_I8_NumberOfSomebodyElse has a document whose number is taken. A person looks and releases it, and it goes under another number,
+// flagged.
+func TestNetwork_I8_NumberOfSomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, sendingSoon(24))
+		f := MakeDocument(24, 1, Document)
+		w.OccupyNumber(f)
+		w.Start()
+		w.DropFolders(outgoing, f)
+		w.RunUntilCalm(24 * time.Hour)
+		if n := len(w.emulator.SentDocuments()); n != 0 {
+			t.Errorf("the network took %d documents", n)
+		}
+		for n := range uint64(5) { // he leaves some for later
+			w.DecideDocuments(rand.New(rand.NewPCG(24, n)), true)
+			w.RunUntilCalm(24 * time.Hour)
+		}
+		o := w.Check(false)
+		if e := o.EntryOf(f.Name); e == nil || e.State != ledger.Delivered || !e.PossibleDouble {
+			t.Errorf("%+v", e)
+		}
+	})
+}
