@@ -134,7 +134,7 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ends := time.Time{}
+			ends := virtualStart.Add(hour)
 			s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
 				if op == "network-directory" && time.Now().Before(ends) {
 					return f
@@ -142,7 +142,6 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 				return emulator.Fault{}
 			}}, true, listedSIREN, listedSIREN, unlistedSIREN)
 			virtual(t, s, func(t *testing.T, w *world) {
-				ends = time.Now().Add(hour)
 				paused := false
 				w.pass(hour, 5*time.Second, func() bool {
 					for _, p := range w.daemon.State().Pauses {
@@ -171,7 +170,7 @@ func TestReading_I24_DirectoryThatFailsPausesTheRoute(t *testing.T) {
 
 // I24: where no document but the one that is held waits, an answer of the directory ends its pause.
 func TestReading_I24_PauseOfTheDirectoryEndsWithItsAnswer(t *testing.T) {
-	ends := time.Time{}
+	ends := virtualStart.Add(hour)
 	s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
 		if op == "network-directory" && time.Now().Before(ends) {
 			return emulator.Fault{Kind: emulator.Status, Status: 403}
@@ -179,7 +178,6 @@ func TestReading_I24_PauseOfTheDirectoryEndsWithItsAnswer(t *testing.T) {
 		return emulator.Fault{}
 	}}, true, unlistedSIREN)
 	virtual(t, s, func(t *testing.T, w *world) {
-		ends = time.Now().Add(hour)
 		w.pass(hour, time.Second, never)
 		if p := w.daemon.State().Pauses; len(p) != 1 || !p[0].NeedsPerson() {
 			t.Errorf("paused: %+v", p)
@@ -298,7 +296,7 @@ func TestReading_I9_EndWhileTheDirectoryIsAsked(t *testing.T) {
 
 // I2, I24: a document of which something was sent is never held, though its recipient has no line any more, and after a restart either.
 func TestReading_I24_WhatWasSentIsNeverHeld(t *testing.T) {
-	ends := time.Time{}
+	ends := virtualStart.Add(26 * hour)
 	s, d := checking(setup{faults: func(op string, _ int) emulator.Fault {
 		if op == "network-send" && time.Now().Before(ends) {
 			return emulator.Fault{Kind: emulator.Status, Status: 500}
@@ -307,7 +305,6 @@ func TestReading_I24_WhatWasSentIsNeverHeld(t *testing.T) {
 	}}, true, listedSIREN)
 	d.every = 10 * time.Minute
 	virtual(t, s, func(t *testing.T, w *world) {
-		ends = time.Now().Add(26 * hour)
 		w.pass(hour, time.Minute, never)
 		w.must(w.service.SetDirectory(nil))
 		d.restart()

@@ -92,6 +92,9 @@ type sent struct {
 	authorized bool // it carried an Authorization header
 }
 
+// virtualStart is the time at which each bubble begins: a fault that is set up before may say by it when it ends.
+var virtualStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // virtual runs f in a bubble of virtual time, with a daemon that works already.
 func virtual(t *testing.T, s setup, f func(t *testing.T, w *world)) {
 	t.Helper()
