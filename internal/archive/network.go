@@ -187,7 +187,14 @@ type NotificationList struct {
 // DeriveReceivedID returns the identity in the archive of a document that came in over the network: UUID version 5 of its number there and
 // its direction. The same document always has the same, however often it comes.
 func DeriveReceivedID(document RemoteID) ID {
-	return ID(uuid.NewSHA1(namespace, slices.Concat([]byte("received\x00"), []byte(document), []byte("\x00receiving"))))
+	return deriveDirectedID("received", document, "receiving")
+}
+
+// DeriveSentID is DeriveReceivedID for the copy of a document that was sent.
+func DeriveSentID(document RemoteID) ID { return deriveDirectedID("sent", document, "sending") }
+
+func deriveDirectedID(kind string, document RemoteID, direction string) ID {
+	return ID(uuid.NewSHA1(namespace, slices.Concat([]byte(kind+"\x00"), []byte(document), []byte("\x00"+direction))))
 }
 
 // CompanyNumber is a number under which the directory of France lists a company or a facility, behind the name of its kind, as in

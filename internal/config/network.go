@@ -28,8 +28,19 @@ type Network struct {
 	ReceiveInto string `json:"receive_into"` // the drop that received documents are put into; empty: none are received
 	Confirm     string `json:"confirm"`      // none or technical
 
+	ArchiveSent ArchiveSent `json:"archive_sent"`
+
 	DirectoryFR string `json:"directory_fr"` // off, warn or require
 }
+
+// ArchiveSent says what becomes of copies of sent documents.
+type ArchiveSent struct {
+	Into string `json:"into"` // the drop that they are put into; empty: none are made
+	When string `json:"when"` // delivered or taken
+}
+
+// OnceTaken is the word of network.archive_sent.when with which a copy is made as soon as the network has taken a document.
+const OnceTaken = "taken"
 
 // The words of network.directory_fr.
 const (
@@ -79,9 +90,10 @@ func (c *Config) checkNetwork() {
 			"write one of " + strings.ToLower(strings.Join(networkapi.Endings, ", ")) + `, or "*" for all others`, nil})
 	}
 	c.checkReceiveInto()
+	c.checkArchiveSent()
 }
 
-// checkReceiveInto looks at the drop that received documents are put into: it must take a folder with a sidecar.
+// checkReceiveInto looks at the drop that received documents are put into.
 func (c *Config) checkReceiveInto() {
 	into := locationOf("network.receive_into")
 	if c.Network.ReceiveInto == "" {
@@ -89,17 +101,33 @@ func (c *Config) checkReceiveInto() {
 			"add receive_into: the name of the drop that received documents go into, or write none", []location{into}})
 		return
 	}
+	c.checkTarget(into, c.Network.ReceiveInto, "received documents")
+}
+
+// checkArchiveSent looks at the drop that copies of sent documents are put into.
+func (c *Config) checkArchiveSent() {
+	into := locationOf("network.archive_sent.into")
+	if c.Network.ArchiveSent.Into == "" {
+		c.applyRules(rule{c.Network.ArchiveSent.When == OnceTaken, locationOf("network.archive_sent.when"), "is taken, and into is empty, so nothing that is sent goes to the archive",
+			"add into: the name of the drop that copies of sent documents go into", []location{into}})
+		return
+	}
+	c.checkTarget(into, c.Network.ArchiveSent.Into, "copies of sent documents")
+}
+
+// checkTarget looks at a drop that vaultd itself puts folders into: it must take a folder with a sidecar.
+func (c *Config) checkTarget(at location, name, what string) {
 	names := []string{}
 	for _, d := range c.Drops {
 		names = append(names, d.Name)
 	}
-	i := slices.Index(names, c.Network.ReceiveInto)
-	c.applyRules(rule{i < 0, into, "is the name of no drop", "drops has " + strings.Join(names, ", "), nil})
+	i := slices.Index(names, name)
+	c.applyRules(rule{i < 0, at, "is the name of no drop", "drops has " + strings.Join(names, ", "), nil})
 	if i < 0 {
 		return
 	}
 	d := c.Drops[i]
 	c.applyRules(
-		rule{d.Route != RouteVault, into, "is a drop of route " + d.Route + ", which archives nothing", "write the name of a drop of route vault", []location{dropAt(i).child("route")}},
-		rule{d.Complete == "marker", into, "is a drop with complete: marker, and nobody writes a .done file for what vaultd puts there", "give received documents a drop of their own", []location{dropAt(i).child("complete")}})
+		rule{d.Route != RouteVault, at, "is a drop of route " + d.Route + ", which archives nothing", "write the name of a drop of route vault", []location{dropAt(i).child("route")}},
+		rule{d.Complete == "marker", at, "is a drop with complete: marker, and nobody writes a .done file for what vaultd puts there", "give " + what + " a drop of their own", []location{dropAt(i).child("complete")}})
 }

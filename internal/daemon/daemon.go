@@ -46,6 +46,7 @@ type Config struct {
 	Drops       []dropwork.Settings
 	Extracts    *Extracts // nil: none are taken in
 	Notices     *Notices  // nil: the business network is not listened to
+	ArchiveSent ArchiveSent
 	Now         func() archive.Instant
 	Log         *slog.Logger
 
@@ -175,7 +176,11 @@ func (d *Daemon) openParts() error {
 	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
 	d.stopListening = d.listenToCommits()
 	d.logSafeMode()
-	d.engine = ingest.New(d.engineConfig())
+	ic, err := d.engineConfig()
+	if err != nil {
+		return err
+	}
+	d.engine = ingest.New(ic)
 	return nil
 }
 
@@ -272,7 +277,7 @@ func (d *Daemon) countSpool(ctx context.Context) {
 	}
 }
 
-func (d *Daemon) engineConfig() ingest.Config {
+func (d *Daemon) engineConfig() (ingest.Config, error) {
 	cfg := d.cfg
 	ic := ingest.Config{
 		Ledger: d.ledger, Index: d.ledger, Routes: map[ledger.Route]ingest.Route{},
@@ -286,7 +291,15 @@ func (d *Daemon) engineConfig() ingest.Config {
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, r.ForEngine())
 	}
-	return ic
+	if row, is := ic.Routes[ledger.Network]; is && cfg.ArchiveSent.Into != "" {
+		into, err := d.findArchiveDrop(cfg.ArchiveSent.Into)
+		if err != nil {
+			return ic, fmt.Errorf("archive what is sent: %w", err)
+		}
+		row.Copies, row.CopiesOnceTaken = dropwork.SentCopies{Into: into}, cfg.ArchiveSent.OnceTaken
+		ic.Routes[ledger.Network] = row
+	}
+	return ic, nil
 }
 
 // Ledger is the daemon's ledger, for commands that run inside it.

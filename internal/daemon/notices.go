@@ -33,6 +33,12 @@ type Receive struct {
 	Workers  int    // documents at once
 }
 
+// ArchiveSent says what becomes of copies of what is sent over the business network.
+type ArchiveSent struct {
+	Into      string // the drop folder of the archive that they are put into; empty: none are made
+	OnceTaken bool   // as soon as the network has taken a document; false: once it is delivered
+}
+
 // receivedPutter puts received documents into a drop folder.
 type receivedPutter struct{ to *dropwork.Drop }
 

@@ -8,8 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -31,7 +34,7 @@ type IncomingFolder struct {
 	SidecarName string
 }
 
-// IncomingFile is one file of such a folder. File.Path is its name: letters, digits, points, dashes and underscores.
+// IncomingFile is one file of such a folder. File.Path is its name, see [IsPlainName].
 type IncomingFile struct {
 	archive.File
 	Open func() (io.ReadCloser, error) // its bytes, which must be those of File
@@ -70,24 +73,36 @@ func (in IncomingFolder) check() error {
 		return errors.New("not a name for a sidecar")
 	}
 	for _, file := range in.Files {
-		if !isPlainName(file.Path) || IsNoteName(file.Path) || strings.EqualFold(file.Path, in.SidecarName) {
+		if !IsPlainName(file.Path) || IsNoteName(file.Path) || strings.EqualFold(file.Path, in.SidecarName) {
 			return fmt.Errorf("%q is not a name for a file", file.Path)
 		}
 	}
 	return nil
 }
 
-// isOwn reports whether a file of that name in the folder of in is what a call left there.
+// isOwn reports whether a file of that name in the folder of in, or of another call, is what a call left there. Of other calls only names that no
+// person gives are known; such a folder is cleared by the call that made it, which is made again.
 func (in IncomingFolder) isOwn(name string) bool {
-	return name == in.SidecarName || name == durable.TemporaryName(in.SidecarName) || isPlainName(name) ||
-		strings.HasPrefix(name, ".") && name == durable.TemporaryName(strings.TrimSuffix(name[1:], ".tmp"))
+	if isOrUnfinished(name, in.SidecarName) || isMadeName(name) || strings.HasPrefix(name, ".") && isMadeName(strings.TrimSuffix(name[1:], ".tmp")) && strings.HasSuffix(name, ".tmp") {
+		return true
+	}
+	return slices.ContainsFunc(in.Files, func(f IncomingFile) bool { return isOrUnfinished(name, f.Path) })
 }
 
-// isPlainName reports whether a name has nothing that a system or a person could take for something else.
-func isPlainName(s string) bool {
-	return s != "" && len(s) <= maxNameLength-len("..tmp") && s[0] != '.' && strings.IndexFunc(s, func(r rune) bool {
+// isOrUnfinished reports whether name is that of a file, or the one that it has until it is whole.
+func isOrUnfinished(name, file string) bool { return name == file || name == durable.TemporaryName(file) }
+
+// isMadeName reports whether a name is one of those that programs make: letters, digits, points, dashes and underscores.
+func isMadeName(s string) bool {
+	return IsPlainName(s) && strings.IndexFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 	}) < 0
+}
+
+// IsPlainName reports whether a name has nothing that a system, a person or a drop folder could take for something else than a file.
+func IsPlainName(s string) bool {
+	return s != "" && utf8.ValidString(s) && len(s) <= maxNameLength-len("..tmp") && !strings.ContainsAny(s[:1], ".~ ") && !strings.ContainsAny(s[len(s)-1:], ". ") &&
+		!strings.ContainsAny(s, `<>:"/\|?*`) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 // putFolder is PutFolder for whoever holds putting.

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
@@ -124,6 +125,19 @@ func codeOf(words string) string {
 // FindPackage implements ingest.Packer.
 func (p *Packer) FindPackage(e ledger.Entry) (archive.Package, error) {
 	return p.shared.Spool.FindPackage(e.Route, e.Key, e.Package)
+}
+
+// CheckPackage implements ingest.Packer.
+func (p *Packer) CheckPackage(ctx context.Context, e ledger.Entry) error {
+	if _, err := p.FindPackage(e); err != nil {
+		return err
+	}
+	whole, err := p.shared.Spool.HasDigest(ctx, e.Route, e.Key, e.Package, func(time.Duration) error { return nil })
+	if err == nil && !whole {
+		p.shared.Log.Error("a package in the spool is no longer what was sealed. Look at the disk of state_dir", "key", e.Key)
+		err = fmt.Errorf("check package: it is no longer what was sealed: %w", fs.ErrNotExist)
+	}
+	return err
 }
 
 // RemovePackage implements ingest.Packer.

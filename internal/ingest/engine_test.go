@@ -170,6 +170,11 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p), Number: f.number, StrangeDate: f.dated}}, nil
 }
 
+func (f *folders) CheckPackage(_ context.Context, e ledger.Entry) error {
+	_, err := f.FindPackage(e)
+	return err
+}
+
 func (f *folders) FindPackage(e ledger.Entry) (archive.Package, error) {
 	if f.finds != nil {
 		f.finds()

@@ -28,7 +28,7 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 		return c.dropFaultChanges(e, err)
 	}
 	if e.Source == ledger.Claimed {
-		return c.chooseDestination(d, e)
+		return c.leaveClaimed(ctx, d, e, doc)
 	}
 	// The folder is renamed to its destination, which PlaceIntended has committed. After a crash the next start finds it
 	// there and does nothing twice.
@@ -62,14 +62,34 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	return []ledger.Change{c.newChange(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
-// chooseDestination says where the source is to go; the next task takes it there.
-func (c *Engine) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
+// leaveClaimed does what must be done before the source leaves the claimed area: the archive gets its copy of what was sent, if it is to have one.
+// The next task moves the source.
+func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc ledger.Document) []ledger.Change {
+	var copied []ledger.Event
+	if c.isToBeCopied(e) {
+		if err := c.putCopy(ctx, d, e, doc); err != nil {
+			return c.postponeCopy(ctx, e, err)
+		}
+		copied = []ledger.Event{ledger.CopyPut{}}
+	}
+	switch {
+	case e.State.IsFinal():
+		return c.chooseDestination(d, e, copied...)
+	case copied == nil: // it was wanted when the document was sent, and is not any more
+		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall.Add(keptCheckInterval), Cause: ledger.Cause{Code: "copy-not-configured"}})}
+	}
+	return []ledger.Change{c.newChange(e, copied...)} // the source stays until the service says what became of the document
+}
+
+// chooseDestination says where the source is to go; the next task takes it there. The events before are committed with that.
+func (c *Engine) chooseDestination(d Drop, e ledger.Entry, before ...ledger.Event) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
+		// A copy that was made is made again then: it is found, or ends as a duplicate.
 		return c.sourceFaultChanges(e, err)
 	}
 	// The destination is committed before the move: after a crash the next start knows where the folder may lie.
-	return []ledger.Change{c.newChange(e, ledger.PlaceIntended{Dest: dest})}
+	return []ledger.Change{c.newChange(e, append(before, ledger.PlaceIntended{Dest: dest})...)}
 }
 
 func (c *Engine) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, error) {

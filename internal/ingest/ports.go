@@ -59,6 +59,8 @@ type Packer interface {
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
 	// FindPackage returns the package where it lies, or an error wrapping fs.ErrNotExist.
 	FindPackage(e ledger.Entry) (archive.Package, error)
+	// CheckPackage reads the package. Its error wraps fs.ErrNotExist where that is missing, or is not what was sealed.
+	CheckPackage(ctx context.Context, e ledger.Entry) error
 	// RemovePackage removes the spooled package, if any.
 	RemovePackage(e ledger.Entry) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
@@ -22,6 +23,8 @@ type Sender interface {
 	Compose(p archive.Package, document archive.Digest, files []archive.FileID) (archive.NetworkBody, error)
 	// SendDocument sends a document under its number. [Sender.IsNumberTaken] says whether its error is that the number is known.
 	SendDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) error
+	// OpenPacked opens one file of a package.
+	OpenPacked(p archive.Package, f archive.File) (io.ReadCloser, error)
 	IsNumberTaken(err error) bool
 	// HasDocument reports whether the service shows the document to its sender. false proves nothing: it may not show it.
 	HasDocument(ctx context.Context, number archive.RemoteID, b archive.NetworkBody) bool
@@ -93,7 +96,7 @@ func (c *Engine) intendSend(e ledger.Entry) ([]ledger.Event, bool, error) {
 	if e.WasDocumentSent() && e.Body != body { // other bytes must not go under a number that the network may know
 		return []ledger.Event{ledger.SentToQuarantine{Cause: causeOtherBody}}, false, nil
 	}
-	return []ledger.Event{ledger.DocumentIntended{Body: body}}, true, nil
+	return c.addWantedCopy(e, ledger.DocumentIntended{Body: body}), true, nil
 }
 
 // causeOtherBody is the cause of an entry whose document cannot be sent again as it was sent before.

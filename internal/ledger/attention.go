@@ -25,6 +25,7 @@ const (
 	StrangeDate                            // archived with a date that is hardly possible, and not reviewed
 	RefusedByRecipient                     // delivered, and its recipient rejected it
 	RecipientNotListed                     // on its way, and nothing is sent: the directory does not list its recipient
+	CopyNotMade                            // sent, and the archive does not have its copy: it could not be made yet
 
 	endOfAttention // behind the last class; not stored
 )
@@ -72,6 +73,8 @@ func (e Entry) Attention() Attention {
 		return WaitingForRights
 	case e.State == Packaged && e.Cause.Code == CauseRecipientNotListed:
 		return RecipientNotListed
+	case (e.State == Uploaded || e.State == Delivered) && e.Cause.Code == CauseCopyWaits:
+		return CopyNotMade
 	case e.State.IsOpen():
 		return Waiting
 	case e.SourceDiffers() && !e.Resolved:

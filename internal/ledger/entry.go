@@ -69,6 +69,7 @@ type Entry struct {
 	Body        archive.Digest   // of the body of its POST, from the first intent on
 	Recipient   RecipientWord    // what its recipient said
 	Means       string           // how it was delivered, in the network's word; empty: not told
+	Copy        CopyState        // of what was sent, for the archive
 
 	ArchivedRemote archive.RemoteID // the registration that succeeded
 	SuccessRecord  []byte           // the service's success as it came

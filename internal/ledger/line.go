@@ -88,7 +88,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		if !ev.Notification.Created.IsZero() {
 			l.Time = formatTime(ev.Notification.Created)
 		}
-	case UploadIntended, UploadAccepted, DeliveryConfirmed, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed, DocumentIntended, DocumentTaken, DocumentRefused:
+	case UploadIntended, UploadAccepted, DeliveryConfirmed, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed, DocumentIntended, DocumentTaken, DocumentRefused, CopyPut:
 		if r := after.Current(); r != nil {
 			l.Remote = string(r.Ticket.Remote)
 		}

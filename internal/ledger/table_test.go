@@ -118,6 +118,20 @@ func byNetwork(e *Entry) {
 	}
 }
 
+// taken is what the network did with the document under its present number.
+func taken(f Fate) func(*Entry) {
+	return func(e *Entry) {
+		if e.State == Rejected {
+			e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, UploadIntents: 1}}
+		}
+		if r := e.Current(); r != nil {
+			r.Fate = f
+		}
+	}
+}
+
+func copied(s CopyState) func(*Entry) { return func(e *Entry) { e.Copy = s } }
+
 // told is a notification about the document of the usual entry.
 func told(response, action string) NotificationSeen {
 	return NotificationSeen{archive.Notification{AcknowledgementID: "a", Document: usual(Packaged).NetworkNumber(), Kind: archive.NetworkInvoice, Response: response, Action: action,
@@ -235,6 +249,16 @@ var stateTable = []row{
 	{"document-taken, known after two", DocumentTaken{WasKnown: true}, "-  -  -  -  -  up -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
 	{"document-refused", DocumentRefused{}, "                -  -  -  -  -  re -  -  -  -  -  -  - ", byNetwork},
 	{"document-refused, one before", DocumentRefused{}, "    -  -  -  -  -  qu -  -  -  -  -  -  - ", all(byNetwork, sentTwice)},
+	{"copy-wanted", CopyWanted{}, "                          -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
+	{"copy-wanted twice", CopyWanted{}, "                    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, copied(CopyIsWanted))},
+	{"copy-wanted of a PDF", CopyWanted{}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", byPDF},
+	{"copy-put", CopyPut{}, "                                -  -  -  -  -  -  =  -  -  =  -  =  - ", all(byNetwork, taken(Stored))},
+	{"copy-put, undelivered", CopyPut{}, "                   -  -  -  -  -  -  =  -  -  =  -  =  - ", all(byNetwork, taken(Lapsed))},
+	{"copy-put, refused", CopyPut{}, "                       -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Declined))},
+	{"copy-put twice", CopyPut{}, "                          -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), copied(CopyIsMade))},
+	{"copy-put, placed", CopyPut{}, "                        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), func(e *Entry) { e.Source = Kept })},
+	{"copy-put, unreconciled", CopyPut{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), unreconciled)},
+	{"copy-put to the vault", CopyPut{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"upload-unanswered by network", UploadUnanswered{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-not-sent by network", UploadNotSent{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-intended by network", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},

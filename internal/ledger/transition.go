@@ -107,6 +107,9 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	// Only the service knows what it has. Nothing is registered again before it answered.
 	case Uploaded, Unclear:
 		if e.Route.IsNotified() {
+			if e.Copy == CopyIsWanted && e.MayBeCopied() {
+				return Place, e.NotBefore, true
+			}
 			return NoStep, time.Time{}, false // the next word comes by itself
 		}
 		return Ask, e.NotBefore, true

@@ -21,9 +21,12 @@ type Sender struct {
 // StoreFile stores one file of a package, as [Client.StoreFile] does.
 func (s Sender) StoreFile(ctx context.Context, document archive.RemoteID, p archive.Package, f archive.File) (archive.FileID, error) {
 	return s.Client.StoreFile(ctx, document, File{Name: f.Path, Type: s.Types.Of(f.Path), Size: f.Size, SHA256: f.SHA256,
-		Open: func() (io.ReadCloser, error) {
-			return openPacked(p, func(packed *zip.File) bool { return packed.Name == f.Path })
-		}})
+		Open: func() (io.ReadCloser, error) { return s.OpenPacked(p, f) }})
+}
+
+// OpenPacked opens one file of a package. Closing it closes the package.
+func (s Sender) OpenPacked(p archive.Package, f archive.File) (io.ReadCloser, error) {
+	return openPacked(p, func(packed *zip.File) bool { return packed.Name == f.Path })
 }
 
 // maxComposed bounds a document that is sent, in bytes.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -13,7 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -26,8 +24,7 @@ const (
 	folderMode fs.FileMode = 0o700
 	fileMode   fs.FileMode = 0o600
 
-	longestID   = 100
-	longestName = 150 // of a folder for the drop folder, in characters
+	longestID = 100
 )
 
 // part is a file while it comes.
@@ -152,8 +149,8 @@ func (w *work) makeFolder() (Folder, error) {
 	if err != nil {
 		return f, err
 	}
-	f.Name = folderName(d)
-	f.Sidecar = makeSidecar(archive.DeriveReceivedID(w.a.Document()), names, d)
+	f.Name = archive.NameFolder("Received", d.SenderName, d.Number)
+	f.Sidecar = archive.MakeSidecar(archive.DeriveReceivedID(w.a.Document()), names, d.Metadata())
 	return f, nil
 }
 
@@ -168,35 +165,6 @@ func nameInDrop(f arrival.File, head []byte) string {
 		}
 	}
 	return f.Stored + ".bin"
-}
-
-// makeSidecar is the metadata of a document in the form of a drop folder. What the document does not tell is missing in it.
-func makeSidecar(id archive.ID, files []string, d archive.Document) []byte {
-	own, err := json.Marshal(struct {
-		ID    string   `json:"clientUUID"`
-		Files []string `json:"files"`
-	}{id.String(), files})
-	if err != nil {
-		panic(err) // texts always encode
-	}
-	var b bytes.Buffer
-	// The metadata has a type at least, so there is a field behind the comma.
-	if err := json.Indent(&b, slices.Concat(own[:len(own)-1], []byte(","), d.Metadata()[1:]), "", "  "); err != nil {
-		panic(err) // both are objects
-	}
-	return append(b.Bytes(), '\n')
-}
-
-// folderName is the name of the folder of a document. Two may get the same one: the drop folder numbers them.
-func folderName(d archive.Document) string {
-	safe := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || strings.ContainsRune(`<>:"/\|?*`, r) {
-			return '_'
-		}
-		return r
-	}, strings.ToValidUTF8(strings.Join(strings.Fields("Received "+d.SenderName+" "+d.Number), " "), "_"))
-	runes := []rune(safe)
-	return strings.TrimRight(string(runes[:min(len(runes), longestName/2)]), ". ")
 }
 
 // open opens a held file.

@@ -136,6 +136,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	fixedField(56, "body", func(e *ledger.Entry) []byte { return e.Body[:] }),
 	numberField(57, "recipient", func(e *ledger.Entry) *ledger.RecipientWord { return &e.Recipient }),
 	textField(58, "means", func(e *ledger.Entry) *string { return &e.Means }),
+	numberField(59, "copy", func(e *ledger.Entry) *ledger.CopyState { return &e.Copy }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

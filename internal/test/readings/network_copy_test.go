@@ -1,0 +1,248 @@
+package readings
+
+import (
+	"archive/zip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+)
+
+// archiving is a setup in which copies of what is sent go into the first drop folder of the archive.
+func archiving(s setup, onceTaken bool, notes ...string) (setup, *networkDrop) {
+	s, d := sending(s, notes...)
+	add := s.daemon
+	s.daemon = func(dc *daemon.Config) {
+		add(dc)
+		dc.ArchiveSent = daemon.ArchiveSent{Into: dropName(0), OnceTaken: onceTaken}
+		d.config = *dc
+	}
+	return s, d
+}
+
+// copyOf is the entry of the archive for the copy of a sent document; its state is None where there is none.
+func (d *networkDrop) copyOf(sent ledger.Entry) (e ledger.Entry) {
+	for _, e := range d.w.entries() {
+		if e.Route == ledger.Vault && e.ID == archive.DeriveSentID(sent.NetworkNumber()) {
+			return e
+		}
+	}
+	return e
+}
+
+// isCopied reports whether the archive has the copy of the n-th document.
+func (d *networkDrop) isCopied(n int) bool {
+	e := d.copyOf(d.entry(n))
+	return e.State == ledger.Archived && e.Source == ledger.Kept
+}
+
+// archivedFiles are what the archive has of a copy, by name.
+func (d *networkDrop) archivedFiles(e ledger.Entry) map[string]string {
+	d.w.t.Helper()
+	files := map[string]string{}
+	for _, r := range d.w.service.Registrations() {
+		if r.BumID != string(e.ArchivedRemote) {
+			continue
+		}
+		z, err := zip.OpenReader(filepath.Join(d.w.dir, "service", "objects", r.SHA256))
+		d.w.must(err)
+		for _, f := range z.File {
+			content, err := f.Open()
+			d.w.must(err)
+			b, err := io.ReadAll(content)
+			d.w.must(err)
+			files[f.Name] = string(b)
+		}
+		d.w.must(z.Close())
+	}
+	return files
+}
+
+// copiedOnce holds the copies in the archive to what was sent: each once, with all files byte for byte.
+func (d *networkDrop) copiedOnce(want int) {
+	w := d.w
+	w.t.Helper()
+	archived := 0
+	for _, e := range d.entries() {
+		c := d.copyOf(e)
+		if c.State != ledger.Archived {
+			continue
+		}
+		archived++
+		files := d.archivedFiles(c)
+		body := archive.Sum([]byte(files["sent.json"]))
+		if e.Copy != ledger.CopyIsMade || len(files) != 4 || body != e.Body || archive.Sum([]byte(files["document.json"])) != e.Metadata || !strings.HasSuffix(files["anlage.csv"], e.Folder) {
+			w.t.Errorf("I4: %q is archived with %d files, and was sent as %s: %+v", e.Folder, len(files), e.Body, e)
+		}
+	}
+	n := 0
+	for _, r := range w.service.Registrations() {
+		if !r.ArchivedAt.IsZero() {
+			n++
+		}
+	}
+	if archived != want || n != want+len(w.dropped) {
+		w.t.Errorf("I2: the archive has %d copies, and %d documents in all", archived, n)
+	}
+}
+
+// I1, I4: what was delivered is archived too, with all that was sent, and what was not is not.
+func TestReading_I1_DeliveredIsArchivedToo(t *testing.T) {
+	s, d := archiving(setup{}, false, "one", "CreditNote two", "emulate:undelivered", "emulate:late-reject")
+	virtual(t, s, func(t *testing.T, w *world) {
+		d.rests(4*hour, func(e ledger.Entry) bool {
+			return e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned)
+		})
+		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) && d.isCopied(1) && d.isCopied(3) }) {
+			t.Errorf("%+v", d.copyOf(d.entry(0)))
+		}
+		w.pass(72*hour, 10*time.Minute, func() bool { return d.entry(3).Contradicted })
+		d.copiedOnce(3)
+		if d.entry(2).Copy != ledger.NoCopy || !d.entry(3).Contradicted {
+			t.Errorf("%+v", d.entries())
+		}
+		w.proven()
+	})
+}
+
+// I1: with taken a copy does not wait for a word of the network, and stays when that says that nothing was delivered.
+func TestReading_I1_TakenIsArchivedAtOnce(t *testing.T) {
+	s, d := archiving(setup{}, true, "emulate:silent", "emulate:undelivered")
+	virtual(t, s, func(t *testing.T, w *world) {
+		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) && d.isCopied(1) && d.entry(1).Source == ledger.Returned }) {
+			t.Errorf("%+v", d.entries())
+		}
+		if e := d.entry(0); e.State != ledger.Uploaded || e.Source != ledger.Claimed || e.Attention() != ledger.Waiting {
+			t.Errorf("%+v", e)
+		}
+		w.pass(2*hour, time.Minute, never)
+		d.copiedOnce(2)
+		w.proven()
+	})
+}
+
+// I1, I14: while the drop folder of the archive is away the source waits with its package, and people can read why. Then all goes on by itself.
+func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
+	s, d := archiving(setup{}, false, "one")
+	virtual(t, s, func(t *testing.T, w *world) {
+		away := w.path(0) + "-away"
+		w.must(os.Rename(w.path(0), away))
+		if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) {
+			t.Fatalf("%+v", d.entry(0))
+		}
+		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.NoCopy || !strings.HasPrefix(e.Cause.Text, "NOT ARCHIVED YET. ") {
+			t.Errorf("%+v", e)
+		}
+		w.must(os.Rename(away, w.path(0)))
+		d.rests(2*hour, isDelivered)
+		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) || d.entry(0).Cause.Code != "" {
+			t.Errorf("%+v", d.entry(0))
+		}
+		d.copiedOnce(1)
+	})
+}
+
+// I4: a package that is gone or damaged when the copy is made is made again, out of the folder. Where that is not what was sent any more, no copy is
+// made, and a person reads what to do.
+func TestReading_I4_CopyOfALostPackage(t *testing.T) {
+	for name, row := range map[string]struct {
+		harm   func(t *testing.T, pkg, folder string)
+		copies bool
+	}{
+		"Gone":    {func(t *testing.T, pkg, _ string) { must(t, os.Remove(pkg)) }, true},
+		"Damaged": {func(t *testing.T, pkg, _ string) { must(t, overwrite(pkg, flip)) }, true},
+		"Changed": {func(t *testing.T, pkg, folder string) {
+			must(t, os.Remove(pkg))
+			must(t, overwrite(filepath.Join(folder, "anlage.csv"), flip))
+		}, false},
+		"Unreadable": {func(t *testing.T, pkg, folder string) {
+			must(t, overwrite(pkg, flip))
+			must(t, os.Remove(filepath.Join(folder, "document.json")))
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, d := archiving(setup{}, false, "one")
+			d.every = 10 * time.Minute
+			virtual(t, s, func(t *testing.T, w *world) {
+				if !w.pass(hour, time.Second, func() bool { return d.entry(0).State == ledger.Uploaded }) {
+					t.Fatal("it was not sent")
+				}
+				packages, err := filepath.Glob(filepath.Join(w.dir, "state", "spool", "*", d.entry(0).Key.String()+".zip"))
+				must(t, err)
+				if len(packages) == 0 {
+					packages, err = filepath.Glob(filepath.Join(w.dir, "state", "spool", d.entry(0).Key.String()+"*.zip"))
+					must(t, err)
+				}
+				if len(packages) != 1 {
+					t.Fatalf("%q", packages)
+				}
+				folder := filepath.Join(d.path(), ".vaultd", "claimed", d.entry(0).Key.String(), folderName(0))
+				saved := map[string][]byte{}
+				for _, f := range []string{"anlage.csv", "document.json"} {
+					saved[f], err = os.ReadFile(filepath.Join(folder, f))
+					must(t, err)
+				}
+				row.harm(t, packages[0], folder)
+				if !row.copies {
+					if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) || !strings.Contains(d.entry(0).Cause.Text, "is no longer what was sent") {
+						t.Errorf("%+v", d.entry(0))
+					}
+					w.pass(hour, time.Minute, never)
+					if e := d.entry(0); e.Source != ledger.Claimed || d.copyOf(e).State != ledger.None {
+						t.Errorf("%+v", e)
+					}
+					for f, content := range saved { // a person puts it back
+						must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
+					}
+				}
+				d.rests(2*hour, isDelivered)
+				if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) {
+					t.Errorf("%+v", d.entry(0))
+				}
+				d.copiedOnce(1)
+			})
+		})
+	}
+}
+
+// I9: a restart between the copy and its commit, and a configuration that changed meanwhile, make no second copy and lose none.
+func TestReading_I9_RestartsAroundACopy(t *testing.T) {
+	s, d := archiving(setup{}, true, "emulate:silent", "two")
+	virtual(t, s, func(t *testing.T, w *world) {
+		for range 5 {
+			w.pass(7*time.Second, time.Second, never)
+			d.restart()
+		}
+		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) && d.isCopied(1) }) {
+			t.Errorf("%+v", d.entries())
+		}
+		d.copiedOnce(2)
+		d.config.ArchiveSent = daemon.ArchiveSent{}
+		d.notes = append(d.notes, "three")
+		d.drop("out-2", "R-2", "three")
+		d.restart()
+		w.pass(2*hour, time.Minute, func() bool { return isDelivered(d.entry(2)) })
+		if e := d.entry(2); e.Copy != ledger.NoCopy || !isDelivered(e) {
+			t.Errorf("%+v", e)
+		}
+		d.copiedOnce(2)
+		w.proven()
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes a byte in the middle.
+func flip(b []byte) { b[len(b)/2] ^= 0xff }
