@@ -135,6 +135,7 @@ network:
   poll: 10s
   receive_into: acme-in
   confirm: technical
+  archive_sent: {into: acme-in}
 extracts:
   base_url: %[2]s
   auth: {method: basic, username: demo, secret_file: %[1]s/secret}
@@ -208,9 +209,12 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for limit.Err() == nil {
-		ended := 0
+		ended, copies := 0, 0
 		err := demoEntries(d, func(e ledger.Entry) {
 			show.showEntry(e)
+			if e.Route.IsNotified() && e.State == ledger.Delivered {
+				copies++
+			}
 			if hasEnded(e) {
 				ended++
 			}
@@ -226,7 +230,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		if err != nil {
 			return err
 		}
-		if areHeld && received == len(listReceivedSamples()) && ended == len(listSamples())+len(listPDFSamples())+len(listNetworkSamples())+received {
+		if areHeld && received == len(listReceivedSamples()) && ended == len(listSamples())+len(listPDFSamples())+len(listNetworkSamples())+received+copies {
 			break
 		}
 		select {
@@ -261,7 +265,7 @@ func (a *app) demoReport(ctx context.Context, d *daemon.Daemon, cfg config.Confi
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.stdout, "\nBALANCE  %s\nNETWORK  %s\n         %d came in, and went into acme-in to be archived\n", d.Ledger().Balance(), sent.text(), received)
+	fmt.Fprintf(a.stdout, "\nBALANCE  %s\nNETWORK  %s\n         %d came in; they and copies of what was delivered went into acme-in to be archived\n", d.Ledger().Balance(), sent.text(), received)
 	if err := a.billingLines(d.Ledger(), cfg); err != nil {
 		return err
 	}
@@ -276,6 +280,7 @@ LOOK AROUND
   of PDFs        %[1]s/ap-scans                 (see _delivered)
   to be sent     %[1]s/acme-out                 (see _delivered, _rejected)
   what came in   in acme-in/_archived, named Received …
+  what was sent  in acme-in/_archived too, named Sent …
   extracts       %[1]s/custody                  (what was booked, as it came)
   service        %[1]s/service                  (what the archive was sent)
   log            %[1]s/vaultd.log

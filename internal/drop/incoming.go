@@ -90,7 +90,9 @@ func (in IncomingFolder) isOwn(name string) bool {
 }
 
 // isOrUnfinished reports whether name is that of a file, or the one that it has until it is whole.
-func isOrUnfinished(name, file string) bool { return name == file || name == durable.TemporaryName(file) }
+func isOrUnfinished(name, file string) bool {
+	return name == file || name == durable.TemporaryName(file)
+}
 
 // isMadeName reports whether a name is one of those that programs make: letters, digits, points, dashes and underscores.
 func isMadeName(s string) bool {

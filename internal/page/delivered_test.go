@@ -67,7 +67,7 @@ func networkDocument() present.Dossier {
 	d.Metadata = archive.Document{Type: "Invoice", RecipientIDs: []string{"1234567890123"}}
 	events := slices.Sorted(maps.Keys(eventTexts))
 	for event := range networkEventTexts {
-		if !slices.Contains(events, event) {
+		if !slices.Contains(events, event) && !strings.HasPrefix(event, "copy-") { // which tell of the archive: see TestDocument_OfASentCopy
 			events = append(events, event)
 		}
 	}
@@ -100,6 +100,23 @@ func TestDocument_I12_OfANetworkDocument(t *testing.T) {
 			if at := strings.Index(strings.ToLower(main), word); at >= 0 {
 				t.Errorf("%s: it says %q: …%s…", language, word, main[max(0, at-80):min(len(main), at+80)])
 			}
+		}
+	}
+}
+
+// The page of a document that was sent leads to its copy in the archive, or says that nothing took that yet.
+func TestDocument_OfASentCopy(t *testing.T) {
+	d := networkDocument()
+	key := archive.NewKey(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).String()
+	d.History = append(d.History, ledger.Line{N: 99, Rev: d.Entry.Rev + 1, At: "2026-11-20T10:00:00.000Z", Event: "copy-put"})
+	for want, c := range map[string]*present.SentCopy{
+		`Its copy in the archive: <a href="/document/` + key + `"><bdi>Sent 4711</bdi></a> (archived).`: {IsTaken: true, Key: key, Drop: "acme-in", Folder: "Sent 4711", State: "archived"},
+		"Its copy lies in its drop folder of the archive, and was not taken yet.":                       {},
+	} {
+		d.SentCopy = c
+		body := html.UnescapeString(visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, "en", http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String())
+		if !strings.Contains(body, want) || !strings.Contains(body, "A copy of what was sent was put into a drop folder of the archive.") {
+			t.Errorf("it lacks %q", want)
 		}
 	}
 }

@@ -201,6 +201,8 @@ var networkEventTexts = map[string]string{
 	"file-unanswered": "The business network did not answer to a file; it may have stored it.", "file-not-taken": "The business network did not take a file.",
 	"document-intended": "The document is about to be sent under its number.", "document-taken": "The business network has taken the document.",
 	"document-refused": "The business network refused the document.", "notification-seen": "The business network told what became of it.",
+	"copy-wanted": "A copy for the archive is wanted as soon as the business network has taken it.",
+	"copy-put":    "A copy of what was sent was put into a drop folder of the archive.",
 }
 
 // stepsOf tells the history of a document, the oldest step first.

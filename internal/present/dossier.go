@@ -22,6 +22,7 @@ type Dossier struct {
 	Addresses   []Field // whom it is sent to; none of a document for the archive
 	Details     Details
 	History     []ledger.Line
+	SentCopy    *SentCopy              // of a document that was sent; nil: there is none
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry
 }
 
@@ -30,6 +31,7 @@ type Ledger interface {
 	Entries
 	Document(key archive.Key) (ledger.Document, bool, error)
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
+	FindByID(id archive.ID) (archive.Key, bool, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 	BlockStart(n uint64) (start uint64, line []byte, err error)
 	Head() ledger.Head
@@ -48,6 +50,9 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 		return d, err
 	}
 	if d.Details, err = CompleteDetails(l, e, d.Metadata, d.Document, loc); err != nil {
+		return d, err
+	}
+	if d.SentCopy, err = findSentCopy(l, e); err != nil {
 		return d, err
 	}
 	if d.Notes, err = l.Notes(e.Key); err != nil {

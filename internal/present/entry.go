@@ -156,4 +156,9 @@ func FolderCell(name string) string {
 }
 
 // ExplainStep says in a few words what a step does to an entry.
-func ExplainStep(e ledger.Entry, step ledger.Step) string { return WordsOf(e.Route).steps[step] }
+func ExplainStep(e ledger.Entry, step ledger.Step) string {
+	if step == ledger.Place && !e.State.IsFinal() {
+		return "put a copy of what was sent into the drop folder of the archive"
+	}
+	return WordsOf(e.Route).steps[step]
+}

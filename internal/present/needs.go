@@ -94,6 +94,8 @@ func (a AttentionCounts) addDeliveryNeeds(addEntries func(when, what string, c N
 		"see vaultd why X; ask the recipient, then vaultd close X")
 	addEntries("soon", "recipient-not-listed", a.RecipientNotListed, FormatCount(a.RecipientNotListed.Count, "document is", "documents are")+" not sent yet: the directory has no valid line of the recipient",
 		"see vaultd why X; check the number with the recipient. The directory is asked again by itself; if the number is wrong, vaultd close X gives the folder back")
+	addEntries("soon", "copy-waits", a.CopyWaits, FormatCount(a.CopyWaits.Count, "sent document is", "sent documents are")+" not archived yet: the copy cannot be put into its drop folder",
+		"see vaultd why X for what is in the way; it is tried again by itself")
 }
 
 // addNotTakenNeeds adds what lies in the drop folders and needs mending before it is taken. A full disk has a need of its own.

@@ -45,6 +45,8 @@ func (s Situation) Options(d Dossier) []Option {
 		s.addOptionsStuck(e, add)
 	case e.Attention() == ledger.RecipientNotListed:
 		add("check the number with the recipient. The directory is asked again by itself; if the number is wrong, close this one, correct sentTo in its document and drop it again", "")
+	case e.Attention() == ledger.CopyNotMade:
+		add("put right what is in the way of its copy; it is tried again by itself, and its folder waits for that", "")
 	case e.State == ledger.Uploaded && w.wait != "":
 		add(w.wait, "")
 	case e.State == ledger.Archived || e.State == ledger.Delivered:

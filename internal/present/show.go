@@ -84,6 +84,7 @@ func (d Dossier) addRelatives(p *Page, c Clock) {
 	if d.Details.Original != nil {
 		p.addOriginal(c, *d.Details.Original)
 	}
+	p.addSentCopy(d.SentCopy)
 	for _, r := range []struct {
 		title string
 		key   archive.Key
@@ -240,6 +241,7 @@ type ShowJSON struct {
 	SameContent   *string         `json:"sameContent"`
 	SameNumber    *string         `json:"sameNumber"`
 	Supersedes    *string         `json:"supersedes"`
+	SentCopy      *SentCopy       `json:"sentCopy"`
 	DisposeAt     *time.Time      `json:"disposeAt"`
 	Next          *string         `json:"next"`
 	NotBefore     *time.Time      `json:"notBefore"`
@@ -281,7 +283,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 	e := d.Entry
 	s := ShowJSON{
 		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
-		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
+		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy,
 		Registrations: []Registration{}, Files: []File{}, Reasons: d.decisions(),
 		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}

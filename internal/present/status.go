@@ -224,6 +224,7 @@ type AttentionCounts struct {
 	RejectedLate        NamedCount // documents that the business network rejected after it had delivered them; Contradicted has none of them
 	RejectedByRecipient NamedCount // documents that were delivered and that their recipients rejected
 	RecipientNotListed  NamedCount // documents that are not sent, because the directory does not list their recipients
+	CopyWaits           NamedCount // documents that were sent and whose copies cannot be put into the drop folder of the archive
 }
 
 // ByName gives the counts by the stable words of the metrics.
@@ -232,8 +233,8 @@ func (a AttentionCounts) ByName() map[string]int {
 		"rejected": a.Rejected.Count, "quarantined": a.Quarantined.Count, "undecided": a.Undecided.Count, "unreadable": a.Unreadable.Count,
 		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "delivered-differs": a.DeliveredDiffers.Count,
 		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count,
-		"recipient-not-listed": a.RecipientNotListed.Count,
-		"overdue":              a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
+		"recipient-not-listed": a.RecipientNotListed.Count, "copy-waits": a.CopyWaits.Count,
+		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
 	}
 }
 

@@ -246,6 +246,8 @@ func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 		return "rejected-by-recipient"
 	case e.Attention() == ledger.SourceChanged:
 		return words.differs
+	case e.Attention() == ledger.CopyNotMade:
+		return "copy-waits"
 	case e.State.IsOpen() && c.AlertAfter > 0 && c.Made.Sub(e.SeenAt) > c.AlertAfter:
 		return "overdue"
 	}

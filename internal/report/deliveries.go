@@ -41,6 +41,7 @@ type networkAnswers struct {
 	RejectedLate uint64 `json:"rejectedAfterDelivery"` // by the network
 	Accepted     uint64 `json:"acceptedByRecipient"`
 	Rejected     uint64 `json:"rejectedByRecipient"`
+	Copies       uint64 `json:"copiesForTheArchive"` // that were put into a drop folder of the archive
 }
 
 // networkDelivered is what the report says of documents of the business network.
@@ -105,6 +106,9 @@ func (of *routeDeliveries) countDelivered(e ledger.Entry) {
 	}
 	if e.Contradicted {
 		of.answers.RejectedLate++
+	}
+	if e.Copy == ledger.CopyIsMade {
+		of.answers.Copies++
 	}
 	switch e.Recipient {
 	case ledger.RecipientAccepted:

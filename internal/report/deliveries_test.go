@@ -139,7 +139,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 	at := noon
 	base := ledger.Entry{Route: ledger.Network, State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/x", SeenAt: at, UploadedAt: at, Posts: 1, Package: archive.Package{Size: 10}}
 	for need, change := range map[string]func(e *ledger.Entry){
-		"":                      func(e *ledger.Entry) { e.Recipient = ledger.RecipientAccepted },
+		"":                      func(e *ledger.Entry) { e.Recipient, e.Copy = ledger.RecipientAccepted, ledger.CopyIsMade },
 		"rejected-late":         func(e *ledger.Entry) { e.Contradicted = true },
 		"rejected-by-recipient": func(e *ledger.Entry) { e.Recipient = ledger.RecipientRejected },
 		"sent-differs":          func(e *ledger.Entry) { e.Cause.Code = ledger.CauseSourceChanged },
@@ -148,6 +148,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 			e.State, e.Source, e.FilePosts, e.FileAnswers = ledger.Quarantined, ledger.Claimed, 3, 1
 		},
 		"contradicted-network": func(e *ledger.Entry) { e.State, e.Source, e.Contradicted = ledger.Rejected, ledger.Returned, true },
+		"copy-waits":           func(e *ledger.Entry) { e.Source, e.Cause.Code = ledger.Claimed, ledger.CauseCopyWaits },
 	} {
 		e := base
 		e.Key = archive.NewKey(at)
@@ -158,7 +159,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 			t.Errorf("%q, want %q", got, need)
 		}
 		for _, w := range needWords {
-			if text := w.one + w.more + w.do; w.what == need && strings.Contains(strings.ToLower(text+strings.Join(flagNames(e), " ")), "archiv") {
+			if text := w.one + w.more + w.do; w.what == need && need != "copy-waits" && strings.Contains(strings.ToLower(text+strings.Join(flagNames(e), " ")), "archiv") {
 				t.Errorf("%s: %q, %v", need, text, flagNames(e))
 			}
 		}
@@ -166,7 +167,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 			t.Errorf("%s has no words", need)
 		}
 	}
-	if n := d.summarizeNetwork(); n == nil || *n != (networkDelivered{4, 40, 0, networkAnswers{1, 1, 1}}) || d.strayFiles != 2 || d.byNote != 0 {
+	if n := d.summarizeNetwork(); n == nil || *n != (networkDelivered{5, 50, 0, networkAnswers{1, 1, 1, 1}}) || d.strayFiles != 2 || d.byNote != 0 {
 		t.Errorf("%+v, %d stray files, %d by their notes", n, d.strayFiles, d.byNote)
 	}
 }

@@ -57,7 +57,7 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 
 // shownWhole are the classes of which who dropped it is told each one.
 var shownWhole = []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient,
-	ledger.RecipientNotListed}
+	ledger.RecipientNotListed, ledger.CopyNotMade}
 
 // mostDisputed bounds how many entries that the service contradicts are looked at.
 const mostDisputed = 1000
@@ -147,6 +147,8 @@ func (p *dropOverview) addCount(class ledger.Attention, n int) {
 // addShown takes in one that may be shown.
 func (p *dropOverview) addShown(e ledger.Entry) {
 	switch class := e.Attention(); {
+	case class == ledger.CopyNotMade: // nothing that who dropped it could put right
+		p.newest = append(p.newest, e)
 	case class == ledger.WaitingForRights, class == ledger.RecipientNotListed, e.State.IsFinal():
 		p.rejects = append(p.rejects, e)
 	default:
