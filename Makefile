@@ -8,9 +8,9 @@ MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # The race detector makes these many times slower. With it they try a part of their long series; without it they try all.
-COMPUTING := vaultd/internal/catalog vaultd/internal/custody vaultd/internal/ledger vaultd/internal/packager vaultd/internal/test/simulation
+COMPUTING := vaultd/internal/catalog vaultd/internal/custody vaultd/internal/ledger vaultd/internal/packager vaultd/internal/receive vaultd/internal/test/simulation
 # These open files so often that go needs minutes and gigabytes to note them all, as it does to use a result again.
-UNCACHED  := vaultd/internal/packager vaultd/internal/test/simulation
+UNCACHED  := vaultd/internal/packager vaultd/internal/receive vaultd/internal/test/readings vaultd/internal/test/simulation
 
 comma := ,
 

@@ -155,11 +155,15 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	now := time.Now()
 	s.addArrival("4711", now, arrival.FilesListed{Files: []archive.ExtractFile{{Table: "IA_INVOICE", Name: "one.zip"}}},
 		arrival.DownloadIntended{File: "one.zip"}, arrival.DownloadIntended{File: "one.zip"})
+	berlin, err := time.LoadLocation("Europe/Berlin") // time_zone where none is configured
+	if err != nil {
+		t.Fatal(err)
+	}
 	made := now.AddDate(-1, 0, 10)
 	s.addArrival("4710", made)
 	out := s.must(exitPerson, "status")
 	for _, want := range []string{"2 extracts need you", "4711: one.zip was downloaded 2 times without success; left: 48. Look at the proxy, then: vaultd extracts retry 4711",
-		"4710: Delta of " + made.UTC().Format("2 Jan 2006") + " is not held and ends in ", "see vaultd extracts"} {
+		"4710: Delta of " + made.In(berlin).Format("2 Jan 2006") + " is not held and ends in ", "see vaultd extracts"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

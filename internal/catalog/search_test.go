@@ -44,10 +44,10 @@ func neverTold(string) {}
 // The catalog finds what reading the whole ledger finds, in the same order: over random documents in any spelling, with keys that come
 // late, while the ledger is ahead of the catalog, and after the catalog was made anew.
 func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
-	seeds := uint64(12)
+	seeds, queries := uint64(12), 40
 	switch {
 	case raceEnabled:
-		seeds = 1
+		seeds, queries = 1, 6
 	case testing.Short():
 		seeds = 3
 	}
@@ -71,7 +71,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				}
 			}
 			w.goOn(20) // the catalog does not have these
-			for range 40 {
+			for range queries {
 				words := w.query()
 				q := NewQuery(words)
 				want := w.walk(q)
@@ -119,7 +119,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 			}
 		}
 	}
-	if tried := int(seeds) * 240; found < tried || helped < tried/3 {
+	if tried := int(seeds) * 6 * queries; found < tried || helped < tried/3 {
 		t.Errorf("%d found, and the index helped %d times of %d: the queries show nothing", found, helped, tried)
 	}
 }

@@ -445,14 +445,20 @@ func TestRemoveArchived_I3(t *testing.T) {
 	})
 }
 
+// underRace says that the race detector slows everything down.
+var underRace bool
+
+// sampled says that only a part of a long series is tried.
+func sampled() bool { return testing.Short() || underRace }
+
 // Faults of every kind at every call, with deaths between: afterwards everything is done, and the network saw no mistake.
 func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 	kinds := []emulator.Fault{{Kind: emulator.Abort}, {Kind: emulator.Abort, IsAfterWork: true}, {Kind: emulator.Status}, {Kind: emulator.Status, IsAfterWork: true},
 		{Kind: emulator.HTML}, {Kind: emulator.Refuse}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty}, {Kind: emulator.Status, Status: 403}}
 	struck := map[string]int{}
 	seeds := uint64(30)
-	if testing.Short() {
-		seeds = 8 // make test-long runs all
+	if sampled() {
+		seeds = 8
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
@@ -507,8 +513,8 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 func TestReceive_I5_NthFailure(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		strikes, step := 0, 1
-		if testing.Short() {
-			step = 4 // make test-long strikes each
+		if sampled() {
+			step = 4
 		}
 		for n := 1; ; n += step {
 			left, fired := n, ""

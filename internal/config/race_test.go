@@ -1,0 +1,5 @@
+//go:build race
+
+package config
+
+func init() { underRace = true }

@@ -1,0 +1,5 @@
+//go:build race
+
+package readings
+
+func init() { underRace = true }
