@@ -3,15 +3,18 @@ package simulation
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // packageSealed lets the plan damage a package that was just sealed, at once or after the delay of the strike.
 // The daemon does not hear of it: the disk, or somebody, changes the file behind its back.
 func (w *World) packageSealed(op, name string) {
-	isPDF := strings.HasSuffix(name, ".pdf") && !strings.HasPrefix(name, scanPrefix) // what people dropped is renamed too
-	if op != "rename" || !strings.HasSuffix(name, ".zip") && !isPDF {
+	_, err := archive.ParseKey(strings.TrimSuffix(name, filepath.Ext(name))) // what people dropped, and what is copied, is renamed too
+	if op != "rename" || err != nil || !slices.Contains([]string{".zip", ".pdf"}, filepath.Ext(name)) {
 		return
 	}
 	s := w.fate.chooseStrike(Packages, "sealed", name)

@@ -29,7 +29,18 @@ type Network struct {
 	OwnAccount     bool          // credentials of its own; in a world of tokens always
 	Workers        int
 	Settle, Rescan time.Duration
+	Copies         CopyMoment // of what is sent, into the drop of the first vault
 }
+
+// CopyMoment is when copies of sent documents are made for the archive.
+type CopyMoment string
+
+// The moments.
+const (
+	NoCopies      CopyMoment = ""
+	OnceDelivered CopyMoment = "delivered"
+	OnceTaken     CopyMoment = "taken"
+)
 
 var networkAccount = emulator.Account{Name: "network", Secret: "secret of network"}
 
@@ -102,6 +113,9 @@ func (w *World) addNetwork(cfg *daemon.Config, api *apicall.API) {
 	}
 	cfg.Routes[ledger.Network] = ingest.Route{Sender: networkapi.Sender{Client: client, Types: networkapi.DefaultFileTypes()}, Workers: max(n.Workers, 1), BatchSize: 1}
 	cfg.Notices = &daemon.Notices{Service: client, Every: n.Every}
+	if n.Copies != NoCopies {
+		cfg.ArchiveSent = daemon.ArchiveSent{Into: vaultName(0), OnceTaken: n.Copies == OnceTaken}
+	}
 	rules := packager.NetworkRules{Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument, Check: checkDocument}
 	for i := w.cfg.Vaults + len(w.cfg.PDFs.Drops); i < w.countDrops(); i++ {
 		cfg.Drops = append(cfg.Drops, dropwork.Settings{Name: w.dropName(i), Path: w.DropPath(i), Route: ledger.Network, Network: rules,

@@ -26,6 +26,69 @@ func sendingSoon(seed uint64, outcomes ...emulator.OutcomeRate) Config {
 	return cfg
 }
 
+// archivingSoon is such a world in which copies of what is sent are archived.
+func archivingSoon(seed uint64, when CopyMoment, outcomes ...emulator.OutcomeRate) Config {
+	cfg := sendingSoon(seed, outcomes...)
+	cfg.Network.Copies = when
+	return cfg
+}
+
+// TestCopies_I1_FaultAtEveryFileAndCommit strikes what is done for a copy, one operation after the other, in each form: each copy is archived once, and
+// no source is placed without it.
+func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
+	for _, when := range []CopyMoment{OnceDelivered, OnceTaken} {
+		for _, seam := range []Seam{Files, Commits} {
+			for b := Fail; b <= DieDone; b++ {
+				t.Run(fmt.Sprintf("%s/%s/%v", when, seam, b), func(t *testing.T) {
+					t.Parallel()
+					most, step := map[Seam]int{Files: 30, Commits: 4}[seam], 1
+					if bounded() {
+						step = most / 3
+					}
+					for n := 1; n <= most; n += step {
+						if !strikeCopy(t, when, seam, b, n) {
+							t.Errorf("vacuous: nothing was struck at %d", n)
+						}
+						if t.Failed() {
+							t.Fatalf("%s %s %v at %d", when, seam, b, n)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// strikeCopy archives what is sent, with a strike at the n-th operation from the first file of a copy on, and reports whether it fired.
+func strikeCopy(t *testing.T, when CopyMoment, seam Seam, b Blow, n int) (fired bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, archivingSoon(uint64(n), when, emulator.OutcomeRate{Outcome: "delivered", Rate: 1}))
+		var hit atomic.Bool
+		left, isCounted := n, false
+		w.SetPlan(func(op Op) Strike {
+			isCounted = isCounted || op.Seam == Files && strings.Contains(op.On, "incoming")
+			if op.Seam != seam || !isCounted {
+				return Strike{}
+			}
+			if left--; left != 0 {
+				return Strike{}
+			}
+			hit.Store(true)
+			return Strike{Blow: b}
+		})
+		w.Start()
+		w.DropFolders(outgoing, MakeDocument(21, 1, Document))
+		w.Advance(4 * time.Hour)
+		w.RunUntilCalm(72 * time.Hour)
+		o := w.Check(false)
+		if len(o.EntriesIn(ledger.Archived)) != 1 || len(o.EntriesIn(ledger.Delivered)) != 1 {
+			t.Errorf("%v", o)
+		}
+		fired = hit.Load()
+	})
+	return fired
+}
+
 const outgoing = 1 // the drop for the network of such a world
 
 // sendTwo drops an invoice and a credit note with files, and what is dropped again once it came back.

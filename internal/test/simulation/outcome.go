@@ -124,6 +124,7 @@ func (w *World) unfinished(strict bool) (left []string) {
 		}
 	}
 	left = append(left, w.findOpenNotices()...)
+	left = append(left, w.findOwedCopies()...)
 	return append(left, w.findOpenExtracts(w.listArrivals(w.d.Ledger()))...)
 }
 
@@ -178,6 +179,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	o.Arrivals = w.listArrivals(l)
 	o.Problems = append(o.Problems, w.checkExtracts(l)...)
 	o.Problems = append(o.Problems, w.checkNetwork(l, o.Entries)...)
+	o.Problems = append(o.Problems, w.checkCopies(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkEnds(o.Entries)...)
 	for _, f := range o.Report.Findings {
 		o.Problems = append(o.Problems, f.String())
@@ -241,7 +243,7 @@ func (w *World) checkBetweenLives() {
 	seen := w.collectSeen()
 	w.hideLate(l, &seen)
 	report, entries := w.checkProof(l, seen)
-	for _, p := range slices.Concat(w.checkPDFs(entries), w.checkExtracts(l), w.checkNetwork(l, entries)) {
+	for _, p := range slices.Concat(w.checkPDFs(entries), w.checkExtracts(l), w.checkNetwork(l, entries), w.checkCopies(l, entries)) {
 		w.t.Errorf("between two lives, %v into the run: %s", w.VirtualTime(), p)
 	}
 	for _, f := range report.Findings {

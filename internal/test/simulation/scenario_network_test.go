@@ -51,4 +51,5 @@ func (s *scenario) drawNetwork(r *rand.Rand) {
 		}
 	}
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+	s.Network.Copies = []CopyMoment{NoCopies, OnceDelivered, OnceTaken}[r.IntN(3)]
 }

@@ -72,6 +72,7 @@ type runs struct {
 	pdfs     int            // entries of single PDFs
 	arrived  int            // of them delivered
 	sent     int            // entries of the business network
+	copies   int            // entries for what was sent
 	told     [3]int         // of them delivered, rejected by the network, and contradicted later
 	extracts int            // of the accounts-payable system
 	doubtful int            // of them those of which earlier downloads are not known
@@ -185,6 +186,10 @@ func (r *runs) add(t *testing.T, s scenario, o Outcome, hits []int) {
 // countByRoute counts an entry of a route that has no archive. The caller holds mu.
 func (r *runs) countByRoute(e ledger.Entry) {
 	switch e.Route {
+	case ledger.Vault:
+		if strings.HasPrefix(e.Folder, "Sent ") && e.State == ledger.Archived {
+			r.copies++
+		}
 	case ledger.PDF:
 		r.pdfs++
 		if e.State == ledger.Delivered {
@@ -227,7 +232,7 @@ func (r *runs) finish(t *testing.T) {
 		fmt.Sprintf("%d seeds in %v: %.1f a second", r.done, time.Since(r.began).Round(time.Second), r.rate()),
 		fmt.Sprintf("%.1f virtual years, %d folders, %d finished", r.virtual.Hours()/24/365.25, r.entries, r.finished),
 		fmt.Sprintf("%d single PDFs, %d delivered", r.pdfs, r.arrived),
-		fmt.Sprintf("%d documents of the network, %d delivered, %d rejected by it, %d of them after the delivery", r.sent, r.told[0], r.told[1], r.told[2]),
+		fmt.Sprintf("%d documents of the network, %d delivered, %d rejected by it, %d of them after the delivery; %d copies archived", r.sent, r.told[0], r.told[1], r.told[2], r.copies),
 		fmt.Sprintf("%d extracts, of %d of them earlier downloads are not known", r.extracts, r.doubtful),
 		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listCounts(r.mishaps)),
 		fmt.Sprintf("%d faults fired: %s", sumCounts(r.fired), listCounts(r.fired)),
@@ -246,6 +251,9 @@ func (r *runs) finish(t *testing.T) {
 	}
 	if r.done >= 100 && (2*r.told[0] < r.sent || r.told[1] == 0 || r.told[2] == 0) {
 		t.Errorf("vacuous: of %d documents of the network %d were delivered, %d rejected, %d of them late", r.sent, r.told[0], r.told[1], r.told[2])
+	}
+	if r.done >= 100 && r.copies == 0 {
+		t.Error("vacuous: no copy of what was sent is archived")
 	}
 	if r.done >= 100 && r.extracts == 0 {
 		t.Error("vacuous: no extract came")
