@@ -185,7 +185,7 @@ func (c *call) temporaryRedirect(to string) reply {
 }
 
 // receiveBody writes the body into the objects directory under its digest. A body that ends early, or is not the one that
-// Content-MD5 announced, leaves nothing, unless the readings say otherwise.
+// Content-MD5 announced, leaves nothing, unless the readings say otherwise. One of which no byte came leaves nothing in any reading.
 func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 	internal := &denial{500, "InternalError", "We encountered an internal error. Please try again."}
 	f, err := os.CreateTemp(s.objectsDir(), "incoming-*")
@@ -200,7 +200,7 @@ func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 		return p, nil, internal
 	}
 	torn := err != nil || n != c.ContentLength
-	if torn && c.reading.ShortBody != "keep" {
+	if torn && (n == 0 || c.reading.ShortBody != "keep") {
 		return p, nil, &denial{400, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header"}
 	}
 	want, _ := base64.StdEncoding.DecodeString(c.Header.Get("Content-MD5")) // checkHeaders decoded it
