@@ -50,6 +50,26 @@ var notices = []mutant{
 		old: "verdict == ledger.Proceed && len(holder.Registrations) == 0:", new: "verdict == ledger.Proceed:", tests: []string{"-run NetworkFolderDroppedAgain " + readings},
 	},
 	{
+		name: "PlacedWithoutItsCopy", promise: "I1", file: "internal/ingest/place.go",
+		old: "if c.isToBeCopied(e) {", new: "if c.isToBeCopied(e) && e.Attempt == 0 {", tests: []string{"-run CopyWaitsForItsDropFolder " + readings},
+	},
+	{
+		name: "CopyOfEachAttemptIsAnotherDocument", promise: "I2", file: "internal/ingest/sentcopy.go",
+		old: "archive.DeriveSentID(e.NetworkNumber())", new: "archive.DeriveSentID(archive.RemoteID(c.cfg.Now().Wall.String()))", tests: []string{"-run TestCopies_I1 " + worlds},
+	},
+	{
+		name: "CopyIsCommittedBeforeItIsMade", promise: "I1", file: "internal/ingest/place.go",
+		old: "\t\tif err := c.putCopy(ctx, d, e, doc); err != nil {\n\t\t\treturn c.postponeCopy(ctx, e, err)\n\t\t}\n", new: "\t\t_ = c.putCopy(ctx, d, e, doc)\n", tests: []string{"-run CopyWaitsForItsDropFolder " + readings},
+	},
+	{
+		name: "CopyOfADamagedPackage", promise: "I4", file: "internal/dropwork/packer.go",
+		old: "if err == nil && !whole {\n\t\tp.shared.Log.Error(\"a package in the spool is no longer", new: "if err == nil && !whole && false {\n\t\tp.shared.Log.Error(\"a package in the spool is no longer", tests: []string{"-run CopyOfALostPackage " + readings},
+	},
+	{
+		name: "CopyOfAChangedFolder", promise: "I4", file: "internal/ingest/sentcopy.go",
+		old: "packed.Sealed.Content != e.Content || packed.Sealed.Metadata != e.Metadata", new: "false", tests: []string{"-run CopyOfALostPackage " + readings},
+	},
+	{
 		name: "NetworkErrorDocumentIsASuccess", promise: "I12", file: "internal/networkapi/send.go",
 		old: `[]byte("<"))`, new: `[]byte("<nothing"))`, tests: []string{sendTests},
 	},
