@@ -50,6 +50,7 @@ type campaign struct {
 	longLife  []gauge              // all of the one that is long
 	pdfs      map[ledger.State]int // single PDFs by how they ended; None: all
 	documents map[ledger.State]int // documents of the business network, likewise
+	exchanged int                  // documents of the business network that were archived, in either direction
 	extracts  int                  // that the service offered
 	downloads int                  // of their files, as the service counted
 	spoilt    map[string]int       // what was done to the catalog between two lives
@@ -97,6 +98,7 @@ func TestCampaign(t *testing.T) {
 		if n%2 == 0 || c.r.IntN(4) == 0 {
 			c.publishExtract()
 		}
+		c.publishReceived(n)
 		c.live(c.next(n, kills))
 		if c.long && n == kills/2 {
 			c.live(blow{kind: longLife, after: 90 * time.Second, ask: true})
@@ -130,7 +132,7 @@ func newCampaign(t *testing.T, long bool) *campaign {
 	if long {
 		drops, vaults = 18, 6
 	}
-	c.places = append(places(drops, vaults), scans, outgoing)
+	c.places = append(places(drops, vaults), scans, outgoing, exchanged)
 	for _, sub := range []string{"drops", "moved", "log", "aside", "aside/people", "aside/power", "emulator", "custody"} {
 		must(t, os.Mkdir(c.path(sub), 0o770))
 	}
@@ -221,8 +223,10 @@ network:
   base_url: %[2]s
   auth: {method: basic, username: %[3]s, secret_file: %[1]s/secret}
   poll: 10s
+  receive_into: %[7]s
+  archive_sent: {into: %[7]s}
 drops:
-`, c.dir, c.service.url, user, scope, window, c.pick(window, 2*window))
+`, c.dir, c.service.url, user, scope, window, c.pick(window, 2*window), exchanged.name)
 	for _, p := range c.places {
 		must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
 		if p.takesPDFs {

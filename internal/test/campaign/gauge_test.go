@@ -117,6 +117,9 @@ func (c *campaign) left() (left []string) {
 		if row.State == "archived" {
 			want = action[row.Drop]
 		}
+		if row.Drop == exchanged.name {
+			taken--
+		}
 		if row.Source != want {
 			left = append(left, fmt.Sprintf("%s in %s is %s, %s", row.Folder, row.Drop, row.State, row.Source))
 		}
@@ -124,7 +127,7 @@ func (c *campaign) left() (left []string) {
 	if n := len(c.people.all) - taken; n != 0 {
 		left = append(left, fmt.Sprintf("%d not taken", n))
 	}
-	return append(append(left, c.openExtracts()...), c.openNotices()...)
+	return slices.Concat(left, c.openExtracts(), c.openNotices(), c.openExchange())
 }
 
 // tell says what the campaign was.
@@ -136,6 +139,7 @@ func (c *campaign) tell(took time.Duration) {
 	c.t.Logf("%d single PDFs dropped, %d delivered, %d times a person decided about one", c.pdfs[ledger.None], c.pdfs[ledger.Delivered], c.pdfs[ledger.Quarantined])
 	c.t.Logf("%d documents dropped for the business network, %d delivered, %d not delivered, %d times a person decided about one", c.documents[ledger.None],
 		c.documents[ledger.Delivered], c.documents[ledger.Rejected], c.documents[ledger.Quarantined])
+	c.t.Logf("%d documents came in over it; with copies of what was sent %d were archived", len(c.service.ReceivedDocuments()), c.exchanged)
 	c.t.Logf("%d extracts came in %d downloads", c.extracts, c.downloads)
 	c.t.Logf("the catalog was %s; %d of its answers were held against the ledger", listed(c.spoilt), c.searches)
 	for what, gs := range map[string][]gauge{"lives": c.gauges, "the long life": c.longLife} {

@@ -47,6 +47,9 @@ var scans = place{name: "scans", takesPDFs: true}
 // outgoing is the one drop folder for the business network.
 var outgoing = place{name: "outgoing", overNetwork: true}
 
+// exchanged is the drop folder that vaultd alone puts folders into: copies of what was sent over the business network, and what came in.
+var exchanged = place{name: "exchanged", vault: vaultID(0), mode: "auto", complete: "quiet", action: "keep"}
+
 // parcel is a folder or a single PDF that was dropped, and what must become of it.
 type parcel struct {
 	simulation.Folder

@@ -47,7 +47,7 @@ type aim struct {
 
 var (
 	aimedOps = []string{"token", "register", "upload", "status", "pdf-register", "pdf-upload", "extract-list", "extract-files", "extract-fetch", "extract-acknowledge",
-		"network-file", "network-send", "network-notices", "network-acknowledge"}
+		"network-file", "network-send", "network-notices", "network-acknowledge", "network-fetch", "network-fetch-file"}
 	aimedWhens = []string{"before", "body", "after", "answered"}
 )
 
@@ -152,6 +152,10 @@ func opOf(r *http.Request) string {
 		return "network-notices"
 	case strings.Contains(r.URL.Path, "/notifications/"):
 		return "network-acknowledge"
+	case strings.Contains(r.URL.Path, "/v2/files/"):
+		return "network-fetch-file"
+	case r.Method == http.MethodGet && (strings.Contains(r.URL.Path, "/v2/invoices/") || strings.Contains(r.URL.Path, "/v2/creditNotes/")):
+		return "network-fetch"
 	case strings.Contains(r.URL.Path, "/v2/invoices/"), strings.Contains(r.URL.Path, "/v2/creditNotes/"):
 		return "network-send"
 	case r.Method == http.MethodPost:
