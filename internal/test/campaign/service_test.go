@@ -72,6 +72,9 @@ func faults(long bool) emulator.Faults {
 		emulator.Fault{Kind: emulator.Coded, Code: "Error.003.0032"})
 	add("network-file", 0.03, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Coded, Code: "Error.001.0006"})
 	add("network-acknowledge", 0.05, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true})
+	// The network tells neither length nor digest of a file, so nobody can see that it came garbled: nothing of that kind befalls one.
+	add("network-fetch-file", 0.03, emulator.Fault{Kind: emulator.Abort}, emulator.Fault{Kind: emulator.Cut}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: time.Second}, status(500, false), status(503, false))
+	add("network-fetch-file", 1, emulator.Fault{})
 	add("pdf-register", 0.03, emulator.Fault{Kind: emulator.MissingURL}, emulator.Fault{Kind: emulator.DoubleBumID})
 	add("pdf-upload", 0.03, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4}, emulator.Fault{Kind: emulator.DeadToken})
 	if long {
