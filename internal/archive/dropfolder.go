@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // What vaultd itself puts into a drop folder of the archive is a folder like one that a person drops: with a name that says what it is, and a
 // sidecar.
 
-// longestFolderName is how long such a name gets, in characters: a number that makes it unique has room behind it.
-const longestFolderName = 75
+// MaxNameInDrop is how long the names of such a folder and of its files get, in bytes. What makes them unique, and the names that they have while
+// they are written, have room beside that.
+const MaxNameInDrop = 200
 
 // NameFolder returns a name for a folder, out of words that may hold anything. Two may get the same one: the drop folder numbers them.
 func NameFolder(words ...string) string {
@@ -22,8 +24,16 @@ func NameFolder(words ...string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(strings.Join(strings.Fields(strings.Join(words, " ")), " "), "_"))
-	runes := []rune(safe)
-	return strings.TrimRight(string(runes[:min(len(runes), longestFolderName)]), ". ")
+	return strings.TrimRight(CutText(safe, MaxNameInDrop), ". ")
+}
+
+// CutText cuts a text to so many bytes, and no letter in two.
+func CutText(s string, most int) string {
+	for len(s) > most {
+		_, size := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-size]
+	}
+	return s
 }
 
 // MakeSidecar returns the sidecar of a folder: its identity, its files, and what is known of it, as [Document.Metadata] writes it. What that does

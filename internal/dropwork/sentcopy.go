@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"golang.org/x/text/unicode/norm"
@@ -65,6 +66,8 @@ func newCopyNames(sidecar string) *copyNames {
 
 func (n *copyNames) choose(name string) string {
 	name = norm.NFC.String(name)
+	ending := archive.CutText(path.Ext(name), archive.MaxNameInDrop/2)
+	name = archive.CutText(strings.TrimSuffix(name, path.Ext(name)), archive.MaxNameInDrop-len(ending)) + ending
 	if !drop.IsPlainName(name) {
 		name = strings.Map(func(r rune) rune {
 			if !drop.IsPlainName("x" + string(r) + "x") {

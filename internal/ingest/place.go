@@ -85,8 +85,10 @@ func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc l
 func (c *Engine) chooseDestination(d Drop, e ledger.Entry, before ...ledger.Event) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
-		// A copy that was made is made again then: it is found, or ends as a duplicate.
-		return c.sourceFaultChanges(e, err)
+		// What was done before stays done: each further try would put one copy more there.
+		changes := c.sourceFaultChanges(e, err)
+		changes[0].Events = append(before, changes[0].Events...)
+		return changes
 	}
 	// The destination is committed before the move: after a crash the next start knows where the folder may lie.
 	return []ledger.Change{c.newChange(e, append(before, ledger.PlaceIntended{Dest: dest})...)}

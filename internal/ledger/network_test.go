@@ -215,3 +215,25 @@ func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
 		}
 	}
 }
+
+// A copy belongs to a number: under the next one it is wanted, and made, anew.
+func TestCopy_I1_BelongsToANumber(t *testing.T) {
+	e := applied(t, usual(Packaged), nil...)
+	byNetwork(&e)
+	e.Registrations, e.Body = nil, archive.Digest{}
+	e = applied(t, e, body, CopyWanted{}, DocumentTaken{}, CopyPut{})
+	if e.Copy != CopyIsMade {
+		t.Fatalf("%+v", e)
+	}
+	e.State, e.Cause.Code = Quarantined, CauseNumberTaken
+	e = applied(t, e, Released{byPerson})
+	if e.Copy != NoCopy || e.Generation != 1 {
+		t.Errorf("generation %d has the copy state %d", e.Generation, e.Copy)
+	}
+	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, CopyWanted{}, DocumentTaken{}); e.Copy != CopyIsWanted || !e.MayBeCopied() {
+		t.Errorf("%+v", e)
+	}
+	if step, _, due := Due(e); !due || step != Place {
+		t.Errorf("%v is due: %t", step, due)
+	}
+}

@@ -148,6 +148,25 @@ func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
 	})
 }
 
+// I2: where the folder of the sent document cannot be placed for hours, its copy is made once all the same.
+func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
+	s, d := archiving(setup{}, false, "one")
+	virtual(t, s, func(t *testing.T, w *world) {
+		inTheWay := filepath.Join(d.path(), "_delivered")
+		must(t, os.WriteFile(inTheWay, nil, 0o600))
+		w.pass(6*hour, time.Minute, never)
+		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.CopyIsMade {
+			t.Errorf("%+v", e)
+		}
+		must(t, os.Remove(inTheWay))
+		d.rests(4*hour, isDelivered)
+		if n := len(w.entries()); n != len(w.dropped)+2 { // with the document and its copy
+			t.Errorf("%d entries", n)
+		}
+		d.copiedOnce(1)
+	})
+}
+
 // I4: a package that is gone or damaged when the copy is made is made again, out of the folder. Where that is not what was sent any more, no copy is
 // made, and a person reads what to do.
 func TestReading_I4_CopyOfALostPackage(t *testing.T) {

@@ -1,0 +1,34 @@
+package archive
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNameFolder(t *testing.T) {
+	for _, row := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"Sent", "Müller & Söhne", "RE-4711"}, "Sent Müller & Söhne RE-4711"}, {[]string{"Received", "", ""}, "Received"},
+		{[]string{"Sent", " A/B\\C:\tD\x00 ", "N 1/2."}, "Sent A_B_C_ D_ N 1_2"}, {[]string{"Sent", "\xff", "1"}, "Sent _ 1"},
+		{[]string{"Sent", strings.Repeat("𝄞", 80)}, "Sent " + strings.Repeat("𝄞", 48)},
+	} {
+		if got := NameFolder(row.words...); got != row.want {
+			t.Errorf("%q becomes %q, not %q", row.words, got, row.want)
+		}
+	}
+}
+
+func TestMakeSidecar(t *testing.T) {
+	id := DeriveSentID("1")
+	if got := string(MakeSidecar(id, []string{"a"}, []byte(`{"documentId":"x"}`))); got != "{\n  \"clientUUID\": \""+id.String()+"\",\n  \"files\": [\n    \"a\"\n  ],\n  \"documentId\": \"x\"\n}\n" {
+		t.Error(got)
+	}
+	if got := string(MakeSidecar(id, []string{"a"}, []byte("{}"))); !strings.HasSuffix(got, "  ]\n}\n") {
+		t.Error(got)
+	}
+	if DeriveSentID("1") == DeriveReceivedID("1") {
+		t.Error("what was sent and what came in have one identity")
+	}
+}
