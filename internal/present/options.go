@@ -10,6 +10,12 @@ import (
 	"vaultd/internal/sanitize"
 )
 
+// triedAgain is what a person can do about an entry that goes on by itself once something is put right.
+var triedAgain = map[ledger.Attention]string{
+	ledger.RecipientNotListed: "check the number with the recipient. The directory is asked again by itself; if the number is wrong, close this one, correct sentTo in its document and drop it again",
+	ledger.CopyNotMade:        "put right what is in the way of its copy; it is tried again by itself, and its folder waits for that",
+}
+
 // Options says what a person can do about e, the best first.
 func (s Situation) Options(d Dossier) []Option {
 	e, w := d.Entry, WordsOf(d.Entry.Route).options
@@ -43,10 +49,8 @@ func (s Situation) Options(d Dossier) []Option {
 		s.addOptionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
 		s.addOptionsStuck(e, add)
-	case e.Attention() == ledger.RecipientNotListed:
-		add("check the number with the recipient. The directory is asked again by itself; if the number is wrong, close this one, correct sentTo in its document and drop it again", "")
-	case e.Attention() == ledger.CopyNotMade:
-		add("put right what is in the way of its copy; it is tried again by itself, and its folder waits for that", "")
+	case triedAgain[e.Attention()] != "":
+		add(triedAgain[e.Attention()], "")
 	case e.State == ledger.Uploaded && w.wait != "":
 		add(w.wait, "")
 	case e.State == ledger.Archived || e.State == ledger.Delivered:
