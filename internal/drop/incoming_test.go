@@ -243,7 +243,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 		}
 	}
 	in.Name = extractName
-	for _, bad := range []string{"", "..", "../x", ".hidden", "_REASON.txt", "metadata.json", "a b", strings.Repeat("x", 300)} {
+	for _, bad := range []string{"", "..", "../x", ".hidden", "_REASON.txt", "metadata.json", " a", "a ", "a.", "~a", "a:b", "a\nb", strings.Repeat("x", 300)} {
 		in.Files[0].Path = bad
 		if _, err := f.PutFolder(t.Context(), in); err == nil {
 			t.Errorf("file %q accepted", bad)
