@@ -16,7 +16,7 @@ const commandRole = "vaultd"
 // OpenLedger takes the lock of a state directory and opens its ledger, for commands
 // that work while no daemon runs. The returned function gives both back.
 func OpenLedger(stateDir string, loc *time.Location) (*boltledger.Ledger, func() error, error) {
-	lock, err := Lock(stateDir, commandRole)
+	lock, err := lockPatiently(stateDir, commandRole)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
 	}
@@ -36,7 +36,7 @@ func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
 		return boltledger.ReadWhileStopped(stateDir, fn)
 	}
-	lock, err := Lock(stateDir, commandRole) // a daemon that starts meanwhile waits for it, as it does for every command
+	lock, err := lockPatiently(stateDir, commandRole) // a daemon that starts meanwhile waits for it, as it does for every command
 	if err != nil {
 		return err
 	}

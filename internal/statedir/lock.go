@@ -69,13 +69,16 @@ const (
 
 // LockForDaemon takes the state directory for a daemon. It waits a little for a command
 // that reads the ledger just now, and never for another daemon.
-func LockForDaemon(stateDir string) (*os.File, error) {
+func LockForDaemon(stateDir string) (*os.File, error) { return lockPatiently(stateDir, daemonRole) }
+
+// lockPatiently takes the state directory. It waits a little for a command that has the ledger open for a moment, and for no daemon.
+func lockPatiently(stateDir, role string) (*os.File, error) {
 	giveUp := time.NewTimer(commandPatience)
 	defer giveUp.Stop()
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
 	for named := 0; ; {
-		f, err := Lock(stateDir, daemonRole)
+		f, err := Lock(stateDir, role)
 		inUse, ok := errors.AsType[*InUseError](err)
 		if ok && strings.HasPrefix(inUse.By, daemonRole) {
 			named++

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,5 +50,28 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	defer f.Close()
 	if _, err := LockForDaemon(dir); err == nil || !strings.Contains(err.Error(), daemonRole) {
 		t.Errorf("a second daemon: %v", err)
+	}
+}
+
+// A command waits for another one that has the ledger open for a moment, and not for a daemon.
+func TestOpenLedger_WaitsForACommand(t *testing.T) {
+	for role, isAwaited := range map[string]bool{commandRole: true, daemonRole: false} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			held, err := Lock(dir, role)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(time.Second, func() { held.Close() })
+			began := time.Now()
+			got, err := lockPatiently(dir, commandRole)
+			if (err == nil) != isAwaited || !isAwaited && time.Since(began) > 200*time.Millisecond {
+				t.Errorf("%s: %v after %v", role, err, time.Since(began))
+			}
+			if err == nil {
+				got.Close()
+			}
+			time.Sleep(2 * time.Second)
+		})
 	}
 }
