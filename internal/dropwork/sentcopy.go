@@ -49,6 +49,7 @@ func (c SentCopies) PutCopy(ctx context.Context, s ingest.SentCopy) error {
 		add(copiedBody, archive.File{Size: int64(len(s.Body)), SHA256: archive.Sum(s.Body)}, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.Body)), nil })
 	}
 	in.Sidecar = archive.MakeSidecar(s.ID, names.all, s.Metadata)
+	// After a crash here the folder lies out of sight, in its place, or was taken from there; the copy is put there again, and has the same identity.
 	err = c.Into.PutFolder(ctx, in)
 	c.Into.endOnSyncError(err)
 	return err

@@ -3,7 +3,6 @@ package intake
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"path"
@@ -72,31 +71,16 @@ func (w *work) postponeHandOn(ctx context.Context, err error) error {
 	return w.postpone(ctx, ledger.Cause{Code: code, Text: err.Error()})
 }
 
-// sidecar is the metadata of one file of an extract, in the form of a drop folder.
-type sidecar struct {
-	ID     string   `json:"clientUUID"`
-	Type   string   `json:"documentType"`
-	Number string   `json:"documentId"`
-	Date   string   `json:"documentDate"`
-	Files  []string `json:"files"` // for a drop folder that wants a list of them
-}
-
 // makeFolder makes the folder of one file. The same file of the same extract always gives the same folder.
 func (w *work) makeFolder(f arrival.File) Folder {
 	a := w.a
 	// The last one is the day on which it was held here: the service told neither a day nor when it made the extract.
 	day := cmp.Or(a.End, a.Made, a.HeldAt.Truncate(24*time.Hour)).UTC().Truncate(time.Second)
 	name := fileNameInDrop(f.Stored)
-	meta := sidecar{
-		ID: archive.DeriveExtractFileID(w.cfg.HandOn.LedgerID, a.Item, f.Name, f.SHA256).String(), Type: w.cfg.HandOn.DocumentType,
-		Number: documentNumber(a.Item, f.Name), Date: day.Format(time.RFC3339), Files: []string{name},
-	}
-	b, err := json.MarshalIndent(meta, "", "  ")
-	if err != nil {
-		panic(err) // texts always encode
-	}
+	meta := archive.Document{Type: w.cfg.HandOn.DocumentType, Number: documentNumber(a.Item, f.Name), Date: day.Format(time.RFC3339)}
+	id := archive.DeriveExtractFileID(w.cfg.HandOn.LedgerID, a.Item, f.Name, f.SHA256)
 	return Folder{
-		Key: a.Key, Name: folderNameInDrop(a.Item, name), File: archive.File{Path: name, Size: f.Size, SHA256: f.SHA256}, Sidecar: append(b, '\n'),
+		Key: a.Key, Name: folderNameInDrop(a.Item, name), File: archive.File{Path: name, Size: f.Size, SHA256: f.SHA256}, Sidecar: archive.MakeSidecar(id, []string{name}, meta.Metadata()),
 		Open: func() (io.ReadCloser, error) { return w.cfg.Custody.OpenFile(a.Item, f.Stored) },
 	}
 }

@@ -255,3 +255,12 @@ func TestHandOn_NamesAndNumbers(t *testing.T) {
 		t.Errorf("%q", name)
 	}
 }
+
+// sidecar is the metadata of one file of an extract, in the form of a drop folder.
+type sidecar struct {
+	ID     string   `json:"clientUUID"`
+	Type   string   `json:"documentType"`
+	Number string   `json:"documentId"`
+	Date   string   `json:"documentDate"`
+	Files  []string `json:"files"` // for a drop folder that wants a list of them
+}
