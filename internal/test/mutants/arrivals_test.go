@@ -78,7 +78,7 @@ var arrivals = []mutant{
 	},
 	{
 		name: "HandedOnWithAnotherIdentity", promise: "I2", file: "internal/intake/handon.go",
-		old: "archive.DeriveExtractFileID(w.cfg.HandOn.LedgerID, a.Item, f.Name, f.SHA256).String()", new: "archive.DeriveExtractFileID(w.now().Wall.String(), a.Item, f.Name, f.SHA256).String()",
+		old: "archive.DeriveExtractFileID(w.cfg.HandOn.LedgerID, a.Item, f.Name, f.SHA256)", new: "archive.DeriveExtractFileID(w.now().Wall.String(), a.Item, f.Name, f.SHA256)",
 		tests: []string{"-run HandOn vaultd/internal/daemon"},
 	},
 	{
