@@ -32,6 +32,8 @@ func addNetworkFlags(f *pflag.FlagSet, o *emulateOptions) {
 	f.StringVar(&r.RepeatedDelete, "network-repeated-delete", "", "answer for a notification that is acknowledged already: 404 or 200")
 	f.StringVar(&r.FetchSent, "network-fetch-sent", "", "GET of a document that the client sent itself: served, refused or unknown")
 	f.StringVar(&r.Directory, "network-directory", "", "the directory lists the lines that are: valid, or all")
+	f.StringVar(&r.Validation, "network-validation", "", "a validation file is named by: both (a property and a link), property or link")
+	f.DurationVar(&n.ValidationAfter, "network-validation-after", 0, "from the notification that names a validation file until that can be fetched")
 	f.StringVar(&r.LinksTo, "network-links-to", "", "base `address` that links begin with; empty: the one that was asked")
 }
 

@@ -1,6 +1,10 @@
 package archive
 
-import "strings"
+import (
+	"net/url"
+	"path"
+	"strings"
+)
 
 // Meaning says what a notification of the network means for its document.
 type Meaning uint8
@@ -76,6 +80,34 @@ func (n Notification) DeliveryMeans() string {
 	switch word := n.Property(deliveryMeans); word {
 	case "ElectronicDelivery", "EmailDelivery", "MailDelivery":
 		return word
+	}
+	return ""
+}
+
+// Where a notification names the file that a check of the document made.
+const (
+	validationFileProperty = "ValidationFileReference"
+	validationFileRelation = "validationFile"
+	validationFilesFolder  = "files"
+)
+
+// MaxValidationFile is how many bytes of such a file are taken. The specification shows no limit.
+const MaxValidationFile = 4 << 20
+
+// ValidationFile returns the network's number of the file that tells what its check of the document found; empty: none is named. The file is named
+// by a property, or by a link: of that the number alone is taken, and what host it leads to does not matter.
+func (n Notification) ValidationFile() FileID {
+	if id, err := ParseFileID(n.Property(validationFileProperty)); err == nil {
+		return id
+	}
+	for _, l := range n.Links {
+		to, err := url.Parse(string(l.Address))
+		if l.Relation != validationFileRelation || err != nil || path.Base(path.Dir(to.Path)) != validationFilesFolder {
+			continue
+		}
+		if id, err := ParseFileID(path.Base(to.Path)); err == nil {
+			return id
+		}
 	}
 	return ""
 }

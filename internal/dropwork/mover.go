@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -37,6 +38,21 @@ func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
 	}
 	dest, err := f.ProposeDestination(kind, e.Folder, now.In(m.shared.zone()))
 	return dest, m.describeMountAt(e, err)
+}
+
+// PutValidation implements ingest.Mover.
+func (m *Mover) PutValidation(e ledger.Entry, content []byte) (archive.File, error) {
+	f, done, err := m.HoldOpen()
+	if err != nil {
+		return archive.File{}, err
+	}
+	defer done()
+	name, err := f.PutValidation(claimOf(e), content)
+	m.endOnSyncError(err)
+	if errors.Is(err, drop.ErrNotTaken) || errors.Is(err, drop.ErrFolderLost) {
+		return archive.File{}, &ingest.RefusedError{Cause: ledger.Cause{Code: "validation-not-taken", Text: err.Error()}}
+	}
+	return archive.File{Path: name, Size: int64(len(content)), SHA256: archive.Sum(content)}, m.describeMountAt(e, err)
 }
 
 // Place implements ingest.Mover.

@@ -26,7 +26,7 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 		for _, line := range lines {
 			text += "Look at this as well: " + line + ".\n"
 		}
-		return []drop.NoteFile{drop.ReasonNote(text)}, nil
+		return addValidation(e, drop.ReasonNote(text)), nil
 	}
 	if e.State == ledger.Delivered {
 		return m.deliveryNotes(e, doc, differs)
@@ -50,7 +50,15 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 	for _, d := range differs {
 		note.Differs = append(note.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
-	return []drop.NoteFile{{Name: "_DELIVERED.json", Data: note.Encode()}, drop.DeliveryNote(m.deliveryText(e, note))}, nil
+	return addValidation(e, drop.NoteFile{Name: "_DELIVERED.json", Data: note.Encode()}, drop.DeliveryNote(m.deliveryText(e, note))), nil
+}
+
+// addValidation adds the file with what a check of the network found to the notes of a folder in which it lies.
+func addValidation(e ledger.Entry, notes ...drop.NoteFile) []drop.NoteFile {
+	if e.Validation == ledger.ValidationIsKept {
+		notes = append(notes, drop.ValidationStays())
+	}
+	return notes
 }
 
 // deliveryText is the delivery note for a person who opens it with a double click.
@@ -82,6 +90,9 @@ func (m *Mover) deliveryText(e ledger.Entry, note proof.Delivery) string {
 	for _, f := range note.Files {
 		fmt.Fprintf(&b, "File            %s, %s, SHA-256 %s\n", f.Path, present.FormatBytes(f.Size), f.SHA256)
 	}
+	if checked := present.DescribeValidation(e); checked != "" {
+		b.WriteString("\n" + checked + "\n")
+	}
 	return b.String()
 }
 
@@ -103,6 +114,9 @@ func (m *Mover) rejectionText(e ledger.Entry) string {
 			begin = words.Undone // the service had it: that it was not sent would be wrong
 		}
 		text = strings.TrimRight(begin+". "+text+"\n"+words.Remedy, "\n")
+	}
+	if checked := present.DescribeValidation(e); checked != "" {
+		text += "\n" + checked
 	}
 	where := " to " + m.Settings.Name + " (where _STATUS.txt lies)"
 	return strings.NewReplacer(moveBack, moveBack+where, movePDFBack, movePDFBack+where).Replace(text) + "\n"

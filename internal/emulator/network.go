@@ -23,6 +23,7 @@ type Network struct {
 	MaxFile     int64   // bytes of one file, default 200,000,000
 	MaxDocument int64   // bytes of the body of one document, default 6,000,000
 
+	ValidationAfter        time.Duration // from the notification that names a validation file until that can be fetched
 	DeliverMin, DeliverMax time.Duration // time from the POST to Delivered, Undelivered or InvalidContent, drawn evenly between the two
 	DecideAfter            time.Duration // from Delivered to the word of the recipient, default 0
 	RejectAfter            time.Duration // from Delivered to a late rejection, default 72h
@@ -37,8 +38,8 @@ type Network struct {
 
 // OutcomeRate makes a part of the documents have an outcome. It is drawn in order, and the first that is drawn is taken.
 //
-// The outcomes are: delivered, undelivered, invalid (InvalidContent, with a validation file), late-reject (Undelivered days after
-// Delivered), accepted-by-recipient, rejected-by-recipient, delayed (DeliveryDelayed comes before the end), unknown-pair (a pair of codes that
+// The outcomes are: delivered, undelivered, invalid (InvalidContent, with a validation file), checked (Delivered, with one),
+// late-reject (Undelivered days after Delivered), accepted-by-recipient, rejected-by-recipient, delayed (DeliveryDelayed comes before the end), unknown-pair (a pair of codes that
 // no document names, then Delivered), services (all notifications of value added services), email and mail (the DeliveryMeansCode),
 // and silent (no notification at all).
 type OutcomeRate struct {
@@ -157,6 +158,7 @@ type NetworkReadings struct {
 	RepeatedDelete string // a notification that is acknowledged already: 404 | 200
 	FetchSent      string // GET of a document that the client sent itself: served | refused (403) | unknown (404)
 	Directory      string // the directory lists the lines that are: valid | all (those whose time is over, too)
+	Validation     string // a validation file is named by: both (a property and a link) | property | link
 	LinksTo        string // the base address in links; empty: the host that was asked
 }
 
@@ -170,6 +172,7 @@ func (r *NetworkReadings) check() error {
 		checkWord("Network.Times", &r.Times, "seconds", "milliseconds"),
 		checkWord("Network.RepeatedDelete", &r.RepeatedDelete, "404", "200"),
 		checkWord("Network.FetchSent", &r.FetchSent, "served", "refused", "unknown"),
+		checkWord("Network.Validation", &r.Validation, "both", "property", "link"),
 		checkWord("Network.Directory", &r.Directory, "valid", "all"),
 	)
 }

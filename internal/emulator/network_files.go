@@ -216,16 +216,21 @@ func contentTypeOf(name string) string {
 // fetchValidationFile answers with the file that says why the content of a document is invalid.
 func (s *Server) fetchValidationFile(c *call) reply {
 	s.mu.Lock()
-	bumID, known := s.state.network.validationFiles[c.PathValue("fileReference")]
+	n, known := s.state.network.validationFiles[c.PathValue("fileReference")]
 	s.mu.Unlock()
-	if !known {
+	if !known || c.now.Before(n.At.Add(s.cfg.Network.ValidationAfter)) {
 		return c.networkRefusal("Error.003.0001", "no file with this reference")
 	}
-	c.record.BumIDs = []string{bumID}
-	return reply{status: 200, header: http.Header{"Content-Type": {"application/xml"}}, body: validationFile(bumID)}
+	c.record.BumIDs = []string{n.BumID}
+	rep := reply{status: 200, header: http.Header{"Content-Type": {"application/xml"}}, body: ValidationFileOf(n.BumID)}
+	if c.reading.Network.Files == "base64" {
+		rep.body = []byte(base64.StdEncoding.EncodeToString(rep.body))
+	}
+	return rep
 }
 
-func validationFile(bumID string) []byte {
+// ValidationFileOf returns what the check of a document found, where that found something.
+func ValidationFileOf(bumID string) []byte {
 	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
 <validation document=%q><error rule="BR-CO-15" field="taxTotal">The amounts do not add up.</error></validation>
 `, bumID)

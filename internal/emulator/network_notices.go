@@ -163,13 +163,18 @@ func (s *Server) noticeAnswer(c *call, n *NetworkNotice) map[string]any {
 	}
 	answer := map[string]any{"bumid": n.BumID, "documentType": documentType, "acknowledgementId": n.AcknowledgementID,
 		"responseCode": responseCode, "responseType": responseType, "actionCode": actionCode, "actionType": actionType, "notificationCreated": created}
+	var properties []NoticeProperty
 	for _, p := range n.Properties {
-		if p.Name == validationFileReference {
+		named := c.reading.Network.Validation
+		if p.Name == validationFileReference && named != "property" {
 			links = append(links, map[string]any{"rel": "validationFile", "href": c.linkBase() + "/files/" + p.Value, "method": "GET"})
 		}
+		if p.Name != validationFileReference || named != "link" {
+			properties = append(properties, p)
+		}
 	}
-	if len(n.Properties) > 0 {
-		answer["additionalActionProperties"] = n.Properties
+	if len(properties) > 0 {
+		answer["additionalActionProperties"] = properties
 	}
 	if text := n.Description; text != "" {
 		answer["description"] = text

@@ -6,7 +6,7 @@ import (
 )
 
 // networkOutcomes are the words for what becomes of a document. [OutcomeRate] says what each means.
-var networkOutcomes = []string{"delivered", "undelivered", "invalid", "late-reject", "accepted-by-recipient", "rejected-by-recipient", "delayed",
+var networkOutcomes = []string{"delivered", "undelivered", "invalid", "checked", "late-reject", "accepted-by-recipient", "rejected-by-recipient", "delayed",
 	"unknown-pair", "services", "email", "mail", "silent"}
 
 // drawOutcome draws what becomes of a document whose note does not say it. The caller holds mu.
@@ -48,7 +48,11 @@ func (s *Server) planNotices(bumID, kind string, outcomes []string, now time.Tim
 		add(end, "TechnicalReject", "InvalidContent", NoticeProperty{validationFileReference, s.drawHex(12)})
 		return all
 	}
-	add(end, "TechnicalAccept", "Delivered", NoticeProperty{"DeliveryMeansCode", deliveryMeans(outcomes)})
+	properties := []NoticeProperty{{"DeliveryMeansCode", deliveryMeans(outcomes)}}
+	if chosen("checked") {
+		properties = append(properties, NoticeProperty{validationFileReference, s.drawHex(12)})
+	}
+	add(end, "TechnicalAccept", "Delivered", properties...)
 	if chosen("services") {
 		add(end, "BusinessInformation", "EligibleForEarlyPayment")
 		add(end, "BusinessInformation", "NotEligibleForEarlyPayment")

@@ -109,8 +109,8 @@ type networkState struct {
 	occupied        map[string]bool // by bumId: another client has it
 	posted          map[string]*postedDocument
 	files           map[string]*NetworkFile
-	validationFiles map[string]string // bumId by reference
-	notices         []*NetworkNotice  // every one, in the order in which they were made
+	validationFiles map[string]*NetworkNotice // that names the file, by reference
+	notices         []*NetworkNotice          // every one, in the order in which they were made
 	byAck           map[string]*NetworkNotice
 	open            []*NetworkNotice    // by the time from which they are listed; acknowledged ones leave it now and then
 	openDead        int                 // how many of open are acknowledged
@@ -126,7 +126,7 @@ type networkState struct {
 
 func newNetworkState() networkState {
 	return networkState{documents: map[string]*networkDocument{}, occupied: map[string]bool{}, posted: map[string]*postedDocument{},
-		files: map[string]*NetworkFile{}, validationFiles: map[string]string{}, byAck: map[string]*NetworkNotice{},
+		files: map[string]*NetworkFile{}, validationFiles: map[string]*NetworkNotice{}, byAck: map[string]*NetworkNotice{},
 		words: map[string][]string{}, permittedWords: map[string]int{}, foundListed: map[string][]time.Time{}, firstFiles: map[string]time.Time{}}
 }
 
@@ -212,7 +212,7 @@ func (n *networkState) addNotices(notices []NetworkNotice) {
 		n.open = slices.Insert(n.open, at, added)
 		for _, p := range one.Properties {
 			if p.Name == validationFileReference {
-				n.validationFiles[p.Value] = one.BumID
+				n.validationFiles[p.Value] = added
 			}
 		}
 	}

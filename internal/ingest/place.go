@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -62,33 +63,45 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	return []ledger.Change{c.newChange(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
-// leaveClaimed does what must be done before the source leaves the claimed area: the archive gets its copy of what was sent, if it is to have one.
-// The next task moves the source.
+// leaveClaimed does what must be done before the source leaves the claimed area: the archive gets its copy of what was sent, if it is to have one,
+// and the file of a check of the network is put beside the document. The next task moves the source.
 func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc ledger.Document) []ledger.Change {
-	var copied []ledger.Event
+	var done []ledger.Event
 	if c.isToBeCopied(e) {
 		if err := c.putCopy(ctx, d, e, doc); err != nil {
 			return c.postponeCopy(ctx, e, err)
 		}
-		copied = []ledger.Event{ledger.CopyPut{}}
+		done = append(done, ledger.CopyPut{})
+	}
+	if e.AwaitsValidation() {
+		kept, postponed := c.keepValidation(ctx, d, e)
+		if kept == nil {
+			return addBefore(done, postponed)
+		}
+		done = append(done, kept)
 	}
 	switch {
 	case e.State.IsFinal():
-		return c.chooseDestination(d, e, copied...)
-	case copied == nil: // it was wanted when the document was sent, and is not any more
+		return c.chooseDestination(d, e, done...)
+	case done == nil: // a copy was wanted when the document was sent, and is not any more
 		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall.Add(keptCheckInterval), Cause: ledger.Cause{Code: "copy-not-configured"}})}
 	}
-	return []ledger.Change{c.newChange(e, copied...)} // the source stays until the service says what became of the document
+	return []ledger.Change{c.newChange(e, done...)} // the source stays until the service says what became of the document
+}
+
+// addBefore adds what was done before to the changes of one entry: done again, it would be there once more.
+func addBefore(done []ledger.Event, changes []ledger.Change) []ledger.Change {
+	for i := range changes {
+		changes[i].Events = slices.Concat(done, changes[i].Events)
+	}
+	return changes
 }
 
 // chooseDestination says where the source is to go; the next task takes it there. The events before are committed with that.
 func (c *Engine) chooseDestination(d Drop, e ledger.Entry, before ...ledger.Event) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
-		// What was done before stays done: each further try would put one copy more there.
-		changes := c.sourceFaultChanges(e, err)
-		changes[0].Events = append(before, changes[0].Events...)
-		return changes
+		return addBefore(before, c.sourceFaultChanges(e, err))
 	}
 	// The destination is committed before the move: after a crash the next start knows where the folder may lie.
 	return []ledger.Change{c.newChange(e, append(before, ledger.PlaceIntended{Dest: dest})...)}

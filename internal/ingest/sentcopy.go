@@ -111,8 +111,5 @@ func (c *Engine) postponeCopy(ctx context.Context, e ledger.Entry, err error) []
 		c.cfg.Log.Error("the archive does not get its copy of what was sent yet; it is tried again", "key", e.Key, "drop", e.Drop, "err", err)
 	}
 	why := ledger.Cause{Code: ledger.CauseCopyWaits, Text: "NOT ARCHIVED YET. The copy of what was sent cannot be put into its drop folder: " + err.Error()}
-	if e.State == ledger.Rejected || e.Contradicted {
-		why = ledger.Cause{} // why it ended stays to be read
-	}
 	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: why})}
 }

@@ -70,6 +70,9 @@ type Entry struct {
 	Recipient   RecipientWord    // what its recipient said
 	Means       string           // how it was delivered, in the network's word; empty: not told
 	Copy        CopyState        // of what was sent, for the archive
+	Validation  ValidationState  // what became of ValidationFile
+
+	ValidationFile archive.FileID // the network's number of a file with what its check of the document found; empty: it named none
 
 	ArchivedRemote archive.RemoteID // the registration that succeeded
 	SuccessRecord  []byte           // the service's success as it came

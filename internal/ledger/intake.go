@@ -73,8 +73,10 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 	if !due {
 		return ErrIllegal
 	}
-	if step == Ask && !e.State.IsOpen() {
-		ev.Cause = Cause{} // why it ended, or stopped, stays: a question that waits says nothing about that
+	// Why it ended, or stopped, stays: a question that waits says nothing about that, and nor does what is in the way of its source, which comes
+	// back with that reason.
+	if step == Ask && !e.State.IsOpen() || step == Place && (e.State == Rejected || e.Contradicted) {
+		ev.Cause = Cause{}
 	}
 	if step == Ask && len(e.OpenQuestions()) == 0 {
 		ev.NotBefore = laterOf(ev.NotBefore, e.recordSilence(at.Wall))

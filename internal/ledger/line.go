@@ -27,8 +27,8 @@ type Line struct {
 	Vault  string `json:"vault,omitempty"`
 	ID     string `json:"clientUUID,omitempty"`
 	Remote string `json:"bumId,omitempty"`
-	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left
-	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched, those that came
+	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file
+	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched and validation-kept, those that came
 	Status string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
@@ -105,6 +105,8 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		}
 	case RegistrationFound:
 		l.Remote = string(ev.Remote)
+	case ValidationKept:
+		l.Seal, l.Size = ev.File.SHA256.String(), ev.File.Size
 	case Recovered:
 		l.setRecovered(ev)
 	default:

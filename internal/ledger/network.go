@@ -297,10 +297,13 @@ func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 		e.hearProcessing(r, at)
 	case archive.MeansDelivered:
 		e.hearDelivered(r, n, at)
+		e.hearValidation(r, n)
 	case archive.MeansUndelivered:
 		e.hearUndelivered(r, Cause{Code: CauseUndelivered, Text: n.Description}, at)
+		e.hearValidation(r, n)
 	case archive.MeansInvalid:
 		e.hearUndelivered(r, Cause{Code: CauseInvalidContent, Text: n.Description}, at)
+		e.hearValidation(r, n)
 	case archive.MeansAccepted:
 		e.Recipient = RecipientAccepted
 	case archive.MeansRefusedByRecipient:

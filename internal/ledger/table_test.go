@@ -130,6 +130,8 @@ func taken(f Fate) func(*Entry) {
 	}
 }
 
+func checked(s ValidationState) func(*Entry) { return func(e *Entry) { e.Validation = s } }
+
 func copied(s CopyState) func(*Entry) { return func(e *Entry) { e.Copy = s } }
 
 // told is a notification about the document of the usual entry.
@@ -259,6 +261,12 @@ var stateTable = []row{
 	{"copy-put, placed", CopyPut{}, "                        -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), func(e *Entry) { e.Source = Kept })},
 	{"copy-put, unreconciled", CopyPut{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, taken(Stored), unreconciled)},
 	{"copy-put to the vault", CopyPut{}, "                   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"validation-kept", ValidationKept{}, "                  -  -  -  -  -  -  -  -  -  =  -  =  - ", all(byNetwork, checked(ValidationAwaited))},
+	{"validation-kept, none awaited", ValidationKept{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationMissed))},
+	{"validation-kept, placed", ValidationKept{}, "          -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationAwaited), func(e *Entry) { e.Source = Kept })},
+	{"validation-kept, unreconciled", ValidationKept{}, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationAwaited), unreconciled)},
+	{"validation-not-fetched", ValidationNotFetched{}, "     -  -  -  -  -  -  -  -  -  =  -  =  - ", all(byNetwork, checked(ValidationAwaited))},
+	{"validation-not-fetched, none awaited", ValidationNotFetched{}, "- -  -  -  -  -  -  -  -  -  -  -  - ", all(byNetwork, checked(ValidationIsKept))},
 	{"upload-unanswered by network", UploadUnanswered{}, "   -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-not-sent by network", UploadNotSent{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", byNetwork},
 	{"upload-intended by network", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", byNetwork},

@@ -33,23 +33,8 @@ func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) 
 }
 
 // FetchValidationFile writes the file to w that a notification names as the result of a validation, as FetchFile does.
-func (c *Client) FetchValidationFile(ctx context.Context, reference string, w io.Writer) (int64, error) {
-	const op = "fetch a validation file"
-	id, err := archive.ParseFileID(reference)
-	if err != nil {
-		return 0, requestError(op, err.Error())
-	}
-	return c.fetch(ctx, apicall.Request{Op: op, Path: append(splitPath(validationFilesPath), string(id))}, w)
-}
-
-// FetchLink writes what a link leads to to w, as FetchFile does. Links may lead to any host; only those that the policy allows are
-// followed.
-func (c *Client) FetchLink(ctx context.Context, link archive.Link, w io.Writer) (int64, error) {
-	const op = "follow a link"
-	if link.Address == "" || link.Method != "" && link.Method != http.MethodGet {
-		return 0, requestError(op, "the link is not one to fetch from")
-	}
-	return c.fetch(ctx, apicall.Request{Op: op, URL: string(link.Address)}, w)
+func (c *Client) FetchValidationFile(ctx context.Context, id archive.FileID, w io.Writer) (int64, error) {
+	return c.fetch(ctx, apicall.Request{Op: "fetch a validation file", Path: append(splitPath(validationFilesPath), string(id))}, w)
 }
 
 // fetch writes the content of an answer to w.

@@ -68,6 +68,38 @@ func (s Sender) SendDocument(ctx context.Context, number archive.RemoteID, b arc
 	return s.Client.SendDocument(ctx, b.Kind, number, b.JSON)
 }
 
+// FetchValidationFile returns the file with what the network's check of a document found, as [Client.FetchValidationFile] does. One that is longer
+// than [archive.MaxValidationFile] is an error.
+func (s Sender) FetchValidationFile(ctx context.Context, id archive.FileID) ([]byte, error) {
+	content := &limitedBuffer{left: archive.MaxValidationFile}
+	_, err := s.Client.FetchValidationFile(ctx, id, content)
+	if err == nil && archive.LooksLikeWebPage(content.bytes) {
+		err = errWebPage
+	}
+	return content.bytes, err
+}
+
+// limitedBuffer takes no more bytes than are left.
+type limitedBuffer struct {
+	bytes []byte
+	left  int
+}
+
+var (
+	// Assumption: a check never answers with a web page, so that is one of a proxy.
+	errWebPage = errors.New("a web page came in its place, perhaps that of a proxy")
+	errTooLong = errors.New("the file is longer than is taken")
+)
+
+// Write implements io.Writer.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if len(p) > b.left {
+		return 0, errTooLong
+	}
+	b.bytes, b.left = append(b.bytes, p...), b.left-len(p)
+	return len(p), nil
+}
+
 // IsNumberTaken is [AlreadyExists].
 func (Sender) IsNumberTaken(err error) bool { return AlreadyExists(err) }
 

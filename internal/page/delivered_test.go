@@ -104,6 +104,21 @@ func TestDocument_I12_OfANetworkDocument(t *testing.T) {
 	}
 }
 
+// The page says where the file is with what the business network's check found.
+func TestDocument_OfACheckedDocument(t *testing.T) {
+	for state, want := range map[ledger.ValidationState][2]string{
+		ledger.ValidationAwaited: {"is not fetched yet", "ist noch nicht geholt"}, ledger.ValidationIsKept: {"in the file _VALIDATION", "in der Datei _VALIDATION"}, ledger.ValidationMissed: {"could not be fetched: ask IT", "Fragen Sie die IT"},
+	} {
+		d := networkDocument()
+		d.Entry.Validation = state
+		for i, language := range []string{"en", "de"} {
+			if body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String(); !strings.Contains(body, want[i]) {
+				t.Errorf("%s: %q is missing", language, want[i])
+			}
+		}
+	}
+}
+
 // The page of a document that was sent leads to its copy in the archive, or says that nothing took that yet.
 func TestDocument_OfASentCopy(t *testing.T) {
 	d := networkDocument()

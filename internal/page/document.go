@@ -124,7 +124,7 @@ func (f *frame) proofOf(d present.Dossier) []field {
 		return f.FormatExactTime(t)
 	}
 	fields := []field{
-		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Means", f.T(present.DescribeMeans(e))}, {"Recipient's answer", f.T(present.DescribeRecipient(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
+		{"Taken", moment(e.SeenAt)}, {"Archived", moment(e.ArchivedAt)}, {"Delivered", moment(deliveredAt(e))}, {"Means", f.T(present.DescribeMeans(e))}, {"Recipient's answer", f.T(present.DescribeRecipient(e))}, {"Check", f.T(present.DescribeValidation(e))}, {"Drop folder", e.Drop}, {"Vault", string(e.Vault)}, {"Folder", f.describePlace(e)},
 		{"bumId", string(present.RemoteNumber(e))}, {"Key", e.Key.String()},
 	}
 	if !e.ID.IsZero() {
@@ -201,8 +201,10 @@ var networkEventTexts = map[string]string{
 	"file-unanswered": "The business network did not answer to a file; it may have stored it.", "file-not-taken": "The business network did not take a file.",
 	"document-intended": "The document is about to be sent under its number.", "document-taken": "The business network has taken the document.",
 	"document-refused": "The business network refused the document.", "notification-seen": "The business network told what became of it.",
-	"copy-wanted": "A copy for the archive is wanted as soon as the business network has taken it.",
-	"copy-put":    "A copy of what was sent was put into a drop folder of the archive.",
+	"copy-wanted":            "A copy for the archive is wanted as soon as the business network has taken it.",
+	"copy-put":               "A copy of what was sent was put into a drop folder of the archive.",
+	"validation-kept":        "The file with what the business network's check found was put into its folder.",
+	"validation-not-fetched": "The file with what the business network's check found could not be fetched.",
 }
 
 // stepsOf tells the history of a document, the oldest step first.

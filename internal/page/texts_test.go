@@ -106,10 +106,10 @@ func keysOfTexts(t *testing.T) map[string]bool {
 		}
 	}
 	for _, e := range []ledger.Entry{
-		{Route: ledger.Network, State: ledger.Delivered, Contradicted: true, Recipient: ledger.RecipientRejected, Means: ledger.ElectronicDelivery},
-		{Recipient: ledger.RecipientAccepted, Means: ledger.EmailDelivery}, {Means: ledger.MailDelivery},
+		{Route: ledger.Network, State: ledger.Delivered, Contradicted: true, Recipient: ledger.RecipientRejected, Means: ledger.ElectronicDelivery, Validation: ledger.ValidationAwaited},
+		{Recipient: ledger.RecipientAccepted, Means: ledger.EmailDelivery, Validation: ledger.ValidationIsKept}, {Means: ledger.MailDelivery, Validation: ledger.ValidationMissed},
 	} {
-		keys[present.DescribeMeans(e)], keys[present.DescribeRecipient(e)] = true, true
+		keys[present.DescribeMeans(e)], keys[present.DescribeRecipient(e)], keys[present.DescribeValidation(e)] = true, true, true
 		for _, flag := range present.ExplainFlags(e) {
 			keys[flag] = true
 		}

@@ -41,6 +41,8 @@ func (d Dossier) Text(c Clock) []byte {
 	}
 	p.addOptional("bumId", sanitize.Text(string(RemoteNumber(e))))
 	p.addOptional("Delivered", DescribeMeans(e))
+	p.addOptional("Check", DescribeValidation(e))
+	p.addOptional("Check's file", sanitize.Text(string(e.ValidationFile)))
 	p.addOptional("Recipient", DescribeRecipient(e))
 	d.addRelatives(p, c)
 	d.addTimes(p, c)
@@ -242,6 +244,8 @@ type ShowJSON struct {
 	SameNumber    *string         `json:"sameNumber"`
 	Supersedes    *string         `json:"supersedes"`
 	SentCopy      *SentCopy       `json:"sentCopy"`
+	Check         *string         `json:"check"`     // what became of the file with what the business network's check found
+	CheckFile     *string         `json:"checkFile"` // its number at the network
 	DisposeAt     *time.Time      `json:"disposeAt"`
 	Next          *string         `json:"next"`
 	NotBefore     *time.Time      `json:"notBefore"`
@@ -284,6 +288,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 	s := ShowJSON{
 		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
 		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy,
+		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
 		Registrations: []Registration{}, Files: []File{}, Reasons: d.decisions(),
 		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}

@@ -185,3 +185,16 @@ func DescribeRecipient(e ledger.Entry) string {
 	}
 	return ""
 }
+
+// DescribeValidation says where the file is with what the business network's check of a document found; empty: the network named none.
+func DescribeValidation(e ledger.Entry) string {
+	switch e.Validation {
+	case ledger.ValidationAwaited:
+		return "The business network has checked it. The file with what the check found is not fetched yet."
+	case ledger.ValidationIsKept:
+		return "The business network has checked it. What the check found stands in its folder, in the file _VALIDATION."
+	case ledger.ValidationMissed:
+		return "The business network has checked it. The file with what the check found could not be fetched: ask IT, who can ask the provider for it."
+	}
+	return ""
+}

@@ -44,12 +44,6 @@ type keptFile struct {
 // headSize is how much of a file tells what it is.
 const headSize = 64
 
-// isPage reports whether a file begins like a web page.
-func isPage(head []byte) bool {
-	text := strings.ToLower(strings.TrimLeft(string(head), " \t\r\n\ufeff"))
-	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
-}
-
 // Write implements io.Writer.
 func (p *part) Write(b []byte) (int, error) {
 	n, err := p.TempFile.Write(b)
@@ -93,7 +87,7 @@ func (w *work) keepFile(name string, write func(*part) error) (kept keptFile, er
 	if err := p.Commit(); err != nil {
 		return kept, err
 	}
-	return keptFile{archive.File{Path: name, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil))}, isPage(p.head)}, nil
+	return keptFile{archive.File{Path: name, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil))}, archive.LooksLikeWebPage(p.head)}, nil
 }
 
 // storedName is the name of a file here: its place in the document, and what is plain of its number at the network.

@@ -137,6 +137,8 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	numberField(57, "recipient", func(e *ledger.Entry) *ledger.RecipientWord { return &e.Recipient }),
 	textField(58, "means", func(e *ledger.Entry) *string { return &e.Means }),
 	numberField(59, "copy", func(e *ledger.Entry) *ledger.CopyState { return &e.Copy }),
+	numberField(60, "validation", func(e *ledger.Entry) *ledger.ValidationState { return &e.Validation }),
+	textField(61, "validation_file", func(e *ledger.Entry) *archive.FileID { return &e.ValidationFile }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

@@ -54,6 +54,22 @@ var notices = []mutant{
 		old: "if c.isToBeCopied(e) {", new: "if c.isToBeCopied(e) && e.Attempt == 0 {", tests: []string{"-run CopyWaitsForItsDropFolder " + readings},
 	},
 	{
+		name: "ReasonLostToWhatIsInTheWay", promise: "I11", file: "internal/ledger/intake.go",
+		old: "step == Place && (e.State == Rejected || e.Contradicted)", new: "step == Place && e.Contradicted", tests: []string{"-run ReasonOutlives " + readings},
+	},
+	{
+		name: "ValidationFileOfBeforeStays", promise: "I4", file: "internal/drop/place.go",
+		old: "\tif !stays {\n", new: "\tif false {\n", tests: []string{"-run ValidationFileOfBefore " + readings},
+	},
+	{
+		name: "ValidationFileKeepsTheFolderForEver", promise: "I11", file: "internal/ingest/validation.go",
+		old: "isOver := isRefused || int", new: "isOver := isRefused || e.Drop == \"\" && int", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
+	},
+	{
+		name: "ValidationFileTriedOnce", promise: "I11", file: "internal/ingest/validation.go",
+		old: "int(e.Attempt) >= validationTries-1 && !c.cfg.Now().Wall.Before(e.EndedAt().Add(validationWait))", new: "true", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
+	},
+	{
 		name: "CopyOfEachAttemptIsAnotherDocument", promise: "I2", file: "internal/ingest/sentcopy.go",
 		old: "archive.DeriveSentID(e.NetworkNumber())", new: "archive.DeriveSentID(archive.RemoteID(c.cfg.Now().Wall.String()))", tests: []string{"-run TestCopies_I1 " + worlds},
 	},

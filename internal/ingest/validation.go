@@ -1,0 +1,57 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// How long the file is waited for that tells what the network's check of a document found. It is help for people, and nothing is decided by it.
+const (
+	validationWait  = 15 * time.Minute // after the network's word: no folder is kept back for longer. Assumption: the file is there by then
+	validationTries = 3                // at least, where the daemon did not run meanwhile
+	validationCall  = 20 * time.Second // one of them
+)
+
+// keepValidation fetches the file that tells what the network's check of a document found, and puts it beside the document. kept is nil where that
+// is tried again later, as the changes say.
+func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry) (kept ledger.Event, postponed []ledger.Change) {
+	content, err := c.fetchValidation(ctx, e)
+	var file archive.File
+	if err == nil {
+		// A crash after this leaves the file in the claimed folder. The next start fetches it again and replaces it.
+		file, err = d.Mover.PutValidation(e, content)
+	}
+	_, isRefused := errors.AsType[*RefusedError](err)
+	_, isMounted := errors.AsType[*MountedError](err)
+	isOver := isRefused || int(e.Attempt) >= validationTries-1 && !c.cfg.Now().Wall.Before(e.EndedAt().Add(validationWait))
+	switch {
+	case err == nil:
+		return ledger.ValidationKept{File: file}, nil
+	case ctx.Err() != nil:
+		return nil, nil // we are ending: the next start fetches it
+	case isMounted:
+		return nil, c.sourceFaultChanges(e, err)
+	case isOver:
+		c.cfg.Log.Warn("the file with what the network's check found could not be had; the document goes on without it", "key", e.Key, "file", e.ValidationFile, "err", err)
+		return ledger.ValidationNotFetched{}, nil
+	case e.Attempt == 0:
+		c.cfg.Log.Info("the file with what the network's check found cannot be had yet; it is tried again", "key", e.Key, "file", e.ValidationFile, "err", err)
+	}
+	return nil, []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e)})}
+}
+
+var errRoutePaused = errors.New("the way to the network is paused")
+
+// fetchValidation fetches the file. It changes nothing at the network, and may be repeated at any time.
+func (c *Engine) fetchValidation(ctx context.Context, e ledger.Entry) ([]byte, error) {
+	if _, isOpen := c.breakers.isOpen(storeOf(e), c.cfg.Now().Wall); isOpen {
+		return nil, errRoutePaused
+	}
+	ctx, end := context.WithTimeout(ctx, validationCall)
+	defer end()
+	return c.routeOf(e).Sender.FetchValidationFile(ctx, e.ValidationFile)
+}

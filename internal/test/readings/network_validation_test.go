@@ -1,0 +1,187 @@
+package readings
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+)
+
+// foundBeside returns the file with what the check of a document found, as it lies beside the note of that name.
+func (d *networkDrop) foundBeside(e ledger.Entry, note string) (found, noteText string) {
+	d.w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.path(), e.Dest, note))
+	d.w.must(err)
+	files, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*"))
+	d.w.must(err)
+	if len(files) == 0 {
+		return "", string(text)
+	}
+	content, err := os.ReadFile(files[0])
+	d.w.must(err)
+	if len(files) > 1 || filepath.Ext(files[0]) != ".xml" {
+		d.w.t.Errorf("it lies there as %q", files)
+	}
+	return string(content), string(text)
+}
+
+// placed reports whether a document has ended and its folder is with people again.
+func placed(e ledger.Entry) bool {
+	return e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned)
+}
+
+// I4, I11: the file with what the network's check found lies beside the note that says what became of the document, byte for byte as it was made,
+// in whichever way the network names and sends it; and the journal has its digest.
+func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
+	for name, r := range map[string]emulator.NetworkReadings{"Usual": {}, "ByPropertyInBase64": {Validation: "property", Files: "base64"}, "ByLinkToElsewhere": {Validation: "link", LinksTo: "https://evil.example"}} {
+		t.Run(name, func(t *testing.T) {
+			s, d := sending(setup{readings: emulator.Readings{Network: r}}, "emulate:invalid", "CreditNote emulate:checked", "emulate:undelivered", "plain")
+			virtual(t, s, func(t *testing.T, w *world) {
+				d.rests(4*hour, placed)
+				for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
+					e := d.entry(n)
+					found, text := d.foundBeside(e, note)
+					want := emulator.ValidationFileOf(string(e.NetworkNumber()))
+					if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
+						t.Errorf("%q: %d: %q\n%s", e.Folder, e.Validation, found, text)
+					}
+					if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != archive.Sum(want).String() || lines[0].Size != int64(len(want)) {
+						t.Errorf("%+v", lines)
+					}
+				}
+				for n, note := range map[int]string{2: "_REASON.txt", 3: "_DELIVERED.txt"} {
+					if found, text := d.foundBeside(d.entry(n), note); found != "" || d.entry(n).Validation != ledger.NoValidation || strings.Contains(text, "_VALIDATION") {
+						t.Errorf("%q\n%s", found, text)
+					}
+				}
+				w.secretive()
+			})
+		})
+	}
+}
+
+// linesOf are the lines of the journal of one event of an entry.
+func (d *networkDrop) linesOf(e ledger.Entry, event string) (lines []ledger.Line) {
+	d.w.t.Helper()
+	d.w.must(d.w.daemon.Ledger().Lines(1, func(_ uint64, line []byte) error {
+		var l ledger.Line
+		if err := json.Unmarshal(line, &l); err != nil || l.Key != e.Key.String() || l.Event != event {
+			return err
+		}
+		lines = append(lines, l)
+		return nil
+	}))
+	return lines
+}
+
+// I11: a file that comes some minutes after its notification is waited for. One that does not come, is broken off each time, is empty or is far
+// too long keeps no folder from people: the note says that it is missing.
+func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
+	fault := func(f emulator.Fault) func(string, int) emulator.Fault {
+		return func(of string, _ int) emulator.Fault {
+			if of == "network-validation-file" {
+				return f
+			}
+			return emulator.Fault{}
+		}
+	}
+	answers := func(content []byte) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+		return func(r *http.Request, on http.RoundTripper) (*http.Response, error) {
+			resp, err := on.RoundTrip(r)
+			if err == nil && strings.HasPrefix(r.URL.Path, "/files/") {
+				resp.Body.Close()
+				resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+			}
+			return resp, err
+		}
+	}
+	for name, row := range map[string]struct {
+		setup   setup
+		between func(*http.Request, http.RoundTripper) (*http.Response, error)
+		after   time.Duration // the network has the file only then
+		comes   bool
+	}{
+		"AfterSomeMinutes": {after: 5 * time.Minute, comes: true},
+		"AfterAnHour":      {after: time.Hour},
+		"Forbidden":        {setup: setup{faults: fault(emulator.Fault{Kind: emulator.Status, Status: 403})}},
+		"Never":            {setup: setup{faults: fault(emulator.Fault{Kind: emulator.Status, Status: 503})}},
+		"NoAnswer":         {setup: setup{faults: fault(emulator.Fault{DelayAfter: time.Hour})}},
+		"ProxyPage":        {setup: setup{faults: fault(emulator.Fault{Kind: emulator.HTML})}},
+		"Empty":            {between: answers(nil)},
+		"FarTooLong":       {between: answers(bytes.Repeat([]byte("<x/>"), archive.MaxValidationFile/4+1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := sending(row.setup, "emulate:invalid", "emulate:checked")
+			d.between = row.between
+			s.service = func(c *emulator.Config) { c.Network.ValidationAfter = row.after }
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(2*hour, time.Second, func() bool {
+					all := d.entries()
+					return len(all) == 2 && all[0].State.IsFinal() && all[1].State.IsFinal()
+				})
+				began := time.Now()
+				d.rests(2*hour, placed)
+				if took := time.Since(began); took > 25*time.Minute || !row.comes && took < 14*time.Minute {
+					t.Errorf("the folders were kept back for %v", took)
+				}
+				for n, note := range []string{"_REASON.txt", "_DELIVERED.txt"} {
+					e := d.entry(n)
+					found, text := d.foundBeside(e, note)
+					if row.comes {
+						if found == "" || e.Validation != ledger.ValidationIsKept {
+							t.Errorf("%q: %d: %q", e.Folder, e.Validation, found)
+						}
+						continue
+					}
+					if found != "" || e.Validation != ledger.ValidationMissed || !strings.Contains(text, "could not be fetched") || len(d.linesOf(e, "validation-not-fetched")) != 1 {
+						t.Errorf("%q: %d: %q\n%s", e.Folder, e.Validation, found, text)
+					}
+					if n == 0 && !strings.Contains(text, "The content of the document is invalid.") {
+						t.Errorf("the reason is lost:\n%s", text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// I4: what an earlier check found does not lie beside a document that was corrected and delivered, nor beside one that came back for another reason.
+func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
+	s, d := sending(setup{}, "emulate:invalid")
+	virtual(t, s, func(t *testing.T, w *world) {
+		d.rests(4*hour, placed)
+		for _, note := range []string{"emulate:undelivered", "corrected"} {
+			var last ledger.Entry
+			for _, e := range d.entries() {
+				if e.State == ledger.Rejected && !e.Resolved {
+					last = e
+				}
+			}
+			back := filepath.Join(d.path(), last.Dest)
+			document, err := os.ReadFile(filepath.Join(back, "document.json"))
+			w.must(err)
+			for _, old := range []string{"emulate:invalid", "emulate:undelivered"} {
+				document = bytes.ReplaceAll(document, []byte(old), []byte(note))
+			}
+			w.must(os.WriteFile(filepath.Join(back, "document.json"), document, 0o660))
+			w.must(os.WriteFile(filepath.Join(back, "_VALIDATION.txt"), []byte("old"), 0o660))
+			d.notes = append(d.notes, note)
+			w.must(os.Rename(back, filepath.Join(d.path(), "out-again")))
+			d.rests(4*hour, placed)
+		}
+		for _, e := range d.entries()[1:] {
+			if left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")); err != nil || len(left) > 0 {
+				t.Errorf("%s: %q lies there, %v", e.State, left, err)
+			}
+		}
+	})
+}
