@@ -147,9 +147,15 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space"
 func TestFetchValidationFile(t *testing.T) {
 	for name, r := range map[string]struct{ content, want string }{
 		"xml":      {"<validation/>", "<validation/>"},
-		"base64":   {"PD94bWwgdmVyc2lvbj0iMS4wIj8+", `<?xml version="1.0"?>`},
+		"base64":   {"PD94bWwgdmVyc2lvbj0iMS4wIj8+PHYvPg==", `<?xml version="1.0"?><v/>`},
 		"as long":  {strings.Repeat("x", archive.MaxValidationFile), strings.Repeat("x", archive.MaxValidationFile)},
 		"too long": {strings.Repeat("x", archive.MaxValidationFile+1), ""},
+		"text":     {"all is well", "all is well"},
+		"latin":    {"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<v>M\xfcller</v>", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<v>M\xfcller</v>"},
+		"cut off":  {"<validation><error/>", ""},
+		"no XML":   {"<", ""},
+		"web page": {"\ufeff <!DOCTYPE html><title>Proxy</title>", ""},
+		"store":    {`<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>`, ""},
 		"empty":    {"", ""},
 	} {
 		c := client(t, func(w http.ResponseWriter, q *http.Request) {

@@ -2,7 +2,9 @@ package networkapi
 
 import (
 	"archive/zip"
+	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -73,10 +75,10 @@ func (s Sender) SendDocument(ctx context.Context, number archive.RemoteID, b arc
 func (s Sender) FetchValidationFile(ctx context.Context, id archive.FileID) ([]byte, error) {
 	content := &limitedBuffer{left: archive.MaxValidationFile}
 	_, err := s.Client.FetchValidationFile(ctx, id, content)
-	if err == nil && archive.LooksLikeWebPage(content.bytes) {
-		err = errWebPage
+	if err != nil {
+		return nil, err
 	}
-	return content.bytes, err
+	return content.bytes, checkValidationFile(content.bytes)
 }
 
 // limitedBuffer takes no more bytes than are left.
@@ -86,9 +88,9 @@ type limitedBuffer struct {
 }
 
 var (
-	// Assumption: a check never answers with a web page, so that is one of a proxy.
-	errWebPage = errors.New("a web page came in its place, perhaps that of a proxy")
-	errTooLong = errors.New("the file is longer than is taken")
+	errNotOfCheck = errors.New("a web page or an error came in its place, perhaps that of a proxy")
+	errCutOff     = errors.New("it came cut off or damaged")
+	errTooLong    = errors.New("the file is longer than is taken")
 )
 
 // Write implements io.Writer.
@@ -98,6 +100,48 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	}
 	b.bytes, b.left = append(b.bytes, p...), b.left-len(p)
 	return len(p), nil
+}
+
+// checkValidationFile returns why a file is not one with what a check found. Assumption: such a file is no web page, and where it is XML, it is
+// well formed and no error as object stores write them.
+func checkValidationFile(content []byte) error {
+	text := bytes.TrimLeft(content, " \t\r\n\ufeff")
+	switch {
+	case archive.LooksLikeWebPage(content):
+		return errNotOfCheck
+	case !bytes.HasPrefix(text, []byte("<")):
+		return nil
+	}
+	dec, root := xml.NewDecoder(bytes.NewReader(text)), ""
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return formReader{in}, nil }
+	for {
+		token, err := dec.Token()
+		if start, is := token.(xml.StartElement); is && root == "" {
+			root = start.Name.Local
+		}
+		switch {
+		case errors.Is(err, io.EOF) && root == "Error":
+			return errNotOfCheck
+		case errors.Is(err, io.EOF) && root != "":
+			return nil
+		case err != nil:
+			return errCutOff
+		}
+	}
+}
+
+// formReader reads text of any encoding in which signs of XML are those of ASCII, with a sign for each other byte: enough to see its form.
+type formReader struct{ io.Reader }
+
+// Read implements io.Reader.
+func (r formReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b >= 0x80 {
+			p[i] = '?'
+		}
+	}
+	return n, err
 }
 
 // IsNumberTaken is [AlreadyExists].

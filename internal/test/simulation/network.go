@@ -29,7 +29,8 @@ type Network struct {
 	OwnAccount     bool          // credentials of its own; in a world of tokens always
 	Workers        int
 	Settle, Rescan time.Duration
-	Copies         CopyMoment // of what is sent, into the drop of the first vault
+	Copies         CopyMoment    // of what is sent, into the drop of the first vault
+	CheckedAfter   time.Duration // from a notification that names the file of a check until that can be fetched
 }
 
 // CopyMoment is when copies of sent documents are made for the archive.

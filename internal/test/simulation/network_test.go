@@ -37,36 +37,58 @@ func archivingSoon(seed uint64, when CopyMoment, outcomes ...emulator.OutcomeRat
 // no source is placed without it.
 func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
 	for _, when := range []CopyMoment{OnceDelivered, OnceTaken} {
-		for _, seam := range []Seam{Files, Commits} {
-			for b := Fail; b <= DieDone; b++ {
-				t.Run(fmt.Sprintf("%s/%s/%v", when, seam, b), func(t *testing.T) {
-					t.Parallel()
-					most, step := map[Seam]int{Files: 30, Commits: 4}[seam], 1
-					if bounded() {
-						step = most / 3
+		strikeBeforePlace(t, string(when), "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
+			return archivingSoon(n, when, emulator.OutcomeRate{Outcome: "delivered", Rate: 1})
+		}, func(o Outcome) bool {
+			return len(o.EntriesIn(ledger.Archived)) == 1 && len(o.EntriesIn(ledger.Delivered)) == 1
+		})
+	}
+}
+
+// TestValidation_I4_FaultAtEveryFileAndCommit strikes likewise what is done for the file of a check: it lies beside its document, whole and once.
+func TestValidation_I4_FaultAtEveryFileAndCommit(t *testing.T) {
+	for outcome, ends := range map[string]ledger.State{"checked": ledger.Delivered, "invalid": ledger.Rejected} {
+		strikeBeforePlace(t, outcome, "_VALIDATION", map[Seam]int{Files: 12, Commits: 2}, func(n uint64) Config {
+			return sendingSoon(n, emulator.OutcomeRate{Outcome: outcome, Rate: 1})
+		}, func(o Outcome) bool {
+			all := o.EntriesIn(ends)
+			return len(all) == 1 && all[0].Validation == ledger.ValidationIsKept
+		})
+	}
+}
+
+// strikeBeforePlace strikes one operation after the other, from the first one on a file with that word in its name, in each form, while one document is
+// sent. ended reports whether all ended as it should.
+func strikeBeforePlace(t *testing.T, name, from string, most map[Seam]int, of func(seed uint64) Config, ended func(Outcome) bool) {
+	for _, seam := range []Seam{Files, Commits} {
+		for b := Fail; b <= DieDone; b++ {
+			t.Run(fmt.Sprintf("%s/%s/%v", name, seam, b), func(t *testing.T) {
+				t.Parallel()
+				step := 1
+				if bounded() {
+					step = max(most[seam]/3, 1)
+				}
+				for n := 1; n <= most[seam]; n += step {
+					if !strikeFrom(t, of(uint64(n)), from, seam, b, n, ended) {
+						t.Errorf("vacuous: nothing was struck at %d", n)
 					}
-					for n := 1; n <= most; n += step {
-						if !strikeCopy(t, when, seam, b, n) {
-							t.Errorf("vacuous: nothing was struck at %d", n)
-						}
-						if t.Failed() {
-							t.Fatalf("%s %s %v at %d", when, seam, b, n)
-						}
+					if t.Failed() {
+						t.Fatalf("%s %s %v at %d", name, seam, b, n)
 					}
-				})
-			}
+				}
+			})
 		}
 	}
 }
 
-// strikeCopy archives what is sent, with a strike at the n-th operation from the first file of a copy on, and reports whether it fired.
-func strikeCopy(t *testing.T, when CopyMoment, seam Seam, b Blow, n int) (fired bool) {
+// strikeFrom sends one document, with a strike at the n-th operation from the first file with that word in its name on, and reports whether it fired.
+func strikeFrom(t *testing.T, cfg Config, from string, seam Seam, b Blow, n int, ended func(Outcome) bool) (fired bool) {
 	synctest.Test(t, func(t *testing.T) {
-		w := New(t, archivingSoon(uint64(n), when, emulator.OutcomeRate{Outcome: "delivered", Rate: 1}))
+		w := New(t, cfg)
 		var hit atomic.Bool
 		left, isCounted := n, false
 		w.SetPlan(func(op Op) Strike {
-			isCounted = isCounted || op.Seam == Files && strings.Contains(op.On, "incoming")
+			isCounted = isCounted || op.Seam == Files && strings.Contains(op.On, from)
 			if op.Seam != seam || !isCounted {
 				return Strike{}
 			}
@@ -80,8 +102,7 @@ func strikeCopy(t *testing.T, when CopyMoment, seam Seam, b Blow, n int) (fired 
 		w.DropFolders(outgoing, MakeDocument(21, 1, Document))
 		w.Advance(4 * time.Hour)
 		w.RunUntilCalm(72 * time.Hour)
-		o := w.Check(false)
-		if len(o.EntriesIn(ledger.Archived)) != 1 || len(o.EntriesIn(ledger.Delivered)) != 1 {
+		if o := w.Check(false); !ended(o) {
 			t.Errorf("%v", o)
 		}
 		fired = hit.Load()
@@ -104,7 +125,7 @@ func (w *World) sendTwo() {
 // TestNetwork_I2_FaultAtEveryCommitAndCall strikes the first commits and the first calls of each kind of a world that sends over the network, in each
 // form: it fails or the process dies, before or after it was done. Nothing is sent twice, and nothing is acknowledged that is not in the ledger.
 func TestNetwork_I2_FaultAtEveryCommitAndCall(t *testing.T) {
-	for outcome, first := range map[string]emulator.OutcomeRate{"delivered": {Outcome: "delivered", Rate: 1}, "undelivered": {Outcome: "undelivered", Rate: 1}, "late-reject": {Outcome: "late-reject", Rate: 1}} {
+	for outcome, first := range map[string]emulator.OutcomeRate{"delivered": {Outcome: "delivered", Rate: 1}, "undelivered": {Outcome: "undelivered", Rate: 1}, "late-reject": {Outcome: "late-reject", Rate: 1}, "invalid": {Outcome: "invalid", Rate: 1}} {
 		for _, seam := range []Seam{Commits, Calls} {
 			for b := Fail; b <= DieDone; b++ {
 				t.Run(fmt.Sprintf("%s/%s/%v", outcome, seam, b), func(t *testing.T) {

@@ -181,6 +181,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	o.Problems = append(o.Problems, w.checkNetwork(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkCopies(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkEnds(o.Entries)...)
+	o.Problems = append(o.Problems, w.checkValidations(o.Entries)...)
 	for _, f := range o.Report.Findings {
 		o.Problems = append(o.Problems, f.String())
 		w.tellOf(l, f)

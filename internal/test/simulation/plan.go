@@ -216,6 +216,10 @@ var networkClasses = []class{
 	{Calls, "network-acknowledge", 0.05, 0.4, strikeWith(FailDone)},
 	{Calls, "network-acknowledge", 0.02, 0.2, strikeWith(DieDone)},
 	{Calls, "network-acknowledge", 0.02, 0.2, answerWith(404)},
+	{Calls, "network-validation-file", 0.1, 0.9, answerWith(503)},
+	{Calls, "network-validation-file", 0.1, 0.5, strikeCallWith(emulator.Fault{Kind: emulator.Truncate})},
+	{Calls, "network-validation-file", 0.1, 0.5, strikeCallWith(emulator.Fault{Kind: emulator.HTML})},
+	{Calls, "network-validation-file", 0.05, 0.3, strikeWith(DieDone)},
 }
 
 // allClasses are those of every world, and then the further ones.

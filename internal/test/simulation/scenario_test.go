@@ -296,6 +296,7 @@ func (s scenario) config() Config {
 		Emulator: func(c *emulator.Config) {
 			c.Readings, c.ArchiveMin, c.ArchiveMax, c.TokenLife = s.Readings, s.Archiving/10, s.Archiving, 20*time.Minute
 			c.Network.DeliverMax, c.Network.DecideAfter, c.Network.RejectAfter, c.Network.Outcomes = s.Archiving, s.Archiving, s.Rejecting, s.Outcomes
+			c.Network.ValidationAfter = s.Network.CheckedAfter
 		},
 	}
 }
