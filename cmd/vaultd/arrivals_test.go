@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,6 +86,43 @@ func TestArrivals_I30_Listed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask() // without it
+}
+
+// A single pass receives what the network announces, and with --wait it is archived then. A file that cannot be fetched is no reason to go on for
+// ever: the pass tries it once.
+func TestRunOnce_Receives(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	emu, address := serveEmulator(t, emulator.Config{Faults: emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		if op == "network-fetch-file" && broken.Load() {
+			return emulator.Fault{Kind: emulator.Status, Status: 500}
+		}
+		return emulator.Fault{}
+	}}})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	broken.Store(true)
+	var ids []string
+	for _, number := range []string{"R-1", "R-2"} {
+		id, err := emu.PublishReceived(receivedInvoice(number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") {
+		t.Error(out)
+	}
+	if out := s.must(0, "arrivals"); strings.Count(out, "fetching") != 2 {
+		t.Error(out)
+	}
+	broken.Store(false)
+	for _, id := range ids { // without that it is tried again after a minute
+		s.must(0, "arrivals", "retry", id)
+	}
+	if out := s.must(0, "run", "--once", "--wait"); !strings.Contains(out, "seen 2 new; archived 2") {
+		t.Error(out)
+	}
 }
 
 // What waits is listed with why, the newest first and no more than asked for; names of the network cannot write to the terminal.

@@ -33,8 +33,9 @@ func (a *app) runCommand() *cobra.Command {
 ends for a fault of the service or of a drop folder.
 
 With --once it takes what lies in the drop folders and has settled, sends it, asks
-the service once and ends; with --wait it goes on until everything is final. It ends
-with 3 when something needs a person.`,
+the service once, receives what the business network announces, and ends; with --wait
+it goes on until everything is final, but for what the network is still delivering. It
+ends with 3 when something needs a person.`,
 		Example: `  vaultd run
   vaultd run --once --wait`,
 		Args: cobra.NoArgs,

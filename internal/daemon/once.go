@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/spool"
@@ -21,8 +22,9 @@ const (
 )
 
 // RunOnce works until everything that lies in the drop folders was taken or has a
-// reason not to be, was sent, and was asked about once; with wait, until everything
-// is final or needs a person. It returns earlier when ctx ends.
+// reason not to be, was sent, and was asked about once, and until what the business network
+// announces was received; with wait, until everything is final or needs a person, but for
+// documents that the network has: what it tells of them takes days. It returns earlier when ctx ends.
 func (d *Daemon) RunOnce(ctx context.Context, wait bool) error {
 	if !d.disk.CanBegin() {
 		return fmt.Errorf("nothing was begun: %w", &spool.NoSpaceError{Free: d.disk.Free(), MinFree: d.disk.MinFree()})
@@ -69,6 +71,9 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 			}
 		}
 	}
+	if heard, err := d.hasHeardNetwork(wait); !heard || err != nil {
+		return false, err
+	}
 	stalled := d.stalledTargets()
 	if wait {
 		stalled = nil
@@ -82,6 +87,25 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 		}
 	}
 	return d.engine.Idle() || len(stalled) > 0, nil
+}
+
+// hasHeardNetwork reports whether a single pass has taken in what the business network tells, and has put what it announces into the drop folder:
+// each document once, or with wait until that is done.
+func (d *Daemon) hasHeardNetwork(wait bool) (bool, error) {
+	n := d.cfg.Notices
+	if n == nil || d.heldReason() != "" {
+		return true, nil
+	}
+	sends := slices.ContainsFunc(d.drops, func(r *dropwork.Drop) bool { return r.Settings.Route.IsNotified() })
+	if p := d.poller.Load(); (sends || n.Receive != nil) && (p == nil || !p.HasPolled()) {
+		return false, nil
+	}
+	e := d.receiver.Load()
+	if e == nil {
+		return true, nil
+	}
+	left, err := e.HasWork(wait)
+	return !left, err
 }
 
 // hasDueWork reports whether a single pass has something left to do for a step, beside what

@@ -64,8 +64,9 @@ type Poller struct {
 
 	incomplete map[archive.NetworkKind]int // records of the last list that could not be read; -1: the list did not reach its end
 
-	mu     sync.Mutex
-	status Status // guarded by mu
+	mu        sync.Mutex
+	status    Status // guarded by mu
+	hasPolled bool   // guarded by mu
 }
 
 // Status says how the poller and the network get on. A restart forgets it.
@@ -83,10 +84,18 @@ func (p *Poller) Status() Status {
 	return p.status
 }
 
+// HasPolled reports whether it looked at all that the network has to tell since it began, or failed to.
+func (p *Poller) HasPolled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hasPolled
+}
+
 // noteRound notes how a round ended.
 func (p *Poller) noteRound(r Round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.hasPolled = p.hasPolled || r.Err != nil || !r.HasMore
 	p.status.Why = ""
 	if r.Err != nil {
 		p.status.Why = r.Err.Error()

@@ -197,6 +197,12 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 	return due, next, err
 }
 
+// HasWork reports whether a received document has something due that may be tried now. afterFaults: what waits after a fault counts as well.
+func (e *Engine) HasWork(afterFaults bool) (bool, error) {
+	due, next, err := e.findDue()
+	return len(due) > 0 && (afterFaults || e.mayAct()) || afterFaults && !next.IsZero(), err
+}
+
 func (e *Engine) rules() arrival.Rules { return arrival.Rules{Confirm: e.cfg.Confirm} }
 
 // mayAct reports whether anything may be fetched, said and deleted.
