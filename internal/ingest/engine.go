@@ -71,20 +71,21 @@ type Engine struct {
 	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
 
 	// What the engine remembers of this run. A restart forgets it; the types say what that costs.
-	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags
-	refusals        refusals
-	mixUps          mixUps
-	recipientFaults recipientFaults
-	expiredBatches  expiredBatches
-	sharedTickets   sharedTickets
-	underWay        bookings
-	statusLists     statusLists
-	questionLimiter rateLimiter
-	backlog         backlog
-	recalling       sync.Mutex  // held while the backlog is read anew
-	woken           atomic.Bool // Wake was called, and the backlog was not read anew since
-	disposable      disposable
-	reportedWords   sync.Map // unknown words of the service that were logged: word → true
+	checksSilentUntil atomic.Int64 // no file of a check is asked for before that, on the clock of the boot; see validationSilence
+	md5ETags          atomic.Bool  // the store was seen to answer with MD5 ETags
+	refusals          refusals
+	mixUps            mixUps
+	recipientFaults   recipientFaults
+	expiredBatches    expiredBatches
+	sharedTickets     sharedTickets
+	underWay          bookings
+	statusLists       statusLists
+	questionLimiter   rateLimiter
+	backlog           backlog
+	recalling         sync.Mutex  // held while the backlog is read anew
+	woken             atomic.Bool // Wake was called, and the backlog was not read anew since
+	disposable        disposable
+	reportedWords     sync.Map // unknown words of the service that were logged: word → true
 }
 
 // New returns an engine; it does nothing before Run.

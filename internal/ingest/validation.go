@@ -14,6 +14,8 @@ const (
 	validationWait  = 15 * time.Minute // after the network's word: no folder is kept back for longer. Assumption: the file is there by then
 	validationTries = 3                // at least, where the daemon did not run meanwhile
 	validationCall  = 20 * time.Second // one of them
+
+	validationSilence = time.Minute // without such calls, after one that got no answer
 )
 
 // keepValidation fetches the file that tells what the network's check of a document found, and puts it beside the document. kept is nil where that
@@ -51,7 +53,15 @@ func (c *Engine) fetchValidation(ctx context.Context, e ledger.Entry) ([]byte, e
 	if _, isOpen := c.breakers.isOpen(storeOf(e), c.cfg.Now().Wall); isOpen {
 		return nil, errRoutePaused
 	}
-	ctx, end := context.WithTimeout(ctx, validationCall)
+	if now := c.cfg.Now().Boot; int64(now) < c.checksSilentUntil.Load() {
+		return nil, errRoutePaused
+	}
+	call, end := context.WithTimeout(ctx, validationCall)
 	defer end()
-	return c.routeOf(e).Sender.FetchValidationFile(ctx, e.ValidationFile)
+	content, err := c.routeOf(e).Sender.FetchValidationFile(call, e.ValidationFile)
+	if call.Err() != nil && ctx.Err() == nil {
+		// Folders without such a file are placed by the same worker: they must not wait for one silent call after the other.
+		c.checksSilentUntil.Store(int64(c.cfg.Now().Boot + validationSilence))
+	}
+	return content, err
 }

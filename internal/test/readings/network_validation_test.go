@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,42 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 			if left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")); err != nil || len(left) > 0 {
 				t.Errorf("%s: %q lies there, %v", e.State, left, err)
 			}
+		}
+	})
+}
+
+// I11: a network that answers no question about files of checks holds up nobody but for a moment: what has no such file is placed meanwhile, and
+// what has one goes on without it in time.
+func TestReading_I11_SilentChecksHoldNobodyUp(t *testing.T) {
+	notes := slices.Repeat([]string{"emulate:checked"}, 60)
+	s, d := sending(setup{faults: func(of string, _ int) emulator.Fault {
+		if of == "network-validation-file" {
+			return emulator.Fault{DelayAfter: time.Hour}
+		}
+		return emulator.Fault{}
+	}}, append(notes, "plain")...)
+	s.service = func(c *emulator.Config) { c.Network.DeliverMin, c.Network.DeliverMax = 10*time.Minute, 11*time.Minute }
+	virtual(t, s, func(t *testing.T, w *world) {
+		ended := map[string]time.Time{}
+		placedAfter := map[string]time.Duration{}
+		w.pass(2*hour, 5*time.Second, func() bool {
+			for _, e := range d.entries() {
+				if e.State == ledger.Delivered && ended[e.Folder].IsZero() {
+					ended[e.Folder] = time.Now()
+				}
+				if placed(e) && placedAfter[e.Folder] == 0 {
+					placedAfter[e.Folder] = time.Since(ended[e.Folder]) + 1
+				}
+			}
+			return len(placedAfter) == len(d.notes)
+		})
+		for folder, took := range placedAfter {
+			if most := 25 * time.Minute; took > most || folder == folderName(60) && took > 2*time.Minute {
+				t.Errorf("%q was placed after %v", folder, took)
+			}
+		}
+		if len(placedAfter) != len(d.notes) {
+			t.Errorf("%d of %d are placed", len(placedAfter), len(d.notes))
 		}
 	})
 }
