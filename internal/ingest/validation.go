@@ -13,6 +13,7 @@ import (
 const (
 	validationWait  = 15 * time.Minute // after the network's word: no folder is kept back for longer. Assumption: the file is there by then
 	validationTries = 3                // at least, where the daemon did not run meanwhile
+	validationMost  = 16               // tries, which take less than an hour, where the clock was set back meanwhile
 	validationCall  = 20 * time.Second // one of them
 
 	validationSilence = time.Minute // without such calls, after one that got no answer
@@ -29,7 +30,8 @@ func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry) (ke
 	}
 	_, isRefused := errors.AsType[*RefusedError](err)
 	_, isMounted := errors.AsType[*MountedError](err)
-	isOver := isRefused || int(e.Attempt) >= validationTries-1 && !c.cfg.Now().Wall.Before(e.EndedAt().Add(validationWait))
+	isLate := !c.cfg.Now().Wall.Before(e.EndedAt().Add(validationWait)) || e.Attempt >= validationMost-1
+	isOver := isRefused || isLate && e.Attempt >= validationTries-1
 	switch {
 	case err == nil:
 		return ledger.ValidationKept{File: file}, nil

@@ -63,11 +63,11 @@ var notices = []mutant{
 	},
 	{
 		name: "ValidationFileKeepsTheFolderForEver", promise: "I11", file: "internal/ingest/validation.go",
-		old: "isOver := isRefused || int", new: "isOver := isRefused || e.Drop == \"\" && int", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
+		old: "isOver := isRefused || isLate", new: "isOver := isRefused || false && isLate", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
 	},
 	{
 		name: "ValidationFileTriedOnce", promise: "I11", file: "internal/ingest/validation.go",
-		old: "int(e.Attempt) >= validationTries-1 && !c.cfg.Now().Wall.Before(e.EndedAt().Add(validationWait))", new: "true", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
+		old: "isLate && e.Attempt >= validationTries-1", new: "isLate || e.Attempt >= 0", tests: []string{"-run ValidationFileThatDoesNotCome " + readings},
 	},
 	{
 		name: "CopyOfEachAttemptIsAnotherDocument", promise: "I2", file: "internal/ingest/sentcopy.go",
