@@ -94,6 +94,9 @@ func TestRunOnce_Receives(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	emu, address := serveEmulator(t, emulator.Config{Faults: emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		if op == "network-notices" { // longer than a pass waits for what nobody asks for
+			return emulator.Fault{Delay: 2 * time.Second}
+		}
 		if op == "network-fetch-file" && broken.Load() {
 			return emulator.Fault{Kind: emulator.Status, Status: 500}
 		}
@@ -110,7 +113,7 @@ func TestRunOnce_Receives(t *testing.T) {
 		}
 		ids = append(ids, id)
 	}
-	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") {
+	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
 		t.Error(out)
 	}
 	if out := s.must(0, "arrivals"); strings.Count(out, "fetching") != 2 {

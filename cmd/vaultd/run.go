@@ -20,6 +20,8 @@ import (
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -107,6 +109,16 @@ func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, 
 		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.Exact(p.Since), present.DescribePause(c, p))
 		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(present.AdviseOnPause(p, state.Advice)+present.DescribeNextTry(c, present.TimeOrNil(p.Next))))
 	}
+	for _, f := range state.Incoming {
+		needs = true
+		fmt.Fprintf(a.stdout, "%s\n  %s\n", sanitize.Text(f.Text), f.Do)
+	}
+	if left, err := countUnreceived(d.Ledger()); err != nil {
+		return fail(exitIO, err, "")
+	} else if left > 0 {
+		needs = needs || wait
+		fmt.Fprintf(a.stdout, "%s not received yet: see \"vaultd arrivals\"\n", present.FormatCount(left, "document of the business network is", "documents of the business network are"))
+	}
 	for _, dr := range state.Drops {
 		if dr.Paused != "" {
 			needs = true
@@ -124,6 +136,17 @@ func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, 
 		return fail(exitPerson, errors.New("something needs a person"), `see "vaultd status"`)
 	}
 	return nil
+}
+
+// countUnreceived counts what was announced over the business network and does not lie in its drop folder yet.
+func countUnreceived(l *boltledger.Ledger) (n int, err error) {
+	err = l.Arrivals(func(a arrival.Arrival) error {
+		if a.Kind == arrival.Received {
+			n++
+		}
+		return nil
+	}, arrival.Announced, arrival.Fetching)
+	return n, err
 }
 
 // newLogger returns the log of this process. On a terminal it writes text with times in zone; into systemd's journal it writes fields;

@@ -92,7 +92,7 @@ const (
 )
 
 // MaxValidationFile is how many bytes of such a file are taken. The specification shows no limit.
-const MaxValidationFile = 4 << 20
+const MaxValidationFile = 1 << 20
 
 // ValidationFile returns the network's number of the file that tells what its check of the document found; empty: none is named. The file is named
 // by a property, or by a link: of that the number alone is taken, and what host it leads to does not matter.

@@ -90,7 +90,7 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 }
 
 // hasHeardNetwork reports whether a single pass has taken in what the business network tells, and has put what it announces into the drop folder:
-// each document once, or with wait until that is done.
+// each document once, or with wait until that is done or has failed several times.
 func (d *Daemon) hasHeardNetwork(wait bool) (bool, error) {
 	n := d.cfg.Notices
 	if n == nil || d.heldReason() != "" {
@@ -104,7 +104,11 @@ func (d *Daemon) hasHeardNetwork(wait bool) (bool, error) {
 	if e == nil {
 		return true, nil
 	}
-	left, err := e.HasWork(wait)
+	var most uint16
+	if wait {
+		most = triesInPass
+	}
+	left, err := e.HasWork(most)
 	return !left, err
 }
 
@@ -145,7 +149,8 @@ func isDoneInPass(e ledger.Entry, wait bool) bool {
 	step, _, _ := ledger.Due(e)
 	switch {
 	case e.State.IsFinal():
-		return step == ledger.Ask // an old registration's end is not waited for
+		checked := !wait && e.AwaitsValidation() && e.Attempt > 0 // the next pass asks for that file again
+		return step == ledger.Ask || checked                      // an old registration's end is not waited for
 	case e.State == ledger.Quarantined:
 		return true
 	case wait:

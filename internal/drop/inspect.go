@@ -23,13 +23,14 @@ const maxInspectDepth = 32
 
 // inspection compares a folder with what was archived, and remembers the files that matched.
 type inspection struct {
-	ctx     context.Context
-	rel     string                  // path of the folder in errors
-	files   map[string]archive.File // by path in NFC
-	junk    map[string]bool
-	matched map[string]identity // by path on disk
-	done    string              // what was done with it: archived or sent
-	depth   int
+	mayHoldValidation bool // see [Disposal]
+	ctx               context.Context
+	rel               string                  // path of the folder in errors
+	files             map[string]archive.File // by path in NFC
+	junk              map[string]bool
+	matched           map[string]identity // by path on disk
+	done              string              // what was done with it: archived or sent
+	depth             int
 
 	collectsAll bool // every difference goes to differences; else the first one ends the inspection
 	differences []Difference
@@ -51,6 +52,7 @@ func identityOf(info fs.FileInfo) identity {
 
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
 	in := &inspection{ctx: ctx, rel: rel, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
+	in.mayHoldValidation = d.MayHoldValidation
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}
@@ -125,7 +127,7 @@ func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.F
 		return in.reportUnexpected(full, "is a link or another thing that was not "+in.done)
 	case archived:
 		return in.compareFile(dir, name, full, want)
-	case in.junk[full], full == name && IsNoteName(name):
+	case in.junk[full], full == name && (IsNoteName(name) || in.mayHoldValidation && IsValidationName(name)):
 		in.matched[full] = identityOf(info)
 		return nil
 	}

@@ -44,8 +44,7 @@ var ErrDestinationTaken = errors.New("something else lies at the destination")
 // ErrFolderLost says that a folder lies neither in its old place nor in its new one: a person moved or removed it.
 var ErrFolderLost = errors.New("the folder is in neither place")
 
-// NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt, _RECEIPT.json, _DELIVERED.txt or _DELIVERED.json,
-// or the file of [Folder.PutValidation].
+// NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt, _RECEIPT.json, _DELIVERED.txt or _DELIVERED.json.
 type NoteFile struct {
 	Name string
 	Data []byte
@@ -72,7 +71,11 @@ var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json", "_DELIVERED.tx
 
 // IsNoteName reports whether name is that of a note, or the temporary name of one that is being written.
 func IsNoteName(name string) bool {
-	return slices.ContainsFunc(slices.Concat(notes, validationFiles), func(n string) bool {
+	return isAnyName(notes, name)
+}
+
+func isAnyName(notes []string, name string) bool {
+	return slices.ContainsFunc(notes, func(n string) bool {
 		return strings.EqualFold(n, name) || name == durable.TemporaryName(n)
 	})
 }
@@ -336,7 +339,7 @@ func isLastingFault(err error) bool {
 }
 
 // writeNotes writes the notes into the folder and replaces older ones. From a folder that is kept now it removes the note
-// that told why it came back before: it is no longer true. So it does with what an earlier check found.
+// that told why it came back before: it is no longer true.
 func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes []NoteFile) error {
 	if len(notes) == 0 {
 		return nil
@@ -346,10 +349,11 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 		return fmt.Errorf("write into %q: %w", folder, err)
 	}
 	defer dir.Close()
-	stays := false
 	for _, n := range notes {
-		if n.Name == validationName {
-			stays = true
+		if n.Name == noValidation {
+			if err := removeValidation(dir, ""); err != nil {
+				return fmt.Errorf("write into %q: %w", folder, err)
+			}
 			continue
 		}
 		if !IsNoteName(n.Name) {
@@ -363,11 +367,6 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 		// The receipt is written first: a crash before this unlink leaves both notes, and the next call removes this one.
 		if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !isLastingFault(err) {
 			return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)
-		}
-	}
-	if !stays {
-		if err := removeValidation(dir, ""); err != nil {
-			return fmt.Errorf("write into %q: %w", folder, err)
 		}
 	}
 	// One sync for all notes and the removal. It comes before the rename that shows the folder to people.

@@ -16,7 +16,7 @@ const (
 	validationPDF  = "_VALIDATION.pdf"
 	validationText = "_VALIDATION.txt"
 
-	validationName = "_VALIDATION" // that no file has
+	noValidation = "no validation" // that no file has
 )
 
 var validationFiles = []string{validationXML, validationPDF, validationText}
@@ -24,9 +24,13 @@ var validationFiles = []string{validationXML, validationPDF, validationText}
 // ErrNotTaken says that a claimed folder does not take a file, now or later.
 var ErrNotTaken = errors.New("the folder does not take the file")
 
-// ValidationStays stands among the notes of a folder in which the file of [Folder.PutValidation] lies. Without it one that lies there is from
-// before, and is removed.
-func ValidationStays() NoteFile { return NoteFile{Name: validationName} }
+// NoValidation stands among the notes of a folder for which no file of [Folder.PutValidation] was written: one that lies there is from before, and
+// is removed. It must not stand among those of a folder in which such a name may be that of a person's file.
+func NoValidation() NoteFile { return NoteFile{Name: noValidation} }
+
+// IsValidationName reports whether name is that of a file of [Folder.PutValidation], or the temporary name of one that is being written. In drops of
+// the business network no file of a document has such a name.
+func IsValidationName(name string) bool { return isAnyName(validationFiles, name) }
 
 // PutValidation writes the file that tells what the network's check of a document found into the claimed folder, durably and as it came, in the
 // place of one from before. It returns its name. The call can be repeated.

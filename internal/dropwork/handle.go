@@ -47,7 +47,10 @@ func NewHandle(settings Settings, shared *Shared) *Handle {
 		rules.Sidecar = ""
 	}
 	if settings.TakesFiles() || settings.Route == ledger.Network {
-		rules.IsJunk = func(name string) bool { return packager.IsJunkName(name) || drop.IsNoteName(name) }
+		isChecked := settings.Route.IsNotified()
+		rules.IsJunk = func(name string) bool {
+			return packager.IsJunkName(name) || drop.IsNoteName(name) || isChecked && drop.IsValidationName(name)
+		}
 	}
 	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: rules}
 }

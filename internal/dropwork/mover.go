@@ -135,7 +135,7 @@ func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document
 
 // contentsOf is what a folder may hold when it is disposed of, or known again by its content.
 func (m *Mover) contentsOf(doc ledger.Document) drop.Disposal {
-	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo, Done: present.WordsOf(m.Settings.Route).Notes.Done}
+	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo, MayHoldValidation: m.Settings.Route.IsNotified(), Done: present.WordsOf(m.Settings.Route).Notes.Done}
 }
 
 // compareKeptFolder compares a folder that is about to be kept with what was packed and archived: the receipt must be true

@@ -53,10 +53,11 @@ func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []dro
 	return addValidation(e, drop.NoteFile{Name: "_DELIVERED.json", Data: note.Encode()}, drop.DeliveryNote(m.deliveryText(e, note))), nil
 }
 
-// addValidation adds the file with what a check of the network found to the notes of a folder in which it lies.
+// addValidation adds that no file of a check belongs to a folder of the business network, unless one was put there for its present end. In other drops
+// a file of such a name is a person's.
 func addValidation(e ledger.Entry, notes ...drop.NoteFile) []drop.NoteFile {
-	if e.Validation == ledger.ValidationIsKept {
-		notes = append(notes, drop.ValidationStays())
+	if e.Route.IsNotified() && e.Validation != ledger.ValidationIsKept {
+		notes = append(notes, drop.NoValidation())
 	}
 	return notes
 }

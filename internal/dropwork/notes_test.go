@@ -55,7 +55,7 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 	doc := ledger.Document{Metadata: archive.Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}.Metadata(), Files: []archive.File{{Path: "document.json", Size: 60}, {Path: "scan.tif", Size: 40}}}
 	differs := []drop.Difference{{Path: "scan.tif", What: "was not sent"}}
 	files, err := networkMover().composeNotes(e, doc, differs)
-	if err != nil || len(files) != 2 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" {
+	if err != nil || len(files) != 3 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" || files[2].Name != drop.NoValidation().Name {
 		t.Fatal(err, files)
 	}
 	text := string(files[1].Data)

@@ -20,7 +20,7 @@ func (c *Engine) sourceFaultChanges(e ledger.Entry, err error) []ledger.Change {
 	mounted, ok := errors.AsType[*MountedError](err)
 	if !ok {
 		c.endMountPauses(e)
-		if e.Attempt == 0 {
+		if e.Attempt%10 == 0 { // of a rejected folder nothing else tells of it
 			c.cfg.Log.Warn("a folder cannot be moved to where it belongs yet; it is tried again", "key", e.Key, "drop", e.Drop, "err", err)
 		}
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}

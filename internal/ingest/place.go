@@ -72,13 +72,15 @@ func (c *Engine) leaveClaimed(ctx context.Context, d Drop, e ledger.Entry, doc l
 			return c.postponeCopy(ctx, e, err)
 		}
 		done = append(done, ledger.CopyPut{})
+		e.Attempt = 0 // as the event does: what follows begins its own tries
 	}
 	if e.AwaitsValidation() {
-		kept, postponed := c.keepValidation(ctx, d, e)
+		kept, postponed := c.keepValidation(ctx, d, e, doc)
 		if kept == nil {
 			return addBefore(done, postponed)
 		}
 		done = append(done, kept)
+		e.Attempt = 0
 	}
 	switch {
 	case e.State.IsFinal():

@@ -5,23 +5,25 @@ import (
 	"errors"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
 // How long the file is waited for that tells what the network's check of a document found. It is help for people, and nothing is decided by it.
 const (
-	validationWait  = 15 * time.Minute // after the network's word: no folder is kept back for longer. Assumption: the file is there by then
+	validationWait  = 15 * time.Minute // after the network's word; the try that ends it may be five minutes later. Assumption: the file is there by then
 	validationTries = 3                // at least, where the daemon did not run meanwhile
 	validationMost  = 16               // tries, which take less than an hour, where the clock was set back meanwhile
 	validationCall  = 20 * time.Second // one of them
 
-	validationSilence = time.Minute // without such calls, after one that got no answer
+	validationSlow    = 2 * time.Second // a call that takes longer holds up others
+	validationSilence = time.Minute     // without such calls, after one that did and failed
 )
 
 // keepValidation fetches the file that tells what the network's check of a document found, and puts it beside the document. kept is nil where that
 // is tried again later, as the changes say.
-func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry) (kept ledger.Event, postponed []ledger.Change) {
+func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry, doc ledger.Document) (kept ledger.Event, postponed []ledger.Change) {
 	content, err := c.fetchValidation(ctx, e)
 	var file archive.File
 	if err == nil {
@@ -34,7 +36,8 @@ func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry) (ke
 	isOver := isRefused || isLate && e.Attempt >= validationTries-1
 	switch {
 	case err == nil:
-		return ledger.ValidationKept{File: file}, nil
+		// The journal never forgets, so it gets no digest from which the file could be guessed once the document is erased.
+		return ledger.ValidationKept{Seal: doc.Seal(archive.Package{SHA256: file.SHA256}), Size: file.Size}, nil
 	case ctx.Err() != nil:
 		return nil, nil // we are ending: the next start fetches it
 	case isMounted:
@@ -58,12 +61,13 @@ func (c *Engine) fetchValidation(ctx context.Context, e ledger.Entry) ([]byte, e
 	if now := c.cfg.Now().Boot; int64(now) < c.checksSilentUntil.Load() {
 		return nil, errRoutePaused
 	}
+	began := c.cfg.Now().Boot
 	call, end := context.WithTimeout(ctx, validationCall)
 	defer end()
 	content, err := c.routeOf(e).Sender.FetchValidationFile(call, e.ValidationFile)
-	if call.Err() != nil && ctx.Err() == nil {
-		// Folders without such a file are placed by the same worker: they must not wait for one silent call after the other.
-		c.checksSilentUntil.Store(int64(c.cfg.Now().Boot + validationSilence))
+	if now := c.cfg.Now().Boot; err != nil && now-began > validationSlow {
+		// Folders without such a file are placed by the same worker: they must not wait for one slow call after the other.
+		c.checksSilentUntil.Store(int64(now + max(validationSilence, apicall.AsError(err).RetryAfter)))
 	}
 	return content, err
 }

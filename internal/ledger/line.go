@@ -27,7 +27,7 @@ type Line struct {
 	Vault  string `json:"vault,omitempty"`
 	ID     string `json:"clientUUID,omitempty"`
 	Remote string `json:"bumId,omitempty"`
-	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file
+	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left; of validation-kept, of the file in the place of the ZIP
 	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched and validation-kept, those that came
 	Status string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
@@ -106,7 +106,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	case RegistrationFound:
 		l.Remote = string(ev.Remote)
 	case ValidationKept:
-		l.Seal, l.Size = ev.File.SHA256.String(), ev.File.Size
+		l.Seal, l.Size = ev.Seal.String(), ev.Size
 	case Recovered:
 		l.setRecovered(ev)
 	default:

@@ -37,7 +37,10 @@ func (e *Entry) hearValidation(r *Registration, n archive.Notification) {
 }
 
 // ValidationKept says that the file of a check lies beside the document.
-type ValidationKept struct{ File archive.File }
+type ValidationKept struct {
+	Seal archive.Digest // of the file: [Document.Seal], with its digest in the place of the package's
+	Size int64          // of the file, in bytes
+}
 
 // JournalName implements Event.
 func (ValidationKept) JournalName() string { return "validation-kept" }

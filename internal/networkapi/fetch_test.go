@@ -153,6 +153,7 @@ func TestFetchValidationFile(t *testing.T) {
 		"text":     {"all is well", "all is well"},
 		"latin":    {"<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<v>M\xfcller</v>", "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>\n<v>M\xfcller</v>"},
 		"cut off":  {"<validation><error/>", ""},
+		"deep":     {strings.Repeat("<a>", 5000) + strings.Repeat("</a>", 5000), ""},
 		"no XML":   {"<", ""},
 		"web page": {"\ufeff <!DOCTYPE html><title>Proxy</title>", ""},
 		"store":    {`<?xml version="1.0"?><Error><Code>NoSuchKey</Code></Error>`, ""},

@@ -3,6 +3,7 @@ package networkapi
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -102,6 +103,9 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// deepestValidation is how deep elements of such a file may lie in each other: each level takes memory.
+const deepestValidation = 200
+
 // checkValidationFile returns why a file is not one with what a check found. Assumption: such a file is no web page, and where it is XML, it is
 // well formed and no error as object stores write them.
 func checkValidationFile(content []byte) error {
@@ -112,14 +116,20 @@ func checkValidationFile(content []byte) error {
 	case !bytes.HasPrefix(text, []byte("<")):
 		return nil
 	}
-	dec, root := xml.NewDecoder(bytes.NewReader(text)), ""
+	dec, root, depth := xml.NewDecoder(bytes.NewReader(text)), "", 0
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return formReader{in}, nil }
 	for {
 		token, err := dec.Token()
-		if start, is := token.(xml.StartElement); is && root == "" {
-			root = start.Name.Local
+		switch at := token.(type) {
+		case xml.StartElement:
+			depth++
+			root = cmp.Or(root, at.Name.Local)
+		case xml.EndElement:
+			depth--
 		}
 		switch {
+		case depth > deepestValidation:
+			return errCutOff
 		case errors.Is(err, io.EOF) && root == "Error":
 			return errNotOfCheck
 		case errors.Is(err, io.EOF) && root != "":

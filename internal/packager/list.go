@@ -260,9 +260,14 @@ func (l *listing) isReceiptName(name string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "_receipt.")
 }
 
-// isDeliveryNote reports names of the notes in a folder whose document was delivered.
+// isDeliveryNote reports names of what vaultd writes into a folder of the business network alone: the notes of a delivery, and what the network's
+// check found.
 func isDeliveryNote(name string) bool {
-	return strings.EqualFold(name, "_DELIVERED.txt") || strings.EqualFold(name, "_DELIVERED.json")
+	switch strings.ToLower(name) {
+	case "_delivered.txt", "_delivered.json", "_validation.xml", "_validation.pdf", "_validation.txt":
+		return true
+	}
+	return false
 }
 
 // addEntry sorts one name into the listing.

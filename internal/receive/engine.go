@@ -197,10 +197,22 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 	return due, next, err
 }
 
-// HasWork reports whether a received document has something due that may be tried now. afterFaults: what waits after a fault counts as well.
-func (e *Engine) HasWork(afterFaults bool) (bool, error) {
-	due, next, err := e.findDue()
-	return len(due) > 0 && (afterFaults || e.mayAct()) || afterFaults && !next.IsZero(), err
+// HasWork reports whether a received document has something due that may be tried now. With most above 0 one that waits after fewer than that many
+// failures counts as well.
+func (e *Engine) HasWork(most uint16) (bool, error) {
+	mayAct := e.mayAct()
+	err := e.cfg.Ledger.Arrivals(func(a arrival.Arrival) error {
+		step, _, at := arrival.Due(a, e.rules())
+		isDue := mayAct && !at.After(e.now().Wall)
+		if a.Kind == arrival.Received && step != arrival.NoStep && (isDue && most == 0 || a.Attempt < most) {
+			return errEnough
+		}
+		return nil
+	}, arrival.Held, arrival.Fetching, arrival.Announced)
+	if errors.Is(err, errEnough) {
+		return true, nil
+	}
+	return false, err
 }
 
 func (e *Engine) rules() arrival.Rules { return arrival.Rules{Confirm: e.cfg.Confirm} }

@@ -58,8 +58,16 @@ var notices = []mutant{
 		old: "step == Place && (e.State == Rejected || e.Contradicted)", new: "step == Place && e.Contradicted", tests: []string{"-run ReasonOutlives " + readings},
 	},
 	{
-		name: "ValidationFileOfBeforeStays", promise: "I4", file: "internal/drop/place.go",
-		old: "\tif !stays {\n", new: "\tif !stays && false {\n", tests: []string{"-run ValidationFileOfBefore " + readings},
+		name: "ValidationFileOfBeforeStays", promise: "I4", file: "internal/dropwork/notes.go",
+		old: "if e.Route.IsNotified() && e.Validation", new: "if false && e.Validation", tests: []string{"-run ValidationFileOfBefore " + readings},
+	},
+	{
+		name: "FileOfAPersonTakenForThatOfACheck", promise: "I1", file: "internal/dropwork/notes.go",
+		old: "if e.Route.IsNotified() && e.Validation", new: "if e.Validation", tests: []string{"-run FileNamedLikeThatOfACheck " + readings},
+	},
+	{
+		name: "FileOfACheckIsSent", promise: "I4", file: "internal/packager/list.go",
+		old: "\"_validation.xml\", \"_validation.pdf\", \"_validation.txt\"", new: "\"_validation\"", tests: []string{"-run ValidationFileOfBefore " + readings},
 	},
 	{
 		name: "ValidationFileKeepsTheFolderForEver", promise: "I11", file: "internal/ingest/validation.go",

@@ -55,7 +55,7 @@ func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
 					if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
 						t.Errorf("%q: %d: %q\n%s", e.Folder, e.Validation, found, text)
 					}
-					if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != archive.Sum(want).String() || lines[0].Size != int64(len(want)) {
+					if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String() || lines[0].Size != int64(len(want)) {
 						t.Errorf("%+v", lines)
 					}
 				}
@@ -68,6 +68,13 @@ func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
 			})
 		})
 	}
+}
+
+func (d *networkDrop) documentOf(e ledger.Entry) ledger.Document {
+	d.w.t.Helper()
+	doc, _, err := d.w.daemon.Ledger().Document(e.Key)
+	d.w.must(err)
+	return doc
 }
 
 // linesOf are the lines of the journal of one event of an entry.
@@ -180,6 +187,9 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 			d.rests(4*hour, placed)
 		}
 		for _, e := range d.entries()[1:] {
+			if doc := d.documentOf(e); len(doc.Files) != 2 { // what a check found is never sent to anybody
+				t.Errorf("%+v", doc.Files)
+			}
 			if left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")); err != nil || len(left) > 0 {
 				t.Errorf("%s: %q lies there, %v", e.State, left, err)
 			}
@@ -219,6 +229,46 @@ func TestReading_I11_SilentChecksHoldNobodyUp(t *testing.T) {
 		}
 		if len(placedAfter) != len(d.notes) {
 			t.Errorf("%d of %d are placed", len(placedAfter), len(d.notes))
+		}
+	})
+}
+
+// I1, I18: in a drop of the archive a file of such a name is a person's. It is archived, and it lies in the folder that comes back.
+func TestReading_I1_FileNamedLikeThatOfACheck(t *testing.T) {
+	virtual(t, setup{}, func(t *testing.T, w *world) {
+		names := []string{"_VALIDATION.xml", "_VALIDATION.pdf", "_VALIDATION.txt"}
+		for folder, sidecar := range map[string]string{"broken": "{", "whole": `{"documentType":"Invoice","documentId":"V-1","documentDate":"2026-10-31","senderName":"Otto","amount":1.00,"currencyCode":"EUR"}`} {
+			aside := filepath.Join(w.dir, "aside")
+			w.must(os.Mkdir(aside, 0o770))
+			for _, name := range names {
+				w.must(os.WriteFile(filepath.Join(aside, name), []byte("a person's "+folder), 0o660))
+			}
+			w.must(os.WriteFile(filepath.Join(aside, "metadata.json"), []byte(sidecar), 0o660))
+			w.must(os.Rename(aside, filepath.Join(w.path(0), folder)))
+		}
+		if !w.pass(4*hour, time.Minute, func() bool {
+			ended := 0
+			for _, e := range w.entries() {
+				if (e.Folder == "broken" || e.Folder == "whole") && placed(e) {
+					ended++
+				}
+			}
+			return ended == 2
+		}) {
+			t.Fatal("they are not placed")
+		}
+		for _, e := range w.entries() {
+			if e.Folder != "broken" && e.Folder != "whole" {
+				continue
+			}
+			for _, name := range names {
+				if b, err := os.ReadFile(filepath.Join(w.path(0), e.Dest, name)); string(b) != "a person's "+e.Folder {
+					t.Errorf("%s of %s: %q, %v", name, e.State, b, err)
+				}
+			}
+			if doc, _, err := w.daemon.Ledger().Document(e.Key); e.State == ledger.Archived && (len(doc.Files) != 3 || err != nil) {
+				t.Errorf("%+v, %v", doc.Files, err)
+			}
 		}
 	})
 }
