@@ -73,8 +73,16 @@ func (c *campaign) judgeExchange(entries []ledger.Entry) map[string]bool {
 	for id := range want {
 		of[id] = true
 	}
+	ids := map[archive.Key]archive.ID{}
 	for _, e := range entries {
-		if e.Drop == exchanged.name && (!of[e.ID.String()] || e.State != ledger.Archived && e.State != ledger.Duplicate) {
+		ids[e.Key] = e.ID
+	}
+	for _, e := range entries {
+		id := e.ID
+		if e.State == ledger.Duplicate { // as a copy is that was made again after a death: it has the identity of its first
+			id = ids[e.DuplicateOf]
+		}
+		if e.Drop == exchanged.name && (!of[id.String()] || e.State != ledger.Archived && e.State != ledger.Duplicate) {
 			c.t.Errorf("I12: %q is %s, and nothing of the business network is it: %s", e.Folder, e.State, e.Cause.Text)
 		}
 	}
