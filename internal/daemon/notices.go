@@ -93,7 +93,7 @@ var errFound = errors.New("found")
 // needsNotices reports whether anything waits for a notification: a drop of the business network is configured, documents are received, or
 // one that was sent earlier may still be rejected. Who only asks the directory takes none: another program may wait for them.
 func (d *Daemon) needsNotices() (bool, error) {
-	if d.cfg.Notices.Receive != nil || slices.ContainsFunc(d.drops, func(r *dropwork.Drop) bool { return r.Settings.Route.IsNotified() }) {
+	if d.usesNetwork() {
 		return true, nil
 	}
 	err := d.ledger.Notices(func(n boltledger.Notice) error {
@@ -106,6 +106,11 @@ func (d *Daemon) needsNotices() (bool, error) {
 		return true, nil
 	}
 	return false, err
+}
+
+// usesNetwork reports whether documents are sent or received over the business network.
+func (d *Daemon) usesNetwork() bool {
+	return d.cfg.Notices.Receive != nil || slices.ContainsFunc(d.drops, func(r *dropwork.Drop) bool { return r.Settings.Route.IsNotified() })
 }
 
 // poll takes notifications in until ctx ends.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/spool"
@@ -92,12 +91,10 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 // hasHeardNetwork reports whether a single pass has taken in what the business network tells, and has put what it announces into the drop folder:
 // each document once, or with wait until that is done or has failed several times.
 func (d *Daemon) hasHeardNetwork(wait bool) (bool, error) {
-	n := d.cfg.Notices
-	if n == nil || d.heldReason() != "" {
+	if d.cfg.Notices == nil || d.heldReason() != "" {
 		return true, nil
 	}
-	sends := slices.ContainsFunc(d.drops, func(r *dropwork.Drop) bool { return r.Settings.Route.IsNotified() })
-	if p := d.poller.Load(); (sends || n.Receive != nil) && (p == nil || !p.HasPolled()) {
+	if p := d.poller.Load(); d.usesNetwork() && (p == nil || !p.HasPolled()) {
 		return false, nil
 	}
 	e := d.receiver.Load()

@@ -29,9 +29,9 @@ type Disposal struct {
 	Files []archive.File // all that was archived, and the sidecar and the like, which were not; Path in NFC
 	Junk  []string       // listed when the folder was packed; paths as on disk
 	To    string         // the folder that it is moved into, an absolute path; empty: it is deleted
-	// MayHoldValidation: a file of [Folder.PutValidation] may lie there as well, and goes with the notes.
-	MayHoldValidation bool
-	Done              string // what was done with it, as a word in what people read; empty: archived
+	Done  string         // what was done with it, as a word in what people read; empty: archived
+
+	MayHoldValidation bool // a file of [Folder.PutValidation] may lie there as well, and goes with the notes
 }
 
 // DisposeFolder deletes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and returns its

@@ -23,13 +23,13 @@ const maxInspectDepth = 32
 
 // inspection compares a folder with what was archived, and remembers the files that matched.
 type inspection struct {
-	mayHoldValidation bool // see [Disposal]
 	ctx               context.Context
 	rel               string                  // path of the folder in errors
 	files             map[string]archive.File // by path in NFC
 	junk              map[string]bool
 	matched           map[string]identity // by path on disk
 	done              string              // what was done with it: archived or sent
+	mayHoldValidation bool                // see [Disposal]
 	depth             int
 
 	collectsAll bool // every difference goes to differences; else the first one ends the inspection
@@ -51,8 +51,7 @@ func identityOf(info fs.FileInfo) identity {
 }
 
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
-	in.mayHoldValidation = d.MayHoldValidation
+	in := &inspection{ctx: ctx, rel: rel, mayHoldValidation: d.MayHoldValidation, done: cmp.Or(d.Done, Archived.doneWord()), files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}

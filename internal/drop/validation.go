@@ -33,40 +33,40 @@ func NoValidation() NoteFile { return NoteFile{Name: noValidation} }
 func IsValidationName(name string) bool { return isAnyName(validationFiles, name) }
 
 // PutValidation writes the file that tells what the network's check of a document found into the claimed folder, durably and as it came, in the
-// place of one from before. It returns its name. The call can be repeated.
+// place of one from before. The call can be repeated.
 //
 // The error wraps [ErrNotTaken] or [ErrFolderLost] where no later call can succeed. It is a [*durable.MountError] with a path relative to the drop
 // folder where something is mounted in the claimed folder.
-func (f *Folder) PutValidation(c ClaimedFolder, content []byte) (name string, err error) {
-	name = nameValidation(content)
+func (f *Folder) PutValidation(c ClaimedFolder, content []byte) error {
+	name := nameValidation(content)
 	claim, err := f.openClaimDir(c.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("write %s: %w", name, ErrFolderLost)
+		return fmt.Errorf("write %s: %w", name, ErrFolderLost)
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer claim.Close()
 	info, err := claim.Root().Lstat(c.Folder)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !f.isFolder(info, c.Inode) {
-		return "", fmt.Errorf("write %s: %w", name, ErrFolderLost)
+		return fmt.Errorf("write %s: %w", name, ErrFolderLost)
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	dir, err := claim.OpenDir(c.Folder)
 	if err != nil {
-		return "", durable.PrefixMountPath(path.Dir(claimPath(c)), err)
+		return durable.PrefixMountPath(path.Dir(claimPath(c)), err)
 	}
 	defer dir.Close()
 	if err := f.writeSharedFile(dir, NoteFile{Name: name, Data: content}); err != nil {
 		if isLastingFault(err) {
 			err = fmt.Errorf("%w: %w", ErrNotTaken, err)
 		}
-		return "", fmt.Errorf("write %s into %q: %w", name, c.Folder, err)
+		return fmt.Errorf("write %s into %q: %w", name, c.Folder, err)
 	}
 	// A crash before the sync may leave the old file, or none. Nothing is recorded yet, and the next call writes it again.
-	return name, errors.Join(removeValidation(dir, name), dir.Sync())
+	return errors.Join(removeValidation(dir, name), dir.Sync())
 }
 
 // nameValidation returns the name for a file, by how it begins. Assumption: it is XML, a PDF or text.
@@ -81,7 +81,8 @@ func nameValidation(content []byte) string {
 	return validationText
 }
 
-// removeValidation removes the files of earlier checks from a folder, but for the one of that name.
+// removeValidation removes the files of earlier checks from a folder, but for the one of that name. After a crash between two of them the next
+// call removes the rest; the caller syncs the folder.
 func removeValidation(dir *durable.Dir, except string) error {
 	for _, old := range validationFiles {
 		if old == except {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -41,18 +40,18 @@ func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
 }
 
 // PutValidation implements ingest.Mover.
-func (m *Mover) PutValidation(e ledger.Entry, content []byte) (archive.File, error) {
+func (m *Mover) PutValidation(e ledger.Entry, content []byte) error {
 	f, done, err := m.HoldOpen()
 	if err != nil {
-		return archive.File{}, err
+		return err
 	}
 	defer done()
-	name, err := f.PutValidation(claimOf(e), content)
+	err = f.PutValidation(claimOf(e), content)
 	m.endOnSyncError(err)
 	if errors.Is(err, drop.ErrNotTaken) || errors.Is(err, drop.ErrFolderLost) {
-		return archive.File{}, &ingest.RefusedError{Cause: ledger.Cause{Code: "validation-not-taken", Text: err.Error()}}
+		return &ingest.RefusedError{Cause: ledger.Cause{Code: "validation-not-taken", Text: err.Error()}}
 	}
-	return archive.File{Path: name, Size: int64(len(content)), SHA256: archive.Sum(content)}, m.describeMountAt(e, err)
+	return m.describeMountAt(e, err)
 }
 
 // Place implements ingest.Mover.

@@ -198,9 +198,7 @@ func (f *folders) RemovePackage(e ledger.Entry) error {
 func (f *folders) Destination(e ledger.Entry, _ time.Time) (string, error) {
 	return "_archived/2026-11/" + e.Folder, nil
 }
-func (f *folders) PutValidation(ledger.Entry, []byte) (archive.File, error) {
-	return archive.File{}, nil
-}
+func (f *folders) PutValidation(ledger.Entry, []byte) error { return nil }
 
 func (f *folders) Place(context.Context, ledger.Entry, ledger.Document) error {
 	if f.dead != nil {

@@ -25,10 +25,9 @@ const (
 // is tried again later, as the changes say.
 func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry, doc ledger.Document) (kept ledger.Event, postponed []ledger.Change) {
 	content, err := c.fetchValidation(ctx, e)
-	var file archive.File
 	if err == nil {
 		// A crash after this leaves the file in the claimed folder. The next start fetches it again and replaces it.
-		file, err = d.Mover.PutValidation(e, content)
+		err = d.Mover.PutValidation(e, content)
 	}
 	_, isRefused := errors.AsType[*RefusedError](err)
 	_, isMounted := errors.AsType[*MountedError](err)
@@ -37,7 +36,7 @@ func (c *Engine) keepValidation(ctx context.Context, d Drop, e ledger.Entry, doc
 	switch {
 	case err == nil:
 		// The journal never forgets, so it gets no digest from which the file could be guessed once the document is erased.
-		return ledger.ValidationKept{Seal: doc.Seal(archive.Package{SHA256: file.SHA256}), Size: file.Size}, nil
+		return ledger.ValidationKept{Seal: doc.Seal(archive.Package{SHA256: archive.Sum(content)}), Size: int64(len(content))}, nil
 	case ctx.Err() != nil:
 		return nil, nil // we are ending: the next start fetches it
 	case isMounted:

@@ -235,7 +235,6 @@ func (e *Entry) releaseToNetwork() {
 		e.FileAnswers -= min(e.FileAnswers, uint16(len(e.StoredFiles)))
 		e.StoredFiles, e.Body = nil, archive.Digest{}
 		e.Copy = NoCopy // so does a copy: the archive knows it by the number
-		e.Validation, e.ValidationFile = NoValidation, ""
 	}
 }
 
