@@ -117,6 +117,7 @@ func (p *pool) giveNextSlot() (*worker, *task) {
 		}
 		// In the order in which the intents were committed: a ticket that came first ends first.
 		t := w.ready[0]
+		w.ready[0] = nil // the array behind the slice lives on, and would keep the task's entries in memory
 		w.ready = w.ready[1:]
 		p.lastServed = n
 		p.giveSlot(w, t, time.Now())

@@ -50,6 +50,30 @@ func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 	}
 }
 
+// A task that began is kept by nobody once it ends: the list of those that wait grows and shrinks in one array, and
+// whatever the array still names stays in memory while the queue is idle.
+func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
+	p := &pool{width: 4}
+	w := newWorker(nil, step{}, p, "A")
+	for n := range byte(4) {
+		es := []ledger.Entry{{Key: archive.Key{n + 1}}}
+		task := &task{entries: es, acts: es}
+		p.bookEntries(w, task)
+		p.makeReady(w, task)
+	}
+	waiting := w.ready
+	for _, begun := p.giveNextSlot(); begun != nil; _, begun = p.giveNextSlot() {
+	}
+	if len(w.ready) != 0 {
+		t.Fatal("vacuous: not all began")
+	}
+	for i, kept := range waiting {
+		if kept != nil {
+			t.Errorf("task %d began, and the list still holds it", i)
+		}
+	}
+}
+
 // A worker that found no room is woken when another queue of its step makes room, and does not sleep for a minute.
 func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

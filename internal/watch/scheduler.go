@@ -278,6 +278,7 @@ func (s *scheduler) recordScanError(c *candidate, err error, now time.Time) {
 func (s *scheduler) nextToTake(now time.Time) (Item, bool) {
 	for len(s.ready) > 0 && s.taking < s.cfg.MaxTakes {
 		c := s.ready[0]
+		s.ready[0] = nil // the array behind the slice lives on, and would keep the candidate in memory
 		s.ready = s.ready[1:]
 		if !c.isReady || s.candidates[c.Name] != c {
 			continue
