@@ -52,7 +52,7 @@ func wireNotices(cfg config.Config, env config.Env) (*daemon.Notices, error) {
 	n := &daemon.Notices{Service: client, Every: cfg.Network.Poll}
 	if cfg.Network.ReceiveInto != "" {
 		n.Receive = &daemon.Receive{Service: networkapi.Receiver{Client: client}, Describe: networkapi.DescribeReceived, Into: cfg.Network.ReceiveInto,
-			Confirm: cfg.Network.Confirm == config.ConfirmTechnical, Workers: cfg.Network.Workers}
+			Confirm: cfg.Network.Confirm == config.ConfirmTechnical, Workers: cfg.Network.Workers, TrustsType: cfg.Network.AnnouncedBy == config.AnnouncedByType}
 	}
 	return n, nil
 }

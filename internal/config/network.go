@@ -26,6 +26,7 @@ type Network struct {
 	Workers     int                  `json:"workers"`   // uploads at once, and documents that are received at once
 
 	ReceiveInto string `json:"receive_into"` // the drop that received documents are put into; empty: none are received
+	AnnouncedBy string `json:"announced_by"` // auto or type
 	Confirm     string `json:"confirm"`      // none or technical
 
 	ArchiveSent ArchiveSent `json:"archive_sent"`
@@ -47,6 +48,9 @@ const (
 	DirectoryOff     = "off"     // the directory of France is not asked before a document is sent
 	DirectoryRequire = "require" // a document without a valid line of its recipient waits
 )
+
+// AnnouncedByType is the word of network.announced_by with which whatever the network lists as received documents is one.
+const AnnouncedByType = "type"
 
 // ConfirmTechnical is the word of network.confirm with which the network is told of each document that it was received.
 const ConfirmTechnical = "technical"

@@ -31,6 +31,8 @@ type Receive struct {
 	Into     string // the drop folder of the archive that they are put into
 	Confirm  bool   // say of each that it was received
 	Workers  int    // documents at once
+
+	TrustsType bool // whatever the network lists as received documents is one; false: see package notices
 }
 
 // ArchiveSent says what becomes of copies of what is sent over the business network.
@@ -77,7 +79,7 @@ func (d *Daemon) takeNotices(ctx context.Context) error {
 	engine := receive.New(receive.Config{Ledger: d.ledger, Service: n.Receive.Service, Describe: n.Receive.Describe, Dir: dir, Drop: receivedPutter{into}, IsArchived: d.isArchived,
 		Confirm: n.Receive.Confirm, Workers: n.Receive.Workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkReceiveSpace, IsHeld: d.isHeld})
 	d.receiver.Store(engine)
-	cfg.Arrivals, cfg.OnDone = d.ledger, engine.Wake
+	cfg.Arrivals, cfg.OnDone, cfg.TrustsType = d.ledger, engine.Wake, n.Receive.TrustsType
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); d.poll(ctx, cfg) }()

@@ -44,7 +44,7 @@ func (c *call) parseNoticeQuery() (q noticeQuery, problem *networkProblem) {
 	q.pageSize, errSize = strconv.Atoi(values.Get("pageSize"))
 	q.documentType = values.Get("documentType")
 	announced, reading := values.Get("type"), c.reading.Network
-	q.onlyReceived = announced != "" && reading.Received == "type"
+	q.onlyReceived = announced != "" && (reading.Received == "type" || reading.Received == "filter")
 	switch {
 	case errPage != nil || q.page < 1:
 		return q, &networkProblem{wrongField, "page", "the parameter must be a number from 1"}
@@ -70,6 +70,9 @@ func (q noticeQuery) wants(c *call, n *NetworkNotice) bool {
 	}
 	if q.documentType != "" && q.documentType != told {
 		return false
+	}
+	if c.reading.Network.Received == "filter" {
+		return n.Announces || !q.onlyReceived
 	}
 	return c.reading.Network.Received != "type" || n.Announces == q.onlyReceived
 }
@@ -149,7 +152,7 @@ func (s *Server) noticeAnswer(c *call, n *NetworkNotice) map[string]any {
 	}
 	if n.Announces && responseCode == "" {
 		responseCode, actionCode = "TechnicalInformation", "Received"
-		if c.reading.Network.Received == "type" {
+		if c.reading.Network.Received == "type" || c.reading.Network.Received == "filter" {
 			responseCode, actionCode = "TechnicalAccept", "Delivered"
 		}
 	}
@@ -227,7 +230,7 @@ var noticeFields = []string{"bumid", "documentType", "acknowledgementId", "respo
 // clientPairs are the pairs of codes that a client may post about a document that it received.
 var clientPairs = []string{"TechnicalAccept DeliveryConfirmed", "TechnicalReject Undelivered", "BusinessAccept DocumentAccepted", "BusinessReject DocumentRejected"}
 
-var epochPattern = regexp.MustCompile(`^[0-9]{10}([0-9]{3})?$`)
+var epochPattern = regexp.MustCompile(`^[0-9]{9,10}([0-9]{3})?$`)
 
 // takeNotice takes a notification that the client posts about a document that it received. It is not idempotent: each is kept, with the
 // account that posted it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type Ledger interface {
 	KeepForeignNotices(ctx context.Context, seen time.Time, all []archive.Notification) error
 }
 
-// Config is what a Poller works with. All but the last three are needed.
+// Config is what a Poller works with. All but the last four are needed.
 type Config struct {
 	Service Service
 	Ledger  Ledger
@@ -48,6 +49,8 @@ type Config struct {
 
 	OnCommit func(ledger.Entry) // called for each entry that was committed, in the order of the commits; it must not wait; nil: nobody wants to know
 	Arrivals Arrivals           // received documents; nil: none are received, and what announces one is foreign
+
+	TrustsType bool // whatever the list of received documents has announces one, also where the other list has it too
 }
 
 // Round says how one look at the network ended.
@@ -61,6 +64,8 @@ type Round struct {
 type Poller struct {
 	cfg     Config
 	alarmed map[string]bool // pairs of codes that were told of; used by one round at a time
+
+	ignoresType bool // the network answered the question for received documents with a notification of something else; used by one round at a time
 
 	incomplete map[archive.NetworkKind]int // records of the last list that could not be read; -1: the list did not reach its end
 
@@ -185,7 +190,7 @@ const maxFailedAcknowledgements = 10
 // fault of one, and none of an acknowledgement, keeps back what the network told of another document.
 func (p *Poller) takeAll(ctx context.Context, l listed, r *Round) error {
 	slices.SortStableFunc(l.all, func(a, b archive.Notification) int { return a.Created.Compare(b.Created) })
-	done := l.done
+	done := slices.Sorted(maps.Keys(l.done))
 	var failed error
 	for part := range slices.Chunk(l.all, batch) {
 		committed, err := p.applyPart(ctx, part, l)

@@ -23,21 +23,24 @@ type Arrivals interface {
 // listed is what the network lists of one kind of document.
 type listed struct {
 	all    []archive.Notification             // about which something is left to do here
-	done   []archive.AcknowledgementID        // that are kept, and may be acknowledged
-	byType map[archive.AcknowledgementID]bool // those that only the list of received documents has
+	done   map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
+	byType map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
 	other  int                                // that say something else than was kept under their number
 }
 
 // list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
 // the other list has not announces a document by that alone; a network that ignores the question answers both with the same, and then only
 // the code of a notification tells. A notification that comes between the two stands in the second one at most, so it is never
-// mistaken.
+// mistaken. The second list is asked for once more, in case it was empty for a moment only. With TrustsType whatever the list of received documents
+// has announces one.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
-	l.byType = map[archive.AcknowledgementID]bool{}
+	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
 	var failed error // of the question for received documents: what became of sent ones is asked for all the same
 	if p.cfg.Arrivals != nil {
-		if received, failed = p.cfg.Service.ListReceived(ctx, kind, p.siftReceived); failed != nil && isNotOffered(failed) {
+		if received, failed = p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
+			return p.siftReceived(page, &l)
+		}); failed != nil && isNotOffered(failed) {
 			failed = nil
 		}
 		for _, n := range received.Notifications {
@@ -45,8 +48,8 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 		}
 	}
 	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
-		for _, n := range page {
-			delete(l.byType, n.AcknowledgementID) // both lists have it
+		if !p.cfg.TrustsType {
+			p.dropCommon(page, &l)
 		}
 		return p.sift(page, &l)
 	})
@@ -60,12 +63,48 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 		clear(l.byType)
 		return l, errors.Join(err, failed)
 	}
+	if err := p.listAgain(ctx, kind, &l); err != nil {
+		clear(l.byType)
+		return l, errors.Join(err, failed)
+	}
+	isListed := map[archive.AcknowledgementID]bool{}
+	for _, n := range list.Notifications {
+		isListed[n.AcknowledgementID] = true
+	}
 	for _, n := range received.Notifications {
-		if l.byType[n.AcknowledgementID] {
+		if l.byType[n.AcknowledgementID] && !isListed[n.AcknowledgementID] {
 			l.all = append(l.all, n)
 		}
 	}
 	return l, failed
+}
+
+// dropCommon takes back what was concluded from the list of received documents of notifications that the other list has as well. Once one stands in
+// both, the network ignores the question, and nothing is concluded from it any more; a restart forgets that, and learns it anew.
+func (p *Poller) dropCommon(page []archive.Notification, l *listed) {
+	for _, n := range page {
+		if l.byType[n.AcknowledgementID] { // both lists have it
+			p.ignoresType = true
+		}
+	}
+	if p.ignoresType {
+		clear(l.byType)
+	}
+}
+
+// listAgain asks once more for the list without received documents, where something is about to be concluded from what it lacks.
+func (p *Poller) listAgain(ctx context.Context, kind archive.NetworkKind, l *listed) error {
+	if len(l.byType) == 0 || p.cfg.TrustsType {
+		return nil
+	}
+	again, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
+		p.dropCommon(page, l)
+		return nil, nil
+	})
+	if err == nil && !again.Whole {
+		clear(l.byType)
+	}
+	return err
 }
 
 // sift returns those notifications of a page about which something is left to do: they are not kept yet, or were foreign and are not any
@@ -83,14 +122,14 @@ func (p *Poller) sift(page []archive.Notification, l *listed) (left []archive.No
 		case !p.saysWhatWasKept(n, had):
 			l.other++ // nobody can say which of the two is right
 		case !had.Entry.IsZero():
-			l.done = append(l.done, n.AcknowledgementID)
+			l.done[n.AcknowledgementID] = true
 		case !had.Arrival.IsZero():
 			isDone, err := p.isReceiptDone(had)
 			if err != nil {
 				return nil, err
 			}
 			if isDone {
-				l.done = append(l.done, n.AcknowledgementID)
+				l.done[n.AcknowledgementID] = true
 			}
 		default:
 			isForeign, err := p.isForeign(n)
@@ -105,13 +144,31 @@ func (p *Poller) sift(page []archive.Notification, l *listed) (left []archive.No
 	return left, nil
 }
 
-// siftReceived leaves out what is kept for a document.
-func (p *Poller) siftReceived(page []archive.Notification) ([]archive.Notification, error) {
+// siftReceived leaves out what is kept for a document. A second notification that announces one may stand in no other list: it may be
+// acknowledged once the document's own is.
+func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []archive.Notification, err error) {
 	kept, err := p.cfg.Ledger.HeldNotices(idsOf(page))
-	return slices.DeleteFunc(page, func(n archive.Notification) bool {
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range page {
 		had, isKept := kept[n.AcknowledgementID]
-		return isKept && !had.IsForeign()
-	}), err
+		if !isKept || had.IsForeign() {
+			left = append(left, n)
+			continue
+		}
+		if had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {
+			continue
+		}
+		isDone, err := p.isReceiptDone(had)
+		if err != nil {
+			return nil, err
+		}
+		if isDone {
+			l.done[n.AcknowledgementID] = true
+		}
+	}
+	return left, nil
 }
 
 func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {

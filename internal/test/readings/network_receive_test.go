@@ -88,3 +88,39 @@ func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
 		})
 	}
 }
+
+// I30: a document that is announced twice is archived once, and both notifications are deleted once it lies in the drop folder, also where only
+// the list of received documents has them.
+func TestReading_I30_AnnouncedTwice(t *testing.T) {
+	for _, how := range []string{"type", "code", "code-only"} {
+		t.Run(how, func(t *testing.T) {
+			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: emulator.NetworkReadings{Received: how}}}), func(t *testing.T, w *world) {
+				id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"},"issueDate":"2026-10-31"}`)})
+				w.must(err)
+				announceAgain := func() {
+					_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: id, Announces: true})
+					w.must(err)
+				}
+				announceAgain()
+				areDeleted := func() bool {
+					for _, n := range w.service.Notices() {
+						if !n.IsAcknowledged {
+							return false
+						}
+					}
+					return true
+				}
+				if !w.pass(12*time.Hour, time.Minute, areDeleted) {
+					t.Error("two notifications were there from the beginning, and not both are deleted")
+				}
+				announceAgain()
+				if !w.pass(12*time.Hour, time.Minute, areDeleted) {
+					t.Error("a third one came after all was done, and is not deleted")
+				}
+				if n := len(w.entries()); n != 3 { // with those of the two drop folders
+					t.Errorf("%d entries", n)
+				}
+			})
+		})
+	}
+}
