@@ -19,7 +19,7 @@ const (
 var waitAdvice = map[string]string{
 	receive.CauseLost:   "restore received in state_dir from a copy, or give it up",
 	receive.CauseFolder: "look at received in state_dir and its disk",
-	receive.CausePage:   "look at service.proxy",
+	receive.CauseDoubt:  "look at service.proxy, or ask the provider for the file",
 	receive.CauseDrop:   "see to the drop folder, as vaultd status names it",
 	causeUnreadable:     "ask the provider and name the request id, or tell its sender with vaultd reject --technical",
 }
@@ -31,7 +31,7 @@ const causeUnreadable = "unreadable"
 func (v view) describeReceivedNeed(x arrival.Arrival) string {
 	step, _, _ := arrival.Due(x, v.receiveRules())
 	advice, isForPerson := waitAdvice[x.Cause.Code]
-	mayPass := x.Cause.Code == causeUnreadable || x.Cause.Code == receive.CausePage
+	mayPass := x.Cause.Code == causeUnreadable || x.Cause.Code == receive.CauseDoubt
 	isLong := v.Now.Sub(x.AnnouncedAt) >= longWait
 	switch {
 	case step == arrival.NoStep || (!isForPerson || mayPass && x.Attempt < leastFailures) && !isLong:

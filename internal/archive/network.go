@@ -116,12 +116,6 @@ func ParseAcknowledgementID(s string) (AcknowledgementID, error) {
 	return AcknowledgementID(s), nil
 }
 
-// LooksLikeWebPage reports whether a file that begins with head is a web page.
-func LooksLikeWebPage(head []byte) bool {
-	text := strings.ToLower(strings.TrimLeft(string(head[:min(len(head), 64)]), " \t\r\n\ufeff"))
-	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
-}
-
 // FileType says what a file is to its document, in the network's word.
 type FileType string
 

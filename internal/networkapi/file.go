@@ -16,10 +16,11 @@ import (
 // maxFile limits one file that is fetched, in bytes. The specification shows no limit.
 const maxFile = 1 << 30
 
-// base64Heads are how files begin that came in base64: a PDF, a ZIP file, XML, a PNG, and documents of office programs. The network
-// may send base64 and does not say so. Assumption: no file of the network begins with one of these texts itself. A text file in
-// base64 cannot be told from its own text, and is kept as it came.
-var base64Heads = []string{"JVBERi0", "UEsDB", "PD94bWwg", "iVBORw0KGgo", "0M8R4KGxGuE"}
+// base64Heads are how files begin that came in base64: a PDF, a ZIP file, XML with and without a byte order mark, a web page, an RTF, a PNG, a JPEG,
+// a TIFF in both orders of bytes, and documents of office programs. The network may send base64 and does not say so. Assumption: no file of the
+// network begins with one of these texts itself. A text file in base64 cannot be told from its own text, and is kept as it came.
+var base64Heads = []string{"JVBERi0", "UEsDB", "PD94bWwg", "77u/PD94bWwg", "PCFET0NUWVBF", "PCFkb2N0eXBl", "PGh0bWw", "e1xydGY", "iVBORw0KGgo", "/9j/", "SUkqA", "TU0AK",
+	"0M8R4KGxGuE"}
 
 // headSize is how much of a file is looked at before it is written.
 const headSize = 16

@@ -3,9 +3,7 @@ package networkapi
 import (
 	"archive/zip"
 	"bytes"
-	"cmp"
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
@@ -72,14 +70,14 @@ func (s Sender) SendDocument(ctx context.Context, number archive.RemoteID, b arc
 }
 
 // FetchValidationFile returns the file with what the network's check of a document found, as [Client.FetchValidationFile] does. One that is longer
-// than [archive.MaxValidationFile] is an error.
+// than [archive.MaxValidationFile] is an error, and so is one that [archive.CheckForm] finds a fault with.
 func (s Sender) FetchValidationFile(ctx context.Context, id archive.FileID) ([]byte, error) {
 	content := &limitedBuffer{left: archive.MaxValidationFile}
 	_, err := s.Client.FetchValidationFile(ctx, id, content)
 	if err != nil {
 		return nil, err
 	}
-	return content.bytes, checkValidationFile(content.bytes)
+	return content.bytes, archive.CheckForm(bytes.NewReader(content.bytes), int64(len(content.bytes)))
 }
 
 // limitedBuffer takes no more bytes than are left.
@@ -88,11 +86,7 @@ type limitedBuffer struct {
 	left  int
 }
 
-var (
-	errNotOfCheck = errors.New("a web page or an error came in its place, perhaps that of a proxy")
-	errCutOff     = errors.New("it came cut off or damaged")
-	errTooLong    = errors.New("the file is longer than is taken")
-)
+var errTooLong = errors.New("the file is longer than is taken")
 
 // Write implements io.Writer.
 func (b *limitedBuffer) Write(p []byte) (int, error) {
@@ -101,57 +95,6 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	}
 	b.bytes, b.left = append(b.bytes, p...), b.left-len(p)
 	return len(p), nil
-}
-
-// deepestValidation is how deep elements of such a file may lie in each other: each level takes memory.
-const deepestValidation = 200
-
-// checkValidationFile returns why a file is not one with what a check found. Assumption: such a file is no web page, and where it is XML, it is
-// well formed and no error as object stores write them.
-func checkValidationFile(content []byte) error {
-	text := bytes.TrimLeft(content, " \t\r\n\ufeff")
-	switch {
-	case archive.LooksLikeWebPage(content):
-		return errNotOfCheck
-	case !bytes.HasPrefix(text, []byte("<")):
-		return nil
-	}
-	dec, root, depth := xml.NewDecoder(bytes.NewReader(text)), "", 0
-	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return formReader{in}, nil }
-	for {
-		token, err := dec.Token()
-		switch at := token.(type) {
-		case xml.StartElement:
-			depth++
-			root = cmp.Or(root, at.Name.Local)
-		case xml.EndElement:
-			depth--
-		}
-		switch {
-		case depth > deepestValidation:
-			return errCutOff
-		case errors.Is(err, io.EOF) && root == "Error":
-			return errNotOfCheck
-		case errors.Is(err, io.EOF) && root != "":
-			return nil
-		case err != nil:
-			return errCutOff
-		}
-	}
-}
-
-// formReader reads text of any encoding in which signs of XML are those of ASCII, with a sign for each other byte: enough to see its form.
-type formReader struct{ io.Reader }
-
-// Read implements io.Reader.
-func (r formReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	for i, b := range p[:n] {
-		if b >= 0x80 {
-			p[i] = '?'
-		}
-	}
-	return n, err
 }
 
 // IsNumberTaken is [AlreadyExists].

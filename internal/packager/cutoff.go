@@ -1,13 +1,12 @@
 package packager
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strings"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // A file that looks as if its writer had not come to its end makes its folder wait as ErrChanged. That is a hint and no
@@ -66,22 +65,8 @@ func (l *listing) readEnds(f foundFile) (head, tail []byte, err error) {
 
 // checkCutOff returns ErrChanged for a fresh file whose ends say that it is cut off.
 func (l *listing) checkCutOff(f foundFile, head, tail []byte) error {
-	if l.isFresh(f) && isCutOff(f.path, head, tail) {
+	if l.isFresh(f) && archive.LooksCutOff(f.path, head, tail) {
 		return fmt.Errorf("%q looks cut off, its writer may only pause: %w", f.disk, ErrChanged)
 	}
 	return nil
-}
-
-// isCutOff reports whether a PDF has no trailer, a ZIP no directory, or an XML ends inside a tag or in text.
-func isCutOff(name string, head, tail []byte) bool {
-	tail = tail[max(0, len(tail)-tailSize):]
-	switch {
-	case bytes.HasPrefix(head, []byte("%PDF-")):
-		return !bytes.Contains(tail, []byte("%%EOF"))
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return !bytes.Contains(tail, []byte("PK\x05\x06"))
-	case strings.EqualFold(path.Ext(name), ".xml") && bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), []byte("<")):
-		return !bytes.HasSuffix(bytes.TrimRight(tail, " \t\r\n\x00"), []byte(">"))
-	}
-	return false
 }

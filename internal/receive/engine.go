@@ -83,12 +83,45 @@ type Engine struct {
 	pausedUntil time.Time // guarded by mu
 	faults      int       // guarded by mu: in a row, of the network as a whole
 	swept       time.Time // used by one round at a time
+
+	doubted map[archive.RemoteID]doubted // the last file that looked wrong, by its document; guarded by mu
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
 	cfg.Workers = max(cfg.Workers, 1)
-	return &Engine{cfg: cfg, wake: make(chan struct{}, 1)}
+	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubted: map[archive.RemoteID]doubted{}}
+}
+
+// doubted is a file that looked wrong when it was fetched, and since when it comes with the same bytes, on the clock of the boot. A restart forgets it,
+// and begins anew.
+type doubted struct {
+	file  string
+	sum   archive.Digest
+	since time.Duration
+}
+
+// sameUntilBelieved is for how long a file that looks wrong must come with the same bytes before it is taken as it is. Assumption: what is wrong on the
+// way does not bring the same bytes for so long.
+const sameUntilBelieved = 30 * time.Minute
+
+// cameBefore returns for how long a file of the document has come with the same bytes.
+func (w *work) cameBefore(file string, sum archive.Digest) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, had := w.now().Boot, w.doubted[w.a.Document()]
+	if had.file != file || had.sum != sum {
+		had = doubted{file: file, sum: sum, since: now}
+		w.doubted[w.a.Document()] = had
+	}
+	return now - had.since
+}
+
+// forgetDoubt forgets it: a file of the document is taken.
+func (w *work) forgetDoubt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.doubted, w.a.Document())
 }
 
 // Wake makes the engine look soon at what is due.

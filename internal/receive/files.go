@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -32,24 +33,13 @@ type part struct {
 	*durable.TempFile
 	sum  hash.Hash
 	size int64
-	head []byte // its first bytes
 }
-
-// keptFile is a file that is durable here.
-type keptFile struct {
-	archive.File
-	isPage bool // it looks like a web page
-}
-
-// headSize is how much of a file tells what it is.
-const headSize = 64
 
 // Write implements io.Writer.
 func (p *part) Write(b []byte) (int, error) {
 	n, err := p.TempFile.Write(b)
 	p.sum.Write(b[:n])
 	p.size += int64(n)
-	p.head = append(p.head, b[:min(n, headSize-len(p.head))]...)
 	return n, err
 }
 
@@ -68,7 +58,7 @@ func (w *work) openFolder() (*durable.Dir, error) {
 }
 
 // keepFile makes a file of what write writes, and makes it durable. A file of that name is one of which no line tells, and is replaced.
-func (w *work) keepFile(name string, write func(*part) error) (kept keptFile, err error) {
+func (w *work) keepFile(name string, write func(*part) error) (kept archive.File, err error) {
 	dir, err := w.openFolder()
 	if err != nil {
 		return kept, err
@@ -87,7 +77,7 @@ func (w *work) keepFile(name string, write func(*part) error) (kept keptFile, er
 	if err := p.Commit(); err != nil {
 		return kept, err
 	}
-	return keptFile{archive.File{Path: name, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil))}, archive.LooksLikeWebPage(p.head)}, nil
+	return archive.File{Path: name, Size: p.size, SHA256: archive.Digest(p.sum.Sum(nil))}, nil
 }
 
 // storedName is the name of a file here: its place in the document, and what is plain of its number at the network.
@@ -133,7 +123,7 @@ func (w *work) makeFolder() (Folder, error) {
 		if err != nil {
 			return f, fmt.Errorf("read %s of document %s: %w", held.Stored, w.a.Item, err)
 		}
-		file := FolderFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held) }}
+		file := FolderFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held.Stored) }}
 		f.Files, names = append(f.Files, file), append(names, file.Path)
 	}
 	if len(w.a.Files) == 0 || archive.Sum(raw) != w.a.Files[0].SHA256 {
@@ -161,18 +151,15 @@ func nameInDrop(f arrival.File, head []byte) string {
 	return f.Stored + ".bin"
 }
 
-// open opens a held file.
-func (w *work) open(f arrival.File) (io.ReadCloser, error) {
-	file, _, err := durable.OpenRegular(w.cfg.Dir.Root(), path.Join(w.a.Key.String(), f.Stored))
-	if err != nil {
-		return nil, err
-	}
-	return file, nil
+// open opens a file that is kept here.
+func (w *work) open(stored string) (*os.File, error) {
+	file, _, err := durable.OpenRegular(w.cfg.Dir.Root(), path.Join(w.a.Key.String(), stored))
+	return file, err
 }
 
 // read reads the first bytes of a held file.
 func (w *work) read(f arrival.File, most int64) ([]byte, error) {
-	file, err := w.open(f)
+	file, err := w.open(f.Stored)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +21,7 @@ const (
 	CauseFull   = "receive-full"   // there is no room for what comes
 	CauseFolder = "receive-folder" // the folder of what comes cannot be used
 	CauseLost   = "receive-lost"   // a file that was held is missing or is another one
-	CausePage   = "receive-page"   // a web page came in the place of a file
+	CauseDoubt  = "receive-doubt"  // what came for a file looks like a part of it, or like an answer of somebody else
 	CauseDrop   = "drop"           // the drop folder is away or cannot be written
 )
 
@@ -153,27 +154,43 @@ func (w *work) fetchFile(ctx context.Context, id string) error {
 	if !isKept || err != nil {
 		return err
 	}
-	if kept.isPage {
-		// A proxy answers with a page in the place of everything. A file that is one is believed only where the network itself answers
-		// between two fetches that bring the same.
-		if _, _, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {
-			return w.postponeAfterFault(ctx, "fetch a document", err)
-		}
-		first := kept
-		if kept, isKept, err = w.keepFetched(ctx, id); !isKept || err != nil {
-			return err
-		}
-		if kept.SHA256 != first.SHA256 {
-			return w.postpone(ctx, ledger.Cause{Code: CausePage, Text: "A web page came in the place of a file, and another one when it was asked for again: look at service.proxy."})
-		}
+	if isBelieved, err := w.believe(ctx, id, kept); !isBelieved || err != nil {
+		return err
 	}
+	w.forgetDoubt()
 	w.noteAnswer()
 	// The file is durable under its name. A crash before this commit fetches it once more.
 	return w.commit(ctx, arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256})
 }
 
+// believe reports whether a file is taken for what the network has. One that looks like a part of a file, or like an answer of somebody else, is only
+// where it came again and again for a while, and the network itself answers. Where it is not, that was committed.
+func (w *work) believe(ctx context.Context, id string, kept archive.File) (bool, error) {
+	file, err := w.open(kept.Path)
+	if err != nil {
+		return false, w.postponeLocal(ctx, CauseFolder, err)
+	}
+	doubt := archive.CheckForm(file, kept.Size)
+	file.Close() // read-only
+	switch {
+	case doubt == nil:
+		return true, nil
+	case !errors.Is(doubt, archive.ErrInItsPlace) && !errors.Is(doubt, archive.ErrCutOff):
+		return false, w.postponeLocal(ctx, CauseFolder, doubt)
+	}
+	if w.cameBefore(id, kept.SHA256) < sameUntilBelieved {
+		return false, w.postpone(ctx, ledger.Cause{Code: CauseDoubt, Text: fmt.Sprintf("File %s: %v. It is fetched again, and taken as it is where the same bytes come for half an hour.", id, doubt)})
+	}
+	// A proxy that answers everything with a page does not answer this.
+	if _, _, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {
+		return false, w.postponeAfterFault(ctx, "fetch a document", err)
+	}
+	w.cfg.Log.Warn("a file of a received document looks wrong, but has come like this for half an hour; it is taken as it is", "document", w.a.Item, "file", id, "why", doubt.Error())
+	return true, nil
+}
+
 // keepFetched fetches a file and keeps it. isKept is false where that failed and was committed.
-func (w *work) keepFetched(ctx context.Context, id string) (kept keptFile, isKept bool, err error) {
+func (w *work) keepFetched(ctx context.Context, id string) (kept archive.File, isKept bool, err error) {
 	var failed error
 	kept, err = w.keepFile(storedName(w.a.Files, id), func(p *part) error {
 		_, failed = w.cfg.Service.FetchFile(ctx, archive.FileID(id), p)
@@ -192,6 +209,12 @@ func (w *work) keepFetched(ctx context.Context, id string) (kept keptFile, isKep
 func (w *work) handOn(ctx context.Context) error {
 	f, err := w.makeFolder()
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherBytes) {
+		// A ledger that was put back may not know that it lay in the drop folder, and that its files were removed because the archive has it.
+		if isArchived, errFind := w.cfg.IsArchived(archive.DeriveReceivedID(w.a.Document())); errFind != nil {
+			return errFind
+		} else if isArchived {
+			return w.commit(ctx, arrival.HandedOn{})
+		}
 		return w.postponeLocal(ctx, CauseLost, err)
 	}
 	if err != nil {
@@ -225,9 +248,15 @@ func (w *work) acknowledge(ctx context.Context) error {
 	if err := w.commit(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: true}); err != nil {
 		return err
 	}
-	if err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); err != nil {
+	if err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); err != nil && !w.isGone(err) {
 		return w.postponeAfterFault(ctx, "delete the notification", err)
 	}
 	w.noteAnswer()
 	return w.commit(ctx, arrival.AcknowledgementTaken{})
+}
+
+// isGone reports whether the network does not know the notification any more, as a page says that may be a proxy's. It is believed from the second
+// deletion on. Where it is not so, the notification is listed again, and whoever takes notifications in deletes it: the document is here.
+func (w *work) isGone(err error) bool {
+	return apicall.AsError(err).Status == http.StatusNotFound && w.a.AcknowledgeIntents > 1
 }

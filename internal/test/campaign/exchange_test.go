@@ -22,7 +22,7 @@ func (c *campaign) publishReceived(n int) {
 		content := make([]byte, 1+c.r.IntN(200_000))
 		_, err := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(i), 3}).Read(content)
 		must(c.t, err)
-		d.Files = append(d.Files, emulator.ReceivedFile{Name: fmt.Sprintf("file %d.pdf", i), Content: append([]byte("%PDF-1.7\n"), content...)})
+		d.Files = append(d.Files, emulator.ReceivedFile{Name: fmt.Sprintf("file %d.pdf", i), Content: slices.Concat([]byte("%PDF-1.7\n"), content, []byte("\n%%EOF\n"))})
 	}
 	_, err := c.service.PublishReceived(d)
 	must(c.t, err)

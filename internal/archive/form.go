@@ -1,0 +1,127 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"errors"
+	"io"
+	"path"
+	"strings"
+)
+
+// The network tells neither length nor digest of a file. What a file looks like is all that can be known of it: a hint, and no verdict.
+var (
+	ErrInItsPlace = errors.New("a web page or an error came in its place, perhaps that of a proxy")
+	ErrCutOff     = errors.New("it came cut off or damaged")
+)
+
+const (
+	formHead = 64      // bytes that tell what a file is
+	formTail = 1024    // bytes in which a file has its end: so far the usual readers look
+	mostXML  = 8 << 20 // bytes of XML that are read whole; of more only the end is looked at
+
+	deepestXML = 200 // elements that lie in each other: each level takes memory
+)
+
+// CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else, and [ErrCutOff] where they look like a part of a
+// file: XML that is not well formed, a PDF without a trailer, a ZIP file without a directory. Any other error is one of reading.
+func CheckForm(in io.ReaderAt, size int64) error {
+	head, err := readPart(in, 0, min(size, formHead))
+	if err != nil {
+		return err
+	}
+	tail, err := readPart(in, max(0, size-formTail), min(size, formTail))
+	switch {
+	case err != nil:
+		return err
+	case LooksLikeWebPage(head):
+		return ErrInItsPlace
+	case bytes.HasPrefix(bytes.TrimLeft(head, spaceAndMark), []byte("<")) && size <= mostXML:
+		return checkXML(io.NewSectionReader(in, 0, size))
+	case LooksCutOff("", head, tail), LooksCutOff(".xml", head, tail):
+		return ErrCutOff
+	}
+	return nil
+}
+
+func readPart(in io.ReaderAt, from, n int64) ([]byte, error) {
+	part := make([]byte, n)
+	if _, err := in.ReadAt(part, from); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return part, nil
+}
+
+// spaceAndMark may stand before the first sign of a file.
+const spaceAndMark = " \t\r\n\ufeff"
+
+// LooksLikeWebPage reports whether a file that begins with head is a web page.
+func LooksLikeWebPage(head []byte) bool {
+	text := strings.ToLower(string(bytes.TrimLeft(head[:min(len(head), formHead)], spaceAndMark)))
+	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
+}
+
+// LooksCutOff reports whether a file with that name, beginning and end is a PDF without a trailer, a ZIP file without a directory, or XML that ends
+// inside a tag or in text.
+func LooksCutOff(name string, head, tail []byte) bool {
+	tail = tail[max(0, len(tail)-formTail):]
+	switch {
+	case bytes.HasPrefix(head, []byte("%PDF-")):
+		return !bytes.Contains(tail, []byte("%%EOF"))
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return !bytes.Contains(tail, []byte("PK\x05\x06"))
+	case strings.EqualFold(path.Ext(name), ".xml") && bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), []byte("<")):
+		return !bytes.HasSuffix(bytes.TrimRight(tail, " \t\r\n\x00"), []byte(">"))
+	}
+	return false
+}
+
+// checkXML returns ErrCutOff for what is no well formed XML, and ErrInItsPlace for an error as object stores write them. XML 1.1, and entities that a
+// file declares itself, count as damaged.
+func checkXML(in io.Reader) error {
+	text := bufio.NewReader(in)
+	for first, _, err := text.ReadRune(); err == nil; first, _, err = text.ReadRune() {
+		if !strings.ContainsRune(spaceAndMark, first) {
+			_ = text.UnreadRune() // the last call was ReadRune
+			break
+		}
+	}
+	dec, root, depth := xml.NewDecoder(text), "", 0
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return formReader{in}, nil }
+	for {
+		token, err := dec.Token()
+		switch at := token.(type) {
+		case xml.StartElement:
+			depth++
+			root = cmp.Or(root, at.Name.Local)
+		case xml.EndElement:
+			depth--
+		}
+		switch {
+		case depth > deepestXML:
+			return ErrCutOff
+		case errors.Is(err, io.EOF) && root == "Error":
+			return ErrInItsPlace
+		case errors.Is(err, io.EOF) && root != "":
+			return nil
+		case err != nil:
+			return ErrCutOff
+		}
+	}
+}
+
+// formReader reads text of any encoding in which signs of XML are those of ASCII, with a sign for each other byte: enough to see its form.
+type formReader struct{ io.Reader }
+
+// Read implements io.Reader.
+func (r formReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	for i, b := range p[:n] {
+		if b >= 0x80 {
+			p[i] = '?'
+		}
+	}
+	return n, err
+}
