@@ -93,28 +93,33 @@ func New(cfg Config) *Engine {
 	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubted: map[archive.RemoteID]doubted{}}
 }
 
-// doubted is a file that looked wrong when it was fetched, and since when it comes with the same bytes, on the clock of the boot. A restart forgets it,
-// and begins anew.
+// doubted is a file that looked wrong when it was fetched, how often in a row it came with the same bytes, and since when, on the clock of the boot. A
+// restart forgets it, and begins anew.
 type doubted struct {
 	file  string
 	sum   archive.Digest
 	since time.Duration
+	times int
 }
 
-// sameUntilBelieved is for how long a file that looks wrong must come with the same bytes before it is taken as it is. Assumption: what is wrong on the
-// way does not bring the same bytes for so long.
-const sameUntilBelieved = 30 * time.Minute
+// A file that looks wrong is taken as it is once it came with the same bytes for so long and so often: a machine may sleep between two fetches, and a
+// person may ask for many at once. Assumption: what is wrong on the way does not bring the same bytes for so long.
+const (
+	sameUntilBelieved  = 30 * time.Minute
+	timesUntilBelieved = 6
+)
 
-// cameBefore returns for how long a file of the document has come with the same bytes.
-func (w *work) cameBefore(file string, sum archive.Digest) time.Duration {
+// comesAlways reports whether a file of the document has come with the same bytes long and often enough.
+func (w *work) comesAlways(file string, sum archive.Digest) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, had := w.now().Boot, w.doubted[w.a.Document()]
 	if had.file != file || had.sum != sum {
 		had = doubted{file: file, sum: sum, since: now}
-		w.doubted[w.a.Document()] = had
 	}
-	return now - had.since
+	had.times++
+	w.doubted[w.a.Document()] = had
+	return had.times >= timesUntilBelieved && now-had.since >= sameUntilBelieved
 }
 
 // forgetDoubt forgets it: a file of the document is taken.

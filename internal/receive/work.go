@@ -178,7 +178,7 @@ func (w *work) believe(ctx context.Context, id string, kept archive.File) (bool,
 	case !errors.Is(doubt, archive.ErrInItsPlace) && !errors.Is(doubt, archive.ErrCutOff):
 		return false, w.postponeLocal(ctx, CauseFolder, doubt)
 	}
-	if w.cameBefore(id, kept.SHA256) < sameUntilBelieved {
+	if !w.comesAlways(id, kept.SHA256) {
 		return false, w.postpone(ctx, ledger.Cause{Code: CauseDoubt, Text: fmt.Sprintf("File %s: %v. It is fetched again, and taken as it is where the same bytes come for half an hour.", id, doubt)})
 	}
 	// A proxy that answers everything with a page does not answer this.

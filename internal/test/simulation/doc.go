@@ -14,8 +14,9 @@
 // Every second scenario also has drop folders of single PDFs, and a person who decides about those of which nobody knows
 // whether they were delivered. Its dice are its own: a scenario without PDFs is what it was before.
 //
-// Every third scenario sends documents over the business network, too. What the network tells of them comes late, twice, in another order or not
-// for days. Each document must end as the network said, and be there once.
+// Every fifth scenario sends documents over the business network, too. What the network tells of them comes late, twice, in another order or not
+// for days. Each document must end as the network said, and be there once. In two of three of these documents come in as well: the archive must have
+// each once and byte for byte, and nothing of them is deleted at the network before.
 //
 // A [World] lives in a bubble of testing/synctest. The death of a process is played by a
 // switch that all seams ask: once it is thrown nothing reaches disk or service any

@@ -21,7 +21,7 @@ import (
 	"vaultd/internal/watch"
 )
 
-// Network says how a world sends documents over the business network. The zero value is not at all.
+// Network says how a world sends and receives documents over the business network. The zero value is not at all.
 type Network struct {
 	Drops          int           // drop folders for it
 	Every          time.Duration // between two lists of notifications
@@ -31,6 +31,9 @@ type Network struct {
 	Settle, Rescan time.Duration
 	Copies         CopyMoment    // of what is sent, into the drop of the first vault
 	CheckedAfter   time.Duration // from a notification that names the file of a check until that can be fetched
+	Receives       bool          // documents come in, and go into the drop of the first vault
+	Confirms       bool          // the network is told that each came
+	TrustsType     bool          // whatever the network lists as received documents is one
 }
 
 // CopyMoment is when copies of sent documents are made for the archive.
@@ -114,6 +117,7 @@ func (w *World) addNetwork(cfg *daemon.Config, api *apicall.API) {
 	}
 	cfg.Routes[ledger.Network] = ingest.Route{Sender: networkapi.Sender{Client: client, Types: networkapi.DefaultFileTypes()}, Workers: max(n.Workers, 1), BatchSize: 1}
 	cfg.Notices = &daemon.Notices{Service: client, Every: n.Every}
+	w.addReceiving(cfg, client)
 	if n.Copies != NoCopies {
 		cfg.ArchiveSent = daemon.ArchiveSent{Into: vaultName(0), OnceTaken: n.Copies == OnceTaken}
 	}

@@ -224,3 +224,27 @@ func TestNetwork_I8_NumberOfSomebodyElse(t *testing.T) {
 		}
 	})
 }
+
+// receivingSoon is a world that receives documents over the business network.
+func receivingSoon(seed uint64) Config {
+	cfg := sendingSoon(seed)
+	cfg.Network.Receives, cfg.Network.Confirms = true, true
+	return cfg
+}
+
+// TestReceive_I30_IsArchivedOnce receives documents in a calm world.
+func TestReceive_I30_IsArchivedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, receivingSoon(31))
+		w.Start()
+		w.DropFolders(0, MakeFolder(31, 0, Good))
+		for n := range 20 {
+			w.PublishReceived(n)
+		}
+		w.RunUntilCalm(72 * time.Hour)
+		o := w.Check(false)
+		if len(o.Arrivals) != 20 {
+			t.Errorf("%d arrivals", len(o.Arrivals))
+		}
+	})
+}

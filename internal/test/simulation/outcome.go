@@ -125,6 +125,7 @@ func (w *World) unfinished(strict bool) (left []string) {
 	}
 	left = append(left, w.findOpenNotices()...)
 	left = append(left, w.findOwedCopies()...)
+	left = append(left, w.findOpenReceipts()...)
 	return append(left, w.findOpenExtracts(w.listArrivals(w.d.Ledger()))...)
 }
 
@@ -182,6 +183,8 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	o.Problems = append(o.Problems, w.checkCopies(l, o.Entries)...)
 	o.Problems = append(o.Problems, w.checkEnds(o.Entries)...)
 	o.Problems = append(o.Problems, w.checkValidations(o.Entries)...)
+	o.Problems = append(o.Problems, w.checkReceived(l)...)
+	o.Problems = append(o.Problems, w.checkReceipts(o.Entries)...)
 	for _, f := range o.Report.Findings {
 		o.Problems = append(o.Problems, f.String())
 		w.tellOf(l, f)
@@ -244,7 +247,7 @@ func (w *World) checkBetweenLives() {
 	seen := w.collectSeen()
 	w.hideLate(l, &seen)
 	report, entries := w.checkProof(l, seen)
-	for _, p := range slices.Concat(w.checkPDFs(entries), w.checkExtracts(l), w.checkNetwork(l, entries), w.checkCopies(l, entries)) {
+	for _, p := range slices.Concat(w.checkPDFs(entries), w.checkExtracts(l), w.checkNetwork(l, entries), w.checkCopies(l, entries), w.checkReceived(l)) {
 		w.t.Errorf("between two lives, %v into the run: %s", w.VirtualTime(), p)
 	}
 	for _, f := range report.Findings {
@@ -390,7 +393,7 @@ func (w *World) violations(entries []ledger.Entry) (all []string) {
 		}
 	}
 	for _, v := range w.emulator.Violations() {
-		if w.explainsDoublePDF(v, entries) || w.setBacks > 0 && strings.HasPrefix(v, "other bytes posted under bumId ") {
+		if w.wasGarbled() && strings.Contains(v, " was acknowledged before file ") || w.explainsDoublePDF(v, entries) || w.setBacks > 0 && strings.HasPrefix(v, "other bytes posted under bumId ") {
 			continue
 		}
 		rest, double := strings.CutPrefix(v, "double content: clientUUID ")

@@ -222,8 +222,30 @@ var networkClasses = []class{
 	{Calls, "network-validation-file", 0.05, 0.3, strikeWith(DieDone)},
 }
 
-// allClasses are those of every world, and then the further ones.
-var allClasses = slices.Concat(classes, pdfClasses, extractClasses, networkClasses)
+// receiveClasses are the further ones of a world that receives documents over the business network.
+var receiveClasses = []class{
+	{Calls, "network-fetch", 0.01, 0.2, answerLate(20 * time.Minute)},
+	{Calls, "network-fetch", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Truncate})},
+	{Calls, "network-fetch", 0.05, 0.3, strikeWith(DieDone)},
+	{Calls, "network-fetch-file", 0.01, 0.2, answerLate(20 * time.Minute)},
+	{Calls, "network-fetch-file", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Cut})},
+	{Calls, "network-fetch-file", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Truncate})},
+	{Calls, "network-fetch-file", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.HTML})},
+	{Calls, "network-fetch-file", 0.05, 0.3, strikeCallWith(emulator.Fault{Kind: emulator.Empty})},
+	{Calls, "network-fetch-file", 0.02, 0.2, strikeWith(DieDone)},
+	{Calls, "network-notify", 0.05, 0.4, strikeWith(FailDone)},
+	{Calls, "network-notify", 0.02, 0.2, strikeWith(DieDone)},
+}
+
+// allClasses are those of every world, and then the further ones, each group from its place on.
+var allClasses = slices.Concat(classes, pdfClasses, extractClasses, networkClasses, receiveClasses)
+
+var (
+	firstPDF     = len(classes)
+	firstExtract = firstPDF + len(pdfClasses)
+	firstNetwork = firstExtract + len(extractClasses)
+	firstReceive = firstNetwork + len(networkClasses)
+)
 
 // drawMix switches each class on with an even chance, and gives it a rate of its own. Fixed
 // rates would hide what only shows when one thing goes wrong often and all others never. from and to are places in allClasses. All classes of

@@ -28,7 +28,7 @@ func (s *scenario) drawNetwork(r *rand.Rand) {
 	if careful := r.IntN(2) == 0; len(s.PDFs.Drops) == 0 {
 		s.Careful = careful
 	}
-	s.Mix = append(s.Mix, drawMix(r, len(allClasses)-len(networkClasses), len(allClasses))...)
+	s.Mix = append(s.Mix, drawMix(r, firstNetwork, firstReceive)...)
 	first := len(s.Disposal) + len(s.PDFs.Drops)
 	for i := range int(math.Ceil(math.Pow(40, math.Pow(r.Float64(), 2)))) {
 		d := dropping{At: upTo(r, dropHours), Drop: first + r.IntN(s.Network.Drops), N: i, Is: Document}
@@ -54,4 +54,25 @@ func (s *scenario) drawNetwork(r *rand.Rand) {
 	s.Network.Copies = []CopyMoment{NoCopies, OnceDelivered, OnceTaken}[r.IntN(3)]
 	s.Outcomes = append(s.Outcomes, emulator.OutcomeRate{Outcome: "checked", Rate: r.Float64() * 0.5})
 	s.Readings.Network.Validation, s.Network.CheckedAfter = pick("both", "property", "link"), time.Duration(r.IntN(2))*upTo(r, time.Hour)
+	s.drawReceiving(r)
+}
+
+// drawReceiving draws documents that come in, in two of three scenarios with the business network.
+func (s *scenario) drawReceiving(r *rand.Rand) {
+	if r.IntN(3) == 0 {
+		return
+	}
+	s.Network.Receives, s.Network.Confirms = true, r.IntN(2) == 0
+	s.Readings.Network.Files = []string{"binary", "base64"}[r.IntN(2)]
+	if s.Readings.Network.Received == "type" {
+		s.Network.TrustsType = r.IntN(2) == 0
+	}
+	if r.IntN(4) == 0 {
+		s.Readings.Network.Received, s.Network.TrustsType = "filter", true
+	}
+	s.Mix = append(s.Mix, drawMix(r, firstReceive, len(allClasses))...)
+	for n := range 1 + r.IntN(12) {
+		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, dropHours), What: "document comes", Drop: n})
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
 }

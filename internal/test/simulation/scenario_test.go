@@ -103,7 +103,7 @@ func drawScenario(seed uint64) scenario {
 	s.Accounts = vaults.IntN(2) == 0
 	s.Readings.StatusList = []string{"registered", "uploaded"}[vaults.IntN(2)]
 	s.Readings.IndexFields = []string{"sent", "filled"}[vaults.IntN(2)]
-	s.Mix = drawMix(r, 0, len(classes))
+	s.Mix = drawMix(r, 0, firstPDF)
 	s.drawDrops(r)
 	s.drawMishaps(r)
 	s.drawMounts(rand.New(rand.NewPCG(seed, 0x6d6f756e74))) // dice of their own: they change nothing else
@@ -197,7 +197,7 @@ func (s *scenario) drawPDFs(r *rand.Rand) {
 	}
 	s.Readings.PDF = emulator.PDFReadings{URLForm: pick("uploadUrl", "url", "object"), BumID: pick("told", "told", "none"), Validity: pick("told", "untold"),
 		ContentType: pick("any", "signed"), ErrorBody: pick("specified", "detail", "detail-list", "empty", "html"), RepeatedPut: pick("replace", "second-flow")}
-	s.Mix = append(s.Mix, drawMix(r, len(classes), len(classes)+len(pdfClasses))...)
+	s.Mix = append(s.Mix, drawMix(r, firstPDF, firstExtract)...)
 	n := int(math.Ceil(math.Pow(60, math.Pow(r.Float64(), 2))))
 	for i := range n {
 		d := dropping{At: upTo(r, dropHours), Drop: len(s.Disposal) + r.IntN(len(s.PDFs.Drops)), N: i, Is: Scan}
@@ -234,7 +234,7 @@ func (s *scenario) drawExtracts(r *rand.Rand) {
 	s.Extracts = Extracts{Every: 30*time.Minute + upTo(r, 4*time.Hour), Acknowledges: r.IntN(3) > 0, OwnAccount: r.IntN(2) == 0, Workers: 1 + r.IntN(2), MaxDownloads: uint16(2 + r.IntN(9))}
 	s.Readings.Extracts = emulator.ExtractReadings{Times: pick("slash", "rfc3339"), List: pick("bare", "wrapped", "parts"), Download: pick("redirect", "bytes", "redirect-auth"),
 		Acknowledge: pick("plural", "singular", "both"), Exported: pick("acknowledge", "download")}
-	s.Mix = append(s.Mix, drawMix(r, len(classes)+len(pdfClasses), len(allClasses)-len(networkClasses))...)
+	s.Mix = append(s.Mix, drawMix(r, firstExtract, firstNetwork)...)
 	for n := range 1 + r.IntN(8) {
 		at := upTo(r, dropHours)
 		s.Mishaps = append(s.Mishaps, mishap{At: at, What: "extract", Drop: n})
@@ -315,6 +315,10 @@ func (s scenario) plan(hits []int) Plan {
 			if s.Readings.Repeat == "same" {
 				return Strike{}
 			}
+		case emulator.HideNotices:
+			if s.Network.Receives && s.Readings.Network.Received == "code" {
+				return Strike{} // both lists are the same there: what one of them hides stands in the other alone
+			}
 		case emulator.SharedAddress, emulator.RepeatedAddress:
 			if setBack {
 				return Strike{}
@@ -392,6 +396,8 @@ func (w *World) befall(m mishap, careful bool) {
 		if n := len(w.dropped); n > 0 { // one of the last ones: most of the others are at rest
 			w.MountOn(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
 		}
+	case "document comes":
+		w.PublishReceived(m.Drop)
 	case "extract":
 		w.PublishExtract(m.Drop)
 	case "file of an extract":

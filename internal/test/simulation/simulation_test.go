@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 )
 
 // seedFile holds the seeds that broke a promise once, one on a line: the seed, the
@@ -73,6 +74,7 @@ type runs struct {
 	arrived  int            // of them delivered
 	sent     int            // entries of the business network
 	copies   int            // entries for what was sent
+	received int            // documents that came in over it
 	told     [3]int         // of them delivered, rejected by the network, and contradicted later
 	extracts int            // of the accounts-payable system
 	doubtful int            // of them those of which earlier downloads are not known
@@ -148,8 +150,12 @@ func (r *runs) add(t *testing.T, s scenario, o Outcome, hits []int) {
 	for _, e := range o.Entries {
 		r.countByRoute(e)
 	}
-	r.extracts += len(o.Arrivals)
 	for _, a := range o.Arrivals {
+		if a.Kind == arrival.Received {
+			r.received++
+			continue
+		}
+		r.extracts++
 		if a.UnknownPast {
 			r.doubtful++
 		}
@@ -232,7 +238,7 @@ func (r *runs) finish(t *testing.T) {
 		fmt.Sprintf("%d seeds in %v: %.1f a second", r.done, time.Since(r.began).Round(time.Second), r.rate()),
 		fmt.Sprintf("%.1f virtual years, %d folders, %d finished", r.virtual.Hours()/24/365.25, r.entries, r.finished),
 		fmt.Sprintf("%d single PDFs, %d delivered", r.pdfs, r.arrived),
-		fmt.Sprintf("%d documents of the network, %d delivered, %d rejected by it, %d of them after the delivery; %d copies archived", r.sent, r.told[0], r.told[1], r.told[2], r.copies),
+		fmt.Sprintf("%d documents of the network, %d delivered, %d rejected by it, %d of them after the delivery; %d copies archived; %d documents received", r.sent, r.told[0], r.told[1], r.told[2], r.copies, r.received),
 		fmt.Sprintf("%d extracts, of %d of them earlier downloads are not known", r.extracts, r.doubtful),
 		fmt.Sprintf("%d deaths, %d graceful restarts; mishaps: %s", r.deaths, r.restarts, listCounts(r.mishaps)),
 		fmt.Sprintf("%d faults fired: %s", sumCounts(r.fired), listCounts(r.fired)),
@@ -254,6 +260,9 @@ func (r *runs) finish(t *testing.T) {
 	}
 	if r.done >= 100 && r.copies == 0 {
 		t.Error("vacuous: no copy of what was sent is archived")
+	}
+	if r.done >= 100 && r.received == 0 {
+		t.Error("vacuous: no document was received")
 	}
 	if r.done >= 100 && r.extracts == 0 {
 		t.Error("vacuous: no extract came")

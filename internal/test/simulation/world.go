@@ -78,6 +78,7 @@ type World struct {
 	redropped map[archive.Key]bool      // documents of the network that came back and were dropped again
 	occupied  map[archive.RemoteID]bool // numbers that somebody else has in the network
 	readings  emulator.Readings
+	incoming  []incoming     // what came in over the business network
 	toldFiles map[string]int // how many files extracts say that they have; 0: as many as they have
 }
 
