@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,6 +12,22 @@ import (
 
 // What vaultd itself puts into a drop folder of the archive is a folder like one that a person drops: with a name that says what it is, and a
 // sidecar.
+
+// DropFolder is such a folder.
+type DropFolder struct {
+	Key     Key    // names the folder while it is written: one key, one folder at a time
+	Name    string // that it gets in the drop folder
+	Files   []DropFile
+	Sidecar []byte
+
+	SidecarName string // that the drop folder's sidecars have; whoever writes the folder there sets it
+}
+
+// DropFile is one file of it. Path is its name, without folders.
+type DropFile struct {
+	File
+	Open func() (io.ReadCloser, error) // its bytes, which are compared with File while they are written
+}
 
 // MaxNameInDrop is how long the names of such a folder and of its files get, in bytes. What makes them unique, and the names that they have while
 // they are written, have room beside that.

@@ -8,10 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/custody"
-	"vaultd/internal/drop"
-	"vaultd/internal/dropwork"
 	"vaultd/internal/intake"
-	"vaultd/internal/ledger"
 )
 
 // Extracts says how the extracts of the accounts-payable system are taken in.
@@ -26,26 +23,17 @@ type Extracts struct {
 	DocumentType string              // of those files
 }
 
-// putter puts files of extracts into a drop folder.
-type putter struct{ to *dropwork.Drop }
-
-// PutFolder implements intake.Drop.
-func (p putter) PutFolder(ctx context.Context, f intake.Folder) error {
-	return p.to.PutFolder(ctx, drop.IncomingFolder{Key: f.Key, Name: f.Name, Sidecar: f.Sidecar, Files: []drop.IncomingFile{{File: f.File, Open: f.Open}}})
-}
-
 // handOn says into which drop folder the files of extracts go; nil: into none.
 func (d *Daemon) handOn() (*intake.HandOn, error) {
 	x := d.cfg.Extracts
 	if x.ToDrop == "" {
 		return nil, nil
 	}
-	for _, r := range d.drops {
-		if r.Settings.Name == x.ToDrop && r.Settings.Route == ledger.Vault {
-			return &intake.HandOn{Drop: putter{r}, DropName: x.ToDrop, DocumentType: x.DocumentType, LedgerID: d.ledger.Info().ID}, nil
-		}
+	into, err := d.findArchiveDrop(x.ToDrop)
+	if err != nil {
+		return nil, fmt.Errorf("archive extracts: %w", err)
 	}
-	return nil, fmt.Errorf("extracts go to the drop %q, and no drop of the archive has that name", x.ToDrop)
+	return &intake.HandOn{Drop: into, DropName: x.ToDrop, DocumentType: x.DocumentType, LedgerID: d.ledger.Info().ID}, nil
 }
 
 // custodyRetry is the wait after a custody folder that could not be opened.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -41,18 +40,6 @@ type ArchiveSent struct {
 	OnceTaken bool   // as soon as the network has taken a document; false: once it is delivered
 }
 
-// receivedPutter puts received documents into a drop folder.
-type receivedPutter struct{ to *dropwork.Drop }
-
-// PutFolder implements receive.Drop.
-func (p receivedPutter) PutFolder(ctx context.Context, f receive.Folder) error {
-	in := drop.IncomingFolder{Key: f.Key, Name: f.Name, Sidecar: f.Sidecar}
-	for _, file := range f.Files {
-		in.Files = append(in.Files, drop.IncomingFile{File: file.File, Open: file.Open})
-	}
-	return p.to.PutFolder(ctx, in)
-}
-
 // takeNotices takes notifications in until ctx ends, and receives what they announce, each if it is configured. The error is one of the
 // ledger, or of a file whose place on disk is not known.
 func (d *Daemon) takeNotices(ctx context.Context) error {
@@ -76,7 +63,7 @@ func (d *Daemon) takeNotices(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive documents: %w", err)
 	}
-	engine := receive.New(receive.Config{Ledger: d.ledger, Service: n.Receive.Service, Describe: n.Receive.Describe, Dir: dir, Drop: receivedPutter{into}, IsArchived: d.isArchived,
+	engine := receive.New(receive.Config{Ledger: d.ledger, Service: n.Receive.Service, Describe: n.Receive.Describe, Dir: dir, Drop: into, IsArchived: d.isArchived,
 		Confirm: n.Receive.Confirm, Workers: n.Receive.Workers, Now: d.cfg.Now, Log: d.cfg.Log, Room: d.checkReceiveSpace, IsHeld: d.isHeld})
 	d.receiver.Store(engine)
 	cfg.Arrivals, cfg.OnDone, cfg.TrustsType = d.ledger, engine.Wake, n.Receive.TrustsType

@@ -24,33 +24,17 @@ import (
 // incomingDir is where folders that vaultd itself puts into the drop folder are written, in .vaultd. No watcher looks there.
 const incomingDir = "incoming"
 
-// IncomingFolder is a folder that vaultd itself puts into the drop folder, as if a person had dropped it.
-type IncomingFolder struct {
-	Key     archive.Key // names the folder while it is written: one key, one folder at a time
-	Name    string      // that it gets in the drop folder
-	Files   []IncomingFile
-	Sidecar []byte
-	// SidecarName is the name that the drop folder's sidecars have. The sidecar is written last.
-	SidecarName string
-}
-
-// IncomingFile is one file of such a folder. File.Path is its name, see [IsPlainName].
-type IncomingFile struct {
-	archive.File
-	Open func() (io.ReadCloser, error) // its bytes, which must be those of File
-}
-
 // ErrSourceDiffers says that a file to be written is not what was recorded of it. Nothing is put into the drop folder then.
 var ErrSourceDiffers = errors.New("what is read of it is not what was recorded")
 
-// PutFolder writes a folder into .vaultd/incoming/<key> and moves it whole into the drop folder, and returns the name that it got there: a
+// PutFolder writes a folder that vaultd itself puts there, as if a person had dropped it, into .vaultd/incoming/<key> and moves it whole into the drop folder, and returns the name that it got there: a
 // name that is taken gets " (2)". When it returns without an error the folder is durable in its place.
 //
 // The call can be repeated. A folder of an earlier call that still lies in the drop folder is left alone; one that was claimed meanwhile
 // is written again, so whoever archives it must know it by its identity. What an earlier call left in .vaultd/incoming is removed, file by
 // file. An error that wraps [durable.ErrSync] means that nobody knows where the folder is; after any other the call is made again later.
-func (f *Folder) PutFolder(ctx context.Context, in IncomingFolder) (name string, err error) {
-	if err := in.check(); err != nil {
+func (f *Folder) PutFolder(ctx context.Context, in archive.DropFolder) (name string, err error) {
+	if err := checkIncoming(in); err != nil {
 		return "", fmt.Errorf("put %q into drop %s: %w", in.Name, f.cfg.Name, err)
 	}
 	// One folder at a time: everything else in .vaultd/incoming is then of a life that ended.
@@ -62,8 +46,8 @@ func (f *Folder) PutFolder(ctx context.Context, in IncomingFolder) (name string,
 	return name, nil
 }
 
-// check refuses names that a leftover could not be recognised by, or that the drop folder does not take.
-func (in IncomingFolder) check() error {
+// checkIncoming refuses names that a leftover could not be recognised by, or that the drop folder does not take.
+func checkIncoming(in archive.DropFolder) error {
 	switch {
 	case in.Key.IsZero() || path.Base(in.Name) != in.Name || in.Name == "." || in.Name == ".." || len(in.Name) > maxNameLength || strings.Contains(in.Name, "\x00"):
 		return errors.New("not a name for a folder")
@@ -82,11 +66,11 @@ func (in IncomingFolder) check() error {
 
 // isOwn reports whether a file of that name in the folder of in, or of another call, is what a call left there. Of other calls only names that no
 // person gives are known; such a folder is cleared by the call that made it, which is made again.
-func (in IncomingFolder) isOwn(name string) bool {
+func isOwn(in archive.DropFolder, name string) bool {
 	if isOrUnfinished(name, in.SidecarName) || isMadeName(name) || strings.HasPrefix(name, ".") && isMadeName(strings.TrimSuffix(name[1:], ".tmp")) && strings.HasSuffix(name, ".tmp") {
 		return true
 	}
-	return slices.ContainsFunc(in.Files, func(f IncomingFile) bool { return isOrUnfinished(name, f.Path) })
+	return slices.ContainsFunc(in.Files, func(f archive.DropFile) bool { return isOrUnfinished(name, f.Path) })
 }
 
 // isOrUnfinished reports whether name is that of a file, or the one that it has until it is whole.
@@ -108,7 +92,7 @@ func IsPlainName(s string) bool {
 }
 
 // putFolder is PutFolder for whoever holds putting.
-func (f *Folder) putFolder(ctx context.Context, in IncomingFolder) (string, error) {
+func (f *Folder) putFolder(ctx context.Context, in archive.DropFolder) (string, error) {
 	incoming, err := f.openPrivateDir(f.vaultd, incomingDir)
 	if err != nil {
 		return "", err
@@ -146,7 +130,7 @@ func (f *Folder) putFolder(ctx context.Context, in IncomingFolder) (string, erro
 
 // clearAfter removes what a call that failed with err has written: a full disk gets its room back. What it cannot remove the next call
 // removes. Where it is not known what is on disk nothing is touched.
-func clearAfter(incoming *durable.Dir, in IncomingFolder, err error) error {
+func clearAfter(incoming *durable.Dir, in archive.DropFolder, err error) error {
 	if errors.Is(err, durable.ErrSync) {
 		return nil
 	}
@@ -157,7 +141,7 @@ func clearAfter(incoming *durable.Dir, in IncomingFolder, err error) error {
 }
 
 // stageFolder writes the folder into .vaultd/incoming/<key> and makes it durable there.
-func (f *Folder) stageFolder(ctx context.Context, incoming *durable.Dir, in IncomingFolder) error {
+func (f *Folder) stageFolder(ctx context.Context, incoming *durable.Dir, in archive.DropFolder) error {
 	name := in.Key.String()
 	// A crash from here on leaves a folder with some of the files; the next call removes them one by one, and begins anew.
 	if err := incoming.Mkdir(name, sharedDirMode, f.gid); err != nil {
@@ -182,7 +166,7 @@ func (f *Folder) stageFolder(ctx context.Context, incoming *durable.Dir, in Inco
 }
 
 // writeIncomingFile writes one file, and compares it with what was recorded while it does. It does not sync dir.
-func (f *Folder) writeIncomingFile(ctx context.Context, dir *durable.Dir, in IncomingFile) error {
+func (f *Folder) writeIncomingFile(ctx context.Context, dir *durable.Dir, in archive.DropFile) error {
 	source, err := in.Open()
 	if err != nil {
 		return err
@@ -221,7 +205,7 @@ func (r readWhile) Read(b []byte) (int, error) {
 
 // findPlaceFor returns the name that the folder gets in the drop folder: the first that is free. Where it finds the very folder, which an
 // earlier call put there, isThere is true. Names that differ only in case or in how accents are stored count as taken.
-func (f *Folder) findPlaceFor(ctx context.Context, in IncomingFolder) (name string, isThere bool, err error) {
+func (f *Folder) findPlaceFor(ctx context.Context, in archive.DropFolder) (name string, isThere bool, err error) {
 	fold := func(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
 	taken := map[string]bool{}
 	if err := f.root.EachName(func(name string) error { taken[fold(name)] = true; return nil }); err != nil {
@@ -239,7 +223,7 @@ func (f *Folder) findPlaceFor(ctx context.Context, in IncomingFolder) (name stri
 }
 
 // isPut reports whether the folder name in the drop folder has the files of in, byte for byte, and no others.
-func (f *Folder) isPut(ctx context.Context, name string, in IncomingFolder) (bool, error) {
+func (f *Folder) isPut(ctx context.Context, name string, in archive.DropFolder) (bool, error) {
 	all := Disposal{Files: []archive.File{{Path: in.SidecarName, Size: int64(len(in.Sidecar)), SHA256: archive.Sum(in.Sidecar)}}}
 	for _, file := range in.Files {
 		all.Files = append(all.Files, file.File)
@@ -259,7 +243,7 @@ func (f *Folder) isPut(ctx context.Context, name string, in IncomingFolder) (boo
 
 // clearIncoming removes what earlier calls left: regular files of names that calls give, and folders by rmdir. It fails where
 // something else lies in the folder of in; in other folders it leaves that alone.
-func clearIncoming(incoming *durable.Dir, in IncomingFolder) error {
+func clearIncoming(incoming *durable.Dir, in archive.DropFolder) error {
 	return incoming.EachName(func(name string) error {
 		key, err := archive.ParseKey(name)
 		if err != nil || key.String() != name {
@@ -274,7 +258,7 @@ func clearIncoming(incoming *durable.Dir, in IncomingFolder) error {
 }
 
 // clearStaged removes the folder name of .vaultd/incoming with what a call wrote into it.
-func clearStaged(incoming *durable.Dir, name string, in IncomingFolder) error {
+func clearStaged(incoming *durable.Dir, name string, in archive.DropFolder) error {
 	where := path.Join(vaultdDir, incomingDir, name)
 	dir, err := incoming.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -289,7 +273,7 @@ func clearStaged(incoming *durable.Dir, name string, in IncomingFolder) error {
 		if err != nil {
 			return err
 		}
-		if !info.Mode().IsRegular() || !in.isOwn(file) {
+		if !info.Mode().IsRegular() || !isOwn(in, file) {
 			return fmt.Errorf("%s/%q: %w", where, file, ErrUnexpectedItem)
 		}
 		// A crash after this unlink leaves the other files, which the next call removes. The file is a copy: its source is in custody.

@@ -20,10 +20,10 @@ import (
 )
 
 // incomingOf is a folder with two files of this content.
-func incomingOf(name string, contents ...string) IncomingFolder {
-	in := IncomingFolder{Key: archive.Key{1, 15: 7}, Name: name, SidecarName: "metadata.json", Sidecar: []byte(`{"documentType":"Invoice"}`)}
+func incomingOf(name string, contents ...string) archive.DropFolder {
+	in := archive.DropFolder{Key: archive.Key{1, 15: 7}, Name: name, SidecarName: "metadata.json", Sidecar: []byte(`{"documentType":"Invoice"}`)}
 	for i, c := range contents {
-		in.Files = append(in.Files, IncomingFile{
+		in.Files = append(in.Files, archive.DropFile{
 			File: archive.File{Path: fmt.Sprintf("000%d-a.zip", i+1), Size: int64(len(c)), SHA256: archive.Sum([]byte(c))},
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c)), nil },
 		})
@@ -187,7 +187,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 	another := archive.Key{2, 15: 7}.String()
 	rows := map[string]struct {
 		plant  func()
-		change func(in *IncomingFolder)
+		change func(in *archive.DropFolder)
 		want   error
 		stays  []string
 	}{
@@ -198,11 +198,11 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 		"FolderInIt":   {plant: func() { put(t, path, staged+"/sub/x") }, want: ErrUnexpectedItem, stays: []string{staged + "/sub/x"}},
 		"NameOfOthers": {plant: func() { put(t, path, staged+"/Müller 4711.pdf") }, want: ErrUnexpectedItem, stays: []string{staged + "/Müller 4711.pdf"}},
 		"LinkItself":   {plant: func() { put(t, path, "precious/0001-a.zip"); os.Symlink("../../precious", path+"/"+staged) }, want: syscall.ENOTDIR, stays: []string{"precious/0001-a.zip"}},
-		"ReservedName": {change: func(in *IncomingFolder) { in.Name = "_Archived" }, want: ErrReservedName},
-		"Changed":      {change: func(in *IncomingFolder) { in.Files[1].SHA256[0]++ }, want: ErrSourceDiffers},
-		"Shorter":      {change: func(in *IncomingFolder) { in.Files[1].Size++ }, want: ErrSourceDiffers},
-		"Longer":       {change: func(in *IncomingFolder) { in.Files[1].Size-- }, want: ErrSourceDiffers},
-		"SourceMissing": {change: func(in *IncomingFolder) {
+		"ReservedName": {change: func(in *archive.DropFolder) { in.Name = "_Archived" }, want: ErrReservedName},
+		"Changed":      {change: func(in *archive.DropFolder) { in.Files[1].SHA256[0]++ }, want: ErrSourceDiffers},
+		"Shorter":      {change: func(in *archive.DropFolder) { in.Files[1].Size++ }, want: ErrSourceDiffers},
+		"Longer":       {change: func(in *archive.DropFolder) { in.Files[1].Size-- }, want: ErrSourceDiffers},
+		"SourceMissing": {change: func(in *archive.DropFolder) {
 			in.Files[1].Open = func() (io.ReadCloser, error) { return nil, fs.ErrNotExist }
 		}, want: fs.ErrNotExist},
 	}

@@ -3,12 +3,12 @@ package dropwork
 import (
 	"context"
 
-	"vaultd/internal/drop"
+	"vaultd/internal/archive"
 )
 
 // PutFolder puts a folder into the drop folder, from where it is taken like one that people dropped. It fails while the drop folder is away, is another
 // vaultd's, or cannot be written. The same call may be made again.
-func (d *Drop) PutFolder(ctx context.Context, in drop.IncomingFolder) error {
+func (d *Drop) PutFolder(ctx context.Context, in archive.DropFolder) error {
 	if err := d.CheckUsable(); err != nil {
 		return err
 	}

@@ -32,11 +32,11 @@ func (c SentCopies) PutCopy(ctx context.Context, s ingest.SentCopy) error {
 	if err != nil {
 		return err
 	}
-	in := drop.IncomingFolder{Key: s.Key, Name: archive.NameFolder("Sent", d.RecipientName, d.Number)}
+	in := archive.DropFolder{Key: s.Key, Name: archive.NameFolder("Sent", d.RecipientName, d.Number)}
 	names := newCopyNames(c.Into.Settings.Rules.Sidecar)
 	add := func(name string, f archive.File, open func() (io.ReadCloser, error)) {
 		f.Path = names.choose(name)
-		in.Files = append(in.Files, drop.IncomingFile{File: f, Open: open})
+		in.Files = append(in.Files, archive.DropFile{File: f, Open: open})
 	}
 	for i, f := range s.Files {
 		name := f.Path

@@ -44,16 +44,7 @@ type Acknowledger interface {
 type Drop interface {
 	// PutFolder puts a folder there. Without an error it is durable there, or was taken from there. The same call may be made again at
 	// any time: it then does nothing, or puts the folder there once more.
-	PutFolder(ctx context.Context, f Folder) error
-}
-
-// Folder is one folder for a drop folder: a file of an extract, and its metadata.
-type Folder struct {
-	Key     archive.Key // of the arrival
-	Name    string
-	File    archive.File                  // Path is its name
-	Open    func() (io.ReadCloser, error) // its bytes, which the drop folder compares with File
-	Sidecar []byte
+	PutFolder(ctx context.Context, f archive.DropFolder) error
 }
 
 // HandOn says that the files of an extract are archived, and as what.

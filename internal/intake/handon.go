@@ -72,17 +72,15 @@ func (w *work) postponeHandOn(ctx context.Context, err error) error {
 }
 
 // makeFolder makes the folder of one file. The same file of the same extract always gives the same folder.
-func (w *work) makeFolder(f arrival.File) Folder {
+func (w *work) makeFolder(f arrival.File) archive.DropFolder {
 	a := w.a
 	// The last one is the day on which it was held here: the service told neither a day nor when it made the extract.
 	day := cmp.Or(a.End, a.Made, a.HeldAt.Truncate(24*time.Hour)).UTC().Truncate(time.Second)
 	name := fileNameInDrop(f.Stored)
 	meta := archive.Document{Type: w.cfg.HandOn.DocumentType, Number: documentNumber(a.Item, f.Name), Date: day.Format(time.RFC3339)}
 	id := archive.DeriveExtractFileID(w.cfg.HandOn.LedgerID, a.Item, f.Name, f.SHA256)
-	return Folder{
-		Key: a.Key, Name: folderNameInDrop(a.Item, name), File: archive.File{Path: name, Size: f.Size, SHA256: f.SHA256}, Sidecar: archive.MakeSidecar(id, []string{name}, meta.Metadata()),
-		Open: func() (io.ReadCloser, error) { return w.cfg.Custody.OpenFile(a.Item, f.Stored) },
-	}
+	file := archive.DropFile{File: archive.File{Path: name, Size: f.Size, SHA256: f.SHA256}, Open: func() (io.ReadCloser, error) { return w.cfg.Custody.OpenFile(a.Item, f.Stored) }}
+	return archive.DropFolder{Key: a.Key, Name: folderNameInDrop(a.Item, name), Files: []archive.DropFile{file}, Sidecar: archive.MakeSidecar(id, []string{name}, meta.Metadata())}
 }
 
 // documentNumber is the number of a file in the archive: that of its extract and its own name. Where it is too long its end gives way to a digest

@@ -27,12 +27,12 @@ type putter struct {
 	to *drop.Folder
 }
 
-func (p putter) PutFolder(ctx context.Context, f Folder) error {
+func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
 	if p.h.away != nil {
 		return p.h.away
 	}
-	_, err := p.to.PutFolder(ctx, drop.IncomingFolder{Key: f.Key, Name: f.Name, SidecarName: "metadata.json", Sidecar: f.Sidecar,
-		Files: []drop.IncomingFile{{File: f.File, Open: f.Open}}})
+	f.SidecarName = "metadata.json"
+	_, err := p.to.PutFolder(ctx, f)
 	return err
 }
 

@@ -40,21 +40,7 @@ type Service interface {
 type Drop interface {
 	// PutFolder puts a folder there. Without an error it is durable there, or was taken from there. The same call may be made again at
 	// any time: it then does nothing, or puts the folder there once more.
-	PutFolder(ctx context.Context, f Folder) error
-}
-
-// Folder is one folder for the drop folder: a document with its files, and its metadata.
-type Folder struct {
-	Key     archive.Key // of the arrival
-	Name    string
-	Files   []FolderFile
-	Sidecar []byte
-}
-
-// FolderFile is one file of it. Path is its name.
-type FolderFile struct {
-	archive.File
-	Open func() (io.ReadCloser, error) // its bytes, which the drop folder compares with File
+	PutFolder(ctx context.Context, f archive.DropFolder) error
 }
 
 // Config is what an engine works with. All but Room and IsHeld are needed.

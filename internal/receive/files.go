@@ -110,8 +110,8 @@ var heads = []struct{ begin, ending string }{
 var errOtherBytes = errors.New("it is not what was recorded; restore state_dir/received from a copy")
 
 // makeFolder makes the folder for the drop folder. The same document always gives the same.
-func (w *work) makeFolder() (Folder, error) {
-	f := Folder{Key: w.a.Key}
+func (w *work) makeFolder() (archive.DropFolder, error) {
+	f := archive.DropFolder{Key: w.a.Key}
 	var names []string
 	var raw []byte
 	for _, held := range w.a.Files {
@@ -123,7 +123,7 @@ func (w *work) makeFolder() (Folder, error) {
 		if err != nil {
 			return f, fmt.Errorf("read %s of document %s: %w", held.Stored, w.a.Item, err)
 		}
-		file := FolderFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held.Stored) }}
+		file := archive.DropFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held.Stored) }}
 		f.Files, names = append(f.Files, file), append(names, file.Path)
 	}
 	if len(w.a.Files) == 0 || archive.Sum(raw) != w.a.Files[0].SHA256 {

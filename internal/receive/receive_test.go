@@ -91,12 +91,9 @@ func (h *house) publish(kind, number string, files ...string) (document string) 
 // putter is a real drop folder.
 type putter struct{ to *drop.Folder }
 
-func (p putter) PutFolder(ctx context.Context, f Folder) error {
-	in := drop.IncomingFolder{Key: f.Key, Name: f.Name, SidecarName: "metadata.json", Sidecar: f.Sidecar}
-	for _, file := range f.Files {
-		in.Files = append(in.Files, drop.IncomingFile{File: file.File, Open: file.Open})
-	}
-	_, err := p.to.PutFolder(ctx, in)
+func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
+	f.SidecarName = "metadata.json"
+	_, err := p.to.PutFolder(ctx, f)
 	return err
 }
 

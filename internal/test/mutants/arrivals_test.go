@@ -247,4 +247,24 @@ var booked = []mutant{
 		name: "ReceivedCopyIsRemovedAtOnce", promise: "I3", file: "internal/receive/files.go",
 		old: "err != nil || !done {", new: "err != nil || !done && false {", tests: []string{receiveTests},
 	},
+	{
+		name: "SecondAnnouncementStays", promise: "I30", file: "internal/notices/received.go",
+		old: "if had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {", new: "if true || had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {", tests: []string{"-run TestReading_I30 vaultd/internal/test/readings"},
+	},
+	{
+		name: "WrongFileIsSoonBelieved", promise: "I4", file: "internal/receive/engine.go",
+		old: "had.times >= timesUntilBelieved && now-had.since >= sameUntilBelieved", new: "had.times >= 2", tests: []string{receiveTests},
+	},
+	{
+		name: "DeletionByAPageIsNeverOver", promise: "I30", file: "internal/receive/work.go",
+		old: "w.a.AcknowledgeIntents > 1", new: "w.a.AcknowledgeIntents > 1000", tests: []string{receiveTests},
+	},
+	{
+		name: "ArchivedBeforeCountsAsLost", promise: "I25", file: "internal/receive/work.go",
+		old: "} else if isArchived {", new: "} else if isArchived && false {", tests: []string{receiveTests},
+	},
+	{
+		name: "QueueKeepsTasksThatBegan", promise: "I21", file: "internal/ingest/pool.go",
+		old: "\t\tw.ready[0] = nil // the array", new: "\t\t// the array", tests: []string{"-run TestPool vaultd/internal/ingest"},
+	},
 }
