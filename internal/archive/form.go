@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -20,13 +21,14 @@ var (
 const (
 	formHead = 64      // bytes that tell what a file is
 	formTail = 1024    // bytes in which a file has its end: so far the usual readers look
-	mostXML  = 8 << 20 // bytes of XML that are read whole; of more only the end is looked at
+	mostXML  = 1 << 20 // bytes of XML that are read whole; of more only the end is looked at. Reading one takes up to thirty times as much memory
 
 	deepestXML = 200 // elements that lie in each other: each level takes memory
 )
 
-// CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else, and [ErrCutOff] where they look like a part of a
-// file: XML that is not well formed, a PDF without a trailer, a ZIP file without a directory. Any other error is one of reading.
+// CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else: a web page, JSON, XML that calls itself an error. It
+// returns [ErrCutOff] where they look like a part of a file: XML that is not well formed, a PDF without a trailer, a ZIP file without a directory, a PNG or
+// JPEG without its last mark. Any other error is one of reading.
 func CheckForm(in io.ReaderAt, size int64) error {
 	head, err := readPart(in, 0, min(size, formHead))
 	if err != nil {
@@ -38,9 +40,11 @@ func CheckForm(in io.ReaderAt, size int64) error {
 		return err
 	case LooksLikeWebPage(head):
 		return ErrInItsPlace
+	case looksLikeJSON(in, head, size):
+		return ErrInItsPlace
 	case bytes.HasPrefix(bytes.TrimLeft(head, spaceAndMark), []byte("<")) && size <= mostXML:
 		return checkXML(io.NewSectionReader(in, 0, size))
-	case LooksCutOff("", head, tail), LooksCutOff(".xml", head, tail):
+	case LooksCutOff("", head, tail), LooksCutOff(".xml", head, tail), isCutPicture(head, tail):
 		return ErrCutOff
 	}
 	return nil
@@ -78,7 +82,28 @@ func LooksCutOff(name string, head, tail []byte) bool {
 	return false
 }
 
-// checkXML returns ErrCutOff for what is no well formed XML, and ErrInItsPlace for an error as object stores write them. XML 1.1, and entities that a
+// looksLikeJSON reports whether a file is JSON, as the errors of many services are. No file of a document is: JSON is none of the types that the network
+// takes.
+func looksLikeJSON(in io.ReaderAt, head []byte, size int64) bool {
+	if !bytes.HasPrefix(bytes.TrimLeft(head, spaceAndMark), []byte("{")) || size > mostXML {
+		return false
+	}
+	whole, err := readPart(in, 0, size)
+	return err == nil && json.Valid(bytes.TrimLeft(whole, spaceAndMark))
+}
+
+// isCutPicture reports whether a PNG or a JPEG has no last mark.
+func isCutPicture(head, tail []byte) bool {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG")):
+		return !bytes.Contains(tail, []byte("IEND"))
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		return !bytes.Contains(tail, []byte("\xff\xd9"))
+	}
+	return false
+}
+
+// checkXML returns ErrCutOff for what is no well formed XML, and ErrInItsPlace for an error as object stores write them, or a page. XML 1.1, and entities that a
 // file declares itself, count as damaged.
 func checkXML(in io.Reader) error {
 	text := bufio.NewReader(in)
@@ -102,7 +127,7 @@ func checkXML(in io.Reader) error {
 		switch {
 		case depth > deepestXML:
 			return ErrCutOff
-		case errors.Is(err, io.EOF) && root == "Error":
+		case errors.Is(err, io.EOF) && (strings.EqualFold(root, "error") || strings.EqualFold(root, "html")):
 			return ErrInItsPlace
 		case errors.Is(err, io.EOF) && root != "":
 			return nil

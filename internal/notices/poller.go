@@ -55,9 +55,10 @@ type Config struct {
 
 // Round says how one look at the network ended.
 type Round struct {
-	HasMore bool // it left something for the next round, which follows at once
-	At      time.Time
-	Err     error // why it ended early; nil: it did not
+	HasMore  bool // it left something for the next round, which follows at once
+	HasDoubt bool // the next round decides whether something announces a document
+	At       time.Time
+	Err      error // why it ended early; nil: it did not
 }
 
 // Poller takes notifications into the ledger.
@@ -65,7 +66,8 @@ type Poller struct {
 	cfg     Config
 	alarmed map[string]bool // pairs of codes that were told of; used by one round at a time
 
-	ignoresType bool // the network answered the question for received documents with a notification of something else; used by one round at a time
+	// Those that only the list of received documents had in the last round; used by one round at a time. A restart forgets them, which costs a round.
+	alone map[archive.NetworkKind]map[archive.AcknowledgementID]bool
 
 	incomplete map[archive.NetworkKind]int // records of the last list that could not be read; -1: the list did not reach its end
 
@@ -100,7 +102,7 @@ func (p *Poller) HasPolled() bool {
 func (p *Poller) noteRound(r Round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hasPolled = p.hasPolled || r.Err != nil || !r.HasMore
+	p.hasPolled = p.hasPolled || r.Err != nil || !r.HasMore && !r.HasDoubt
 	p.status.Why = ""
 	if r.Err != nil {
 		p.status.Why = r.Err.Error()
@@ -120,7 +122,7 @@ func (p *Poller) noteRound(r Round) {
 
 // New returns a poller.
 func New(cfg Config) *Poller {
-	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}}
+	return &Poller{cfg: cfg, alarmed: map[string]bool{}, incomplete: map[archive.NetworkKind]int{}, alone: map[archive.NetworkKind]map[archive.AcknowledgementID]bool{}}
 }
 
 const (

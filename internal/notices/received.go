@@ -29,82 +29,70 @@ type listed struct {
 }
 
 // list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
-// the other list has not announces a document by that alone; a network that ignores the question answers both with the same, and then only
-// the code of a notification tells. A notification that comes between the two stands in the second one at most, so it is never
-// mistaken. The second list is asked for once more, in case it was empty for a moment only. With TrustsType whatever the list of received documents
-// has announces one.
+// the other list has not announces a document by that alone, see announcedByType; a network that ignores the question answers both with the same, and
+// then only the code of a notification tells. With TrustsType whatever the list of received documents has announces one.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
 	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
 	var failed error // of the question for received documents: what became of sent ones is asked for all the same
+	otherReceived := 0
 	if p.cfg.Arrivals != nil {
-		if received, failed = p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
+		received, failed = p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 			return p.siftReceived(page, &l)
-		}); failed != nil && isNotOffered(failed) {
+		})
+		if failed != nil && isNotOffered(failed) {
 			failed = nil
 		}
-		for _, n := range received.Notifications {
-			l.byType[n.AcknowledgementID] = true
-		}
+		otherReceived, l.other = l.other, 0
+	}
+	isListed := map[archive.AcknowledgementID]bool{} // in both lists
+	for _, n := range received.Notifications {
+		isListed[n.AcknowledgementID] = false
 	}
 	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
-		if !p.cfg.TrustsType {
-			p.dropCommon(page, &l)
+		for _, n := range page {
+			if _, isReceived := isListed[n.AcknowledgementID]; isReceived {
+				isListed[n.AcknowledgementID] = true
+			}
 		}
 		return p.sift(page, &l)
 	})
 	r.HasMore = r.HasMore || list.HasMore
 	if err == nil {
-		p.tellIncomplete(kind, list, list.Unreadable+l.other)
+		p.tellIncomplete(kind, list, max(list.Unreadable+l.other, received.Unreadable+otherReceived))
 	}
 	l.all = list.Notifications
-	// A list that may lack something does not tell which ones stand in the other alone.
-	if err != nil || !list.Whole {
-		clear(l.byType)
-		return l, errors.Join(err, failed)
+	l.byType = p.announcedByType(kind, received.Notifications, isListed, err == nil && list.Whole, r)
+	isTaken := map[archive.AcknowledgementID]bool{}
+	for _, n := range l.all {
+		isTaken[n.AcknowledgementID] = true
 	}
-	if err := p.listAgain(ctx, kind, &l); err != nil {
-		clear(l.byType)
-		return l, errors.Join(err, failed)
-	}
-	isListed := map[archive.AcknowledgementID]bool{}
-	for _, n := range list.Notifications {
-		isListed[n.AcknowledgementID] = true
-	}
-	for _, n := range received.Notifications {
-		if l.byType[n.AcknowledgementID] && !isListed[n.AcknowledgementID] {
+	for _, n := range received.Notifications { // also those that were kept as foreign before
+		if l.byType[n.AcknowledgementID] && !isTaken[n.AcknowledgementID] {
 			l.all = append(l.all, n)
 		}
 	}
-	return l, failed
+	return l, errors.Join(err, failed)
 }
 
-// dropCommon takes back what was concluded from the list of received documents of notifications that the other list has as well. Once one stands in
-// both, the network ignores the question, and nothing is concluded from it any more; a restart forgets that, and learns it anew.
-func (p *Poller) dropCommon(page []archive.Notification, l *listed) {
-	for _, n := range page {
-		if l.byType[n.AcknowledgementID] { // both lists have it
-			p.ignoresType = true
+// announcedByType returns which notifications announce a document because of the list that they stand in. One that stands in the list of received
+// documents alone must have done so in the round before, too: a list may be empty for a moment, and somebody may delete a notification between two
+// questions. Other ones are asked for again in the next round. isWhole: the other list reached its end.
+func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.Notification, isListed map[archive.AcknowledgementID]bool, isWhole bool, r *Round) map[archive.AcknowledgementID]bool {
+	believed, alone := map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
+	for _, n := range received {
+		id := n.AcknowledgementID
+		switch {
+		case p.cfg.TrustsType:
+			believed[id] = true
+		case isWhole && !isListed[id]:
+			alone[id] = true
+			believed[id] = p.alone[kind][id]
+			r.HasDoubt = r.HasDoubt || !believed[id]
 		}
 	}
-	if p.ignoresType {
-		clear(l.byType)
-	}
-}
-
-// listAgain asks once more for the list without received documents, where something is about to be concluded from what it lacks.
-func (p *Poller) listAgain(ctx context.Context, kind archive.NetworkKind, l *listed) error {
-	if len(l.byType) == 0 || p.cfg.TrustsType {
-		return nil
-	}
-	again, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
-		p.dropCommon(page, l)
-		return nil, nil
-	})
-	if err == nil && !again.Whole {
-		clear(l.byType)
-	}
-	return err
+	p.alone[kind] = alone
+	return believed
 }
 
 // sift returns those notifications of a page about which something is left to do: they are not kept yet, or were foreign and are not any
@@ -153,19 +141,21 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 	}
 	for _, n := range page {
 		had, isKept := kept[n.AcknowledgementID]
-		if !isKept || had.IsForeign() {
+		switch {
+		case !isKept || had.IsForeign():
 			left = append(left, n)
-			continue
-		}
-		if had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {
-			continue
-		}
-		isDone, err := p.isReceiptDone(had)
-		if err != nil {
-			return nil, err
-		}
-		if isDone {
+		case !p.saysWhatWasKept(n, had):
+			l.other++
+		case !had.Entry.IsZero():
 			l.done[n.AcknowledgementID] = true
+		default:
+			isDone, err := p.isReceiptDone(had)
+			if err != nil {
+				return nil, err
+			}
+			if isDone {
+				l.done[n.AcknowledgementID] = true
+			}
 		}
 	}
 	return left, nil

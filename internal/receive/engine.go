@@ -70,18 +70,19 @@ type Engine struct {
 	faults      int       // guarded by mu: in a row, of the network as a whole
 	swept       time.Time // used by one round at a time
 
-	doubted map[archive.RemoteID]doubted // the last file that looked wrong, by its document; guarded by mu
+	doubtful map[archive.RemoteID]doubtfulFile // the last file that looked wrong, by its document; guarded by mu
+	checking sync.Mutex                        // held while the form of a file is checked: XML of a stranger may take a lot of memory
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
 	cfg.Workers = max(cfg.Workers, 1)
-	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubted: map[archive.RemoteID]doubted{}}
+	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubtful: map[archive.RemoteID]doubtfulFile{}}
 }
 
-// doubted is a file that looked wrong when it was fetched, how often in a row it came with the same bytes, and since when, on the clock of the boot. A
-// restart forgets it, and begins anew.
-type doubted struct {
+// doubtfulFile is a file that looked wrong when it was fetched, how often in a row it came with the same bytes, and since when, on the clock of the
+// boot. A restart forgets it, and begins anew.
+type doubtfulFile struct {
 	file  string
 	sum   archive.Digest
 	since time.Duration
@@ -89,30 +90,32 @@ type doubted struct {
 }
 
 // A file that looks wrong is taken as it is once it came with the same bytes for so long and so often: a machine may sleep between two fetches, and a
-// person may ask for many at once. Assumption: what is wrong on the way does not bring the same bytes for so long.
+// person may ask for many at once. Assumption: what is wrong on the way does not bring the same bytes for so long. A page in the place of a file may
+// be that of a proxy, which says the same until somebody mends it.
 const (
-	sameUntilBelieved  = 30 * time.Minute
-	timesUntilBelieved = 6
+	sameUntilWhole   = 30 * time.Minute // for a file that looks cut off
+	sameUntilNoError = 24 * time.Hour   // for one that looks like an answer of somebody else
+	leastFetches     = 6
 )
 
-// comesAlways reports whether a file of the document has come with the same bytes long and often enough.
-func (w *work) comesAlways(file string, sum archive.Digest) bool {
+// cameOftenEnough reports whether a file of the document has come with the same bytes so often, and for so long.
+func (w *work) cameOftenEnough(file string, sum archive.Digest, atLeast time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, had := w.now().Boot, w.doubted[w.a.Document()]
+	now, had := w.now().Boot, w.doubtful[w.a.Document()]
 	if had.file != file || had.sum != sum {
-		had = doubted{file: file, sum: sum, since: now}
+		had = doubtfulFile{file: file, sum: sum, since: now}
 	}
 	had.times++
-	w.doubted[w.a.Document()] = had
-	return had.times >= timesUntilBelieved && now-had.since >= sameUntilBelieved
+	w.doubtful[w.a.Document()] = had
+	return had.times >= leastFetches && now-had.since >= atLeast
 }
 
-// forgetDoubt forgets it: a file of the document is taken.
-func (w *work) forgetDoubt() {
+// forgetDoubtful forgets the file of the document that looked wrong: one is taken.
+func (w *work) forgetDoubtful() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.doubted, w.a.Document())
+	delete(w.doubtful, w.a.Document())
 }
 
 // Wake makes the engine look soon at what is due.

@@ -103,7 +103,7 @@ func digestOf(files []arrival.File) archive.Digest {
 
 // heads are how files begin, with the ending that their names get: the network tells no names.
 var heads = []struct{ begin, ending string }{
-	{"%PDF", ".pdf"}, {"PK\x03\x04", ".zip"}, {"<?xml", ".xml"}, {"\xef\xbb\xbf<?xml", ".xml"}, {"\x89PNG", ".png"}, {"\xff\xd8\xff", ".jpg"},
+	{"%PDF", ".pdf"}, {"PK\x03\x04", ".zip"}, {"{\\rtf", ".rtf"}, {"<?xml", ".xml"}, {"\xef\xbb\xbf<?xml", ".xml"}, {"\x89PNG", ".png"}, {"\xff\xd8\xff", ".jpg"},
 	{"II*\x00", ".tif"}, {"MM\x00*", ".tif"},
 }
 

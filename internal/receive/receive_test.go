@@ -351,7 +351,13 @@ func TestFetchFile_I4_WebPages(t *testing.T) {
 			}
 		})
 		page = false
-		_ = h.live(2 * time.Hour)
+		_ = h.live(23 * time.Hour)
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if len(all) != 1 || all[0].State != arrival.Fetching || all[0].Cause.Code != CauseDoubt {
+				t.Errorf("%+v", all)
+			}
+		})
+		_ = h.live(26 * time.Hour)
 		h.allDone()
 	})
 }
@@ -371,7 +377,7 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 		"XML":            {[]byte("<Invoice><Line/><Line/><Line/></Invoice>"), emulator.Truncate, 20 * time.Minute},
 		"ZIP":            {[]byte("PK\x03\x04" + strings.Repeat("x", 3000) + "PK\x05\x06" + strings.Repeat("\x00", 18)), emulator.Truncate, 20 * time.Minute},
 		"ReallyNoEnd":    {whole[:2000], emulator.None, 40 * time.Minute},
-		"ReallyAnError":  {[]byte("<Error>of the sender</Error>"), emulator.None, 40 * time.Minute},
+		"ReallyAnError":  {[]byte("<Error>of the sender</Error>"), emulator.None, 25 * time.Hour},
 		"ReallyOtherXML": {[]byte("<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>"), emulator.None, 40 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -507,6 +513,61 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I4: a file that looks wrong must come the same often enough and for long enough: neither a person who asks for it at once, nor a machine that slept,
+// makes it believed; and other bytes begin anew.
+func TestDoubtfulFile_I4_OftenAndLong(t *testing.T) {
+	var boot time.Duration
+	e := New(Config{Now: func() archive.Instant { return archive.Instant{Boot: boot} }})
+	w := &work{Engine: e, a: arrival.Arrival{Item: "d"}}
+	come := func(times int, pass time.Duration, sum byte) (believed bool) {
+		for range times {
+			boot += pass
+			believed = w.cameOftenEnough("f", archive.Digest{sum}, sameUntilWhole)
+		}
+		return believed
+	}
+	if come(10, time.Second, 1) {
+		t.Error("ten times in ten seconds")
+	}
+	if !come(1, time.Hour, 1) {
+		t.Error("eleven times in an hour are not enough")
+	}
+	if come(5, time.Hour, 2) {
+		t.Error("other bytes, five times in five hours")
+	}
+	if w.forgetDoubtful(); come(2, time.Hour, 2) {
+		t.Error("twice, after it was forgotten")
+	}
+}
+
+// I30: what stands only in the list of received documents is believed when it did so in the round before as well: a list may be empty for a moment.
+func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+		defer h.net.Close()
+		foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
+		if _, err := h.net.PublishNotice(foreign); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+			if op == "network-notices" && n == 2 { // the other list of invoices, after that of received ones
+				return emulator.Fault{Kind: emulator.HideNotices}
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.live(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if len(all) != 0 {
+				t.Errorf("%+v", all)
+			}
+		})
+	})
 }
 
 // Further notifications of a received document wait until it is done, and are deleted then.

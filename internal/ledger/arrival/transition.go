@@ -255,7 +255,7 @@ func (ev Adopted) apply(a *Arrival, at archive.Instant) error {
 	return nil
 }
 
-// HandedOn says that every file of an arrival is durable in the drop folder, from where it is archived. It has no intent before it: a
+// HandedOn says that every file of an arrival is durable in the drop folder, from where it is archived, or is archived already. It has no intent before it: a
 // crash in between puts the files there again, each under the identity that it had, so that the archive gets none of them twice.
 type HandedOn struct{}
 

@@ -237,7 +237,7 @@ var booked = []mutant{
 	},
 	{
 		name: "TypeIsBelievedThoughIgnored", promise: "I30", file: "internal/notices/received.go",
-		old: "if l.byType[n.AcknowledgementID] { // both", new: "if false && l.byType[n.AcknowledgementID] { // both", tests: []string{receiveTests},
+		old: "case isWhole && !isListed[id]:", new: "case isWhole:", tests: []string{receiveTests},
 	},
 	{
 		name: "PageIsTakenForAFile", promise: "I4", file: "internal/receive/work.go",
@@ -249,11 +249,23 @@ var booked = []mutant{
 	},
 	{
 		name: "SecondAnnouncementStays", promise: "I30", file: "internal/notices/received.go",
-		old: "if had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {", new: "if true || had.Arrival.IsZero() || !p.saysWhatWasKept(n, had) {", tests: []string{"-run TestReading_I30 vaultd/internal/test/readings"},
+		old: "\t\t\tl.other++\n\t\tcase !had.Entry.IsZero():\n", new: "\t\t\tl.other++\n\t\tcase true:\n\t\tcase !had.Entry.IsZero():\n", tests: []string{"-run TestReading_I30 vaultd/internal/test/readings"},
 	},
 	{
 		name: "WrongFileIsSoonBelieved", promise: "I4", file: "internal/receive/engine.go",
-		old: "had.times >= timesUntilBelieved && now-had.since >= sameUntilBelieved", new: "had.times >= 2", tests: []string{receiveTests},
+		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= 2", tests: []string{receiveTests},
+	},
+	{
+		name: "WrongFileIsBelievedForItsAge", promise: "I4", file: "internal/receive/engine.go",
+		old: "had.times >= leastFetches && now", new: "now", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
+	},
+	{
+		name: "WrongFileIsBelievedForItsTimes", promise: "I4", file: "internal/receive/engine.go",
+		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= leastFetches", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
+	},
+	{
+		name: "ListOfReceivedIsBelievedAtOnce", promise: "I30", file: "internal/notices/received.go",
+		old: "believed[id] = p.alone[kind][id]", new: "believed[id] = true", tests: []string{"-run TestReceive_I30_OtherList vaultd/internal/receive"},
 	},
 	{
 		name: "DeletionByAPageIsNeverOver", promise: "I30", file: "internal/receive/work.go",

@@ -315,7 +315,7 @@ func (s scenario) plan(hits []int) Plan {
 			if s.Readings.Repeat == "same" {
 				return Strike{}
 			}
-		case emulator.HideNotices:
+		case emulator.HideNotices, emulator.WrongMore:
 			if s.Network.Receives && s.Readings.Network.Received == "code" {
 				return Strike{} // both lists are the same there: what one of them hides stands in the other alone
 			}

@@ -1,0 +1,54 @@
+package notices
+
+import (
+	"slices"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// I30: a notification announces a document by the list that it stands in where it stood there alone in two rounds in a row. Others that stand in both
+// lists, and a list that did not reach its end, say nothing; where the list is trusted, each does at once.
+func TestAnnouncedByType_I30(t *testing.T) {
+	a, b := archive.Notification{AcknowledgementID: "a"}, archive.Notification{AcknowledgementID: "b"}
+	type round struct {
+		received []archive.Notification
+		inBoth   []archive.AcknowledgementID
+		isCut    bool
+
+		believed []archive.AcknowledgementID
+		hasDoubt bool
+	}
+	for name, r := range map[string]struct {
+		trusts bool
+		rounds []round
+	}{
+		"Twice":         {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, believed: []archive.AcknowledgementID{"a"}}}},
+		"OneInBoth":     {rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, hasDoubt: true}, {received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"b"}}}},
+		"EmptyOnce":     {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, inBoth: []archive.AcknowledgementID{"a"}}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"Deleted":       {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"CutInBetween":  {rounds: []round{{received: []archive.Notification{a}, hasDoubt: true}, {received: []archive.Notification{a}, isCut: true}, {received: []archive.Notification{a}, hasDoubt: true}}},
+		"Trusted":       {trusts: true, rounds: []round{{received: []archive.Notification{a, b}, inBoth: []archive.AcknowledgementID{"a"}, believed: []archive.AcknowledgementID{"a", "b"}}}},
+		"TrustedAndCut": {trusts: true, rounds: []round{{received: []archive.Notification{a}, isCut: true, believed: []archive.AcknowledgementID{"a"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := New(Config{TrustsType: r.trusts})
+			for n, at := range r.rounds {
+				isListed := map[archive.AcknowledgementID]bool{}
+				for _, id := range at.inBoth {
+					isListed[id] = true
+				}
+				var is Round
+				var believed []archive.AcknowledgementID
+				for id, ok := range p.announcedByType(archive.NetworkInvoice, at.received, isListed, !at.isCut, &is) {
+					if ok {
+						believed = append(believed, id)
+					}
+				}
+				if slices.Sort(believed); !slices.Equal(believed, at.believed) || is.HasDoubt != at.hasDoubt {
+					t.Errorf("round %d: %v, doubt %v", n, believed, is.HasDoubt)
+				}
+			}
+		})
+	}
+}
