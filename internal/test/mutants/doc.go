@@ -5,5 +5,6 @@
 // held. The list is code, so that it moves with what it mutates: the ordinary tests see to it that each mutant still fits
 // its place, and "make mutants" plants them all, which takes its time.
 //
-// It holds nothing but tests, and never changes the tree it runs in.
+// It holds nothing but tests, and changes nothing of the tree it runs in but testdata/killers, which names the test that killed each mutant and makes
+// the next run quick.
 package mutants

@@ -54,6 +54,7 @@ func TestMutants(t *testing.T) {
 		t.Skip("MUTANTS is not set: \"make mutants\" plants them all")
 	}
 	wanted := regexp.MustCompile(strings.Replace(which, "all", ".", 1))
+	known := readKillers(t)
 	free := make(chan string, 2) // copies of the tree; two mutants live at a time
 	for range cap(free) {
 		free <- copyTree(t)
@@ -67,14 +68,15 @@ func TestMutants(t *testing.T) {
 				t.Parallel()
 				dir := <-free
 				defer func() { free <- dir }()
-				plant(t, dir, m)
+				plant(t, dir, m, known)
 			})
 		}
 	})
+	known.write(t)
 }
 
-// plant puts m into the copy in dir, runs its tests, and takes it out again.
-func plant(t *testing.T, dir string, m mutant) {
+// plant puts m into the copy in dir, runs its tests, and takes it out again. The test that killed it the last time comes first.
+func plant(t *testing.T, dir string, m mutant, known *killers) {
 	path := filepath.Join(dir, m.file)
 	whole, err := os.ReadFile(path)
 	if err != nil {
@@ -87,11 +89,8 @@ func plant(t *testing.T, dir string, m mutant) {
 	}
 	write(bytes.Replace(whole, []byte(m.old), []byte(m.new), 1))
 	defer write(whole)
-	if out, err := goTool(t, dir, "build", "./..."); err != nil {
-		t.Fatalf("%s does not compile, so it shows nothing:\n%s", m.name, out)
-	}
 	began := time.Now()
-	for _, args := range m.tests {
+	for _, args := range slices.Concat(known.narrow(m), m.tests) {
 		out, err := goTool(t, dir, testCommand(args)...)
 		if err == nil {
 			continue
@@ -99,7 +98,9 @@ func plant(t *testing.T, dir string, m mutant) {
 		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
 			t.Fatalf("%s: its tests do not compile, so they show nothing:\n%s", m.name, out)
 		}
-		t.Logf("%s (%s) was killed after %v by %s", m.name, m.promise, time.Since(began).Round(time.Second/10), killer(out, args))
+		by := killer(out, args)
+		t.Logf("%s (%s) was killed after %v by %s", m.name, m.promise, time.Since(began).Round(time.Second/10), by)
+		known.note(m.name, by)
 		return
 	}
 	t.Errorf("%s LIVES: no test of %q notices that %s is broken", m.name, m.tests, m.promise)
@@ -111,7 +112,7 @@ func testCommand(args string) []string {
 	if words[0] == "-C" {
 		first = 2
 	}
-	return slices.Concat([]string{"test"}, words[:first], []string{"-count=1", "-timeout=4m"}, words[first:])
+	return slices.Concat([]string{"test"}, words[:first], []string{"-count=1", "-failfast", "-timeout=4m"}, words[first:])
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)

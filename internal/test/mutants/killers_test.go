@@ -1,0 +1,87 @@
+package mutants
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// killersFile names the test that killed each mutant last, one mutant on a line. It makes a run of hours one of minutes, and decides nothing: where
+// that test does not find the mutant, all its tests are run.
+const killersFile = "testdata/killers"
+
+// killers knows which test killed which mutant.
+type killers struct {
+	mu sync.Mutex
+	by map[string]string // guarded by mu
+}
+
+func readKillers(t *testing.T) *killers {
+	k := &killers{by: map[string]string{}}
+	text, err := os.ReadFile(killersFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, test, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			k.by[name] = test
+		}
+	}
+	return k
+}
+
+// narrow returns the tests of a mutant with nothing but its killer in them; none: it is not known.
+func (k *killers) narrow(m mutant) (narrowed []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var path []string
+	for _, name := range strings.Split(k.by[m.name], "/") {
+		path = append(path, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	if !strings.HasPrefix(path[0], "^Test") {
+		return nil
+	}
+	for _, args := range m.tests {
+		words := strings.Fields(args)
+		if at := slices.Index(words, "-run"); at >= 0 {
+			words = slices.Delete(words, at, at+2)
+		}
+		at := 0
+		if words[0] == "-C" {
+			at = 2
+		}
+		narrowed = append(narrowed, strings.Join(slices.Insert(words, at, "-run", strings.Join(path, "/")), " "))
+	}
+	return narrowed
+}
+
+func (k *killers) note(mutant, test string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !strings.ContainsAny(test, " \n") {
+		k.by[mutant] = test
+	}
+}
+
+// write writes down what is known, of the mutants that there still are.
+func (k *killers) write(t *testing.T) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.by, func(name, _ string) bool {
+		return !slices.ContainsFunc(list, func(m mutant) bool { return m.name == name })
+	})
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(k.by)) {
+		fmt.Fprintf(&text, "%s %s\n", name, k.by[name])
+	}
+	if err := os.WriteFile(killersFile, []byte(text.String()), 0o644); err != nil {
+		t.Error(err)
+	}
+}
