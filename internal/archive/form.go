@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -21,7 +20,7 @@ var (
 const (
 	formHead = 64      // bytes that tell what a file is
 	formTail = 1024    // bytes in which a file has its end: so far the usual readers look
-	mostXML  = 1 << 20 // bytes of XML that are read whole; of more only the end is looked at. Reading one takes up to thirty times as much memory
+	mostText = 1 << 20 // bytes of XML or JSON that are read whole; of more only the end is looked at. Reading XML takes up to thirty times as much memory
 
 	deepestXML = 200 // elements that lie in each other: each level takes memory
 )
@@ -38,14 +37,30 @@ func CheckForm(in io.ReaderAt, size int64) error {
 	switch {
 	case err != nil:
 		return err
-	case LooksLikeWebPage(head):
+	case looksLikeWebPage(head):
 		return ErrInItsPlace
-	case looksLikeJSON(in, head, size):
-		return ErrInItsPlace
-	case bytes.HasPrefix(bytes.TrimLeft(head, spaceAndMark), []byte("<")) && size <= mostXML:
-		return checkXML(io.NewSectionReader(in, 0, size))
-	case LooksCutOff("", head, tail), LooksCutOff(".xml", head, tail), isCutPicture(head, tail):
+	}
+	switch first := bytes.TrimLeft(head, spaceAndMark); {
+	case size <= mostText && (bytes.HasPrefix(first, []byte("<")) || bytes.HasPrefix(first, []byte("{"))):
+		text, err := readPart(in, 0, size)
+		if err != nil {
+			return err
+		}
+		return checkText(bytes.TrimLeft(text, spaceAndMark))
+	case LooksCutOff(".xml", head, tail), isCutPicture(head, tail):
 		return ErrCutOff
+	}
+	return nil
+}
+
+// checkText is CheckForm for a short text that begins like XML or JSON. JSON is none of the types that the network takes, and the form of the errors of
+// many services.
+func checkText(text []byte) error {
+	switch {
+	case text[0] == '<':
+		return checkXML(text)
+	case json.Valid(text):
+		return ErrInItsPlace
 	}
 	return nil
 }
@@ -61,8 +76,8 @@ func readPart(in io.ReaderAt, from, n int64) ([]byte, error) {
 // spaceAndMark may stand before the first sign of a file.
 const spaceAndMark = " \t\r\n\ufeff"
 
-// LooksLikeWebPage reports whether a file that begins with head is a web page.
-func LooksLikeWebPage(head []byte) bool {
+// looksLikeWebPage reports whether a file that begins with head is a web page.
+func looksLikeWebPage(head []byte) bool {
 	text := strings.ToLower(string(bytes.TrimLeft(head[:min(len(head), formHead)], spaceAndMark)))
 	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
 }
@@ -82,16 +97,6 @@ func LooksCutOff(name string, head, tail []byte) bool {
 	return false
 }
 
-// looksLikeJSON reports whether a file is JSON, as the errors of many services are. No file of a document is: JSON is none of the types that the network
-// takes.
-func looksLikeJSON(in io.ReaderAt, head []byte, size int64) bool {
-	if !bytes.HasPrefix(bytes.TrimLeft(head, spaceAndMark), []byte("{")) || size > mostXML {
-		return false
-	}
-	whole, err := readPart(in, 0, size)
-	return err == nil && json.Valid(bytes.TrimLeft(whole, spaceAndMark))
-}
-
 // isCutPicture reports whether a PNG or a JPEG has no last mark.
 func isCutPicture(head, tail []byte) bool {
 	switch {
@@ -105,15 +110,8 @@ func isCutPicture(head, tail []byte) bool {
 
 // checkXML returns ErrCutOff for what is no well formed XML, and ErrInItsPlace for an error as object stores write them, or a page. XML 1.1, and entities that a
 // file declares itself, count as damaged.
-func checkXML(in io.Reader) error {
-	text := bufio.NewReader(in)
-	for first, _, err := text.ReadRune(); err == nil; first, _, err = text.ReadRune() {
-		if !strings.ContainsRune(spaceAndMark, first) {
-			_ = text.UnreadRune() // the last call was ReadRune
-			break
-		}
-	}
-	dec, root, depth := xml.NewDecoder(text), "", 0
+func checkXML(text []byte) error {
+	dec, root, depth := xml.NewDecoder(bytes.NewReader(text)), "", 0
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return formReader{in}, nil }
 	for {
 		token, err := dec.Token()

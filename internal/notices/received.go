@@ -26,6 +26,8 @@ type listed struct {
 	done   map[archive.AcknowledgementID]bool // that are kept, and may be acknowledged; the network may list one in both lists
 	byType map[archive.AcknowledgementID]bool // those that announce a document because of the list that they stand in
 	other  int                                // that say something else than was kept under their number
+
+	otherReceived int // likewise, in the list of received documents
 }
 
 // list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
@@ -35,7 +37,6 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
 	var failed error // of the question for received documents: what became of sent ones is asked for all the same
-	otherReceived := 0
 	if p.cfg.Arrivals != nil {
 		received, failed = p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 			return p.siftReceived(page, &l)
@@ -43,26 +44,25 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 		if failed != nil && isNotOffered(failed) {
 			failed = nil
 		}
-		otherReceived, l.other = l.other, 0
 	}
-	isListed := map[archive.AcknowledgementID]bool{} // in both lists
+	inBoth := map[archive.AcknowledgementID]bool{} // of those in the list of received documents: the other list has it too
 	for _, n := range received.Notifications {
-		isListed[n.AcknowledgementID] = false
+		inBoth[n.AcknowledgementID] = false
 	}
 	list, err := p.cfg.Service.List(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 		for _, n := range page {
-			if _, isReceived := isListed[n.AcknowledgementID]; isReceived {
-				isListed[n.AcknowledgementID] = true
+			if _, isReceived := inBoth[n.AcknowledgementID]; isReceived {
+				inBoth[n.AcknowledgementID] = true
 			}
 		}
 		return p.sift(page, &l)
 	})
 	r.HasMore = r.HasMore || list.HasMore
 	if err == nil {
-		p.tellIncomplete(kind, list, max(list.Unreadable+l.other, received.Unreadable+otherReceived))
+		p.tellIncomplete(kind, list, max(list.Unreadable+l.other, received.Unreadable+l.otherReceived))
 	}
 	l.all = list.Notifications
-	l.byType = p.announcedByType(kind, received.Notifications, isListed, err == nil && list.Whole, r)
+	l.byType = p.announcedByType(kind, received.Notifications, inBoth, err == nil && list.Whole, r)
 	isTaken := map[archive.AcknowledgementID]bool{}
 	for _, n := range l.all {
 		isTaken[n.AcknowledgementID] = true
@@ -78,14 +78,14 @@ func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (
 // announcedByType returns which notifications announce a document because of the list that they stand in. One that stands in the list of received
 // documents alone must have done so in the round before, too: a list may be empty for a moment, and somebody may delete a notification between two
 // questions. Other ones are asked for again in the next round. isWhole: the other list reached its end.
-func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.Notification, isListed map[archive.AcknowledgementID]bool, isWhole bool, r *Round) map[archive.AcknowledgementID]bool {
+func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.Notification, inBoth map[archive.AcknowledgementID]bool, isWhole bool, r *Round) map[archive.AcknowledgementID]bool {
 	believed, alone := map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	for _, n := range received {
 		id := n.AcknowledgementID
 		switch {
 		case p.cfg.TrustsType:
 			believed[id] = true
-		case isWhole && !isListed[id]:
+		case isWhole && !inBoth[id]:
 			alone[id] = true
 			believed[id] = p.alone[kind][id]
 			r.HasDoubt = r.HasDoubt || !believed[id]
@@ -109,15 +109,9 @@ func (p *Poller) sift(page []archive.Notification, l *listed) (left []archive.No
 			left = append(left, n)
 		case !p.saysWhatWasKept(n, had):
 			l.other++ // nobody can say which of the two is right
-		case !had.Entry.IsZero():
-			l.done[n.AcknowledgementID] = true
-		case !had.Arrival.IsZero():
-			isDone, err := p.isReceiptDone(had)
-			if err != nil {
+		case !had.IsForeign():
+			if err := p.noteKept(had, l); err != nil {
 				return nil, err
-			}
-			if isDone {
-				l.done[n.AcknowledgementID] = true
 			}
 		default:
 			isForeign, err := p.isForeign(n)
@@ -145,16 +139,10 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		case !isKept || had.IsForeign():
 			left = append(left, n)
 		case !p.saysWhatWasKept(n, had):
-			l.other++
-		case !had.Entry.IsZero():
-			l.done[n.AcknowledgementID] = true
+			l.otherReceived++
 		default:
-			isDone, err := p.isReceiptDone(had)
-			if err != nil {
+			if err := p.noteKept(had, l); err != nil {
 				return nil, err
-			}
-			if isDone {
-				l.done[n.AcknowledgementID] = true
 			}
 		}
 	}
@@ -229,6 +217,18 @@ func (p *Poller) keepOthers(ctx context.Context, others []archive.Notification, 
 		err = p.cfg.Ledger.KeepForeignNotices(ctx, p.cfg.Now().Wall, foreign)
 	}
 	return done, err
+}
+
+// noteKept notes of a notification that is kept for a document whether it may be acknowledged: one about a received document waits until that is done.
+func (p *Poller) noteKept(had boltledger.Notice, l *listed) error {
+	isDone, err := !had.Entry.IsZero(), error(nil)
+	if !isDone {
+		isDone, err = p.isReceiptDone(had)
+	}
+	if isDone {
+		l.done[had.ID] = true
+	}
+	return err
 }
 
 // isReceiptDone reports whether a notification about a received document may be acknowledged.

@@ -80,44 +80,6 @@ func New(cfg Config) *Engine {
 	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubtful: map[archive.RemoteID]doubtfulFile{}}
 }
 
-// doubtfulFile is a file that looked wrong when it was fetched, how often in a row it came with the same bytes, and since when, on the clock of the
-// boot. A restart forgets it, and begins anew.
-type doubtfulFile struct {
-	file  string
-	sum   archive.Digest
-	since time.Duration
-	times int
-}
-
-// A file that looks wrong is taken as it is once it came with the same bytes for so long and so often: a machine may sleep between two fetches, and a
-// person may ask for many at once. Assumption: what is wrong on the way does not bring the same bytes for so long. A page in the place of a file may
-// be that of a proxy, which says the same until somebody mends it.
-const (
-	sameUntilWhole   = 30 * time.Minute // for a file that looks cut off
-	sameUntilNoError = 24 * time.Hour   // for one that looks like an answer of somebody else
-	leastFetches     = 6
-)
-
-// cameOftenEnough reports whether a file of the document has come with the same bytes so often, and for so long.
-func (w *work) cameOftenEnough(file string, sum archive.Digest, atLeast time.Duration) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now, had := w.now().Boot, w.doubtful[w.a.Document()]
-	if had.file != file || had.sum != sum {
-		had = doubtfulFile{file: file, sum: sum, since: now}
-	}
-	had.times++
-	w.doubtful[w.a.Document()] = had
-	return had.times >= leastFetches && now-had.since >= atLeast
-}
-
-// forgetDoubtful forgets the file of the document that looked wrong: one is taken.
-func (w *work) forgetDoubtful() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.doubtful, w.a.Document())
-}
-
 // Wake makes the engine look soon at what is due.
 func (e *Engine) Wake() {
 	select {

@@ -123,7 +123,7 @@ func (w *work) makeFolder() (archive.DropFolder, error) {
 		if err != nil {
 			return f, fmt.Errorf("read %s of document %s: %w", held.Stored, w.a.Item, err)
 		}
-		file := archive.DropFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.open(held.Stored) }}
+		file := archive.DropFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.openKept(held.Stored) }}
 		f.Files, names = append(f.Files, file), append(names, file.Path)
 	}
 	if len(w.a.Files) == 0 || archive.Sum(raw) != w.a.Files[0].SHA256 {
@@ -151,15 +151,15 @@ func nameInDrop(f arrival.File, head []byte) string {
 	return f.Stored + ".bin"
 }
 
-// open opens a file that is kept here.
-func (w *work) open(stored string) (*os.File, error) {
+// openKept opens a file that is kept here.
+func (w *work) openKept(stored string) (*os.File, error) {
 	file, _, err := durable.OpenRegular(w.cfg.Dir.Root(), path.Join(w.a.Key.String(), stored))
 	return file, err
 }
 
 // read reads the first bytes of a held file.
 func (w *work) read(f arrival.File, most int64) ([]byte, error) {
-	file, err := w.open(f.Stored)
+	file, err := w.openKept(f.Stored)
 	if err != nil {
 		return nil, err
 	}

@@ -154,45 +154,13 @@ func (w *work) fetchFile(ctx context.Context, id string) error {
 	if !isKept || err != nil {
 		return err
 	}
-	if isBelieved, err := w.believe(ctx, id, kept); !isBelieved || err != nil {
+	if isTaken, err := w.mayTakeFile(ctx, id, kept); !isTaken || err != nil {
 		return err
 	}
 	w.forgetDoubtful()
 	w.noteAnswer()
 	// The file is durable under its name. A crash before this commit fetches it once more.
 	return w.commit(ctx, arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256})
-}
-
-// believe reports whether a file is taken for what the network has. One that looks like a part of a file, or like an answer of somebody else, is only
-// where it came again and again for a while, and the network itself answers. Where it is not, that was committed.
-func (w *work) believe(ctx context.Context, id string, kept archive.File) (bool, error) {
-	file, err := w.open(kept.Path)
-	if err != nil {
-		return false, w.postponeLocal(ctx, CauseFolder, err)
-	}
-	w.checking.Lock()
-	doubt := archive.CheckForm(file, kept.Size)
-	w.checking.Unlock()
-	file.Close() // read-only
-	atLeast, told := sameUntilWhole, "half an hour"
-	if errors.Is(doubt, archive.ErrInItsPlace) {
-		atLeast, told = sameUntilNoError, "a day"
-	}
-	switch {
-	case doubt == nil:
-		return true, nil
-	case !errors.Is(doubt, archive.ErrInItsPlace) && !errors.Is(doubt, archive.ErrCutOff):
-		return false, w.postponeLocal(ctx, CauseFolder, doubt)
-	}
-	if !w.cameOftenEnough(id, kept.SHA256, atLeast) {
-		return false, w.postpone(ctx, ledger.Cause{Code: CauseDoubt, Text: fmt.Sprintf("File %s: %v. It is fetched again, and taken as it is where the same bytes come for %s without a restart.", id, doubt, told)})
-	}
-	// A proxy that answers everything with a page does not answer this.
-	if _, _, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {
-		return false, w.postponeAfterFault(ctx, "fetch a document", err)
-	}
-	w.cfg.Log.Warn("a file of a received document looks wrong, but has come like this for long; it is taken as it is", "document", w.a.Item, "file", id, "why", doubt.Error())
-	return true, nil
 }
 
 // keepFetched fetches a file and keeps it. isKept is false where that failed and was committed.
@@ -216,9 +184,12 @@ func (w *work) handOn(ctx context.Context) error {
 	f, err := w.makeFolder()
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errOtherBytes) {
 		// A ledger that was put back may not know that it lay in the drop folder, and that its files were removed because the archive has it.
-		if isArchived, errFind := w.cfg.IsArchived(archive.DeriveReceivedID(w.a.Document())); errFind != nil {
+		isArchived, errFind := w.cfg.IsArchived(archive.DeriveReceivedID(w.a.Document()))
+		if errFind != nil {
 			return errFind
-		} else if isArchived {
+		}
+		if isArchived {
+			// A crash before this commit finds the same again.
 			w.cfg.Log.Warn("a received document is not here any more, but the archive has it; nothing is put into the drop folder again", "document", w.a.Item, "why", err.Error())
 			return w.commit(ctx, arrival.HandedOn{})
 		}

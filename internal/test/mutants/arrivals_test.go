@@ -237,11 +237,11 @@ var booked = []mutant{
 	},
 	{
 		name: "TypeIsBelievedThoughIgnored", promise: "I30", file: "internal/notices/received.go",
-		old: "case isWhole && !isListed[id]:", new: "case isWhole:", tests: []string{receiveTests},
+		old: "case isWhole && !inBoth[id]:", new: "case isWhole:", tests: []string{receiveTests},
 	},
 	{
 		name: "PageIsTakenForAFile", promise: "I4", file: "internal/receive/work.go",
-		old: "; !isBelieved || err != nil {\n", new: "; !isBelieved && false || err != nil {\n", tests: []string{receiveTests},
+		old: "; !isTaken || err != nil {\n", new: "; !isTaken && false || err != nil {\n", tests: []string{receiveTests},
 	},
 	{
 		name: "ReceivedCopyIsRemovedAtOnce", promise: "I3", file: "internal/receive/files.go",
@@ -249,18 +249,18 @@ var booked = []mutant{
 	},
 	{
 		name: "SecondAnnouncementStays", promise: "I30", file: "internal/notices/received.go",
-		old: "\t\t\tl.other++\n\t\tcase !had.Entry.IsZero():\n", new: "\t\t\tl.other++\n\t\tcase true:\n\t\tcase !had.Entry.IsZero():\n", tests: []string{"-run TestReading_I30 vaultd/internal/test/readings"},
+		old: "\t\t\tl.otherReceived++\n", new: "\t\t\tl.otherReceived++\n\t\tcase true:\n", tests: []string{"-run TestReading_I30 vaultd/internal/test/readings"},
 	},
 	{
-		name: "WrongFileIsSoonBelieved", promise: "I4", file: "internal/receive/engine.go",
+		name: "WrongFileIsSoonBelieved", promise: "I4", file: "internal/receive/doubt.go",
 		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= 2", tests: []string{receiveTests},
 	},
 	{
-		name: "WrongFileIsBelievedForItsAge", promise: "I4", file: "internal/receive/engine.go",
+		name: "WrongFileIsBelievedForItsAge", promise: "I4", file: "internal/receive/doubt.go",
 		old: "had.times >= leastFetches && now", new: "now", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
 	},
 	{
-		name: "WrongFileIsBelievedForItsTimes", promise: "I4", file: "internal/receive/engine.go",
+		name: "WrongFileIsBelievedForItsTimes", promise: "I4", file: "internal/receive/doubt.go",
 		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= leastFetches", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
 	},
 	{
@@ -273,7 +273,7 @@ var booked = []mutant{
 	},
 	{
 		name: "ArchivedBeforeCountsAsLost", promise: "I25", file: "internal/receive/work.go",
-		old: "} else if isArchived {", new: "} else if isArchived && false {", tests: []string{receiveTests},
+		old: "\t\tif isArchived {\n", new: "\t\tif isArchived && false {\n", tests: []string{receiveTests},
 	},
 	{
 		name: "QueueKeepsTasksThatBegan", promise: "I21", file: "internal/ingest/pool.go",

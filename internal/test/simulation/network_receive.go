@@ -31,14 +31,14 @@ func (w *World) addReceiving(cfg *daemon.Config, client *networkapi.Client) {
 
 // incoming is a document that the network has for the world.
 type incoming struct {
-	emulator.NetworkDocument
+	bumID      string
 	number     string // of the invoice or credit note
 	data       []byte
 	isComplete bool // it tells what the archive must know: it has a date
 }
 
-// id is its identity in the archive.
-func (d incoming) id() archive.ID { return archive.DeriveReceivedID(archive.RemoteID(d.BumID)) }
+// archiveID is its identity in the archive.
+func (d incoming) archiveID() archive.ID { return archive.DeriveReceivedID(archive.RemoteID(d.bumID)) }
 
 // PublishReceived makes the n-th document of the world's seed wait at the network: an invoice or a credit note, and up to three files, among them
 // web pages and PDFs whose end is missing. Some have no date, and some are announced twice.
@@ -64,11 +64,11 @@ func (w *World) PublishReceived(n int) {
 		p.Files = append(p.Files, emulator.ReceivedFile{Name: fmt.Sprintf("file %d", i), Content: slices.Concat([]byte(form.begin), content, []byte(form.end))})
 	}
 	var err error
-	d.BumID, err = w.emulator.PublishReceived(p)
+	d.bumID, err = w.emulator.PublishReceived(p)
 	w.failOn(err)
 	w.incoming = append(w.incoming, d)
 	if r.IntN(5) == 0 {
-		_, err := w.emulator.PublishNotice(emulator.NetworkNotice{BumID: d.BumID, DocumentType: kind, Announces: true})
+		_, err := w.emulator.PublishNotice(emulator.NetworkNotice{BumID: d.bumID, DocumentType: kind, Announces: true})
 		w.failOn(err)
 	}
 }
@@ -92,10 +92,10 @@ func (w *World) findOpenReceipts() (left []string) {
 	}
 	archived := w.countArchived(nil)
 	for _, d := range w.incoming {
-		_, isTaken, err := w.d.Ledger().FindByID(d.id())
+		_, isTaken, err := w.d.Ledger().FindByID(d.archiveID())
 		w.failOn(err)
-		if d.isComplete && !isTaken && archived[d.id()] == 0 {
-			left = append(left, fmt.Sprintf("received document %s (%s) has no entry", d.BumID, d.number))
+		if d.isComplete && !isTaken && archived[d.archiveID()] == 0 {
+			left = append(left, fmt.Sprintf("received document %s (%s) has no entry", d.bumID, d.number))
 		}
 	}
 	return left
@@ -131,12 +131,9 @@ func (w *World) checkReceived(l *boltledger.Ledger) (problems []string) {
 		return nil
 	}
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	of := map[string]incoming{}
-	for _, d := range w.incoming {
-		of[d.BumID] = d
-	}
 	files := map[string][]string{}
 	for _, d := range w.emulator.ReceivedDocuments() {
+		files[d.BumID] = nil
 		for _, f := range d.Files {
 			files[d.BumID] = append(files[d.BumID], f.SHA256)
 		}
@@ -147,7 +144,7 @@ func (w *World) checkReceived(l *boltledger.Ledger) (problems []string) {
 			continue
 		}
 		arrivals[string(a.Item)] = a
-		if _, is := of[string(a.Item)]; !is {
+		if _, is := files[string(a.Item)]; !is {
 			say("I12: %s was announced as a received document, and the network has none of that number", a.Item)
 		}
 	}
@@ -196,13 +193,13 @@ func (w *World) checkReceipts(entries []ledger.Entry) (problems []string) {
 		byID[e.ID], byID[e.FirstID] = e, e
 	}
 	for _, d := range w.incoming {
-		switch n := archived[d.id()]; {
-		case n > 1 && !byID[d.id()].PossibleDouble:
-			say("I2: received document %s is archived %d times", d.BumID, n)
+		switch n := archived[d.archiveID()]; {
+		case n > 1 && !byID[d.archiveID()].PossibleDouble:
+			say("I2: received document %s is archived %d times", d.bumID, n)
 		case n > 0 && !d.isComplete:
-			say("I12: received document %s has no date, and is archived", d.BumID)
+			say("I12: received document %s has no date, and is archived", d.bumID)
 		case !d.isComplete && w.setBacks == 0 && !slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.State == ledger.Rejected && strings.Contains(e.Folder, d.number) }):
-			say("I1: received document %s has no date, and did not come back to people", d.BumID)
+			say("I1: received document %s has no date, and did not come back to people", d.bumID)
 		}
 	}
 	if w.wasGarbled() {
@@ -210,14 +207,14 @@ func (w *World) checkReceipts(entries []ledger.Entry) (problems []string) {
 	}
 	docs := w.emulator.ReceivedDocuments()
 	for _, r := range w.emulator.Registrations() {
-		i := slices.IndexFunc(w.incoming, func(d incoming) bool { return d.id().String() == r.ClientUUID })
+		i := slices.IndexFunc(w.incoming, func(d incoming) bool { return d.archiveID().String() == r.ClientUUID })
 		if i < 0 || r.ArchivedAt.IsZero() {
 			continue
 		}
 		d := w.incoming[i]
-		at := slices.IndexFunc(docs, func(has emulator.NetworkDocument) bool { return has.BumID == d.BumID })
+		at := slices.IndexFunc(docs, func(has emulator.NetworkDocument) bool { return has.BumID == d.bumID })
 		for _, p := range w.compareReceived(r.SHA256, d, docs[at].Files) {
-			say("I4: received document %s: %s", d.BumID, p)
+			say("I4: received document %s: %s", d.bumID, p)
 		}
 	}
 	return problems
