@@ -30,7 +30,7 @@ func readKillers(t *testing.T) *killers {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if name, test, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+		if name, test, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(test, "Test") {
 			k.by[name] = test
 		}
 	}
@@ -41,12 +41,13 @@ func readKillers(t *testing.T) *killers {
 func (k *killers) narrow(m mutant) (narrowed []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var path []string
-	for _, name := range strings.Split(k.by[m.name], "/") {
-		path = append(path, "^"+regexp.QuoteMeta(name)+"$")
-	}
-	if !strings.HasPrefix(path[0], "^Test") {
+	test, ok := k.by[m.name]
+	if !ok {
 		return nil
+	}
+	var path []string
+	for name := range strings.SplitSeq(test, "/") {
+		path = append(path, "^"+regexp.QuoteMeta(name)+"$")
 	}
 	for _, args := range m.tests {
 		words := strings.Fields(args)
@@ -62,18 +63,19 @@ func (k *killers) narrow(m mutant) (narrowed []string) {
 	return narrowed
 }
 
-func (k *killers) note(mutant, test string) {
+// note writes down at once what killed a mutant, so that a run that is ended early was not for nothing.
+func (k *killers) note(t *testing.T, mutant, test string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !strings.ContainsAny(test, " \n") {
-		k.by[mutant] = test
+	if !strings.HasPrefix(test, "Test") || k.by[mutant] == test {
+		return
 	}
+	k.by[mutant] = test
+	k.write(t)
 }
 
-// write writes down what is known, of the mutants that there still are.
+// write writes down what is known, of the mutants that there still are. The caller holds k.mu.
 func (k *killers) write(t *testing.T) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	maps.DeleteFunc(k.by, func(name, _ string) bool {
 		return !slices.ContainsFunc(list, func(m mutant) bool { return m.name == name })
 	})

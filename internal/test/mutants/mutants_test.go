@@ -72,10 +72,10 @@ func TestMutants(t *testing.T) {
 			})
 		}
 	})
-	known.write(t)
 }
 
-// plant puts m into the copy in dir, runs its tests, and takes it out again. The test that killed it the last time comes first.
+// plant puts m into the copy in dir, runs its tests, and takes it out again. The test that killed it the last time comes first, then the short form
+// of its tests.
 func plant(t *testing.T, dir string, m mutant, known *killers) {
 	path := filepath.Join(dir, m.file)
 	whole, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func plant(t *testing.T, dir string, m mutant, known *killers) {
 	write(bytes.Replace(whole, []byte(m.old), []byte(m.new), 1))
 	defer write(whole)
 	began := time.Now()
-	for _, args := range slices.Concat(known.narrow(m), m.tests) {
+	for _, args := range slices.Concat(known.narrow(m), shorten(m.tests), m.tests) {
 		out, err := goTool(t, dir, testCommand(args)...)
 		if err == nil {
 			continue
@@ -100,19 +100,30 @@ func plant(t *testing.T, dir string, m mutant, known *killers) {
 		}
 		by := killer(out, args)
 		t.Logf("%s (%s) was killed after %v by %s", m.name, m.promise, time.Since(began).Round(time.Second/10), by)
-		known.note(m.name, by)
+		known.note(t, m.name, by)
 		return
 	}
 	t.Errorf("%s LIVES: no test of %q notices that %s is broken", m.name, m.tests, m.promise)
 }
 
-// testCommand gives the words of a run of "go test". The tests of another module begin with -C and its folder, which go wants first.
+// shorten gives the short form of those tests that have another.
+func shorten(tests []string) (short []string) {
+	for _, args := range tests {
+		if !strings.Contains(args, "-short") && !strings.Contains(args, "-run") {
+			short = append(short, "-short "+args)
+		}
+	}
+	return short
+}
+
+// testCommand gives the words of a run of "go test". The tests of another module begin with -C and its folder, which go wants first. A mutant is not
+// vetted: only a test may kill it.
 func testCommand(args string) []string {
 	words, first := strings.Fields(args), 0
 	if words[0] == "-C" {
 		first = 2
 	}
-	return slices.Concat([]string{"test"}, words[:first], []string{"-count=1", "-failfast", "-timeout=4m"}, words[first:])
+	return slices.Concat([]string{"test"}, words[:first], []string{"-vet=off", "-count=1", "-failfast", "-timeout=4m"}, words[first:])
 }
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
