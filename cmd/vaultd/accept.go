@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/networkapi"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -21,15 +22,15 @@ const mayNotify = "post notifications about received documents"
 
 // acceptCommands are the words that a person may say about a received document.
 func (a *app) acceptCommands() []*cobra.Command {
-	var acceptAgain, rejectAgain, isTechnical bool
-	accept := a.wordCommand("accept", &acceptAgain, func() arrival.Word { return arrival.Accept })
+	var isTechnical bool
+	accept := a.wordCommand("accept", func() arrival.Word { return arrival.Accept })
 	accept.Short = "tell the sender of a received document that it is accepted"
 	accept.Long = `Tells the business network that a received document is accepted: BusinessAccept,
 DocumentAccepted. Agree with its sender first that he wants to hear it. vaultd never says
 it by itself, and it cannot be taken back. ID is that of "vaultd arrivals".
 ` + wordHelp
 	accept.Example = `  vaultd accept 46aa4caf-b373-11ed-bbfc-cfd535abf178 --reason "checked by purchasing"`
-	reject := a.wordCommand("reject", &rejectAgain, func() arrival.Word {
+	reject := a.wordCommand("reject", func() arrival.Word {
 		if isTechnical {
 			return arrival.RejectTechnical
 		}
@@ -45,31 +46,37 @@ With --technical: TechnicalReject, Undelivered, for a document that cannot be re
 possible until the network was told that the document was received (network.confirm); that
 is not said any more then.
 ` + wordHelp
-	reject.Example = `  vaultd reject 46aa4caf-b373-11ed-bbfc-cfd535abf178 --reason "the price is wrong"
+	reject.Example = `  vaultd reject 46aa4caf-b373-11ed-bbfc-cfd535abf178 --reason "the price is wrong" --tell
   vaultd reject 46aa4caf-b373-11ed-bbfc-cfd535abf178 --technical --reason "the PDF cannot be opened"`
 	reject.Flags().BoolVar(&isTechnical, "technical", false, "it cannot be read, so it does not reach its recipient")
 	return []*cobra.Command{accept, reject}
 }
 
 const wordHelp = `
-The network gets the two codes and the time alone: the reason stays here. Who decided
-stands in the journal for ever, with a digest of the reason; "vaultd arrivals show ID" says
-what was said, when, by whom, and whether the network took it.
+The network gets the two codes and the time alone: the reason stays here, unless --tell
+says that the sender gets it as well, word for word. Who decided stands in the journal for
+ever, with a digest of the reason; "vaultd arrivals show ID" says what was said, when, by
+whom, and whether the network took it.
 
 It is said once. Where no answer comes, it may have been said, and vaultd does not repeat
 it: ask its sender or the provider, then say it again with --again. Another word is
 refused unless the network certainly did not take the first one.`
 
-func (a *app) wordCommand(name string, again *bool, word func() arrival.Word) *cobra.Command {
+func (a *app) wordCommand(name string, word func() arrival.Word) *cobra.Command {
+	var again, tell bool
 	c := &cobra.Command{Use: name + " ID --reason TEXT", Args: expectArgs("ID (of a received document, as vaultd arrivals shows it)"), DisableFlagsInUseLine: true}
 	reason := reasonFlag(c)
-	c.Flags().BoolVar(again, "again", false, "it may have been said before: say it once more")
+	c.Flags().BoolVar(&again, "again", false, "it may have been said before: say it once more")
+	c.Flags().BoolVar(&tell, "tell", false, "the sender gets the reason as well, word for word")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := requireReason(c, *reason); err != nil {
 			return err
 		}
+		if n := len(strings.TrimSpace(*reason)); tell && n > networkapi.MaxDescription {
+			return usageError{fmt.Errorf("--reason has %d bytes; the network takes at most %d of them with --tell", n, networkapi.MaxDescription)}
+		}
 		return a.withLedger(c, args, func(ctx context.Context, v view) error {
-			return a.sayWord(ctx, v, args[0], operator.SpokenWord{Word: word(), Again: *again}, strings.TrimSpace(*reason))
+			return a.sayWord(ctx, v, args[0], operator.SpokenWord{Word: word(), Again: again, Tell: tell}, strings.TrimSpace(*reason))
 		})
 	}
 	return c
@@ -172,6 +179,7 @@ type saidJSON struct {
 	AnsweredAt   *time.Time `json:"answeredAt"`
 	Cause        string     `json:"cause"`  // why it is unanswered or was not taken; empty: it was taken, or nobody heard anything
 	Reason       *string    `json:"reason"` // null: it was erased
+	Told         bool       `json:"told"`   // the reason was said with it
 }
 
 // listSaid lists the words that people said about a received document.
@@ -182,7 +190,7 @@ func (v view) listSaid(x arrival.Arrival) ([]saidJSON, error) {
 	}
 	notes, err := v.ledger.Notes(x.Key)
 	for _, s := range x.Said {
-		j := saidJSON{Word: string(s.Word), At: timeJSON(s.At), UID: s.UID, Outcome: s.Outcome.String(), AnsweredAt: timeJSON(s.AnsweredAt), Cause: s.Cause.Text, Reason: present.TextOrNil(notes[s.Rev].Text)}
+		j := saidJSON{Word: string(s.Word), At: timeJSON(s.At), UID: s.UID, Outcome: s.Outcome.String(), AnsweredAt: timeJSON(s.AnsweredAt), Cause: s.Cause.Text, Reason: present.TextOrNil(notes[s.Rev].Text), Told: s.Told}
 		j.ResponseCode, j.ActionCode = s.Word.Codes()
 		all = append(all, j)
 	}
@@ -198,6 +206,9 @@ func (v view) describeSaid(s saidJSON) string {
 	text := fmt.Sprintf("%s/%s, %s, by %s: %s", s.ResponseCode, s.ActionCode, v.Exact(*s.At), present.UserName(s.UID), outcome)
 	if s.Reason != nil {
 		text += "; " + sanitize.Text(*s.Reason)
+	}
+	if s.Told {
+		text += " [said with the reason]"
 	}
 	if s.Cause != "" {
 		text += " (" + sanitize.Name(s.Cause, 200) + ")"

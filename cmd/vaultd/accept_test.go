@@ -18,7 +18,7 @@ func toldOf(emu *emulator.Server, id string) (all []string) {
 	for _, d := range emu.ReceivedDocuments() {
 		for _, n := range d.Notified {
 			if d.BumID == id {
-				all = append(all, n.ResponseCode+"/"+n.ActionCode)
+				all = append(all, strings.TrimSuffix(n.ResponseCode+"/"+n.ActionCode+": "+n.Description, ": "))
 			}
 		}
 	}
@@ -120,10 +120,12 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 		}
 	}
 	ask(0, "the network took it", "reject", lost, "--reason", "the price is wrong", "--again")
-	ask(0, "BusinessReject/DocumentRejected was said", "reject", refused, "--reason", "wrong after all")
+	ask(0, "BusinessReject/DocumentRejected was said", "reject", refused, "--reason", "wrong after all", "--tell")
+	ask(0, "; wrong after all [said with the reason]", "arrivals", "show", refused)
+	ask(exitUsage, "the network takes at most 4096", "reject", unread, "--technical", "--reason", strings.Repeat("€", 1999), "--tell")
 	ask(exitFailed, "vaultd reject "+unread+" --technical --reason TEXT", "accept", unread, "--reason", "x")
 	ask(0, "TechnicalReject/Undelivered was said", "reject", unread, "--technical", "--reason", "it cannot be read")
-	if told := strings.Join(append(toldOf(emu, refused), toldOf(emu, unread)...), " "); told != "BusinessReject/DocumentRejected TechnicalReject/Undelivered" {
+	if told := strings.Join(append(toldOf(emu, refused), toldOf(emu, unread)...), " "); told != "BusinessReject/DocumentRejected: wrong after all TechnicalReject/Undelivered" {
 		t.Errorf("the network was told %s", told)
 	}
 	s.must(0, "verify")

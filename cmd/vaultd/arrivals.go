@@ -17,12 +17,12 @@ import (
 )
 
 // arrivalWords are what "vaultd arrivals" does with one received document.
-var arrivalWords = []string{"show", "retry", "close"}
+var arrivalWords = []string{"show", "retry", "take", "close"}
 
 func (a *app) arrivalsCommand() *cobra.Command {
 	limit, reason := listed, ""
 	c := &cobra.Command{
-		Use:   "arrivals [show|retry|close] [ID]",
+		Use:   "arrivals [show|retry|take|close] [ID]",
 		Short: "the documents that came in over the business network, and what became of each",
 		Long: `Lists the documents that came in over the business network, the newest first, with their
 state: announced, fetching, held, acknowledged, given-up. Sender and number are shown once
@@ -32,6 +32,8 @@ to do.
 show ID     one document with its files, its times, the folder that it became, and what
             people said of it to the network (vaultd accept, vaultd reject)
 retry ID    try now what failed; a pause after a fault of the network ends too
+take ID     take the file as it is that looks wrong, without waiting any longer: the bytes that
+            "show" names, and no others. It needs --reason
 close ID    give a document up that is not in the drop folder: nothing more of it is fetched.
             It needs --reason, which is journaled with who decided. Its notification stays
             at the network, and is not taken for a new document
@@ -75,7 +77,7 @@ func checkArrivalArgs(c *cobra.Command, args []string, limit int, reason string)
 		return usageError{fmt.Errorf("%q is nothing that arrivals does; known are %s", strings.Join(args, " "), strings.Join(arrivalWords, ", "))}
 	case len(args) == 1:
 		return usageError{fmt.Errorf("arrivals %s needs the ID of a document, as vaultd arrivals shows it", args[0])}
-	case args[0] == "close":
+	case args[0] == "close", args[0] == "take":
 		return requireReason(c, reason)
 	}
 	return checkReason(c, reason)
@@ -121,6 +123,33 @@ type arrivalFileJSON struct {
 	Stored string `json:"stored"` // its name in state_dir/received/KEY; empty: it is not held
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+
+	Doubt *doubtJSON `json:"doubt"` // what came for it and looks wrong; null: nothing
+}
+
+// doubtJSON is what came for a file and looks wrong. Where the file is held, it was taken all the same.
+type doubtJSON struct {
+	Why       string    `json:"why"`
+	Stored    string    `json:"stored"` // its name in state_dir/received/KEY
+	SHA256    string    `json:"sha256"`
+	Times     uint16    `json:"times"`   // it came so often
+	Seconds   int64     `json:"seconds"` // at least so long it was from the first time to the last
+	LastAt    time.Time `json:"lastAt"`
+	Overruled bool      `json:"overruled"` // a person takes it as it is
+}
+
+// text says it in a sentence.
+func (d doubtJSON) text(isHeld bool) string {
+	how := fmt.Sprintf("%s; it came %s so", d.Why, present.FormatCount(int(d.Times), "time", "times"))
+	switch {
+	case d.Overruled && isHeld:
+		return how + ", and was taken as it is, because a person decided so"
+	case isHeld:
+		return how + ", and was taken as it is"
+	case d.Overruled:
+		return how + "; a person takes it as it is, once it comes again"
+	}
+	return how + "; it lies in " + d.Stored
 }
 
 type arrivalEntryJSON struct {
@@ -137,6 +166,9 @@ func (v view) newArrivalJSON(x arrival.Arrival) (arrivalJSON, error) {
 		file := arrivalFileJSON{Name: f.Name, Stored: f.Stored, Size: f.Size}
 		if f.IsHeld() {
 			file.SHA256 = f.SHA256.String()
+		}
+		if d := f.Doubt; d.IsSet() {
+			file.Doubt = &doubtJSON{d.Why, d.Stored, d.SHA256.String(), d.Times, int64(d.For / time.Second), d.Last, d.Overruled}
 		}
 		j.Files = append(j.Files, file)
 	}
@@ -260,6 +292,11 @@ func (a *app) showArrival(v view, id string) error {
 	}
 	line("waits", j.Waits)
 	line("TO DO", j.Need)
+	for _, f := range j.Files {
+		if f.Doubt != nil {
+			line("looks wrong", fmt.Sprintf("%s: %s", sanitize.Text(f.Name), sanitize.Text(f.Doubt.text(f.Stored != ""))))
+		}
+	}
 	for _, s := range j.Said {
 		line("said", v.describeSaid(s))
 	}

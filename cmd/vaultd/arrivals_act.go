@@ -22,9 +22,18 @@ func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string
 		return err
 	}
 	event := func(by ledger.Operator) arrival.Event { return arrival.RetryAsked{By: by} }
-	if word == "close" {
+	switch word {
+	case "close":
 		event = func(by ledger.Operator) arrival.Event {
 			return arrival.Abandoned{By: &by, Cause: ledger.Cause{Code: "closed", Text: "a person gave it up"}}
+		}
+	case "take":
+		f, ok := x.FindDoubted()
+		if !ok {
+			return fail(exitFailed, fmt.Errorf("document %s: none of its files is in doubt", sanitize.Text(string(x.Item))), "see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
+		}
+		event = func(by ledger.Operator) arrival.Event {
+			return arrival.DoubtOverruled{By: by, File: f.Name, SHA256: f.Doubt.SHA256}
 		}
 	}
 	after, err := h.ActOnArrival(ctx, x, operator.Person{UID: a.uid, Reason: reason}, event)
@@ -43,7 +52,12 @@ func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string
 
 // explainNoDecision says why nothing is left to decide about a received document.
 func explainNoDecision(x arrival.Arrival) string {
-	if x.State == arrival.Held {
+	switch f, isDoubted := x.FindDoubted(); {
+	case isDoubted && f.Doubt.Overruled:
+		return "a person takes its file as it is already"
+	case isDoubted:
+		return "other bytes came for its file meanwhile: look again"
+	case x.State == arrival.Held:
 		return "it lies in the drop folder: what becomes of it there is decided with vaultd show, retry and close"
 	}
 	return "nothing of it is due any more"
@@ -54,6 +68,11 @@ func (a *app) tellArrival(v view, x arrival.Arrival, word string) error {
 	switch {
 	case word == "close":
 		next = "Nothing more of it is fetched, and it is not announced again. Its notification stays at the network: nothing is deleted there that is not held here."
+	case word == "take":
+		next = "Its file is fetched once more, and taken as it is if the same bytes come."
+		if v.state == nil {
+			next += " vaultd is not running: the next run does it."
+		}
 	case v.state == nil:
 		next = "vaultd is not running: it is tried with the next run."
 	}

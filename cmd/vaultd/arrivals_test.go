@@ -62,7 +62,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 			{0, []string{"arrivals", "show", id}, "Received Otto GmbH R-4711 in drop acme: archived (vaultd show "},
 			{exitFailed, []string{"arrivals", "show", "none"}, "no received document has the ID"},
 			{exitUsage, []string{"arrivals", "show"}, "needs the ID"},
-			{exitUsage, []string{"arrivals", "remove", id}, "known are show, retry, close"},
+			{exitUsage, []string{"arrivals", "remove", id}, "known are show, retry, take, close"},
 			{exitUsage, []string{"arrivals", "--limit", "-1"}, "--limit is negative"},
 		} {
 			if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
@@ -271,4 +271,68 @@ func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Ev
 		s.t.Fatal(err)
 	}
 	return key
+}
+
+// I4, I29: a file that looks wrong is named with what is wrong and where it lies, and a person takes it as it is, beside a daemon too.
+func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withReceiving(address)
+	invoice := receivedInvoice("R-1")
+	invoice.Files[0].Content = []byte("<Error>of the sender</Error>")
+	id, err := emu.PublishReceived(invoice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := s.begin()
+	var j arrivalJSON
+	eventually(t, "the file to be in doubt", func() bool {
+		out, code := s.vaultd("arrivals", "show", id, "--json")
+		return code == 0 && json.Unmarshal([]byte(out), &j) == nil && j.Cause == "receive-doubt"
+	})
+	d := j.Files[1].Doubt
+	if d == nil || d.Times != 1 || d.Overruled {
+		t.Fatalf("%+v", d)
+	}
+	if kept, err := os.ReadFile(filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored)); err != nil || string(kept) != string(invoice.Files[0].Content) {
+		t.Errorf("a person who looks at it finds %q, %v", kept, err)
+	}
+	for _, row := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{0, []string{"arrivals", "show", id}, "it came 1 time so; it lies in " + d.Stored},
+		{exitUsage, []string{"arrivals", "take", id}, "needs --reason"},
+		{0, []string{"arrivals", "take", id, "--reason", "the sender names it so"}, "taken as it is if the same bytes come"},
+	} {
+		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+			t.Errorf("%v: %s", row.args, out)
+		}
+	}
+	eventually(t, "the document to be archived", func() bool {
+		out, _ := s.vaultd("arrivals")
+		return strings.Contains(out, "Received Otto GmbH R-1: archived")
+	})
+	for _, row := range []struct {
+		code int
+		args []string
+		want string
+	}{
+		{0, []string{"arrivals", "show", id}, "and was taken as it is, because a person decided so"},
+		{exitFailed, []string{"arrivals", "take", id, "--reason", "again"}, "none of its files is in doubt"},
+		{0, []string{"verify"}, ""},
+	} {
+		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
+			t.Errorf("%v: %s", row.args, out)
+		}
+	}
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	if journal := s.journal(); !strings.Contains(journal, `"event":"doubt-overruled"`) || strings.Contains(journal, "the sender names it so") {
+		t.Error(journal)
+	}
 }

@@ -229,10 +229,10 @@ func readPage(body []byte) (page, error) {
 	return p, nil
 }
 
-// Limits of one notification: of its description in bytes, and of its properties and links.
+// Limits of one notification.
 const (
-	maxDescription = 4 << 10
-	maxPairs       = 100
+	MaxDescription = 4 << 10 // bytes of its description
+	maxPairs       = 100     // of its properties, and of its links
 )
 
 // ReadNotification reads a notification that was kept as it came, see [ReadNotification].
@@ -267,7 +267,7 @@ func readNotification(raw json.RawMessage) (archive.Notification, error) {
 	if n.Document, err = archive.ParseRemoteID(apicall.ReadText(document)); err != nil {
 		return archive.Notification{}, err
 	}
-	if len(n.Description) > maxDescription || len(n.Properties) > maxPairs || len(n.Links) > maxPairs {
+	if len(n.Description) > MaxDescription || len(n.Properties) > maxPairs || len(n.Links) > maxPairs {
 		return archive.Notification{}, errors.New("the notification is longer than one may be")
 	}
 	n.Kind = archive.ParseNetworkKind(n.DocumentType)

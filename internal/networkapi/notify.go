@@ -73,7 +73,7 @@ func composeNotification(n archive.Notification) ([]byte, error) {
 		return nil, errors.New("a client may not post this kind of notification")
 	case n.Created.Unix() <= 0:
 		return nil, errors.New("the notification has no time")
-	case len(n.Description) > maxDescription:
+	case len(n.Description) > MaxDescription:
 		return nil, errors.New("the description is too long")
 	}
 	type property struct {

@@ -21,7 +21,8 @@ func (a *Actions) ActOnArrival(ctx context.Context, x arrival.Arrival, p Person,
 		return after, err
 	}
 	a.cfg.Log.Info("a person acted", "act", event(by).JournalName(), "uid", by.UID, "key", after.Key, "state", after.State)
-	if _, isRetry := event(by).(arrival.RetryAsked); isRetry {
+	switch event(by).(type) {
+	case arrival.RetryAsked, arrival.DoubtOverruled:
 		a.cfg.AfterRetry()
 	}
 	return after, nil

@@ -22,6 +22,7 @@ type Network interface {
 type SpokenWord struct {
 	Word  arrival.Word
 	Again bool // it may have been said before, and the person says it once more
+	Tell  bool // its sender is told the reason as well; the network takes at most 4096 bytes of it
 }
 
 // ErrNothingSaid says that nothing may be said just now; its text goes on with why.
@@ -42,13 +43,13 @@ func (a *Actions) SayWord(ctx context.Context, x arrival.Arrival, p Person, w Sp
 	}
 	// The intent: a crash after it leaves a word of which nobody knows whether it was said. Nothing repeats it by itself.
 	intended, err := a.ActOnArrival(ctx, x, p, func(by ledger.Operator) arrival.Event {
-		return arrival.WordIntended{By: by, Word: w.Word, Again: w.Again}
+		return arrival.WordIntended{By: by, Word: w.Word, Again: w.Again, Tell: w.Tell}
 	})
 	if err != nil {
 		return x, nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // what is announced is said, and its outcome is committed, though the asker went away
-	answer = a.postWord(ctx, intended, w, to)
+	answer = a.postWord(ctx, intended, w, p.Reason, to)
 	said := arrival.WordAnswered{Intent: intended.Said[len(intended.Said)-1].Rev, Outcome: arrival.Taken}
 	if e := apicall.AsError(answer); answer != nil {
 		said.Outcome, said.Cause = arrival.NotTaken, ledger.Cause{Code: e.Code, Text: e.Error()}
@@ -65,10 +66,13 @@ func (a *Actions) SayWord(ctx context.Context, x arrival.Arrival, p Person, w Sp
 }
 
 // postWord says the word in one call.
-func (a *Actions) postWord(ctx context.Context, x arrival.Arrival, w SpokenWord, to Network) error {
+func (a *Actions) postWord(ctx context.Context, x arrival.Arrival, w SpokenWord, reason string, to Network) error {
 	ctx, cancel := context.WithTimeout(ctx, longestSaying)
 	defer cancel()
 	n := archive.Notification{Document: x.Document(), Kind: archive.NetworkKind(x.Type), Created: a.cfg.Now().Wall}
 	n.Response, n.Action = w.Word.Codes()
+	if w.Tell {
+		n.Description = reason
+	}
 	return to.PostNotification(ctx, n)
 }

@@ -176,6 +176,9 @@ func (f *replay) replayCustody(it *ArrivalItem, l *readLine) {
 // replayReceived replays what received documents alone have: the document that names its files, and its confirmation. Its notification is
 // deleted only after it is in the drop folder.
 func (f *replay) replayReceived(it *ArrivalItem, l *readLine) {
+	if l.Event == (arrival.DoubtOverruled{}).JournalName() && l.UID == nil {
+		f.addFinding("I29", l.key, "line %d: a file that looks wrong was taken as it is, and nobody decided so", l.N)
+	}
 	switch l.Event {
 	case (arrival.DocumentHeld{}).JournalName():
 		if l.Seal == "" || l.Files == 0 {

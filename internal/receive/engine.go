@@ -70,14 +70,13 @@ type Engine struct {
 	faults      int       // guarded by mu: in a row, of the network as a whole
 	swept       time.Time // used by one round at a time
 
-	doubtful map[archive.RemoteID]doubtfulFile // the last file that looked wrong, by its document; guarded by mu
-	checking sync.Mutex                        // held while the form of a file is checked: XML of a stranger may take a lot of memory
+	checking sync.Mutex // held while the form of a file is checked: XML of a stranger may take a lot of memory
 }
 
 // New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
 	cfg.Workers = max(cfg.Workers, 1)
-	return &Engine{cfg: cfg, wake: make(chan struct{}, 1), doubtful: map[archive.RemoteID]doubtfulFile{}}
+	return &Engine{cfg: cfg, wake: make(chan struct{}, 1)}
 }
 
 // Wake makes the engine look soon at what is due.

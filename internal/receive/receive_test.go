@@ -166,6 +166,24 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	}
 }
 
+// decide applies what a person decides about the one arrival, between two lives.
+func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
+	h.t.Helper()
+	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer l.Close()
+	var all []arrival.Arrival
+	err = l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...)
+	if err == nil && len(all) == 1 {
+		_, err = l.ApplyArrival(h.t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{event(all[0])}, At: archive.Instant{Wall: time.Now()}})
+	}
+	if err != nil || len(all) != 1 {
+		h.t.Fatalf("%+v, %v", all, err)
+	}
+}
+
 // dropped are the folders in the drop folder, by the identity of their documents.
 func (h *house) dropped() map[string][]string {
 	h.t.Helper()
@@ -515,30 +533,97 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 	}
 }
 
-// I4: a file that looks wrong must come the same often enough and for long enough: neither a person who asks for it at once, nor a machine that slept,
-// makes it believed; and other bytes begin anew.
-func TestDoubtfulFile_I4_OftenAndLong(t *testing.T) {
-	var boot time.Duration
-	e := New(Config{Now: func() archive.Instant { return archive.Instant{Boot: boot} }})
-	w := &work{Engine: e, a: arrival.Arrival{Item: "d"}}
-	come := func(times int, pass time.Duration, sum byte) (believed bool) {
-		for range times {
-			boot += pass
-			believed = w.cameOftenEnough("f", archive.Digest{sum}, sameUntilWhole)
+// I4: how often and how long a file that looks wrong came is kept over restarts, and so is that it was believed. A fetch that a person asks for counts for
+// no more than the time that passed.
+func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+		defer h.net.Close()
+		cut := []byte("%PDF-1.7 " + strings.Repeat("x", 3000))
+		if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: cut}}}); err != nil {
+			t.Fatal(err)
 		}
-		return believed
-	}
-	if come(10, time.Second, 1) {
-		t.Error("ten times in ten seconds")
-	}
-	if !come(1, time.Hour, 1) {
-		t.Error("eleven times in an hour are not enough")
-	}
-	if come(5, time.Hour, 2) {
-		t.Error("other bytes, five times in five hours")
-	}
-	if w.forgetDoubtful(); come(2, time.Hour, 2) {
-		t.Error("twice, after it was forgotten")
+		for range 30 { // each life fetches once: a person asks for it
+			if err := h.live(2 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			h.decide(func(a arrival.Arrival) arrival.Event { return arrival.RetryAsked{By: ledger.Operator{UID: 7}} })
+		}
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if f, ok := all[0].FindDoubted(); !ok || f.Doubt.Times < 20 || f.Doubt.For > 2*time.Minute || f.Doubt.Overruled || all[0].State != arrival.Fetching {
+				t.Errorf("%+v", all)
+			}
+		})
+		for range 8 { // half an hour of life, in eight parts
+			if err := h.live(5 * time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.allDone()
+		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
+			d := all[0].Files[1].Doubt
+			if d.Why == "" || d.Overruled || d.Times < 20 || d.For < sameUntilWhole {
+				t.Errorf("%+v", d)
+			}
+			lines := 0
+			_ = l.Lines(1, func(_ uint64, line []byte) error {
+				if bytes.Contains(line, []byte(`"file-doubted"`)) {
+					lines++
+				}
+				return nil
+			})
+			if lines == 0 || lines > 31 {
+				t.Errorf("%d lines tell of the doubt; one for each life that begins with nothing failed", lines)
+			}
+		})
+	})
+}
+
+// I4, I29: a person takes a file as it is that looks wrong: these bytes, and no others.
+func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
+	for name, isOther := range map[string]bool{"TheSameBytesCome": false, "OthersCome": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+				defer h.net.Close()
+				answer := []byte("<Error>of the sender</Error>")
+				if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
+					t.Fatal(err)
+				}
+				other := false
+				if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+					if op == "network-fetch-file" && other {
+						return emulator.Fault{Kind: emulator.ErrorDocument}
+					}
+					return emulator.Fault{}
+				}}); err != nil {
+					t.Fatal(err)
+				}
+				if err := h.live(time.Minute / 2); err != nil {
+					t.Fatal(err)
+				}
+				h.decide(func(a arrival.Arrival) arrival.Event {
+					f, _ := a.FindDoubted()
+					if kept, err := os.ReadFile(filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)); err != nil || !bytes.Equal(kept, answer) {
+						t.Errorf("a person finds %q, %v", kept, err)
+					}
+					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
+				})
+				other = isOther
+				if err := h.live(time.Minute); err != nil {
+					t.Fatal(err)
+				}
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					d := all[0].Files[1].Doubt
+					if d.Overruled == isOther || (all[0].State == arrival.Acknowledged) == isOther {
+						t.Errorf("%+v", all)
+					}
+				})
+				if !isOther {
+					h.allDone()
+				}
+			})
+		})
 	}
 }
 

@@ -84,10 +84,15 @@ func (w *work) kind() archive.NetworkKind { return archive.NetworkKind(w.a.Type)
 
 // postpone commits that what is due failed, and when it is tried again.
 func (w *work) postpone(ctx context.Context, c ledger.Cause) error {
+	w.logWait(c)
+	return w.commit(ctx, arrival.Postponed{Until: w.now().Wall.Add(arrival.DelayAfter(int(w.a.Attempt))), Cause: c})
+}
+
+// logWait logs once for each cause that the document has to wait.
+func (w *work) logWait(c ledger.Cause) {
 	if w.a.Cause.Code != c.Code {
 		w.cfg.Log.Warn("a received document has to wait; it is tried again", "document", w.a.Item, "cause", c.Code, "why", c.Text)
 	}
-	return w.commit(ctx, arrival.Postponed{Until: w.now().Wall.Add(arrival.DelayAfter(int(w.a.Attempt))), Cause: c})
 }
 
 // postponeAfterFault postpones after a failed call, and pauses all calls where the fault is not that of one document.
@@ -154,13 +159,8 @@ func (w *work) fetchFile(ctx context.Context, id string) error {
 	if !isKept || err != nil {
 		return err
 	}
-	if isTaken, err := w.mayTakeFile(ctx, id, kept); !isTaken || err != nil {
-		return err
-	}
-	w.forgetDoubtful()
-	w.noteAnswer()
-	// The file is durable under its name. A crash before this commit fetches it once more.
-	return w.commit(ctx, arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256})
+	// The file is durable under its name. A crash before the commit in this fetches it once more.
+	return w.takeFetched(ctx, id, kept)
 }
 
 // keepFetched fetches a file and keeps it. isKept is false where that failed and was committed.
@@ -226,10 +226,12 @@ func (w *work) acknowledge(ctx context.Context) error {
 	if err := w.commit(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: true}); err != nil {
 		return err
 	}
-	if err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); err != nil && !w.isGone(err) {
+	switch err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); {
+	case err == nil:
+		w.noteAnswer()
+	case !w.isGone(err): // a page that says so may be a proxy's, so it ends no pause
 		return w.postponeAfterFault(ctx, "delete the notification", err)
 	}
-	w.noteAnswer()
 	return w.commit(ctx, arrival.AcknowledgementTaken{})
 }
 

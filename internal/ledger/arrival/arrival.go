@@ -100,7 +100,8 @@ type File struct {
 	Stored    string // its name in custody; empty: it is not held
 	Size      int64
 	SHA256    archive.Digest
-	Beside    bool // other bytes have the place in custody that was meant for it
+	Beside    bool  // other bytes have the place in custody that was meant for it
+	Doubt     Doubt // of a received document: what came for it and looks wrong
 }
 
 // IsHeld reports whether the file is durable and digested here.

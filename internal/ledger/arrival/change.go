@@ -23,6 +23,8 @@ func ActorOf(ev Event) (by ledger.Operator, ok bool) {
 		return ev.By, true
 	case RetryAsked:
 		return ev.By, true
+	case DoubtOverruled:
+		return ev.By, true
 	case Abandoned:
 		if ev.By != nil {
 			return *ev.By, true

@@ -14,6 +14,11 @@ func NewLine(n uint64, after Arrival, ev Event, at archive.Instant) ledger.Line 
 		l.File, l.Downloads = ev.File, uint32(after.findFile(ev.File).Downloads)
 	case FileHeld:
 		l.File, l.Seal, l.Size = ev.File, ev.SHA256.String(), ev.Size
+	case FileDoubted:
+		l.File, l.Seal = ev.File, ev.SHA256.String()
+	case DoubtOverruled:
+		l.File, l.Seal = ev.File, ev.SHA256.String()
+		l.SetOperator(ev.By)
 	case DocumentHeld:
 		l.Seal, l.Size, l.Files = ev.SHA256.String(), ev.Size, uint32(len(after.Files))
 	case HeldWhole:

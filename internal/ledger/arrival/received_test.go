@@ -23,7 +23,7 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 	}{
 		{None, "arrival-announced arrival-adopted document-announced"},
 		{Announced, "document-held arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
-		{Fetching, "file-held arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
+		{Fetching, "file-held file-doubted arrival-postponed retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
 		{Fetching, "arrival-postponed arrival-held retry-asked arrival-left-out arrival-doubted downloads-allowed given-up"},
 		{Held, "arrival-postponed handed-on retry-asked given-up"},
 		{Held, "arrival-postponed confirm-intended acknowledge-intended retry-asked"},
@@ -123,5 +123,60 @@ func TestDue_Received(t *testing.T) {
 		if _, _, when := Due(a, Rules{}); !when.Equal(until) {
 			t.Errorf("after %d events it is due at %v", i, when)
 		}
+	}
+}
+
+// I4, I29: the same bytes count on, other bytes begin anew, and neither a clock that was set nor a machine that was off makes them older than their
+// fetches can have been. A person means the bytes that he saw.
+func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
+	came := FileDoubted{File: "f1", Stored: "0001-f1", SHA256: sum, Why: "the PDF has no end", Until: at.Wall.Add(time.Minute), Cause: ledger.Cause{Code: "receive-doubt"}}
+	a := after(t, receivedLife[:2]...)
+	apply := func(ev Event, pass time.Duration) {
+		t.Helper()
+		next, err := Transition(a, ev, archive.Instant{Wall: at.Wall.Add(pass)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a = next
+	}
+	for _, pass := range []time.Duration{0, time.Minute, 365 * 24 * time.Hour, -time.Hour} {
+		apply(came, pass)
+	}
+	f, ok := a.FindDoubted()
+	if d := f.Doubt; !ok || d.Times != 4 || d.For != time.Minute+longestWait || d.Why != came.Why || a.Attempt != 4 || !a.NotBefore.Equal(came.Until) {
+		t.Errorf("%+v", f)
+	}
+	if rev := after(t, receivedLife[:2]...).Rev; a.Rev != rev+1 {
+		t.Errorf("revision %d after %d: the same bytes are told once", a.Rev, rev)
+	}
+	by := ledger.Operator{UID: 7, Reason: sum}
+	for name, ev := range map[string]Event{"OtherBytes": DoubtOverruled{By: by, File: "f1", SHA256: archive.Sum([]byte("x"))}, "NoSuchFile": DoubtOverruled{By: by, File: "f2", SHA256: sum}} {
+		if _, err := Transition(a, ev, at); err == nil {
+			t.Errorf("%s: overruled", name)
+		}
+	}
+	over := DoubtOverruled{By: by, File: "f1", SHA256: sum}
+	apply(over, 0)
+	if line := string(NewLine(9, a, over, at).Encode()); !strings.Contains(line, `"uid":7`) || !strings.Contains(line, sum.String()) || !a.NotBefore.IsZero() {
+		t.Error(line)
+	}
+	if actor, isHuman := ActorOf(over); !isHuman || actor != by {
+		t.Errorf("it is of %+v", actor)
+	}
+	believed, overruled := a, after(t, append(receivedLife[:2:2], came)...)
+	apply(FileDoubted{File: "f1", SHA256: archive.Sum([]byte("other"))}, 0)
+	if f, _ := a.FindDoubted(); f.Doubt.Overruled || f.Doubt.Times != 1 || f.Doubt.For != 0 {
+		t.Errorf("other bytes: %+v", f)
+	}
+	a = believed
+	if apply(heldFile("f1"), 0); !a.Files[1].Doubt.Overruled {
+		t.Error("a file that was taken as it is does not tell so any more")
+	}
+	a = overruled
+	if apply(FileHeld{File: "f1", Stored: "s", Size: 1, SHA256: archive.Sum([]byte("sound"))}, 0); a.Files[1].Doubt.IsSet() {
+		t.Error("the doubt of other bytes stays with sound ones")
+	}
+	if _, err := Transition(after(t, life[:2]...), FileDoubted{File: "a", SHA256: sum}, at); err == nil {
+		t.Error("an extract's file is in doubt")
 	}
 }

@@ -39,6 +39,7 @@ func exploreEdges(t *testing.T) (all []edge) {
 			}
 		}
 	}
+	worlds = append(worlds, after(t, append(receivedLife[:2:2], FileDoubted{File: "f1", Stored: "s", SHA256: sum})...))
 	refused := after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}})
 	worlds = append(worlds, refused, after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}}, WordIntended{Word: RejectTechnical}))
 	for _, ev := range append(every(), WordAnswered{Intent: 3, Outcome: NotTaken}, WordAnswered{Intent: 3}, DownloadIntended{"b"}, heldFile("b"), heldFile("f1"), HeldWhole{Manifest: sum}) {

@@ -22,7 +22,8 @@ type Event interface {
 // Transition returns the arrival that ev makes of a at the given instant. a itself is not changed, and no other function changes a
 // state. The error wraps [ledger.ErrIllegal] where the event is not allowed.
 //
-// Each new revision has a journal line. A failure for a reason that is known already leaves the revision as it is.
+// Each new revision has a journal line. A failure for a reason that is known already leaves the revision as it is, as do bytes that look wrong and came
+// before.
 func Transition(a Arrival, ev Event, at archive.Instant) (Arrival, error) {
 	// The slices are copied because an event changes files and words in place: a must stay as it is stored.
 	next := a
@@ -30,10 +31,21 @@ func Transition(a Arrival, ev Event, at archive.Instant) (Arrival, error) {
 	if err := ev.apply(&next, at); err != nil {
 		return a, fmt.Errorf("%s %s in %s: %w", ev.JournalName(), a.Key, a.State, err)
 	}
-	if _, again := ev.(Postponed); !again || a.Cause.Code != next.Cause.Code {
+	if !isKnownFailure(a, ev, next) {
 		next.Rev++
 	}
 	return next, nil
+}
+
+// isKnownFailure reports whether ev, which made next of a, says nothing but that something failed again.
+func isKnownFailure(a Arrival, ev Event, next Arrival) bool {
+	switch ev := ev.(type) {
+	case Postponed:
+		return a.Cause.Code == next.Cause.Code
+	case FileDoubted:
+		return a.Cause.Code == next.Cause.Code && a.findFile(ev.File).Doubt.SHA256 == ev.SHA256
+	}
+	return false
 }
 
 // illegal refuses an event.
@@ -157,6 +169,9 @@ func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
 		return illegal("it has no name in custody or no digest")
 	}
 	f.Stored, f.Size, f.SHA256, f.Beside = ev.Stored, ev.Size, ev.SHA256, ev.Beside
+	if f.Doubt.SHA256 != ev.SHA256 {
+		f.Doubt = Doubt{} // other bytes came, and nothing is wrong with them
+	}
 	a.enter(Fetching) // what failed before is over
 	return nil
 }

@@ -56,6 +56,7 @@ type Said struct {
 	Outcome    Outcome
 	AnsweredAt time.Time    // when its outcome was committed; zero: nobody heard what became of it
 	Cause      ledger.Cause // why it is unanswered or was not taken
+	Told       bool         // its reason was said with it
 }
 
 // sayingTime is how long a word without any outcome may still be on its way.
@@ -96,6 +97,7 @@ type WordIntended struct {
 	By    ledger.Operator
 	Word  Word
 	Again bool // it may have been said before, and the person says it once more
+	Tell  bool // its reason is said with it
 }
 
 // JournalName implements Event.
@@ -105,7 +107,7 @@ func (ev WordIntended) apply(a *Arrival, at archive.Instant) error {
 	if err := ev.check(*a, at.Wall); err != nil {
 		return err
 	}
-	a.Said = append(a.Said, Said{Rev: a.Rev + 1, Word: ev.Word, UID: ev.By.UID, At: at.Wall})
+	a.Said = append(a.Said, Said{Rev: a.Rev + 1, Word: ev.Word, UID: ev.By.UID, At: at.Wall, Told: ev.Tell})
 	return nil
 }
 

@@ -13,6 +13,16 @@ import (
 	"vaultd/internal/ledger/arrival"
 )
 
+var doubtForm = &message[arrival.Doubt]{"ArrivalDoubt", []field[arrival.Doubt]{
+	fixedField(1, "sha256", func(d *arrival.Doubt) []byte { return d.SHA256[:] }),
+	textField(2, "stored", func(d *arrival.Doubt) *string { return &d.Stored }),
+	textField(3, "why", func(d *arrival.Doubt) *string { return &d.Why }),
+	numberField(4, "times", func(d *arrival.Doubt) *uint16 { return &d.Times }),
+	signedField(5, "for", func(d *arrival.Doubt) *time.Duration { return &d.For }),
+	instantField(6, "last", func(d *arrival.Doubt) *time.Time { return &d.Last }),
+	flagField(7, "overruled", func(d *arrival.Doubt) *bool { return &d.Overruled }),
+}}
+
 var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File]{
 	textField(1, "name", func(f *arrival.File) *string { return &f.Name }),
 	textField(2, "table", func(f *arrival.File) *string { return &f.Table }),
@@ -21,6 +31,7 @@ var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File
 	signedField(5, "size", func(f *arrival.File) *int64 { return &f.Size }),
 	fixedField(6, "sha256", func(f *arrival.File) []byte { return f.SHA256[:] }),
 	flagField(7, "beside", func(f *arrival.File) *bool { return &f.Beside }),
+	partField(8, "doubt", doubtForm, func(f *arrival.File) *arrival.Doubt { return &f.Doubt }),
 }}
 
 var saidForm = &message[arrival.Said]{"ArrivalWord", []field[arrival.Said]{
@@ -31,6 +42,7 @@ var saidForm = &message[arrival.Said]{"ArrivalWord", []field[arrival.Said]{
 	numberField(5, "outcome", func(s *arrival.Said) *arrival.Outcome { return &s.Outcome }),
 	instantField(6, "answered_at", func(s *arrival.Said) *time.Time { return &s.AnsweredAt }),
 	partField(7, "cause", causeForm, func(s *arrival.Said) *ledger.Cause { return &s.Cause }),
+	flagField(8, "told", func(s *arrival.Said) *bool { return &s.Told }),
 }}
 
 var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{

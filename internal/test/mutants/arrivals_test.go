@@ -227,8 +227,8 @@ var booked = []mutant{
 	},
 	{
 		name: "WordIsSaidBeforeItsIntent", promise: "I11", file: "internal/operator/words.go",
-		old:   "\tintended, err := a.ActOnArrival(ctx, x, p, func(by ledger.Operator) arrival.Event {\n\t\treturn arrival.WordIntended{By: by, Word: w.Word, Again: w.Again}\n\t})\n",
-		new:   "\tearly := a.postWord(ctx, x, w, to)\n\tintended, err := a.ActOnArrival(ctx, x, p, func(by ledger.Operator) arrival.Event {\n\t\treturn arrival.WordIntended{By: by, Word: w.Word, Again: w.Again}\n\t})\n\tif early != nil && err == nil {\n\t\terr = early\n\t}\n",
+		old:   "\tintended, err := a.ActOnArrival(ctx, x, p, func(by ledger.Operator) arrival.Event {\n\t\treturn arrival.WordIntended{By: by, Word: w.Word, Again: w.Again, Tell: w.Tell}\n\t})\n",
+		new:   "\tearly := a.postWord(ctx, x, w, p.Reason, to)\n\tintended, err := a.ActOnArrival(ctx, x, p, func(by ledger.Operator) arrival.Event {\n\t\treturn arrival.WordIntended{By: by, Word: w.Word, Again: w.Again, Tell: w.Tell}\n\t})\n\tif early != nil && err == nil {\n\t\terr = early\n\t}\n",
 		tests: []string{"-run TestSayWord vaultd/internal/operator"},
 	},
 	{
@@ -240,8 +240,8 @@ var booked = []mutant{
 		old: "case isWhole && !inBoth[id]:", new: "case isWhole:", tests: []string{receiveTests},
 	},
 	{
-		name: "PageIsTakenForAFile", promise: "I4", file: "internal/receive/work.go",
-		old: "; !isTaken || err != nil {\n", new: "; !isTaken && false || err != nil {\n", tests: []string{receiveTests},
+		name: "PageIsTakenForAFile", promise: "I4", file: "internal/receive/doubt.go",
+		old: "if wrong == nil {", new: "if true {", tests: []string{receiveTests},
 	},
 	{
 		name: "ReceivedCopyIsRemovedAtOnce", promise: "I3", file: "internal/receive/files.go",
@@ -253,15 +253,31 @@ var booked = []mutant{
 	},
 	{
 		name: "WrongFileIsSoonBelieved", promise: "I4", file: "internal/receive/doubt.go",
-		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= 2", tests: []string{receiveTests},
+		old: "d.Times >= leastFetches && d.For >= atLeast", new: "d.Times >= 2", tests: []string{receiveTests},
 	},
 	{
 		name: "WrongFileIsBelievedForItsAge", promise: "I4", file: "internal/receive/doubt.go",
-		old: "had.times >= leastFetches && now", new: "now", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
+		old: "d.Times >= leastFetches && d.For", new: "d.For", tests: []string{"-run TestIsBelieved vaultd/internal/receive"},
 	},
 	{
 		name: "WrongFileIsBelievedForItsTimes", promise: "I4", file: "internal/receive/doubt.go",
-		old: "had.times >= leastFetches && now-had.since >= atLeast", new: "had.times >= leastFetches", tests: []string{"-run TestDoubtfulFile vaultd/internal/receive"},
+		old: "d.Times >= leastFetches && d.For >= atLeast", new: "d.Times >= leastFetches", tests: []string{"-run TestDoubt_I4 vaultd/internal/receive"},
+	},
+	{
+		name: "ClockMakesAWrongFileBelieved", promise: "I4", file: "internal/ledger/arrival/doubt.go",
+		old: "min(max(at.Sub(d.Last), 0), longestWait)", new: "at.Sub(d.Last)", tests: []string{"-run TestDoubt vaultd/internal/ledger/arrival"},
+	},
+	{
+		name: "APersonTakesWhateverComes", promise: "I29", file: "internal/ledger/arrival/doubt.go",
+		old: "if d.SHA256 == ev.SHA256 {", new: "if next.Overruled = d.Overruled; d.SHA256 == ev.SHA256 {", tests: []string{"-run TestDoubt vaultd/internal/ledger/arrival", "-run TestDoubt_I29 vaultd/internal/receive"},
+	},
+	{
+		name: "OverruledByNobodyIsNoFinding", promise: "I29", file: "internal/proof/arrivals.go",
+		old: "(arrival.DoubtOverruled{}).JournalName() && l.UID == nil", new: "(arrival.DoubtOverruled{}).JournalName() && false", tests: []string{"-run Arrival vaultd/internal/proof"},
+	},
+	{
+		name: "ReasonIsToldUnasked", promise: "I7", file: "internal/operator/words.go",
+		old: "if w.Tell {", new: "if true {", tests: []string{"-run Accept vaultd/cmd/vaultd"},
 	},
 	{
 		name: "ListOfReceivedIsBelievedAtOnce", promise: "I30", file: "internal/notices/received.go",
