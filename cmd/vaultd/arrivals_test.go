@@ -60,6 +60,8 @@ func TestArrivals_I30_Listed(t *testing.T) {
 		}{
 			{0, []string{"arrivals"}, "Otto GmbH"},
 			{0, []string{"arrivals", "show", id}, "Received Otto GmbH R-4711 in drop acme: archived (vaultd show "},
+			{0, []string{"show", "Received Otto GmbH R-4711"}, "over the business network, as document " + id},
+			{0, []string{"show", "Received Otto GmbH R-4711", "--json"}, `"receivedAs":"` + id + `"`},
 			{exitFailed, []string{"arrivals", "show", "none"}, "no received document has the ID"},
 			{exitUsage, []string{"arrivals", "show"}, "needs the ID"},
 			{exitUsage, []string{"arrivals", "remove", id}, "known are show, retry, take, close"},

@@ -58,6 +58,9 @@ func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
 		case s.Unreadable > 0:
 			all = append(all, present.IncomingFault{What: "notices", Text: present.FormatCount(s.Unreadable, "notification", "notifications") +
 				" of the business network cannot be read, or said something else before; nothing is concluded, and their documents may wait for ever", Do: "ask the provider; the log has the time"})
+		case s.IgnoresType:
+			all = append(all, present.IncomingFault{What: "notices", Text: "the business network lists notifications about sent documents where it is asked for received ones, so network.announced_by: type is not followed",
+				Do: "set network.announced_by to auto, and ask the provider how received documents are announced"})
 		case s.IsCut:
 			all = append(all, present.IncomingFault{What: "notices", Text: "the list of notifications of the business network does not reach its end; what lies behind is not heard of",
 				Do: "ask the provider; see docs/network.md#limits"})

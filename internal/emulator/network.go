@@ -94,8 +94,8 @@ func (c *Config) networkOperations() []operation {
 	const notices = "/v1.1/notifications"
 	rows := []operation{
 		{op: "network-file", of: n, method: "POST", path: "/v2/files", isUpload: true, serve: requireRequestID((*Server).storeNetworkFile)},
-		{op: "network-fetch-file", of: n, method: "GET", path: "/v1/files/{fileId}", serve: requireRequestID((*Server).fetchNetworkFile)},
-		{op: "network-fetch-file", of: n, method: "GET", path: "/v2/files/{fileId}", serve: requireRequestID((*Server).fetchNetworkFile)},
+		{op: "network-fetch-file", of: n, method: "GET", path: "/v1/files/{fileId}", serve: requireRequestID(fetchNetworkFile(firstVersion))},
+		{op: "network-fetch-file", of: n, method: "GET", path: "/v2/files/{fileId}", serve: requireRequestID(fetchNetworkFile(secondVersion))},
 		{op: "network-validation-file", of: n, method: "GET", path: "/files/{fileReference}", serve: requireRequestID((*Server).fetchValidationFile)},
 		{op: "network-notices", of: n, method: "GET", path: notices, serve: allowRequestID((*Server).listNotices)},
 		{op: "network-notify", of: n, method: "POST", path: notices, observe: observeWord, serve: allowRequestID((*Server).takeNotice)},
@@ -107,11 +107,19 @@ func (c *Config) networkOperations() []operation {
 		v1 := strings.Replace(at, "/v2/", "/v1/", 1)
 		rows = append(rows,
 			operation{op: "network-send", of: n, method: "POST", path: at + "/{bumId}", observe: observePost(kind), serve: requireRequestID(sendDocument(kind))},
-			operation{op: "network-fetch", of: n, method: "GET", path: at + "/{bumId}", serve: requireRequestID(fetchDocument(kind))},
-			operation{op: "network-fetch", of: n, method: "GET", path: v1 + "/{bumId}", serve: requireRequestID(fetchDocument(kind))})
+			operation{op: "network-fetch", of: n, method: "GET", path: at + "/{bumId}", serve: requireRequestID(fetchDocument(kind, secondVersion))},
+			operation{op: "network-fetch", of: n, method: "GET", path: v1 + "/{bumId}", serve: requireRequestID(fetchDocument(kind, firstVersion))})
 	}
 	return rows
 }
+
+// version is one of the two versions of the calls that fetch.
+type version bool
+
+const (
+	firstVersion  version = false
+	secondVersion version = true
+)
 
 // documentPath returns the path of the documents of a kind.
 func (c *Config) documentPath(kind string) string {
@@ -156,6 +164,7 @@ type NetworkReadings struct {
 	Received       string // received documents are announced by: type (TechnicalAccept/Delivered, listed only with type=DocumentsReceived) | filter (as type, and the list without type has them too) | code (TechnicalInformation/Received in every list; type is ignored) | code-only (as code; a query with type is refused)
 	Times          string // notificationCreated is in: seconds | milliseconds
 	RepeatedDelete string // a notification that is acknowledged already: 404 | 200
+	ReceivedAt     string // received documents and their files are known in: both versions of the GETs | v1 alone
 	FetchSent      string // GET of a document that the client sent itself: served | refused (403) | unknown (404)
 	Directory      string // the directory lists the lines that are: valid | all (those whose time is over, too)
 	Validation     string // a validation file is named by: both (a property and a link) | property | link
@@ -171,11 +180,15 @@ func (r *NetworkReadings) check() error {
 		checkWord("Network.Received", &r.Received, "type", "filter", "code", "code-only"),
 		checkWord("Network.Times", &r.Times, "seconds", "milliseconds"),
 		checkWord("Network.RepeatedDelete", &r.RepeatedDelete, "404", "200"),
+		checkWord("Network.ReceivedAt", &r.ReceivedAt, "both", "v1"),
 		checkWord("Network.FetchSent", &r.FetchSent, "served", "refused", "unknown"),
 		checkWord("Network.Validation", &r.Validation, "both", "property", "link"),
 		checkWord("Network.Directory", &r.Directory, "valid", "all"),
 	)
 }
+
+// knowsReceived reports whether received documents are known in that version of the GETs.
+func (r NetworkReadings) knowsReceived(v version) bool { return v == firstVersion || r.ReceivedAt != "v1" }
 
 // linkBase returns the base address that links begin with.
 func (c *call) linkBase() string {

@@ -116,7 +116,7 @@ func (s *Server) acceptDocument(c *call, kind, bumID string, body []byte, d sent
 }
 
 // fetchDocument answers with a document of a kind, sent or received.
-func fetchDocument(kind string) handler {
+func fetchDocument(kind string, v version) handler {
 	return func(s *Server, c *call) reply {
 		bumID := c.PathValue("bumId")
 		if !bumIDPattern.MatchString(bumID) {
@@ -127,7 +127,7 @@ func fetchDocument(kind string) handler {
 		defer s.mu.Unlock()
 		d := s.state.network.documents[bumID]
 		switch how := c.reading.Network.FetchSent; {
-		case d == nil || d.kind != kind || !d.isReceived && how == "unknown":
+		case d == nil || d.kind != kind || !d.isReceived && how == "unknown" || d.isReceived && !c.reading.Network.knowsReceived(v):
 			return c.networkRefusal("Error.003.0001", "no document with this bumId")
 		case !d.isReceived && how == "refused":
 			return c.refusal(http.StatusForbidden, "AccessDenied", "User is not authorized to access this resource")

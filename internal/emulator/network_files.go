@@ -180,26 +180,34 @@ func (m *markerScanner) Write(p []byte) (int, error) {
 }
 
 // fetchNetworkFile answers with a file, in the form of the readings.
-func (s *Server) fetchNetworkFile(c *call) reply {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.state.network.files[c.PathValue("fileId")]
-	if f == nil {
-		return c.networkRefusal("Error.003.0001", "no file with this id")
-	}
-	c.record.BumIDs, c.record.SHA256, c.record.Size = []string{f.BumID}, f.SHA256, f.Size
-	if c.fault.leavesAnswerWhole() && !f.WasSent {
-		if err := s.commitLines(journalLine{Time: c.now, Kind: kindNetworkFileSent, Network: &networkLine{FileID: f.ID}}); err != nil {
-			return reply{}
+func fetchNetworkFile(v version) handler {
+	return func(s *Server, c *call) reply {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f := s.state.network.files[c.PathValue("fileId")]
+		if f == nil || s.isOfReceived(f) && !c.reading.Network.knowsReceived(v) {
+			return c.networkRefusal("Error.003.0001", "no file with this id")
 		}
+		c.record.BumIDs, c.record.SHA256, c.record.Size = []string{f.BumID}, f.SHA256, f.Size
+		if c.fault.leavesAnswerWhole() && !f.WasSent {
+			if err := s.commitLines(journalLine{Time: c.now, Kind: kindNetworkFileSent, Network: &networkLine{FileID: f.ID}}); err != nil {
+				return reply{}
+			}
+		}
+		c.Header.Del("Range") // the service knows no parts of files
+		rep := reply{status: 200, header: http.Header{"Content-Type": {contentTypeOf(f.Name) + ";charset=utf-8"}}, file: s.objectPath(f.SHA256)}
+		if c.reading.Network.Files == "base64" {
+			rep = rep.loadFile()
+			rep.body = []byte(base64.StdEncoding.EncodeToString(rep.body))
+		}
+		return rep
 	}
-	c.Header.Del("Range") // the service knows no parts of files
-	rep := reply{status: 200, header: http.Header{"Content-Type": {contentTypeOf(f.Name) + ";charset=utf-8"}}, file: s.objectPath(f.SHA256)}
-	if c.reading.Network.Files == "base64" {
-		rep = rep.loadFile()
-		rep.body = []byte(base64.StdEncoding.EncodeToString(rep.body))
-	}
-	return rep
+}
+
+// isOfReceived reports whether a file is one of a document that the client receives. The caller holds mu.
+func (s *Server) isOfReceived(f *NetworkFile) bool {
+	d := s.state.network.documents[f.BumID]
+	return d != nil && d.isReceived
 }
 
 // contentTypeOf returns the content type of a file by its name.

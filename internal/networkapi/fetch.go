@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"vaultd/internal/apicall"
@@ -46,6 +47,31 @@ func (c *Client) FetchDocument(ctx context.Context, kind archive.NetworkKind, id
 	if err != nil {
 		return nil, received, requestError(op, err.Error())
 	}
+	err = inEitherVersion(path, func(path []string) (err error) {
+		raw, received, err = c.fetchDocumentAt(ctx, op, path, id)
+		return err
+	})
+	if err == nil {
+		received.Kind = kind
+	}
+	return raw, received, err
+}
+
+// inEitherVersion calls fetch with a path of version 2, and where the network does not know what is asked for, with that of version 1. Assumption: version 1
+// may know what version 2 does not, because both stay available. The error is that of version 2 where neither knows it.
+func inEitherVersion(path []string, fetch func(path []string) error) error {
+	err := fetch(path)
+	if e := apicall.AsError(err); err == nil || path[0] != secondVersion || e.Status != http.StatusNotFound && !IsUnknownDocument(err) || e.IsWebPage() {
+		return err
+	}
+	if fetch(slices.Concat([]string{firstVersion}, path[1:])) == nil {
+		return nil
+	}
+	return err
+}
+
+// fetchDocumentAt fetches a document from a path.
+func (c *Client) fetchDocumentAt(ctx context.Context, op string, path []string, id archive.RemoteID) (raw []byte, received Received, err error) {
 	// This is a GET of the whole document. If the process dies in it, nothing is held and nothing was acknowledged: the next start
 	// fetches it again.
 	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Path: path, Limit: documentAnswer, Header: acceptJSON})
@@ -59,7 +85,6 @@ func (c *Client) FetchDocument(ctx context.Context, kind archive.NetworkKind, id
 	if err != nil {
 		return nil, Received{}, ans.Unreadable(op, err)
 	}
-	received.Kind = kind
 	return bytes.Clone(ans.Body), received, nil
 }
 

@@ -27,10 +27,14 @@ const headSize = 16
 
 var errEmptyFile = errors.New("the file that came is empty")
 
-// FetchFile writes a stored file to w, and returns its length. It is one GET, however it ends. A file in base64 is decoded. On an
-// error w may hold a part; an error of w has the code "local".
-func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (int64, error) {
-	return c.fetch(ctx, apicall.Request{Op: "fetch a file", Path: append(splitPath(filesPath), string(id))}, w)
+// FetchFile writes a stored file to w, and returns its length. It is one GET, and a second one where version 2 of the interface does not know the file. A file
+// in base64 is decoded. On an error w may hold a part; an error of w has the code "local".
+func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (n int64, err error) {
+	err = inEitherVersion(append(splitPath(filesPath), string(id)), func(path []string) (err error) {
+		n, err = c.fetch(ctx, apicall.Request{Op: "fetch a file", Path: path}, w)
+		return err
+	})
+	return n, err
 }
 
 // FetchValidationFile writes the file to w that a notification names as the result of a validation, as FetchFile does.

@@ -23,6 +23,12 @@ import (
 	"vaultd/internal/archive"
 )
 
+// The versions of calls that have two, as their paths begin.
+const (
+	firstVersion  = "v1"
+	secondVersion = "v2"
+)
+
 // The paths below the base address.
 const (
 	invoicesPath = "v2/invoices"

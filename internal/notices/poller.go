@@ -69,6 +69,8 @@ type Poller struct {
 	// Those that only the list of received documents had in the last round; used by one round at a time. A restart forgets them, which costs a round.
 	alone map[archive.NetworkKind]map[archive.AcknowledgementID]bool
 
+	ignoresType bool // the list of received documents had what is about a sent one; used by one round at a time. A restart forgets it
+
 	incomplete map[archive.NetworkKind]int // records of the last list that could not be read; -1: the list did not reach its end
 
 	mu        sync.Mutex
@@ -82,6 +84,7 @@ type Status struct {
 	Why          string    // the last round was not; empty: it was
 	Unreadable   int       // notifications that cannot be read, or say something else than was kept: they are neither applied nor acknowledged
 	IsCut        bool      // a list did not reach its end
+	IgnoresType  bool      // the list of received documents, which is to be believed, had a notification about a sent one
 }
 
 // Status returns how the poller gets on.
@@ -113,7 +116,7 @@ func (p *Poller) noteRound(r Round) {
 			p.status.FailingSince = r.At
 		}
 	}
-	p.status.Unreadable, p.status.IsCut = 0, false
+	p.status.Unreadable, p.status.IsCut, p.status.IgnoresType = 0, false, p.ignoresType
 	for _, n := range p.incomplete {
 		p.status.Unreadable += max(n, 0)
 		p.status.IsCut = p.status.IsCut || n < 0

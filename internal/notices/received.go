@@ -32,7 +32,7 @@ type listed struct {
 
 // list lists the notifications of a kind. Where documents are received, the list of received documents is asked for first. What it has and
 // the other list has not announces a document by that alone, see announcedByType; a network that ignores the question answers both with the same, and
-// then only the code of a notification tells. With TrustsType whatever the list of received documents has announces one.
+// then only the code of a notification tells. With TrustsType whatever the list of received documents has announces one, unless it was seen to have others.
 func (p *Poller) list(ctx context.Context, kind archive.NetworkKind, r *Round) (l listed, err error) {
 	l.byType, l.done = map[archive.AcknowledgementID]bool{}, map[archive.AcknowledgementID]bool{}
 	var received archive.NotificationList
@@ -83,7 +83,7 @@ func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.No
 	for _, n := range received {
 		id := n.AcknowledgementID
 		switch {
-		case p.cfg.TrustsType:
+		case p.cfg.TrustsType && !p.ignoresType:
 			believed[id] = true
 		case isWhole && !inBoth[id]:
 			alone[id] = true
@@ -134,6 +134,9 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		return nil, err
 	}
 	for _, n := range page {
+		if err := p.lookForSent(n); err != nil {
+			return nil, err
+		}
 		had, isKept := kept[n.AcknowledgementID]
 		switch {
 		case !isKept || had.IsForeign():
@@ -147,6 +150,23 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		}
 	}
 	return left, nil
+}
+
+// lookForSent looks for the proof that the network ignores the question for received documents: its list has a notification about one that was sent. Then the
+// list says nothing any more: who believed it would take what is about documents of other programs, and delete it at the network.
+func (p *Poller) lookForSent(n archive.Notification) error {
+	if !p.cfg.TrustsType || p.ignoresType {
+		return nil
+	}
+	_, isSent, err := p.findDocument(n.Document)
+	if err != nil {
+		return err
+	}
+	if means := n.Meaning(); isSent || means == archive.MeansProcessing || means == archive.MeansInvalid {
+		p.ignoresType = true
+		p.cfg.Log.Error("the list of received documents has notifications about sent ones: the network ignores the question, so network.announced_by: type is not followed", "notification", n.AcknowledgementID)
+	}
+	return nil
 }
 
 func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {

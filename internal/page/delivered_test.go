@@ -136,6 +136,18 @@ func TestDocument_OfASentCopy(t *testing.T) {
 	}
 }
 
+// The page of a document that came in over the business network has its number there.
+func TestDocument_ThatCameIn(t *testing.T) {
+	d := networkDocument()
+	d.ReceivedAs = "46aa4caf-b373-11ed-bbfc-cfd535abf178"
+	for language, want := range map[string]string{"en": "It came in over the business network, where its number is: <bdi>46aa4caf", "de": "wo es diese Nummer hat: <bdi>46aa4caf"} {
+		body := html.UnescapeString(visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String())
+		if !strings.Contains(body, want) {
+			t.Errorf("it lacks %q", want)
+		}
+	}
+}
+
 // statusOf answers with one summary.
 type statusOf struct {
 	oneDocument

@@ -293,6 +293,7 @@ var german = map[string]string{
 	"Rejected after delivery":                                                                                                                       "Nach der Zustellung abgewiesen",
 	"Not sent: the recipient is not in the directory":                                                                                               "Nicht gesendet: Der Empfänger steht nicht im Verzeichnis",
 	"Its copy in the archive:":                                                                                                                      "Seine Kopie im Archiv:",
+	"It came in over the business network, where its number is:":                                                                                    "Es kam über das Geschäftsnetzwerk herein, wo es diese Nummer hat:",
 	"Its copy lies in its drop folder of the archive, and was not taken yet.":                                                                       "Seine Kopie liegt in ihrem Eingangsordner des Archivs und wurde noch nicht übernommen.",
 	"Sent, and not archived yet":                                                                                                                    "Gesendet und noch nicht archiviert",
 	"Open each one to see what is in the way of its copy for the archive. It is tried again by itself.":                                             "Öffnen Sie jedes: Dort steht, was seiner Kopie für das Archiv im Weg ist. Es wird von selbst wieder versucht.",

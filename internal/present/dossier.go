@@ -23,6 +23,7 @@ type Dossier struct {
 	Details     Details
 	History     []ledger.Line
 	SentCopy    *SentCopy              // of a document that was sent; nil: there is none
+	ReceivedAs  archive.RemoteID       // its number at the business network, over which it came in; empty: it did not
 	Notes       map[uint32]ledger.Note // the reasons that people gave, by the revision of the entry
 }
 
@@ -32,6 +33,7 @@ type Ledger interface {
 	Document(key archive.Key) (ledger.Document, bool, error)
 	Notes(key archive.Key) (map[uint32]ledger.Note, error)
 	FindByID(id archive.ID) (archive.Key, bool, error)
+	FindReceived(id archive.ID) (archive.RemoteID, bool, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 	BlockStart(n uint64) (start uint64, line []byte, err error)
 	Head() ledger.Head
@@ -53,6 +55,9 @@ func ReadDossier(ctx context.Context, l Ledger, e ledger.Entry, loc *time.Locati
 		return d, err
 	}
 	if d.SentCopy, err = findSentCopy(l, e); err != nil {
+		return d, err
+	}
+	if d.ReceivedAs, _, err = l.FindReceived(e.ID); err != nil {
 		return d, err
 	}
 	if d.Notes, err = l.Notes(e.Key); err != nil {

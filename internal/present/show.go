@@ -86,6 +86,9 @@ func (d Dossier) addRelatives(p *Page, c Clock) {
 	if d.Details.Original != nil {
 		p.addOriginal(c, *d.Details.Original)
 	}
+	if d.ReceivedAs != "" {
+		p.AddLine("Came in", "over the business network, as document %s (vaultd arrivals show %s)", d.ReceivedAs, d.ReceivedAs)
+	}
 	p.addSentCopy(d.SentCopy)
 	for _, r := range []struct {
 		title string
@@ -244,6 +247,7 @@ type ShowJSON struct {
 	SameNumber    *string         `json:"sameNumber"`
 	Supersedes    *string         `json:"supersedes"`
 	SentCopy      *SentCopy       `json:"sentCopy"`
+	ReceivedAs    *string         `json:"receivedAs"` // its number at the business network, over which it came in
 	Check         *string         `json:"check"`     // what became of the file with what the business network's check found
 	CheckFile     *string         `json:"checkFile"` // its number at the network
 	DisposeAt     *time.Time      `json:"disposeAt"`
@@ -287,7 +291,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 	e := d.Entry
 	s := ShowJSON{
 		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
-		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy,
+		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy, ReceivedAs: TextOrNil(string(d.ReceivedAs)),
 		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
 		Registrations: []Registration{}, Files: []File{}, Reasons: d.decisions(),
 		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,

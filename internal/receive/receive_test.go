@@ -627,6 +627,37 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 	}
 }
 
+// I30: a network that ignores the question for received documents lists what is about sent ones there, too. Then that list announces nothing, although it is to be
+// believed: what is about documents of other programs is neither received nor deleted.
+func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
+	for name, proof := range map[string]emulator.NetworkNotice{
+		"Processing": {ResponseCode: "TechnicalAccept", ActionCode: "ReceivedForProcessing"}, "Invalid": {ResponseCode: "TechnicalReject", ActionCode: "InvalidContent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+				defer h.net.Close()
+				h.trustsType = true
+				proof.BumID = "22222222-2222-4222-8222-222222222222"
+				for _, n := range []emulator.NetworkNotice{{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}, proof} {
+					if _, err := h.net.PublishNotice(n); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ours := h.publish("Invoice", "R-1", "x")
+				if err := h.live(time.Hour); err != nil {
+					t.Fatal(err)
+				}
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
+						t.Errorf("%+v", all)
+					}
+				})
+			})
+		})
+	}
+}
+
 // I30: what stands only in the list of received documents is believed when it did so in the round before as well: a list may be empty for a moment.
 func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -184,8 +184,12 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 			return a, err
 		}
 	}
-	for _, pair := range [][2][]byte{{arrivalStateKey(after), {}}, {itemKey(after), after.Key[:]}} {
-		if err := index.Put(pair[0], pair[1]); err != nil {
+	for _, key := range indexKeys(after) {
+		value := after.Key[:]
+		if key[0] == arrivalsByState {
+			value = nil
+		}
+		if err := index.Put(key, value); err != nil {
 			return a, err
 		}
 	}
@@ -193,15 +197,27 @@ func (g *groupCommit) storeArrival(before, after arrival.Arrival) (arrival.Arriv
 	return a, putValue(g.tx, arrivalBucket, after.Key[:], record)
 }
 
-// Keys of the index of arrivals: one for the state, one for the number at the service.
+// Keys of the index of arrivals: one for the state, one for the number at the service, and of a received document one for its identity in the archive.
 const (
 	arrivalsByState = 's'
 	arrivalsByItem  = 'i'
+	receivedByID    = 'd'
 )
+
+// indexKeys are the keys under which an arrival is in the index.
+func indexKeys(a arrival.Arrival) [][]byte {
+	keys := [][]byte{arrivalStateKey(a), itemKey(a)}
+	if a.Kind == arrival.Received {
+		keys = append(keys, receivedName(archive.DeriveReceivedID(a.Document())))
+	}
+	return keys
+}
 
 func arrivalStateKey(a arrival.Arrival) []byte {
 	return append([]byte{arrivalsByState, byte(a.State)}, a.Key[:]...)
 }
+
+func receivedName(id archive.ID) []byte { return append([]byte{receivedByID}, id[:]...) }
 
 func itemKey(a arrival.Arrival) []byte { return itemName(a.Kind, a.Item) }
 
@@ -251,6 +267,21 @@ func (l *Ledger) FindArrival(kind arrival.Kind, item archive.ExtractID) (a arriv
 		return err
 	})
 	return a, ok, err
+}
+
+// FindReceived returns the number at the network of the received document that has an identity in the archive; ok is false where none has.
+func (l *Ledger) FindReceived(id archive.ID) (number archive.RemoteID, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		k := tx.Bucket(arrivalIndexBucket).Get(receivedName(id))
+		if k == nil {
+			return nil
+		}
+		var a arrival.Arrival
+		a, ok, err = readArrival(tx, archive.Key(k))
+		number = a.Document()
+		return err
+	})
+	return number, ok, err
 }
 
 // ArrivalBalance returns the balance of arrivals as committed.

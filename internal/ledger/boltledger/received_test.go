@@ -69,6 +69,11 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 		if err != nil || !known || a.State != arrival.Announced || a.Notice != "a1" || a.Type != "Invoice" {
 			t.Errorf("%+v, %v", a, err)
 		}
+		for id, want := range map[archive.ID]archive.RemoteID{archive.DeriveReceivedID("bum-3"): "bum-3", archive.DeriveReceivedID("bum-9"): "", archive.DeriveSentID("bum-3"): ""} {
+			if number, known, err := l.FindReceived(id); err != nil || number != want || known != (want != "") {
+				t.Errorf("%q, %v, %v", number, known, err)
+			}
+		}
 		isSound(t, l)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)

@@ -276,6 +276,14 @@ var booked = []mutant{
 		old: "(arrival.DoubtOverruled{}).JournalName() && l.UID == nil", new: "(arrival.DoubtOverruled{}).JournalName() && false", tests: []string{"-run Arrival vaultd/internal/proof"},
 	},
 	{
+		name: "ListWithSentDocumentsIsBelieved", promise: "I30", file: "internal/notices/received.go",
+		old: "p.ignoresType = true", new: "p.ignoresType = false", tests: []string{"-run TestReceive_I30_TrustedList vaultd/internal/receive"},
+	},
+	{
+		name: "VersionOneIsNotAsked", promise: "I30", file: "internal/networkapi/fetch.go",
+		old: "err == nil || path[0] != secondVersion ||", new: "err == nil || path[0] == secondVersion ||", tests: []string{"-run TestReading_I30_ReceivedDocumentsAreArchived " + readings},
+	},
+	{
 		name: "ReasonIsToldUnasked", promise: "I7", file: "internal/operator/words.go",
 		old: "if w.Tell {", new: "if true {", tests: []string{"-run Accept vaultd/cmd/vaultd"},
 	},

@@ -36,7 +36,7 @@ func receivingDocuments(s setup) setup {
 // I30, I12: a document that came in is archived under its own identity, with its files. One without a number comes back for a person. What the
 // archive has lies here no more.
 func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
-	for name, readings := range map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}} {
+	for name, readings := range map[string]emulator.NetworkReadings{"ByType": {}, "ByCodeInBase64": {Received: "code", Files: "base64", ErrorWrapper: "errors"}, "KnownInVersionOneAlone": {ReceivedAt: "v1"}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
 				publish := func(data string) archive.ID {

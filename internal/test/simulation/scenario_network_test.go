@@ -75,4 +75,5 @@ func (s *scenario) drawReceiving(r *rand.Rand) {
 		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, dropHours), What: "document comes", Drop: n})
 	}
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+	s.Readings.Network.ReceivedAt = []string{"both", "v1"}[r.IntN(2)]
 }
