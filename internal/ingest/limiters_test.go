@@ -116,3 +116,35 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 		}
 	})
 }
+
+// I21: a service that starts gently gets few calls until one went well and a second has passed, and again once a pause is over, before any call of the next
+// burst began.
+func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, store := limiters{by: map[Target]*limiter{}}, Target{Service: PDFService, Purpose: ToUpload}
+		const most = 8
+		want := func(when string, limit int) {
+			t.Helper()
+			if got := p.limit(store, most); got != limit {
+				t.Errorf("%s: %d calls at once, want %d", when, got, limit)
+			}
+		}
+		want("before the first", startCalls)
+		for range 10 * most {
+			p.begin(store, most)
+			p.succeeded(store, most)
+		}
+		want("before a second has passed", startCalls)
+		time.Sleep(startTime + 1)
+		grown := p.limit(store, most)
+		if grown <= startCalls {
+			t.Fatalf("vacuous: %d calls at once", grown)
+		}
+		time.Sleep(startPause - startTime - 1)
+		want("at the end of the longest pause", grown)
+		time.Sleep(time.Second)
+		want("after it", startCalls)
+		p.begin(store, most)
+		want("once a call began", startCalls)
+	})
+}

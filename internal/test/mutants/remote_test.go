@@ -516,7 +516,7 @@ var remote = []mutant{
 	},
 	{
 		name: "PDFsGoOnAtOnceAfterAPause", promise: "I21", file: "internal/ingest/limiters.go",
-		old: " || now.Sub(l.lastUsed) > startPause", new: "", tests: []string{"-run PDFsBegin " + readings},
+		old: " || now.Sub(l.lastUsed) > startPause", new: "", tests: []string{"-run FewCallsAfterAPause vaultd/internal/ingest", "-run PDFsBegin " + readings},
 	},
 	{
 		name: "LifeOfAPDFAddressIgnored", promise: "I6", file: "internal/pdfapi/register.go",
