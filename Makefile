@@ -124,7 +124,7 @@ plan: ## how much is registered at once, on RUNS simulated lines: make plan RUNS
 model: ## every order of events, to the end of a larger world (minutes, and memory)
 	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(LONG) -run '^TestModel_Promises$$' ./internal/ledger
 
-mutants: ## known mistakes, planted one by one: a test must find each
+mutants: axe-core ## known mistakes, planted one by one: a test must find each
 	MUTANTS='$(MUTANTS)' $(LONG) -run '^TestMutants$$' ./internal/test/mutants
 
 canary: ## all tests, and a search for secrets in whatever they wrote

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -76,6 +78,36 @@ func TestPut_I2_KeptBackUntilItIsWelcome(t *testing.T) {
 			}
 		}
 	}
+}
+
+// I2: once the first byte of an answer has come, nothing passes, and nothing left of the content. One of the kind 1xx opens the gate again.
+func TestPut_I2_NothingPassesAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for is1xx, want := range map[bool]error{false: errKeptBack, true: nil} {
+			g, trace := newGate(t.Context()), httptrace.ClientTrace{}
+			g.watchAnswer(&trace)
+			trace.GotFirstResponseByte()
+			passed := make(chan error, 1)
+			go func() { passed <- g.pass() }()
+			if synctest.Wait(); len(passed) > 0 {
+				t.Error("the content passes after the first byte of an answer")
+			}
+			if is1xx {
+				if err := trace.Got1xxResponse(http.StatusContinue, nil); err != nil {
+					t.Error(err)
+				}
+			} else if !g.keepBack() {
+				t.Error("content may have left, although nothing passed")
+			}
+			if synctest.Wait(); is1xx != (len(passed) > 0) {
+				t.Errorf("an answer of the kind 1xx: %v; passed: %v", is1xx, len(passed) > 0)
+			}
+			g.release()
+			if err := <-passed; err != want {
+				t.Errorf("it ends with %v", err)
+			}
+		}
+	})
 }
 
 // I2: a hop that got content leaves it open what it has, whatever the next one answers.

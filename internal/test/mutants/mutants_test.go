@@ -89,10 +89,14 @@ func plant(t *testing.T, dir string, m mutant, known *killers) {
 	}
 	write(bytes.Replace(whole, []byte(m.old), []byte(m.new), 1))
 	defer write(whole)
+	var skipped []string
 	began := time.Now()
 	for _, args := range slices.Concat(known.narrow(m), shorten(m.tests), m.tests) {
 		out, err := goTool(t, dir, testCommand(args)...)
 		if err == nil {
+			for _, m := range skips.FindAllSubmatch(out, -1) {
+				skipped = append(skipped, string(m[1]))
+			}
 			continue
 		}
 		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
@@ -103,7 +107,7 @@ func plant(t *testing.T, dir string, m mutant, known *killers) {
 		known.note(t, m.name, by)
 		return
 	}
-	t.Errorf("%s LIVES: no test of %q notices that %s is broken", m.name, m.tests, m.promise)
+	t.Errorf("%s LIVES: no test of %q notices that %s is broken; skipped were %q", m.name, m.tests, m.promise, skipped)
 }
 
 // shorten gives the short form of those tests that have another.
@@ -123,10 +127,13 @@ func testCommand(args string) []string {
 	if words[0] == "-C" {
 		first = 2
 	}
-	return slices.Concat([]string{"test"}, words[:first], []string{"-vet=off", "-count=1", "-failfast", "-timeout=4m"}, words[first:])
+	return slices.Concat([]string{"test"}, words[:first], []string{"-v", "-vet=off", "-count=1", "-failfast", "-timeout=4m"}, words[first:])
 }
 
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+var (
+	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	skips  = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
+)
 
 // killer names the innermost test that failed.
 func killer(out []byte, args string) string {
