@@ -145,7 +145,7 @@ func (w *world) comparePages(c *Catalog, f Filter, s Sorting, byLedger *Catalog)
 // What is larger, later or earlier in the alphabet is so in the list, and what has no such value comes last either way.
 func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 	w := newWorld(t, 44)
-	texts := map[archive.Key]archive.AsRead{}
+	texts, folders := map[archive.Key]archive.AsRead{}, []string{"Öb", "öa", "x", "X1"} // capitals do not count, whatever the letter
 	for i, read := range []archive.AsRead{
 		{Number: "b2", SenderName: "Öl AG", Date: "2026-02-01", Amount: "9.5", Currency: "EUR"},
 		{Number: "A1", SenderName: "zebra", Date: "1969-12-31", Amount: "-10", Currency: "USD"},
@@ -155,7 +155,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		x := &life{at: began.Add(time.Duration(i) * time.Second)}
 		x.key = archive.NewKey(x.at)
 		x.doc = &ledger.Document{AsRead: read}
-		x.evs = [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", NotBefore: x.at}}, {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}}
+		x.evs = [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: folders[i], NotBefore: x.at}}, {ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}}}
 		w.goOnWith(x)
 		w.goOnWith(x)
 		texts[x.key] = read
@@ -173,6 +173,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		s    Sorting
 		want string
 	}{
+		"Folder":        {Sorting{By: ByFolder}, "- B10 A1 b2"},
 		"Number":        {Sorting{By: ByNumber}, "A1 B10 b2 -"},
 		"NumberReverse": {Sorting{By: ByNumber, Reverse: true}, "b2 B10 A1 -"},
 		"Date":          {Sorting{By: ByDate}, "B10 b2 A1 -"},
