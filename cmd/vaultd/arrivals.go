@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,17 @@ import (
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/statedir"
 )
 
 // arrivalWords are what "vaultd arrivals" does with one received document.
 var arrivalWords = []string{"show", "retry", "take", "close"}
 
+// fewestDigits of a digest say which file a person means.
+const fewestDigits = 8
+
 func (a *app) arrivalsCommand() *cobra.Command {
-	limit, reason := listed, ""
+	limit, reason, digest := listed, "", ""
 	c := &cobra.Command{
 		Use:   "arrivals [show|retry|take|close] [ID]",
 		Short: "the documents that came in over the business network, and what became of each",
@@ -32,8 +37,8 @@ to do.
 show ID     one document with its files, its times, the folder that it became, and what
             people said of it to the network (vaultd accept, vaultd reject)
 retry ID    try now what failed; a pause after a fault of the network ends too
-take ID     take the file as it is that looks wrong, without waiting any longer: the bytes that
-            "show" names, and no others. It needs --reason
+take ID     take the file as it is that looks wrong, without waiting any longer. It needs --reason,
+            and --sha256 with the digest that "show" names, so that you take what you looked at
 close ID    give a document up that is not in the drop folder: nothing more of it is fetched.
             It needs --reason, which is journaled with who decided. Its notification stays
             at the network, and is not taken for a new document
@@ -44,7 +49,7 @@ document is a line, all of them.`,
   vaultd arrivals --json | jq -r 'select(.state != "acknowledged") | .id'
   vaultd arrivals show 46aa4caf-b373-11ed-bbfc-cfd535abf178
   vaultd arrivals close 46aa4caf-b373-11ed-bbfc-cfd535abf178 --reason "the supplier sent it by mail"`,
-		Args: func(c *cobra.Command, args []string) error { return checkArrivalArgs(c, args, limit, reason) },
+		Args: func(c *cobra.Command, args []string) error { return checkArrivalArgs(c, args, limit, reason, digest) },
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.json && !c.Flags().Changed("limit") {
 				limit = 0
@@ -56,18 +61,19 @@ document is a line, all of them.`,
 				case args[0] == "show":
 					return a.showArrival(v, args[1])
 				}
-				return a.decideArrival(ctx, v, args[0], args[1], strings.TrimSpace(reason))
+				return a.decideArrival(ctx, v, args[0], args[1], strings.TrimSpace(reason), digest)
 			})
 		},
 	}
 	c.ValidArgsFunction = completeFirstOf(arrivalWords)
 	c.Flags().StringVar(&reason, "reason", "", "why, in words for whoever asks later")
+	c.Flags().StringVar(&digest, "sha256", "", "of take: the digest of the file that is meant, or its first 8 digits or more")
 	c.Flags().IntVar(&limit, "limit", listed, "at most so many; 0: all (the default with --json)")
 	return c
 }
 
 // checkArrivalArgs refuses what is no word that is known, and what lacks an ID or a reason.
-func checkArrivalArgs(c *cobra.Command, args []string, limit int, reason string) error {
+func checkArrivalArgs(c *cobra.Command, args []string, limit int, reason, digest string) error {
 	switch {
 	case limit < 0:
 		return usageError{errors.New("--limit is negative; 0 lists all")}
@@ -77,6 +83,8 @@ func checkArrivalArgs(c *cobra.Command, args []string, limit int, reason string)
 		return usageError{fmt.Errorf("%q is nothing that arrivals does; known are %s", strings.Join(args, " "), strings.Join(arrivalWords, ", "))}
 	case len(args) == 1:
 		return usageError{fmt.Errorf("arrivals %s needs the ID of a document, as vaultd arrivals shows it", args[0])}
+	case args[0] == "take" && len(digest) < fewestDigits:
+		return usageError{fmt.Errorf("arrivals take needs --sha256 with at least %d digits: look at the file first, which vaultd arrivals show %s names with its digest", fewestDigits, sanitize.ShellWord(args[1]))}
 	case args[0] == "close", args[0] == "take":
 		return requireReason(c, reason)
 	}
@@ -136,20 +144,24 @@ type doubtJSON struct {
 	Seconds   int64     `json:"seconds"` // at least so long it was from the first time to the last
 	LastAt    time.Time `json:"lastAt"`
 	Overruled bool      `json:"overruled"` // a person takes it as it is
+
+	path string // where a person finds it
 }
 
 // text says it in a sentence.
-func (d doubtJSON) text(isHeld bool) string {
+func (d doubtJSON) text(isHeld, isGivenUp bool) string {
 	how := fmt.Sprintf("%s; it came %s so", d.Why, present.FormatCount(int(d.Times), "time", "times"))
 	switch {
 	case d.Overruled && isHeld:
 		return how + ", and was taken as it is, because a person decided so"
 	case isHeld:
 		return how + ", and was taken as it is"
+	case isGivenUp:
+		return how + ", and was given up"
 	case d.Overruled:
 		return how + "; a person takes it as it is, once it comes again"
 	}
-	return how + "; it lies in " + d.Stored
+	return fmt.Sprintf("%s; it lies in %s, SHA-256 %s", how, d.path, d.SHA256)
 }
 
 type arrivalEntryJSON struct {
@@ -168,7 +180,7 @@ func (v view) newArrivalJSON(x arrival.Arrival) (arrivalJSON, error) {
 			file.SHA256 = f.SHA256.String()
 		}
 		if d := f.Doubt; d.IsSet() {
-			file.Doubt = &doubtJSON{d.Why, d.Stored, d.SHA256.String(), d.Times, int64(d.For / time.Second), d.Last, d.Overruled}
+			file.Doubt = &doubtJSON{d.Why, d.Stored, d.SHA256.String(), d.Times, int64(d.For / time.Second), d.Last, d.Overruled, filepath.Join(v.cfg.StateDir, statedir.ReceivedFolder, x.Key.String(), d.Stored)}
 		}
 		j.Files = append(j.Files, file)
 	}
@@ -294,7 +306,7 @@ func (a *app) showArrival(v view, id string) error {
 	line("TO DO", j.Need)
 	for _, f := range j.Files {
 		if f.Doubt != nil {
-			line("looks wrong", fmt.Sprintf("%s: %s", sanitize.Text(f.Name), sanitize.Text(f.Doubt.text(f.Stored != ""))))
+			line("looks wrong", fmt.Sprintf("%s: %s", sanitize.Text(f.Name), sanitize.Text(f.Doubt.text(f.Stored != "", x.State == arrival.GivenUp))))
 		}
 	}
 	for _, s := range j.Said {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
@@ -12,7 +13,7 @@ import (
 )
 
 // decideArrival commits what a person decided about a received document.
-func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string) error {
+func (a *app) decideArrival(ctx context.Context, v view, word, id, reason, digest string) error {
 	x, err := v.findReceived(id)
 	if err != nil {
 		return err
@@ -32,13 +33,16 @@ func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string
 		if !ok {
 			return fail(exitFailed, fmt.Errorf("document %s: none of its files is in doubt", sanitize.Text(string(x.Item))), "see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
 		}
+		if !strings.HasPrefix(f.Doubt.SHA256.String(), strings.ToLower(digest)) {
+			return fail(exitFailed, fmt.Errorf("document %s: the file that looks wrong has the digest %s now", sanitize.Text(string(x.Item)), f.Doubt.SHA256), "look at the file again; see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
+		}
 		event = func(by ledger.Operator) arrival.Event {
 			return arrival.DoubtOverruled{By: by, File: f.Name, SHA256: f.Doubt.SHA256}
 		}
 	}
 	after, err := h.ActOnArrival(ctx, x, operator.Person{UID: a.uid, Reason: reason}, event)
 	if errors.Is(err, ledger.ErrIllegal) {
-		return fail(exitFailed, fmt.Errorf("%s document %s: it is %s, and %s", word, sanitize.Text(string(x.Item)), x.State, explainNoDecision(x)), "see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
+		return fail(exitFailed, fmt.Errorf("%s document %s: it is %s, and %s", word, sanitize.Text(string(x.Item)), x.State, explainNoDecision(x, word)), "see vaultd arrivals show "+sanitize.ShellWord(string(x.Item)))
 	}
 	if err != nil {
 		return err
@@ -51,11 +55,12 @@ func (a *app) decideArrival(ctx context.Context, v view, word, id, reason string
 }
 
 // explainNoDecision says why nothing is left to decide about a received document.
-func explainNoDecision(x arrival.Arrival) string {
-	switch f, isDoubted := x.FindDoubted(); {
-	case isDoubted && f.Doubt.Overruled:
+func explainNoDecision(x arrival.Arrival, word string) string {
+	f, isDoubted := x.FindDoubted()
+	switch isMeant := isDoubted && word == "take" && x.State == arrival.Fetching; {
+	case isMeant && f.Doubt.Overruled:
 		return "a person takes its file as it is already"
-	case isDoubted:
+	case isMeant:
 		return "other bytes came for its file meanwhile: look again"
 	case x.State == arrival.Held:
 		return "it lies in the drop folder: what becomes of it there is decided with vaultd show, retry and close"
@@ -69,7 +74,7 @@ func (a *app) tellArrival(v view, x arrival.Arrival, word string) error {
 	case word == "close":
 		next = "Nothing more of it is fetched, and it is not announced again. Its notification stays at the network: nothing is deleted there that is not held here."
 	case word == "take":
-		next = "Its file is fetched once more, and taken as it is if the same bytes come."
+		next = "Its file is taken as it is."
 		if v.state == nil {
 			next += " vaultd is not running: the next run does it."
 		}

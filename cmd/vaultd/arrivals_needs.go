@@ -19,7 +19,7 @@ const (
 var waitAdvice = map[string]string{
 	receive.CauseLost:   "restore received in state_dir from a copy, or give it up",
 	receive.CauseFolder: "look at received in state_dir and its disk",
-	receive.CauseDoubt:  "look at service.proxy, or ask the provider for the file; vaultd arrivals take takes it as it is",
+	receive.CauseDoubt:  "look at service.proxy, or ask the provider for the file; vaultd arrivals take ID takes it as it is",
 	receive.CauseDrop:   "see to the drop folder, as vaultd status names it",
 	causeUnreadable:     "ask the provider and name the request id, or tell its sender with vaultd reject --technical",
 }

@@ -305,9 +305,11 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		args []string
 		want string
 	}{
-		{0, []string{"arrivals", "show", id}, "it came 1 time so; it lies in " + d.Stored},
-		{exitUsage, []string{"arrivals", "take", id}, "needs --reason"},
-		{0, []string{"arrivals", "take", id, "--reason", "the sender names it so"}, "taken as it is if the same bytes come"},
+		{0, []string{"arrivals", "show", id}, filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored) + ", SHA-256 " + d.SHA256},
+		{exitUsage, []string{"arrivals", "take", id, "--sha256", d.SHA256}, "needs --reason"},
+		{exitUsage, []string{"arrivals", "take", id, "--reason", "x"}, "needs --sha256"},
+		{exitFailed, []string{"arrivals", "take", id, "--reason", "x", "--sha256", "00000000"}, "has the digest " + d.SHA256 + " now"},
+		{0, []string{"arrivals", "take", id, "--sha256", d.SHA256[:8], "--reason", "the sender names it so"}, "Its file is taken as it is."},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
 			t.Errorf("%v: %s", row.args, out)
@@ -323,7 +325,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		want string
 	}{
 		{0, []string{"arrivals", "show", id}, "and was taken as it is, because a person decided so"},
-		{exitFailed, []string{"arrivals", "take", id, "--reason", "again"}, "none of its files is in doubt"},
+		{exitFailed, []string{"arrivals", "take", id, "--sha256", d.SHA256, "--reason", "again"}, "none of its files is in doubt"},
 		{0, []string{"verify"}, ""},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {

@@ -188,7 +188,9 @@ func (r *NetworkReadings) check() error {
 }
 
 // knowsReceived reports whether received documents are known in that version of the GETs.
-func (r NetworkReadings) knowsReceived(v version) bool { return v == firstVersion || r.ReceivedAt != "v1" }
+func (r NetworkReadings) knowsReceived(v version) bool {
+	return v == firstVersion || r.ReceivedAt != "v1"
+}
 
 // linkBase returns the base address that links begin with.
 func (c *call) linkBase() string {

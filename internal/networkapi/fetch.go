@@ -61,13 +61,19 @@ func (c *Client) FetchDocument(ctx context.Context, kind archive.NetworkKind, id
 // may know what version 2 does not, because both stay available. The error is that of version 2 where neither knows it.
 func inEitherVersion(path []string, fetch func(path []string) error) error {
 	err := fetch(path)
-	if e := apicall.AsError(err); err == nil || path[0] != secondVersion || e.Status != http.StatusNotFound && !IsUnknownDocument(err) || e.IsWebPage() {
+	if path[0] != secondVersion || !isNotKnown(err) {
 		return err
 	}
-	if fetch(slices.Concat([]string{firstVersion}, path[1:])) == nil {
-		return nil
+	if first := fetch(slices.Concat([]string{firstVersion}, path[1:])); !isNotKnown(first) {
+		return first // also a fault that says nothing about what is asked for, as that the network has too much to do
 	}
 	return err
+}
+
+// isNotKnown reports whether the network says that it has nothing under a path.
+func isNotKnown(err error) bool {
+	e := apicall.AsError(err)
+	return err != nil && !e.IsWebPage() && (e.Status == http.StatusNotFound || IsUnknownDocument(err))
 }
 
 // fetchDocumentAt fetches a document from a path.
@@ -79,13 +85,33 @@ func (c *Client) fetchDocumentAt(ctx context.Context, op string, path []string, 
 		return nil, received, err
 	}
 	defer ans.Release()
-	if received, err = readReceived(ans.Body); err == nil && received.Document != "" && received.Document != id {
+	received, err = readReceived(ans.Body)
+	switch {
+	case err != nil:
+	case received.Document != "" && received.Document != id:
 		err = fmt.Errorf("the answer is the document %q", received.Document)
+	case path[0] == firstVersion:
+		err = received.checkFirstVersion()
 	}
 	if err != nil {
 		return nil, Received{}, ans.Unreadable(op, err)
 	}
 	return bytes.Clone(ans.Body), received, nil
+}
+
+// checkFirstVersion refuses an answer of version 1 that may have files which are not read: it may name them in other words, of which the specification
+// shows none. Its links name them as well.
+func (r Received) checkFirstVersion() error {
+	links := 0
+	for _, l := range r.Links {
+		if l.Relation == fileRelation {
+			links++
+		}
+	}
+	if links > len(r.Files) {
+		return fmt.Errorf("it has %d links to files and names %d", links, len(r.Files))
+	}
+	return nil
 }
 
 // IsUnknownDocument reports whether the network said that it does not know the number of a document. A 404 without its code may as
@@ -97,7 +123,11 @@ func IsUnknownDocument(err error) bool {
 
 // readReceived reads a document as the network gives it.
 func readReceived(body []byte) (Received, error) {
-	f, err := apicall.ReadFields(body, "bumId", "bumid", "fileRefs", "links", "origin", "data")
+	f, err := apicall.ReadFields(body, "bumId", "bumid", "fileRefs", "fileRef", "links", "origin", "data")
+	if err != nil {
+		return Received{}, err
+	}
+	refs, err := f.Either("fileRefs", "fileRef")
 	if err != nil {
 		return Received{}, err
 	}
@@ -114,10 +144,10 @@ func readReceived(body []byte) (Received, error) {
 			return Received{}, err
 		}
 	}
-	if r.Files, err = readFileRefs(f["fileRefs"]); err != nil {
+	if r.Files, err = readFileRefs(refs); err != nil {
 		return Received{}, err
 	}
-	r.Links = readLinks(f["links"], "file")
+	r.Links = readLinks(f["links"], fileRelation)
 	if r.Origin, err = readOrigin(f["origin"]); err != nil {
 		return Received{}, err
 	}
@@ -125,6 +155,9 @@ func readReceived(body []byte) (Received, error) {
 	r.Content, err = readContent(r.Data)
 	return r, err
 }
+
+// fileRelation is the relation of a link that leads to a file of the document.
+const fileRelation = "file"
 
 // isObject reports whether raw is a JSON object.
 func isObject(raw json.RawMessage) bool {

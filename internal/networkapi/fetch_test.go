@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -169,5 +170,69 @@ func TestFetchValidationFile(t *testing.T) {
 		if r.want != "" && (err != nil || string(got) != r.want) || r.want == "" && err == nil {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
+	}
+}
+
+// I24, I30: what version 2 does not know is asked for in version 1. A fault of version 1 that says nothing about the document or file is not taken for
+// "unknown", and a document of which version 1 may name files in other words is not read.
+func TestFetch_I24_I30_InVersionOne(t *testing.T) {
+	unknown := func(w http.ResponseWriter) {
+		w.WriteHeader(404)
+		io.WriteString(w, wrapped("error", "VALIDATION", "Error.003.0001"))
+	}
+	at := func(first http.HandlerFunc, calls *[]string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			*calls = append(*calls, r.URL.Path)
+			if strings.HasPrefix(r.URL.Path, "/v2/") {
+				unknown(w)
+				return
+			}
+			first(w, r)
+		}
+	}
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "600")
+			w.WriteHeader(code)
+		}
+	}
+	for name, r := range map[string]struct {
+		first http.HandlerFunc
+		want  func(e *apicall.Error) bool
+	}{
+		"Neither":     {func(w http.ResponseWriter, _ *http.Request) { unknown(w) }, func(e *apicall.Error) bool { return IsUnknownDocument(e) }},
+		"TooMuch":     {status(429), func(e *apicall.Error) bool { return e.Overloaded() && e.RetryAfter > 0 && !IsUnknownDocument(e) }},
+		"NotAllowed":  {status(403), func(e *apicall.Error) bool { return e.Denied }},
+		"MoreLinks":   {says(200, `{"data":{},"links":[{"href":"https://network.example/v1/files/a"}]}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
+		"OtherNumber": {says(200, `{"bumId":"10d90000-0000-5000-8000-00000000000b","data":{}}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
+	} {
+		var calls []string
+		err := second2(client(t, at(r.first, &calls)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
+		if e := failed(t, err); !r.want(e) || len(calls) != 2 {
+			t.Errorf("%s: %+v after %q", name, e, calls)
+		}
+	}
+	var calls []string
+	_, got, err := client(t, at(says(200, `{"data":{},"fileRef":[{"refId":"a"}],"links":[{"href":"https://network.example/v1/files/a"}]}`), &calls)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
+	if err != nil || len(got.Files) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", brokenWriter{})
+	if e := failed(t, err); e.Code != "local" {
+		t.Errorf("a full disk is told as %q", e.Code)
+	}
+	var out bytes.Buffer
+	if n, err := client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", &out); err != nil || n != 7 || out.String() != "content" {
+		t.Errorf("%d, %q, %v", n, out.String(), err)
+	}
+	calls = nil
+	page := func(w http.ResponseWriter, r *http.Request) {
+		calls = append(calls, r.URL.Path)
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(404)
+		io.WriteString(w, "<html>not here</html>")
+	}
+	if err := second2(client(t, page).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); err == nil || len(calls) != 1 {
+		t.Errorf("a page of a proxy asks for more: %q, %v", calls, err)
 	}
 }

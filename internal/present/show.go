@@ -248,8 +248,8 @@ type ShowJSON struct {
 	Supersedes    *string         `json:"supersedes"`
 	SentCopy      *SentCopy       `json:"sentCopy"`
 	ReceivedAs    *string         `json:"receivedAs"` // its number at the business network, over which it came in
-	Check         *string         `json:"check"`     // what became of the file with what the business network's check found
-	CheckFile     *string         `json:"checkFile"` // its number at the network
+	Check         *string         `json:"check"`      // what became of the file with what the business network's check found
+	CheckFile     *string         `json:"checkFile"`  // its number at the network
 	DisposeAt     *time.Time      `json:"disposeAt"`
 	Next          *string         `json:"next"`
 	NotBefore     *time.Time      `json:"notBefore"`

@@ -43,6 +43,7 @@ type ArrivalItem struct {
 	Kind      string            // what arrives
 	Confirms  uint32            // confirmations of a received document that were announced
 	Word      string            // what a person said of a received document, in the network's codes; empty: nothing that the network may have taken
+	Doubted   string            // the file that was in doubt last
 	Unsettled uint32            // of that word, how often it was announced and is not known to be not taken
 }
 
@@ -176,9 +177,7 @@ func (f *replay) replayCustody(it *ArrivalItem, l *readLine) {
 // replayReceived replays what received documents alone have: the document that names its files, and its confirmation. Its notification is
 // deleted only after it is in the drop folder.
 func (f *replay) replayReceived(it *ArrivalItem, l *readLine) {
-	if l.Event == (arrival.DoubtOverruled{}).JournalName() && l.UID == nil {
-		f.addFinding("I29", l.key, "line %d: a file that looks wrong was taken as it is, and nobody decided so", l.N)
-	}
+	f.replayDoubt(it, l)
 	switch l.Event {
 	case (arrival.DocumentHeld{}).JournalName():
 		if l.Seal == "" || l.Files == 0 {
@@ -198,6 +197,21 @@ func (f *replay) replayReceived(it *ArrivalItem, l *readLine) {
 	case (arrival.AcknowledgeIntended{}).JournalName():
 		if it.isReceived() {
 			f.requireHandedOn(it, l)
+		}
+	}
+}
+
+// replayDoubt replays what came for a file and looks wrong: it is not held yet, and only a person takes it as it is at once.
+func (f *replay) replayDoubt(it *ArrivalItem, l *readLine) {
+	switch l.Event {
+	case (arrival.FileDoubted{}).JournalName():
+		if !it.isReceived() || l.Seal == "" || it.Held[l.File] {
+			f.addFinding("I4", l.key, "line %d: a file is in doubt that is held, or that has no digest, or is of no received document", l.N)
+		}
+		it.Doubted = l.File
+	case (arrival.DoubtOverruled{}).JournalName():
+		if l.UID == nil || l.File == "" || it.Doubted != l.File || it.Held[l.File] || l.Seal == "" {
+			f.addFinding("I29", l.key, "line %d: a file was taken as it is that was not in doubt, or nobody decided so", l.N)
 		}
 	}
 }

@@ -220,6 +220,37 @@ func TestArrivals_I29_ReceivedDocumentGivenUp(t *testing.T) {
 	}
 }
 
+// I29, I4: only what was in doubt is taken as it is, by a person; and what is held, or has no digest, is in no doubt.
+func TestArrivals_I29_Doubts(t *testing.T) {
+	for what, row := range map[string]struct {
+		promise string // empty: nothing is found
+		event   string
+		alter   func(l *ledger.Line)
+	}{
+		"Sound":            {event: "doubt-overruled", alter: func(*ledger.Line) {}},
+		"NobodyDecided":    {"I29", "doubt-overruled", func(l *ledger.Line) { l.UID = nil }},
+		"AnotherFile":      {"I29", "doubt-overruled", func(l *ledger.Line) { l.File = "f2" }},
+		"WithoutDigest":    {"I29", "doubt-overruled", func(l *ledger.Line) { l.Seal = "" }},
+		"DoubtWithout":     {"I4", "file-doubted", func(l *ledger.Line) { l.Seal = "" }},
+		"DoubtOfAHeldFile": {"I4", "file-doubted", func(l *ledger.Line) { l.File = arrival.DocumentFile }},
+	} {
+		b := newArrivalBook(t)
+		sum := archive.Sum([]byte("x"))
+		b.comes(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"}, arrival.DocumentHeld{Stored: "document.json", Size: 9, SHA256: sum, Files: []archive.FileID{"f1"}},
+			arrival.FileDoubted{File: "f1", Stored: "0001-f1", SHA256: sum, Cause: ledger.Cause{Code: "receive-doubt"}}, arrival.DoubtOverruled{By: ledger.Operator{UID: 1000}, File: "f1", SHA256: sum})
+		for i, stored := range b.lines {
+			if l, err := ledger.ParseLine(stored); err == nil && l.Event == row.event {
+				row.alter(&l)
+				b.lines[i] = l.Encode()
+			}
+		}
+		r := b.check()
+		if row.promise == "" && !r.OK() || row.promise != "" && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.promise && f.Key == b.a.Key }) {
+			t.Errorf("%s: %v, want %s", what, r.Findings, row.promise)
+		}
+	}
+}
+
 // I29, I13, I11: words about a received document are people's, announced before they are said, and contradict none that the network may have taken.
 func TestArrivals_I29_Words(t *testing.T) {
 	by := ledger.Operator{UID: 1000}

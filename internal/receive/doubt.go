@@ -2,8 +2,10 @@ package receive
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"vaultd/internal/archive"
@@ -71,6 +73,34 @@ func (w *work) takeFetched(ctx context.Context, id string, kept archive.File) er
 	w.noteAnswer()
 	w.cfg.Log.Warn("a file of a received document looks wrong, but has come like this for long, or a person takes it; it is taken as it is", "document", w.a.Item, "file", id, "why", wrong.Error())
 	return w.commit(ctx, again, held)
+}
+
+// takeKept commits that a file is held that a person takes as it is, where it still lies here with the bytes that the person means; isTaken is false where
+// it does not, and it is fetched again.
+func (w *work) takeKept(ctx context.Context, id string) (isTaken bool, err error) {
+	f, ok := w.a.FindDoubted()
+	if !ok || f.Name != id || !f.Doubt.Overruled {
+		return false, nil
+	}
+	sum, size, err := w.digestKept(f.Doubt.Stored)
+	if err != nil || sum != f.Doubt.SHA256 {
+		return false, nil //nolint:nilerr // it is fetched again, and a fault of the disk is told then
+	}
+	w.cfg.Log.Warn("a file of a received document looks wrong; it is taken as it is, because a person decided so", "document", w.a.Item, "file", id, "why", f.Doubt.Why)
+	// The file is durable under its name. A crash before this commit finds it there again.
+	return true, w.commit(ctx, arrival.FileHeld{File: id, Stored: f.Doubt.Stored, Size: size, SHA256: sum})
+}
+
+// digestKept reads a file that is kept here.
+func (w *work) digestKept(stored string) (sum archive.Digest, size int64, err error) {
+	file, err := w.openKept(stored)
+	if err != nil {
+		return sum, 0, err
+	}
+	defer file.Close() // read-only
+	h := sha256.New()
+	size, err = io.Copy(h, file)
+	return archive.Digest(h.Sum(nil)), size, err
 }
 
 // doubtOf returns what is known of bytes that came for a file and looked wrong.

@@ -579,14 +579,24 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 	})
 }
 
-// I4, I29: a person takes a file as it is that looks wrong: these bytes, and no others.
+// I4, I29: a person takes a file as it is that looks wrong: these bytes, and no others. They are those that lie here; where they do not any more, those that come.
 func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
-	for name, isOther := range map[string]bool{"TheSameBytesCome": false, "OthersCome": true} {
+	answer := []byte("<Error>of the sender</Error>")
+	for name, r := range map[string]struct {
+		here        func(path string) error // what becomes of the file that lies here
+		othersCome  bool
+		staysInHold bool
+	}{
+		"OthersWouldCome":      {func(string) error { return nil }, true, false},
+		"LostHere":             {os.Remove, false, false},
+		"AlteredHere":          {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, false, false},
+		"LostHereAndOthers":    {os.Remove, true, true},
+		"AlteredHereAndOthers": {func(path string) error { return os.WriteFile(path, []byte("<Error>other</Error>"), 0o600) }, true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHouse(t, emulator.NetworkReadings{Received: "code"})
 				defer h.net.Close()
-				answer := []byte("<Error>of the sender</Error>")
 				if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: answer}}}); err != nil {
 					t.Fatal(err)
 				}
@@ -604,27 +614,61 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 				}
 				h.decide(func(a arrival.Arrival) arrival.Event {
 					f, _ := a.FindDoubted()
-					if kept, err := os.ReadFile(filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)); err != nil || !bytes.Equal(kept, answer) {
+					path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
+					if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, answer) {
 						t.Errorf("a person finds %q, %v", kept, err)
+					}
+					if err := r.here(path); err != nil {
+						t.Fatal(err)
 					}
 					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
 				})
-				other = isOther
+				other = r.othersCome
 				if err := h.live(time.Minute); err != nil {
 					t.Fatal(err)
 				}
 				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					d := all[0].Files[1].Doubt
-					if d.Overruled == isOther || (all[0].State == arrival.Acknowledged) == isOther {
+					if d := all[0].Files[1].Doubt; d.Overruled == r.staysInHold || (all[0].State == arrival.Acknowledged) == r.staysInHold || !r.staysInHold && all[0].Files[1].SHA256 != archive.Sum(answer) {
 						t.Errorf("%+v", all)
 					}
 				})
-				if !isOther {
+				if !r.staysInHold {
 					h.allDone()
 				}
 			})
 		})
 	}
+}
+
+// I4: a page in the place of a file is not believed, however long the same one comes, while the document itself does not come either: it is a proxy's.
+func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		page := true
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+			if page && (op == "network-fetch-file" || op == "network-fetch" && n > 1) {
+				return emulator.Fault{Kind: emulator.HTML}
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.live(50 * time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			if len(all) != 1 || all[0].State != arrival.Fetching || h.net.CountCalls("network-fetch") < 3 {
+				t.Errorf("%+v, after the document was asked for %d times", all, h.net.CountCalls("network-fetch"))
+			}
+		})
+		page = false
+		if err := h.live(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		h.allDone()
+	})
 }
 
 // I30: a network that ignores the question for received documents lists what is about sent ones there, too. Then that list announces nothing, although it is to be

@@ -152,6 +152,9 @@ func (w *work) fetchDocument(ctx context.Context) error {
 
 // fetchFile fetches one file of the document, as it comes, onto the disk.
 func (w *work) fetchFile(ctx context.Context, id string) error {
+	if isTaken, err := w.takeKept(ctx, id); isTaken || err != nil {
+		return err
+	}
 	if ok, err := w.hasRoom(ctx); !ok || err != nil {
 		return err
 	}

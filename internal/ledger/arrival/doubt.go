@@ -67,8 +67,8 @@ func (ev FileDoubted) apply(a *Arrival, at archive.Instant) error {
 	return Postponed{Until: ev.Until, Cause: ev.Cause}.apply(a, at)
 }
 
-// DoubtOverruled says that a person takes a file as it is, although it looks wrong: the next time these bytes come, they are held. Other bytes are
-// not meant.
+// DoubtOverruled says that a person takes a file as it is, although it looks wrong: the bytes that lie here are held, or the same bytes once they come
+// again. Other bytes are not meant.
 type DoubtOverruled struct {
 	By     ledger.Operator
 	File   string

@@ -163,8 +163,14 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	if actor, isHuman := ActorOf(over); !isHuman || actor != by {
 		t.Errorf("it is of %+v", actor)
 	}
+	rev := a.Rev
 	believed, overruled := a, after(t, append(receivedLife[:2:2], came)...)
-	apply(FileDoubted{File: "f1", SHA256: archive.Sum([]byte("other"))}, 0)
+	for _, text := range []string{"a page with a time", "the next one", "other"} { // each time other bytes, as with a page that has the time in it
+		apply(FileDoubted{File: "f1", SHA256: archive.Sum([]byte(text)), Cause: came.Cause}, 0)
+	}
+	if a.Rev != rev+1 {
+		t.Errorf("revision %d after %d: three pages, which fail for one reason, are told once", a.Rev, rev)
+	}
 	if f, _ := a.FindDoubted(); f.Doubt.Overruled || f.Doubt.Times != 1 || f.Doubt.For != 0 {
 		t.Errorf("other bytes: %+v", f)
 	}

@@ -264,6 +264,10 @@ var booked = []mutant{
 		old: "d.Times >= leastFetches && d.For >= atLeast", new: "d.Times >= leastFetches", tests: []string{"-run TestDoubt_I4 vaultd/internal/receive"},
 	},
 	{
+		name: "PagesAreToldForEver", promise: "I21", file: "internal/ledger/arrival/transition.go",
+		old: "case Postponed, FileDoubted:", new: "case Postponed:", tests: []string{"-run TestDoubt vaultd/internal/ledger/arrival"},
+	},
+	{
 		name: "ClockMakesAWrongFileBelieved", promise: "I4", file: "internal/ledger/arrival/doubt.go",
 		old: "min(max(at.Sub(d.Last), 0), longestWait)", new: "at.Sub(d.Last)", tests: []string{"-run TestDoubt vaultd/internal/ledger/arrival"},
 	},
@@ -273,7 +277,7 @@ var booked = []mutant{
 	},
 	{
 		name: "OverruledByNobodyIsNoFinding", promise: "I29", file: "internal/proof/arrivals.go",
-		old: "(arrival.DoubtOverruled{}).JournalName() && l.UID == nil", new: "(arrival.DoubtOverruled{}).JournalName() && false", tests: []string{"-run Arrival vaultd/internal/proof"},
+		old: "l.UID == nil || l.File == \"\" || it.Doubted", new: "l.File == \"\" || it.Doubted", tests: []string{"-run TestArrivals_I29_Doubts vaultd/internal/proof"},
 	},
 	{
 		name: "ListWithSentDocumentsIsBelieved", promise: "I30", file: "internal/notices/received.go",
@@ -281,7 +285,19 @@ var booked = []mutant{
 	},
 	{
 		name: "VersionOneIsNotAsked", promise: "I30", file: "internal/networkapi/fetch.go",
-		old: "err == nil || path[0] != secondVersion ||", new: "err == nil || path[0] == secondVersion ||", tests: []string{"-run TestReading_I30_ReceivedDocumentsAreArchived " + readings},
+		old: "path[0] != secondVersion ||", new: "path[0] == secondVersion ||", tests: []string{"-run TestFetch_I24 " + networkTests},
+	},
+	{
+		name: "FaultOfVersionOneIsUnknown", promise: "I24", file: "internal/networkapi/fetch.go",
+		old: "!isNotKnown(first) {", new: "first == nil {", tests: []string{"-run TestFetch_I24 " + networkTests},
+	},
+	{
+		name: "ProxyIsTakenForTheNetwork", promise: "I4", file: "internal/receive/doubt.go",
+		old: "FetchDocument(ctx, w.kind(), w.a.Document()); err != nil {", new: "FetchDocument(ctx, w.kind(), w.a.Document()); false && err != nil {", tests: []string{"-run TestFetchFile_I4_PageOnceTheDocument vaultd/internal/receive"},
+	},
+	{
+		name: "AlteredFileIsTakenForAPerson", promise: "I4", file: "internal/receive/doubt.go",
+		old: "sum != f.Doubt.SHA256", new: "sum == f.Doubt.SHA256 && false", tests: []string{"-run TestDoubt_I29 vaultd/internal/receive"},
 	},
 	{
 		name: "ReasonIsToldUnasked", promise: "I7", file: "internal/operator/words.go",
