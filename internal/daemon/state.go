@@ -51,16 +51,18 @@ func (d *Daemon) State() State {
 // incomingFaults says why what the services tell does not come in.
 func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
 	if p := d.poller.Load(); p != nil {
-		switch s := p.Status(); {
+		s := p.Status()
+		if s.IgnoresType {
+			all = append(all, present.IncomingFault{What: "notices", Text: "the business network lists notifications about sent documents where it is asked for received ones, so network.announced_by: type is not followed",
+				Do: "set network.announced_by to auto, and ask the provider how received documents are announced"})
+		}
+		switch {
 		case s.Why != "":
 			all = append(all, present.IncomingFault{What: "notices", Since: s.FailingSince, Text: "the notifications of the business network do not come in: " + s.Why,
 				Do: "vaultd doctor tries the network; see docs/network.md. What becomes of sent documents is not known meanwhile"})
 		case s.Unreadable > 0:
 			all = append(all, present.IncomingFault{What: "notices", Text: present.FormatCount(s.Unreadable, "notification", "notifications") +
 				" of the business network cannot be read, or said something else before; nothing is concluded, and their documents may wait for ever", Do: "ask the provider; the log has the time"})
-		case s.IgnoresType:
-			all = append(all, present.IncomingFault{What: "notices", Text: "the business network lists notifications about sent documents where it is asked for received ones, so network.announced_by: type is not followed",
-				Do: "set network.announced_by to auto, and ask the provider how received documents are announced"})
 		case s.IsCut:
 			all = append(all, present.IncomingFault{What: "notices", Text: "the list of notifications of the business network does not reach its end; what lies behind is not heard of",
 				Do: "ask the provider; see docs/network.md#limits"})

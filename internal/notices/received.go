@@ -17,6 +17,8 @@ import (
 type Arrivals interface {
 	Arrival(key archive.Key) (a arrival.Arrival, ok bool, err error)
 	FindArrival(kind arrival.Kind, item archive.ExtractID) (arrival.Arrival, bool, error)
+	IsListUnfiltered() (bool, error)
+	NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error
 	KeepReceivedNotices(ctx context.Context, at archive.Instant, all []boltledger.ReceivedNotice) (map[archive.AcknowledgementID]arrival.Arrival, error)
 }
 
@@ -134,9 +136,6 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 		return nil, err
 	}
 	for _, n := range page {
-		if err := p.lookForSent(n); err != nil {
-			return nil, err
-		}
 		had, isKept := kept[n.AcknowledgementID]
 		switch {
 		case !isKept || had.IsForeign():
@@ -152,21 +151,53 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 	return left, nil
 }
 
-// lookForSent looks for the proof that the network ignores the question for received documents: its list has a notification about one that was sent. Then the
-// list says nothing any more: who believed it would take what is about documents of other programs, and delete it at the network.
-func (p *Poller) lookForSent(n archive.Notification) error {
-	if !p.cfg.TrustsType || p.ignoresType {
+// checkTrust looks, before anything is concluded from the list of received documents, for the proof that the network ignores the question for them: the
+// list has a notification about a sent document. Then it says nothing any more: who believed it would take what is about documents of other programs, and
+// delete it at the network. What was seen is kept until the list is not to be believed any more, because the proof goes as it is acknowledged.
+func (p *Poller) checkTrust(ctx context.Context) (err error) {
+	if p.cfg.Arrivals == nil {
 		return nil
 	}
-	_, isSent, err := p.findDocument(n.Document)
-	if err != nil {
+	if p.ignoresType, err = p.cfg.Arrivals.IsListUnfiltered(); err != nil {
 		return err
 	}
-	if means := n.Meaning(); isSent || means == archive.MeansProcessing || means == archive.MeansInvalid {
-		p.ignoresType = true
-		p.cfg.Log.Error("the list of received documents has notifications about sent ones: the network ignores the question, so network.announced_by: type is not followed", "notification", n.AcknowledgementID)
+	switch {
+	case p.cfg.TrustsType && !p.ignoresType:
+		return p.lookForSent(ctx)
+	case !p.cfg.TrustsType && p.ignoresType:
+		p.ignoresType = false
+		return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, false)
 	}
 	return nil
+}
+
+// lookForSent reads the lists of received documents of all kinds: the proof may stand in one of them alone.
+func (p *Poller) lookForSent(ctx context.Context) error {
+	var proof archive.AcknowledgementID
+	for _, kind := range kinds {
+		_, err := p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
+			for _, n := range page {
+				_, isSent, err := p.findDocument(n.Document)
+				if err != nil {
+					return nil, err
+				}
+				if means := n.Meaning(); isSent || means == archive.MeansProcessing || means == archive.MeansInvalid {
+					proof = n.AcknowledgementID
+				}
+			}
+			return nil, nil
+		})
+		if err != nil && !isNotOffered(err) {
+			return err
+		}
+	}
+	if proof == "" {
+		return nil
+	}
+	p.cfg.Log.Error("the list of received documents has notifications about sent ones: the network ignores the question, so network.announced_by: type is not followed", "notification", proof)
+	p.ignoresType = true
+	// Before anything is concluded: after a crash the next round sees the proof again, or this.
+	return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, true)
 }
 
 func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {

@@ -683,18 +683,37 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 				defer h.net.Close()
 				h.trustsType = true
 				proof.BumID = "22222222-2222-4222-8222-222222222222"
-				for _, n := range []emulator.NetworkNotice{{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}, proof} {
-					if _, err := h.net.PublishNotice(n); err != nil {
-						t.Fatal(err)
-					}
-				}
-				ours := h.publish("Invoice", "R-1", "x")
-				if err := h.live(time.Hour); err != nil {
+				foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
+				proof.DocumentType = "CreditNote" // which is asked for last
+				if _, err := h.net.PublishNotice(foreign); err != nil {
 					t.Fatal(err)
 				}
-				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-					if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
-						t.Errorf("%+v", all)
+				if _, err := h.net.PublishNotice(proof); err != nil {
+					t.Fatal(err)
+				}
+				ours := h.publish("Invoice", "R-1", "x")
+				onlyOurs := func(when string) {
+					t.Helper()
+					if err := h.live(time.Hour); err != nil {
+						t.Fatal(err)
+					}
+					h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+						if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
+							t.Errorf("%s: %+v", when, all)
+						}
+					})
+				}
+				onlyOurs("while the proof is listed")
+				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+					if isUnfiltered, err := l.IsListUnfiltered(); !isUnfiltered || err != nil {
+						t.Errorf("what was seen is not kept: %v", err)
+					}
+				})
+				h.trustsType = false
+				onlyOurs("with the other setting")
+				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
+					if isUnfiltered, err := l.IsListUnfiltered(); isUnfiltered || err != nil {
+						t.Errorf("it is kept although nobody believes that list any more: %v", err)
 					}
 				})
 			})

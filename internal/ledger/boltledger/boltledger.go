@@ -95,9 +95,10 @@ var (
 	infoKey       = []byte("info")
 	summaryKey    = []byte("summary")
 	secretKey     = []byte("secret")
-	runsKey       = []byte("runs")     // none before the first name
-	safeKey       = []byte("safe")     // only in safe mode
-	replacedKey   = []byte("replaced") // only until the outside head was written anew
+	runsKey       = []byte("runs")       // none before the first name
+	safeKey       = []byte("safe")       // only in safe mode
+	replacedKey   = []byte("replaced")   // only until the outside head was written anew
+	unfilteredKey = []byte("unfiltered") // only where the network was seen to ignore the question for received documents
 )
 
 // Ledger is an open ledger. Its methods may be called from several goroutines.

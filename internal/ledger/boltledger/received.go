@@ -3,6 +3,8 @@ package boltledger
 import (
 	"context"
 
+	"go.etcd.io/bbolt"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger/arrival"
 )
@@ -55,6 +57,27 @@ func (g *groupCommit) keepReceivedNotice(at archive.Instant, r ReceivedNotice, k
 		return nil, err
 	}
 	return nil, g.storeNotices([]Notice{{ID: n.AcknowledgementID, Arrival: a.Key, Seen: at.Wall.Round(0).UTC(), Raw: n.Raw, Unknown: n.Meaning() == archive.MeansUnfamiliar}})
+}
+
+// NoteListIsUnfiltered keeps whether the network was seen to list what is about sent documents where it is asked for received ones. It returns when that is durable.
+func (l *Ledger) NoteListIsUnfiltered(ctx context.Context, isUnfiltered bool) error {
+	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		// A crash before the commit forgets what was seen, and nothing was concluded from that list.
+		g.touched = true
+		if !isUnfiltered {
+			return nil, g.tx.Bucket(metaBucket).Delete(unfilteredKey)
+		}
+		return nil, g.tx.Bucket(metaBucket).Put(unfilteredKey, []byte{1})
+	})
+}
+
+// IsListUnfiltered reports what NoteListIsUnfiltered kept.
+func (l *Ledger) IsListUnfiltered() (isUnfiltered bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		isUnfiltered = tx.Bucket(metaBucket).Get(unfilteredKey) != nil
+		return nil
+	})
+	return isUnfiltered, err
 }
 
 // findReceived returns the arrival of a received document, as the commit has it so far.

@@ -281,7 +281,15 @@ var booked = []mutant{
 	},
 	{
 		name: "ListWithSentDocumentsIsBelieved", promise: "I30", file: "internal/notices/received.go",
-		old: "p.ignoresType = true", new: "p.ignoresType = false", tests: []string{"-run TestReceive_I30_TrustedList vaultd/internal/receive"},
+		old: "p.ignoresType = true\n", new: "p.ignoresType = false\n", tests: []string{"-run TestReceive_I30_TrustedList vaultd/internal/receive"},
+	},
+	{
+		name: "UnfilteredListIsForgotten", promise: "I30", file: "internal/notices/received.go",
+		old: "return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, true)", new: "return nil", tests: []string{"-run TestReceive_I30_TrustedList vaultd/internal/receive"},
+	},
+	{
+		name: "NotificationOfOwnDocumentIsNoProof", promise: "I30", file: "internal/notices/received.go",
+		old: "isSent || means == archive.MeansProcessing", new: "isSent && false || means == archive.MeansProcessing", tests: []string{"-run TrustedListHasOwn " + readings},
 	},
 	{
 		name: "VersionOneIsNotAsked", promise: "I30", file: "internal/networkapi/fetch.go",

@@ -3,6 +3,7 @@ package readings
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,4 +124,37 @@ func TestReading_I30_AnnouncedTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I30: a network that ignores the question for received documents has notifications about documents that were sent from here in the answer, too. That is seen, told to
+// people, and kept over a restart, although those are acknowledged and gone by then: nothing foreign is received.
+func TestReading_I30_TrustedListHasOwnDocuments(t *testing.T) {
+	s, d := sending(setup{readings: emulator.Readings{Network: emulator.NetworkReadings{Received: "code"}}}, "emulate:silent")
+	add := s.daemon
+	s.daemon = func(dc *daemon.Config) {
+		add(dc)
+		dc.Notices.Receive = &daemon.Receive{Service: networkapi.Receiver{Client: d.client(dc.BaseURL)}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Workers: 2, TrustsType: true}
+		d.config = *dc
+	}
+	virtual(t, s, func(t *testing.T, w *world) {
+		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
+		publish := func(document string) {
+			_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: document, ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
+			w.must(err)
+		}
+		publish("11111111-1111-4111-8111-111111111111")
+		publish(string(d.entries()[0].NetworkNumber()))
+		w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered })
+		for _, when := range []string{"at once", "after a restart"} {
+			w.pass(hour, time.Minute, never)
+			if all := w.daemon.State().Incoming; len(all) != 1 || !strings.Contains(all[0].Text, "announced_by: type is not followed") {
+				t.Errorf("%s people are told %+v", when, all)
+			}
+			w.must(w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error { t.Errorf("%s %+v came in", when, a); return nil }, arrival.States()...))
+			if when == "at once" {
+				d.restart()
+				publish("22222222-2222-4222-8222-222222222222")
+			}
+		}
+	})
 }
