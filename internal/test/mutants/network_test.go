@@ -56,7 +56,7 @@ var network = []mutant{
 	},
 	{
 		name: "NetworkLinkToAnyHost", promise: "I20", file: "internal/apicall/policy.go",
-		old: `return false, &PolicyError{Host: u.Host, Reason: "it is neither the service's host nor in allowed_hosts"}`, new: "return false, p.checkScheme(u)", tests: []string{fileTests},
+		old: `return false, &PolicyError{Host: u.Host, Reason: "it is neither the service's host nor in allowed_hosts"}`, new: "return false, p.checkScheme(u)", tests: []string{"-run Redirect " + calls},
 	},
 	{
 		name: "NetworkBase64Kept", promise: "I4", file: "internal/networkapi/file.go",
