@@ -110,22 +110,34 @@ func (a *app) sayWord(ctx context.Context, v view, id string, w operator.SpokenW
 		}
 	}
 	if answer != nil {
-		return explainAnswer(after, w.Word, answer)
+		return explainAnswer(after, w, answer)
 	}
 	if !a.json {
-		_, err = fmt.Fprintf(a.stdout, "%s was said of document %s, and the network took it.\n", w.Word.Pair(), sanitize.Text(string(x.Item)))
+		reason := "The reason stays here."
+		if w.Tell {
+			reason = "The sender gets the reason as well."
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s was said of document %s, and the network took it. %s\n", w.Word.Pair(), sanitize.Text(string(x.Item)), reason)
 	}
 	return err
 }
 
 // explainAnswer says what is certain after a call that failed, and what to do.
-func explainAnswer(x arrival.Arrival, w arrival.Word, answer error) error {
+func explainAnswer(x arrival.Arrival, w operator.SpokenWord, answer error) error {
 	e, id := apicall.AsError(answer), sanitize.ShellWord(string(x.Item))
 	if e.Outcome == apicall.OutcomeUnknown {
-		return fail(exitPerson, fmt.Errorf("%s MAY HAVE BEEN SAID of document %s: %w", w.Pair(), id, answer),
-			fmt.Sprintf("ask its sender or the provider whether it arrived; only if not, say it again with vaultd %s %s --reason TEXT --again", commandOf(w), id))
+		return fail(exitPerson, fmt.Errorf("%s MAY HAVE BEEN SAID of document %s: %w", w.Word.Pair(), id, answer), adviseAgain(id, w.Word, w.Tell))
 	}
-	return fail(exitCodeOfRemote(e), fmt.Errorf("%s was not said of document %s: %w", w.Pair(), id, answer), adviseOnNetwork(e, mayNotify))
+	return fail(exitCodeOfRemote(e), fmt.Errorf("%s was not said of document %s: %w", w.Word.Pair(), id, answer), adviseOnNetwork(e, mayNotify))
+}
+
+// adviseAgain says how a word is said again that may have been said.
+func adviseAgain(id string, w arrival.Word, tell bool) string {
+	command := fmt.Sprintf("vaultd %s %s --reason TEXT --again", commandOf(w), id)
+	if tell {
+		command += " --tell"
+	}
+	return "ask its sender or the provider whether it arrived; only if not, say it again with " + command
 }
 
 // commandOf is the command that says a word.
@@ -159,7 +171,8 @@ func refuseWord(x arrival.Arrival, w arrival.Word, err error) error {
 	case errors.Is(err, arrival.ErrContradicts):
 		return refuse(before+" was said before, and the network took it or may have taken it", show+"; to take a word back, speak with its sender")
 	case errors.Is(err, arrival.ErrMaybeSaid):
-		return refuse("it may have been said before", fmt.Sprintf("ask its sender or the provider whether it arrived; only if not, say it again with vaultd %s %s --reason TEXT --again", commandOf(w), id))
+		said, _ := x.StandingWord()
+		return refuse("it may have been said before", adviseAgain(id, w, said.Told))
 	case errors.Is(err, arrival.ErrBeingSaid):
 		return refuse("a word about it is being said at this moment, or was when vaultd was stopped", "wait two minutes; "+show)
 	case errors.Is(err, ledger.ErrIllegal):
@@ -179,7 +192,7 @@ type saidJSON struct {
 	AnsweredAt   *time.Time `json:"answeredAt"`
 	Cause        string     `json:"cause"`  // why it is unanswered or was not taken; empty: it was taken, or nobody heard anything
 	Reason       *string    `json:"reason"` // null: it was erased
-	Told         bool       `json:"told"`   // the reason was said with it
+	Told         bool       `json:"told"`   // the reason was to be said with it
 }
 
 // listSaid lists the words that people said about a received document.
@@ -207,8 +220,8 @@ func (v view) describeSaid(s saidJSON) string {
 	if s.Reason != nil {
 		text += "; " + sanitize.Text(*s.Reason)
 	}
-	if s.Told {
-		text += " [said with the reason]"
+	if s.Told && s.Outcome != arrival.NotTaken.String() {
+		text += " [with the reason]"
 	}
 	if s.Cause != "" {
 		text += " (" + sanitize.Name(s.Cause, 200) + ")"

@@ -121,7 +121,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 	}
 	ask(0, "the network took it", "reject", lost, "--reason", "the price is wrong", "--again")
 	ask(0, "BusinessReject/DocumentRejected was said", "reject", refused, "--reason", "wrong after all", "--tell")
-	ask(0, "; wrong after all [said with the reason]", "arrivals", "show", refused)
+	ask(0, "; wrong after all [with the reason]", "arrivals", "show", refused)
 	ask(exitUsage, "the network takes at most 4096", "reject", unread, "--technical", "--reason", strings.Repeat("€", 1999), "--tell")
 	ask(exitFailed, "vaultd reject "+unread+" --technical --reason TEXT", "accept", unread, "--reason", "x")
 	ask(0, "TechnicalReject/Undelivered was said", "reject", unread, "--technical", "--reason", "it cannot be read")

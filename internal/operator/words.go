@@ -51,7 +51,10 @@ func (a *Actions) SayWord(ctx context.Context, x arrival.Arrival, p Person, w Sp
 	ctx = context.WithoutCancel(ctx) // what is announced is said, and its outcome is committed, though the asker went away
 	answer = a.postWord(ctx, intended, w, p.Reason, to)
 	said := arrival.WordAnswered{Intent: intended.Said[len(intended.Said)-1].Rev, Outcome: arrival.Taken}
-	if e := apicall.AsError(answer); answer != nil {
+	if e := *apicall.AsError(answer); answer != nil {
+		if w.Tell {
+			e.Message = "" // it may repeat the reason, which must stay erasable here
+		}
 		said.Outcome, said.Cause = arrival.NotTaken, ledger.Cause{Code: e.Code, Text: e.Error()}
 		if e.Outcome == apicall.OutcomeUnknown {
 			said.Outcome = arrival.Unanswered

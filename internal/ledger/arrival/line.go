@@ -32,6 +32,9 @@ func NewLine(n uint64, after Arrival, ev Event, at archive.Instant) ledger.Line 
 	case WordIntended:
 		l.Status = ev.Word.Pair()
 		l.SetOperator(ev.By)
+		if ev.Tell {
+			l.Flags = "told" // what leaves cannot be erased where it goes
+		}
 	case WordAnswered:
 		l.Status, l.Cause = after.findSaid(ev.Intent).Word.Pair(), ev.Cause.Code
 	case RetryAsked:

@@ -56,7 +56,7 @@ type Said struct {
 	Outcome    Outcome
 	AnsweredAt time.Time    // when its outcome was committed; zero: nobody heard what became of it
 	Cause      ledger.Cause // why it is unanswered or was not taken
-	Told       bool         // its reason was said with it
+	Told       bool         // its reason was to be said with it
 }
 
 // sayingTime is how long a word without any outcome may still be on its way.

@@ -31,11 +31,7 @@ func checkArrival(p *part, tx *bbolt.Tx, k, v []byte) error {
 	}
 	// One that is missing there would never be fetched: the engine reads the index and nothing else.
 	for _, has := range indexKeys(a) {
-		v := tx.Bucket(arrivalIndexBucket).Get(has)
-		if v == nil && has[0] == receivedByID {
-			continue // it was written before there were such keys; nothing but "show" reads them
-		}
-		if v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
+		if v := tx.Bucket(arrivalIndexBucket).Get(has); v == nil || has[0] != arrivalsByState && !bytes.Equal(v, a.Key[:]) {
 			return p.reportProblem(arrivalBucket, "%s is not in the index", a.Key)
 		}
 	}

@@ -309,7 +309,7 @@ var booked = []mutant{
 	},
 	{
 		name: "ReasonIsToldUnasked", promise: "I7", file: "internal/operator/words.go",
-		old: "if w.Tell {", new: "if true {", tests: []string{"-run Accept vaultd/cmd/vaultd"},
+		old: "if w.Tell {\n\t\tn.Description", new: "if true {\n\t\tn.Description", tests: []string{"-run Accept vaultd/cmd/vaultd"},
 	},
 	{
 		name: "ListOfReceivedIsBelievedAtOnce", promise: "I30", file: "internal/notices/received.go",

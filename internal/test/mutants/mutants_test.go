@@ -113,7 +113,7 @@ func plant(t *testing.T, dir string, m mutant, known *killers) {
 // shorten gives the short form of those tests that have another.
 func shorten(tests []string) (short []string) {
 	for _, args := range tests {
-		if !strings.Contains(args, "-short") && !strings.Contains(args, "-run") {
+		if !strings.Contains(args, "-short") && !strings.Contains(args, "-run") && !strings.HasPrefix(args, "-C") {
 			short = append(short, "-short "+args)
 		}
 	}
@@ -135,12 +135,12 @@ var (
 	skips  = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 )
 
-// killer names the innermost test that failed.
+// killer names the innermost test that failed. Where none did, it did not end: a mutant may make it wait for ever, and so may a busy machine.
 func killer(out []byte, args string) string {
 	if all := failed.FindAllSubmatch(out, -1); len(all) > 0 {
 		return string(all[len(all)-1][1])
 	}
-	return args
+	return "what did not end, or panicked: go test " + args
 }
 
 func goTool(t *testing.T, dir string, args ...string) ([]byte, error) {
