@@ -7,8 +7,10 @@ MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# The race detector makes these many times slower. With it they try a part of their long series; without it they try all.
-COMPUTING := vaultd/internal/catalog vaultd/internal/custody vaultd/internal/ledger vaultd/internal/packager vaultd/internal/receive vaultd/internal/test/simulation
+# Nothing that a test writes has to outlive the machine, and in memory a sync takes no time: where there is room in memory, the short forms of the tests
+# have their files there. In full they have them on the disk.
+MEMORY := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4 * 1024 * 1024 { print "TMPDIR=/dev/shm" }')
+
 # These open files so often that go needs minutes and gigabytes to note them all, as it does to use a result again.
 UNCACHED  := vaultd/internal/packager vaultd/internal/receive vaultd/internal/test/readings vaultd/internal/test/simulation
 
@@ -23,7 +25,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: measure browser screenshots axe-core help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: race measure browser screenshots axe-core help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,30 +61,36 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 test: ## every package in a few minutes; tests that take long leave a part to test-long
 	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
 	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
-	echo "go test -short, all packages"; \
-	$(GO) test -short -p 3 -parallel 8 -timeout 15m $$cached; \
-	$(GO) test -short -count=1 -timeout 15m $(UNCACHED); \
-	$(GO) -C bench test -short -timeout 15m ./...; \
+	echo "go test -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
+	$(MEMORY) $(GO) test -short -p 3 -parallel 8 -timeout 15m $$cached; \
+	$(MEMORY) $(GO) test -short -count=1 -timeout 15m $(UNCACHED); \
+	$(MEMORY) $(GO) -C bench test -short -timeout 15m ./...; \
 	echo; echo "make test: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s, without the race detector."; \
 	echo "make test-long runs all of them with it, and what was left out here:"; \
 	grep -rhoE '"[^"]* left to [^"]*make test-long[^"]*"' --include='*_test.go' cmd internal bench | tr -d '"' | sort -u | sed 's/^/  /'
 
-test-long: ## every test in full: with the race detector, and without it where that tries more
-ifeq ($(RACE),)
-	@echo "no C compiler: the tests run without the race detector"
-endif
+test-long: ## every test in full on the disk, and its short form with the race detector
 	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
 	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
-	echo "go test $(RACE), all packages"; \
-	$(GO) test $(RACE) -parallel 6 -timeout 25m $$cached; \
-	$(GO) test $(RACE) -count=1 -timeout 25m $(UNCACHED); \
-	$(GO) -C bench test $(RACE) -count=1 -timeout 25m ./...; \
-	echo "go test in full without the race detector, where that tries more"; \
-	$(GO) test -count=1 -timeout 25m $(COMPUTING); \
+	if [ -z "$(RACE)" ]; then echo "no C compiler: nothing runs with the race detector"; else \
+		echo "go test -race -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
+		$(MEMORY) $(GO) test -race -short -p 3 -parallel 8 -timeout 25m $$cached; \
+		$(MEMORY) $(GO) test -race -short -count=1 -timeout 25m $(UNCACHED); \
+		$(MEMORY) $(GO) -C bench test -race -short -timeout 25m ./...; \
+	fi; \
+	echo "go test in full, all packages"; \
+	$(GO) test -p 3 -parallel 8 -timeout 25m $$cached; \
+	$(GO) test -count=1 -timeout 25m $(UNCACHED); \
 	$(GO) -C bench test -count=1 -timeout 25m ./...; \
-	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) with the race detector);"; \
-	echo "the state models, searches, packages, large files, the crash matrix, the simulation and bench also in full without it, and ten deaths of the real program."; \
-	echo "make simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
+	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in full in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) and in their short form with the race detector);"; \
+	echo "the state models, searches, packages, large files, the crash matrix, the simulation and bench were in it, and ten deaths of the real program."; \
+	echo "make race, simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
+
+race: ## every test in full with the race detector; those that it makes many times slower try a part
+	@set -e; all=$$($(GO) list ./...); \
+	$(GO) test -race -parallel 6 -timeout 60m $$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
+	$(GO) test -race -count=1 -timeout 60m $(UNCACHED); \
+	$(GO) -C bench test -race -count=1 -timeout 60m ./...
 
 check: ## formatting, vet, linters and the import rules
 	@bad=$$(gofmt -l cmd internal bench browser); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi

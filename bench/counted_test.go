@@ -15,7 +15,7 @@ func sampled() bool { return testing.Short() || underRace }
 // made, what is sent, how much memory is held. How fast it goes is for vaultbench itself.
 func TestCounted(t *testing.T) {
 	if sampled() {
-		t.Skip("two data sets through the real program are left to the run of make test-long without the race detector")
+		t.Skip("two data sets through the real program are left to make test-long")
 	}
 	b := quickBench(t)
 	for _, set := range []string{setNormal, setTiny} {

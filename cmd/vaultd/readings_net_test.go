@@ -79,7 +79,7 @@ func behindProxy(t *testing.T, secret string) (emu *emulator.Server, proxy *tunn
 // An installation behind a proxy, at a service with its own authority, with tokens that live two seconds and an escaped
 // secret that is wrong at first: status names it, the corrected file is enough while vaultd runs, and fetch understands
 // each form of a download.
-func TestReading_I24_ProxyAuthorityTokensAndSecretCorrectedWhileRunning(t *testing.T) {
+func TestReading_I24_CorrectedWhileRunning(t *testing.T) {
 	const secret = "S3cr3t=/+!:% canary"
 	emu, proxy, service := behindProxy(t, secret)
 	s := newSite(t, "https://archive.example.com", "upload: {batch_wait: 100ms}\nstatus: {poll_min: 500ms, poll_max: 2s}")

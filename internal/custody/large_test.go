@@ -159,7 +159,7 @@ func TestCommit_I21_Bombs(t *testing.T) {
 // I21: a file of 2 GB, and a ZIP whose entry has more than 4 GiB and so the numbers of ZIP64, are kept as they stream, in little memory.
 func TestCommit_I21_LargeFiles(t *testing.T) {
 	if testing.Short() || underRace {
-		t.Skip("extract files of 2 GB and more are left to the run of make test-long without the race detector")
+		t.Skip("extract files of 2 GB and more are left to make test-long")
 	}
 	const gib = 1 << 30
 	rows := map[string]struct {

@@ -21,6 +21,8 @@ import (
 // service is a remote side that keeps tickets and hears uploads. A nil answer of one
 // of its functions is the good one.
 type service struct {
+	committing func(op string) error // called around each commit of the ledger; nil: nothing is
+
 	register func(archive.RegisterRequest) (*archive.Ticket, error)
 	upload   func(archive.RemoteID) error
 	status   func(archive.RemoteID) error
@@ -248,7 +250,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	if err := boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := boltledger.Open(boltledger.Config{Dir: dir})
+	l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: s.committing})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func entrySizes(t *testing.T, path string) (n int64) {
 // G6: not to look for repetitions in most bytes costs less than 0.3 % of the size.
 func TestBuild_G6_SizeOfLevel9(t *testing.T) {
 	if sampled() {
-		t.Skip("the sizes of large sets are left to the run of make test-long without the race detector")
+		t.Skip("the sizes of large sets are left to make test-long")
 	}
 	r := rand.New(rand.NewPCG(6, 6))
 	sets := map[string][]tree{}
@@ -284,7 +284,7 @@ func TestBuild_BytesAreKnown(t *testing.T) {
 // Programs that people unpack with find no fault in ZIPs of anything.
 func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
 	if sampled() {
-		t.Skip("the ZIPs of anything are left to the run of make test-long without the race detector")
+		t.Skip("the ZIPs of anything are left to make test-long")
 	}
 	r := rand.New(rand.NewPCG(9, 9))
 	var zips []string
