@@ -85,7 +85,7 @@ func (p *Poller) announcedByType(kind archive.NetworkKind, received []archive.No
 	for _, n := range received {
 		id := n.AcknowledgementID
 		switch {
-		case p.cfg.TrustsType && !p.ignoresType:
+		case p.trustsType:
 			believed[id] = true
 		case isWhole && !inBoth[id]:
 			alone[id] = true
@@ -155,25 +155,35 @@ func (p *Poller) siftReceived(page []archive.Notification, l *listed) (left []ar
 // list has a notification about a sent document. Then it says nothing any more: who believed it would take what is about documents of other programs, and
 // delete it at the network. What was seen is kept until the list is not to be believed any more, because the proof goes as it is acknowledged.
 func (p *Poller) checkTrust(ctx context.Context) (err error) {
+	p.trustsType = false
 	if p.cfg.Arrivals == nil {
 		return nil
 	}
 	if p.ignoresType, err = p.cfg.Arrivals.IsListUnfiltered(); err != nil {
 		return err
 	}
-	switch {
-	case p.cfg.TrustsType && !p.ignoresType:
-		return p.lookForSent(ctx)
-	case !p.cfg.TrustsType && p.ignoresType:
+	if !p.cfg.TrustsType && p.ignoresType {
 		p.ignoresType = false
 		return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, false)
 	}
-	return nil
+	if !p.cfg.TrustsType || p.ignoresType {
+		return nil
+	}
+	proof, isRead := p.lookForSent(ctx)
+	if proof == "" {
+		p.trustsType = isRead
+		return nil
+	}
+	p.cfg.Log.Error("the list of received documents has notifications about sent ones: the network ignores the question, so network.announced_by: type is not followed", "notification", proof)
+	p.ignoresType = true
+	// Before anything is concluded: after a crash the next round sees the proof again, or this.
+	return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, true)
 }
 
-// lookForSent reads the lists of received documents of all kinds: the proof may stand in one of them alone.
-func (p *Poller) lookForSent(ctx context.Context) error {
-	var proof archive.AcknowledgementID
+// lookForSent reads the lists of received documents of all kinds: the proof may stand in one of them alone. isRead is false where one was not read; this round then
+// believes neither, and its own question for that list tells why.
+func (p *Poller) lookForSent(ctx context.Context) (proof archive.AcknowledgementID, isRead bool) {
+	isRead = true
 	for _, kind := range kinds {
 		_, err := p.cfg.Service.ListReceived(ctx, kind, func(page []archive.Notification) ([]archive.Notification, error) {
 			for _, n := range page {
@@ -187,17 +197,9 @@ func (p *Poller) lookForSent(ctx context.Context) error {
 			}
 			return nil, nil
 		})
-		if err != nil && !isNotOffered(err) {
-			return err
-		}
+		isRead = isRead && err == nil
 	}
-	if proof == "" {
-		return nil
-	}
-	p.cfg.Log.Error("the list of received documents has notifications about sent ones: the network ignores the question, so network.announced_by: type is not followed", "notification", proof)
-	p.ignoresType = true
-	// Before anything is concluded: after a crash the next round sees the proof again, or this.
-	return p.cfg.Arrivals.NoteListIsUnfiltered(ctx, true)
+	return proof, isRead
 }
 
 func idsOf(all []archive.Notification) (ids []archive.AcknowledgementID) {

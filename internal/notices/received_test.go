@@ -32,7 +32,8 @@ func TestAnnouncedByType_I30(t *testing.T) {
 		"TrustedAndCut": {trusts: true, rounds: []round{{received: []archive.Notification{a}, isCut: true, believed: []archive.AcknowledgementID{"a"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := New(Config{TrustsType: r.trusts})
+			p := New(Config{})
+			p.trustsType = r.trusts
 			for n, at := range r.rounds {
 				isListed := map[archive.AcknowledgementID]bool{}
 				for _, id := range at.inBoth {

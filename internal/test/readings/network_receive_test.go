@@ -1,6 +1,7 @@
 package readings
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,6 +156,27 @@ func TestReading_I30_TrustedListHasOwnDocuments(t *testing.T) {
 				d.restart()
 				publish("22222222-2222-4222-8222-222222222222")
 			}
+		}
+	})
+}
+
+// I24: where the list of received documents cannot be read, what became of sent ones is heard of all the same.
+func TestReading_I24_TrustedListCannotBeRead(t *testing.T) {
+	s, d := sending(setup{}, "one")
+	d.between = func(r *http.Request, on http.RoundTripper) (*http.Response, error) {
+		if r.URL.Query().Get("type") == "" {
+			return on.RoundTrip(r)
+		}
+		return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	add := s.daemon
+	s.daemon = func(dc *daemon.Config) {
+		add(dc)
+		dc.Notices.Receive = &daemon.Receive{Service: networkapi.Receiver{Client: d.client(dc.BaseURL)}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Workers: 2, TrustsType: true}
+	}
+	virtual(t, s, func(t *testing.T, w *world) {
+		if !w.pass(hour, time.Minute, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Delivered }) {
+			t.Errorf("%+v", d.entries())
 		}
 	})
 }
