@@ -159,7 +159,7 @@ func (d doubtJSON) text(isHeld, isGivenUp bool) string {
 	case isGivenUp:
 		return how + ", and was given up"
 	case d.Overruled:
-		return how + "; a person takes it as it is, once it comes again"
+		return how + "; a person takes it as it is, which is done next"
 	}
 	return fmt.Sprintf("%s; it lies in %s, SHA-256 %s", how, d.path, d.SHA256)
 }

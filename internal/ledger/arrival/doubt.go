@@ -90,7 +90,7 @@ func (ev DoubtOverruled) apply(a *Arrival, _ archive.Instant) error {
 		return illegal("a person takes them already")
 	}
 	f.Doubt.Overruled = true
-	a.enter(a.State) // it is fetched at once
+	a.enter(a.State) // what failed before counts no more: it is due at once
 	return nil
 }
 
