@@ -89,6 +89,9 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 
 // Sealed says that the ZIP exists, was read back, and that the request is frozen.
 // Its [Document] is committed with it.
+//
+// Of an entry that was put into quarantine before its folder was packed (see [Entry.IsUnidentified]) it says what the folder holds. The entry
+// stays in quarantine, and there need be no package: one that is missing is made before anything is sent.
 type Sealed struct {
 	ID            archive.ID
 	IDFromSidecar bool
@@ -107,12 +110,14 @@ type Sealed struct {
 func (Sealed) JournalName() string { return "sealed" }
 
 func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.requireState(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
+	if ev.ID.IsZero() || ev.Package.IsZero() || e.State != Discovered && !e.IsUnidentified() {
 		return ErrIllegal
 	}
-	// The ZIP lay synced in the spool before this event. A crash before the commit leaves a ZIP that no entry names; the next
-	// start seals again, and the same input gives the same bytes.
-	e.enterState(Packaged)
+	if e.State == Discovered {
+		// The ZIP lay synced in the spool before this event. A crash before the commit leaves a ZIP that no entry names; the next
+		// start seals again, and the same input gives the same bytes.
+		e.enterState(Packaged)
+	}
 	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.FirstID, e.IDFromSidecar, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.IDFromSidecar, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate

@@ -30,6 +30,10 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 		e.enterQuarantine(DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been delivered since it was copied"))
 		return nil
 	}
+	if e.State == Quarantined && e.Source == Claimed && e.Cause.Code != CauseDeliveryUnknown && !e.Route.IsAsked() && !e.Route.IsNotified() {
+		// A person may have released it since. Released once more, it must be flagged.
+		e.Cause = DeliveryUnknown(e.Route, "the ledger was put back, and the document may have been released and delivered since it was copied")
+	}
 	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.
 	switch e.State {
 	case Registered, Sending:
@@ -46,6 +50,12 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 		}
 	}
 	return nil
+}
+
+// IsUnidentified reports whether the entry waits for a decision whether its document was delivered, and was never packed as far as this ledger
+// knows. Without the identity of what lies in its folder, the same document would pass for a new one when somebody drops it again.
+func (e Entry) IsUnidentified() bool {
+	return e.State == Quarantined && e.NeedsReconcile && !e.Route.IsAsked() && e.Source == Claimed && !e.WasSealed()
 }
 
 // RegistrationFound says that the service knows a registration of this document that the

@@ -26,3 +26,29 @@ func TestRoute_I2_HowItLearnsWhatBecame(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// I2: what a ledger that was put back knows as taken, or as stopped before it was packed, may be delivered since. It is told what it is, so that
+// the same document is recognised; nothing goes again before a person says so, and then it is flagged.
+func TestReconcileRequired_I2_WhatWasNeverPackedIsIdentified(t *testing.T) {
+	stopped := SentToQuarantine{Cause{Code: "mounted"}}
+	for name, before := range map[string][]Event{"Taken": {ReconcileRequired{}}, "Stopped": {stopped, ReconcileRequired{}}} {
+		t.Run(name, func(t *testing.T) {
+			e := usual(Discovered)
+			e.Route = PDF
+			e = applied(t, e, before...)
+			if !e.IsUnidentified() || e.Cause.Code != CauseDeliveryUnknown {
+				t.Fatalf("%s, cause %s, unidentified %v", e.State, e.Cause.Code, e.IsUnidentified())
+			}
+			e = applied(t, e, sealed, Reconciled{})
+			if _, _, due := Due(e); e.State != Quarantined || e.ID != sealed.ID || e.Package != sealed.Package || due {
+				t.Fatalf("%s as %s, something is due: %v", e.State, e.ID, due)
+			}
+			if closed := applied(t, e, Closed{byPerson}); !closed.InDoubt || closed.ID != sealed.ID {
+				t.Errorf("closed: in doubt %v, as %s", closed.InDoubt, closed.ID)
+			}
+			if again := applied(t, e, Released{byPerson}); again.State != Packaged || !again.PossibleDouble {
+				t.Errorf("released: %s, flagged %v", again.State, again.PossibleDouble)
+			}
+		})
+	}
+}

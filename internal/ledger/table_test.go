@@ -92,6 +92,13 @@ func byPDF(e *Entry) {
 	}
 }
 
+// neverPacked makes a quarantined entry one that was quarantined before it was packed.
+func neverPacked(e *Entry) {
+	if e.State == Quarantined {
+		e.ID, e.FirstID, e.Content, e.Metadata, e.Package, e.Registrations = archive.ID{}, archive.ID{}, archive.Digest{}, archive.Digest{}, archive.Package{}, nil
+	}
+}
+
 // overNetwork makes an entry one that goes over the business network. It has a file there, and another POST of a file is announced.
 func overNetwork(e *Entry) {
 	byNetwork(e)
@@ -178,6 +185,12 @@ var stateTable = []row{
 	{"postponed while held", Postponed{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
 	{"sealed", sealed, "                                     -  pa -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"sealed without identity", Sealed{Package: zip(3)}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"sealed, unidentified", sealed, "                       -  pa -  -  -  -  -  -  -  -  -  -  = ", all(byPDF, neverPacked, unreconciled)},
+	{"sealed, unidentified, by network", sealed, "           -  pa -  -  -  -  -  -  -  -  -  -  = ", all(byNetwork, neverPacked, unreconciled)},
+	{"sealed, unidentified, for the vault", sealed, "        -  pa -  -  -  -  -  -  -  -  -  -  - ", all(neverPacked, unreconciled)},
+	{"sealed, unidentified, reconciled", sealed, "           -  pa -  -  -  -  -  -  -  -  -  -  - ", all(byPDF, neverPacked)},
+	{"sealed, unidentified, gone", sealed, "                 -  pa -  -  -  -  -  -  -  -  -  -  - ", all(byPDF, neverPacked, unreconciled, func(e *Entry) { e.Source = Gone })},
+	{"sealed twice, in doubt", sealed, "                     -  pa -  -  -  -  -  -  -  -  -  -  - ", all(byPDF, unreconciled)},
 	{"resealed, same bytes", Resealed{Package: zip(3)}, "    -  -  =  =  =  =  -  -  -  -  -  -  - ", nil},
 	{"resealed, other bytes", Resealed{Package: zip(4)}, "   -  -  =  =  =  -  -  -  -  -  -  -  - ", nil},
 	{"resealed, sent before", Resealed{Package: zip(4)}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", orphan(Lapsed)},

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"mime"
@@ -156,11 +157,12 @@ type step struct {
 	Said     string // the reason that a person gave
 }
 
-// eventTexts say in words what the events of the journal are.
+// eventTexts say in words what the events of the journal are. One that means something else in a state has the state behind it.
 var eventTexts = map[string]string{
 	"claimed": "Taken from the drop folder.", "still-changing": "It was still changing; vaultd waits.", "postponed": "The next step was postponed.",
 	"sealed": "Packed into a ZIP and sealed.", "resealed": "Packed again; the content is the same.", "refused": "Refused before anything was sent.",
-	"duplicate": "Found to be archived already; nothing is sent.", "stuck": "It cannot go on by itself.", "held": "A person put it on hold.",
+	"sealed quarantined": "Its content was read, so that it is recognised when it is dropped again.",
+	"duplicate":          "Found to be archived already; nothing is sent.", "stuck": "It cannot go on by itself.", "held": "A person put it on hold.",
 	"unheld": "A person let it go on.", "closed": "A person closed it.", "released": "A person decided how it goes on.",
 	"superseded": "Another folder takes its place.", "retaken": "It was taken again.", "doubted": "It is not sure what was done since; the archive is asked.",
 	"registration-found": "The archive knows a registration that vaultd did not know.", "reconciled": "The archive was asked for everything; it is sure again.",
@@ -207,6 +209,11 @@ var networkEventTexts = map[string]string{
 	"validation-not-fetched": "The file with what the business network's check found could not be fetched.",
 }
 
+// textOfEvent says in words what a line of the journal tells about a document of a route; empty: there are no words for it.
+func textOfEvent(r ledger.Route, l ledger.Line) string {
+	return cmp.Or(eventTexts[l.Event+" "+l.State], routeEventTexts[r][l.Event], eventTexts[l.Event])
+}
+
 // stepsOf tells the history of a document, the oldest step first.
 func (f *frame) stepsOf(d present.Dossier) (all []step) {
 	for _, l := range d.History {
@@ -214,10 +221,7 @@ func (f *frame) stepsOf(d present.Dossier) (all []step) {
 		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
 			s.Time = f.FormatExactTime(t)
 		}
-		if text, ok := eventTexts[l.Event]; ok {
-			s.Text = f.T(text)
-		}
-		if text, ok := routeEventTexts[d.Entry.Route][l.Event]; ok {
+		if text := textOfEvent(d.Entry.Route, l); text != "" {
 			s.Text = f.T(text)
 		}
 		var more []string

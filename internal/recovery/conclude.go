@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -55,20 +56,36 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 }
 
 // concludeUnasked clears an entry whose service cannot be asked. What may have been delivered since the copy was made is in quarantine and stays
-// there; the folders alone tell more, and they have been read.
+// there; the folders alone tell more, and they have been read. What was never packed is given its identity, so that a person who closes it and
+// a clerk who drops it again do not send it twice.
 func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error {
 	if !e.NeedsReconcile || p.Doubt == nil {
 		return nil
 	}
-	p.report.Cleared++
-	events := p.correctSource(e)
-	if e.MayBeSentByLostPart() {
+	sealed, doc, err := p.identifyUnpacked(ctx, e)
+	if unreadable, is := errors.AsType[*unreadableError](err); is {
+		p.report.Unpacked++
+		p.report.addWaiting(e, time.Time{}, fmt.Sprintf("what was taken cannot be read now, so that it would not be recognised if it is dropped again: %v", unreadable))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	events, after := p.correctSource(e), e
+	if sealed != nil {
+		if after, err = ledger.Transition(e, *sealed, p.Now()); err != nil {
+			return err
+		}
+		events = append([]ledger.Event{*sealed}, events...)
+	}
+	if after.MayBeSentByLostPart() {
 		// Once the number is listed, a notification that still waits at the service tells what became of the document. Released by a person,
 		// it goes under this number again, and a service that has it says so.
-		events = append(events, ledger.RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID})
+		events = append(events, ledger.RegistrationFound{Remote: after.NetworkNumber(), ID: after.ID})
 	}
-	// Where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
-	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(events, ledger.Reconciled{})})
+	p.report.Cleared++
+	// What the entry is, where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
+	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: doc, Events: append(events, ledger.Reconciled{})})
 }
 
 // isShown reports whether the archive shows the bumId as archived, in a status list, a single answer or an index.

@@ -89,7 +89,10 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 		if e.NeedsReconcile {
 			p.keptAt[key] = l.Path
 		}
-		return f, ctx.Err()
+		if e.IsUnidentified() && !d.hasClaimedFolder(key) {
+			err = p.identifyDelivered(ctx, e, ev, doc)
+		}
+		return f, errors.Join(err, ctx.Err())
 	}
 	return foundDelivery{l, key, ev, doc}, ctx.Err()
 }

@@ -3,13 +3,10 @@ package recovery
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"vaultd/internal/archive"
@@ -62,63 +59,6 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 		}
 	}
 	return p.addChange(ctx, ledger.Change{Key: key, Document: doc, Events: []ledger.Event{ev}})
-}
-
-// identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
-// and cannot be asked, so whoever drops it again must get it back. It returns the document of the file; nil: the file is not there any more,
-// or another entry has its identity already.
-func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (*ledger.Document, error) {
-	ev.InDoubt = true
-	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
-	if err != nil {
-		return nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
-	}
-	defer dir.Close() // read-only
-	read := d.identifyPDF
-	if d.Route == ledger.Network {
-		read = d.identifyDocument
-	}
-	sealed, doc, err := read(ctx, dir)
-	if err != nil || sealed.ID.IsZero() {
-		return nil, err
-	}
-	if _, taken, err := p.Book.FindByID(sealed.ID); err != nil || taken || p.isOpening(sealed.ID) {
-		return nil, err
-	}
-	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
-	ev.ID, ev.Content, ev.Metadata, ev.Number, ev.Package = sealed.ID, sealed.Content, sealed.Metadata, sealed.Number, sealed.Package
-	ev.Seal = doc.Seal(ev.Package)
-	return &doc, nil
-}
-
-// identifyPDF returns the identity of a single PDF that was returned, and its document; zero: there is none.
-func (d Drop) identifyPDF(_ context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
-	items, err := fs.ReadDir(dir.Root().FS(), ".")
-	items = slices.DeleteFunc(items, func(it fs.DirEntry) bool { return it.Name() == reasonName })
-	if err != nil || len(items) != 1 {
-		return s, doc, err
-	}
-	file := archive.File{Path: items[0].Name()}
-	info, err := items[0].Info()
-	if err == nil {
-		file.Size = info.Size()
-		file.SHA256, err = digestOf(dir, file.Path)
-	}
-	if err != nil {
-		return s, doc, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
-	}
-	doc = ledger.Document{Files: []archive.File{file}, Metadata: archive.PDFRequest{Receiving: d.Receiving}.Encode()}
-	s.ID, s.Content, s.Metadata = archive.DerivePDFID(d.Receiving, file.SHA256), file.SHA256, archive.ReceivingDigest(d.Receiving)
-	s.Package = archive.Package{Size: file.Size, SHA256: file.SHA256}
-	return s, doc, nil
-}
-
-// isOpening reports whether a pending change opens an entry with an identity.
-func (p *comparison) isOpening(id archive.ID) bool {
-	return slices.ContainsFunc(p.pending, func(c ledger.Change) bool {
-		opens, ok := c.Events[0].(ledger.Recovered)
-		return ok && opens.ID == id
-	})
 }
 
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the

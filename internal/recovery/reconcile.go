@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
@@ -49,10 +50,10 @@ type comparison struct {
 	vaults map[archive.VaultID]*vaultFacts
 
 	// What is known of entries in doubt.
-	unpacked        map[archive.ID]archive.Key // those that are not packed yet, by the identity they will get
-	nextGenerations map[archive.ID]archive.Key // the generations that the lost part of the ledger may have reached
-	keptAt          map[archive.Key]string     // where the folder lies, by its receipt
-	returnedTo      map[archive.Key]string     // where the folder lies that was returned
+	unpacked        map[archive.ID]archive.Key        // those that are not packed yet, by the identity they will get
+	nextGenerations map[archive.ID]archive.Key        // the generations that the lost part of the ledger may have reached
+	keptAt          map[archive.Key]string            // where the folder lies, by its receipt
+	returnedTo      map[archive.Key]drop.PlacedFolder // the folder that was returned
 
 	// What the archive said.
 	successes archive.RemoteSet       // archived, by a status list or a single answer
@@ -95,7 +96,7 @@ type unidentified struct {
 func newComparison(c Config) *comparison {
 	return &comparison{
 		Config: c, vaults: map[archive.VaultID]*vaultFacts{},
-		unpacked: map[archive.ID]archive.Key{}, nextGenerations: map[archive.ID]archive.Key{}, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]string{},
+		unpacked: map[archive.ID]archive.Key{}, nextGenerations: map[archive.ID]archive.Key{}, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]drop.PlacedFolder{},
 		successes: archive.RemoteSet{}, foreign: archive.RemoteSet{}, reported: archive.RemoteSet{}, notified: archive.RemoteSet{},
 		uncounted: map[archive.Key]Finding{}, unsettled: map[archive.Key]bool{},
 	}

@@ -75,7 +75,7 @@ func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, k
 		key, ok := known.findOwner(d, l)
 		switch {
 		case ok:
-			p.returnedTo[key] = l.Path
+			p.returnedTo[key] = l
 		case !p.Adopt || known.dest[folderPlace{drop: d.Name, dest: l.Path}]:
 		case kind == drop.Duplicates:
 			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Path + ": what it repeats is not known; it has no entry"})
@@ -105,7 +105,7 @@ func (p *comparison) isFolderMissing(e ledger.Entry) bool {
 // end of the doubt, in one change.
 func (p *comparison) correctSource(e ledger.Entry) []ledger.Event {
 	found := ledger.SourceFound{Source: ledger.Gone}
-	switch kept, back := p.keptAt[e.Key], p.returnedTo[e.Key]; {
+	switch kept, back := p.keptAt[e.Key], p.returnedTo[e.Key].Path; {
 	case e.Source == ledger.Kept || e.Source == ledger.Returned || e.Source > ledger.Disposing:
 		return p.quarantineIfOpen(e)
 	case !p.isFolderMissing(e):
@@ -129,7 +129,7 @@ func (p *comparison) quarantineIfOpen(e ledger.Entry) []ledger.Event {
 		return nil
 	}
 	text := "Its folder is not here any more"
-	if kept, back := p.keptAt[e.Key], p.returnedTo[e.Key]; kept != "" || back != "" {
+	if kept, back := p.keptAt[e.Key], p.returnedTo[e.Key].Path; kept != "" || back != "" {
 		text = "Its folder lies in " + kept + back + " now"
 	}
 	return []ledger.Event{ledger.SentToQuarantine{Cause: ledger.Cause{Code: "ended-before", Text: text +

@@ -167,14 +167,16 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
 	s := newOutbox(t)
 	key := archive.NewKey(time.Now())
-	s.folder(".vaultd/claimed/"+key.String(), "under way", false)
+	underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
 	closed := s.folder("_rejected", "closed", false)
 	id := s.sealedAs(closed).ID
 	must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
 	must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
 	_, entries := s.rebuilt()
-	if e := entries["under way"]; e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile {
+	if e := entries["under way"]; e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID != underWay {
 		t.Errorf("%+v", e)
+	} else if by, _, err := s.book.FindByRemote(e.NetworkNumber()); err != nil || by != key {
+		t.Errorf("what the network tells of it goes to %s, %v", by, err)
 	} else if _, _, due := ledger.Due(e); due {
 		t.Error("something is done with it by itself")
 	}

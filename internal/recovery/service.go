@@ -25,6 +25,9 @@ type EntryReader interface {
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	FindByID(archive.ID) (archive.Key, bool, error)
+	FindByContent(archive.Digest) (archive.Key, bool, error)
+	// FindSameNumber returns the first other entry with the invoice number of e.
+	FindSameNumber(e ledger.Entry) (archive.Key, bool, error)
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 	FindEntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 }
@@ -40,6 +43,7 @@ type Drop struct {
 	Name      string
 	Route     ledger.Route // empty: to the vault
 	Receiving string       // of route ledger.PDF: the address of the PDF flow
+	Notify    string       // of route ledger.PDF: the address that hears of what the PDF flow cannot use
 	Vault     archive.VaultID
 	Rules     packager.Rules
 	Network   packager.NetworkRules // of route ledger.Network: what its documents are; Rules stands in place of its own

@@ -3,22 +3,43 @@ package mutants
 const (
 	lostLedgers = "-run SetBack_I2 vaultd/internal/test/simulation"
 	onSlots     = "-run SlotsOfWhatIsDelivered vaultd/internal/proof"
+	unpacked    = "-run Reconcile_I2_APDF vaultd/internal/recovery"
 )
 
 // pdfWorlds are mistakes about single PDFs that only a world with a service, folders and people in it shows, and mistakes of the check that
 // such worlds rely on.
 var pdfWorlds = []mutant{
 	{
-		name: "ClosedInDoubtIsForgotten", promise: "I2", file: "internal/recovery/rebuild.go",
+		name: "ClosedInDoubtIsForgotten", promise: "I2", file: "internal/recovery/identify.go",
 		old: "\tev.InDoubt = true\n", new: "", tests: []string{lostLedgers},
 	},
 	{
-		name: "ClosedInDoubtHasNoIdentity", promise: "I2", file: "internal/recovery/rebuild.go",
+		name: "ClosedInDoubtHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
 		old: "taken || p.isOpening(sealed.ID)", new: "taken || !p.isOpening(sealed.ID)", tests: []string{lostLedgers},
 	},
 	{
 		name: "ClosedInDoubtIsForAnotherAddress", promise: "I2", file: "internal/daemon/restore.go",
 		old: "Receiving: settings.Receiving, ", new: "", tests: []string{lostLedgers},
+	},
+	{
+		name: "UnderWayHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
+		old: "if i < 0 || !e.IsUnidentified() {", new: "if i < 0 || e.IsUnidentified() {", tests: []string{unpacked},
+	},
+	{
+		name: "UnderWayIsClearedWhileItsDropIsAway", promise: "I2", file: "internal/recovery/identify.go",
+		old: "return nil, &unreadableError{errors.New(\"its drop folder is away\")}", new: "return nil, nil", tests: []string{unpacked},
+	},
+	{
+		name: "GivenBackMeanwhileHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
+		old: "errors.Is(err, fs.ErrNotExist) && returned.Path != \"\"", new: "false", tests: []string{unpacked},
+	},
+	{
+		name: "UnderWayTakesTheIdentityOfAnother", promise: "I2", file: "internal/recovery/identify.go",
+		old: "e.Route, string(e.Vault)) != ledger.Proceed ||", new: "e.Route, string(e.Vault)) == ledger.Proceed ||", tests: []string{unpacked},
+	},
+	{
+		name: "QuarantinedPDFIsNotDoubted", promise: "I2", file: "internal/ledger/reconcile.go",
+		old: "e.State == Quarantined && e.Source == Claimed && e.Cause.Code", new: "false && e.Cause.Code", tests: []string{"-run ReconcileRequired_I2_WhatWasNeverPacked vaultd/internal/ledger"},
 	},
 	{
 		name: "DeliveryNotesAreNotRead", promise: "I2", file: "internal/recovery/delivered.go",

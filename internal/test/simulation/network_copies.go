@@ -46,7 +46,7 @@ func (w *World) checkCopies(l *boltledger.Ledger, entries []ledger.Entry) (probl
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	has := map[string]int{}
 	for _, r := range w.emulator.Registrations() {
-		if !r.ArchivedAt.IsZero() && r.Archivable { // what the service itself called failed may come true long after it went again
+		if !r.ArchivedAt.IsZero() && r.Archivable && !r.Late { // what the service called failed, or refused, may come true long after it went again
 			has[r.ClientUUID]++
 		}
 	}

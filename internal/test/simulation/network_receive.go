@@ -120,7 +120,7 @@ func (w *World) listArchivedFolders() (names []string) {
 }
 
 // countArchived counts how often the archive has each document, by the identity that its entry had first: what the archive once failed goes there
-// under another one. atOnce leaves out what the archive itself called failed, and what came true long after the document went again.
+// under another one. atOnce leaves out what the archive itself called failed or refused, which may come true long after the document went again.
 func (w *World) countArchived(entries []ledger.Entry, atOnce bool) map[archive.ID]int {
 	first := map[archive.ID]archive.ID{}
 	for _, e := range entries {
@@ -128,7 +128,7 @@ func (w *World) countArchived(entries []ledger.Entry, atOnce bool) map[archive.I
 	}
 	has := map[archive.ID]int{}
 	for _, r := range w.emulator.Registrations() {
-		if r.ArchivedAt.IsZero() || atOnce && !r.Archivable {
+		if r.ArchivedAt.IsZero() || atOnce && (!r.Archivable || r.Late) {
 			continue
 		}
 		id, err := archive.ParseID(r.ClientUUID)

@@ -256,22 +256,12 @@ func (w *World) findUntoldFolders() (untold []string) {
 	return untold
 }
 
-// explainsDoublePDF reports whether a violation is a PDF that two slots hold, and that somebody had sent again without a look: by a release, or by dropping again
-// what came back as perhaps delivered from a ledger that was put back, which does not know its bytes.
+// explainsDoublePDF reports whether a violation is a PDF that two slots hold, and that somebody had sent again without a look.
 func (w *World) explainsDoublePDF(violation string, entries []ledger.Entry) bool {
 	rest, is := strings.CutPrefix(violation, "double PDF: SHA-256 ")
 	sum, _, _ := strings.Cut(rest, " ")
-	return is && slices.ContainsFunc(entries, func(e ledger.Entry) bool {
-		return e.Package.SHA256.String() == sum && (w.careless && e.PossibleDouble || w.setBacks > 0 && cameBackInDoubt(e, entries))
-	})
-}
-
-// cameBackInDoubt reports whether a file of that name, or with a number behind it, came back before as perhaps delivered, without a digest.
-func cameBackInDoubt(again ledger.Entry, entries []ledger.Entry) bool {
-	name := strings.TrimSuffix(again.Folder, ".pdf")
-	return slices.ContainsFunc(entries, func(e ledger.Entry) bool {
-		return e.Key != again.Key && e.State == ledger.Rejected && e.Cause.Code == ledger.CauseDeliveryUnknown && e.Package.SHA256.IsZero() &&
-			(e.Folder == again.Folder || strings.HasPrefix(e.Folder, name+" ("))
+	return is && w.careless && slices.ContainsFunc(entries, func(e ledger.Entry) bool {
+		return e.Package.SHA256.String() == sum && e.PossibleDouble
 	})
 }
 

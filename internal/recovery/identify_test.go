@@ -1,0 +1,157 @@
+package recovery
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+const receiving = "ap@in.example"
+
+// newScans is a shed whose drop is one of single PDFs.
+func newScans(t *testing.T) *shed {
+	t.Helper()
+	s := newShed(t)
+	s.path = t.TempDir()
+	f, err := drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	s.drop = Drop{Name: "scans", Route: ledger.PDF, Receiving: receiving, Notify: "clerk@acme.example", Folder: f}
+	return s
+}
+
+// pdf puts a PDF where the entry of a drop of single PDFs has it.
+func (s *shed) pdf(under, name, content string) {
+	s.t.Helper()
+	dir := filepath.Join(s.path, under, name)
+	must(s.t, os.MkdirAll(dir, 0o770))
+	must(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o660))
+}
+
+// taken lets a PDF be taken, and then happen to its entry what evs say.
+func (s *shed) taken(name, content string, evs ...ledger.Event) ledger.Entry {
+	s.t.Helper()
+	key := archive.NewKey(time.Now())
+	s.pdf(filepath.Join(".vaultd/claimed", key.String()), name, content)
+	dir, c, err := s.drop.Folder.OpenClaimed(key)
+	must(s.t, err)
+	must(s.t, dir.Close())
+	return s.told(key, 0, append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: name, Node: ledger.Node(c.Inode)}}, evs...)...)
+}
+
+// pdfSealed is what a PDF with a content is packed as when it goes to an address.
+func pdfSealed(content, to string) (ledger.Sealed, ledger.Document) {
+	sum := archive.Sum([]byte(content))
+	doc, pkg := ledger.Document{Files: []archive.File{{Path: "x.pdf", Size: int64(len(content)), SHA256: sum}}}, archive.Package{Size: int64(len(content)), SHA256: sum}
+	return ledger.Sealed{ID: archive.DerivePDFID(to, sum), Content: sum, Metadata: archive.ReceivingDigest(to), Package: pkg, Seal: doc.Seal(pkg)}, doc
+}
+
+// sealed is taken for a PDF that was packed before evs happened.
+func (s *shed) sealed(name, content, to string, evs ...ledger.Event) ledger.Entry {
+	s.t.Helper()
+	e := s.taken(name, content)
+	ev, doc := pdfSealed(content, to)
+	return s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{ev}, evs...)})
+}
+
+// I2: a PDF that was under way when its ledger was put back was perhaps delivered, and only its bytes tell that it is the same one when a clerk
+// moves it in again. So the entry learns them, wherever the file lies now, and a person who closes it leaves an entry that says no.
+func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
+	const content = "%PDF-1.7 the same bytes"
+	refused := ledger.Refused{Cause: ledger.Cause{Code: "x"}}
+	want, _ := pdfSealed(content, receiving)
+	for name, row := range map[string]struct {
+		before     func(s *shed) ledger.Entry // another entry of the same bytes
+		meanwhile  func(s *shed, e ledger.Entry)
+		unknown    bool // another entry stands for it, or nobody can tell
+		supersedes bool
+		twin       bool
+		source     ledger.Source
+	}{
+		"StillThere": {source: ledger.Claimed},
+		"GivenBack": {source: ledger.Returned, meanwhile: func(s *shed, e ledger.Entry) {
+			dir := filepath.Join(s.path, "_rejected", "scan.pdf")
+			must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
+			must(t, os.Rename(s.claim(e), dir))
+			must(t, os.WriteFile(filepath.Join(dir, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+		}},
+		"Delivered": {source: ledger.Kept, meanwhile: func(s *shed, e ledger.Entry) {
+			dir := filepath.Join(s.path, "_delivered/2026-11", "scan.pdf")
+			must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
+			must(t, os.Rename(s.claim(e), dir))
+			e.ID, e.Package, e.State, e.UploadedAt = want.ID, want.Package, ledger.Delivered, time.Now()
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Fate: ledger.Succeeded}}
+			note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
+				Files: []archive.File{{Path: "scan.pdf", Size: want.Package.Size, SHA256: want.Package.SHA256}}}, nil)
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(dir, deliveryName), note.Encode(), 0o660))
+		}},
+		"Removed":          {source: ledger.Gone, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.RemoveAll(s.claim(e))) }},
+		"TwoFiles":         {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.WriteFile(filepath.Join(s.claim(e), "b.pdf"), nil, 0o660)) }},
+		"RejectedBefore":   {source: ledger.Claimed, supersedes: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, receiving, refused) }},
+		"UnderWayTwice":    {source: ledger.Claimed, unknown: true, before: func(s *shed) ledger.Entry { return s.taken("before.pdf", content) }},
+		"ElsewhereBefore":  {source: ledger.Claimed, twin: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example") }},
+		"NotForElsewhere":  {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example", refused) }},
+		"OtherBytesBefore": {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", "%PDF-1.7 others", receiving) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newScans(t), time.Now()
+			var first ledger.Entry
+			if row.before != nil {
+				first = row.before(s)
+				if !first.IsAtRest() {
+					first = s.told(first.Key, first.Rev, ledger.ReconcileRequired{})
+				}
+			}
+			e := s.taken("scan.pdf", content, ledger.ReconcileRequired{})
+			if row.meanwhile != nil {
+				row.meanwhile(s, e)
+			}
+			if r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now}); r.Waits != 0 || r.Unpacked != 0 {
+				t.Fatalf("%d wait, %d not packed: %+v", r.Waits, r.Unpacked, r.Waiting)
+			}
+			e = s.entry(e.Key)
+			if e.NeedsReconcile || e.State != ledger.Quarantined || e.Source != row.source || e.ID.IsZero() != row.unknown {
+				t.Fatalf("%s/%s as %s, unreconciled %v", e.State, e.Source, e.ID, e.NeedsReconcile)
+			}
+			if e.Supersedes.IsZero() == row.supersedes || e.SameContent.IsZero() == row.twin {
+				t.Errorf("supersedes %s, twin %s", e.Supersedes, e.SameContent)
+			}
+			closed := s.told(e.Key, e.Rev, ledger.Closed{})
+			switch key, _, err := s.book.FindByID(want.ID); {
+			case err != nil || !row.unknown && key != e.Key:
+				t.Errorf("the same PDF again finds %s, %v", key, err)
+			case name == "UnderWayTwice" && key != first.Key:
+				t.Errorf("the same PDF again finds %s, and not the first one", key)
+			case !row.unknown && ledger.CompareIdentity(closed, want, ledger.PDF, "") != ledger.Conflict:
+				t.Error("closed in doubt, and the same PDF would be sent again")
+			}
+			if problems, err := s.book.Verify(t.Context()); err != nil || len(problems) > 0 {
+				t.Errorf("the ledger: %v %v", problems, err)
+			}
+		})
+	}
+}
+
+// I2, I25: while the file cannot be looked at, its entry stays in doubt, and nobody can drop it again meanwhile. It is identified as soon as
+// that is possible.
+func TestReconcile_I2_APDFWhoseDropIsAway(t *testing.T) {
+	s, now := newScans(t), time.Now()
+	e := s.taken("scan.pdf", "%PDF-1.7 x", ledger.ReconcileRequired{})
+	there := s.drop.Folder
+	s.drop.Folder = nil
+	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
+	if r := s.compared(spoken{}, doubt); r.Waits != 1 || r.Unpacked != 1 || !s.entry(e.Key).NeedsReconcile {
+		t.Errorf("%d wait, %d not packed: %+v", r.Waits, r.Unpacked, r.Waiting)
+	}
+	s.drop.Folder = there
+	if r := s.compared(spoken{}, doubt); r.Waits != 0 || s.entry(e.Key).NeedsReconcile || s.entry(e.Key).ID.IsZero() {
+		t.Errorf("%d wait: %+v", r.Waits, s.entry(e.Key))
+	}
+}
