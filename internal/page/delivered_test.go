@@ -106,14 +106,21 @@ func TestDocument_I12_OfANetworkDocument(t *testing.T) {
 
 // The page says where the file is with what the business network's check found.
 func TestDocument_OfACheckedDocument(t *testing.T) {
-	for state, want := range map[ledger.ValidationState][2]string{
-		ledger.ValidationAwaited: {"is not fetched yet", "ist noch nicht geholt"}, ledger.ValidationIsKept: {"in the file _VALIDATION", "in der Datei _VALIDATION"}, ledger.ValidationMissed: {"could not be fetched: ask IT", "Fragen Sie die IT"},
+	for _, row := range []struct {
+		state  ledger.ValidationState
+		source ledger.Source
+		want   [2]string
+	}{
+		{ledger.ValidationAwaited, ledger.Claimed, [2]string{"is not fetched yet", "ist noch nicht geholt"}},
+		{ledger.ValidationAwaited, ledger.Kept, [2]string{"may stand in its folder", "steht vielleicht in seinem Ordner"}}, // of a ledger that was put back
+		{ledger.ValidationIsKept, ledger.Kept, [2]string{"in the file _VALIDATION", "in der Datei _VALIDATION"}},
+		{ledger.ValidationMissed, ledger.Kept, [2]string{"could not be fetched: ask IT", "Fragen Sie die IT"}},
 	} {
 		d := networkDocument()
-		d.Entry.Validation = state
+		d.Entry.Validation, d.Entry.Source = row.state, row.source
 		for i, language := range []string{"en", "de"} {
-			if body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String(); !strings.Contains(body, want[i]) {
-				t.Errorf("%s: %q is missing", language, want[i])
+			if body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String(); !strings.Contains(body, row.want[i]) {
+				t.Errorf("%s: %q is missing", language, row.want[i])
 			}
 		}
 	}

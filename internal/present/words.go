@@ -188,6 +188,9 @@ func DescribeRecipient(e ledger.Entry) string {
 
 // DescribeValidation says where the file is with what the business network's check of a document found; empty: the network named none.
 func DescribeValidation(e ledger.Entry) string {
+	if e.Validation == ledger.ValidationAwaited && e.Source != ledger.Claimed { // it was placed in a time that a ledger which was put back lost
+		return "The business network has checked it. What the check found may stand in its folder, in the file _VALIDATION; if not, ask IT, who can ask the provider for it."
+	}
 	switch e.Validation {
 	case ledger.ValidationAwaited:
 		return "The business network has checked it. The file with what the check found is not fetched yet."
