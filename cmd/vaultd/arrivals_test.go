@@ -97,7 +97,7 @@ func TestRunOnce_Receives(t *testing.T) {
 	var broken atomic.Bool
 	emu, address := serveEmulator(t, emulator.Config{Faults: emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 		if op == "network-notices" { // longer than a pass waits for what nobody asks for
-			return emulator.Fault{Delay: 2 * time.Second}
+			return emulator.Fault{Delay: time.Second}
 		}
 		if op == "network-fetch-file" && broken.Load() {
 			return emulator.Fault{Kind: emulator.Status, Status: 500}

@@ -165,7 +165,7 @@ type NetworkReadings struct {
 	Times          string // notificationCreated is in: seconds | milliseconds
 	RepeatedDelete string // a notification that is acknowledged already: 404 | 200
 	ReceivedAt     string // received documents and their files are known in: both versions of the GETs | v1 alone
-	FetchSent      string // GET of a document that the client sent itself: served | refused (403) | unknown (404)
+	FetchSent      string // GET of a document that the client sent itself: served | refused (403, also where it is of another client) | unknown (404)
 	Directory      string // the directory lists the lines that are: valid | all (those whose time is over, too)
 	Validation     string // a validation file is named by: both (a property and a link) | property | link
 	LinksTo        string // the base address in links; empty: the host that was asked

@@ -127,6 +127,8 @@ func fetchDocument(kind string, v version) handler {
 		defer s.mu.Unlock()
 		d := s.state.network.documents[bumID]
 		switch how := c.reading.Network.FetchSent; {
+		case s.state.network.occupied[bumID] && how == "refused":
+			return c.refusal(http.StatusForbidden, "AccessDenied", "User is not authorized to access this resource")
 		case d == nil || d.kind != kind || !d.isReceived && how == "unknown" || d.isReceived && !c.reading.Network.knowsReceived(v):
 			return c.networkRefusal("Error.003.0001", "no document with this bumId")
 		case !d.isReceived && how == "refused":

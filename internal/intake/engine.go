@@ -1,11 +1,13 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -185,6 +187,8 @@ func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
 	if err != nil || !e.mayAct() {
 		return next, err
 	}
+	// Those that failed before come last: the fault of one may look like one of the service, which then keeps back all that come after it.
+	slices.SortStableFunc(due, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.cfg.Workers)
 	var mu sync.Mutex

@@ -48,6 +48,7 @@ type kept struct {
 	gone      bool
 	acked     int
 	added     bool // one more file comes once the others were downloaded
+	denied    bool // its files are not shown
 }
 
 func newService(t testing.TB) *service {
@@ -100,6 +101,9 @@ func (s *service) Files(_ context.Context, id archive.ExtractID) (files []archiv
 		k := s.have[id]
 		if k == nil || k.gone {
 			return status(404)
+		}
+		if k.denied {
+			return status(403)
 		}
 		if k.added && len(k.sent) == len(k.files) {
 			k.added, k.files = false, append(k.files, "added")
@@ -449,6 +453,27 @@ func TestIntake_I24_Denied(t *testing.T) {
 		denied = ""
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// I25: extracts that are denied are the fault of no other one. What comes after them is taken in.
+func TestIntake_I25_OtherExtractsAreDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for n := range 60 { // more than are tried in the longest wait of one
+			h.svc.add(archive.ExtractID(fmt.Sprint("denied-", n)), "a").denied = true
+		}
+		for n := range 10 {
+			time.AfterFunc(24*time.Hour+time.Duration(n)*7*time.Minute, func() {
+				h.svc.mu.Lock()
+				defer h.svc.mu.Unlock()
+				h.svc.add(archive.ExtractID(fmt.Sprint("later-", n)), "a")
+			})
+		}
+		_ = h.live(27 * time.Hour)
+		for n := range 10 {
+			h.want(archive.ExtractID(fmt.Sprint("later-", n)), arrival.Acknowledged)
+		}
 	})
 }
 

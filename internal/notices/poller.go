@@ -136,7 +136,7 @@ const (
 
 // Run looks at the network until ctx ends. After rounds that fail it waits longer, at most 15 minutes or as the network asks.
 func (p *Poller) Run(ctx context.Context) {
-	for failed := 0; ; {
+	for failed, doubted := 0, false; ; {
 		began := p.cfg.Now()
 		r := p.Poll(ctx)
 		if ctx.Err() != nil {
@@ -145,6 +145,9 @@ func (p *Poller) Run(ctx context.Context) {
 		p.noteRound(r)
 		// A long backlog of other programs is read again in each round: that takes a tenth of the time at most.
 		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
+		if doubted = r.HasDoubt && !doubted; doubted {
+			pause = p.cfg.Every // a document waits for the next look, and somebody may wait for this one alone
+		}
 		if failed++; r.Err == nil {
 			failed = 0
 			if r.HasMore {

@@ -1,11 +1,13 @@
 package receive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -161,16 +163,22 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// findDue returns received documents that have something due, and when the next of the others has; zero: none will by itself.
+// findDue returns received documents that have something due, and when the next of the others has; zero: none will by itself. Those that failed
+// before come last: the fault of one may look like one of the network as a whole, which then keeps back all that come after it.
 func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
+	var again []arrival.Arrival
 	err = e.cfg.Ledger.Arrivals(func(a arrival.Arrival) error {
 		if a.Kind != arrival.Received {
 			return nil
 		}
 		switch step, _, at := arrival.Due(a, e.rules()); {
 		case step == arrival.NoStep:
-		case !at.After(e.now().Wall):
+		case !at.After(e.now().Wall) && a.Attempt == 0:
 			due = append(due, a)
+		case !at.After(e.now().Wall):
+			if len(again) < mostDue {
+				again = append(again, a)
+			}
 		case next.IsZero() || at.Before(next):
 			next = at
 		}
@@ -182,7 +190,8 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	return due, next, err
+	slices.SortStableFunc(again, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	return append(due, again[:min(len(again), mostDue-len(due))]...), next, err
 }
 
 // HasWork reports whether a received document has something due that may be tried now. With most above 0 one that waits after fewer than that many

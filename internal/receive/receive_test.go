@@ -805,6 +805,65 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 	})
 }
 
+// A document that only the list of received documents announces waits for a second look. That comes after the pause that is configured, also where a
+// look takes long, and not after the longer one that keeps the load low.
+func TestPoll_TheSecondLookComesSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{Received: "type"})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) (f emulator.Fault) {
+			if op == "network-notices" {
+				f.Delay = 15 * time.Second // there are four questions in a look
+			}
+			return f
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.live(5 * time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		h.allDone()
+	})
+}
+
+// I25: documents that the network shows to nobody here are the fault of no other document. What comes after them is received.
+func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{FetchSent: "refused"})
+		defer h.net.Close()
+		const denied = 5 // more than there are workers
+		for n := range denied {
+			number := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
+			_, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: number, ResponseCode: "TechnicalInformation", ActionCode: "Received"})
+			if err = errors.Join(h.net.OccupyBumID(number), err); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := h.live(24 * time.Hour)
+		for _, number := range []string{"R-1", "R-2", "R-3"} {
+			h.publish("Invoice", number, number)
+		}
+		if err := errors.Join(first, h.live(90*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+			done := 0
+			for _, a := range all {
+				switch {
+				case a.State == arrival.Acknowledged:
+					done++
+				case a.State != arrival.Announced || !strings.Contains(a.Cause.Text, "403"):
+					t.Errorf("%+v", a)
+				}
+			}
+			if done != 3 || len(all) != denied+3 {
+				t.Errorf("%d of %d are received", done, len(all))
+			}
+		})
+	})
+}
+
 // What a person asks to be tried is tried at once, also while everything pauses after a fault of the network.
 func TestTryNow_EndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

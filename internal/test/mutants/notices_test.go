@@ -7,6 +7,18 @@ var notices = []mutant{
 		old: "r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered()", new: "r.UploadIntents == 0", tests: []string{"-run DocumentTaken_I2 " + pure},
 	},
 	{
+		name: "DoubtWaitsForTheLongPause", promise: "I25", file: "internal/notices/poller.go",
+		old: "pause = p.cfg.Every // a document", new: "pause += 0 // a document", tests: []string{"-run Poll_TheSecondLook vaultd/internal/receive"},
+	},
+	{
+		name: "DeniedDocumentsComeFirst", promise: "I25", file: "internal/receive/engine.go",
+		old: "&& a.Attempt == 0:", new: "&& a.Attempt < 1<<15:", tests: []string{"-run Run_I25 vaultd/internal/receive"},
+	},
+	{
+		name: "DeniedExtractsComeFirst", promise: "I25", file: "internal/intake/engine.go",
+		old: "return cmp.Compare(a.Attempt, b.Attempt)", new: "return cmp.Compare(b.Attempt, a.Attempt)", tests: []string{"-run Intake_I25 vaultd/internal/intake"},
+	},
+	{
 		name: "NoticeAcknowledgedBeforeItsCommit", promise: "I30", file: "internal/notices/poller.go",
 		old:   "\t\tours[key] = append(ours[key], n)\n",
 		new:   "\t\tours[key] = append(ours[key], n)\n\t\tif err := p.cfg.Service.Acknowledge(ctx, n.AcknowledgementID); err != nil {\n\t\t\treturn nil, err\n\t\t}\n",

@@ -92,8 +92,9 @@ func (w *World) findOpenReceipts() (left []string) {
 	}
 	archived, folders := w.countArchived(nil, false), w.listArchivedFolders()
 	for _, d := range w.incoming {
-		// A ledger that was put back does not know that the archive has a document under another identity, because it once failed under its own.
-		if w.setBacks > 0 && slices.ContainsFunc(folders, func(name string) bool { return strings.HasSuffix(name, " "+d.number) }) {
+		// A ledger that was put back does not know that the archive has a document under another identity, because it once failed under its own. What it
+		// found in the archive's index is called by its number alone.
+		if w.setBacks > 0 && slices.ContainsFunc(folders, func(name string) bool { return name == d.number || strings.HasSuffix(name, " "+d.number) }) {
 			continue
 		}
 		_, isTaken, err := w.d.Ledger().FindByID(d.archiveID())
