@@ -65,7 +65,7 @@ test: ## every package in a few minutes; tests that take long leave a part to te
 	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
 	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
 	echo "go test -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
-	$(MEMORY) $(GO) test -short -p 3 -parallel 8 -timeout 15m $$cached; \
+	$(MEMORY) $(GO) test -short -p 3 -parallel 14 -timeout 15m $$cached; \
 	$(MEMORY) $(GO) test -short -count=1 -timeout 15m $(UNCACHED); \
 	$(MEMORY) $(GO) -C bench test -short -timeout 15m ./...; \
 	echo; echo "make test: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s, without the race detector."; \

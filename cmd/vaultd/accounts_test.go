@@ -44,6 +44,7 @@ func TestCheck_I7_AccountSecretsAreNotShown(t *testing.T) {
 // Each vault is called with its own account by every command; neither sees the other's. An account whose secret is wrong
 // stops its own vaults alone, and its renewed secret counts while vaultd runs.
 func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
+	t.Parallel()
 	const secretOfBeta = "CANARY-beta-R7/=x"
 	emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Window: 10 * time.Second, ArchiveMax: 100 * time.Millisecond,
 		Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA", Account: emulator.Account{Name: "beta-user", Secret: secretOfBeta}}}})

@@ -134,6 +134,7 @@ func stick(t *testing.T, path, said string) net.Conn {
 // A list that comes slowly, or never, gives its slot back. While one is there, another one is refused in words, and no other command is
 // held up: neither of the same users nor of the others.
 func TestControl_I21_AListThatComesSlowly(t *testing.T) {
+	t.Parallel()
 	var who asPeer
 	who.set(peer{uid: 1001, groups: []uint32{2000}})
 	began, got := make(chan struct{}, 100), make(chan error, 1)

@@ -21,6 +21,7 @@ func hashPassword(t *testing.T, input string, args ...string) (code int, out, er
 
 // The line that hash-password prints is one that the file of users takes, and its hash is the password's.
 func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
+	t.Parallel()
 	const password = "CANARY correct horse"
 	code, line, errs := hashPassword(t, password+"\r\n", "anna", "--rights", "read,fetch")
 	f := strings.Split(strings.TrimSuffix(line, "\n"), ":")

@@ -358,6 +358,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 
 // A check beside a working daemon must not take its progress for a fault.
 func TestVerify_WhileEntriesChange(t *testing.T) {
+	t.Parallel()
 	s := filled(t)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

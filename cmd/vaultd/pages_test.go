@@ -111,6 +111,7 @@ billing: {downloads_per_month: 2}`)
 // A day with the pages, over the real program: people find what was dropped, see its history, download it, and make reports; each
 // one may do what the file of users says, and no more.
 func TestPages_FindShowDownloadReport(t *testing.T) {
+	t.Parallel()
 	_, service := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
 	s := newSite(t, service, fast)
 	address := s.withPages()

@@ -80,6 +80,7 @@ func behindProxy(t *testing.T, secret string) (emu *emulator.Server, proxy *tunn
 // secret that is wrong at first: status names it, the corrected file is enough while vaultd runs, and fetch understands
 // each form of a download.
 func TestReading_I24_CorrectedWhileRunning(t *testing.T) {
+	t.Parallel()
 	const secret = "S3cr3t=/+!:% canary"
 	emu, proxy, service := behindProxy(t, secret)
 	s := newSite(t, "https://archive.example.com", "upload: {batch_wait: 100ms}\nstatus: {poll_min: 500ms, poll_max: 2s}")

@@ -153,14 +153,15 @@ func getPage(t *testing.T, address, path string) (int, string) {
 // The whole life under a service manager: ready, status, a good reload that adds a drop and takes one out, a faulty one
 // that changes nothing, one that cannot be, the watchdog, and the end. Work goes on all the while and no folder is lost.
 func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
+	t.Parallel()
 	emu, url := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
 	s := newSite(t, url, fast)
 	address := freeAddress(t)
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`"}`)
 	m := newManager(t)
-	t.Setenv("NOTIFY_SOCKET", m.path)
-	t.Setenv("WATCHDOG_USEC", "3000000")
-	p := s.start("run")
+	run := s.command("run")
+	run.Env = append(os.Environ(), "NOTIFY_SOCKET="+m.path, "WATCHDOG_USEC=3000000")
+	p := startProcess(t, run)
 	m.waitFor(t, "READY=1", 1)
 	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
 	m.waitFor(t, "last archived", 1)

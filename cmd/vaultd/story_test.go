@@ -53,6 +53,7 @@ http: {listen: ""}
 // While the daemon runs, what people decide is done at once: the folder that was corrected is
 // taken again, the one that was held goes on.
 func TestRetry_InTheRunningDaemon(t *testing.T) {
+	t.Parallel()
 	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond})
 	s := newSite(t, url, fast)
 	s.drop("acme", "Huber 88", map[string][]byte{"a.pdf": []byte("a")}, map[string]any{"documentType": "Invoice", "documentId": "88", "documentDate": "31.10.2026"})

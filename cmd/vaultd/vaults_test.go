@@ -14,6 +14,7 @@ import (
 // check and status name a vault that the archive does not list, and end as they do without it. Where the archive is away
 // they say nothing of it.
 func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
+	t.Parallel()
 	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[0].vault letter by letter.`
 	emu, address := serveEmulator(t, emulator.Config{})
 	s := newSite(t, address, fast)
