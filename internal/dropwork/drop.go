@@ -68,8 +68,8 @@ func (s Settings) networkRules() packager.NetworkRules {
 	return rules
 }
 
-// pdfRules are the rules for the PDFs that are dropped here.
-func (s Settings) pdfRules() packager.PDFRules {
+// PDFRules are the rules for the PDFs that are dropped here.
+func (s Settings) PDFRules() packager.PDFRules {
 	return packager.PDFRules{Receiving: s.Receiving, Notify: s.Notify, MaxSize: s.MaxPDF}
 }
 

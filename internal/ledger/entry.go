@@ -311,6 +311,10 @@ func (e Entry) HasNothingAtService() bool {
 	return !e.NeedsReconcile && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
 }
 
+// repeatsWhatMayBeDelivered reports whether a person has decided to send again what may be delivered already, and nobody can be asked. That it was not
+// sent again does not make the first delivery certain.
+func (e *Entry) repeatsWhatMayBeDelivered() bool { return e.DuplicateConfirmed && !e.Route.IsAsked() }
+
 // NeedsPerson reports whether a person must act: the entry was rejected and not corrected
 // since, it cannot go on by itself, the service contradicts it or has archived it twice, or
 // its disposal was stopped halfway.

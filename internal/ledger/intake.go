@@ -179,15 +179,15 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Refused says that vaultd itself refuses the folder: nothing was sent, and nothing will be. Where
-// the entry needs to be reconciled, that is not certain, and it goes to quarantine.
+// Refused says that vaultd itself refuses the folder: nothing was sent, and nothing will be. Where the entry needs to be reconciled, or a
+// person sends again what may be delivered already, that is not certain, and it goes to quarantine.
 type Refused struct{ Cause Cause }
 
 // JournalName implements Event.
 func (Refused) JournalName() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
-	if e.NeedsReconcile && e.State == Discovered {
+	if e.State == Discovered && (e.NeedsReconcile || e.repeatsWhatMayBeDelivered()) {
 		e.enterQuarantine(ev.Cause)
 		return nil
 	}

@@ -84,7 +84,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 //     disposal that was stopped halfway ends there, the rest of the folder kept for good
 //   - an archived entry that needs a review counts as reviewed
 //   - an entry of which nothing was ever at the service ends as rejected, on hold or not
-//   - an entry in doubt ends as rejected, flagged as in doubt for ever
+//   - an entry in doubt ends as rejected, flagged as in doubt for ever; so does one that was to be sent again in spite of a doubt
 //
 // An entry that needs to be reconciled must be reconciled first.
 type Closed struct{ By Operator }
@@ -110,6 +110,10 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	case Discovered, Packaged:
 		e.enterState(Rejected)
 		e.Hold = false // it waited for this decision, and its folder must come back
+		if e.repeatsWhatMayBeDelivered() {
+			e.InDoubt, e.Cause = true, DeliveryUnknown(e.Route, "it was to be sent again, and was not; it may have been delivered before that")
+			break
+		}
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
 		// The cause must outlive the change of state: it tells why the entry is in doubt.

@@ -220,6 +220,7 @@ type Recovered struct {
 	Body           archive.Digest   // of a document of the business network, with StoredFiles and Means
 	StoredFiles    []archive.FileID //
 	Means          string           //
+	Supersedes     archive.Key      // the entry whose identity this one takes over
 	InDoubt        bool             // of a rejection whose service cannot be asked: its note says that it was closed in doubt
 	Cause          Cause
 
@@ -243,7 +244,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	}
 	e.Body, e.StoredFiles, e.Means = ev.Body, ev.StoredFiles, ev.Means
 	e.Content, e.Metadata, e.Package = ev.Content, ev.Metadata, ev.Package
-	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
+	e.Number, e.SameNumber, e.StrangeDate, e.Supersedes = ev.Number, ev.SameNumber, ev.StrangeDate, ev.Supersedes
 	e.PossibleDouble, e.DuplicateConfirmed, e.InDoubt, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.InDoubt, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {
@@ -286,6 +287,7 @@ func (ev Recovered) isComplete() bool {
 
 func (l *Line) setRecovered(ev Recovered) {
 	l.Vault, l.Route, l.Remote, l.Size, l.UID = string(ev.Vault), routeText(ev.Route), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
+	l.Other = keyText(ev.Supersedes)
 	if !ev.Seal.IsZero() {
 		l.Seal = ev.Seal.String()
 	}

@@ -52,3 +52,35 @@ func TestReconcileRequired_I2_WhatWasNeverPackedIsIdentified(t *testing.T) {
 		})
 	}
 }
+
+// I2: a decision to send again what may be delivered is no proof that it was not. Closed or refused before it is sent, it stays in doubt, and the same
+// document dropped again comes back.
+func TestReleased_I2_DoubtOutlivesADecision(t *testing.T) {
+	unknown := SentToQuarantine{DeliveryUnknown(PDF, "the upload was never answered")}
+	for name, row := range map[string]struct {
+		events []Event
+		state  State
+	}{
+		"ReleasedThenClosed":  {[]Event{sealed, unknown, Released{byPerson}, Closed{byPerson}}, Rejected},
+		"ReleasedThenRefused": {[]Event{unknown, Released{byPerson}, Refused{Cause{Code: "too-large"}}}, Quarantined},
+		"RefusedThenClosed":   {[]Event{unknown, Released{byPerson}, Refused{Cause{Code: "too-large"}}, Closed{byPerson}}, Rejected},
+		"RetriedThenClosed":   {[]Event{sealed, Closed{byPerson}}, Rejected},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := usual(Discovered)
+			e.Route = PDF
+			if name == "RetriedThenClosed" {
+				e.PossibleDouble, e.DuplicateConfirmed = true, true
+			}
+			e = applied(t, e, row.events...)
+			if e.State != row.state || e.IsCertainlyRejected() || e.InDoubt != (e.State == Rejected) {
+				t.Errorf("%s, in doubt %v, cause %s", e.State, e.InDoubt, e.Cause.Code)
+			}
+		})
+	}
+	e := usual(Discovered)
+	e.Route = PDF
+	if e = applied(t, e, sealed, Closed{byPerson}); !e.IsCertainlyRejected() {
+		t.Error("what was never sent is in doubt")
+	}
+}

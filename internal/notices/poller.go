@@ -143,9 +143,9 @@ func (p *Poller) Run(ctx context.Context) {
 			return
 		}
 		p.noteRound(r)
-		// A long backlog of other programs is read again in each round: that takes a tenth of the time at most.
+		// A long backlog of other programs is read again in each round: that takes a tenth of the time, and a fifth while documents are announced.
 		pause := max(p.cfg.Every, quietTimes*(p.cfg.Now().Boot-began.Boot))
-		if doubted = r.HasDoubt && !doubted; doubted {
+		if doubted = r.Err == nil && r.HasDoubt && !doubted; doubted {
 			pause = p.cfg.Every // a document waits for the next look, and somebody may wait for this one alone
 		}
 		if failed++; r.Err == nil {

@@ -68,6 +68,13 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
 		out.Why = append(out.Why, present.FormatCount(out.Unpacked, "folder that had been taken is", "folders that had been taken are")+" not packed yet; see vaultd list, and compare again in a minute")
 	}
+	for i, f := range out.Unread.Named {
+		if i == 3 {
+			out.Why = append(out.Why, fmt.Sprintf("and %d more that cannot be read now", out.Unread.Count-i))
+			break
+		}
+		out.Why = append(out.Why, f.Text+". Dropped again, it would not be recognised: put that right, or take it away, then compare again")
+	}
 	if out.Withheld > 0 {
 		out.Why = append(out.Why, present.FormatCount(out.Withheld, "document in the archive may be of a folder", "documents in the archive may be of folders")+" that cannot be read now; see why, then compare again")
 	}

@@ -92,6 +92,25 @@ func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules
 	return p.describe(rules, copied), nil
 }
 
+// ValidatePDFFolder checks the single PDF in the claimed folder at root as BuildPDF does, and writes nothing. It returns the same errors, and a Package
+// without a path.
+func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (s SealedPDF, err error) {
+	if err := rules.check(); err != nil {
+		return s, err
+	}
+	p, err := openPDFFolder(func() (*listing, error) { return listFolder(root, rules.forListing()) })
+	if err != nil {
+		return s, err
+	}
+	copied, err := p.copyTo(ctx, io.Discard)
+	if err != nil {
+		return s, err
+	}
+	s = p.describe(rules, copied)
+	s.Package = archive.Package{Size: p.file.state.size, SHA256: copied.sha256, MD5: copied.md5}
+	return s, nil
+}
+
 // check returns an error for rules that are a mistake of the configuration: no PDF is refused for it.
 func (r PDFRules) check() error {
 	if r.Receiving == "" || r.Notify == "" {

@@ -113,11 +113,12 @@ func TestDocument_OfACheckedDocument(t *testing.T) {
 	}{
 		{ledger.ValidationAwaited, ledger.Claimed, [2]string{"is not fetched yet", "ist noch nicht geholt"}},
 		{ledger.ValidationAwaited, ledger.Kept, [2]string{"may stand in its folder", "steht vielleicht in seinem Ordner"}}, // of a ledger that was put back
+		{ledger.ValidationAwaited, ledger.Gone, [2]string{"Its folder is not here any more", "Sein Ordner ist nicht mehr hier"}},
 		{ledger.ValidationIsKept, ledger.Kept, [2]string{"in the file _VALIDATION", "in der Datei _VALIDATION"}},
 		{ledger.ValidationMissed, ledger.Kept, [2]string{"could not be fetched: ask IT", "Fragen Sie die IT"}},
 	} {
 		d := networkDocument()
-		d.Entry.Validation, d.Entry.Source = row.state, row.source
+		d.Entry.Validation, d.Entry.Source, d.Entry.Dest = row.state, row.source, map[ledger.Source]string{ledger.Kept: "_delivered/2026-11/x"}[row.source]
 		for i, language := range []string{"en", "de"} {
 			if body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String(); !strings.Contains(body, row.want[i]) {
 				t.Errorf("%s: %q is missing", language, row.want[i])

@@ -188,7 +188,11 @@ func DescribeRecipient(e ledger.Entry) string {
 
 // DescribeValidation says where the file is with what the business network's check of a document found; empty: the network named none.
 func DescribeValidation(e ledger.Entry) string {
-	if e.Validation == ledger.ValidationAwaited && e.Source != ledger.Claimed { // it was placed in a time that a ledger which was put back lost
+	isElsewhere := e.Validation == ledger.ValidationAwaited && e.Source != ledger.Claimed // it was placed in a time that a ledger which was put back lost
+	switch {
+	case isElsewhere && e.Dest == "":
+		return "The business network has checked it. Its folder is not here any more: ask IT, who can ask the provider for what the check found."
+	case isElsewhere:
 		return "The business network has checked it. What the check found may stand in its folder, in the file _VALIDATION; if not, ask IT, who can ask the provider for it."
 	}
 	switch e.Validation {

@@ -176,8 +176,8 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 		case !at.After(e.now().Wall) && a.Attempt == 0:
 			due = append(due, a)
 		case !at.After(e.now().Wall):
-			if len(again) < mostDue {
-				again = append(again, a)
+			if again = append(again, a); len(again) == 2*mostDue {
+				again = fewestAttempts(again)
 			}
 		case next.IsZero() || at.Before(next):
 			next = at
@@ -190,8 +190,14 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	slices.SortStableFunc(again, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	again = fewestAttempts(again)
 	return append(due, again[:min(len(again), mostDue-len(due))]...), next, err
+}
+
+// fewestAttempts returns those that failed least often, at most mostDue of them.
+func fewestAttempts(all []arrival.Arrival) []arrival.Arrival {
+	slices.SortStableFunc(all, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	return all[:min(len(all), mostDue)]
 }
 
 // HasWork reports whether a received document has something due that may be tried now. With most above 0 one that waits after fewer than that many

@@ -62,30 +62,35 @@ func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error 
 	if !e.NeedsReconcile || p.Doubt == nil {
 		return nil
 	}
-	sealed, doc, err := p.identifyUnpacked(ctx, e)
-	if unreadable, is := errors.AsType[*unreadableError](err); is {
-		p.report.Unpacked++
-		p.report.addWaiting(e, time.Time{}, fmt.Sprintf("what was taken cannot be read now, so that it would not be recognised if it is dropped again: %v", unreadable))
+	is, err := p.identifyUnpacked(ctx, e)
+	if unread, cannot := errors.AsType[*unreadError](err); cannot {
+		if !unread.hasNoDrop {
+			p.report.Unread.add(Finding{Key: e.Key, Text: fmt.Sprintf("%s/%s: %v", e.Drop, e.Folder, unread)})
+		}
+		p.report.addWaiting(e, time.Time{}, fmt.Sprintf("it cannot be read now, and would not be recognised when it is dropped again: %v", unread))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	events, after := p.correctSource(e), e
-	if sealed != nil {
-		if after, err = ledger.Transition(e, *sealed, p.Now()); err != nil {
+	change, after := ledger.Change{Key: e.Key, Rev: e.Rev}, e
+	var first *ledger.Entry
+	if is != nil {
+		if after, err = ledger.Transition(e, is.sealed, p.Now()); err != nil {
 			return err
 		}
-		events = append([]ledger.Event{*sealed}, events...)
+		change.Document, change.Events, first = &is.doc, []ledger.Event{is.sealed}, is.first
 	}
+	change.Events = append(change.Events, p.correctSource(e)...)
 	if after.MayBeSentByLostPart() {
 		// Once the number is listed, a notification that still waits at the service tells what became of the document. Released by a person,
 		// it goes under this number again, and a service that has it says so.
-		events = append(events, ledger.RegistrationFound{Remote: after.NetworkNumber(), ID: after.ID})
+		change.Events = append(change.Events, ledger.RegistrationFound{Remote: after.NetworkNumber(), ID: after.ID})
 	}
 	p.report.Cleared++
 	// What the entry is, where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
-	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: doc, Events: append(events, ledger.Reconciled{})})
+	change.Events = append(change.Events, ledger.Reconciled{})
+	return p.addIdentified(ctx, change, first)
 }
 
 // isShown reports whether the archive shows the bumId as archived, in a status list, a single answer or an index.

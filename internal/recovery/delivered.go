@@ -100,9 +100,17 @@ func (p *comparison) readDeliveredFolder(ctx context.Context, d Drop, l drop.Pla
 // openDelivered opens an entry for a delivered folder that the ledger does not know.
 func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery) error {
 	ev, l := f.event, f.at
+	var first *ledger.Entry
 	by, taken, err := p.Book.FindByRemote(ev.Remote)
 	if err == nil && !taken {
 		by, taken, err = p.Book.FindByID(ev.ID)
+		if err == nil && taken {
+			// What was rejected before may have been dropped again, and delivered then: the note is the later word.
+			var admitted bool
+			if first, admitted, err = p.findPredecessor(ctx, sealedAs(ev), d.Route, d.Vault); admitted {
+				taken, ev.Supersedes = false, first.Key
+			}
+		}
 	}
 	if err == nil && !taken && ev.Generation > 0 {
 		// Where an earlier generation has an entry of its own, this one begins with its own identity, as when it was dropped again.
@@ -121,11 +129,11 @@ func (p *comparison) openDelivered(ctx context.Context, d Drop, f foundDelivery)
 	}
 	p.report.Folders.Receipts.add(Finding{Key: f.key, Remote: ev.Remote, Text: d.Name + "/" + l.Path})
 	// Entry and document are one change. After a crash before its commit the next comparison reads the note again, which bears the key.
-	return p.addChange(ctx, ledger.Change{Key: f.key, Document: &f.doc, Events: []ledger.Event{ev}})
+	return p.addIdentified(ctx, ledger.Change{Key: f.key, Document: &f.doc, Events: []ledger.Event{ev}}, first)
 }
 
-// readDelivery reads the delivery note in a folder, compares the files beside it with the note, and returns the event that opens an entry for the
-// folder. A note that cannot be believed is a *badReceiptError.
+// readDelivery reads the delivery note in a delivered folder, and returns the event that opens an entry for the folder. A note that cannot be
+// believed is a *badReceiptError.
 func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
@@ -135,6 +143,15 @@ func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment
 		return key, ev, doc, err
 	}
 	defer dir.Close() // read-only
+	if key, ev, doc, err = d.readDeliveryIn(ctx, dir, environment); err != nil {
+		return key, ev, doc, err
+	}
+	ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node, ev.Dest = d.Vault, d.Name, path.Base(l.Path), l.Owner, ledger.Node(l.Inode), l.Path
+	return key, ev, doc, nil
+}
+
+// readDeliveryIn reads the delivery note in a folder, and compares the files beside it with the note.
+func (d Drop) readDeliveryIn(ctx context.Context, dir *durable.Dir, environment string) (key archive.Key, ev ledger.Recovered, doc ledger.Document, err error) {
 	text, err := readNote(dir, deliveryName)
 	if err != nil {
 		return key, ev, doc, err
@@ -155,11 +172,7 @@ func (d Drop) readDelivery(ctx context.Context, l drop.PlacedFolder, environment
 	} else if sum, unread := digestOf(dir, doc.Files[0].Path); unread != nil || sum != doc.Files[0].SHA256 {
 		err = newBadReceipt("the file beside its delivery note is not the one that was delivered")
 	}
-	if err != nil {
-		return key, ev, doc, err
-	}
-	ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node, ev.Dest = d.Vault, d.Name, path.Base(l.Path), l.Owner, ledger.Node(l.Inode), l.Path
-	return key, ev, doc, nil
+	return key, ev, doc, err
 }
 
 // parseDelivery returns what a delivery note proves.

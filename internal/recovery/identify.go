@@ -2,146 +2,181 @@ package recovery
 
 import (
 	"context"
-	"crypto/md5"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"slices"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
 )
 
 // Where the service cannot be asked, what may be delivered is recognised by its bytes alone when somebody drops it again. So an entry that the
 // ledger knows without them is given its identity, from the file or the folder where that lies now.
 
 // identifyClosedInDoubt gives the entry of a file that a person closed in doubt its doubt and its identity back. The service may have the file
-// and cannot be asked, so whoever drops it again must get it back. It returns the document of the file; nil: the file is not there any more,
-// or another entry has its identity already.
-func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (*ledger.Document, error) {
+// and cannot be asked, so whoever drops it again must get it back. It returns the document of the file, and the rejection whose identity it takes
+// over; nil: the file is not there any more, or another entry keeps its identity.
+func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.PlacedFolder, ev *ledger.Recovered) (doc *ledger.Document, first *ledger.Entry, err error) {
 	ev.InDoubt = true
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
-		return nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
+		return nil, nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
 	}
 	defer dir.Close() // read-only
-	sealed, doc, err := d.identify(ctx, dir)
-	if err != nil || sealed.ID.IsZero() {
-		return nil, err
+	sealed, found, err := d.asSentOnce().identify(ctx, dir)
+	if _, unreadable := explainUnreadable(err); unreadable {
+		return nil, nil, nil // nobody can send it as it lies there; put right, it is another document
 	}
-	if _, taken, err := p.Book.FindByID(sealed.ID); err != nil || taken || p.isOpening(sealed.ID) {
-		return nil, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("read what was closed in doubt: %w", err) // it is tried again with the next comparison
+	}
+	first, admitted, err := p.findPredecessor(ctx, sealed, d.Route, d.Vault)
+	if err != nil || !admitted {
+		return nil, nil, err
+	}
+	if first != nil {
+		ev.Supersedes = first.Key
 	}
 	ev.ID, ev.Content, ev.Metadata, ev.Number, ev.Package, ev.Seal = sealed.ID, sealed.Content, sealed.Metadata, sealed.Number, sealed.Package, sealed.Seal
-	return &doc, nil
+	return &found, first, nil
 }
 
-// isOpening reports whether a pending change opens an entry with an identity.
-func (p *comparison) isOpening(id archive.ID) bool {
-	return slices.ContainsFunc(p.pending, func(c ledger.Change) bool {
-		opens, ok := c.Events[0].(ledger.Recovered)
-		return ok && opens.ID == id
-	})
+// identification is what an entry learns of its document.
+type identification struct {
+	sealed ledger.Sealed
+	doc    ledger.Document
+	first  *ledger.Entry // the rejection whose identity it takes over; nil: there is none
 }
 
-// identifyUnpacked returns what the folder of an entry holds that was never packed, as far as this ledger knows, with its document; nil: the folder
-// is gone or cannot be read as it lies there, or another entry stands for the same document when it is dropped again. Its error is an
-// *unreadableError where the folder cannot be read now.
-func (p *comparison) identifyUnpacked(ctx context.Context, e ledger.Entry) (*ledger.Sealed, *ledger.Document, error) {
-	i := slices.IndexFunc(p.Drops, func(d Drop) bool { return d.Name == e.Drop && d.Route == e.Route })
-	if i < 0 || !e.IsUnidentified() {
-		return nil, nil, nil
+// identifyUnpacked finds out what the folder of an entry holds that was never packed, as far as this ledger knows. nil: the folder is gone, vaultd
+// would refuse it as it lies there, or another entry stands for the same document when it is dropped again. Its error is an *unreadError where the
+// folder cannot be read now.
+func (p *comparison) identifyUnpacked(ctx context.Context, e ledger.Entry) (*identification, error) {
+	if !e.IsUnidentified() {
+		return nil, nil
 	}
-	d := p.Drops[i]
-	dir, err := d.openUnpacked(e, p.returnedTo[e.Key])
-	if dir == nil || err != nil {
-		return nil, nil, err
+	for _, d := range p.Drops {
+		if d.Name != e.Drop || d.Route != e.Route {
+			continue
+		}
+		dir, err := d.openUnpacked(e, p.returnedTo[e.Key])
+		if dir == nil || err != nil {
+			return nil, err
+		}
+		defer dir.Close() // read-only
+		sealed, doc, err := d.identifyTaken(ctx, dir, e.Key, p.Environment)
+		_, isRefused := errors.AsType[*packager.Refusal](err)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case isRefused, errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err != nil:
+			return nil, &unreadError{error: err}
+		}
+		return p.admitIdentity(ctx, e, sealed, doc)
 	}
-	defer dir.Close() // read-only
-	sealed, doc, err := d.identify(ctx, dir)
-	switch {
-	case ctx.Err() != nil:
-		return nil, nil, ctx.Err()
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		return nil, nil, nil // it went away; or vaultd could never read it, so it was never sent
-	case err != nil:
-		return nil, nil, &unreadableError{err}
-	case sealed.ID.IsZero():
-		return nil, nil, nil
-	}
-	if admitted, err := p.admitIdentity(ctx, e, &sealed); err != nil || !admitted {
-		return nil, nil, err
-	}
-	return &sealed, &doc, nil
+	return nil, &unreadError{fmt.Errorf("drop %s is not configured any more", e.Drop), true}
 }
 
-// unreadableError says that a folder cannot be read now. It may be readable later, and its entry stays in doubt until then.
-type unreadableError struct{ error }
+// unreadError says that a folder cannot be read now. It may be readable later, and its entry stays in doubt until then.
+type unreadError struct {
+	error
+	hasNoDrop bool // nobody can drop the same there, and perhaps nobody ever will
+}
 
 // openUnpacked opens the folder of an entry where it lies: as claimed, or where it was returned to in the time that the ledger lost. nil: it is gone.
 func (d Drop) openUnpacked(e ledger.Entry, returned drop.PlacedFolder) (*durable.Dir, error) {
 	if d.Folder == nil {
-		return nil, &unreadableError{errors.New("its drop folder is away")}
+		return nil, &unreadError{error: errors.New("its drop folder is away")}
 	}
 	dir, _, err := d.Folder.OpenClaimed(e.Key)
 	if errors.Is(err, fs.ErrNotExist) && returned.Path != "" {
 		dir, err = d.Folder.OpenPlaced(returned.Path, returned.Inode)
 	}
-	if _, mount := errors.AsType[*durable.MountError](err); mount || errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	}
-	if err != nil {
-		return nil, &unreadableError{err}
+	case err != nil:
+		return nil, &unreadError{error: err}
 	}
 	return dir, nil
 }
 
-// identifyDelivered tells an entry that was never packed, as far as this ledger knows, what its delivery note proves that it is.
+// identifyDelivered tells an entry that was never packed, as far as this ledger knows, what its delivery note proves that it is. A later generation
+// of an identity does not tell which others the entry had.
 func (p *comparison) identifyDelivered(ctx context.Context, e ledger.Entry, note ledger.Recovered, doc ledger.Document) error {
-	sealed := ledger.Sealed{ID: note.ID, Content: note.Content, Metadata: note.Metadata, Package: note.Package, Seal: note.Seal, Number: note.Number}
-	if admitted, err := p.admitIdentity(ctx, e, &sealed); err != nil || !admitted {
+	if note.Generation > 0 {
+		return nil
+	}
+	is, err := p.admitIdentity(ctx, e, sealedAs(note), doc)
+	if err != nil || is == nil {
 		return err
 	}
 	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: note.Remote, Text: e.Drop + "/" + note.Dest})
-	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &doc, Events: []ledger.Event{sealed}})
+	return p.addIdentified(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &is.doc, Events: []ledger.Event{is.sealed}}, is.first)
 }
 
-// admitIdentity completes what an entry is to be told of its document by what the ledger knows of other entries. It returns false where another
-// entry keeps the identity.
-func (p *comparison) admitIdentity(ctx context.Context, e ledger.Entry, s *ledger.Sealed) (admitted bool, err error) {
-	if err := p.commitChanges(ctx); err != nil { // one of them may be of the same document, and the look-ups must see it
-		return false, err
+// sealedAs returns what a delivery note says that was packed.
+func sealedAs(note ledger.Recovered) ledger.Sealed {
+	return ledger.Sealed{ID: note.ID, Content: note.Content, Metadata: note.Metadata, Package: note.Package, Seal: note.Seal, Number: note.Number}
+}
+
+// addIdentified adds a change that gives an entry its identity. The rejection that had it before is resolved by that, so that nobody retries it
+// unflagged. After a crash between the two changes it is not resolved, and its retry ends at the identity, which it has not any more.
+func (p *comparison) addIdentified(ctx context.Context, c ledger.Change, first *ledger.Entry) error {
+	err := p.addChange(ctx, c)
+	if err == nil && first != nil && first.State == ledger.Rejected && !first.Resolved {
+		err = p.addChange(ctx, ledger.Change{Key: first.Key, Rev: first.Rev, Events: []ledger.Event{ledger.Superseded{By: c.Key}}})
 	}
-	first, taken, err := p.entryOf(p.Book.FindByID(s.ID))
-	if err != nil {
-		return false, err
+	return err
+}
+
+// admitIdentity completes what an entry is to be told of its document by what the ledger knows of other entries. nil: another entry keeps the
+// identity.
+func (p *comparison) admitIdentity(ctx context.Context, e ledger.Entry, s ledger.Sealed, doc ledger.Document) (*identification, error) {
+	first, admitted, err := p.findPredecessor(ctx, s, e.Route, e.Vault)
+	if err != nil || !admitted {
+		return nil, err
 	}
-	if taken {
-		// The number of what was sent over the network is used up, and the network itself refuses it.
-		if ledger.CompareIdentity(first, *s, e.Route, string(e.Vault)) != ledger.Proceed || e.Route.IsNotified() && len(first.Registrations) > 0 {
-			return false, nil
-		}
+	if first != nil {
 		s.Supersedes = first.Key
 	}
 	// The ledger looks once more when it commits, and refuses an event that does not name the entries that it finds.
 	twin, known, err := p.entryOf(p.Book.FindByContent(s.Content))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	if known && twin.State != ledger.Rejected && twin.ID != s.ID {
 		s.SameContent = twin.Key
 	}
-	after, err := ledger.Transition(e, *s, p.Now())
+	after, err := ledger.Transition(e, s, p.Now())
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	s.SameNumber, _, err = p.Book.FindSameNumber(after)
-	return err == nil, err
+	return &identification{s, doc, first}, err
+}
+
+// findPredecessor returns the rejected entry that has the identity of a document and gives it up; nil: no entry has it. It returns false where the
+// entry that has it keeps it.
+func (p *comparison) findPredecessor(ctx context.Context, s ledger.Sealed, r ledger.Route, v archive.VaultID) (first *ledger.Entry, admitted bool, err error) {
+	if err := p.commitChanges(ctx); err != nil { // one of them may be of the same document, and the look-up must see it
+		return nil, false, err
+	}
+	e, taken, err := p.entryOf(p.Book.FindByID(s.ID))
+	switch {
+	case err != nil || !taken:
+		return nil, err == nil, err
+	// The number of what was sent over the network is used up, and the network itself refuses it.
+	case ledger.CompareIdentity(e, s, r, string(v)) != ledger.Proceed || r.IsNotified() && len(e.Registrations) > 0:
+		return nil, false, nil
+	}
+	return &e, true, nil
 }
 
 // entryOf returns the entry that a look-up found.
@@ -152,41 +187,59 @@ func (p *comparison) entryOf(key archive.Key, found bool, err error) (ledger.Ent
 	return p.Book.Entry(key)
 }
 
-// identify returns the identity of what lies in a folder of a drop whose service cannot be asked, and its document; zero: it cannot be told.
-func (d Drop) identify(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
-	read := d.identifyPDF
-	if d.Route == ledger.Network {
-		read = d.identifyDocument
+// asSentOnce returns the drop with rules by which what was sent once is read: it is not judged by what a document may hold today.
+func (d Drop) asSentOnce() Drop {
+	d.PDF.MaxSize = 0
+	d.Network = d.networkRules()
+	d.Rules = d.Network.Rules
+	return d
+}
+
+// identifyTaken is identify for the folder of an entry. Where its delivery note lies in it, because vaultd died before it moved the folder, that
+// tells what was delivered.
+func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.Key, environment string) (ledger.Sealed, ledger.Document, error) {
+	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment)
+	switch {
+	case err == nil && noted == key && note.Generation == 0:
+		return sealedAs(note), doc, nil
+	case err != nil && !isBadReceipt(err):
+		return ledger.Sealed{}, doc, err
 	}
-	if s, doc, err = read(ctx, dir); err != nil {
-		return s, doc, fmt.Errorf("read what may be delivered already: %w", err) // it is tried again with the next comparison
+	return d.identify(ctx, dir)
+}
+
+// identify returns the identity of what lies in a folder of a drop whose service cannot be asked, and its document. Its errors are those of the
+// packager.
+func (d Drop) identify(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+	if d.Route == ledger.Network {
+		s, doc, err = d.identifyDocument(ctx, dir)
+	} else {
+		s, doc, err = d.identifyPDF(ctx, dir)
 	}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	s.Seal = doc.Seal(s.Package)
-	return s, doc, nil
+	return s, doc, err
 }
 
 // identifyPDF is identify for a single PDF.
-func (d Drop) identifyPDF(_ context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
-	items, err := fs.ReadDir(dir.Root().FS(), ".")
-	items = slices.DeleteFunc(items, func(it fs.DirEntry) bool { return it.Name() == reasonName })
-	if err != nil || len(items) != 1 || !items[0].Type().IsRegular() {
-		return s, doc, err // it is not what vaultd took, or would send
-	}
-	name := items[0].Name()
-	file, _, err := durable.OpenRegular(dir.Root(), name)
+func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+	is, err := packager.ValidatePDFFolder(ctx, dir.Root(), d.PDF)
+	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.Metadata, is.Package
+	doc.Metadata, doc.Files, doc.Junk = is.Request, is.Files, is.Junk
+	return s, doc, err
+}
+
+// identifyDocument is identify for a folder of the business network. The ZIP is not made, so the package has the size and the digest of nothing
+// but the document: no ZIP in the spool passes for it, and one is made before anything is sent.
+func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+	rules := d.Network
+	rules.Rules = d.Rules
+	n, err := packager.ValidateNetwork(ctx, dir.Root(), rules)
 	if err != nil {
 		return s, doc, err
 	}
-	defer file.Close() // read-only
-	sum, short := sha256.New(), md5.New()
-	size, err := io.Copy(io.MultiWriter(sum, short), file)
-	if err != nil || size == 0 {
-		return s, doc, err
-	}
-	s.Package = archive.Package{Size: size, SHA256: archive.Digest(sum.Sum(nil)), MD5: [md5.Size]byte(short.Sum(nil))}
-	s.ID, s.Content, s.Metadata = archive.DerivePDFID(d.Receiving, s.Package.SHA256), s.Package.SHA256, archive.ReceivingDigest(d.Receiving)
-	doc.Files = []archive.File{{Path: name, Size: size, SHA256: s.Package.SHA256}}
-	doc.Metadata = archive.PDFRequest{Receiving: d.Receiving, Notify: d.Notify}.Encode()
+	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk}
+	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.Metadata, n.Document.NetworkNumberDigest()
+	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.Metadata}
 	return s, doc, nil
 }

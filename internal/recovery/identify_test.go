@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
 	"vaultd/internal/proof"
 )
 
@@ -22,16 +23,35 @@ func newScans(t *testing.T) *shed {
 	f, err := drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1})
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
-	s.drop = Drop{Name: "scans", Route: ledger.PDF, Receiving: receiving, Notify: "clerk@acme.example", Folder: f}
+	s.drop = Drop{Name: "scans", Route: ledger.PDF, PDF: packager.PDFRules{Receiving: receiving, Notify: "clerk@acme.example"}, Folder: f}
 	return s
 }
 
 // pdf puts a PDF where the entry of a drop of single PDFs has it.
-func (s *shed) pdf(under, name, content string) {
+func (s *shed) pdf(under, name, content string) (dir string) {
 	s.t.Helper()
-	dir := filepath.Join(s.path, under, name)
+	dir = filepath.Join(s.path, under, name)
 	must(s.t, os.MkdirAll(dir, 0o770))
+	s.write(dir, name, content)
+	return dir
+}
+
+// write puts a file into a folder.
+func (s *shed) write(dir, name, content string) {
+	s.t.Helper()
 	must(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o660))
+}
+
+// noteDelivery puts the delivery note of a PDF beside it.
+func (s *shed) noteDelivery(dir string, key archive.Key, is ledger.Sealed) {
+	s.t.Helper()
+	e := ledger.Entry{Key: key, Route: ledger.PDF, ID: is.ID, Package: is.Package, State: ledger.Delivered, UploadedAt: time.Now(),
+		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Fate: ledger.Succeeded}}}
+	note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
+		Files: []archive.File{{Path: "scan.pdf", Size: is.Package.Size, SHA256: is.Package.SHA256}}}, nil)
+	must(s.t, err)
+	s.write(dir, "_DELIVERED.txt", "DELIVERED")
+	s.write(dir, deliveryName, string(note.Encode()))
 }
 
 // taken lets a PDF be taken, and then happen to its entry what evs say.
@@ -63,7 +83,7 @@ func (s *shed) sealed(name, content, to string, evs ...ledger.Event) ledger.Entr
 // I2: a PDF that was under way when its ledger was put back was perhaps delivered, and only its bytes tell that it is the same one when a clerk
 // moves it in again. So the entry learns them, wherever the file lies now, and a person who closes it leaves an entry that says no.
 func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
-	const content = "%PDF-1.7 the same bytes"
+	const content = "%PDF-1.7 the same bytes\n%%EOF\n"
 	refused := ledger.Refused{Cause: ledger.Cause{Code: "x"}}
 	want, _ := pdfSealed(content, receiving)
 	for name, row := range map[string]struct {
@@ -85,20 +105,18 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 			dir := filepath.Join(s.path, "_delivered/2026-11", "scan.pdf")
 			must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
 			must(t, os.Rename(s.claim(e), dir))
-			e.ID, e.Package, e.State, e.UploadedAt = want.ID, want.Package, ledger.Delivered, time.Now()
-			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Fate: ledger.Succeeded}}
-			note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
-				Files: []archive.File{{Path: "scan.pdf", Size: want.Package.Size, SHA256: want.Package.SHA256}}}, nil)
-			must(t, err)
-			must(t, os.WriteFile(filepath.Join(dir, deliveryName), note.Encode(), 0o660))
+			s.noteDelivery(dir, e.Key, want)
 		}},
-		"Removed":          {source: ledger.Gone, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.RemoveAll(s.claim(e))) }},
-		"TwoFiles":         {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.WriteFile(filepath.Join(s.claim(e), "b.pdf"), nil, 0o660)) }},
-		"RejectedBefore":   {source: ledger.Claimed, supersedes: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, receiving, refused) }},
-		"UnderWayTwice":    {source: ledger.Claimed, unknown: true, before: func(s *shed) ledger.Entry { return s.taken("before.pdf", content) }},
-		"ElsewhereBefore":  {source: ledger.Claimed, twin: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example") }},
-		"NotForElsewhere":  {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example", refused) }},
-		"OtherBytesBefore": {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", "%PDF-1.7 others", receiving) }},
+		"DiedBeforeTheMove": {source: ledger.Claimed, meanwhile: func(s *shed, e ledger.Entry) { s.noteDelivery(s.claim(e), e.Key, want) }},
+		"Junk":              {source: ledger.Claimed, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "Thumbs.db", "x") }},
+		"Removed":           {source: ledger.Gone, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.RemoveAll(s.claim(e))) }},
+		"TwoFiles":          {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "b.pdf", content) }},
+		"NoPDF":             {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "scan.pdf", "PK docx") }},
+		"RejectedBefore":    {source: ledger.Claimed, supersedes: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, receiving, refused) }},
+		"UnderWayTwice":     {source: ledger.Claimed, unknown: true, before: func(s *shed) ledger.Entry { return s.taken("before.pdf", content) }},
+		"ElsewhereBefore":   {source: ledger.Claimed, twin: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example") }},
+		"NotForElsewhere":   {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, "other@in.example", refused) }},
+		"OtherBytesBefore":  {source: ledger.Claimed, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", "%PDF-1.7 others\n%%EOF\n", receiving) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, now := newScans(t), time.Now()
@@ -140,18 +158,83 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 }
 
 // I2, I25: while the file cannot be looked at, its entry stays in doubt, and nobody can drop it again meanwhile. It is identified as soon as
-// that is possible.
-func TestReconcile_I2_APDFWhoseDropIsAway(t *testing.T) {
-	s, now := newScans(t), time.Now()
-	e := s.taken("scan.pdf", "%PDF-1.7 x", ledger.ReconcileRequired{})
-	there := s.drop.Folder
-	s.drop.Folder = nil
-	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
-	if r := s.compared(spoken{}, doubt); r.Waits != 1 || r.Unpacked != 1 || !s.entry(e.Key).NeedsReconcile {
-		t.Errorf("%d wait, %d not packed: %+v", r.Waits, r.Unpacked, r.Waiting)
+// that is possible. A drop that is not configured any more keeps nobody from going on.
+func TestReconcile_I2_APDFThatCannotBeRead(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil  func(s *shed, claim string) (mend func())
+		unread int
+	}{
+		"TheDropIsAway": {func(s *shed, _ string) func() {
+			there := s.drop.Folder
+			s.drop.Folder = nil
+			return func() { s.drop.Folder = there }
+		}, 1},
+		"TwoFoldersInTheClaim": {func(s *shed, claim string) func() {
+			other := filepath.Join(filepath.Dir(claim), "other.pdf")
+			must(t, os.Mkdir(other, 0o770))
+			return func() { must(t, os.Remove(other)) }
+		}, 1},
+		"TheDropHasAnotherName": {func(s *shed, _ string) func() {
+			s.drop.Name = "papers"
+			return func() { s.drop.Name = "scans" }
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newScans(t), time.Now()
+			e := s.taken("scan.pdf", "%PDF-1.7 x\n%%EOF\n", ledger.ReconcileRequired{})
+			mend := row.spoil(s, s.claim(e))
+			doubt := Doubt{From: now.Add(-time.Hour), Since: now}
+			if r := s.compared(spoken{}, doubt); r.Waits != 1 || r.Unread.Count != row.unread || r.Unpacked != 0 || !s.entry(e.Key).NeedsReconcile {
+				t.Errorf("%d wait, %d cannot be read: %+v", r.Waits, r.Unread.Count, r.Waiting)
+			}
+			mend()
+			if r := s.compared(spoken{}, doubt); r.Waits != 0 || s.entry(e.Key).NeedsReconcile || s.entry(e.Key).ID.IsZero() {
+				t.Errorf("%d wait: %+v", r.Waits, s.entry(e.Key))
+			}
+		})
 	}
-	s.drop.Folder = there
-	if r := s.compared(spoken{}, doubt); r.Waits != 0 || s.entry(e.Key).NeedsReconcile || s.entry(e.Key).ID.IsZero() {
-		t.Errorf("%d wait: %+v", r.Waits, s.entry(e.Key))
+}
+
+// I2: what was rejected for certain may have been dropped again in the time that the ledger lost. What the folders tell of that is the later word.
+func TestReconcile_I2_WhatCameAfterARejection(t *testing.T) {
+	const content = "%PDF-1.7 the same bytes\n%%EOF\n"
+	want, _ := pdfSealed(content, receiving)
+	closedInDoubt := func(at string) func(s *shed, rejected ledger.Entry) {
+		return func(s *shed, rejected ledger.Entry) {
+			must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
+			must(t, os.Rename(s.claim(rejected), filepath.Join(s.path, "_rejected", at)))
+			s.write(filepath.Join(s.path, "_rejected", at), reasonName, ledger.ClosedInDoubt+". Nobody could tell.\r\n")
+		}
+	}
+	for name, row := range map[string]struct {
+		meanwhile func(s *shed, rejected ledger.Entry)
+		want      ledger.Verdict
+	}{
+		"Delivered": {func(s *shed, _ ledger.Entry) {
+			s.noteDelivery(s.pdf("_delivered/2026-11", "scan.pdf", content), archive.NewKey(time.Now()), want)
+		}, ledger.Same},
+		"ClosedInDoubt":              {closedInDoubt("before (2).pdf"), ledger.Conflict},
+		"ClosedInDoubtInItsOldPlace": {closedInDoubt("before.pdf"), ledger.Conflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newScans(t), time.Now()
+			rejected := s.sealed("before.pdf", content, receiving, ledger.Closed{})
+			rejected = s.told(rejected.Key, rejected.Rev, ledger.PlaceIntended{Dest: "_rejected/before.pdf"}, ledger.Placed{})
+			row.meanwhile(s, rejected)
+			for range 2 { // also where nothing is new
+				s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+			}
+			key, _, err := s.book.FindByID(want.ID)
+			must(t, err)
+			later := s.entry(key)
+			if got := ledger.CompareIdentity(later, want, ledger.PDF, ""); key == rejected.Key || later.Supersedes != rejected.Key || got != row.want {
+				t.Errorf("the same PDF again finds %s (%s), verdict %d", later.Folder, later.State, got)
+			}
+			n := 0
+			must(t, s.book.EntriesOldestFirst(func(ledger.Entry) error { n++; return nil }))
+			if problems, err := s.book.Verify(t.Context()); err != nil || len(problems) > 0 || n != 2 {
+				t.Errorf("%d entries; the ledger: %v %v", n, problems, err)
+			}
+		})
 	}
 }

@@ -53,12 +53,13 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}, d.readSidecarAsWritten(ctx, l)
-	if !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt) {
-		if doc, err = p.identifyClosedInDoubt(ctx, d, l, &ev); err != nil {
+	var first *ledger.Entry
+	if d.tellsOfDoubt(text) {
+		if doc, first, err = p.identifyClosedInDoubt(ctx, d, l, &ev); err != nil {
 			return err
 		}
 	}
-	return p.addChange(ctx, ledger.Change{Key: key, Document: doc, Events: []ledger.Event{ev}})
+	return p.addIdentified(ctx, ledger.Change{Key: key, Document: doc, Events: []ledger.Event{ev}}, first)
 }
 
 // readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
@@ -77,6 +78,12 @@ func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *le
 		return nil
 	}
 	return &ledger.Document{AsRead: read}
+}
+
+// tellsOfDoubt reports whether the text in a returned folder says that a person closed it in doubt. Where the archive can be asked, that decides
+// nothing.
+func (d Drop) tellsOfDoubt(text string) bool {
+	return !d.Route.IsAsked() && strings.HasPrefix(text, ledger.ClosedInDoubt)
 }
 
 const (

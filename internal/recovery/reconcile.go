@@ -308,6 +308,9 @@ func (p *comparison) commitChanges(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if e.IsUnidentified() {
+			p.report.Unread.add(Finding{Key: e.Key, Text: e.Drop + "/" + e.Folder + ": " + why})
+		}
 		p.report.addWaiting(e, time.Time{}, why)
 	}
 	return nil

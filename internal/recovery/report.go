@@ -18,8 +18,9 @@ type Report struct {
 	Cleared int           // entries that are not in doubt any more
 	Told    time.Time     // the archive's clock when it was asked; zero: it did not say
 
-	Unpacked int // claimed folders in doubt that are not packed yet, so that their invoice is not known
-	Withheld int // archived documents that got no entry, because they may belong to folders that could not be read
+	Unpacked int      // claimed folders in doubt that are not packed yet, so that their invoice is not known
+	Unread   Findings // taken folders in doubt, of services that cannot be asked, that cannot be read now: dropped again they would not be recognised
+	Withheld int      // archived documents that got no entry, because they may belong to folders that could not be read
 }
 
 // FolderReport is about what lies in the drop folders.

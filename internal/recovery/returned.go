@@ -19,7 +19,7 @@ type folderPlace struct {
 
 // returnedFolders are the entries that returned folders belong to.
 type returnedFolders struct {
-	dest      map[folderPlace]bool        // where the folders lie, as the ledger knows it
+	dest      map[folderPlace]bool        // where the folders lie, as the ledger knows it; true: an entry there was closed in doubt
 	claims    map[folderPlace][]claim     // entries in doubt, by the inodes of their claimed folders
 	returning map[folderPlace]archive.Key // entries in doubt, by the destination of a return that was not confirmed
 }
@@ -35,7 +35,8 @@ func (p *comparison) findReturned() (known returnedFolders, err error) {
 	known = returnedFolders{map[folderPlace]bool{}, map[folderPlace][]claim{}, map[folderPlace]archive.Key{}}
 	err = p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.Source == ledger.Returning || e.Source == ledger.Returned {
-			known.dest[folderPlace{drop: e.Drop, dest: e.Dest}] = true
+			at := folderPlace{drop: e.Drop, dest: e.Dest}
+			known.dest[at] = known.dest[at] || e.InDoubt
 		}
 		if e.NeedsReconcile && (e.Source == ledger.Claimed || e.Source == ledger.Returning) {
 			at := folderPlace{drop: e.Drop, node: e.Node}
@@ -73,10 +74,19 @@ func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, k
 			return err
 		}
 		key, ok := known.findOwner(d, l)
+		isInDoubt, isKnown := known.dest[folderPlace{drop: d.Name, dest: l.Path}]
+		if isKnown && !isInDoubt && kind == drop.Rejected && p.Adopt && !ok {
+			// What was rejected there may have been taken again since, and closed in doubt then.
+			text, err := d.readReason(l)
+			if err != nil {
+				return err
+			}
+			isKnown = !d.tellsOfDoubt(text)
+		}
 		switch {
 		case ok:
 			p.returnedTo[key] = l
-		case !p.Adopt || known.dest[folderPlace{drop: d.Name, dest: l.Path}]:
+		case !p.Adopt || isKnown:
 		case kind == drop.Duplicates:
 			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Path + ": what it repeats is not known; it has no entry"})
 		default:

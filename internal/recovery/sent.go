@@ -92,19 +92,3 @@ func explainUnreadable(err error) (why string, is bool) {
 	}
 	return "", false
 }
-
-// identifyDocument is identify for a folder of the business network. The ZIP is not made, so the package has the size and the digest of nothing
-// but the document: no ZIP in the spool passes for it, and one is made before anything is sent.
-func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
-	n, err := packager.ValidateNetwork(ctx, dir.Root(), d.networkRules())
-	if _, unreadable := explainUnreadable(err); unreadable {
-		return s, doc, nil // nobody can send it as it lies there; put right, it is another document
-	}
-	if err != nil {
-		return s, doc, err
-	}
-	doc = ledger.Document{Metadata: n.Document.Metadata(), Files: n.Files, ControlFiles: n.Others, Junk: n.Junk}
-	s.ID, s.Content, s.Metadata, s.Number = n.ID, n.Content, n.Metadata, n.Document.NetworkNumberDigest()
-	s.Package = archive.Package{Size: n.Others[0].Size, SHA256: n.Metadata}
-	return s, doc, nil
-}

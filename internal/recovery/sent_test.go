@@ -162,28 +162,38 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 	}
 }
 
-// I2: what was being sent when the ledger was lost is in quarantine, and nothing sends it by itself. What a person closed in doubt comes back
-// with its identity, so that it is not sent again when it is dropped again.
+// I2: what was being sent when the ledger was lost is in quarantine, and nothing sends it by itself. It has its number again, unless vaultd would
+// refuse it today. What a person closed in doubt comes back with its identity, so that it is not sent again when it is dropped again.
 func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
-	s := newOutbox(t)
-	key := archive.NewKey(time.Now())
-	underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
-	closed := s.folder("_rejected", "closed", false)
-	id := s.sealedAs(closed).ID
-	must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
-	must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
-	_, entries := s.rebuilt()
-	if e := entries["under way"]; e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID != underWay {
-		t.Errorf("%+v", e)
-	} else if by, _, err := s.book.FindByRemote(e.NetworkNumber()); err != nil || by != key {
-		t.Errorf("what the network tells of it goes to %s, %v", by, err)
-	} else if _, _, due := ledger.Due(e); due {
-		t.Error("something is done with it by itself")
-	}
-	if e := entries["closed"]; e.State != ledger.Rejected || !e.InDoubt || e.ID != id {
-		t.Errorf("%+v", e)
-	}
-	if e := entries["not delivered"]; e.State != ledger.Rejected || e.InDoubt || !e.ID.IsZero() {
-		t.Errorf("%+v", e)
+	for name, isRefused := range map[string]bool{"AsBefore": false, "RefusedToday": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newOutbox(t)
+			if !isRefused {
+				s.drop.Rules.Complete, s.drop.Network.Check, s.drop.Network.CheckFileName = "", s.drop.networkRules().Check, s.drop.networkRules().CheckFileName
+			}
+			key := archive.NewKey(time.Now())
+			underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
+			closed := s.folder("_rejected", "closed", false)
+			id := s.sealedAs(closed).ID
+			must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+			must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
+			_, entries := s.rebuilt()
+			e := entries["under way"]
+			if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
+				t.Errorf("%+v", e)
+			}
+			if _, _, due := ledger.Due(e); due {
+				t.Error("something is done with it by itself")
+			}
+			if by, _, err := s.book.FindByRemote(archive.NewBumID(underWay.String())); err != nil || by != key && !isRefused {
+				t.Errorf("what the network tells of it goes to %s, %v", by, err)
+			}
+			if e := entries["closed"]; e.State != ledger.Rejected || !e.InDoubt || e.ID != id {
+				t.Errorf("%+v", e)
+			}
+			if e := entries["not delivered"]; e.State != ledger.Rejected || e.InDoubt || !e.ID.IsZero() {
+				t.Errorf("%+v", e)
+			}
+		})
 	}
 }

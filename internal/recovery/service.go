@@ -40,14 +40,13 @@ type Committer interface {
 
 // Drop is one open drop folder, with the rules for what lies in it.
 type Drop struct {
-	Name      string
-	Route     ledger.Route // empty: to the vault
-	Receiving string       // of route ledger.PDF: the address of the PDF flow
-	Notify    string       // of route ledger.PDF: the address that hears of what the PDF flow cannot use
-	Vault     archive.VaultID
-	Rules     packager.Rules
-	Network   packager.NetworkRules // of route ledger.Network: what its documents are; Rules stands in place of its own
-	Folder    *drop.Folder          // nil: it cannot be read
+	Name    string
+	Route   ledger.Route      // empty: to the vault
+	PDF     packager.PDFRules // of route ledger.PDF
+	Vault   archive.VaultID
+	Rules   packager.Rules
+	Network packager.NetworkRules // of route ledger.Network: what its documents are; Rules stands in place of its own
+	Folder  *drop.Folder          // nil: it cannot be read
 
 	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
 }

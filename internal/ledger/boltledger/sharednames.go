@@ -92,7 +92,7 @@ func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Reco
 		d.doc = doc
 	}
 	if !ev.ID.IsZero() {
-		if err := g.bindIdentity(d, after, ev.ID, archive.Key{}); err != nil {
+		if err := g.bindIdentity(d, after, ev.ID, ev.Supersedes); err != nil {
 			return err
 		}
 		if err := g.bindEarlierGenerations(d, after); err != nil {

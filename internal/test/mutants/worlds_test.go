@@ -15,19 +15,19 @@ var pdfWorlds = []mutant{
 	},
 	{
 		name: "ClosedInDoubtHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
-		old: "taken || p.isOpening(sealed.ID)", new: "taken || !p.isOpening(sealed.ID)", tests: []string{lostLedgers},
+		old: "\tev.ID, ev.Content, ev.Metadata, ev.Number, ev.Package, ev.Seal = sealed.ID", new: "\tev.ID, ev.Content, ev.Metadata, ev.Number, ev.Package, ev.Seal = ev.ID", tests: []string{lostLedgers},
 	},
 	{
-		name: "ClosedInDoubtIsForAnotherAddress", promise: "I2", file: "internal/daemon/restore.go",
-		old: "Receiving: settings.Receiving, ", new: "", tests: []string{lostLedgers},
+		name: "ClosedInDoubtIsForAnotherAddress", promise: "I2", file: "internal/recovery/identify.go",
+		old: "s.Package = is.ID, ", new: "s.Package = archive.DerivePDFID(\"x\", is.Content), ", tests: []string{lostLedgers},
 	},
 	{
 		name: "UnderWayHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
-		old: "if i < 0 || !e.IsUnidentified() {", new: "if i < 0 || e.IsUnidentified() {", tests: []string{unpacked},
+		old: "if !e.IsUnidentified() {", new: "if e.IsUnidentified() {", tests: []string{unpacked},
 	},
 	{
 		name: "UnderWayIsClearedWhileItsDropIsAway", promise: "I2", file: "internal/recovery/identify.go",
-		old: "return nil, &unreadableError{errors.New(\"its drop folder is away\")}", new: "return nil, nil", tests: []string{unpacked},
+		old: "return nil, &unreadError{error: errors.New(\"its drop folder is away\")}", new: "return nil, nil", tests: []string{unpacked},
 	},
 	{
 		name: "GivenBackMeanwhileHasNoIdentity", promise: "I2", file: "internal/recovery/identify.go",
@@ -35,7 +35,19 @@ var pdfWorlds = []mutant{
 	},
 	{
 		name: "UnderWayTakesTheIdentityOfAnother", promise: "I2", file: "internal/recovery/identify.go",
-		old: "e.Route, string(e.Vault)) != ledger.Proceed ||", new: "e.Route, string(e.Vault)) == ledger.Proceed ||", tests: []string{unpacked},
+		old: "r, string(v)) != ledger.Proceed ||", new: "r, string(v)) == ledger.Proceed ||", tests: []string{unpacked},
+	},
+	{
+		name: "RejectionHidesADeliveryNote", promise: "I2", file: "internal/recovery/delivered.go",
+		old: "taken, ev.Supersedes = false, first.Key", new: "taken, ev.Supersedes = true, first.Key", tests: []string{"-run WhatCameAfterARejection vaultd/internal/recovery"},
+	},
+	{
+		name: "RejectionHidesADoubt", promise: "I2", file: "internal/recovery/returned.go",
+		old: "isKnown = !d.tellsOfDoubt(text)", new: "isKnown = text != \"\"", tests: []string{"-run WhatCameAfterARejection vaultd/internal/recovery"},
+	},
+	{
+		name: "ReleasedAndClosedIsNoDoubt", promise: "I2", file: "internal/ledger/operator.go",
+		old: "if e.repeatsWhatMayBeDelivered() {", new: "if false {", tests: []string{"-run Released_I2_Doubt vaultd/internal/ledger"},
 	},
 	{
 		name: "QuarantinedPDFIsNotDoubted", promise: "I2", file: "internal/ledger/reconcile.go",
