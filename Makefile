@@ -61,13 +61,14 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example systemd/vaultd-report.timer docs/*.md $(SHARE)/doc/vaultd
 	sed 's|/usr/bin/vaultd|$(PREFIX)/bin/vaultd|' systemd/vaultd-report.service > $(SHARE)/doc/vaultd/vaultd-report.service
 
+# "make check" vets all of it; a vet before each test would do so once more.
 test: ## every package in a few minutes; tests that take long leave a part to test-long
 	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
 	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
 	echo "go test -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
-	$(MEMORY) $(GO) test -short -p 3 -parallel 14 -timeout 15m $$cached; \
-	$(MEMORY) $(GO) test -short -count=1 -timeout 15m $(UNCACHED); \
-	$(MEMORY) $(GO) -C bench test -short -timeout 15m ./...; \
+	$(MEMORY) $(GO) test -vet=off -short -p 3 -parallel 14 -timeout 15m $$cached; \
+	$(MEMORY) $(GO) test -vet=off -short -count=1 -timeout 15m $(UNCACHED); \
+	$(MEMORY) $(GO) -C bench test -vet=off -short -timeout 15m ./...; \
 	echo; echo "make test: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s, without the race detector."; \
 	echo "make test-long runs all of them with it, and what was left out here:"; \
 	grep -rhoE '"[^"]* left to [^"]*make test-long[^"]*"' --include='*_test.go' cmd internal bench | tr -d '"' | sort -u | sed 's/^/  /'
@@ -77,14 +78,14 @@ test-long: ## every test in full on the disk, and its short form with the race d
 	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
 	if [ -z "$(RACE)" ]; then echo "no C compiler: nothing runs with the race detector"; else \
 		echo "go test -race -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
-		$(MEMORY) $(GO) test -race -short -p 3 -parallel 8 -timeout 25m $$(printf '%s\n' "$$cached" | grep -vxF $(addprefix -e ,$(RACELESS))); \
-		$(MEMORY) $(GO) test -race -short -count=1 -timeout 25m $(UNCACHED); \
-		$(MEMORY) $(GO) -C bench test -race -short -timeout 25m ./...; \
+		$(MEMORY) $(GO) test -vet=off -race -short -p 3 -parallel 14 -timeout 25m $$(printf '%s\n' "$$cached" | grep -vxF $(addprefix -e ,$(RACELESS))); \
+		$(MEMORY) $(GO) test -vet=off -race -short -count=1 -timeout 25m $(UNCACHED); \
+		$(MEMORY) $(GO) -C bench test -vet=off -race -short -timeout 25m ./...; \
 	fi; \
 	echo "go test in full, all packages"; \
-	$(GO) test -p 3 -parallel 8 -timeout 25m $$cached; \
-	$(GO) test -count=1 -timeout 25m $(UNCACHED); \
-	$(GO) -C bench test -count=1 -timeout 25m ./...; \
+	$(GO) test -vet=off -p 3 -parallel 14 -timeout 25m $$cached; \
+	$(GO) test -vet=off -count=1 -timeout 25m $(UNCACHED); \
+	$(GO) -C bench test -vet=off -count=1 -timeout 25m ./...; \
 	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in full in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) and in their short form with the race detector);"; \
 	echo "the state models, searches, packages, large files, the crash matrix, the simulation and bench were in it, and ten deaths of the real program."; \
 	echo "make race, simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."

@@ -49,7 +49,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	case raceEnabled:
 		seeds, queries = 1, 6
 	case testing.Short():
-		seeds = 3
+		seeds, queries = 2, 20
 	}
 	found, helped := 0, 0
 	for seed := range seeds {

@@ -162,9 +162,18 @@ func TestModel_Promises(t *testing.T) {
 		limit, _ = strconv.Atoi(os.Getenv("VAULTD_MODEL_STATES"))
 	}
 	for _, o := range services(posts, f) {
-		o.limit = limit
+		o.limit = max(limit, shortLimit(t))
 		t.Run(o.name, func(t *testing.T) { o.survive(t) })
 	}
+}
+
+// shortLimit returns how many worlds a short run walks of one service; 0: all of them.
+func shortLimit(t *testing.T) int {
+	if !testing.Short() {
+		return 0
+	}
+	t.Log("the later worlds of the largest state models are left to make test-long")
+	return 100_000
 }
 
 // silentServices are those that have no later word and are never asked, with and without the leave to send the same bytes again.
@@ -181,6 +190,7 @@ func TestModel_I2_SilentService(t *testing.T) {
 	skipUnderRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
 	for _, o := range silentServices(2, faults{crash: 1, loss: 1, odd: 1, human: 1, any: 1}) {
+		o.limit = shortLimit(t)
 		t.Run(o.name, func(t *testing.T) { o.survive(t) })
 		o.posts, o.faults = 2, faults{crash: 1, human: 1, restore: 1, any: 3}
 		t.Run(o.name+"Restored", func(t *testing.T) { o.survive(t) })

@@ -184,7 +184,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 	for i, v := range w.vaults {
 		w.must(os.Mkdir(w.path(i), 0o770))
 		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
-			Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"}, Settle: time.Second, Rescan: 20 * time.Second})
+			Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"}, Settle: time.Second, Rescan: 2 * time.Minute})
 	}
 	if s.pdf != nil {
 		w.addPDFDrop(s, &dc)
