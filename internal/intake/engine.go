@@ -1,13 +1,11 @@
 package intake
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -187,8 +185,17 @@ func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
 	if err != nil || !e.mayAct() {
 		return next, err
 	}
-	// Those that failed before come last: the fault of one may look like one of the service, which then keeps back all that come after it.
-	slices.SortStableFunc(due, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	for _, part := range arrival.FirstTriesFirst(due) {
+		at, err := e.workOn(ctx, part)
+		if next = earlier(next, at); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+// workOn does what is due for some extracts, several at once, and returns when the next of them has something due; zero: none will by itself.
+func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) (next time.Time, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(e.cfg.Workers)
 	var mu sync.Mutex
@@ -202,7 +209,8 @@ func (e *Engine) workOnDue(ctx context.Context) (next time.Time, err error) {
 			return err
 		})
 	}
-	return next, g.Wait()
+	err = g.Wait()
+	return next, err
 }
 
 // eachExtract calls fn with every extract in one of the states. Arrivals of another kind have an engine of their own.

@@ -140,13 +140,10 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 		more = len(due) == mostDue
-		g, ctx := errgroup.WithContext(ctx)
-		g.SetLimit(e.cfg.Workers)
-		for _, a := range due {
-			g.Go(func() error { return (&work{Engine: e, a: a}).doDueSteps(ctx) })
-		}
-		if err := g.Wait(); err != nil {
-			return next, err
+		for _, part := range arrival.FirstTriesFirst(due) {
+			if err := e.workOn(ctx, part); err != nil {
+				return next, err
+			}
 		}
 		if len(due) > 0 && !more { // what they were postponed to is not in next yet
 			_, next, err = e.findDue()
@@ -161,6 +158,16 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 		next = e.now().Wall.Add(longestSleep)
 	}
 	return next, err
+}
+
+// workOn does what is due for some documents, several at once.
+func (e *Engine) workOn(ctx context.Context, due []arrival.Arrival) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(e.cfg.Workers)
+	for _, a := range due {
+		g.Go(func() error { return (&work{Engine: e, a: a}).doDueSteps(ctx) })
+	}
+	return g.Wait()
 }
 
 // findDue returns received documents that have something due, and when the next of the others has; zero: none will by itself. Those that failed

@@ -1,6 +1,10 @@
 package arrival
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Step is one kind of work that an arrival can need next.
 type Step uint8
@@ -32,6 +36,17 @@ const (
 // DelayAfter returns how long to wait after so many failures in a row.
 func DelayAfter(failures int) time.Duration {
 	return min(shortestWait<<min(failures, 10), longestWait)
+}
+
+// FirstTriesFirst splits what is due into what did not fail since its last step, and the rest, with the fewest failures first. The second part comes
+// once the first is through: the fault of one arrival may look like one of the service as a whole, and then nothing else goes on for a while.
+func FirstTriesFirst(due []Arrival) [2][]Arrival {
+	slices.SortStableFunc(due, func(a, b Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	failed := slices.IndexFunc(due, func(a Arrival) bool { return a.Attempt > 0 })
+	if failed < 0 {
+		failed = len(due)
+	}
+	return [2][]Arrival{due[:failed], due[failed:]}
 }
 
 // ServiceLimit is how many downloads of one thing the service allows.

@@ -11,12 +11,8 @@ var notices = []mutant{
 		old: "pause = p.cfg.Every // a document", new: "pause += 0 // a document", tests: []string{"-run Poll_TheSecondLook vaultd/internal/receive"},
 	},
 	{
-		name: "DeniedDocumentsComeFirst", promise: "I25", file: "internal/receive/engine.go",
-		old: "&& a.Attempt == 0:", new: "&& a.Attempt < 1<<15:", tests: []string{"-run Run_I25 vaultd/internal/receive"},
-	},
-	{
-		name: "DeniedExtractsComeFirst", promise: "I25", file: "internal/intake/engine.go",
-		old: "return cmp.Compare(a.Attempt, b.Attempt)", new: "return cmp.Compare(b.Attempt, a.Attempt)", tests: []string{"-run Intake_I25 vaultd/internal/intake"},
+		name: "WhatFailedComesFirst", promise: "I25", file: "internal/ledger/arrival/due.go",
+		old: "return cmp.Compare(a.Attempt, b.Attempt)", new: "return cmp.Compare(b.Attempt, a.Attempt)", tests: []string{"-run Intake_I25 vaultd/internal/intake", "-run Run_I25 vaultd/internal/receive"},
 	},
 	{
 		name: "NoticeAcknowledgedBeforeItsCommit", promise: "I30", file: "internal/notices/poller.go",
