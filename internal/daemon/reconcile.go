@@ -108,7 +108,7 @@ func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string
 			why = append(why, "drop "+r.Settings.Name+" cannot be looked through: "+err.Error())
 			f = nil
 		}
-		drops = append(drops, recovery.Drop{Name: r.Settings.Name, Route: r.Settings.Route, PDF: r.Settings.PDFRules(), Network: r.Settings.Network, Vault: r.Settings.Vault, Rules: r.Settings.Rules, Folder: f, Retention: r.Settings.Retention})
+		drops = append(drops, r.Settings.ForRecovery(f))
 	}
 	return drops, func() {
 		for _, end := range ends {

@@ -265,7 +265,7 @@ func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done fu
 		if err != nil {
 			return nil, nil, errors.Join(err, done())
 		}
-		drops = append(drops, recovery.Drop{Name: settings.Name, Route: settings.Route, PDF: settings.PDFRules(), Network: settings.Network, Vault: settings.Vault, Rules: settings.Rules, Folder: f, Retention: settings.Retention})
+		drops = append(drops, settings.ForRecovery(f))
 	}
 	return drops, done, nil
 }

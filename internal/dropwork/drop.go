@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/watch"
 )
@@ -68,8 +69,13 @@ func (s Settings) networkRules() packager.NetworkRules {
 	return rules
 }
 
-// PDFRules are the rules for the PDFs that are dropped here.
-func (s Settings) PDFRules() packager.PDFRules {
+// ForRecovery returns the drop as a comparison reads it; f is nil where it is away.
+func (s Settings) ForRecovery(f *drop.Folder) recovery.Drop {
+	return recovery.Drop{Name: s.Name, Route: s.Route, PDF: s.pdfRules(), Network: s.Network, Vault: s.Vault, Rules: s.Rules, Folder: f, Retention: s.Retention}
+}
+
+// pdfRules are the rules for the PDFs that are dropped here.
+func (s Settings) pdfRules() packager.PDFRules {
 	return packager.PDFRules{Receiving: s.Receiving, Notify: s.Notify, MaxSize: s.MaxPDF}
 }
 

@@ -15,7 +15,6 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/watch"
 )
@@ -162,7 +161,7 @@ func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFol
 // enterDoubtedClaim commits the entry of a claimed folder of which the ledger may have lost what became of it. It may have been sent: the
 // archive is asked first.
 func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, fingerprint archive.Digest) {
-	is := recovery.Drop{Name: d.Settings.Name, Route: d.Settings.Route, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
+	is := d.Settings.ForRecovery(f)
 	remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
 	if err != nil { // the comparison, or the next start, tries again
 		d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)

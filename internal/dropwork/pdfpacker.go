@@ -20,7 +20,7 @@ func (p *PDFPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, er
 	var s packager.SealedPDF
 	err := p.packClaimed(e, func(c claimedSource) (err error) {
 		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-		s, err = packager.BuildPDF(ctx, c.root, p.Settings.PDFRules(), c.spool, spool.PackageName(e.Route, e.Key))
+		s, err = packager.BuildPDF(ctx, c.root, p.Settings.pdfRules(), c.spool, spool.PackageName(e.Route, e.Key))
 		return err
 	})
 	if err != nil {

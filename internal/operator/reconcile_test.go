@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,27 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 		a.must(a.Lines(1, func(_ uint64, line []byte) (err error) { last, err = ledger.ParseLine(line); return err }))
 		if told, _ := time.Parse(time.RFC3339Nano, last.Time); !found && !told.Equal(a.at(70)) { // from it the archive's clock counts
 			t.Errorf("%+v, want the archive's time", last)
+		}
+	}
+}
+
+// I2, I15: while a PDF that was under way cannot be looked at, the comparison names it, and safe mode stays: dropped again, nobody would recognise it.
+func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
+	for name, held := range map[string]bool{"scans": true, "not configured": false} {
+		a := newAlarmed(t)
+		claimed := ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}
+		rs, err := a.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{claimed, ledger.ReconcileRequired{}}, At: archive.Instant{Wall: a.at(2)}})
+		a.must(err)
+		a.must(rs[0].Err)
+		a.mark(ledger.MarkRestored, 10)
+		out, err := Reconcile(t.Context(), Comparison{
+			Ledger: a.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
+			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
+		}, Person{UID: 7})
+		a.must(err)
+		named := len(out.Why) == 1 && strings.HasPrefix(out.Why[0], "scans/scan.pdf: its drop folder is away. Dropped again, it would not be recognised")
+		if _, safe := a.SafeMode(); safe != held || named != held || out.Waits != 1 {
+			t.Errorf("drop %s: safe %v, %d wait, %q", name, safe, out.Waits, out.Why)
 		}
 	}
 }

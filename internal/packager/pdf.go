@@ -78,27 +78,21 @@ func BuildPDF(ctx context.Context, root *os.Root, rules PDFRules, spool *durable
 // ValidatePDF checks the single file name in root as BuildPDF checks the file of a claimed folder, and writes nothing. It returns the
 // same errors, and no Package.
 func ValidatePDF(ctx context.Context, root *os.Root, name string, rules PDFRules) (SealedPDF, error) {
-	if err := rules.check(); err != nil {
-		return SealedPDF{}, err
-	}
-	p, err := openPDFFolder(func() (*listing, error) { return listFile(root, name, rules.forListing()) })
-	if err != nil {
-		return SealedPDF{}, err
-	}
-	copied, err := p.copyTo(ctx, io.Discard)
-	if err != nil {
-		return SealedPDF{}, err
-	}
-	return p.describe(rules, copied), nil
+	s, err := validatePDF(ctx, rules, func() (*listing, error) { return listFile(root, name, rules.forListing()) })
+	s.Package = archive.Package{} // it is not taken yet
+	return s, err
 }
 
-// ValidatePDFFolder checks the single PDF in the claimed folder at root as BuildPDF does, and writes nothing. It returns the same errors, and a Package
-// without a path.
-func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (s SealedPDF, err error) {
+// ValidatePDFFolder is ValidatePDF for the single PDF in the claimed folder at root. It returns the Package, without a path.
+func ValidatePDFFolder(ctx context.Context, root *os.Root, rules PDFRules) (SealedPDF, error) {
+	return validatePDF(ctx, rules, func() (*listing, error) { return listFolder(root, rules.forListing()) })
+}
+
+func validatePDF(ctx context.Context, rules PDFRules, list func() (*listing, error)) (s SealedPDF, err error) {
 	if err := rules.check(); err != nil {
 		return s, err
 	}
-	p, err := openPDFFolder(func() (*listing, error) { return listFolder(root, rules.forListing()) })
+	p, err := openPDFFolder(list)
 	if err != nil {
 		return s, err
 	}

@@ -188,16 +188,15 @@ func DescribeRecipient(e ledger.Entry) string {
 
 // DescribeValidation says where the file is with what the business network's check of a document found; empty: the network named none.
 func DescribeValidation(e ledger.Entry) string {
-	isElsewhere := e.Validation == ledger.ValidationAwaited && e.Source != ledger.Claimed // it was placed in a time that a ledger which was put back lost
-	switch {
-	case isElsewhere && e.Dest == "":
-		return "The business network has checked it. Its folder is not here any more: ask IT, who can ask the provider for what the check found."
-	case isElsewhere:
-		return "The business network has checked it. What the check found may stand in its folder, in the file _VALIDATION; if not, ask IT, who can ask the provider for it."
-	}
 	switch e.Validation {
 	case ledger.ValidationAwaited:
-		return "The business network has checked it. The file with what the check found is not fetched yet."
+		switch {
+		case e.Source == ledger.Claimed:
+			return "The business network has checked it. The file with what the check found is not fetched yet."
+		case e.Dest == "": // it was placed in a time that a ledger which was put back lost
+			return "The business network has checked it. Its folder is not here any more: ask IT, who can ask the provider for what the check found."
+		}
+		return "The business network has checked it. What the check found may stand in its folder, in the file _VALIDATION; if not, ask IT, who can ask the provider for it."
 	case ledger.ValidationIsKept:
 		return "The business network has checked it. What the check found stands in its folder, in the file _VALIDATION."
 	case ledger.ValidationMissed:

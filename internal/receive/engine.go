@@ -1,13 +1,11 @@
 package receive
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -184,7 +182,7 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 			due = append(due, a)
 		case !at.After(e.now().Wall):
 			if again = append(again, a); len(again) == 2*mostDue {
-				again = fewestAttempts(again)
+				again = arrival.FirstTriesFirst(again)[1][:mostDue]
 			}
 		case next.IsZero() || at.Before(next):
 			next = at
@@ -197,14 +195,8 @@ func (e *Engine) findDue() (due []arrival.Arrival, next time.Time, err error) {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	again = fewestAttempts(again)
+	again = arrival.FirstTriesFirst(again)[1]
 	return append(due, again[:min(len(again), mostDue-len(due))]...), next, err
-}
-
-// fewestAttempts returns those that failed least often, at most mostDue of them.
-func fewestAttempts(all []arrival.Arrival) []arrival.Arrival {
-	slices.SortStableFunc(all, func(a, b arrival.Arrival) int { return cmp.Compare(a.Attempt, b.Attempt) })
-	return all[:min(len(all), mostDue)]
 }
 
 // HasWork reports whether a received document has something due that may be tried now. With most above 0 one that waits after fewer than that many

@@ -76,10 +76,7 @@ func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error 
 	change, after := ledger.Change{Key: e.Key, Rev: e.Rev}, e
 	var first *ledger.Entry
 	if is != nil {
-		if after, err = ledger.Transition(e, is.sealed, p.Now()); err != nil {
-			return err
-		}
-		change.Document, change.Events, first = &is.doc, []ledger.Event{is.sealed}, is.first
+		change.Document, change.Events, after, first = &is.doc, []ledger.Event{is.sealed}, is.after, is.first
 	}
 	change.Events = append(change.Events, p.correctSource(e)...)
 	if after.MayBeSentByLostPart() {
@@ -88,7 +85,8 @@ func (p *comparison) concludeUnasked(ctx context.Context, e ledger.Entry) error 
 		change.Events = append(change.Events, ledger.RegistrationFound{Remote: after.NetworkNumber(), ID: after.ID})
 	}
 	p.report.Cleared++
-	// What the entry is, where its folder lies and the end of the doubt are one change, as for an entry whose service was asked.
+	// What the entry is, where its folder lies and the end of the doubt are one change, as for an entry whose service was asked. After a crash
+	// before the commit it is still in doubt, and the next comparison reads its folder again.
 	change.Events = append(change.Events, ledger.Reconciled{})
 	return p.addIdentified(ctx, change, first)
 }

@@ -27,7 +27,7 @@ func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.P
 		return nil, nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
 	}
 	defer dir.Close() // read-only
-	sealed, found, err := d.asSentOnce().identify(ctx, dir)
+	sealed, found, err := d.asSentOnce().identifyContent(ctx, dir)
 	if _, unreadable := explainUnreadable(err); unreadable {
 		return nil, nil, nil // nobody can send it as it lies there; put right, it is another document
 	}
@@ -49,6 +49,7 @@ func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.P
 type identification struct {
 	sealed ledger.Sealed
 	doc    ledger.Document
+	after  ledger.Entry  // the entry, once it knows
 	first  *ledger.Entry // the rejection whose identity it takes over; nil: there is none
 }
 
@@ -80,7 +81,7 @@ func (p *comparison) identifyUnpacked(ctx context.Context, e ledger.Entry) (*ide
 		}
 		return p.admitIdentity(ctx, e, sealed, doc)
 	}
-	return nil, &unreadError{fmt.Errorf("drop %s is not configured any more", e.Drop), true}
+	return nil, &unreadError{error: fmt.Errorf("drop %s is not configured any more", e.Drop), hasNoDrop: true}
 }
 
 // unreadError says that a folder cannot be read now. It may be readable later, and its entry stays in doubt until then.
@@ -118,6 +119,7 @@ func (p *comparison) identifyDelivered(ctx context.Context, e ledger.Entry, note
 		return err
 	}
 	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: note.Remote, Text: e.Drop + "/" + note.Dest})
+	// The entry is still in doubt. After a crash before the commit the next comparison reads the note again.
 	return p.addIdentified(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &is.doc, Events: []ledger.Event{is.sealed}}, is.first)
 }
 
@@ -159,7 +161,7 @@ func (p *comparison) admitIdentity(ctx context.Context, e ledger.Entry, s ledger
 		return nil, err
 	}
 	s.SameNumber, _, err = p.Book.FindSameNumber(after)
-	return &identification{s, doc, first}, err
+	return &identification{s, doc, after, first}, err
 }
 
 // findPredecessor returns the rejected entry that has the identity of a document and gives it up; nil: no entry has it. It returns false where the
@@ -195,7 +197,7 @@ func (d Drop) asSentOnce() Drop {
 	return d
 }
 
-// identifyTaken is identify for the folder of an entry. Where its delivery note lies in it, because vaultd died before it moved the folder, that
+// identifyTaken is identifyContent for the folder of an entry. Where its delivery note lies in it, because vaultd died before it moved the folder, that
 // tells what was delivered.
 func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.Key, environment string) (ledger.Sealed, ledger.Document, error) {
 	noted, note, doc, err := d.readDeliveryIn(ctx, dir, environment)
@@ -205,12 +207,12 @@ func (d Drop) identifyTaken(ctx context.Context, dir *durable.Dir, key archive.K
 	case err != nil && !isBadReceipt(err):
 		return ledger.Sealed{}, doc, err
 	}
-	return d.identify(ctx, dir)
+	return d.identifyContent(ctx, dir)
 }
 
-// identify returns the identity of what lies in a folder of a drop whose service cannot be asked, and its document. Its errors are those of the
+// identifyContent returns the identity of what lies in a folder of a drop whose service cannot be asked, and its document. Its errors are those of the
 // packager.
-func (d Drop) identify(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
+func (d Drop) identifyContent(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	if d.Route == ledger.Network {
 		s, doc, err = d.identifyDocument(ctx, dir)
 	} else {
@@ -221,7 +223,7 @@ func (d Drop) identify(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, 
 	return s, doc, err
 }
 
-// identifyPDF is identify for a single PDF.
+// identifyPDF is identifyContent for a single PDF.
 func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	is, err := packager.ValidatePDFFolder(ctx, dir.Root(), d.PDF)
 	s.ID, s.Content, s.Metadata, s.Package = is.ID, is.Content, is.Metadata, is.Package
@@ -229,7 +231,7 @@ func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Seale
 	return s, doc, err
 }
 
-// identifyDocument is identify for a folder of the business network. The ZIP is not made, so the package has the size and the digest of nothing
+// identifyDocument is identifyContent for a folder of the business network. The ZIP is not made, so the package has the size and the digest of nothing
 // but the document: no ZIP in the spool passes for it, and one is made before anything is sent.
 func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	rules := d.Network
