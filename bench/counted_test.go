@@ -3,19 +3,15 @@ package main
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
-
-// underRace says that the race detector slows everything down.
-var underRace bool
-
-// sampled says that what takes long is left out.
-func sampled() bool { return testing.Short() || underRace }
 
 // The goals that do not depend on the machine, on a tenth of the sets: how often the ledger is synced, how many calls are
 // made, what is sent, how much memory is held. How fast it goes is for vaultbench itself.
 func TestCounted(t *testing.T) {
-	if sampled() {
-		t.Skip("two data sets through the real program are left to make test-long")
+	if kit.Long(t, "two data sets through the real program"); kit.Race {
+		t.Skip("the race detector changes what is counted")
 	}
 	b := quickBench(t)
 	for _, set := range []string{setNormal, setTiny} {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // What the rows of PDFs count holds on every machine: each PDF is registered once and sent once, whole, by vaultd's client, by a
@@ -13,7 +15,7 @@ func TestCounted_PDF(t *testing.T) {
 		"OwnClient":  {Run: b.pdfCallsRun(12, fakeOptions{TLS: true, Verify: true}, ownPDFCalls)},
 		"BareClient": {Run: b.pdfCallsRun(12, fakeOptions{TLS: true, Verify: true}, barePDFCalls)},
 	}
-	if !sampled() {
+	if !kit.Sampled(t, "PDFs through the real program") {
 		sides["Vaultd"] = side{Run: b.pdfRun(12, fakeOptions{TLS: true, Verify: true})}
 	}
 	for name, one := range sides {
@@ -21,7 +23,7 @@ func TestCounted_PDF(t *testing.T) {
 			s, err := one.Run(t.Context(), t.TempDir())
 			must(t, err)
 			for _, c := range pdfCounts() {
-				if underRace && strings.HasPrefix(c.Name, "peak RssAnon") {
+				if kit.Race && strings.HasPrefix(c.Name, "peak RssAnon") {
 					continue // both clients run in this process, whose memory is the race detector's
 				}
 				if v := c.Of(s); c.Holds != nil && !c.Holds(v) {

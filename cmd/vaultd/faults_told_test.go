@@ -55,6 +55,7 @@ type plantedSite struct {
 
 // Each fault is told in words that say what to do, wherever a person looks: a person who is no programmer must be able to mend it.
 func TestFaults_EachIsTold(t *testing.T) {
+	t.Parallel()
 	for name, row := range toldFaults {
 		t.Run(name, func(t *testing.T) {
 			if row.mounts {

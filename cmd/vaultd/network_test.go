@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // line is the network between vaultd and the service, which can be out of order in many ways.
@@ -142,9 +143,7 @@ func gzipBomb() string {
 // I24, I25: the line between vaultd and the service is out of order in one way after the other. Each time what is wrong
 // is told in words, no document is blamed for it, and once the line is mended the documents are archived, once each.
 func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the faults of a network, one after the other, are left to make test-long")
-	}
+	kit.Long(t, "the faults of a network, one after the other")
 	t.Parallel()
 	const canary = "S1gnatureCanary0123456789"
 	emu, url := serveEmulator(t, emulator.Config{Window: 5 * time.Second, ArchiveMax: 200 * time.Millisecond})

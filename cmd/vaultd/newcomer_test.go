@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // A code block of a page is one of commands where its first word is one of these. Every other block is output or a file, and
@@ -344,6 +346,7 @@ func between(t *testing.T, path, from, to string) string {
 
 // The README's demo runs as it is written, and what it says at its end to type works as it is pasted.
 func TestNewcomer_ReadmeDemo(t *testing.T) {
+	kit.Long(t, "follows a page word by word on a machine of its own")
 	t.Parallel()
 	page := between(t, "../../README.md", "## Try it", "## Set it up")
 	n := newNewcomer(t)
@@ -395,6 +398,7 @@ func TestNewcomer_ReadmeDemo(t *testing.T) {
 
 // The README's set-up and its questions work as they are written.
 func TestNewcomer_ReadmeSetUpAndQuestions(t *testing.T) {
+	kit.Long(t, "follows a page word by word on a machine of its own")
 	t.Parallel()
 	setUp, ask := between(t, "../../README.md", "## Set it up", "## Ask it"), between(t, "../../README.md", "## Ask it", "## How it keeps")
 	n := newNewcomer(t)
@@ -436,6 +440,7 @@ func TestNewcomer_ReadmeSetUpAndQuestions(t *testing.T) {
 
 // Part 1 of the quick start works as it is written, and its own configuration gives check nothing to look at.
 func TestNewcomer_QuickstartPractice(t *testing.T) {
+	kit.Long(t, "follows a page word by word on a machine of its own")
 	t.Parallel()
 	page := between(t, "../../docs/quickstart.md", "## Part 1", "## Part 2")
 	n := newNewcomer(t)
@@ -462,6 +467,7 @@ func TestNewcomer_QuickstartPractice(t *testing.T) {
 
 // Part 2 of the quick start works as it is written, as root.
 func TestNewcomer_QuickstartServer(t *testing.T) {
+	kit.Long(t, "follows a page word by word on a machine of its own")
 	t.Parallel()
 	path := "../../docs/quickstart.md"
 	_, page, ok := strings.Cut(readPage(t, path), "## Part 2")

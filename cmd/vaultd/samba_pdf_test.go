@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // A clerk moves PDFs over a real share into a drop of single files: whole ones, a slow one, one that is cut off, a Word file, a folder.
 func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a clerk's day on a real share is left to make test-long")
-	}
+	kit.Long(t, "a clerk's day with PDFs on a real share")
 	t.Parallel()
 	needsSamba(t)
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})

@@ -15,13 +15,12 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // A clerk's day over a real share, from the first folder to the last, in two vaults.
 func TestSamba_AClerksDay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a clerk's day on a real share is left to make test-long")
-	}
+	kit.Long(t, "a clerk's day on a real share")
 	t.Parallel()
 	needsSamba(t)
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})

@@ -17,6 +17,7 @@ import (
 // Each story has a configuration for a service that works (config.yaml), and one for a
 // service that mixes up its numbers (crossed.yaml).
 func TestStories(t *testing.T) {
+	t.Parallel()
 	quick := emulator.Config{ArchiveMin: 10 * time.Millisecond, ArchiveMax: 50 * time.Millisecond}
 	_, works := serveEmulator(t, quick)
 	quick.Faults.Rules = []emulator.Rule{{Op: "register", Rate: 1, Fault: emulator.Fault{Kind: emulator.DoubleBumID}}}

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // walk finds what a query finds by reading the whole ledger.
@@ -46,9 +47,9 @@ func neverTold(string) {}
 func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	seeds, queries := uint64(12), 40
 	switch {
-	case raceEnabled:
+	case kit.Race:
 		seeds, queries = 1, 6
-	case testing.Short():
+	case kit.Sampled(t, "twelve random catalogs"):
 		seeds, queries = 2, 20
 	}
 	found, helped := 0, 0

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // listSorted lists in an order, reading so many ranks at once, and stops after a limit.
@@ -71,7 +72,7 @@ func (w *world) shortQuery() Query {
 func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 	byLedger := func(w *world) *Catalog { return New(Config{Ledger: w.led, Log: w.config().Log}) }
 	seeds := uint64(6)
-	if testing.Short() || raceEnabled {
+	if kit.Sampled(t, "six random catalogs") {
 		seeds = 2
 	}
 	listed := 0

@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
-
-// underRace is true where the race detector makes everything slow and large.
-var underRace bool
 
 // zeros gives so many of them.
 func zeros(n int64) io.Reader { return io.LimitReader(zero{}, n) }
@@ -106,7 +104,7 @@ const mostMemory = 64 << 20
 func TestCommit_I21_Bombs(t *testing.T) {
 	const limit = 8 << 20
 	far := int64(512 << 20)
-	if underRace {
+	if kit.Race {
 		far = 32 << 20 // to write it takes minutes there
 	}
 	twoEntries := func(w io.Writer) error {
@@ -149,7 +147,7 @@ func TestCommit_I21_Bombs(t *testing.T) {
 				t.Errorf("%v; %v, %v", err, left, errDir)
 			}
 			// All 512 MiB take more than a second of one core. Eight take some ten milliseconds.
-			if took > time.Second || memory > mostMemory && !underRace {
+			if took > time.Second || memory > mostMemory && !kit.Race {
 				t.Errorf("it took %v and %d MiB", took, memory>>20)
 			}
 		})
@@ -158,8 +156,8 @@ func TestCommit_I21_Bombs(t *testing.T) {
 
 // I21: a file of 2 GB, and a ZIP whose entry has more than 4 GiB and so the numbers of ZIP64, are kept as they stream, in little memory.
 func TestCommit_I21_LargeFiles(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("extract files of 2 GB and more are left to make test-long")
+	if kit.Long(t, "extract files of 2 GB and more"); kit.Race {
+		t.Skip("the race detector makes files of 2 GB take many minutes")
 	}
 	const gib = 1 << 30
 	rows := map[string]struct {

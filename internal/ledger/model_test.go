@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // finding is a promise that the model broke, with the moves that led there.
@@ -161,20 +163,17 @@ func TestModel_Promises(t *testing.T) {
 		posts, f = uint16(n), faults{crash: 2, loss: 2, odd: 2, human: 1, any: 3}
 		limit, _ = strconv.Atoi(os.Getenv("VAULTD_MODEL_STATES"))
 	}
+	if kit.Sampled(t, "the later worlds of the largest state models") {
+		limit = max(limit, sampledWorlds)
+	}
 	for _, o := range services(posts, f) {
-		o.limit = max(limit, shortLimit(t))
+		o.limit = limit
 		t.Run(o.name, func(t *testing.T) { o.survive(t) })
 	}
 }
 
-// shortLimit returns how many worlds a short run walks of one service; 0: all of them.
-func shortLimit(t *testing.T) int {
-	if !testing.Short() {
-		return 0
-	}
-	t.Log("the later worlds of the largest state models are left to make test-long")
-	return 100_000
-}
+// sampledWorlds is how many worlds of one service a sampled run walks.
+const sampledWorlds = 100_000
 
 // silentServices are those that have no later word and are never asked, with and without the leave to send the same bytes again.
 func silentServices(posts uint16, f faults) []setup {
@@ -189,8 +188,12 @@ func silentServices(posts uint16, f faults) []setup {
 func TestModel_I2_SilentService(t *testing.T) {
 	skipUnderRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
+	limit := 0
+	if kit.Sampled(t, "the later worlds of a silent service") {
+		limit = sampledWorlds
+	}
 	for _, o := range silentServices(2, faults{crash: 1, loss: 1, odd: 1, human: 1, any: 1}) {
-		o.limit = shortLimit(t)
+		o.limit = limit
 		t.Run(o.name, func(t *testing.T) { o.survive(t) })
 		o.posts, o.faults = 2, faults{crash: 1, human: 1, restore: 1, any: 3}
 		t.Run(o.name+"Restored", func(t *testing.T) { o.survive(t) })
@@ -200,9 +203,7 @@ func TestModel_I2_SilentService(t *testing.T) {
 // TestModel_I2_LateSuccess walks the worlds in which the service archives a package that it
 // failed before, or that the store refused. VAULTD_MODEL as above; then other faults come with it.
 func TestModel_I2_LateSuccess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the worlds with a late success are left to make test-long")
-	}
+	kit.Long(t, "the worlds with a late success")
 	skipUnderRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
 	f := faults{late: 1, any: 1}
@@ -305,7 +306,7 @@ func TestModel_SeesWhatIsStuck(t *testing.T) {
 
 func skipUnderRace(t *testing.T) {
 	t.Helper()
-	if raceEnabled {
+	if kit.Race {
 		t.Skip("one goroutine, millions of worlds: run without the race detector")
 	}
 }

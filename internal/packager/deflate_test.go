@@ -17,6 +17,8 @@ import (
 	"time"
 
 	klauspost "github.com/klauspost/compress/flate"
+
+	"vaultd/internal/test/kit"
 )
 
 // squeezed compresses as an entry does.
@@ -44,11 +46,7 @@ func mustSqueezer(t testing.TB, level int) *runDeflater {
 	return s
 }
 
-// underRace says that the race detector slows everything down.
-var underRace bool
-
-// sampled says that only a part of a long series is tried.
-func sampled() bool { return testing.Short() || underRace }
+func TestMain(m *testing.M) { os.Exit(kit.MainOfManyFiles(m)) }
 
 // Whatever the content, another program's inflate gives it back, and it never
 // grows by more than what stored blocks need.
@@ -57,7 +55,7 @@ func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
 	contents := []string{"x", noise(1, 3*maxHeld), prose(r, maxHeld+1), uneven(r, 2*maxHeld+1), strings.Repeat(noise(2, minRun+1)+"endstream", 40)}
 	sizes := []int{2, 100, blockSize - 1, blockSize, blockSize + 1, minRun - 1, minRun, minRun + 1, maxHeld + 1, maxHeld - 1, maxHeld}
 	more := 15
-	if sampled() {
+	if kit.Sampled(t, "random contents") {
 		sizes, more = sizes[:8], 3
 	}
 	for _, n := range sizes {
@@ -67,7 +65,7 @@ func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
 		contents = append(contents, anything(r, 1+r.IntN(400_000)), paper(r, 100_000))
 	}
 	for word, level := range levels {
-		if sampled() && word != "default" {
+		if kit.Sampled(t, "random contents") && word != "default" {
 			continue
 		}
 		s := mustSqueezer(t, level)
@@ -177,9 +175,7 @@ func entrySizes(t *testing.T, path string) (n int64) {
 
 // G6: not to look for repetitions in most bytes costs less than 0.3 % of the size.
 func TestBuild_G6_SizeOfLevel9(t *testing.T) {
-	if sampled() {
-		t.Skip("the sizes of large sets are left to make test-long")
-	}
+	kit.Long(t, "the sizes of large sets")
 	r := rand.New(rand.NewPCG(6, 6))
 	sets := map[string][]tree{}
 	for range 12 {
@@ -236,7 +232,7 @@ func asLevel9(t *testing.T, folders []tree) {
 func TestBuild_I10_SameBytesOnAnyNumberOfCores(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	pages := 1_500_000
-	if sampled() {
+	if kit.Sampled(t, "random contents") {
 		pages = 300_000
 	}
 	files := tree{"metadata.json": sidecar, "a.pdf": paper(r, pages), "b.xml": prose(r, 50_000), "c.bin": anything(r, 300_000)}
@@ -283,9 +279,7 @@ func TestBuild_BytesAreKnown(t *testing.T) {
 
 // Programs that people unpack with find no fault in ZIPs of anything.
 func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
-	if sampled() {
-		t.Skip("the ZIPs of anything are left to make test-long")
-	}
+	kit.Long(t, "ZIPs of random content, tested by other programs")
 	r := rand.New(rand.NewPCG(9, 9))
 	var zips []string
 	for i := range 12 {

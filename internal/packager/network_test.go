@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 const networkDocument = `{
@@ -289,9 +290,7 @@ func TestNetwork_RefusedAsRead(t *testing.T) {
 
 // I17: large files are packed in pieces and read back whole; what is larger than all that is sent is refused by its true size.
 func TestNetwork_I17_LargeFiles(t *testing.T) {
-	if testing.Short() {
-		t.Skip("files of 60 and 100 MB for the network are left to make test-long")
-	}
+	kit.Long(t, "files of 60 and 100 MB for the network")
 	large := noise(1, 60<<20)
 	_, root := drop(t, tree{"document.json": networkDocument, "a.tif": large})
 	s, path, err := sealNetwork(t, root, networkRules, nil)

@@ -20,6 +20,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // noise is what no compressor shrinks; the same seed gives the same bytes.
@@ -125,7 +126,7 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 
 func TestBuild_SameInputSameBytes(t *testing.T) {
 	for _, compression := range []string{"fast", "default", "max"} {
-		if sampled() && compression != "default" {
+		if kit.Sampled(t, "each compression") && compression != "default" {
 			continue
 		}
 		t.Run(compression, func(t *testing.T) {

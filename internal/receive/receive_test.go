@@ -28,6 +28,7 @@ import (
 	"vaultd/internal/networkapi"
 	"vaultd/internal/notices"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // house is a ledger, a folder of what comes in and a drop folder on a real disk, and the emulated network, which outlive the lives of the engine.
@@ -902,11 +903,7 @@ func TestRemoveArchived_I3(t *testing.T) {
 	})
 }
 
-// underRace says that the race detector slows everything down.
-var underRace bool
-
-// sampled says that only a part of a long series is tried.
-func sampled() bool { return testing.Short() || underRace }
+func TestMain(m *testing.M) { os.Exit(kit.MainOfManyFiles(m)) }
 
 // Faults of every kind at every call, with deaths between: afterwards everything is done, and the network saw no mistake.
 func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
@@ -914,7 +911,7 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 		{Kind: emulator.HTML}, {Kind: emulator.Refuse}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty}, {Kind: emulator.Status, Status: 403}}
 	struck := map[string]int{}
 	seeds := uint64(30)
-	if sampled() {
+	if kit.Sampled(t, "faults at each call") {
 		seeds = 8
 	}
 	for seed := range seeds {
@@ -969,7 +966,7 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 func TestReceive_I5_NthFailure(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		strikes, step := 0, 1
-		if sampled() {
+		if kit.Sampled(t, "faults at each call") {
 			step = 4
 		}
 		for n := 1; ; n += step {

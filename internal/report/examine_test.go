@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // countedSource counts how often the journal is read from its first line on, and has one more entry where there is one.
@@ -170,7 +171,8 @@ func (f acted) Lines(from uint64, fn func(uint64, []byte) error) error {
 
 // A journal with more folders on their way than the check remembers is replayed several times, and each of its lines counts once.
 func TestExamine_I32_LinesCountOnce(t *testing.T) {
-	if flooded < 20_000 {
+	kit.Long(t, "26,000 folders, replayed several times")
+	if kit.Race {
 		t.Skip("takes a minute with the race detector")
 	}
 	f := acted{flood{26_000}} // which finds no entry again, so that none is forgotten

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"vaultd/internal/test/kit"
 )
 
 const canary = "CANARY-web-password"
@@ -245,9 +247,7 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 // Clients that keep their connections open and ask nothing more give them back: as many open pages as there are connections keep no
 // machine from asking whether vaultd lives.
 func TestServe_I21_IdleConnectionsAreGivenBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a connection may be idle: left to make test-long")
-	}
+	kit.Long(t, "waits as long as a connection may be idle")
 	t.Parallel()
 	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	const openPageAsksEvery = 10 * time.Second
@@ -307,9 +307,7 @@ func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
 
 // Whoever says nothing, or too much, loses his connection; others are answered meanwhile.
 func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a request may: left to make test-long")
-	}
+	kit.Long(t, "waits as long as a request may take")
 	t.Parallel()
 	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	slow := make([]net.Conn, 0, 20)

@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // world is one state of the model: the arrival as it is stored, and a tiny service.
@@ -143,7 +144,7 @@ func (w world) elsewhere(t *testing.T, add func(world)) {
 // I30, I13, I9: over every order of events, crashes and lost answers: what the service was told is held, counts are never too small, an
 // end stays an end, and from everywhere an end can be reached.
 func TestModel_I30_EveryOrder(t *testing.T) {
-	if raceEnabled {
+	if kit.Race {
 		t.Skip("the model of arrivals runs without the race detector, in make test")
 	}
 	for _, rules := range []Rules{{}, {Acknowledge: true}, {Acknowledge: true, HandOn: true}} {

@@ -18,10 +18,7 @@ import (
 // and more already, in turns, and reports what the median hundred took on each, and how
 // much was written for it.
 func BenchmarkFlat(b *testing.B) {
-	sizes := []int{10_000, 100_000}
-	if !testing.Short() {
-		sizes = append(sizes, 1_000_000)
-	}
+	sizes := []int{10_000, 100_000, 1_000_000}
 	var ls []*Ledger
 	for _, n := range sizes {
 		dir := newLedger(b)

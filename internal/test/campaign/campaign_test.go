@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 const window = 4 * time.Second // life of an upload address, and unclear_grace in the short form
@@ -72,9 +73,7 @@ type blow struct {
 // TestCampaign is the campaign: ten deaths, or as many as KILLS says. SEED repeats the choices of an earlier one, as
 // far as a run of real processes can be repeated; KEEP names a folder in which everything is left for a look.
 func TestCampaign(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the real program, killed again and again, is left to make test-long")
-	}
+	kit.Long(t, "the real program is killed again and again")
 	kills := 10
 	if n, err := strconv.Atoi(os.Getenv("KILLS")); err == nil {
 		kills = n

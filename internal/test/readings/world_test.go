@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
@@ -27,6 +25,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
 )
@@ -38,15 +37,7 @@ const (
 	password  = "S3cr3t+/=!:%25 canary"
 )
 
-// The runs sync often; on a disk in memory that costs nothing.
-func TestMain(m *testing.M) {
-	const memory = "/dev/shm"
-	var st unix.Statfs_t
-	if unix.Statfs(memory, &st) == nil && st.Bavail*uint64(st.Bsize) > 1e9 && unix.Access(memory, unix.W_OK) == nil {
-		os.Setenv("TMPDIR", memory)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(kit.MainOfManyFiles(m)) }
 
 // setup is how a world differs from the most likely reading. The zero value is that reading.
 type setup struct {
@@ -96,14 +87,11 @@ type sent struct {
 // virtualStart is the time at which each bubble begins: a fault that is set up before may say by it when it ends.
 var virtualStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// underRace says that the race detector slows everything down.
-var underRace bool
-
 // virtual runs f in a bubble of virtual time, with a daemon that works already. Of a table the race detector sees every third row: it takes minutes
 // for all, which make test runs without it.
 func virtual(t *testing.T, s setup, f func(t *testing.T, w *world)) {
 	t.Helper()
-	if _, row, is := strings.Cut(t.Name(), "/"); is && underRace && archive.Sum([]byte(row))[0]%3 != 0 {
+	if _, row, is := strings.Cut(t.Name(), "/"); is && kit.Race && archive.Sum([]byte(row))[0]%3 != 0 {
 		t.Skip("this row is tried without the race detector")
 	}
 	synctest.Test(t, func(t *testing.T) {

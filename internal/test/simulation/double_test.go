@@ -82,7 +82,7 @@ func places(t *testing.T) (all []place) {
 func TestCrashMatrix_I5_Twice(t *testing.T) {
 	all := places(t)
 	stride := 149
-	if bounded() {
+	if isSampled(t, "each tenth pair of crash points") {
 		stride = 1799
 	}
 	if os.Getenv("PAIRS") == "all" {

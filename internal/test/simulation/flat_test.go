@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/test/kit"
 )
 
 // held is what a daemon holds while it has nothing to do.
@@ -15,11 +16,11 @@ type held struct{ heap, files, goroutines int }
 // TestFlat_I21 archives thousands of folders in one life of the daemon: it holds as
 // little at the end as one that archived few.
 func TestFlat_I21(t *testing.T) {
-	if underRace {
+	if kit.Race {
 		t.Skip("the race detector holds memory of its own: counted without it")
 	}
 	waves, size := 10, 150
-	if bounded() {
+	if isSampled(t, "1,500 folders in one life") {
 		size = 30
 	}
 	few, many := work(t, 2, size), work(t, waves, size)

@@ -4,30 +4,19 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
-// The runs sync thousands of times; on a disk in memory that costs nothing.
-func TestMain(m *testing.M) {
-	const memory = "/dev/shm"
-	var st unix.Statfs_t
-	if unix.Statfs(memory, &st) == nil && st.Bavail*uint64(st.Bsize) > 2e9 && unix.Access(memory, unix.W_OK) == nil {
-		os.Setenv("TMPDIR", memory)
-	}
-	debug.SetGCPercent(400) // the worlds are small, and short-lived
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { os.Exit(kit.MainOfManyFiles(m)) }
 
 // soon is a world in which everything happens within two hours.
 func soon(seed uint64) Config {
@@ -82,7 +71,7 @@ func TestCrashMatrix(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(steps)) {
 		for b := Fail; b <= DieDone; b++ {
 			for _, n := range []int{1, 3} {
-				if underRace && n > 1 {
+				if kit.Race && n > 1 {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%v/%d", name, b, n), func(t *testing.T) {

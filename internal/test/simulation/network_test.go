@@ -36,8 +36,9 @@ func archivingSoon(seed uint64, when CopyMoment, outcomes ...emulator.OutcomeRat
 // TestCopies_I1_FaultAtEveryFileAndCommit strikes what is done for a copy, one operation after the other, in each form: each copy is archived once, and
 // no source is placed without it.
 func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
+	sampled := isSampled(t, "a fault at each file and commit of a copy")
 	for _, when := range []CopyMoment{OnceDelivered, OnceTaken} {
-		strikeBeforePlace(t, string(when), "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
+		strikeBeforePlace(t, sampled, string(when), "incoming", map[Seam]int{Files: 30, Commits: 4}, func(n uint64) Config {
 			return archivingSoon(n, when, emulator.OutcomeRate{Outcome: "delivered", Rate: 1})
 		}, func(o Outcome) bool {
 			return len(o.EntriesIn(ledger.Archived)) == 1 && len(o.EntriesIn(ledger.Delivered)) == 1
@@ -47,8 +48,9 @@ func TestCopies_I1_FaultAtEveryFileAndCommit(t *testing.T) {
 
 // TestValidation_I4_FaultAtEveryFileAndCommit strikes likewise what is done for the file of a check: it lies beside its document, whole and once.
 func TestValidation_I4_FaultAtEveryFileAndCommit(t *testing.T) {
+	sampled := isSampled(t, "a fault at each file and commit of a validation")
 	for outcome, ends := range map[string]ledger.State{"checked": ledger.Delivered, "invalid": ledger.Rejected} {
-		strikeBeforePlace(t, outcome, "_VALIDATION", map[Seam]int{Files: 12, Commits: 2}, func(n uint64) Config {
+		strikeBeforePlace(t, sampled, outcome, "_VALIDATION", map[Seam]int{Files: 12, Commits: 2}, func(n uint64) Config {
 			return sendingSoon(n, emulator.OutcomeRate{Outcome: outcome, Rate: 1})
 		}, func(o Outcome) bool {
 			all := o.EntriesIn(ends)
@@ -59,13 +61,13 @@ func TestValidation_I4_FaultAtEveryFileAndCommit(t *testing.T) {
 
 // strikeBeforePlace strikes one operation after the other, from the first one on a file with that word in its name, in each form, while one document is
 // sent. ended reports whether all ended as it should.
-func strikeBeforePlace(t *testing.T, name, from string, most map[Seam]int, of func(seed uint64) Config, ended func(Outcome) bool) {
+func strikeBeforePlace(t *testing.T, sampled bool, name, from string, most map[Seam]int, of func(seed uint64) Config, ended func(Outcome) bool) {
 	for _, seam := range []Seam{Files, Commits} {
 		for b := Fail; b <= DieDone; b++ {
 			t.Run(fmt.Sprintf("%s/%s/%v", name, seam, b), func(t *testing.T) {
 				t.Parallel()
 				step := 1
-				if bounded() {
+				if sampled {
 					step = max(most[seam]/3, 1)
 				}
 				for n := 1; n <= most[seam]; n += step {
@@ -125,20 +127,21 @@ func (w *World) sendTwo() {
 // TestNetwork_I2_FaultAtEveryCommitAndCall strikes the first commits and the first calls of each kind of a world that sends over the network, in each
 // form: it fails or the process dies, before or after it was done. Nothing is sent twice, and nothing is acknowledged that is not in the ledger.
 func TestNetwork_I2_FaultAtEveryCommitAndCall(t *testing.T) {
+	sampled := isSampled(t, "a fault at each commit and call of each outcome")
 	for outcome, first := range map[string]emulator.OutcomeRate{"delivered": {Outcome: "delivered", Rate: 1}, "undelivered": {Outcome: "undelivered", Rate: 1}, "late-reject": {Outcome: "late-reject", Rate: 1}, "invalid": {Outcome: "invalid", Rate: 1}} {
+		if sampled && outcome != "delivered" {
+			continue
+		}
 		for _, seam := range []Seam{Commits, Calls} {
 			for b := Fail; b <= DieDone; b++ {
 				t.Run(fmt.Sprintf("%s/%s/%v", outcome, seam, b), func(t *testing.T) {
 					t.Parallel()
-					if bounded() && outcome != "delivered" {
-						t.Skip("only what is delivered is struck in a sample")
-					}
 					most := map[Seam]int{Commits: 6, Calls: 4}[seam]
-					if bounded() {
+					if sampled {
 						most = 3
 					}
 					for n := 1; n <= most; n++ {
-						if !strikeSending(t, seam, b, n, first) {
+						if !strikeSending(t, sampled, seam, b, n, first) {
 							t.Errorf("vacuous: nothing was struck at %d", n)
 						}
 						if t.Failed() {
@@ -152,11 +155,11 @@ func TestNetwork_I2_FaultAtEveryCommitAndCall(t *testing.T) {
 }
 
 // strikeSending sends with a strike at the n-th operation of a seam that is about the network, and reports whether it fired.
-func strikeSending(t *testing.T, seam Seam, b Blow, n int, outcome emulator.OutcomeRate) (fired bool) {
+func strikeSending(t *testing.T, sampled bool, seam Seam, b Blow, n int, outcome emulator.OutcomeRate) (fired bool) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, sendingSoon(uint64(n), outcome))
 		var hit atomic.Bool
-		left, isCounted := n, !bounded() // a sample strikes the commits from the first document that is sent on
+		left, isCounted := n, !sampled // a sample strikes the commits from the first document that is sent on
 		w.SetPlan(func(op Op) Strike {
 			// The calls are polls for the most part, so each kind of call has its own count, and the strike goes to all of one number.
 			isCounted = isCounted || op.Name == "network-send"

@@ -13,16 +13,14 @@ import (
 
 	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
-
-// underRace says that the race detector slows everything down.
-var underRace bool
 
 // sample is for those who run the simulation often, such as "make mutants".
 var sample = flag.Bool("sample", false, "try a sample of each long series")
 
-// bounded says that long series are sampled.
-func bounded() bool { return testing.Short() || underRace || *sample }
+// isSampled reports whether a long series is sampled.
+func isSampled(t testing.TB, what string) bool { return *sample || kit.Sampled(t, what) }
 
 // mostOf is how many operations of one kind TestNthFailure strikes in one run of it, by seam; 0: each. The first number is that of the full
 // form, the second that of a sample. With the race detector it is one of each name, whatever it is done to, and a few of the clock.
@@ -36,9 +34,7 @@ const clockUnderRace = 4
 // a few at equal distances, and a seed says which is the first: NTH_SEED=2 strikes others than NTH_SEED=1, which is the default, so that
 // the same tree gives the same result. NTH=all strikes each operation.
 func TestNthFailure(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a fault at an operation of every kind is left to make test-long")
-	}
+	kit.Long(t, "a fault at an operation of every kind")
 	seed, all := uint64(number("NTH_SEED", 1)), os.Getenv("NTH") == "all"
 	kinds := countKinds(t)
 	for _, seam := range []Seam{Files, Commits, Calls, Clock, Packages} {
@@ -75,7 +71,7 @@ func TestNthFailure(t *testing.T) {
 
 // kindOf names what an operation is for. With the race detector a kind is all of one name.
 func kindOf(op Op) string {
-	if underRace {
+	if kit.Race {
 		return string(op.Seam) + " " + op.Name
 	}
 	return op.point()
@@ -106,11 +102,11 @@ func chooseOperations(kinds map[Seam]map[string]int, seam Seam, seed uint64, all
 	for _, kind := range slices.Sorted(maps.Keys(kinds[seam])) {
 		n, most := kinds[seam][kind], mostOf[seam][0]
 		switch {
-		case underRace && seam == Clock:
+		case kit.Race && seam == Clock:
 			most = clockUnderRace
-		case underRace:
+		case kit.Race:
 			most = 1
-		case bounded():
+		case *sample:
 			most = mostOf[seam][1]
 		}
 		stride := 1

@@ -16,6 +16,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // seedFile holds the seeds that broke a promise once, one on a line: the seed, the
@@ -40,7 +41,7 @@ func TestSimulation(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { t.Log(s.run(New(t, s.config()), make([]int, len(allClasses)))) })
 		return
 	}
-	r := newRuns(t)
+	r := newRuns(t, isSampled(t, "150 seeds"))
 	t.Run("seeds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -86,12 +87,12 @@ type runs struct {
 	mishaps  map[string]int //
 }
 
-func newRuns(t *testing.T) *runs {
+func newRuns(t *testing.T, sampled bool) *runs {
 	otherwise := 150
 	switch {
-	case underRace:
+	case kit.Race:
 		otherwise = 5
-	case bounded():
+	case sampled:
 		otherwise = 12
 	}
 	r := &runs{began: time.Now(), looked: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),

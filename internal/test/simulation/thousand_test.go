@@ -24,7 +24,7 @@ var transient = []emulator.Fault{
 // dies three times: each exactly once.
 func TestThousand(t *testing.T) {
 	n := 1000
-	if bounded() {
+	if isSampled(t, "1,000 folders") {
 		n = 200
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,0 @@
-//go:build race
-
-package config
-
-func init() { underRace = true }

@@ -1,5 +1,0 @@
-//go:build race
-
-package custody
-
-func init() { underRace = true }

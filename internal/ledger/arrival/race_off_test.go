@@ -1,5 +1,0 @@
-//go:build !race
-
-package arrival
-
-const raceEnabled = false

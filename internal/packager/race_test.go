@@ -1,5 +1,0 @@
-//go:build race
-
-package packager
-
-func init() { underRace = true }

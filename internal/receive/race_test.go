@@ -1,5 +1,0 @@
-//go:build race
-
-package receive
-
-func init() { underRace = true }

@@ -1,5 +1,0 @@
-//go:build race
-
-package readings
-
-func init() { underRace = true }

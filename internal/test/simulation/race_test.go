@@ -1,5 +1,0 @@
-//go:build race
-
-package simulation
-
-func init() { underRace = true }
