@@ -11,12 +11,6 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # have their files there. In full they have them on the disk.
 MEMORY := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4 * 1024 * 1024 { print "TMPDIR=/dev/shm" }')
 
-# These open files so often that go needs minutes and gigabytes to note them all, as it does to use a result again.
-UNCACHED  := vaultd/internal/packager vaultd/internal/receive vaultd/internal/test/readings vaultd/internal/test/simulation
-
-# This compiles each mutant, one after the other: there is nothing for the race detector in it.
-RACELESS  := vaultd/internal/test/mutants
-
 comma := ,
 
 .DEFAULT_GOAL := help
@@ -61,40 +55,42 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example systemd/vaultd-report.timer docs/*.md $(SHARE)/doc/vaultd
 	sed 's|/usr/bin/vaultd|$(PREFIX)/bin/vaultd|' systemd/vaultd-report.service > $(SHARE)/doc/vaultd/vaultd-report.service
 
-# "make check" vets all of it; a vet before each test would do so once more.
-test: ## every package in a few minutes; tests that take long leave a part to test-long
-	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
-	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
-	echo "go test -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
-	$(MEMORY) $(GO) test -vet=off -short -p 3 -parallel 14 -timeout 15m $$cached; \
-	$(MEMORY) $(GO) test -vet=off -short -count=1 -timeout 15m $(UNCACHED); \
-	$(MEMORY) $(GO) -C bench test -vet=off -short -timeout 15m ./...; \
-	echo; echo "make test: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s, without the race detector."; \
-	echo "make test-long runs all of them with it, and what was left out here:"; \
-	grep -rhoE '"[^"]* left to [^"]*make test-long[^"]*"' --include='*_test.go' cmd internal bench | tr -d '"' | sort -u | sed 's/^/  /'
+# One set of build settings for all clones: -trimpath makes a package of one clone the same as that of another.
+export GOFLAGS ?= -trimpath -buildvcs=false
 
-test-long: ## every test in full on the disk, and its short form with the race detector
-	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
-	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
-	if [ -z "$(RACE)" ]; then echo "no C compiler: nothing runs with the race detector"; else \
-		echo "go test -race -short, all packages$(if $(MEMORY),$(comma) with their files in memory)"; \
-		$(MEMORY) $(GO) test -vet=off -race -short -p 3 -parallel 14 -timeout 25m $$(printf '%s\n' "$$cached" | grep -vxF $(addprefix -e ,$(RACELESS))); \
-		$(MEMORY) $(GO) test -vet=off -race -short -count=1 -timeout 25m $(UNCACHED); \
-		$(MEMORY) $(GO) -C bench test -vet=off -race -short -timeout 25m ./...; \
-	fi; \
-	echo "go test in full, all packages"; \
-	$(GO) test -vet=off -p 3 -parallel 14 -timeout 25m $$cached; \
-	$(GO) test -vet=off -count=1 -timeout 25m $(UNCACHED); \
-	$(GO) -C bench test -vet=off -count=1 -timeout 25m ./...; \
-	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in full in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) and in their short form with the race detector);"; \
-	echo "the state models, searches, packages, large files, the crash matrix, the simulation and bench were in it, and ten deaths of the real program."; \
-	echo "make race, simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
+# The packages that take longest begin first.
+ALL := ./cmd/vaultd ./internal/test/simulation ./internal/test/readings ./...
 
-race: ## every test in full with the race detector; those that it makes many times slower try a part
-	@set -e; all=$$($(GO) list ./...); \
-	$(GO) test -race -parallel 6 -timeout 60m $$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED) $(RACELESS))); \
-	$(GO) test -race -count=1 -timeout 60m $(UNCACHED); \
-	$(GO) -C bench test -race -count=1 -timeout 60m ./...
+# make check vets all packages, so the tests do not.
+TEST := $(GO) test -vet=off -p 3 -parallel 14 -timeout 25m
+
+test: ## the short form of every test
+	$(MEMORY) $(TEST) -short $(ALL)
+	$(MEMORY) $(TEST) -C bench -short ./...
+	@printf '\nThese tests are left out or try a sample; make long runs them in full:\n'; $(LONGTESTS) | cut -f2 | sort | tr '\n' ' '; echo
+
+# The tests that call kit.Long or kit.Sampled: folder and name.
+LONGTESTS := awk '/^func Test/ { split($$2, name, "("); test = name[1] } /kit\.(Long|Sampled)\(t,|isSampled\(t,/ && test && !seen[test]++ { dir = FILENAME; sub(/[^\/]*$$/, "", dir); print dir "\t" test }' $$(git ls-files '*_test.go')
+
+long: ## what the short form leaves out, in full
+	@set -e; tests=$$($(LONGTESTS)); for module in . bench; do \
+		list=$$(printf '%s\n' "$$tests" | awk -v bench=$$([ $$module = bench ] && echo 1 || echo 0) '(/^bench/ ? 1 : 0) == bench'); \
+		folders=$$(printf '%s\n' "$$list" | cut -f1 | sort -u | sed 's|^bench/|./|; /^\./!s|^|./|'); \
+		$(TEST) -C $$module -count=1 -run "^($$(printf '%s\n' "$$list" | cut -f2 | sort -u | paste -sd'|'))$$" $$folders; \
+	done
+
+# These start no goroutine and hold no lock: the race detector has nothing to find in them.
+RACELESS := ledger ledger/arrival archive billing present expected chart sanitize books vaultapi pdfapi extractapi test/mutants test/measure test/docs
+
+race-short: ## the short form of the tests with the race detector
+	$(if $(RACE),$(MEMORY) $(TEST) -race -short $$($(GO) list $(ALL) | grep -vxF $(addprefix -e vaultd/internal/,$(RACELESS))),@echo "no C compiler: NO race detector")
+
+disk: ## the packages that store files, on a disk
+	$(TEST) -count=1 -short $(addprefix ./internal/,ledger/boltledger durable drop spool custody)
+
+race: ## every test in full with the race detector
+	$(TEST) -race -count=1 -timeout 90m $$($(GO) list $(ALL) | grep -vxF -e vaultd/internal/test/mutants)
+	$(TEST) -C bench -race -count=1 ./...
 
 check: ## formatting, vet, linters and the import rules
 	@bad=$$(gofmt -l cmd internal bench browser); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi

@@ -25,6 +25,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"vaultd/internal/test/kit"
 )
 
 // flags are those of Chromium: no window, no request of its own to anybody.
@@ -77,11 +79,7 @@ func startChromium(t *testing.T) *chromium {
 // stopWithout ends a test that cannot run without a program. It says so aloud, and fails in CI.
 func stopWithout(t *testing.T, what, hint string) {
 	t.Helper()
-	text := fmt.Sprintf("%s is missing: the pages are NOT looked at in a browser here; %s", what, hint)
-	if os.Getenv("CI") != "" {
-		t.Fatal(text)
-	}
-	t.Skip(text)
+	kit.Missing(t, what+" is not installed: the pages in a browser; "+hint)
 }
 
 // expectNoneLeft fails when a process of the Chromium with this profile outlives the tests, and ends it. No other Chromium can have

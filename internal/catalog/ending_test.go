@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // A search that would take for ever does not hold up the stop of vaultd, and is not looked up in the ledger instead.
@@ -44,7 +45,7 @@ func TestCatalog_I23_StoppingEndsASearch(t *testing.T) {
 // A file of another user, which this one could not write, is moved away once: the folder is ours.
 func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can give a file to another user")
+		kit.Missing(t, "root, to give a file to another user")
 	}
 	const me, other = 65534, 1
 	for name, at := range map[string]string{"File": "", "Log": "-wal"} {

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
@@ -149,7 +150,7 @@ func TestClaim_NoRight(t *testing.T) {
 // A share as it should be: the folder belongs to vaultd, the sticky bit is set, a clerk's folder belongs to the clerk and the group.
 func TestClaim_FolderOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root: cannot make a folder of another user")
+		kit.Missing(t, "root, to make a folder of another user")
 	}
 	const vaultd, alice, group = 65534, 23456, 65534
 	base := t.TempDir()

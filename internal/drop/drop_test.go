@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 var now = time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
@@ -100,7 +102,7 @@ func asNobody(t *testing.T, do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := errors.Join(unix.Setfsgid(65534), unix.Setfsuid(65534)); err != nil {
-		t.Skip("cannot drop rights:", err)
+		kit.Missing(t, "the right to drop rights: "+err.Error())
 	}
 	defer func() { unix.Setfsuid(0); unix.Setfsgid(0) }()
 	do()
@@ -201,7 +203,7 @@ func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 		t.Errorf("open to the group: %v", err)
 	}
 	if os.Getuid() != 0 {
-		t.Skip("not root: cannot make a folder of another user")
+		kit.Missing(t, "root, to make a folder of another user")
 	}
 	os.Chmod(path+"/.vaultd", 0o700)
 	os.Chown(path+"/.vaultd", 65534, 65534)

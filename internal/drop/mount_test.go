@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -47,10 +48,7 @@ func ownMounts(t *testing.T) bool {
 			return false
 		}
 	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("this machine allows no mounts, neither for root nor in a user namespace")
-	}
-	t.Skip("NOT TESTED: this machine allows no mounts, neither for root nor in a user namespace")
+	kit.Missing(t, "the right to mount, as root or in a user namespace")
 	return false
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -49,10 +50,8 @@ func refusingStatx(t *testing.T, errno syscall.Errno, do func() error) {
 	}()
 	<-done
 	switch {
-	case filterErr != nil && os.Getenv("CI") == "true":
-		t.Fatal("this machine allows no filter of calls: ", filterErr)
 	case filterErr != nil:
-		t.Skip("NOT TESTED: this machine allows no filter of calls: ", filterErr)
+		kit.Missing(t, "the right to filter system calls: "+filterErr.Error())
 	case err != nil:
 		t.Error(err)
 	}

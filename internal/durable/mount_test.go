@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // ownMounts runs a test once more in a process with mounts of its own, which nobody else sees and which end with it. There
@@ -41,10 +43,7 @@ func ownMounts(t *testing.T) bool {
 			return false
 		}
 	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("this machine allows no mounts, neither for root nor in a user namespace")
-	}
-	t.Skip("NOT TESTED: this machine allows no mounts, neither for root nor in a user namespace")
+	kit.Missing(t, "the right to mount, as root or in a user namespace")
 	return false
 }
 

@@ -294,7 +294,7 @@ func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
 	for _, tool := range [][]string{{"unzip", "-tq"}, {"python3", "-c", script}} {
 		t.Run(tool[0], func(t *testing.T) {
 			if _, err := exec.LookPath(tool[0]); err != nil {
-				t.Skipf("%s is not installed", tool[0])
+				kit.Missing(t, tool[0]+" is not installed")
 			}
 			for _, z := range zips {
 				if out, err := exec.CommandContext(t.Context(), tool[0], append(tool[1:], z)...).CombinedOutput(); err != nil {

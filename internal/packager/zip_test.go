@@ -171,7 +171,7 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 	for _, tool := range [][]string{{"unzip", "-q", path, "-d"}, {"python3", "-m", "zipfile", "-e", path}, {"bsdtar", "-xf", path, "-C"}} {
 		t.Run(tool[0], func(t *testing.T) {
 			if _, err := exec.LookPath(tool[0]); err != nil {
-				t.Skipf("%s is not installed", tool[0])
+				kit.Missing(t, tool[0]+" is not installed")
 			}
 			to := t.TempDir()
 			cmd := exec.CommandContext(t.Context(), tool[0], append(tool[1:], to)...)
@@ -368,7 +368,7 @@ func corpus(t *testing.T) string {
 			return found
 		}
 	}
-	t.Skip("SKIPPED: no shared/invoices above this package, real invoices were not tried")
+	t.Skip("no shared/invoices above this package: real invoices are NOT tried")
 	return ""
 }
 

@@ -12,18 +12,15 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // requireProgram returns the path of a program. Where it is missing the test is skipped; with CI=true it fails.
 func requireProgram(t *testing.T, name, debianPackage string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	switch why := name + " is missing: how the page prints is NOT checked here; install Debian's package " + debianPackage; {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatal(why)
-	default:
-		t.Skip(why)
+	if err != nil {
+		kit.Missing(t, name+" is not installed: how the page prints; install Debian's package "+debianPackage)
 	}
 	return path
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestWatcher_VanishedReplacedRefused(t *testing.T) {
@@ -111,7 +113,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 func TestWatcher_UnmountedIsAPause(t *testing.T) {
 	mount := func(b *bench) {
 		if err := syscall.Mount("drop", b.path, "tmpfs", 0, ""); err != nil {
-			b.t.Skip("cannot mount here:", err)
+			kit.Missing(b.t, "the right to mount: "+err.Error())
 		}
 		b.t.Cleanup(func() { syscall.Unmount(b.path, syscall.MNT_DETACH) })
 	}
@@ -121,7 +123,7 @@ func TestWatcher_UnmountedIsAPause(t *testing.T) {
 		b.run()
 		b.pass(time.Minute)
 		if err := syscall.Unmount(b.path, syscall.MNT_DETACH); err != nil {
-			t.Skip("cannot unmount here:", err)
+			kit.Missing(t, "the right to unmount: "+err.Error())
 		}
 		write(t, b.path, "below/metadata.json") // what lies under the mount is none of ours
 		b.pass(time.Hour)
@@ -350,7 +352,7 @@ func TestWatcher_KernelEvents(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	if s := w.Snapshot(); s.Mode != Events {
-		t.Skipf("no events here (%s): only polling could be tested", s.ModeReason)
+		kit.Missing(t, "events of the file system: "+s.ModeReason)
 	}
 	elsewhere := t.TempDir()
 	write(t, elsewhere, "moved/metadata.json")

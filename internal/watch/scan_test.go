@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 var rules = Rules{Sidecar: "metadata.json"}
@@ -153,7 +155,7 @@ func asNobody(t *testing.T, do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Setfsuid(65534); err != nil {
-		t.Skip("cannot drop rights:", err)
+		kit.Missing(t, "the right to drop rights: "+err.Error())
 	}
 	defer unix.Setfsuid(0)
 	do()

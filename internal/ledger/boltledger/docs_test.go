@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 func page(t *testing.T) string {
@@ -105,7 +106,7 @@ func TestDocs_EventsOfALine(t *testing.T) {
 func TestDocs_I14_ProgramReadsALedger(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is not here: the program in docs/ledger.md was not tried")
+		kit.Missing(t, "python3, for the program in docs/ledger.md")
 	}
 	_, program, _ := strings.Cut(page(t), "```python\n")
 	program, _, _ = strings.Cut(program, "```")
