@@ -4,14 +4,14 @@ GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/go.mod
 MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 
+# One set of build settings for all clones: -trimpath makes a package of one clone the same as that of another.
+export GOFLAGS ?= -trimpath -buildvcs=false
+
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# Nothing that a test writes has to outlive the machine, and in memory a sync takes no time: where there is room in memory, the short forms of the tests
-# have their files there. In full they have them on the disk.
+# A sync takes no time in memory: where there is room, the short forms of the tests have their files there.
 MEMORY := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4 * 1024 * 1024 { print "TMPDIR=/dev/shm" }')
-
-comma := ,
 
 .DEFAULT_GOAL := help
 # How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
@@ -20,9 +20,9 @@ KILLS    ?= 200
 RUNS     ?= 20000
 MUTANTS  ?= all
 FUZZTIME ?= 60s
-LONG     := $(GO) test -count=1 -timeout 0 -v
+ONE      := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: race measure browser screenshots axe-core help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: axe-core bench bench-quick browser build campaign canary check clean demo disk docs fmt fuzz help install long measure model mutants plan race race-full screenshots simulate storms test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,42 +55,33 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example systemd/vaultd-report.timer docs/*.md $(SHARE)/doc/vaultd
 	sed 's|/usr/bin/vaultd|$(PREFIX)/bin/vaultd|' systemd/vaultd-report.service > $(SHARE)/doc/vaultd/vaultd-report.service
 
-# One set of build settings for all clones: -trimpath makes a package of one clone the same as that of another.
-export GOFLAGS ?= -trimpath -buildvcs=false
-
-# The packages that take longest begin first.
-ALL := ./cmd/vaultd ./internal/test/simulation ./internal/test/readings ./...
-
-# make check vets all packages, so the tests do not.
-TEST := $(GO) test -vet=off -p 3 -parallel 14 -timeout 25m
+# The packages that take longest begin first. make check vets all packages, so the tests do not.
+ALL  := ./cmd/vaultd ./internal/test/simulation ./internal/test/readings ./...
+TEST := gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -p 3 -parallel 14 -timeout 30m
 
 test: ## the short form of every test
-	$(MEMORY) $(TEST) -short $(ALL)
-	$(MEMORY) $(TEST) -C bench -short ./...
-	@printf '\nThese tests are left out or try a sample; make long runs them in full:\n'; $(LONGTESTS) | cut -f2 | sort | tr '\n' ' '; echo
+	$(MEMORY) $(TOOLS) $(TEST) -short $(ALL)
+	cd bench && $(MEMORY) $(MODULE_TOOLS) $(TEST) -short ./...
 
-# The tests that call kit.Long or kit.Sampled: folder and name.
-LONGTESTS := awk '/^func Test/ { split($$2, name, "("); test = name[1] } /kit\.(Long|Sampled)\(t,|isSampled\(t,/ && test && !seen[test]++ { dir = FILENAME; sub(/[^\/]*$$/, "", dir); print dir "\t" test }' $$(git ls-files '*_test.go')
+long: ## in full, what the short form leaves out or samples: the tests that call kit.Long or kit.Sampled
+	$(TOOLS) $(TEST) -count=1 -run '$(shell tools/longtests names)' $$(tools/longtests folders)
+	cd bench && $(MODULE_TOOLS) $(TEST) -count=1 -run '$(shell tools/longtests names)' ./...
 
-long: ## what the short form leaves out, in full
-	@set -e; tests=$$($(LONGTESTS)); for module in . bench; do \
-		list=$$(printf '%s\n' "$$tests" | awk -v bench=$$([ $$module = bench ] && echo 1 || echo 0) '(/^bench/ ? 1 : 0) == bench'); \
-		folders=$$(printf '%s\n' "$$list" | cut -f1 | sort -u | sed 's|^bench/|./|; /^\./!s|^|./|'); \
-		$(TEST) -C $$module -count=1 -run "^($$(printf '%s\n' "$$list" | cut -f2 | sort -u | paste -sd'|'))$$" $$folders; \
-	done
+# These start no goroutine and hold no lock, so the race detector has nothing to find in them.
+RACELESS := archive billing books chart expected extractapi ledger ledger/arrival pdfapi present sanitize vaultapi \
+	test/docs test/measure test/mutants
 
-# These start no goroutine and hold no lock: the race detector has nothing to find in them.
-RACELESS := ledger ledger/arrival archive billing present expected chart sanitize books vaultapi pdfapi extractapi test/mutants test/measure test/docs
+race: ## the short form of every test that has goroutines, with the race detector
+	@[ -n "$(RACE)" ] || { echo "the race detector needs a C compiler, such as Debian's package gcc"; exit 1; }
+	$(MEMORY) $(TOOLS) $(TEST) -race -short $$($(GO) list $(ALL) | grep -vxF $(addprefix -e vaultd/internal/,$(RACELESS)))
 
-race-short: ## the short form of the tests with the race detector
-	$(if $(RACE),$(MEMORY) $(TEST) -race -short $$($(GO) list $(ALL) | grep -vxF $(addprefix -e vaultd/internal/,$(RACELESS))),@echo "no C compiler: NO race detector")
+race-full: ## every test in full with the race detector (an hour)
+	$(TOOLS) gotestsum --format pkgname -- -race -vet=off -count=1 -parallel 6 -timeout 90m ./...
+	cd bench && $(MODULE_TOOLS) gotestsum --format pkgname -- -race -vet=off -count=1 -timeout 90m ./...
 
-disk: ## the packages that store files, on a disk
-	$(TEST) -count=1 -short $(addprefix ./internal/,ledger/boltledger durable drop spool custody)
-
-race: ## every test in full with the race detector
-	$(TEST) -race -count=1 -timeout 90m $$($(GO) list $(ALL) | grep -vxF -e vaultd/internal/test/mutants)
-	$(TEST) -C bench -race -count=1 ./...
+# Where these tests have their files in memory, they never meet a real sync, rename or mount.
+disk: ## the packages that keep files, with their files on a disk
+	TMPDIR=$${TMPDIR:-/tmp} $(TOOLS) $(TEST) -short -count=1 $(addprefix ./internal/,custody drop durable ledger/boltledger spool)
 
 check: ## formatting, vet, linters and the import rules
 	@bad=$$(gofmt -l cmd internal bench browser); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
@@ -115,28 +106,28 @@ axe-core:
 	@npm ci --prefix browser --ignore-scripts --no-audit --no-fund --loglevel=error || echo "axe-core could not be installed: npm is missing, or reaches no registry"
 
 simulate: ## simulated years with faults, from SEEDS seeds
-	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/test/simulation
+	SEEDS=$(SEEDS) $(ONE) -run '^TestSimulation$$' ./internal/test/simulation
 
 campaign: ## the real program, killed KILLS times under load
-	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/test/campaign
+	KILLS=$(KILLS) $(ONE) -run '^TestCampaign$$' ./internal/test/campaign
 
-long: ## storms, bursts and hostile folders in their full numbers: up to a million files
-	VAULTD_LONG=1 $(LONG) -run '^(TestAsk_RequestsPerDocument|TestAsk_I25_OpenForADay)$$' ./internal/ingest
-	VAULTD_LONG=1 $(LONG) -run '^TestBurst_I22_NoneIsLost$$' ./internal/watch
-	VAULTD_LONG=1 $(LONG) -run '^TestStorm_I21_ThousandsAtOnce$$' ./internal/daemon
-	VAULTD_LONG=1 $(LONG) -run '^TestHostile_I19_I21_I23$$' ./cmd/vaultd
+storms: ## storms, bursts and hostile folders in their full numbers: up to a million files
+	VAULTD_LONG=1 $(ONE) -run '^(TestAsk_RequestsPerDocument|TestAsk_I25_OpenForADay)$$' ./internal/ingest
+	VAULTD_LONG=1 $(ONE) -run '^TestBurst_I22_NoneIsLost$$' ./internal/watch
+	VAULTD_LONG=1 $(ONE) -run '^TestStorm_I21_ThousandsAtOnce$$' ./internal/daemon
+	VAULTD_LONG=1 $(ONE) -run '^TestHostile_I19_I21_I23$$' ./cmd/vaultd
 
 plan: ## how much is registered at once, on RUNS simulated lines: make plan RUNS=1000000 takes hours
-	RUNS=$(RUNS) $(LONG) -run '^TestPlan_I6_SimulatedLines$$' ./internal/window
+	RUNS=$(RUNS) $(ONE) -run '^TestPlan_I6_SimulatedLines$$' ./internal/window
 
 model: ## every order of events, to the end of a larger world (minutes, and memory)
-	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(LONG) -run '^TestModel_Promises$$' ./internal/ledger
+	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(ONE) -run '^TestModel_Promises$$' ./internal/ledger
 
 mutants: axe-core ## known mistakes, planted one by one: a test must find each
-	MUTANTS='$(MUTANTS)' $(LONG) -run '^TestMutants$$' ./internal/test/mutants
+	MUTANTS='$(MUTANTS)' $(ONE) -run '^TestMutants$$' ./internal/test/mutants
 
 canary: ## all tests, and a search for secrets in whatever they wrote
-	VAULTD_CANARY=1 $(LONG) -run '^TestSuite_I7' ./internal/test/canary
+	VAULTD_CANARY=1 $(ONE) -run '^TestSuite_I7' ./internal/test/canary
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for dir in $$(grep -l '^func Fuzz' -r cmd internal --include='*_test.go' | xargs -n1 dirname | sort -u); do \

@@ -100,7 +100,7 @@ they examine what came since the last time, and say so. The audit
 prints this list with what it found that day. That none was found is no proof: what left no trace in the ledger cannot be seen there. All of
 them, checked or not, are held by how the program is built, and by its tests.
 
-` + "`make test-long`" + ` runs all tests that are named here; ` + "`make simulate`, `make campaign` and `make mutants`" + ` are the long forms:
+` + "`make test` and `make long`" + ` run all tests that are named here; ` + "`make simulate`, `make campaign` and `make mutants`" + ` are the long forms:
 years of simulated faults, a real process that is killed again and again, and known mistakes that the tests must find.
 
 `)
