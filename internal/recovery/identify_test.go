@@ -57,7 +57,8 @@ func (s *shed) noteDelivery(dir string, key archive.Key, is ledger.Sealed) {
 // taken lets a PDF be taken, and then happen to its entry what evs say.
 func (s *shed) taken(name, content string, evs ...ledger.Event) ledger.Entry {
 	s.t.Helper()
-	key := archive.NewKey(time.Now())
+	s.claims++ // keys of one millisecond are in random order, and the comparison follows their order
+	key := archive.NewKey(time.Now().Add(time.Duration(s.claims) * time.Millisecond))
 	s.pdf(filepath.Join(".vaultd/claimed", key.String()), name, content)
 	dir, c, err := s.drop.Folder.OpenClaimed(key)
 	must(s.t, err)

@@ -65,10 +65,11 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 
 // shed is a drop folder with archived folders, and an empty ledger.
 type shed struct {
-	t    *testing.T
-	path string
-	drop Drop
-	book *boltledger.Ledger
+	t      *testing.T
+	path   string
+	drop   Drop
+	book   *boltledger.Ledger
+	claims int // claimed so far
 }
 
 func newShed(t *testing.T) *shed {
