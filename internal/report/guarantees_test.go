@@ -94,6 +94,8 @@ func guaranteesText() string {
 	var b strings.Builder
 	b.WriteString(`# What vaultd guarantees
 
+<!-- Generated from internal/report: make docs -->
+
 For auditors, and for those who answer them. Each promise is followed by how it is kept, by what it does not cover, and by the tests that would
 fail if it did not hold. "Checked" means that every ` + "`vaultd audit --whole`" + ` and every ` + "`vaultd verify --whole`" + ` examine the whole ledger for contradictions to it. Without --whole
 they examine what came since the last time, and say so. The audit

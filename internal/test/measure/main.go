@@ -1,17 +1,51 @@
-// Command measure counts how readable the code is by four figures, for each package and for the parts of the repository.
+// Command measure counts how large the repository is and how plain its text is,
+// for each package and for the whole. With -check it compares the figures with
+// those in accepted.txt. It reads files and never changes one, except that
+// -accept writes accepted.txt.
 //
-// It reads Go files without the tests and without generated files, and it never runs or changes them. The definitions:
+// Size:
 //
-//   - A code line holds at least one token. Blank lines and lines with nothing but a comment do not count. A raw string
-//     literal counts with all its lines.
-//   - A function is a declaration with a body, so methods are functions and function literals are part of the function
-//     around them. Its length is the number of lines from "func" to the closing brace, both included.
-//   - An own-line comment is a line inside a function body that holds only a comment. Its share is 100 times the number
-//     of such lines, divided by the sum of the lengths of all functions.
-//   - A name has a single word when splitting it at capital letters, digits and underscores gives one word: read, Close,
-//     ID, run2. Names that an interface dictates, such as String or Error, count like all others.
+//   - A code line holds at least one token. A raw string literal counts with
+//     all its lines. The product is everything in cmd and internal, without
+//     internal/emulator and internal/test. Its ceiling counts code lines.
+//   - Test lines are all lines of _test.go files, with blanks and comments.
+//     Other files of internal/test have code lines, in the part "tests".
+//   - Words of pages are counted in all Markdown files, as "wc -w" does,
+//     without the text that a program writes: pages and sections between marks
+//     (see page.go).
+//   - An own-line comment is a line inside a function that holds only a
+//     comment. Its share is in percent of the lines of all functions.
 //
-// The product is everything in cmd and internal, without internal/emulator and internal/test.
+// Text, counted in the comments of all Go files that are written by hand and in
+// the same pages. Code blocks, headings and code spans of pages are left out. A
+// sentence ends with a full stop, a question mark, an exclamation mark or a
+// colon before a capital letter, and with its paragraph, list item or table
+// cell.
+//
+//   - headless: sentences that begin with What, One that, Of what, Of which,
+//     Who, Where, That which, Nobody, Whoever or Whatever, and end without a
+//     question mark.
+//   - negations: sentences with a negation.
+//   - wide: lines that hold only a comment and have more than 100 characters.
+//   - private: uses of the words in words.go.
+//   - bare: failures of tests that print values without a word: t.Error or
+//     t.Fatal without a text, unless all they print are errors, and t.Errorf or
+//     t.Fatalf with a format of verbs and punctuation.
+//
+// Their rates are per 1,000 lines: all lines of Go files and pages that are
+// written by hand.
+//
+// Ties between packages of the main module, which need the compiler and are
+// only printed:
+//
+//   - route: the places that ask which way a document takes: comparisons with a
+//     value of ledger.Route, values of the cases of a switch over one, calls of
+//     its methods, and indexes by one, outside tests.
+//   - names: unexported functions, methods and types of a package that its own
+//     _test.go files use. A file that hands them on to an external test package
+//     is one of those. Constants, variables and fields are left out.
+//
+// With -subjects the command checks the subjects of commits (see subjects.go).
 package main
 
 import (
@@ -20,8 +54,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 )
 
 func main() {
@@ -31,45 +63,42 @@ func main() {
 	}
 }
 
-// run reads the files below the root and prints the table.
+// run does what the flags ask for; without one it prints all figures.
 func run(args []string, stdout, stderr io.Writer) error {
 	f := flag.NewFlagSet("measure", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	root := f.String("root", ".", "`folder` with the Go files, such as a checkout of this repository")
-	list := f.String("list", "", "`package` whose functions with a name of a single word are listed, such as internal/drop")
+	root := f.String("root", ".", "`folder` of the checkout")
+	list := f.String("list", "", "print the places of one `counter`: headless, negations, wide, private, bare, route or names")
+	check := f.Bool("check", false, "compare with accepted.txt, and fail where a figure is above it")
+	accept := f.Bool("accept", false, "lower accepted.txt to the figures of today; set those that are named behind the flag to them in any case")
+	subjects := f.Bool("subjects", false, "check the subjects of commits: those behind a revision, or all since the rule began")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	files, err := listFiles(*root)
+	if *subjects {
+		return checkSubjects(stdout, *root, f.Args())
+	}
+	if f.NArg() > 0 && !*accept {
+		return fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	t, err := readTree(*root)
 	if err != nil {
 		return err
 	}
-	packages := map[string]*figures{}
-	for _, file := range files {
-		if err := measureFile(*root, file, packages); err != nil {
+	switch {
+	case *check:
+		return checkAccepted(stdout, *root, t)
+	case *accept:
+		return writeAccepted(stdout, *root, t, f.Args())
+	}
+	if *list == "" || *list == routeCounter || *list == namesCounter {
+		if err := t.countTies(*root); err != nil {
 			return err
 		}
 	}
 	if *list != "" {
-		return printSingleWords(stdout, *list, packages)
+		return printPlaces(stdout, t, *list)
 	}
-	printTable(stdout, packages)
+	printTables(stdout, t)
 	return nil
-}
-
-// listFiles returns the Go files of a checkout, as paths from its root. Files that git ignores are left out.
-func listFiles(root string) ([]string, error) {
-	cmd := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*.go")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("list the files of %s: %w", root, err)
-	}
-	var files []string
-	for _, file := range strings.Fields(string(out)) {
-		if !strings.HasSuffix(file, "_test.go") && !strings.Contains("/"+file, "/testdata/") {
-			files = append(files, file)
-		}
-	}
-	return files, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -9,85 +10,77 @@ import (
 	"text/tabwriter"
 )
 
-// parts are the parts of the repository, by the path of a package. The first that fits counts.
-var parts = []struct{ name, path string }{
-	{"emulator", "internal/emulator"},
-	{"tests", "internal/test"},
-	{"bench", "bench"},
-	{"tests", "browser"},
-	{"tools", "tools"},
-	{"product", "cmd"},
-	{"product", "internal"},
+// textCounters are the counters of text, in the order in which they are
+// printed.
+var textCounters = []string{headlessCounter, negationsCounter, wideCounter, privateCounter, bareCounter}
+
+// partNames are the parts, in the order in which they are printed.
+var partNames = []string{"product", "emulator", "tests", "bench", "tools", "pages"}
+
+// printTables prints the sizes of the packages, their text, and the words of
+// the pages.
+func printTables(w io.Writer, t *tree) {
+	printRows(w, t, "package\tfiles\tcode lines\tlines\ttest lines\tcomments in functions %\troute\tnames", func(f *figures) string {
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%.1f\t%d\t%d", f.files, f.code, f.lines, f.testLines,
+			share(f.comments, f.functionLines), f.counts[routeCounter], f.counts[namesCounter])
+	})
+	fmt.Fprintln(w)
+	printRows(w, t, "package\tsentences\theadless\t%\tnegations\t%\twide\tprivate\tbare", func(f *figures) string {
+		c := f.counts
+		return fmt.Sprintf("%d\t%d\t%.1f\t%d\t%.1f\t%d\t%d\t%d", f.sentences, c[headlessCounter], share(c[headlessCounter], f.sentences),
+			c[negationsCounter], share(c[negationsCounter], f.sentences), c[wideCounter], c[privateCounter], c[bareCounter])
+	})
+	fmt.Fprintln(w)
+	printSums(w, t)
 }
 
-// partOf returns the part that a package belongs to.
-func partOf(pkg string) string {
-	for _, p := range parts {
-		if pkg == p.path || strings.HasPrefix(pkg, p.path+"/") {
-			return p.name
+// printRows prints a line for each package, for each part and for the whole.
+func printRows(w io.Writer, t *tree, head string, row func(*figures) string) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "%s\t\n", head)
+	for _, name := range slices.Sorted(maps.Keys(t.packages)) {
+		fmt.Fprintf(table, "%s\t%s\t\n", name, row(t.packages[name]))
+	}
+	fmt.Fprintln(table, strings.Repeat("\t", strings.Count(head, "\t")+1))
+	for _, part := range partNames {
+		fmt.Fprintf(table, "%s\t%s\t\n", strings.ToUpper(part), row(t.sum(part)))
+	}
+	fmt.Fprintf(table, "ALL\t%s\t\n", row(t.sum("")))
+	_ = table.Flush()
+}
+
+// printSums prints the words of the pages and the figures that the check
+// compares.
+func printSums(w io.Writer, t *tree) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "page\twords\t")
+	for _, name := range slices.Sorted(maps.Keys(t.pages)) {
+		fmt.Fprintf(table, "%s\t%d\t\n", name, t.pages[name])
+	}
+	fmt.Fprintln(table, "\t\t\ntotal\tall\tper 1,000 lines\t")
+	counts := t.sum("").counts
+	for _, l := range t.limits() {
+		if l.isSum {
+			fmt.Fprintf(table, "%s\t%s\t\t\n", l.name, l.format(l.now))
+		} else {
+			fmt.Fprintf(table, "%s\t%d\t%s\t\n", l.name, counts[l.name], l.format(l.now))
 		}
 	}
-	return "other"
-}
-
-// printTable prints a line for each package and one for each part.
-func printTable(w io.Writer, packages map[string]*figures) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "package\tfiles\tcode lines\tfunctions\tsingle word %\tmedian\tp90\tmax\tcomment lines in functions\t% of function lines\t")
-	sums := map[string]*figures{}
-	for _, name := range slices.Sorted(maps.Keys(packages)) {
-		printRow(t, name, packages[name])
-		part := partOf(name)
-		if sums[part] == nil {
-			sums[part] = &figures{}
-		}
-		sums[part].add(packages[name])
-	}
-	fmt.Fprintln(t, "\t\t\t\t\t\t\t\t\t\t")
-	all := &figures{}
-	for _, part := range slices.Sorted(maps.Keys(sums)) {
-		printRow(t, strings.ToUpper(part), sums[part])
-		all.add(sums[part])
-	}
-	printRow(t, "ALL", all)
-	_ = t.Flush()
-}
-
-func printRow(w io.Writer, name string, f *figures) {
-	lengths := make([]int, 0, len(f.functions))
-	for _, one := range f.functions {
-		lengths = append(lengths, one.lines)
-	}
-	slices.Sort(lengths)
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.0f\t%d\t%d\t%d\t%d\t%.1f\t\n", name, f.files, f.code, len(lengths), share(f.singleWords(), len(lengths)),
-		quantile(lengths, 50), quantile(lengths, 90), quantile(lengths, 100), f.comments, share(f.comments, f.functionLines()))
+	_ = table.Flush()
 }
 
 // share returns n in percent of all.
-func share(n, all int) float64 {
-	if all == 0 {
-		return 0
-	}
-	return 100 * float64(n) / float64(all)
-}
+func share(n, all int) float64 { return 100 * float64(n) / float64(max(1, all)) }
 
-// quantile returns the value below which the given percentage of the sorted values lies.
-func quantile(sorted []int, percent int) int {
-	if len(sorted) == 0 {
-		return 0
+// printPlaces prints the places of one counter.
+func printPlaces(w io.Writer, t *tree, counter string) error {
+	if counter != routeCounter && counter != namesCounter && !slices.Contains(textCounters, counter) {
+		return fmt.Errorf("unknown counter %q; use one of %s, %s, %s", counter, strings.Join(textCounters, ", "), routeCounter, namesCounter)
 	}
-	return sorted[(len(sorted)-1)*percent/100]
-}
-
-// printSingleWords prints where the functions of a package stand whose name is a single word.
-func printSingleWords(w io.Writer, pkg string, packages map[string]*figures) error {
-	f := packages[pkg]
-	if f == nil {
-		return fmt.Errorf("there is no package %s", pkg)
-	}
-	for _, one := range f.functions {
-		if countWords(one.name) <= 1 {
-			fmt.Fprintf(w, "%s: %s (%d lines)\n", one.place, one.name, one.lines)
+	slices.SortStableFunc(t.places, func(a, b place) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
+	for _, p := range t.places {
+		if p.counter == counter {
+			fmt.Fprintf(w, "%s:%d: %s\n", p.file, p.line, p.text)
 		}
 	}
 	return nil
