@@ -53,7 +53,7 @@ func checkSubjects(w io.Writer, root string, revisions []string) error {
 	if bad > 0 {
 		return fmt.Errorf(`%d of %d commit subjects differ from "package: what changes", at most %d characters`, bad, checked, longestSubject)
 	}
-	fmt.Fprintf(w, "%d commit subjects have the form \"package: what changes\".\n", checked)
+	fmt.Fprintf(w, "commit subjects: %d checked, all in form\n", checked)
 	return nil
 }
 
