@@ -107,8 +107,8 @@ func TestTies(t *testing.T) {
 // TestAccepted lowers, raises and checks a file of accepted figures.
 func TestAccepted(t *testing.T) {
 	dir := checkout(t, map[string]string{
-		acceptedFile:      "product-lines 1\ntest-lines 9\npage-words 9\nheadless 9\nnegations 9\nwide 9\nprivate 9\nbare 9\n",
-		"internal/p/p.go": "package p\n\nvar x int\n",
+		acceptedFile:      "product-lines 1\ntest-lines 9\npage-words 9\nheadless 0 0\nnegations 1 9.5\nwide 9 9\nprivate 1 0.5\nbare 9 9\n",
+		"internal/p/p.go": "package p\n\n// It tells no number.\nvar x int\n",
 	})
 	tree, err := readTree(dir)
 	if err != nil {
@@ -120,6 +120,9 @@ func TestAccepted(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "test-lines: got 0, accepted 9; lower it") {
 		t.Errorf("check of fewer test lines: want the advice to lower the figure; output:\n%s", out.String())
+	}
+	if strings.Contains(out.String(), "private:") {
+		t.Errorf("check of one place in fewer lines: want no message; output:\n%s", out.String())
 	}
 	if err := writeAccepted(&out, dir, tree, nil); err != nil {
 		t.Fatal(err)

@@ -49,24 +49,19 @@ func printRows(w io.Writer, t *tree, head string, row func(*figures) string) {
 	_ = table.Flush()
 }
 
-// printSums prints the words of the pages and the figures that the check
-// compares.
+// printSums prints the words of the pages, and the figures that are compared
+// with accepted.txt.
 func printSums(w io.Writer, t *tree) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "page\twords\t")
 	for _, name := range slices.Sorted(maps.Keys(t.pages)) {
 		fmt.Fprintf(table, "%s\t%d\t\n", name, t.pages[name])
 	}
-	fmt.Fprintln(table, "\t\t\ntotal\tall\tper 1,000 lines\t")
-	counts := t.sum("").counts
-	for _, l := range t.limits() {
-		if l.isSum {
-			fmt.Fprintf(table, "%s\t%s\t\t\n", l.name, l.format(l.now))
-		} else {
-			fmt.Fprintf(table, "%s\t%d\t%s\t\n", l.name, counts[l.name], l.format(l.now))
-		}
-	}
 	_ = table.Flush()
+	fmt.Fprintln(w)
+	for _, l := range t.limits() {
+		fmt.Fprintf(w, "%-13s %v\n", l.name, l)
+	}
 }
 
 // share returns n in percent of all.
