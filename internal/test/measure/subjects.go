@@ -68,9 +68,10 @@ func subjectFault(subject string) string {
 	return ""
 }
 
-// git runs git in a folder and returns its output.
+// git runs git in a folder and returns its output. The folder may belong to
+// another user, such as the one who cloned it for a build.
 func git(dir string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
+	cmd := exec.Command("git", append([]string{"-c", "safe.directory=*"}, args...)...)
 	cmd.Dir = dir
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
