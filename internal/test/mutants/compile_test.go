@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -24,60 +25,134 @@ type goPackage struct {
 	GoFiles                 []string
 }
 
-// TestMutants_EachCompiles keeps a rename from turning a mutant into a text that does not compile: such a mutant kills
-// itself, and shows nothing of the tests.
+// TestMutants_EachCompiles keeps a rename from turning a mutant into text that does not compile: such a mutant shows nothing
+// about the tests.
 func TestMutants_EachCompiles(t *testing.T) {
-	packages := listPackages(t)
-	exports, inDir := map[string]string{}, map[string]goPackage{}
-	for _, p := range packages {
-		exports[p.ImportPath], inDir[p.Dir] = p.Export, p
-	}
-	fset := token.NewFileSet()
-	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	c := newCompiler(t)
+	ofPackage := map[string][]mutant{}
 	for _, m := range list {
-		path, err := filepath.Abs(filepath.Join(root, m.file))
-		if err != nil {
-			t.Fatal(err)
+		if dir := filepath.Join(c.root, filepath.Dir(m.file)); filepath.Ext(m.file) != ".go" {
+			checkTemplate(t, m)
+		} else if _, isKnown := c.inDir[dir]; isKnown {
+			ofPackage[dir] = append(ofPackage[dir], m)
+		} else {
+			t.Errorf("%s: %s is in no package of the module", m.name, m.file)
 		}
-		if filepath.Ext(path) != ".go" { // a part of the program that is no code
-			checkTemplate(t, m, path)
-			continue
-		}
-		p, known := inDir[filepath.Dir(path)]
-		if !known {
-			t.Errorf("%s: no package holds %s", m.name, m.file)
-			continue
-		}
-		var files []*ast.File
-		var faults []error
-		for _, name := range p.GoFiles {
-			name = filepath.Join(p.Dir, name)
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if name == path {
-				text = bytes.Replace(text, []byte(m.old), []byte(m.new), 1)
-			}
-			file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-			faults, files = append(faults, err), append(files, file)
-		}
-		checker := types.Config{Importer: imports, Error: func(err error) { faults = append(faults, err) }}
-		if errors.Join(faults...) == nil {
-			checker.Check(p.ImportPath, fset, files, nil) // its error is the first of those that Error was given
-		}
-		if err := errors.Join(faults...); err != nil {
-			t.Errorf("%s does not compile:\n%v", m.name, err)
+	}
+	for dir, planted := range ofPackage {
+		apart, together := c.split(planted)
+		c.checkAll(c.inDir[dir], together)
+		for _, m := range apart {
+			c.checkAll(c.inDir[dir], []mutant{m})
 		}
 	}
 }
 
+// compiler type-checks packages of the module with mutants planted in them.
+type compiler struct {
+	t       *testing.T
+	root    string // absolute
+	inDir   map[string]goPackage
+	fset    *token.FileSet
+	imports types.Importer
+}
+
+func newCompiler(t *testing.T) *compiler {
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &compiler{t: t, root: abs, inDir: map[string]goPackage{}, fset: token.NewFileSet()}
+	exports := map[string]string{}
+	for _, p := range listPackages(t) {
+		exports[p.ImportPath], c.inDir[p.Dir] = p.Export, p
+	}
+	c.imports = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	return c
+}
+
+// split returns the mutants whose text overlaps another's in the same file, and those that can be planted together.
+func (c *compiler) split(planted []mutant) (apart, together []mutant) {
+	begin := map[string]int{} // by name
+	for _, m := range planted {
+		begin[m.name] = strings.Index(c.read(m.file), m.old)
+	}
+	for _, m := range planted {
+		overlaps := func(o mutant) bool {
+			a, b := begin[m.name], begin[o.name]
+			return o.name != m.name && o.file == m.file && a < b+len(o.old) && b < a+len(m.old)
+		}
+		if slices.ContainsFunc(planted, overlaps) {
+			apart = append(apart, m)
+		} else {
+			together = append(together, m)
+		}
+	}
+	return apart, together
+}
+
+// checkAll checks p with all of the mutants in it. Where that does not compile it checks each half: the faults of a mutant are
+// those that it has alone.
+func (c *compiler) checkAll(p goPackage, planted []mutant) {
+	err := c.check(p, planted)
+	switch {
+	case err == nil:
+	case len(planted) == 1:
+		c.t.Errorf("%s does not compile:\n%v", planted[0].name, err)
+	default:
+		half := len(planted) / 2
+		c.checkAll(p, planted[:half])
+		c.checkAll(p, planted[half:])
+	}
+}
+
+func (c *compiler) check(p goPackage, planted []mutant) error {
+	var files []*ast.File
+	var faults []error
+	for _, name := range p.GoFiles {
+		name = filepath.Join(p.Dir, name)
+		rel, err := filepath.Rel(c.root, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(c.fset, name, c.plant(rel, planted), parser.SkipObjectResolution)
+		faults, files = append(faults, err), append(files, file)
+	}
+	if errors.Join(faults...) == nil {
+		checker := types.Config{Importer: c.imports, Error: func(err error) { faults = append(faults, err) }}
+		checker.Check(p.ImportPath, c.fset, files, nil) // its error is the first of those that Error was given
+	}
+	return errors.Join(faults...)
+}
+
+// plant returns the text of a file with its mutants planted, which do not overlap. One pass replaces all: the new text of one
+// mutant may contain the old text of another.
+func (c *compiler) plant(file string, planted []mutant) string {
+	text := c.read(file)
+	var edits []string // old, new, old, new …
+	for _, m := range planted {
+		if m.file == file {
+			edits = append(edits, m.old, m.new)
+		}
+	}
+	return strings.NewReplacer(edits...).Replace(text)
+}
+
+// read returns a file of the module.
+func (c *compiler) read(file string) string {
+	text, err := os.ReadFile(filepath.Join(c.root, file))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
 // checkTemplate keeps a mutant of a template from being one that cannot be read.
-func checkTemplate(t *testing.T, m mutant, path string) {
-	if filepath.Ext(path) != ".html" {
+func checkTemplate(t *testing.T, m mutant) {
+	if filepath.Ext(m.file) != ".html" {
 		return
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(filepath.Join(root, m.file))
 	if err == nil {
 		_, err = template.New(m.name).Parse(strings.Replace(string(text), m.old, m.new, 1))
 	}
@@ -86,11 +161,11 @@ func checkTemplate(t *testing.T, m mutant, path string) {
 	}
 }
 
-// listPackages returns the packages of the module and all that they import, compiled.
+// listPackages returns the packages of the module and all that they import, compiled. It uses the settings of the run of the
+// tests itself: those would have to be built a second time with others.
 func listPackages(t *testing.T) []goPackage {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
