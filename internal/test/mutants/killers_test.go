@@ -19,12 +19,13 @@ const killersFile = "testdata/killers"
 
 // killers knows which test killed which mutant.
 type killers struct {
-	mu sync.Mutex
-	by map[string]string // guarded by mu
+	list []mutant
+	mu   sync.Mutex
+	by   map[string]string // guarded by mu
 }
 
-func readKillers(t *testing.T) *killers {
-	k := &killers{by: map[string]string{}}
+func readKillers(t *testing.T, list []mutant) *killers {
+	k := &killers{list: list, by: map[string]string{}}
 	text, err := os.ReadFile(killersFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
@@ -54,11 +55,7 @@ func (k *killers) narrow(m mutant) (narrowed []string) {
 		if at := slices.Index(words, "-run"); at >= 0 {
 			words = slices.Delete(words, at, at+2)
 		}
-		at := 0
-		if words[0] == "-C" {
-			at = 2
-		}
-		narrowed = append(narrowed, strings.Join(slices.Insert(words, at, "-run", strings.Join(path, "/")), " "))
+		narrowed = append(narrowed, strings.Join(append(words, "-run", strings.Join(path, "/")), " "))
 	}
 	return narrowed
 }
@@ -77,7 +74,7 @@ func (k *killers) note(t *testing.T, mutant, test string) {
 // write writes down what is known, of the mutants that there still are. The caller holds k.mu.
 func (k *killers) write(t *testing.T) {
 	maps.DeleteFunc(k.by, func(name, _ string) bool {
-		return !slices.ContainsFunc(list, func(m mutant) bool { return m.name == name })
+		return !slices.ContainsFunc(k.list, func(m mutant) bool { return m.name == name })
 	})
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(k.by)) {
