@@ -19,14 +19,14 @@ import (
 	"text/template"
 )
 
-// goPackage is what "go list -json" tells of a package.
+// goPackage holds the fields of "go list -json" that are used here.
 type goPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 }
 
-// TestMutants_EachCompiles keeps a rename from turning a mutant into text that does not compile: such a mutant shows nothing
-// about the tests.
+// TestMutants_EachCompiles keeps a rename from turning a mutant into text that
+// does not compile: such a mutant shows nothing about the tests.
 func TestMutants_EachCompiles(t *testing.T) {
 	c := newCompiler(t)
 	ofPackage := map[string][]mutant{}
@@ -71,7 +71,8 @@ func newCompiler(t *testing.T) *compiler {
 	return c
 }
 
-// split returns the mutants whose text overlaps another's in the same file, and those that can be planted together.
+// split returns the mutants whose text overlaps another's in the same file,
+// and those that can be planted together.
 func (c *compiler) split(planted []mutant) (apart, together []mutant) {
 	begin := map[string]int{} // by name
 	for _, m := range planted {
@@ -91,8 +92,8 @@ func (c *compiler) split(planted []mutant) (apart, together []mutant) {
 	return apart, together
 }
 
-// checkAll checks p with all of the mutants in it. Where that does not compile it checks each half: the faults of a mutant are
-// those that it has alone.
+// checkAll checks p with all of the mutants in it. Where that does not compile
+// it checks each half: the faults of a mutant are those that it has alone.
 func (c *compiler) checkAll(p goPackage, planted []mutant) {
 	err := c.check(p, planted)
 	switch {
@@ -125,8 +126,9 @@ func (c *compiler) check(p goPackage, planted []mutant) error {
 	return errors.Join(faults...)
 }
 
-// plant returns the text of a file with its mutants planted, which do not overlap. One pass replaces all: the new text of one
-// mutant may contain the old text of another.
+// plant returns the text of a file with its mutants planted, which do not
+// overlap. One pass replaces all: the new text of one mutant may contain the
+// old text of another.
 func (c *compiler) plant(file string, planted []mutant) string {
 	text := c.read(file)
 	var edits []string // old, new, old, new …
@@ -147,7 +149,7 @@ func (c *compiler) read(file string) string {
 	return string(text)
 }
 
-// checkTemplate keeps a mutant of a template from being one that cannot be read.
+// checkTemplate checks that a mutant of a template can be parsed.
 func checkTemplate(t *testing.T, m mutant) {
 	if filepath.Ext(m.file) != ".html" {
 		return
@@ -157,12 +159,13 @@ func checkTemplate(t *testing.T, m mutant) {
 		_, err = template.New(m.name).Parse(strings.Replace(string(text), m.old, m.new, 1))
 	}
 	if err != nil {
-		t.Errorf("%s cannot be read:\n%v", m.name, err)
+		t.Errorf("%s cannot be parsed:\n%v", m.name, err)
 	}
 }
 
-// listPackages returns the packages of the module and all that they import, compiled. It uses the settings of the run of the
-// tests itself: those would have to be built a second time with others.
+// listPackages returns the packages of the module and all that they import,
+// compiled. It uses the build settings of the tests that are running: with
+// others everything would be built a second time.
 func listPackages(t *testing.T) []goPackage {
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
 	cmd.Dir = root

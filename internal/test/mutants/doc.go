@@ -1,10 +1,15 @@
-// Package mutants plants mistakes in a copy of the program, one at a time, and expects the tests to find each of them.
+// Package mutants plants mistakes in the program, one at a time, and expects
+// the tests to find each of them.
 //
-// The mistakes are those that the promises of docs/guarantees.md exist to exclude: an upload repeated blindly, a source
-// disposed of too early, an error that is not looked at. A mutant that lives says that a promise is written down but not
-// held. The table testdata/mutants holds them: the ordinary tests see to it that each mutant still fits
-// its place, and "make mutants" plants them all, which takes its time.
+// The mistakes are those that the promises of docs/guarantees.md exclude: an
+// upload repeated blindly, a source disposed of too early, an error that is
+// ignored. A mutant that lives shows a promise that no test holds.
 //
-// It holds nothing but tests, and changes nothing of the tree it runs in but testdata/killers, which names the test that killed each mutant and makes
-// the next run quick.
+// The table testdata/mutants lists them. The ordinary tests check that each
+// fits its place and compiles; "make mutants" plants them. A mutant is planted
+// by an overlay of the go command: the files of the tree stay as they are.
+//
+// The package contains only tests. They write one file of the tree,
+// testdata/killers: the test that killed each mutant, which is run first and
+// alone the next time.
 package mutants

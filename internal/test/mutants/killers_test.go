@@ -11,74 +11,109 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
-// killersFile names the test that killed each mutant last, one mutant on a line. It makes a run of hours one of minutes, and decides nothing: where
-// that test does not find the mutant, all its tests are run.
+// killersFile names the test that killed each mutant the last time: mutant,
+// folder of the package, test, and how long the test took alone. It makes a
+// run of hours one of minutes, and decides nothing: where that test does not
+// find the mutant, all its tests are run.
 const killersFile = "testdata/killers"
+
+// killer is the test that finds a mutant.
+type killer struct {
+	folder string
+	test   string
+	time   time.Duration // zero: not measured
+}
+
+// flags returns the flags that the tests of m have in the killer's package,
+// with the killer in place of their choice.
+func (k killer) flags(m mutant) []string {
+	var path []string
+	for name := range strings.SplitSeq(k.test, "/") {
+		path = append(path, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	alone := []string{"-run", strings.Join(path, "/")}
+	for _, test := range m.tests {
+		folder, flags := splitTest(test)
+		if folder != k.folder {
+			continue
+		}
+		if at := slices.Index(flags, "-run"); at >= 0 {
+			flags = slices.Delete(flags, at, at+2)
+		}
+		return append(alone, flags...)
+	}
+	return alone
+}
+
+// limit is how long the killer may take before it counts as one that hangs.
+func (k killer) limit() time.Duration {
+	if k.time == 0 {
+		return time.Minute
+	}
+	return max(10*time.Second, 10*k.time)
+}
+
+// splitTest returns the folder of the package and the flags of a test in the
+// table.
+func splitTest(test string) (folder string, flags []string) {
+	words := strings.Fields(test)
+	return words[0], words[1:]
+}
 
 // killers knows which test killed which mutant.
 type killers struct {
 	list []mutant
 	mu   sync.Mutex
-	by   map[string]string // guarded by mu
+	by   map[string]killer // guarded by mu
 }
 
 func readKillers(t *testing.T, list []mutant) *killers {
-	k := &killers{list: list, by: map[string]string{}}
+	ks := &killers{list: list, by: map[string]killer{}}
 	text, err := os.ReadFile(killersFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if name, test, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(test, "Test") {
-			k.by[name] = test
+		words := strings.Fields(line)
+		if len(words) != 4 {
+			t.Fatalf("%s: %q has %d words, want 4", killersFile, line, len(words))
 		}
+		took, err := time.ParseDuration(words[3])
+		if err != nil {
+			t.Fatalf("%s: %v", killersFile, err)
+		}
+		ks.by[words[0]] = killer{words[1], words[2], took}
 	}
-	return k
+	return ks
 }
 
-// narrow returns the tests of a mutant with nothing but its killer in them; none: it is not known.
-func (k *killers) narrow(m mutant) (narrowed []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	test, ok := k.by[m.name]
-	if !ok {
-		return nil
-	}
-	var path []string
-	for name := range strings.SplitSeq(test, "/") {
-		path = append(path, "^"+regexp.QuoteMeta(name)+"$")
-	}
-	for _, args := range m.tests {
-		words := strings.Fields(args)
-		if at := slices.Index(words, "-run"); at >= 0 {
-			words = slices.Delete(words, at, at+2)
-		}
-		narrowed = append(narrowed, strings.Join(append(words, "-run", strings.Join(path, "/")), " "))
-	}
-	return narrowed
+func (ks *killers) of(name string) (killer, bool) {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	k, isKnown := ks.by[name]
+	return k, isKnown
 }
 
-// note writes down at once what killed a mutant, so that a run that is ended early was not for nothing.
-func (k *killers) note(t *testing.T, mutant, test string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !strings.HasPrefix(test, "Test") || k.by[mutant] == test {
+// note writes a new killer to the file at once, so that a run that is ended
+// early keeps its findings. The time of a killer that is known stays: it
+// differs with each run.
+func (ks *killers) note(t *testing.T, name string, k killer) {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	if was := ks.by[name]; was.folder == k.folder && was.test == k.test && was.time > 0 {
 		return
 	}
-	k.by[mutant] = test
-	k.write(t)
-}
-
-// write writes down what is known, of the mutants that there still are. The caller holds k.mu.
-func (k *killers) write(t *testing.T) {
-	maps.DeleteFunc(k.by, func(name, _ string) bool {
-		return !slices.ContainsFunc(k.list, func(m mutant) bool { return m.name == name })
+	ks.by[name] = k
+	maps.DeleteFunc(ks.by, func(name string, _ killer) bool {
+		return !slices.ContainsFunc(ks.list, func(m mutant) bool { return m.name == name })
 	})
 	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(k.by)) {
-		fmt.Fprintf(&text, "%s %s\n", name, k.by[name])
+	for _, name := range slices.Sorted(maps.Keys(ks.by)) {
+		k := ks.by[name]
+		fmt.Fprintf(&text, "%s %s %s %.1fs\n", name, k.folder, k.test, max(0.1, k.time.Seconds()))
 	}
 	if err := os.WriteFile(killersFile, []byte(text.String()), 0o644); err != nil {
 		t.Error(err)

@@ -1,17 +1,11 @@
 package mutants
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
+	"cmp"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -30,146 +24,109 @@ func TestMutants_EachFitsItsPlace(t *testing.T) {
 	}
 }
 
-// TestMutants plants each mutant and runs its tests: MUTANTS=all, or a regular expression on their names.
+// TestMutants plants mutants, two at a time, and runs their tests. MUTANTS
+// selects them: see choose.
 func TestMutants(t *testing.T) {
 	which := os.Getenv("MUTANTS")
 	if which == "" {
 		t.Skip("MUTANTS is not set: \"make mutants\" plants them all")
 	}
-	wanted := regexp.MustCompile(strings.Replace(which, "all", ".", 1))
+	began := time.Now()
 	list := readMutants(t)
-	known := readKillers(t, list)
-	free := make(chan string, 2) // copies of the tree; two mutants live at a time
-	for range cap(free) {
-		free <- copyTree(t)
+	r := &results{known: readKillers(t, list)}
+	chosen := choose(t, which, list)
+	if len(chosen) == 0 {
+		t.Fatalf("MUTANTS=%s selects none of %d mutants", which, len(list))
 	}
+	free := make(chan bool, 2)
 	t.Run("mutant", func(t *testing.T) {
-		for _, m := range list {
-			if !wanted.MatchString(m.name) {
-				continue
-			}
+		for _, m := range chosen {
 			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
-				dir := <-free
-				defer func() { free <- dir }()
-				plant(t, dir, m, known)
+				free <- true
+				defer func() { <-free }()
+				r.plant(t, m)
 			})
 		}
 	})
+	for _, text := range r.lived {
+		t.Logf("LIVES: %s", text)
+	}
+	for _, text := range r.unnamed {
+		t.Logf("no test alone kills it: %s", text)
+	}
+	t.Logf("%d planted, %d killed, %d lived, in %v", len(chosen), r.killed, len(r.lived), time.Since(began).Round(time.Second))
 }
 
-// plant puts m into the copy in dir, runs its tests, and takes it out again. The test that killed it the last time comes first, then the short form
-// of its tests.
-func plant(t *testing.T, dir string, m mutant, known *killers) {
-	path := filepath.Join(dir, m.file)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(b []byte) {
-		if err := os.WriteFile(path, b, 0o644); err != nil {
-			t.Fatal(err)
+// results of a run of mutants. What was killed or lived is guarded by mu.
+type results struct {
+	known *killers
+
+	mu             sync.Mutex
+	killed         int
+	lived, unnamed []string
+}
+
+// plant runs the tests of m with m in place: the test that killed it the last
+// time, then the short form of its tests, then all of them.
+func (r *results) plant(t *testing.T, m mutant) {
+	s := newSite(t, &m)
+	if k, isKnown := r.known.of(m.name); isKnown {
+		if o := s.try(k, m); o.hasFailed {
+			k.time = cmp.Or(k.time, o.took)
+			r.kill(t, m, k, o)
+			return
 		}
+		t.Logf("%s is not killed by %s any more", m.name, k.test)
 	}
-	write(bytes.Replace(whole, []byte(m.old), []byte(m.new), 1))
-	defer write(whole)
 	var skipped []string
-	began := time.Now()
-	for _, args := range slices.Concat(known.narrow(m), shorten(m.tests), m.tests) {
-		out, err := goTool(t, dir, testCommand(args)...)
-		if err == nil {
-			for _, m := range skips.FindAllSubmatch(out, -1) {
-				skipped = append(skipped, string(m[1]))
-			}
+	for _, test := range append(shorten(m.tests), m.tests...) {
+		folder, flags := splitTest(test)
+		o := s.run(folder, flags, wholeLimit)
+		skipped = append(skipped, o.skipped...)
+		if !o.hasFailed && !o.hung {
 			continue
 		}
-		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
-			t.Fatalf("%s: its tests do not compile, so they show nothing:\n%s", m.name, out)
+		// The killer is confirmed alone. A test that only did not end counts
+		// if it does not end alone either, and does without the mutant.
+		k := killer{folder: folder, test: o.test}
+		alone := s.try(k, m)
+		switch {
+		case alone.hasFailed:
+			k.time = alone.took
+			r.kill(t, m, k, alone)
+			return
+		case o.hasFailed:
+			r.kill(t, m, killer{}, o)
+			return
 		}
-		by := killer(out, args)
-		t.Logf("%s (%s) was killed after %v by %s", m.name, m.promise, time.Since(began).Round(time.Second/10), by)
-		known.note(t, m.name, by)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lived = append(r.lived, m.name+" ("+m.promise+"); skipped were "+strings.Join(skipped, " "))
+	t.Errorf("%s LIVES: no test of %q notices that %s is broken; skipped were %q", m.name, m.tests, m.promise, skipped)
+}
+
+// kill notes that m was killed. Without a test in k none kills it alone.
+func (r *results) kill(t *testing.T, m mutant, k killer, o outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.killed++
+	if k.test == "" {
+		r.unnamed = append(r.unnamed, m.name)
+		t.Logf("%s (%s) was killed, by no test alone; the last one was %q:\n%s", m.name, m.promise, o.test, o.tail)
 		return
 	}
-	t.Errorf("%s LIVES: no test of %q notices that %s is broken; skipped were %q", m.name, m.tests, m.promise, skipped)
+	t.Logf("%s (%s) was killed in %v by %s %s", m.name, m.promise, o.took.Round(time.Second/10), k.folder, k.test)
+	r.known.note(t, m.name, k)
 }
 
 // shorten gives the short form of those tests that have another.
 func shorten(tests []string) (short []string) {
-	for _, args := range tests {
-		if !strings.Contains(args, "-short") && !strings.Contains(args, "-run") {
-			short = append(short, args+" -short")
+	for _, test := range tests {
+		if !strings.Contains(test, "-short") && !strings.Contains(test, "-run") {
+			short = append(short, test+" -short")
 		}
 	}
 	return short
-}
-
-// testCommand gives the words of a run of "go test". The folders browser and bench are modules of their own. A mutant is not vetted: only a test may
-// kill it.
-func testCommand(args string) []string {
-	words := strings.Fields(args)
-	module, folder := ".", words[0]
-	if top, rest, _ := strings.Cut(folder, "/"); top == "browser" || top == "bench" {
-		module, folder = top, rest
-	}
-	return slices.Concat([]string{"test", "-C", module, "-v", "-vet=off", "-count=1", "-failfast", "-timeout=4m", "./" + folder}, words[1:])
-}
-
-var (
-	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
-	skips  = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
-)
-
-// killer names the innermost test that failed. Where none did, it did not end: a mutant may make it wait for ever, and so may a busy machine.
-func killer(out []byte, args string) string {
-	if all := failed.FindAllSubmatch(out, -1); len(all) > 0 {
-		return string(all[len(all)-1][1])
-	}
-	return "what did not end, or panicked: go test " + args
-}
-
-func goTool(t *testing.T, dir string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MUTANTS=") }), "GOFLAGS=-buildvcs=false")
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		t.Fatalf("go %v: %v", args, err)
-	}
-	return out, err
-}
-
-// copyTree copies what the module is made of.
-func copyTree(t *testing.T) string {
-	dir := t.TempDir()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, rel)
-		switch {
-		case d.IsDir() && rel == ".git":
-			return fs.SkipDir
-		case d.IsDir():
-			return os.MkdirAll(to, 0o755)
-		case !d.Type().IsRegular():
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", rel, err)
-		}
-		return os.WriteFile(to, b, 0o644)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
