@@ -34,7 +34,7 @@ func TestMutants(t *testing.T) {
 	began := time.Now()
 	list := readMutants(t)
 	r := &results{known: readKillers(t, list)}
-	chosen := choose(t, which, list)
+	chosen := choose(t, which, list, r.known)
 	if len(chosen) == 0 {
 		t.Fatalf("MUTANTS=%s selects none of %d mutants", which, len(list))
 	}
