@@ -22,7 +22,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 ONE      := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: axe-core bench bench-quick browser build campaign canary check clean demo disk docs fmt fuzz help install long measure model mutants plan race race-full screenshots simulate storms test
+.PHONY: axe-core bench bench-quick browser build campaign canary check clean demo disk docs fmt full fuzz help install long measure model mutants nightly plan race race-full screenshots simulate storms subjects test
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,9 +75,16 @@ race: ## the short form of every test that has goroutines, with the race detecto
 	@[ -n "$(RACE)" ] || { echo "the race detector needs a C compiler, such as Debian's package gcc"; exit 1; }
 	$(MEMORY) $(TOOLS) $(TEST) -race -short $$($(GO) list $(ALL) | grep -vxF $(addprefix -e vaultd/internal/,$(RACELESS)))
 
+full: ## every test in full, with its files on a disk
+	TMPDIR=$${TMPDIR:-/tmp} $(TOOLS) $(TEST) -count=1 $(ALL)
+	cd bench && $(MODULE_TOOLS) $(TEST) -count=1 ./...
+
 race-full: ## every test in full with the race detector (an hour)
-	$(TOOLS) gotestsum --format pkgname -- -race -vet=off -count=1 -parallel 6 -timeout 90m ./...
-	cd bench && $(MODULE_TOOLS) gotestsum --format pkgname -- -race -vet=off -count=1 -timeout 90m ./...
+	$(TOOLS) $(TEST) -race -count=1 -parallel 6 -timeout 90m $(ALL)
+	cd bench && $(MODULE_TOOLS) $(TEST) -race -count=1 -timeout 90m ./...
+
+nightly: ## all suites in full, one line each; a run that was cut resumes: before each release (hours)
+	@tools/nightly
 
 # Where these tests have their files in memory, they never meet a real sync, rename or mount.
 disk: ## the packages that keep files, with their files on a disk
@@ -85,6 +92,7 @@ disk: ## the packages that keep files, with their files on a disk
 
 check: ## formatting, vet, linters and the import rules
 	@bad=$$(gofmt -l cmd internal bench browser); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	$(GO) run ./internal/test/measure -check
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 	$(TOOLS) golangci-lint run ./...
@@ -143,8 +151,11 @@ bench: ## speed, syncs and memory against limits and peers, in full (bench/READM
 bench-quick: ## the same with a tenth of the data
 	$(GO) -C bench run . all -quick -pairs 3
 
-measure: ## figures of the code itself, by package: lines, names, comments
+measure: ## size, text and ties of the repository, by package
 	@$(GO) run ./internal/test/measure
+
+subjects: ## the form of commit subjects: package: what changes
+	@$(GO) run ./internal/test/measure -subjects
 
 fmt: ## format all Go files
 	gofmt -w cmd internal bench browser
