@@ -15,7 +15,7 @@ import (
 func TestParseMetrics(t *testing.T) {
 	m := parseMetrics([]byte("# HELP vaultd_folders x 7\nvaultd_folders{state=\"archived\"} 12\nvaultd_ledger_syncs_total 1.5e+03\nvaultd_folders_seen_total 13\nnonsense\n\n"))
 	if m.foldersIn("archived") != 12 || m.ledgerSyncs() != 1500 || m.foldersSeen() != 13 || m.foldersIn("open") != 0 || len(m) != 3 {
-		t.Errorf("%v", m)
+		t.Errorf(`%v, want m.foldersIn("archived") = 12, m.ledgerSyncs() = 1500, m.foldersSeen() = 13, m.foldersIn("open") = 0, len(m) = 3`, m)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestClaim_AfterADeath(t *testing.T) {
 		t.Errorf("still there: %v", err)
 	}
 	if s, err = b.crowd(t.Context(), 3); err != nil || len(s.names) != 3 {
-		t.Errorf("%v: %v", s, err)
+		t.Errorf("%v: %v, want no error, len(s.names) = 3", s, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestProcess_Standing(t *testing.T) {
 	}
 	failed := errors.New("no")
 	if err := p.whileStopped(func() error { await("T"); return failed }); !errors.Is(err, failed) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error %v", err, failed)
 	}
 	await("S")
 	if err := p.whileStopped(func() error { await("T"); p.kill(); return nil }); !errors.Is(err, os.ErrProcessDone) {

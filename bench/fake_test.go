@@ -125,7 +125,7 @@ func TestFake_RefusesAWrongSignature(t *testing.T) {
 		"longer life": path + "?" + strings.Replace(query, "X-Amz-Expires=900", "X-Amz-Expires=901", 1),
 	} {
 		if code := put(t, f, address, "one", digestOf("one")); code != http.StatusForbidden {
-			t.Errorf("%s: %d", name, code)
+			t.Errorf("%s: %d, want code = http.StatusForbidden", name, code)
 		}
 	}
 	if s := f.counted(t); s.BadSignatures != 3 || s.Stored != 0 {
@@ -217,7 +217,7 @@ func TestFake_CountsDuplicates(t *testing.T) {
 		address := string(r.Tickets[frozen[0].ID].URL)
 		for range 2 {
 			if code := put(t, f, address, body, digestOf(body)); code != http.StatusOK {
-				t.Fatal(code)
+				t.Fatalf("code = %v, want code = http.StatusOK", code)
 			}
 		}
 		put(t, f, address, body+"!", digestOf(body+"!"))
@@ -240,10 +240,10 @@ func TestFake_BusyWithFilledLedgers(t *testing.T) {
 	id := uuid.New()
 	r, err := client.Status(t.Context(), benchVault, archive.RemoteID(twin(id).String()))
 	if err != nil || r.Status != archive.InProgress || r.ID != archive.ID(id) {
-		t.Errorf("%+v: %v", r, err)
+		t.Errorf("%+v: %v, want no error, r.Status = archive.InProgress, r.ID = %v", r, err, archive.ID(id))
 	}
 	if r, err := client.Status(t.Context(), benchVault, "none of ours"); err == nil {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want an error", r)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 			return nil
 		})
 		if err != nil || !whole.Complete || whole.Read != 2500 {
-			t.Errorf("%+v: %v", whole, err)
+			t.Errorf("%+v: %v, want no error, whole.Complete, whole.Read = 2500", whole, err)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func checkFilled(t *testing.T, together int) {
 	}))
 	problems, err := l.Verify(t.Context())
 	if err != nil || len(problems) > 0 {
-		t.Errorf("%v: %v", err, problems)
+		t.Errorf("%v: %v, want no error, len(problems) <= 0", err, problems)
 	}
 	if atRest != 670 || l.Head().N != 1+670*9+30*6 {
 		t.Errorf("%d at rest, %d lines", atRest, l.Head().N)

@@ -20,7 +20,7 @@ func TestFake_CountsUploadsBegunAgain(t *testing.T) {
 		time.Sleep(rush)
 		s.bookUploadBegin(other.bumID)
 		if s.stats.Rebegun != 2 || s.stats.Reregistered != 1 || s.stats.Rush != 4 {
-			t.Errorf("%+v", s.stats)
+			t.Errorf("%+v, want s.stats.Rebegun = 2, s.stats.Reregistered = 1, s.stats.Rush = 4", s.stats)
 		}
 	})
 }
@@ -34,13 +34,13 @@ func TestToll_IsThatOfTheWorstDeath(t *testing.T) {
 		dead.life(now)
 	}
 	if dead.rebegun != 7 || dead.reregistered != 30 || dead.underWay != 0 {
-		t.Errorf("%+v", dead)
+		t.Errorf("%+v, want dead.rebegun = 7, dead.reregistered = 30, dead.underWay = 0", dead)
 	}
 	alive := &toll{was: fakeStats{Rebegun: -5}}
 	s := sample{}
 	must(t, alive.account(t.Context(), f, &s))
 	if s.figureNamed("most_rebegun") != 5 {
-		t.Errorf("%+v", s.More)
+		t.Errorf(`%+v, want s.figureNamed("most_rebegun") = 5`, s.More)
 	}
 	alive.was.Puts = -1
 	must(t, alive.death(t.Context(), f))

@@ -83,7 +83,7 @@ func TestMeasure_AMissingFigureReachesNothing(t *testing.T) {
 	res := quickBench(t).measureRow(t.Context(), r, &bytes.Buffer{})
 	for _, f := range append(res.Ratios, res.Counts...) {
 		if f.Verdict != missed || formatDigits(f.Median) != "–" {
-			t.Errorf("%+v", f)
+			t.Errorf(`%+v, want f.Verdict = %v, formatDigits(f.Median) = "–"`, f, missed)
 		}
 	}
 	s := sample{}
@@ -100,7 +100,7 @@ func TestMeasure_ExactRatios(t *testing.T) {
 	b.pairs = 2
 	r := row{ID: "x", Exact: true, A: walls(&order, "a", 1, 2), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}}}
 	if res := b.measureRow(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
-		t.Errorf("%+v", res.Ratios[0])
+		t.Errorf("%+v, want res.Ratios[0].Verdict = %v", res.Ratios[0], missed)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestRunAll_ARowHasItsLimit(t *testing.T) {
 		t.Errorf("%v: %d results", err, len(r.results))
 	}
 	if text := r.asMarkdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
-		t.Error(text)
+		t.Errorf(`text = %v, want text with "broken off: a: not done within 1ms"`, text)
 	}
 }
 

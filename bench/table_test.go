@@ -71,12 +71,12 @@ func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
 	head := "Measured 2026-11-20 10:01 UTC to 2026-11-20 10:17 UTC, in 2 sittings, load 0.38 to 3.79 before them, 1 to 2 pairs. 2 cores"
 	if text := r.asMarkdown(); !strings.HasPrefix(text, head) ||
 		!strings.Contains(text, "| not run: not yet |") {
-		t.Error(text[:min(len(text), 500)])
+		t.Errorf(`text[:min(len(text), 500)] = %v, want text that begins with %q, text with "| not run: not yet |"`, text[:min(len(text), 500)], head)
 	}
 	text := r.asDocument()
 	if !strings.HasPrefix(text, head) || !strings.Contains(text, "| put-S | G5 | ") || !strings.Contains(text, "\nNot run: ") ||
 		strings.Contains(text, "| told |") || strings.Contains(text, "Medians of the runs") {
-		t.Error(text)
+		t.Errorf("text = %v, want text that begins with %q, text with \"| put-S | G5 | \", text with \"\\nNot run: \", text without \"| told |\", text without \"Medians of the runs\"", text, head)
 	}
 }
 
@@ -113,6 +113,6 @@ func TestTable_SaysWhatWasMissedBefore(t *testing.T) {
 		t.Error("what holds now counts as failed")
 	}
 	if text := r.asMarkdown(); !strings.HasPrefix(text, "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs.") {
-		t.Error(text[:min(len(text), 200)])
+		t.Errorf(`text[:min(len(text), 200)] = %v, want text that begins with "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs."`, text[:min(len(text), 200)])
 	}
 }

@@ -48,7 +48,7 @@ func (w *world) writeHistory(now time.Time) {
 		}
 		for _, r := range results {
 			if r.Err != nil {
-				w.t.Fatal(r.Err)
+				w.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (b *tab) expectQuiet(name string, w *world, status int) {
 	}
 	for _, f := range b.takeFaults() {
 		if status < 400 || !strings.Contains(f, fmt.Sprintf("responded with a status of %d", status)) {
-			b.t.Errorf("%s: %s", name, f)
+			b.t.Errorf("%s: %s, want status >= 400, f with %q", name, f, fmt.Sprintf("responded with a status of %d", status))
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestPut_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 					Size: int64(size), SHA256: sum(string(good)), Open: func() (io.ReadCloser, error) { return io.NopCloser(from), nil }})
 				ce := failure(t, err)
 				if _, is := errors.AsType[*contentError](err); !is || ce.Outcome != OutcomeUnknown {
-					t.Errorf("%v: %v", ce.Outcome, ce)
+					t.Errorf("%v: %v, want is, ce.Outcome = %v", ce.Outcome, ce, OutcomeUnknown)
 				}
 				srv.Close()
 				if n := c.most(); n >= size {
@@ -217,7 +217,7 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 					return
 				}
 				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errAnsweredEarly) {
-					t.Errorf("%v: %v", ce.Outcome, ce)
+					t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, errAnsweredEarly)
 				}
 			})
 		}
@@ -283,7 +283,7 @@ func TestPut_I12_WhatAYesSays(t *testing.T) {
 			continue
 		}
 		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || ce.Status != 200 || ce.ServiceCode != "InternalError" {
-			t.Errorf("%s: %v, %q: %v", name, ce.Outcome, ce.ServiceCode, ce)
+			t.Errorf(`%s: %v, %q: %v, want ce.Outcome = %v, ce.Status = 200, ce.ServiceCode = "InternalError"`, name, ce.Outcome, ce.ServiceCode, ce, OutcomeUnknown)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 				return
 			}
 			if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, errStorePage) {
-				t.Errorf("%v: %v", ce.Outcome, ce)
+				t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, errStorePage)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value, date string) {
 		for _, status := range []int{200, 307, 429, 500, 503} {
 			if d := retryAfter(status, http.Header{"Retry-After": {value}, "Date": {date}}, now); d < 0 || d > longestAsked(status) {
-				t.Errorf("%d, %q: %v", status, value, d)
+				t.Errorf("%d, %q: %v, want d >= 0, d <= %v", status, value, d, longestAsked(status))
 			}
 		}
 	})

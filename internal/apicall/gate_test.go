@@ -142,7 +142,7 @@ func TestPut_AsksFirst(t *testing.T) {
 		for range 20 {
 			ans, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: int64(size), SHA256: sum(content), Open: bodyOf(content), AsksFirst: true})
 			if err != nil || ans.Sent != sum(content) || asked != "100-continue" {
-				t.Fatal(size, asked, err)
+				t.Fatalf(`size = %v, asked = %v, err = %v, want no error, ans.Sent = %v, asked = "100-continue"`, size, asked, err, sum(content))
 			}
 		}
 	}

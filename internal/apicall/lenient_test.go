@@ -34,7 +34,7 @@ func TestReadFields_NamesMatchExactly(t *testing.T) {
 	} {
 		f, err := ReadFields([]byte(row.object), "status")
 		if string(f["status"]) != row.want || (err == nil) != (row.want != "") || errors.Is(err, ErrTwice) != row.twice {
-			t.Errorf("%s: %s %v", name, f["status"], err)
+			t.Errorf(`%s: %s %v, want string(f["status"]) = %v, (err == nil) = %v, errors.Is(err, ErrTwice) = %v`, name, f["status"], err, row.want, (row.want != ""), row.twice)
 		}
 	}
 	f, err := ReadFields([]byte(`{"bumid":"a","bumId":"b"}`), "bumid", "bumId")
@@ -42,7 +42,7 @@ func TestReadFields_NamesMatchExactly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := f.Either("bumid", "bumId"); !errors.Is(err, ErrTwice) {
-		t.Errorf("%s %v", got, err)
+		t.Errorf("%s %v, want error %v", got, err, ErrTwice)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestDo_I21_AnswersShareABoundedMemory(t *testing.T) {
 			}
 			ans, err := api.Do(context.Background(), r)
 			if err != nil || len(ans.Body) != size {
-				t.Error(err)
+				t.Errorf("err = %v, want no error, len(ans.Body) = %v", err, size)
 				return
 			}
 			for now := held.Load(); ; now = held.Load() {

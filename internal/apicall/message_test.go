@@ -55,7 +55,7 @@ func TestScrub_I7(t *testing.T) {
 		"known " + signatureCanary[:9] + "\u200b" + signatureCanary[9:],
 	} {
 		if got := hideSecrets(text, []string{"known", signatureCanary}, 500); strings.Contains(got, signatureCanary) {
-			t.Errorf("%q -> %q", text, got)
+			t.Errorf("%q -> %q, want got without %q", text, got, signatureCanary)
 		}
 	}
 	if got := hideSecrets("The request signature we calculated does not match the signature you provided.", nil, 500); strings.Contains(got, "hidden") {

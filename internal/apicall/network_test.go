@@ -351,7 +351,7 @@ func TestNetwork_I20_WhoseCertificateBehindAProxy(t *testing.T) {
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Proxy: proxy})
 		_, err := do(t, api, post("register", "[]"))
 		if ce := failure(t, err); ce.Outcome != NotSent || ce.Code != "certificate-unknown" || !strings.Contains(ce.Error(), words) {
-			t.Errorf("%v, %s: %v", ce.Outcome, ce.Code, ce)
+			t.Errorf(`%v, %s: %v, want ce.Outcome = %v, ce.Code = "certificate-unknown", ce with %q`, ce.Outcome, ce.Code, ce, NotSent, words)
 		}
 	}
 }
@@ -435,7 +435,7 @@ func TestNetwork_I20_OtherPortOfAConfiguredHost(t *testing.T) {
 	_, store := clients(t, Config{BaseURL: "https://archive.example"})
 	_, err := store.put(t.Context(), upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 	if ce := failure(t, err); ce.Code != "policy" || reached.Load() != 0 {
-		t.Errorf("%s: %v", ce.Code, ce)
+		t.Errorf(`%s: %v, want ce.Code = "policy", reached.Load() = 0`, ce.Code, ce)
 	}
 }
 
@@ -583,7 +583,7 @@ func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
 					return
 				}
 				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, r.want) {
-					t.Errorf("%v: %v", ce.Outcome, ce)
+					t.Errorf("%v: %v, want ce.Outcome = %v, error %v", ce.Outcome, ce, OutcomeUnknown, r.want)
 				}
 			})
 		}

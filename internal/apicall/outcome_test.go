@@ -263,7 +263,7 @@ func TestError_I7_HoldsNoSecret(t *testing.T) {
 			_, call := do(t, api, Request{Op: "follow", Method: "POST", URL: "https://archive.example/k?X-Amz-Signature=" + signatureCanary})
 			for _, err := range []error{put, call} {
 				if ce := failure(t, err); !errors.Is(err, reset) || !strings.Contains(ce.Error(), "reset") || ce.Path != "/k" {
-					t.Errorf("%v", err)
+					t.Errorf(`%v, want error %v, ce with "reset", ce.Path = "/k"`, err, reset)
 				}
 			}
 		})
@@ -287,7 +287,7 @@ func TestProxy(t *testing.T) {
 	_, err2 := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	for _, err := range []error{err, err2} {
 		if ce := failure(t, err); ce.Outcome != NotSent {
-			t.Errorf("%v: %v", ce.Outcome, ce)
+			t.Errorf("%v: %v, want ce.Outcome = %v", ce.Outcome, ce, NotSent)
 		}
 	}
 	if fmt.Sprint(asked) != "[CONNECT archive.example:443 CONNECT bucket.example:443]" {

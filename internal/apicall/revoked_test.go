@@ -133,7 +133,7 @@ func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
 				for range 60 {
 					_, err := api.Do(context.Background(), closed("register"))
 					if ce := failure(t, err); ce.Outcome != NotProcessed || ce.Status != http.StatusForbidden || !ce.Denied {
-						t.Errorf("%v: %v", ce.Outcome, ce)
+						t.Errorf("%v: %v, want ce.Outcome = %v, ce.Status = http.StatusForbidden, ce.Denied", ce.Outcome, ce, NotProcessed)
 					}
 				}
 			})
@@ -174,7 +174,7 @@ func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
 			wg.Go(func() {
 				_, err := api.Do(context.Background(), closed("register"))
 				if ce := failure(t, err); ce.Status != http.StatusForbidden || ce.Outcome != NotProcessed {
-					t.Errorf("%v: %v", ce.Outcome, ce)
+					t.Errorf("%v: %v, want ce.Status = http.StatusForbidden, ce.Outcome = %v", ce.Outcome, ce, NotProcessed)
 				}
 			})
 		}

@@ -69,7 +69,7 @@ func TestSendFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 				b.Open = func() (io.ReadCloser, error) { return io.NopCloser(from), nil }
 				_, err := api.SendFile(t.Context(), sendPath(), b)
 				if e := failure(t, err); e.Outcome != OutcomeUnknown || !e.Damaged || e.Code != "file-damaged" {
-					t.Errorf("%v, %q, %v", e.Outcome, e.Code, e)
+					t.Errorf(`%v, %q, %v, want e.Outcome = %v, e.Damaged, e.Code = "file-damaged"`, e.Outcome, e.Code, e, OutcomeUnknown)
 				}
 				srv.Close()
 				if n := c.most(); n >= len(b.Before)+size {
@@ -86,7 +86,7 @@ func TestSendFile_FileThatCannotBeOpenedIsNotSent(t *testing.T) {
 	b.Open = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err := api.SendFile(t.Context(), sendPath(), b)
 	if e := failure(t, err); e.Outcome != NotSent || !e.Damaged {
-		t.Errorf("%v: %v", e.Outcome, e)
+		t.Errorf("%v: %v, want e.Outcome = %v, e.Damaged", e.Outcome, e, NotSent)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestSendFile_I12_EarlyYesIsNone(t *testing.T) {
 	big := strings.Repeat("x", 8<<20)
 	_, err := api.SendFile(t.Context(), sendPath(), framed(big, big))
 	if e := failure(t, err); e.Outcome != OutcomeUnknown {
-		t.Errorf("%v: %v", e.Outcome, e)
+		t.Errorf("%v: %v, want e.Outcome = %v", e.Outcome, e, OutcomeUnknown)
 	}
 }
 

@@ -84,7 +84,7 @@ func FuzzTicket(f *testing.F) {
 			}
 		}
 		if ticket.Validity < 0 || ticket.Validity > 7*24*time.Hour {
-			t.Errorf("%v %v", ticket.SignedAt, ticket.Validity)
+			t.Errorf("%v %v, want ticket.Validity >= 0, ticket.Validity <= 7*24*time.Hour", ticket.SignedAt, ticket.Validity)
 		}
 		if ticket.URL != "" && store.CheckURL(string(ticket.URL)) != nil {
 			t.Errorf("a ticket against policy: %q", string(ticket.URL))

@@ -117,7 +117,7 @@ func TestPut_BlackHole(t *testing.T) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { return len(p), nil })), nil
 		}})
 	if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v: %v", ce.Outcome, ce)
+		t.Errorf("%v: %v, want ce.Outcome = %v, error context.DeadlineExceeded", ce.Outcome, ce, OutcomeUnknown)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestGet_RepeatsWhatPasses(t *testing.T) {
 				}
 				if r.name == "RetryAfterBeyondCap" {
 					if ce := failure(t, err); ce.RetryAfter != 20*time.Second || ce.Message != "later" {
-						t.Errorf("%+v", ce)
+						t.Errorf(`%+v, want ce.RetryAfter = 20*time.Second, ce.Message = "later"`, ce)
 					}
 				}
 				if r.name == "GatewayForEver" && !strings.Contains(err.Error(), "last words") {

@@ -114,7 +114,7 @@ func TestDocumentFaults_NameEveryFieldAtOnce(t *testing.T) {
 func TestParseDecimal_KeepsEveryDigitAndRefusesTheRest(t *testing.T) {
 	for _, good := range []string{"0", "-1.50", "9007199254740993.10", "0.000000001"} {
 		if d, err := ParseDecimal(good); err != nil || string(d) != good {
-			t.Errorf("%q: %q, %v", good, d, err)
+			t.Errorf("%q: %q, %v, want no error, string(d) = %v", good, d, err, good)
 		}
 	}
 	for _, bad := range []string{"", "1,5", "1e5", "01", ".5", "5.", "+1", "NaN", `"1"`, "1 ", strings.Repeat("9", 400), "0x1", "--1"} {
@@ -157,7 +157,7 @@ func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 		"Doc-4711":                             "Doc-4711",
 	} {
 		if r, err := ParseRemoteID(given); err != nil || r != want {
-			t.Errorf("%s: %s, %v", given, r, err)
+			t.Errorf("%s: %s, %v, want no error, r = %v", given, r, err, want)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 func TestInstantSince_I6_AnotherBootTellsNothing(t *testing.T) {
 	a := Instant{Boot: time.Minute, BootID: "a"}
 	if d, ok := (Instant{Boot: time.Hour, BootID: "a"}).Since(a); !ok || d != 59*time.Minute {
-		t.Error(d, ok)
+		t.Errorf("d = %v, ok = %v, want ok, d = 59*time.Minute", d, ok)
 	}
 	if _, ok := (Instant{Boot: time.Hour, BootID: "b"}).Since(a); ok {
 		t.Error("compared clocks of two boots")

@@ -26,7 +26,7 @@ func TestMakeSidecar(t *testing.T) {
 		t.Error(got)
 	}
 	if got := string(MakeSidecar(id, []string{"a"}, []byte("{}"))); !strings.HasSuffix(got, "  ]\n}\n") {
-		t.Error(got)
+		t.Errorf("got = %v, want got that ends with \" ]\\n}\\n\"", got)
 	}
 	if DeriveSentID("1") == DeriveReceivedID("1") {
 		t.Error("what was sent and what came in have one identity")

@@ -41,7 +41,7 @@ func TestParseMetadata_MostIsPlain(t *testing.T) {
 	}
 	d := Document{Type: "Invoice", Number: "R-1", Date: "2026-10-31T00:00:00Z", SenderName: "Müller & Söhne", SenderIDs: []string{"DE1"}, RecipientName: "Acme", Currency: "EUR", Amount: "119.00"}
 	if back, ok := parsePlainMetadata(d.Metadata()); !ok || !reflect.DeepEqual(back, d) {
-		t.Errorf("%v: %+v", ok, back)
+		t.Errorf("%v: %+v, want ok, back = %v", ok, back, d)
 	}
 }
 

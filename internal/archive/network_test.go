@@ -33,7 +33,7 @@ func TestIsBumID(t *testing.T) {
 		"10D90000-0000-4000-8000-00000000000a": false, "10d90000-0000-4000-8000-00000000000a\n": false, "": false, "54759eb3c090d83494e2d804": false,
 	} {
 		if id.IsBumID() != want {
-			t.Errorf("%q: %v", id, !want)
+			t.Errorf("%q: %v, want id.IsBumID() = %v", id, !want, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestDeriveNetworkID_I10(t *testing.T) {
 	}
 	for name, other := range others {
 		if other == id {
-			t.Error(name)
+			t.Errorf("%v:, want other other than %v", name, id)
 		}
 	}
 	switch {

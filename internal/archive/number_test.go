@@ -55,7 +55,7 @@ func TestHasStrangeDate(t *testing.T) {
 		"1990-01-01T00:00:00Z": false, "1989-12-31T23:59:59Z": true, "0206-11-20T00:00:00Z": true, "": false,
 	} {
 		if got := (Document{Date: date}).HasStrangeDate(now.In(berlin)); got != strange {
-			t.Errorf("%q: %t", date, got)
+			t.Errorf("%q: %t, want got = %v", date, got, strange)
 		}
 	}
 	if !(Document{Date: "2026-11-22T00:00:00Z"}).HasStrangeDate(now) {

@@ -49,7 +49,7 @@ func TestObject_I8_OneNameForOneObject(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			a, b := PresignedURL(r.a).Object(), PresignedURL(r.b).Object()
 			if (a == b) != r.same {
-				t.Errorf("%q\n%q", a, b)
+				t.Errorf("%q\n%q\nwant (a == b) = %v", a, b, r.same)
 			}
 			if strings.Contains(a, "Signature") {
 				t.Errorf("it holds the grant: %q", a)
@@ -73,7 +73,7 @@ func TestLeadsOn_I8_SameObjectElsewhere(t *testing.T) {
 		"https://b.eu.example/%zz":                       false,
 	} {
 		if got := PresignedURL("https://b.example/dir/k.zip?" + signedOnce).LeadsToSameObject(PresignedURL(to)); got != same {
-			t.Errorf("%s: %v", to, got)
+			t.Errorf("%s: %v, want got = %v", to, got, same)
 		}
 	}
 	if PresignedURL("https://b.example/k.zip").LeadsToSameObject("https://b.example/") {

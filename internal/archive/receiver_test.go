@@ -11,7 +11,7 @@ func TestReadReceiver(t *testing.T) {
 		"":              nil,
 	} {
 		if got, err := ReadReceiver(metadata); err != nil || got.String() != want {
-			t.Errorf("%s: %q, %v", metadata, got, err)
+			t.Errorf("%s: %q, %v, want no error, got.String() = %v", metadata, got, err, want)
 		}
 	}
 	if _, err := ReadReceiver([]byte("[]")); err == nil {

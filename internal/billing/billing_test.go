@@ -105,7 +105,7 @@ func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
 		}
 		bs, err := Bills(totals, Rule{Price: "0.185"}, time.Time{})
 		if err != nil || len(bs) != len(totals)+1 || bs[0].Vault != "" {
-			t.Fatal(err, bs)
+			t.Fatalf(`err = %v, bs = %v, want no error, len(bs) = %v, bs[0].Vault = ""`, err, bs, len(totals)+1)
 		}
 		var sum Bill
 		beyond, one := int64(0), bs[0]

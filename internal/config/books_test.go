@@ -10,7 +10,7 @@ const goodBooks = "books: {table: IA_INVOICE, columns: {key: ID, number: NUM, da
 func TestBooks(t *testing.T) {
 	got := mustLoad(t, withExtracts(goodExtracts+goodBooks)).Books
 	if got.Table != "IA_INVOICE" || got.Columns.Key != "ID" || got.Columns.Company != "" || got.Booked.Values[0] != "Booked" || got.From != "2026-01-01" {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.Table = "IA_INVOICE", got.Columns.Key = "ID", got.Columns.Company = "", got.Booked.Values[0] = "Booked", got.From = "2026-01-01"`, got)
 	}
 	mustLoad(t, withExtracts("books: {from: soon}\n")) // without a table nothing of it counts
 }

@@ -490,7 +490,7 @@ func TestParseDuration(t *testing.T) {
 		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "0s": 0, "720h": 30 * day,
 	} {
 		if got, err := ParseDuration(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v", text, got, err)
+			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]error{
@@ -507,7 +507,7 @@ func TestParseDuration(t *testing.T) {
 func TestParseYears(t *testing.T) {
 	for text, want := range map[string]archive.Retention{"": 0, "1y": 1, "10y": 10, "15y": 15, "010y": 10} {
 		if got, err := parseYears(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v", text, got, err)
+			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]error{
@@ -525,7 +525,7 @@ func TestParseSize(t *testing.T) {
 		"100MB": 100_000_000, "1MiB": 1 << 20, "20GB": 20_000_000_000, "2 GiB": 2 << 30, "1.5MB": 1_500_000, "7B": 7, "3kB": 3000,
 	} {
 		if got, err := parseSize(text); got != want || err != nil {
-			t.Errorf("%s: %v, %v", text, got, err)
+			t.Errorf("%s: %v, %v, want got = %v, no error", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]error{

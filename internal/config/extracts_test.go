@@ -15,7 +15,7 @@ func withExtracts(section string) string {
 func TestExtracts(t *testing.T) {
 	got := mustLoad(t, withExtracts(goodExtracts)).Extracts
 	if got.BaseURL != "https://ap.acme.example" || got.Custody != "/srv/custody" || got.Every != time.Hour || got.Workers != 2 || got.MaxDownloads != 10 || got.Acknowledge {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.BaseURL = "https://ap.acme.example", got.Custody = "/srv/custody", got.Every = time.Hour, got.Workers = 2, got.MaxDownloads = 10, not got.Acknowledge`, got)
 	}
 	mustLoad(t, withExtracts("extracts: {custody: /var/lib/vaultd}\n")) // without base_url nothing of it counts
 }
@@ -24,7 +24,7 @@ func TestExtracts(t *testing.T) {
 func TestExtracts_ToDrop(t *testing.T) {
 	section := strings.Replace(goodExtracts, "custody:", "to_drop: acme-in, to_drop_type: Invoice, custody:", 1)
 	if got := mustLoad(t, withExtracts(section)).Extracts; got.ToDrop != "acme-in" || got.ToDropType != "Invoice" {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.ToDrop = "acme-in", got.ToDropType = "Invoice"`, got)
 	}
 	for more, want := range map[string]string{
 		"complete: marker":               "is a drop with complete: marker, *",
@@ -32,13 +32,13 @@ func TestExtracts_ToDrop(t *testing.T) {
 	} {
 		_, faults := load(t, strings.Replace(withExtracts(section), "vault: V-1}", "vault: V-1, "+more+"}", 1), nil)
 		if text := strings.Join(lines(faults), "; "); len(faults) != 1 || !strings.Contains(text, "extracts.to_drop: "+strings.TrimSuffix(want, "*")) {
-			t.Errorf("%s: %q", more, text)
+			t.Errorf("%s: %q, want len(faults) = 1, text with %q", more, text, "extracts.to_drop: "+strings.TrimSuffix(want, "*"))
 		}
 	}
 	pdf := "pdf: {base_url: 'https://pdf.acme.example', auth: {method: basic, username: p, secret_file: /etc/vaultd/secret-pdf}}\n"
 	text := strings.Replace(withExtracts(pdf+section), "vault: V-1}", "route: pdf, receiving: a@b.example, notify: c@b.example}", 1)
 	if _, faults := load(t, text, nil); len(faults) != 1 || !strings.Contains(lines(faults)[0], "extracts.to_drop: is a drop of route pdf") {
-		t.Errorf("%q", lines(faults))
+		t.Errorf(`%q, want len(faults) = 1, lines(faults)[0] with "extracts.to_drop: is a drop of route pdf"`, lines(faults))
 	}
 }
 

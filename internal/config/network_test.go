@@ -15,7 +15,7 @@ const goodNetwork = "network: {base_url: 'https://net.acme.example/', auth: {met
 func TestNetwork(t *testing.T) {
 	cfg := mustLoad(t, withExtracts(goodNetwork))
 	if got := cfg.Network; got.BaseURL != "https://net.acme.example" || got.Auth != (BasicAuth{Method: "basic", Username: "n", SecretFile: "/etc/vaultd/secret-network"}) {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.BaseURL = "https://net.acme.example", got.Auth = %v`, got, (BasicAuth{Method: "basic", Username: "n", SecretFile: "/etc/vaultd/secret-network"}))
 	}
 	found := false
 	for loc, auth := range cfg.allCredentials() { // so that its secret is checked as all others are
@@ -37,12 +37,12 @@ func TestNetwork_FileTypes(t *testing.T) {
 	} {
 		cfg := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", text+"auth:", 1)))
 		if !maps.Equal(cfg.Network.FileTypes, want) || len(cfg.Network.FileTypes.Faults()) > 0 {
-			t.Errorf("%s: %v", text, cfg.Network.FileTypes)
+			t.Errorf("%s: %v, want cfg.Network.FileTypes = %v, len(cfg.Network.FileTypes.Faults()) <= 0", text, cfg.Network.FileTypes, want)
 		}
 	}
 	got := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", "credit_notes: /v3/notes, page_size: 5000, poll: 10s, workers: 16, auth:", 1))).Network
 	if got.CreditNotes != "/v3/notes" || got.PageSize != 5000 || got.Poll != 10*time.Second || got.Workers != 16 {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.CreditNotes = "/v3/notes", got.PageSize = 5000, got.Poll = 10*time.Second, got.Workers = 16`, got)
 	}
 }
 
@@ -50,12 +50,12 @@ func TestNetwork_FileTypes(t *testing.T) {
 func TestNetwork_DirectoryFR(t *testing.T) {
 	for written, want := range map[string]string{"": "off", "directory_fr: off, ": "off", "directory_fr: warn, ": "warn", "directory_fr: require, ": "require"} {
 		if got := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", written+"auth:", 1))).Network.DirectoryFR; got != want {
-			t.Errorf("%q: %q", written, got)
+			t.Errorf("%q: %q, want got = %v", written, got, want)
 		}
 	}
 	for _, written := range []string{"directory_fr: yes, ", "directory_fr: true, ", "directory_fr: '', "} {
 		if _, faults := load(t, withExtracts(strings.Replace(goodNetwork, "auth:", written+"auth:", 1)), nil); len(faults) != 1 {
-			t.Errorf("%q: %v", written, lines(faults))
+			t.Errorf("%q: %v, want len(faults) = 1", written, lines(faults))
 		}
 	}
 }
@@ -64,10 +64,10 @@ func TestNetwork_DirectoryFR(t *testing.T) {
 func TestNetwork_ReceiveInto(t *testing.T) {
 	cfg := mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", "receive_into: acme-in, confirm: technical, auth:", 1), ""))
 	if cfg.Network.ReceiveInto != "acme-in" || cfg.Network.Confirm != ConfirmTechnical {
-		t.Errorf("%+v", cfg.Network)
+		t.Errorf(`%+v, want cfg.Network.ReceiveInto = "acme-in", cfg.Network.Confirm = %v`, cfg.Network, ConfirmTechnical)
 	}
 	if cfg = mustLoad(t, withNetwork(goodNetwork, "")); cfg.Network.ReceiveInto != "" || cfg.Network.Confirm != "none" {
-		t.Errorf("%+v", cfg.Network)
+		t.Errorf(`%+v, want cfg.Network.ReceiveInto = "", cfg.Network.Confirm = "none"`, cfg.Network)
 	}
 	for written, want := range map[string]string{
 		"receive_into: other":                   "network.receive_into: is the name of no drop; drops has acme-in, acme-out",
@@ -83,7 +83,7 @@ func TestNetwork_ReceiveInto(t *testing.T) {
 	}
 	_, faults := load(t, strings.Replace(withNetwork(strings.Replace(goodNetwork, "auth:", "receive_into: acme-in, auth:", 1), ""), "name: acme-in,", "name: acme-in, complete: marker,", 1), nil)
 	if text := strings.Join(lines(faults), "; "); len(faults) != 1 || !strings.Contains(text, "network.receive_into: is a drop with complete: marker") {
-		t.Errorf("%q", text)
+		t.Errorf(`%q, want len(faults) = 1, text with "network.receive_into: is a drop with complete: marker"`, text)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestNetwork_ReceiveInto(t *testing.T) {
 func TestNetwork_ArchiveSent(t *testing.T) {
 	for written, want := range map[string]ArchiveSent{"": {When: "delivered"}, "archive_sent: {into: acme-in}, ": {"acme-in", "delivered"}, "archive_sent: {into: acme-in, when: taken}, ": {"acme-in", OnceTaken}} {
 		if got := mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", written+"auth:", 1), "")).Network.ArchiveSent; got != want {
-			t.Errorf("%q: %+v", written, got)
+			t.Errorf("%q: %+v, want got = %v", written, got, want)
 		}
 	}
 	for written, want := range map[string]string{
@@ -151,16 +151,16 @@ func TestConfig_NetworkRoute(t *testing.T) {
 	cfg := mustLoad(t, withNetwork(goodNetwork, ", document: invoice.json, complete: marker, same_number: hold, group: invoices, settle: 1m"))
 	d := cfg.Drops[1]
 	if d.Route != RouteNetwork || d.Document != "invoice.json" || d.SameNumber != "hold" || cfg.Drops[0].Document != "document.json" {
-		t.Errorf("%+v", cfg.Drops)
+		t.Errorf(`%+v, want d.Route = %v, d.Document = "invoice.json", d.SameNumber = "hold", cfg.Drops[0].Document = "document.json"`, cfg.Drops, RouteNetwork)
 	}
 	if rules := cfg.PackingRules(d); rules.Sidecar != "invoice.json" || rules.Complete != "marker" || rules.MaxSize != cfg.Package.MaxSize {
-		t.Errorf("%+v", rules)
+		t.Errorf(`%+v, want rules.Sidecar = "invoice.json", rules.Complete = "marker", rules.MaxSize = %v`, rules, cfg.Package.MaxSize)
 	}
 	if rules := cfg.PackingRules(cfg.Drops[0]); rules.Sidecar != "metadata.json" {
-		t.Errorf("%+v", rules)
+		t.Errorf(`%+v, want rules.Sidecar = "metadata.json"`, rules)
 	}
 	if drops := cfg.VaultDrops(); len(drops) != 1 || drops[0].Name != "acme-in" {
-		t.Errorf("%+v", drops)
+		t.Errorf(`%+v, want len(drops) = 1, drops[0].Name = "acme-in"`, drops)
 	}
 	// A key that says nothing, because it is written with its default, is no fault.
 	mustLoad(t, withNetwork(goodNetwork, ", vault: '', sidecar: metadata.json, defaults: {}, retention: '', same_pdf: return"))

@@ -22,10 +22,10 @@ func TestConfig_PDFRoute(t *testing.T) {
 	cfg := mustLoad(t, text)
 	d := cfg.Drops[1]
 	if cfg.Drops[0].Route != RouteVault || d.Route != RoutePDF || d.Receiving != "ap@in.example" || d.Notify != "clerk@acme.example" || d.SamePDF != "send" || cfg.Drops[2].SamePDF != "return" {
-		t.Errorf("%+v", cfg.Drops)
+		t.Errorf(`%+v, want cfg.Drops[0].Route = %v, d.Route = %v, d.Receiving = "ap@in.example", d.Notify = "clerk@acme.example", d.SamePDF = "send", cfg.Drops[2].SamePDF = "return"`, cfg.Drops, RouteVault, RoutePDF)
 	}
 	if p := cfg.PDF; p.BaseURL != "https://ap.acme.example" || p.Path != "/v2/pdf/invoiceUpload" || p.Auth.SecretFile != "/etc/vaultd/secret-pdf" || p.Workers != 2 || p.MaxSize != 100_000_000 || p.RepeatPut {
-		t.Errorf("%+v", p)
+		t.Errorf(`%+v, want p.BaseURL = "https://ap.acme.example", p.Path = "/v2/pdf/invoiceUpload", p.Auth.SecretFile = "/etc/vaultd/secret-pdf", p.Workers = 2, p.MaxSize = 100_000_000, not p.RepeatPut`, p)
 	}
 	i := slices.IndexFunc(cfg.Settings, func(s Setting) bool { return s.Key == "pdf.auth.username" })
 	if i < 0 || cfg.Settings[i].Value != hidden {
@@ -96,7 +96,7 @@ func TestConfig_I27_SecretOfThePDFFlow(t *testing.T) {
 				return f.Key == "pdf.auth.secret_file" && errors.Is(f.Err, fs.ErrNotExist)
 			})
 			if found != row.want {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want found = %v", err, row.want)
 			}
 		})
 	}

@@ -167,7 +167,7 @@ func TestSchema_DefaultsMayBeWritten(t *testing.T) {
 		if v := n.defaultValue(); v != nil {
 			p := pass{schema: schema, env: noEnv, document: &document{values: map[string]mark{}, wrong: map[string]bool{}}}
 			if p.takeValue(n, v, true, loc); len(p.faults) > 0 {
-				t.Errorf("%v: %v", loc, p.faults)
+				t.Errorf("%v: %v, want len(p.faults) <= 0", loc, p.faults)
 			}
 		}
 		for _, name := range n.names {
@@ -186,6 +186,6 @@ func TestSchema_DefaultsMayBeWritten(t *testing.T) {
 func TestConfig_WholeNumberWithAPoint(t *testing.T) {
 	_, faults := load(t, smallConfig+"upload: {workers: 8.0}\n", nil)
 	if len(faults) != 1 || fmt.Sprint(faults[0].Line, faults[0].Col, " ", faults[0].Problem) != "6 19 is not a whole number" {
-		t.Errorf("%v", faults)
+		t.Errorf(`%v, want len(faults) = 1, fmt.Sprint(faults[0].Line, faults[0].Col, " ", faults[0].Problem) = "6 19 is not a whole number"`, faults)
 	}
 }

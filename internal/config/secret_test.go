@@ -42,7 +42,7 @@ func TestSecret_I7_NeverPrintsItself(t *testing.T) {
 	}
 	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S Secret }{s}, &s) + log.String() + string(encoded)
 	if strings.Contains(shown, canary) || strings.Contains(shown, fmt.Sprintf("%x", canary)) {
-		t.Error(shown)
+		t.Errorf("shown = %v, want shown without %q, shown without %q", shown, canary, fmt.Sprintf("%x", canary))
 	}
 	if string(s) != canary {
 		t.Error("the secret itself is lost")
@@ -93,13 +93,13 @@ func TestReadSecret_Credential(t *testing.T) {
 	path := secretFile(t, canary, 0o400)
 	dir := envOf(map[string]string{"CREDENTIALS_DIRECTORY": filepath.Dir(path)})
 	if got, err := ReadSecret("credential:secret", dir); string(got) != canary || err != nil {
-		t.Error(err)
+		t.Errorf("err = %v, want string(got) = %v, no error", err, canary)
 	}
 	if _, err := ReadSecret("credential:secret", noEnv); !errors.Is(err, errNoCredentials) {
-		t.Error(err)
+		t.Errorf("err = %v, want error %v", err, errNoCredentials)
 	}
 	if _, err := ReadSecret("credential:other", dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("err = %v, want error fs.ErrNotExist", err)
 	}
 	if _, err := ReadSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
 		t.Error("left the directory of credentials")
@@ -113,7 +113,7 @@ func TestReadSecret_NotAFile(t *testing.T) {
 	}
 	for _, path := range []string{fifo, filepath.Dir(fifo)} {
 		if _, err := ReadSecret(path, noEnv); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf(`%s: %v, want an error, err with "not a regular file"`, path, err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 				t.Fatal("no fault")
 			}
 			if shown := (&Error{Faults: faults}).Error(); strings.Contains(shown, canary) {
-				t.Error(shown)
+				t.Errorf("shown = %v, want shown without %q", shown, canary)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func TestLedgerOnLocalDiskOnly(t *testing.T) {
 		int64(int32(-0x00acb2be)): false, // CIFS where the kernel's field is signed and of 32 bits
 	} {
 		if got := unfitFileSystem(magic, false); (got == "") != fit {
-			t.Errorf("%#x: %q", magic, got)
+			t.Errorf(`%#x: %q, want (got == "") = %v`, magic, got, fit)
 		}
 	}
 	if unfitFileSystem(unix.TMPFS_MAGIC, false) != "" || unfitFileSystem(unix.TMPFS_MAGIC, true) == "" {

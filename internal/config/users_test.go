@@ -80,7 +80,7 @@ func TestPageUser_I7_HashNeverPrintsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown := fmt.Sprintf("%v %+v %#v %s %x", users, users, users, users[0].Hash, users[0].Hash); strings.Contains(shown, "0123456789") || strings.Contains(shown, "30313233") {
-		t.Error(shown)
+		t.Errorf(`shown = %v, want shown without "0123456789", shown without "30313233"`, shown)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestReadUsers_I21_SizeIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readUsers(path, noEnv); err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
-		t.Error(err)
+		t.Errorf(`err = %v, want an error, err with "larger than 65536 bytes"`, err)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestReadUsers_I21_SizeIsBounded(t *testing.T) {
 func TestConfig_RemovedVariableIsRefused(t *testing.T) {
 	_, faults := load(t, smallConfig, map[string]string{"VAULTD_HTTP_PASSWORD_FILE": "/etc/vaultd/port-password"})
 	if len(faults) != 1 || faults[0].File != "VAULTD_HTTP_PASSWORD_FILE" || !strings.Contains(faults[0].Hint, "http.access.users_file") {
-		t.Error(faults)
+		t.Errorf(`faults = %v, want len(faults) = 1, faults[0].File = "VAULTD_HTTP_PASSWORD_FILE", faults[0].Hint with "http.access.users_file"`, faults)
 	}
 }
 

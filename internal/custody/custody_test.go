@@ -124,15 +124,15 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 		t.Error(err)
 	}
 	if len(m.Files) != 2 || m.Files[0].SHA256 != archive.Sum(first) || m.Files[1].SHA256 != archive.Sum(second) || m.Files[0].Beside != "" {
-		t.Errorf("%+v", m.Files)
+		t.Errorf(`%+v, want len(m.Files) = 2, m.Files[0].SHA256 = %v, m.Files[1].SHA256 = %v, m.Files[0].Beside = ""`, m.Files, archive.Sum(first), archive.Sum(second))
 	}
 	if raw, err := c.ReadDefinition(m); err != nil || string(raw) != definition {
-		t.Errorf("%s, %v", raw, err)
+		t.Errorf("%s, %v, want no error, string(raw) = %v", raw, err, definition)
 	}
 	n := 0
 	for other, err := range c.Manifests() {
 		if n++; err != nil || other.Extract.ID != extract.ID || !other.Extract.End.Equal(extract.End) {
-			t.Errorf("%+v, %v", other, err)
+			t.Errorf("%+v, %v, want no error, other.Extract.ID = %v, other.Extract.End = %v", other, err, extract.ID, extract.End)
 		}
 	}
 	if n != 1 {
@@ -263,10 +263,10 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	defer h.Close()
 	f, err := keep(h, 1, "../../../etc/passwd\x00\nä", zipOf(t, "../../evil", "x", "/abs", "y"))
 	if err != nil || f.Stored != "0001-.._.._.._etc_passwd___" {
-		t.Errorf("%+v, %v", f, err)
+		t.Errorf(`%+v, %v, want no error, f.Stored = "0001-.._.._.._etc_passwd___"`, f, err)
 	}
 	if !strings.HasPrefix(filepath.Base(h.path), madeName) || len(h.path) > len(dir)+60 {
-		t.Error(h.path)
+		t.Errorf("h.path = %v, want filepath.Base(h.path) that begins with %q, len(h.path) <= %v", h.path, madeName, len(dir)+60)
 	}
 	if err := os.WriteFile(filepath.Join(other, "precious"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 		}
 	}
 	if b, err := os.ReadFile(filepath.Join(other, "precious")); string(b) != "mine" || err != nil {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf(`%s, %v, want string(b) = "mine", no error`, b, err)
 	}
 	if err := os.Symlink(other, filepath.Join(dir, extractFolder, "77")); err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestCommit_I30_OtherBytesLieBeside(t *testing.T) {
 	for i, content := range []string{"first", "first", "second", "second", "third!"} {
 		f, err := keep(h, 1, "a", zipOf(t, "a", content))
 		if err != nil || f.Stored != want[i].Stored || f.Beside != want[i].Beside || f.SHA256 != archive.Sum(zipOf(t, "a", content)) {
-			t.Errorf("%s: %+v, %v", content, f, err)
+			t.Errorf("%s: %+v, %v, want no error, f.Stored = %v, f.Beside = %v, f.SHA256 = %v", content, f, err, want[i].Stored, want[i].Beside, archive.Sum(zipOf(t, "a", content)))
 		}
 	}
 }
@@ -337,7 +337,7 @@ func TestSeal_I30_IsWrittenOnce(t *testing.T) {
 	again, digest, err := h.Seal(m.Files, m.Definition, heldAt.Add(time.Hour))
 	content, readErr := os.ReadFile(filepath.Join(h.path, manifestFile))
 	if err != nil || readErr != nil || !again.HeldAt.Equal(m.HeldAt) || digest != archive.Sum(content) {
-		t.Errorf("%+v, %v, %v", again, err, readErr)
+		t.Errorf("%+v, %v, %v, want no error, readErr = nil, again.HeldAt = %v, digest = %v", again, err, readErr, m.HeldAt, archive.Sum(content))
 	}
 	if _, _, err := h.Seal(m.Files[:1], m.Definition, heldAt); err == nil {
 		t.Error("a manifest was replaced")
@@ -369,7 +369,7 @@ func TestVerify_I4_TellsWhatChanged(t *testing.T) {
 		}
 		changed, is := errors.AsType[*ChangedError](c.Verify(t.Context(), m))
 		if !is || !strings.Contains(changed.Path, m.Files[1].Stored) {
-			t.Errorf("%s: %v", name, changed)
+			t.Errorf("%s: %v, want is, changed.Path with %q", name, changed, m.Files[1].Stored)
 		}
 	}
 }
@@ -381,7 +381,7 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 	for _, who := range [][2]string{{"ledger-2", "test"}, {"ledger-1", "production"}} {
 		_, err := Open(dir, who[0], who[1], nil)
 		if _, is := errors.AsType[*ForeignError](err); !is {
-			t.Errorf("%v: %v", who, err)
+			t.Errorf("%v: %v, want is", who, err)
 		}
 	}
 	home := t.TempDir()
@@ -389,19 +389,19 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(home, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "letter.txt") {
-		t.Error(err)
+		t.Errorf(`err = %v, want an error, err with "letter.txt"`, err)
 	}
 	if entries, _ := os.ReadDir(home); len(entries) != 1 {
-		t.Errorf("%v", entries)
+		t.Errorf("%v, want len(entries) = 1", entries)
 	}
 	if _, err := Open(filepath.Join(home, "none"), "ledger-1", "test", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
+		t.Errorf("err = %v, want error fs.ErrNotExist", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Error(err)
+		t.Errorf(`err = %v, want an error, err with "damaged"`, err)
 	}
 }
 
@@ -424,7 +424,7 @@ func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(got) != "[a.json=[1] b.json=[2] =[3]]" {
-		t.Error(got)
+		t.Errorf(`got = %v, want fmt.Sprint(got) = "[a.json=[1] b.json=[2] =[3]]"`, got)
 	}
 }
 

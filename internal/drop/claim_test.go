@@ -29,11 +29,11 @@ func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Inode.Ino == 0 {
-		t.Errorf("%+v", c)
+		t.Errorf("%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0", c, now, uint32(os.Getuid()))
 	}
 	dir, again, err := f.OpenClaimed(c.Key)
 	if err != nil || again != c {
-		t.Fatalf("%+v, %v", again, err)
+		t.Fatalf("%+v, %v, want no error, again = %v", again, err, c)
 	}
 	defer dir.Close()
 	if _, err := dir.Root().Stat("sub/a.pdf"); err != nil {
@@ -63,7 +63,7 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 	for _, name := range good {
 		c, err := f.ClaimFolder(name, now)
 		if err != nil || c.Folder != name {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: %v, want no error, c.Folder = %v", name, err, name)
 			continue
 		}
 		rel, err := f.ProposeDestination(Rejected, name, now)
@@ -105,7 +105,7 @@ func TestClaim_FaultsSayWhatToDo(t *testing.T) {
 			_, err := f.ClaimFolder("Huber 88", now)
 			var refused *ClaimError
 			if !errors.As(err, &refused) || !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want errors.As(err, &refused), error %v, err with %q", err, errno, want)
 			}
 			if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
 				t.Errorf("left %q", got)
@@ -139,7 +139,7 @@ func TestClaim_NoRight(t *testing.T) {
 		defer f.Close()
 		_, err = f.ClaimFolder("Huber 88", now)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner`) || !strings.Contains(err.Error(), "0555") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want error fs.ErrPermission, err with `no right to take \"Huber 88\" (owner`, err with \"0555\"", err)
 		}
 	})
 	if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
@@ -178,7 +178,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 		defer f.Close()
 		c, err := f.ClaimFolder("Huber 88", now)
 		if err != nil || c.Owner != alice {
-			t.Fatalf("%+v, %v", c, err)
+			t.Fatalf("%+v, %v, want no error, c.Owner = %v", c, err, alice)
 		}
 		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
 			t.Error(err)
@@ -186,7 +186,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 	})
 	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | sharedDirMode, "_rejected/Huber 88/_REASON.txt": 0o660} {
 		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || sysStat(info).Gid != group || sysStat(info).Uid != vaultd {
-			t.Errorf("%s: %+v, %v", name, info, err)
+			t.Errorf("%s: %+v, %v, want no error, info.Mode() = %v, sysStat(info).Gid = %v, sysStat(info).Uid = %v", name, info, err, want, group, vaultd)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func TestClaim_SwappedByALink(t *testing.T) {
 	f := open(t, cfg)
 	put(t, path, "f/metadata.json")
 	if _, err := f.ClaimFolder("f", now); !errors.Is(err, ErrNotFolder) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error %v", err, ErrNotFolder)
 	}
 	if target, err := os.Readlink(path + "/f"); target != outside {
 		t.Errorf("link not put back: %v", err)
@@ -311,7 +311,7 @@ func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {
 			places := 0
 			for c, err := range f.AllClaims() {
 				if err != nil || c.Folder != "f" {
-					t.Errorf("%s: %+v, %v", at, c, err)
+					t.Errorf(`%s: %+v, %v, want no error, c.Folder = "f"`, at, c, err)
 				}
 				places++
 			}
@@ -343,7 +343,7 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	f := open(t, cfg)
 	put(t, path, "f/x")
 	if _, err := f.ClaimFolder("f", now); !errors.Is(err, durable.ErrSync) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error durable.ErrSync", err)
 	}
 	n := 0
 	for range f.AllClaims() {

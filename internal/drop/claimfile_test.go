@@ -40,7 +40,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 	put(t, path, "scan7.pdf", "other.pdf")
 	c, changed, err := f.ClaimFile("scan7.pdf", seen(t, path+"/scan7.pdf"), now)
 	if err != nil || changed {
-		t.Fatal(changed, err)
+		t.Fatalf("changed = %v, err = %v, want no error, not changed", changed, err)
 	}
 	at := ".vaultd/claimed/" + c.Key.String() + "/"
 	want := []string{".vaultd/", ".vaultd/claimed/", at, at + "scan7.pdf/", at + "scan7.pdf/scan7.pdf", "other.pdf"}
@@ -48,7 +48,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Inode.Ino == 0 || c.Folder != "scan7.pdf" {
-		t.Errorf("%+v", c)
+		t.Errorf(`%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0, c.Folder = "scan7.pdf"`, c, now, uint32(os.Getuid()))
 	}
 	// It is a claimed folder like any other: people get it back with what they should read.
 	if err := f.PlaceFolder(c, "_delivered/2026-11/scan7.pdf", DeliveryNote("DELIVERED."), NoteFile{Name: "_DELIVERED.json", Data: []byte("{}")}); err != nil {
@@ -57,13 +57,13 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 	for name, mode := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/scan7.pdf": 0o660, "/_DELIVERED.txt": 0o660, "/_DELIVERED.json": 0o660} {
 		info, err := os.Lstat(path + "/_delivered/2026-11/scan7.pdf" + name)
 		if err != nil || info.Mode()&^0o022 != mode&^0o022 {
-			t.Errorf("%q: %v, %v", name, info, err)
+			t.Errorf("%q: %v, %v, want no error, info.Mode()&^0o022 = %v", name, info, err, mode&^0o022)
 		}
 	}
 	n := 0
 	for p, err := range f.PlacedFolders(Delivered) {
 		if n++; err != nil || p.Path != "_delivered/2026-11/scan7.pdf" || p.Inode != c.Inode {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf(`%+v, %v, want no error, p.Path = "_delivered/2026-11/scan7.pdf", p.Inode = %v`, p, err, c.Inode)
 		}
 	}
 	if n != 1 {
@@ -98,7 +98,7 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 	for _, name := range good {
 		c, changed, err := f.ClaimFile(name, seen(t, filepath.Join(path, name)), now)
 		if err != nil || changed || c.Folder != name {
-			t.Errorf("%q: %v, %v", name, changed, err)
+			t.Errorf("%q: %v, %v, want no error, not changed, c.Folder = %v", name, changed, err, name)
 			continue
 		}
 		rel, err := f.ProposeDestination(Rejected, name, now)
@@ -129,7 +129,7 @@ func TestClaimFile_I1_CrashAnywhereLosesNothing(t *testing.T) {
 			places := 0
 			for c, err := range f.AllClaims() {
 				if err != nil || c.Folder != "scan7.pdf" || c.Owner != uint32(os.Getuid()) {
-					t.Errorf("%s: %+v, %v", at, c, err)
+					t.Errorf(`%s: %+v, %v, want no error, c.Folder = "scan7.pdf", c.Owner = %v`, at, c, err, uint32(os.Getuid()))
 				}
 				if err := f.SyncClaim(c); err != nil {
 					t.Errorf("%s: %v", at, err)
@@ -238,7 +238,7 @@ func TestClaimFile_I17_SwappedBetweenLookAndRename(t *testing.T) {
 			claims := 0
 			for again, err := range f.AllClaims() {
 				if claims++; err != nil || again != c {
-					t.Errorf("%+v, %v", again, err)
+					t.Errorf("%+v, %v, want no error, again = %v", again, err, c)
 				}
 			}
 			switch {
@@ -272,7 +272,7 @@ func TestClaimFile_I1_NoWayBack(t *testing.T) {
 	f := open(t, cfg)
 	put(t, path, "scan7.pdf")
 	if _, _, err := f.ClaimFile("scan7.pdf", FileState{}, now); !errors.Is(err, ErrNotFile) || !errors.Is(err, fs.ErrExist) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error %v, error fs.ErrExist", err, ErrNotFile)
 	}
 	n := 0
 	for c, err := range f.AllClaims() {
@@ -300,7 +300,7 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 	n := 0
 	for again, err := range f.AllClaims() {
 		if n++; err != nil || again != c {
-			t.Errorf("%+v, %v", again, err)
+			t.Errorf("%+v, %v, want no error, again = %v", again, err, c)
 		}
 	}
 	if _, err := os.Lstat(filepath.Join(path, claimPath(c), "scan7.pdf")); n != 1 || err != nil {

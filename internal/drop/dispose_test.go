@@ -108,7 +108,7 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	f := open(t, cfg)
 	for range 3 {
 		if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want error syscall.EIO", err)
 		}
 		if got := tree(t, path); !slices.Equal(got, before) {
 			t.Errorf("left %q", got)
@@ -149,7 +149,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		}
 		again, err := f.RecogniseFolder(t.Context(), c, rel, d)
 		if err != nil || again.Inode.Ino == c.Inode.Ino {
-			t.Fatalf("%+v, %v", again, err)
+			t.Fatalf("%+v, %v, want no error, again.Inode.Ino other than %v", again, err, c.Inode.Ino)
 		}
 		if err := f.PlaceFolder(again, rel, ReceiptNote("ok")); err != nil {
 			t.Error(err)
@@ -161,7 +161,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := f.RecogniseFolder(t.Context(), c, rel, d); !errors.Is(err, ErrFolderLost) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want error %v", err, ErrFolderLost)
 		}
 	})
 	t.Run("Changed", func(t *testing.T) {
@@ -171,14 +171,14 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		f := restore(t, path)
 		_, err := f.DisposeFolder(t.Context(), c, rel, d)
 		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
-			t.Errorf("%v", err)
+			t.Errorf(`%v, want ok, stray.Path = "rechnung.pdf.neu"`, err)
 		}
 		if err := errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")); err != nil {
 			t.Fatal(err)
 		}
 		_, err = f.DisposeFolder(t.Context(), c, rel, d)
 		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
-			t.Errorf("%v", err)
+			t.Errorf(`%v, want ok, stray with "metadata.json is missing"`, err)
 		}
 		if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
 			t.Error(err)
@@ -252,7 +252,7 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 				t.Errorf("a good neighbour: %v", err)
 			}
 			if found, err := exec.Command("find", path, "-name", "metadata.json").Output(); err != nil || strings.Count(string(found), "metadata.json") != 2 {
-				t.Errorf("%s, %v", found, err)
+				t.Errorf(`%s, %v, want no error, strings.Count(string(found), "metadata.json") = 2`, found, err)
 			}
 		})
 	}
@@ -285,7 +285,7 @@ func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
 	}
 	_, err = f.DisposeFolder(t.Context(), c, rel, d) // nothing is mounted any more
 	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Folder != rel {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want ok, stray.Folder = %v", err, rel)
 	}
 	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf.neu"); err != nil {
 		t.Error(err)

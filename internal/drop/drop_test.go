@@ -158,7 +158,7 @@ func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {
 			_, err := Open(cfg)
 			var foreign *ForeignError
 			if !errors.As(err, &foreign) || foreign.LedgerID != "L1" || !strings.Contains(err.Error(), "nothing in it was touched") {
-				t.Errorf("%v", err)
+				t.Errorf(`%v, want errors.As(err, &foreign), foreign.LedgerID = "L1", err with "nothing in it was touched"`, err)
 			}
 			if after, _ := os.ReadFile(path + "/.vaultd/lock"); string(after) != string(before) {
 				t.Error("lock file rewritten")
@@ -338,7 +338,7 @@ func TestOpen_I19_APlantedLockFile(t *testing.T) {
 				f.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), ".vaultd/lock") || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf("%v", err)
+				t.Errorf(`%v, want an error, err with %q, err with ".vaultd/lock", err with "remove it"`, err, row.says)
 			}
 			if now, err := os.ReadFile(path + "/.vaultd/drop.json"); err != nil || string(now) != string(mark) {
 				t.Errorf("the mark was written: %q, %v", now, err)

@@ -61,7 +61,7 @@ func TestPutFolder_I1_CrashAnywhereFinishes(t *testing.T) {
 			}
 		}
 		if got := tree(t, f.cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
-			t.Errorf("%s: %q", at, got)
+			t.Errorf("%s: %q, want got = %v", at, got, wholeIn(extractName))
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestPutFolder_I5_NthFailure(t *testing.T) {
 				t.Errorf("%s: %v", at, err)
 			}
 			if got := tree(t, cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
-				t.Errorf("%s: %q", at, got)
+				t.Errorf("%s: %q, want got = %v", at, got, wholeIn(extractName))
 			}
 			f.Close()
 		}
@@ -139,7 +139,7 @@ func TestPutFolder_TakenNames(t *testing.T) {
 	in := incomingOf(extractName, "first", "second")
 	for _, want := range []string{"Extract 4711 0001-a.zip (5)", "Extract 4711 0001-a.zip (5)"} {
 		if got, err := f.PutFolder(t.Context(), in); err != nil || got != want {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("%q, %v, want no error, got = %v", got, err, want)
 		}
 	}
 	claim(t, f, "Extract 4711 0001-a.zip (5)")
@@ -174,7 +174,7 @@ func TestPutFolder_IsForPeople(t *testing.T) {
 		}
 	}
 	if info, err := os.Lstat(cfg.Path + "/.vaultd/incoming"); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o700", info, err)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 				r.change(&in)
 			}
 			if _, err := f.PutFolder(t.Context(), in); !errors.Is(err, r.want) {
-				t.Errorf("%v", err)
+				t.Errorf("%v, want error %v", err, r.want)
 			}
 			for _, name := range append(r.stays, ".vaultd/incoming/theirs") {
 				if _, err := os.Lstat(path + "/" + name); err != nil {
@@ -260,17 +260,17 @@ func TestPutFolder_EndsInTheMiddle(t *testing.T) {
 	whole := in.Files[1].Open
 	in.Files[1].Open = func() (io.ReadCloser, error) { stop(); return whole() }
 	if _, err := f.PutFolder(ctx, in); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error context.Canceled", err)
 	}
 	if seen := visible(t, path); len(seen) != 0 {
-		t.Errorf("%q", seen)
+		t.Errorf("%q, want len(seen) = 0", seen)
 	}
 	in.Files[1].Open = whole
 	if _, err := f.PutFolder(t.Context(), in); err != nil {
 		t.Error(err)
 	}
 	if got, _ := os.ReadFile(path + "/" + extractName + "/0002-a.zip"); !bytes.Equal(got, []byte("second")) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got = %v", got, []byte("second"))
 	}
 }
 
@@ -296,6 +296,6 @@ func TestPutFolder_I5_OrderOnDisk(t *testing.T) {
 	want := []string{"sync 0001-a.zip", "rename 0001-a.zip", "sync 0002-a.zip", "rename 0002-a.zip", "sync metadata.json", "rename metadata.json",
 		"syncdir " + in.Key.String(), "rename " + extractName, "syncdir in", "syncdir incoming"}
 	if at := slices.Index(ops, want[0]); at < 0 || !slices.Equal(ops[at:], want) {
-		t.Errorf("%q", ops)
+		t.Errorf("%q, want at >= 0, ops[at:] = %v", ops, want)
 	}
 }

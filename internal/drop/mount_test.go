@@ -148,7 +148,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			_, err = y.f.ClaimFolder("Huber 88", time.Now())
 			y.found("claim", err)
 			if !strings.Contains(err.Error(), "is a mount") {
-				t.Error(err)
+				t.Errorf(`err = %v, want err with "is a mount"`, err)
 			}
 			y.lies("Huber 88")
 			done()

@@ -41,7 +41,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
 				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
 			if got := tree(t, f.cfg.Path); !slices.Equal(got, want) {
-				t.Errorf("%s: %q", at, got)
+				t.Errorf("%s: %q, want got = %v", at, got, want)
 			}
 			for _, name := range []string{"_archived", "_archived/2026-11"} {
 				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|sharedDirMode {
@@ -68,7 +68,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	}
 	note := path + "/_rejected/Huber 88/_REASON.txt"
 	if got, _ := os.ReadFile(note); string(got) != "\xef\xbb\xbfNOT ARCHIVED.\r\nWrite 2026-10-31.\r\n" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want string(got) = \"\\xef\\xbb\\xbfNOT ARCHIVED.\\r\\nWrite 2026-10-31.\\r\\n\"", got)
 	}
 	info, err := os.Lstat(note)
 	if err != nil || info.Mode() != 0o660 {
@@ -96,7 +96,7 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	}
 	rel, err := f.ProposeDestination(Rejected, "a", now)
 	if err != nil || rel != "_rejected/a (2)" {
-		t.Errorf("%q, %v", rel, err)
+		t.Errorf(`%q, %v, want no error, rel = "_rejected/a (2)"`, rel, err)
 	}
 	if err := f.PlaceFolder(a, rel, ReasonNote("x")); err != nil {
 		t.Error(err)
@@ -150,7 +150,7 @@ func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
 	os.Symlink(outside, path+"/_rejected")
 	a := claim(t, f, "a")
 	if err := f.PlaceFolder(a, "_rejected/a"); !errors.Is(err, syscall.ENOTDIR) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error syscall.ENOTDIR", err)
 	}
 	if got := tree(t, outside); len(got) != 0 {
 		t.Errorf("outside: %q", got)
@@ -168,7 +168,7 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 	} {
 		rel, err := f.ProposeDestination(Rejected, name, now)
 		if err != nil || rel != "_rejected/"+want {
-			t.Errorf("%q: %q, %v", name, rel, err)
+			t.Errorf("%q: %q, %v, want no error, rel = %v", name, rel, err, "_rejected/"+want)
 		}
 	}
 	if rel, err := f.ProposeDestination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
@@ -188,7 +188,7 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 	}
 	for _, bad := range []string{"", "..", "a/b", "."} {
 		if rel, err := f.ProposeDestination(Rejected, bad, now); err == nil {
-			t.Errorf("%q: %q", bad, rel)
+			t.Errorf("%q: %q, want an error", bad, rel)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
 	}
 	again, err := f.ClaimReturned("_rejected/a", now)
 	if err != nil || again.Key == a.Key || again.Inode != a.Inode {
-		t.Errorf("%+v, %v", again, err)
+		t.Errorf("%+v, %v, want no error, again.Key other than %v, again.Inode = %v", again, err, a.Key, a.Inode)
 	}
 	for _, rel := range []string{"_rejected/a", "_rejected/../.vaultd", "_archived/2026-11/a", "a"} {
 		if _, err := f.ClaimReturned(rel, now); err == nil {
@@ -267,7 +267,7 @@ func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
 		for range 2 {
 			to, err := move(f)
 			if err != nil || !strings.HasPrefix(to, d.To+"/") || !strings.Contains(to, c.Key.String()) {
-				t.Errorf("%s: %q, %v", at, to, err)
+				t.Errorf("%s: %q, %v, want no error, to that begins with %q, to with %q", at, to, err, d.To+"/", c.Key.String())
 			}
 			if _, err := os.Lstat(to + "/rechnung.pdf"); err != nil {
 				t.Errorf("%s: %v", at, err)
@@ -339,7 +339,7 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
 	var stray *UnexpectedContentError
 	if !errors.As(err, &stray) || stray.Path != "sub/late.pdf" {
-		t.Errorf("%v", err)
+		t.Errorf(`%v, want errors.As(err, &stray), stray.Path = "sub/late.pdf"`, err)
 	}
 	if _, err := os.Lstat(path + "/" + rel + "/sub/late.pdf"); err != nil {
 		t.Error(err)
@@ -389,7 +389,7 @@ func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
 	d.To = other
 	f := open(t, config(path))
 	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "another file system") {
-		t.Errorf("%v", err)
+		t.Errorf(`%v, want error syscall.EXDEV, err with "another file system"`, err)
 	}
 	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
 		t.Error(err)

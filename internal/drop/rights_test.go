@@ -28,7 +28,7 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 	os.Chmod(inside+"sub/b.pdf", 0)
 	if os.Getuid() != 0 {
 		if err := f.FindUnreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"sub/b.pdf" (owner `) || !strings.Contains(err.Error(), "0000)") {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error, err with `\"sub/b.pdf\" (owner `, err with \"0000)\"", err)
 		}
 		return
 	}
@@ -37,11 +37,11 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 	os.Chmod(inside+"sub/b.pdf", 0o600)
 	asNobody(t, func() {
 		if err := f.FindUnreadable(c.Key); err == nil || err.Error() != `cannot be read: "sub/b.pdf" (owner root, 0600)` {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error, err.Error() = `cannot be read: \"sub/b.pdf\" (owner root, 0600)`", err)
 		}
 		os.Chmod(inside, 0) // ours, but even so
 		if err := f.FindUnreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"Huber 88" (owner nobody, 0000)`) {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want an error, err with `\"Huber 88\" (owner nobody, 0000)`", err)
 		}
 		os.Chmod(inside, 0o770)
 	})
@@ -55,7 +55,7 @@ func TestNoRight_SaysWhose(t *testing.T) {
 	var claim *ClaimError
 	err := f.DescribeNoRight("Huber 88")
 	if !errors.As(err, &claim) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner `) || !strings.Contains(err.Error(), "0755)") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want errors.As(err, &claim), error fs.ErrPermission, err with `no right to take \"Huber 88\" (owner `, err with \"0755)\"", err)
 	}
 }
 

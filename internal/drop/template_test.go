@@ -46,7 +46,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	write("six")
 	want(help, "help five\r\n")
 	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o770 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o770", info, err)
 	}
 	if !IsOwnName("_template") || IsOwnName("_Template") || !IsReservedName("_Template") {
 		t.Error("its name is not kept")

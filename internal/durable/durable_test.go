@@ -303,7 +303,7 @@ func TestSub_I19_RefusesLinks(t *testing.T) {
 	d := open(t, base, nil)
 	for _, name := range []string{"inside", "outside", "file"} {
 		if _, err := d.OpenDir(name); !errors.Is(err, syscall.ENOTDIR) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want error syscall.ENOTDIR", name, err)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
 	f.Close()
 	for _, name := range []string{"dirlink/deep/ok", "sub/link", "out", "loop", "fifo", "sock", "sub", "sub/../sub/deep/ok", "/etc/passwd", "../x", "", ".", "sub/", "a\x00"} {
 		if f, _, err := OpenRegular(root, name); !errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: %v, want error fs.ErrInvalid", name, err)
 			if f != nil {
 				f.Close()
 			}

@@ -51,7 +51,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 				t.Error(err)
 			}
 			if err := d.SetModeAndGroup("missing", row.want, -1); !errors.Is(err, fs.ErrNotExist) {
-				t.Error(err)
+				t.Errorf("err = %v, want error fs.ErrNotExist", err)
 			}
 		})
 	}

@@ -158,7 +158,7 @@ func TestOpenRegular_I19_NothingThroughAMount(t *testing.T) {
 	for _, name := range []string{"file/f", "below/x/y/f", "folder/a b\\c\nd/deep/f"} {
 		f, _, err := OpenRegular(root, name)
 		if _, is := errors.AsType[*MountError](err); !is {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: %v, want is", name, err)
 			if f != nil {
 				f.Close()
 			}
@@ -184,7 +184,7 @@ func TestMount_I19_Played(t *testing.T) {
 		return do()
 	})
 	if found, is := errors.AsType[*MountError](d.FindMount()); !is || found.Path != "a/b/c" {
-		t.Errorf("%v", found)
+		t.Errorf(`%v, want is, found.Path = "a/b/c"`, found)
 	}
 	a, err := d.OpenDir("a")
 	if err != nil {

@@ -82,7 +82,7 @@ func TestAuthorization_AccountOfAVault(t *testing.T) {
 	} {
 		header := "Authorization: " + row.header
 		if a := w.call("GET", "/v1/vaults", "", header); a.status != 200 || !strings.Contains(a.body, row.sees) || strings.Contains(a.body, row.hidden) {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+			t.Errorf("%s: %d %s, want a.status = 200, a.body with %q, a.body without %q", name, a.status, a.body, row.sees, row.hidden)
 		}
 		if a := w.call("GET", "/v1/vaults/"+row.sees+"/documents/status", "", header); a.status != 200 {
 			t.Errorf("%s: its own vault gives %d", name, a.status)
@@ -245,7 +245,7 @@ func TestVaultListForms(t *testing.T) {
 	} {
 		w := newWorld(t, func(c *Config) { c.Readings.VaultList = form })
 		if a := w.call("GET", "/v1/vaults", ""); a.body != want {
-			t.Errorf("%s: %s", form, a.body)
+			t.Errorf("%s: %s, want a.body = %v", form, a.body, want)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func TestParseRule(t *testing.T) {
 		"upload:late:0.5":        {"upload", 0.5, Fault{Delay: 5 * time.Second, DelayAfter: 5 * time.Second}},
 	} {
 		if got, err := ParseRule(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
+			t.Errorf("%s: %+v, %v, want no error, got = %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "upload", "upload:abort", "put:abort:1", "upload:die:1", "upload:abort:x", "upload:abort:1.1", "upload:abort:NaN", "upload:200:1"} {

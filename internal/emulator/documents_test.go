@@ -37,7 +37,7 @@ func TestStatusList_RegisteredOrUploaded(t *testing.T) {
 			got = append(got, rec.BumID)
 		}
 		if !slices.Equal(got, want(a, b, c)) {
-			t.Errorf("%s: %v", reading, got)
+			t.Errorf("%s: %v, want got = %v", reading, got, want(a, b, c))
 		}
 	}
 }
@@ -275,7 +275,7 @@ func TestPackageThatLandsLate(t *testing.T) {
 		}
 		w.now = w.now.Add(time.Hour)
 		if got := w.state(ticket.bumID); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s", reading, got)
+			t.Errorf("%s: %s, want got that begins with %q", reading, got, want)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func TestIndex(t *testing.T) {
 		"size=3&sort=archiveDate+asc": up, "size=3": down, "size=3&sort=documentDate%20desc": down, "size=7&sort=documentDate+asc": up,
 	} {
 		if _, got := w.walk(query); !slices.Equal(got, want) {
-			t.Errorf("%s: %v", query, got)
+			t.Errorf("%s: %v, want got = %v", query, got, want)
 		}
 	}
 	var p indexPage

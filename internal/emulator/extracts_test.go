@@ -54,10 +54,10 @@ func TestExtract_I30_HangsUpInTheMiddle(t *testing.T) {
 	resp.Body.Close()
 	askFor(t, "POST", web.URL+"/v1/dataExtracts/e1/acknowledge", `{"succeeded":true}`).Body.Close()
 	if s.PublishedExtracts()[0].Files[0].WasSent || !s.PublishedExtracts()[0].IsAcknowledged {
-		t.Errorf("%+v", s.PublishedExtracts())
+		t.Errorf("%+v, want not s.PublishedExtracts()[0].Files[0].WasSent, s.PublishedExtracts()[0].IsAcknowledged", s.PublishedExtracts())
 	}
 	if v := s.Violations(); len(v) != 1 || !strings.Contains(v[0], `before its file "t.zip" was sent`) {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 1, v[0] with `before its file \"t.zip\" was sent`", v)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestExtract_I30_SentUnderFaults(t *testing.T) {
 			resp.Body.Close()
 		}
 		if s.PublishedExtracts()[0].Files[0].WasSent != isSent {
-			t.Errorf("%s: %+v", kind, s.PublishedExtracts())
+			t.Errorf("%s: %+v, want s.PublishedExtracts()[0].Files[0].WasSent = %v", kind, s.PublishedExtracts(), isSent)
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestFaultsOfRegistration(t *testing.T) {
 		w.at("register", 1, Fault{Kind: kind})
 		var got []ticket
 		if got = w.tickets(w.call("POST", docs, both)); !check(got) {
-			t.Errorf("%s: %+v", kind, got)
+			t.Errorf("%s: %+v, want check(got)", kind, got)
 		}
 		if len(w.Registrations()) != 2 {
 			t.Errorf("%s: %d registered", kind, len(w.Registrations()))
@@ -250,7 +250,7 @@ func TestSharedAddress(t *testing.T) {
 				w.at("register", 1, Fault{Kind: kind})
 				second := w.register(2)
 				if same := first.url == second.url; same != (kind == RepeatedAddress) || second.bumID == first.bumID {
-					t.Fatalf("%+v, %+v", first, second)
+					t.Fatalf("%+v, %+v, want same = %v, second.bumID other than %v", first, second, (kind == RepeatedAddress), first.bumID)
 				}
 				w.mustPut(first, zipOf("a")) // whose it is may use it
 				w.wantNoViolations()
@@ -260,7 +260,7 @@ func TestSharedAddress(t *testing.T) {
 					w.wantViolation("with an address that was given to another clientUUID")
 				}
 				if s := w.Registrations(); !s[0].Replaced || s[1].Replaced || s[1].PUTs != 0 {
-					t.Errorf("%+v", s)
+					t.Errorf("%+v, want s[0].Replaced, not s[1].Replaced, s[1].PUTs = 0", s)
 				}
 			})
 		}
@@ -275,7 +275,7 @@ func TestRedirectAway(t *testing.T) {
 	w.at("upload", 1, Fault{Kind: RedirectAway})
 	a := w.put(second, zipOf("b"))
 	if a.status != 307 || !strings.Contains(a.header.Get("Location"), first.bumID) {
-		t.Fatalf("%+v", a)
+		t.Fatalf(`%+v, want a.status = 307, a.header.Get("Location") with %q`, a, first.bumID)
 	}
 	w.wantNoViolations()
 	second.url = a.header.Get("Location")

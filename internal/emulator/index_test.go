@@ -47,7 +47,7 @@ func TestIndexFoundReadings(t *testing.T) {
 	for found, want := range map[string]string{"": "7", "all": "7", "none": "", "page": "3", "read": "6", "left": "4", "zero": "0", "negative": "-1", "more": "1007"} {
 		w.read(Readings{IndexFound: found})
 		if got := w.pageAt("at-3"); got != "INV-3 3 "+want+" at-6" {
-			t.Errorf("%q: %s", found, got)
+			t.Errorf("%q: %s, want got = %v", found, got, "INV-3 3 "+want+" at-6")
 		}
 	}
 	w.read(Readings{IndexPage: 2, NumbersAsStrings: true})

@@ -114,10 +114,10 @@ func TestNetwork_CodedFault(t *testing.T) {
 	}
 	w := newNetworkWorld(t, func(c *Config) { c.Faults.Rules = []Rule{r} })
 	if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))); got != "403 001.0012" {
-		t.Errorf("%s", got)
+		t.Errorf(`%s, want got = "403 001.0012"`, got)
 	}
 	if r, err := ParseRule("network-fetch:Error.003.0032-done:0.5"); err != nil || !r.Fault.IsAfterWork || r.Fault.Code != "Error.003.0032" {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf(`%+v, %v, want no error, r.Fault.IsAfterWork, r.Fault.Code = "Error.003.0032"`, r, err)
 	}
 	drawn := map[string]bool{}
 	w.setRule("", Fault{Kind: Coded})

@@ -41,7 +41,7 @@ func TestNetworkFile_Refused(t *testing.T) {
 	w := newNetworkWorld(t, nil)
 	for _, header := range []string{"multipart/form-data; boundary=x", "multipart/mixed", "application/json"} {
 		if got := w.codeOf(w.net("POST", "/v2/files", "--x--", "Content-Type: "+header)); got != "400 004.0004" {
-			t.Errorf("%s: %s", header, got)
+			t.Errorf(`%s: %s, want got = "400 004.0004"`, header, got)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestNetworkFile_Fetched(t *testing.T) {
 				got = string(raw)
 			}
 			if a.status != 200 || got != content || a.header.Get("Content-Type") != "application/pdf;charset=utf-8" {
-				t.Errorf("%s: %+v", form, a)
+				t.Errorf(`%s: %+v, want a.status = 200, got = %v, a.header.Get("Content-Type") = "application/pdf;charset=utf-8"`, form, a, content)
 			}
 		}
 		if got := w.codeOf(w.net("GET", "/v2/files/none", "")); got != "404 003.0001" {

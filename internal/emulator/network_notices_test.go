@@ -179,7 +179,7 @@ func TestNetwork_FormOfNotices(t *testing.T) {
 		w.mustSend(1, "")
 		n := w.list("page=1&pageSize=9").Notifications[0]
 		if len(n.NotificationCreated) != length || n.Links[0].Href != "https://other.example/v1.1/notifications/"+n.AcknowledgementID || n.Links[1].Href != "https://other.example/v2/invoices/"+bumID(1) {
-			t.Errorf("%s: %+v", times, n)
+			t.Errorf("%s: %+v, want len(n.NotificationCreated) = %v, n.Links[0].Href = %v, n.Links[1].Href = %v", times, n, length, "https://other.example/v1.1/notifications/"+n.AcknowledgementID, "https://other.example/v2/invoices/"+bumID(1))
 		}
 	}
 }
@@ -292,7 +292,7 @@ func TestNetwork_SpoiledFetchDoesNotCount(t *testing.T) {
 			w.net("GET", "/v2/files/"+file, "")
 		}
 		if d := w.ReceivedDocuments()[0]; d.WasSent || d.Files[0].WasSent {
-			t.Errorf("%s: %+v", kind, d)
+			t.Errorf("%s: %+v, want not d.WasSent, not d.Files[0].WasSent", kind, d)
 		}
 		w.setRule("", Fault{})
 		w.net("GET", invoicesPath+"/"+id, "")

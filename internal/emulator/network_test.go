@@ -197,7 +197,7 @@ func TestNetwork_CreditNotes(t *testing.T) {
 		w.mustSend(2, "")
 		got := w.list("page=1&pageSize=9&documentType=CreditNode").Notifications
 		if len(got) != 1 || got[0].DocumentType != word || got[0].BumID != bumID(1) {
-			t.Errorf("%s: %+v", word, got)
+			t.Errorf("%s: %+v, want len(got) = 1, got[0].DocumentType = %v, got[0].BumID = %v", word, got, word, bumID(1))
 		}
 		if a := w.net("GET", "/v1/credits/"+bumID(1), ""); a.status != 200 || strings.Contains(a.body, "bumId") {
 			t.Errorf("v1: %+v", a)
@@ -279,10 +279,10 @@ func TestNetwork_ErrorWrappers(t *testing.T) {
 		body := strings.Replace(strings.Replace(invoice(""), `"EUR"`, `"eur"`, 1), "2026-01-31", "x", 1)
 		a := w.net("POST", invoicesPath+"/"+bumID(1), body)
 		if w.codeOf(a) != "400 004.0002" || !strings.HasPrefix(a.body, begin) {
-			t.Errorf("%s: %s", reading, a.body)
+			t.Errorf(`%s: %s, want w.codeOf(a) = "400 004.0002", a.body that begins with %q`, reading, a.body, begin)
 		}
 		if hasFields := strings.Contains(a.body, "data.issueDate") && strings.Contains(a.body, `"version":"1.0"`); hasFields != (reading == "errors") {
-			t.Errorf("%s: %s", reading, a.body)
+			t.Errorf("%s: %s, want hasFields = %v", reading, a.body, (reading == "errors"))
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestNetwork_Credentials(t *testing.T) {
 	for header, want := range map[string]int{"Authorization: Bearer " + granted.Token: 401, "Authorization: Basic Og==": 401,
 		basicHeader("trader", "wrong"): 403, asTrader: 200} {
 		if a := w.net("GET", notices+"?page=1&pageSize=1", "", header); a.status != want {
-			t.Errorf("%s: %+v", header, a)
+			t.Errorf("%s: %+v, want a.status = %v", header, a, want)
 		}
 	}
 	w.wantNoViolations()

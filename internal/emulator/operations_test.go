@@ -11,7 +11,7 @@ func TestOperations(t *testing.T) {
 	w := newPDFWorld(t, nil)
 	for _, o := range w.operations {
 		if r := (Rule{Op: o.op, Rate: 1}); r.check() != nil {
-			t.Errorf("%s: %v", o.op, r.check())
+			t.Errorf("%s: %v, want r.check() = nil", o.op, r.check())
 		}
 		if o.serve == nil || (o.host == storeHost) == strings.HasPrefix(o.path, "/") {
 			t.Errorf("row %+v", o)

@@ -69,7 +69,7 @@ func TestPDFReadings_RepeatedPut(t *testing.T) {
 		}
 		w.restart()
 		if s := w.PDFSlots()[0]; s.Flows != flows || len(s.PUTs) != 3 {
-			t.Errorf("%q: %+v", word, s)
+			t.Errorf("%q: %+v, want s.Flows = %v, len(s.PUTs) = 3", word, s, flows)
 		}
 		w.wantNoViolations()
 	}
@@ -82,12 +82,12 @@ func TestPDFReadings_ErrorBody(t *testing.T) {
 		w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.ErrorBody, c.Readings.ErrorBody = form, "xml" })
 		unprocessable, unauthorized := w.call("POST", slots, strange, asClerk), w.call("POST", slots, goodBody, "Authorization:")
 		if unprocessable.status != 422 || unauthorized.status != 401 || seen[unprocessable.body+unauthorized.body] {
-			t.Errorf("%s: %+v, %+v", form, unprocessable, unauthorized)
+			t.Errorf("%s: %+v, %+v, want unprocessable.status = 422, unauthorized.status = 401, not seen[unprocessable.body+unauthorized.body]", form, unprocessable, unauthorized)
 		}
 		seen[unprocessable.body+unauthorized.body] = true
 		list, text := strings.HasPrefix(unprocessable.body, `{"detail":[`), strings.HasPrefix(unauthorized.body, `{"detail":"`)
 		if list != (form == "specified" || form == "detail-list") || text != (form == "specified" || form == "detail") {
-			t.Errorf("%s: %s, %s", form, unprocessable.body, unauthorized.body)
+			t.Errorf("%s: %s, %s, want list = %v, text = %v", form, unprocessable.body, unauthorized.body, (form == "specified" || form == "detail-list"), (form == "specified" || form == "detail"))
 		}
 		w.at("pdf-register", 1, Fault{Kind: Status, Status: 422})
 		if a := w.call("POST", slots, goodBody, asClerk); form == "specified" && !strings.HasPrefix(a.body, `{"detail":[{"loc":`) {
@@ -117,7 +117,7 @@ func TestPDFReadings_Redirects(t *testing.T) {
 		}
 		w.mustPutPDF(ticket, "%PDF-1.7")
 		if s := w.PDFSlots(); len(s) != 1 || len(s[0].PUTs) != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("%+v, want len(s) = 1, len(s[0].PUTs) = 1", s)
 		}
 		w.wantNoViolations()
 	}
@@ -161,7 +161,7 @@ func TestPDFFaults_AsSeen(t *testing.T) {
 		t.Errorf("no address: %+v", a)
 	}
 	if a := post(Fault{Kind: Status, Status: 500}); a.status != 500 || !strings.HasPrefix(a.body, `{"detail":"`) {
-		t.Errorf("500: %+v", a)
+		t.Errorf("500: %+v, want a.status = 500, a.body that begins with `{\"detail\":\"`", a)
 	}
 	ticket := w.slot()
 	put := func(f Fault) answer {
@@ -199,7 +199,7 @@ func TestPDFFaults_TruncatedAndKept(t *testing.T) {
 	w.restart()
 	w.mustPutPDF(ticket, "%PDF-1.7 the whole")
 	if s := w.PDFSlots()[0]; len(s.PUTs) != 2 || !s.PUTs[0].IsTruncated || s.PUTs[0].Size != 9 || s.PUTs[1].IsTruncated {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want len(s.PUTs) = 2, s.PUTs[0].IsTruncated, s.PUTs[0].Size = 9, not s.PUTs[1].IsTruncated", s)
 	}
 	for _, text := range []string{"%PDF-1.7 same one.", "%PDF-1.7 same two."} { // what is left of two documents is the same, and they are two
 		one := w.slot()
@@ -247,7 +247,7 @@ func TestPDFFaults_RedirectAway(t *testing.T) {
 	w.at("pdf-upload", 1, Fault{Kind: RedirectAway})
 	a := w.putPDF(second, "%PDF-1.7 b")
 	if second.url = a.header.Get("Location"); a.status != 307 || !strings.Contains(second.url, first.bumID) {
-		t.Fatalf("%+v", a)
+		t.Fatalf("%+v, want a.status = 307, second.url with %q", a, first.bumID)
 	}
 	w.wantNoViolations()
 	w.mustPutPDF(second, "%PDF-1.7 b")
@@ -275,7 +275,7 @@ func TestPDFFaults_Late(t *testing.T) {
 				before := len(w.PDFSlots())
 				w.at(op, 1, f)
 				if a := w.sendWithin(req, time.Minute); a.err == nil {
-					t.Errorf("%s: %+v", op, a)
+					t.Errorf("%s: %+v, want a.err other than nil", op, a)
 				}
 				all := w.PDFSlots()
 				if got := len(all) > before || len(all) > 0 && len(all[len(all)-1].PUTs) > 0; got != done {
@@ -318,7 +318,7 @@ func TestPDFRestartForgetsNothing(t *testing.T) {
 	}
 	w.mustPutPDF(open, "%PDF-1.7 later") // an address outlives the server that gave it
 	if s := w.PDFSlots()[0]; len(s.PUTs) != 1 {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want len(s.PUTs) = 1", s)
 	}
 }
 

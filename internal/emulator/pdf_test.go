@@ -293,11 +293,11 @@ func TestPDFExpiry(t *testing.T) {
 		w.wantNoViolations()
 		w.now = w.now.Add(time.Second)
 		if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 || !strings.Contains(a.body, "Request has expired") {
-			t.Errorf("%s: %+v", validity, a)
+			t.Errorf(`%s: %+v, want a.status = 403, a.body with "Request has expired"`, validity, a)
 		}
 		w.wantViolation("after the end of its address")
 		if s := w.PDFSlots()[0]; len(s.PUTs) != 1 {
-			t.Errorf("%s: %+v", validity, s)
+			t.Errorf("%s: %+v, want len(s.PUTs) = 1", validity, s)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestPDFExpiry_UntoldAndShort(t *testing.T) {
 	ticket := w.slot()
 	w.now = w.now.Add(15 * time.Minute)
 	if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v, want a.status = 403", a)
 	}
 	w.wantNoViolations()
 }
@@ -321,7 +321,7 @@ func TestPDFExpiry_ByADelay(t *testing.T) {
 		time.Sleep(59 * time.Minute)
 		w.at("pdf-upload", 1, Fault{Delay: 5 * time.Minute})
 		if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 {
-			t.Errorf("%+v", a)
+			t.Errorf("%+v, want a.status = 403", a)
 		}
 		w.wantNoViolations()
 	})
@@ -348,7 +348,7 @@ func TestPDFStoreRefuses(t *testing.T) {
 				ticket := w.slot()
 				headers := row.edit(w, &ticket)
 				if a := w.putPDF(ticket, "%PDF-1.7", headers...); a.status != row.status {
-					t.Errorf("%+v", a)
+					t.Errorf("%+v, want a.status = %v", a, row.status)
 				}
 				for _, s := range w.PDFSlots() {
 					if len(s.PUTs) > 0 {
@@ -408,14 +408,14 @@ func TestPDFDouble_RefusedAndKept(t *testing.T) {
 		w := newPDFWorld(t, nil)
 		w.at("pdf-upload", 1, Fault{Kind: Status, Status: status, IsAfterWork: true})
 		if a := w.putPDF(w.slot(), "%PDF-1.7 a"); a.status != status {
-			t.Errorf("%d: %+v", status, a)
+			t.Errorf("%d: %+v, want a.status = %v", status, a, status)
 		}
 		w.mustPutPDF(w.slot(), "%PDF-1.7 a")
 		if got := len(w.Violations()) == 1; got != double {
-			t.Errorf("%d: %q", status, w.Violations())
+			t.Errorf("%d: %q, want got = %v", status, w.Violations(), double)
 		}
 		if s := w.PDFSlots()[0]; len(s.PUTs) != 1 || s.PUTs[0].IsRefused == double || s.Flows != 1 {
-			t.Errorf("%d: %+v", status, s)
+			t.Errorf("%d: %+v, want len(s.PUTs) = 1, s.PUTs[0].IsRefused other than %v, s.Flows = 1", status, s, double)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func TestRead_Workbook(t *testing.T) {
 	}), Options{})
 	all := append(slices.Clone(want), Row{4, "4712", "x", "2026-10-31", "0.3", "EUR"})
 	if got := rowsOf(l); !slices.Equal(got, all) {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want got = %v", got, all)
 	}
 }
 
@@ -129,13 +129,13 @@ func TestRead_NeverGuesses(t *testing.T) {
 			_, err := Read("x.csv", strings.NewReader(row.data), Options{})
 			wrong, ok := errors.AsType[*DataError](err)
 			if !ok || !strings.Contains(err.Error(), row.text) || !strings.Contains(err.Error(), "the list x.csv") || !strings.Contains(wrong.Advice, row.advice) {
-				t.Errorf("%v", err)
+				t.Errorf(`%v, want ok, err with %q, err with "the list x.csv", wrong.Advice with %q`, err, row.text, row.advice)
 			}
 		})
 	}
 	l := read(t, []byte("number;amount\n1;1.234\n2;5\n"), Options{Decimal: ','})
 	if got := rowsOf(l); got[0].Amount != "1234" || got[1].Amount != "5" {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got[0].Amount = "1234", got[1].Amount = "5"`, got)
 	}
 }
 
@@ -153,16 +153,16 @@ func TestRead_UnknownColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := rowsOf(read(t, []byte(data), Options{Columns: columns})); len(got) != 1 || got[0] != (Row{Line: 2, Number: "RE 1", Amount: "10.00"}) {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want len(got) = 1, got[0] = %v", got, (Row{Line: 2, Number: "RE 1", Amount: "10.00"}))
 	}
 	columns["amount"] = "Sume EUR"
 	_, err = Read("x.csv", strings.NewReader(data), Options{Columns: columns})
 	if wrong, ok = errors.AsType[*ColumnsError](err); !ok || !strings.Contains(err.Error(), `no column "Sume EUR"`) || wrong.Nearest[0] != "Summe EUR" {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want ok, err with `no column \"Sume EUR\"`, wrong.Nearest[0] = \"Summe EUR\"", err)
 	}
 	for _, bad := range []string{"nummer=x", "number"} {
 		if _, err := ParseColumns(bad); err == nil || !strings.Contains(err.Error(), "FIELD=NAME") {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf(`%q: %v, want an error, err with "FIELD=NAME"`, bad, err)
 		}
 	}
 }
@@ -186,14 +186,14 @@ func TestList_EncodeDecodeFind(t *testing.T) {
 	}
 	got, err := Decode(&wire)
 	if err != nil || !slices.Equal(rowsOf(got), rowsOf(l)) || got.SHA256 != l.SHA256 || got.Columns["number"] != "number" {
-		t.Errorf("%v, %+v", err, got.Info)
+		t.Errorf(`%v, %+v, want no error, rowsOf(got) = %v, got.SHA256 = %v, got.Columns["number"] = "number"`, err, got.Info, rowsOf(l), l.SHA256)
 	}
 	for i := range 1000 {
 		n := 0
 		for p := range got.Find(fmt.Sprintf("  re %d", i)) {
 			n++
 			if !strings.EqualFold(got.Row(p).Number, fmt.Sprint("RE ", i)) {
-				t.Errorf("%d: %v", i, got.Row(p))
+				t.Errorf(`%d: %v, want strings.EqualFold(got.Row(p).Number, fmt.Sprint("RE ", i))`, i, got.Row(p))
 			}
 		}
 		if want := 2; n != want && i != 5 || i == 5 && n != 4 {
@@ -228,7 +228,7 @@ func FuzzRead(f *testing.F) {
 func TestDecode_WhatIsNoList(t *testing.T) {
 	for _, text := range []string{"", "x", "{}\nx\n", "{}\n[1]\n[[]]", "{}\n{}"} {
 		if l, err := Decode(strings.NewReader(text)); err == nil {
-			t.Errorf("%q: %+v", text, l)
+			t.Errorf("%q: %+v, want an error", text, l)
 		}
 	}
 }

@@ -22,12 +22,12 @@ func TestRead_NoRowDisappearsInQuotes(t *testing.T) {
 	} {
 		_, err := Read("x.csv", strings.NewReader(data), Options{})
 		if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, "quotation mark") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf(`%s: %v, want ok, wrong.Text with "quotation mark"`, name, err)
 		}
 	}
 	l := read(t, []byte("number;sender\n1;Huber \"Metall\" GmbH\n2;\"Otto \"\"O\"\"\nin two lines\"\r\n3;\"\"\n"), Options{})
 	if got := rowsOf(l); len(got) != 3 || got[0].Sender != `Huber "Metall" GmbH` || got[1].Sender != "Otto \"O\"\nin two lines" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want len(got) = 3, got[0].Sender = `Huber \"Metall\" GmbH`, got[1].Sender = \"Otto \\\"O\\\"\\nin two lines\"", got)
 	}
 }
 
@@ -41,11 +41,11 @@ func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 	}
 	l = read(t, []byte("number;amount;currency\n1;100,50 €;chf\n"), Options{})
 	if got := rowsOf(l)[0]; got.Currency != "CHF" {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.Currency = "CHF"`, got)
 	}
 	for _, amount := range []string{"100,50 H", "100,50 CR", "100,50 S"} {
 		if _, err := Read("x.csv", strings.NewReader("number;amount\n1;"+amount+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), "is not an amount") {
-			t.Errorf("%s: %v", amount, err)
+			t.Errorf(`%s: %v, want an error, err with "is not an amount"`, amount, err)
 		}
 	}
 }
@@ -53,11 +53,11 @@ func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 // A date with hyphens is as unclear as one with slashes.
 func TestRead_DatesWithHyphens(t *testing.T) {
 	if _, err := Read("x.csv", strings.NewReader("number;date\n1;10-11-2026\n"), Options{}); err == nil || !strings.Contains(err.Error(), "may be of two months") {
-		t.Error(err)
+		t.Errorf(`err = %v, want an error, err with "may be of two months"`, err)
 	}
 	for data, want := range map[string]string{"1;10-11-2026\n2;31-10-2026\n": "2026-11-10", "1;10-11-2026\n2;10-31-2026\n": "2026-10-11", "1;2026-11-10\n": "2026-11-10"} {
 		if got := rowsOf(read(t, []byte("number;date\n"+data), Options{}))[0].Date; got != want {
-			t.Errorf("%q: %s", data, got)
+			t.Errorf("%q: %s, want got = %v", data, got, want)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestRead_SerialDates(t *testing.T) {
 		}
 		for _, r := range rowsOf(read(t, b.Bytes(), Options{})) {
 			if r.Date != "2026-10-31" {
-				t.Errorf("1904 %v: %+v", is1904, r)
+				t.Errorf(`1904 %v: %+v, want r.Date = "2026-10-31"`, is1904, r)
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func TestRead_OtherSheetsAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := read(t, b.Bytes(), Options{}); l.OtherSheets != 2 {
-		t.Errorf("%+v", l.Info)
+		t.Errorf("%+v, want l.OtherSheets = 2", l.Info)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestRead_OtherSheetsAreTold(t *testing.T) {
 func TestRead_RowsWithoutNumber(t *testing.T) {
 	l := read(t, []byte("number;date;amount\n1;31.10.2026;1,50\n;31.10.2026;2,50\n;;4,00\n"), Options{})
 	if l.Unnumber != 2 || l.Dated != 1 {
-		t.Errorf("%+v", l.Info)
+		t.Errorf("%+v, want l.Unnumber = 2, l.Dated = 1", l.Info)
 	}
 }
 
@@ -155,13 +155,13 @@ func TestList_OneNumberInAllRows(t *testing.T) {
 	began := time.Now()
 	_, err := Read("x.csv", strings.NewReader(b.String()), Options{})
 	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, `the number "n/a" stands in 50000 different rows`) {
-		t.Error(err)
+		t.Errorf("err = %v, want ok, wrong.Text with `the number \"n/a\" stands in 50000 different rows`", err)
 	}
 	if _, err := Decode(strings.NewReader(wire.String())); err == nil {
 		t.Error("the daemon takes it")
 	}
 	if d := time.Since(began); d > 20*time.Second {
-		t.Error(d)
+		t.Errorf("d = %v, want d <= 20*time.Second", d)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestRead_HugeWorkbook(t *testing.T) {
 	}
 	_, err = Read("x.xlsx", &b, Options{})
 	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, "exceeds the 67108864 bytes limit") || !strings.Contains(wrong.Advice, "CSV") {
-		t.Error(err)
+		t.Errorf(`err = %v, want ok, wrong.Text with "exceeds the 67108864 bytes limit", wrong.Advice with "CSV"`, err)
 	}
 }
 
@@ -195,6 +195,6 @@ func TestRead_LongColumnNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := Decode(&b); err != nil || len(got.Columns["number"]) > 300 {
-		t.Error(err)
+		t.Errorf(`err = %v, want no error, len(got.Columns["number"]) <= 300`, err)
 	}
 }

@@ -96,13 +96,13 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 			list, err := s.List(t.Context())
 			want := archive.Extract{ID: "e1", Type: archive.DeltaExtract, Name: "books", Start: published.AddDate(0, 0, -1), End: published, Made: published, Files: 2, Status: "WaitingForExport"}
 			if err != nil || !list.Whole || len(list.Extracts) != 2 || list.Extracts[0] != want {
-				t.Fatalf("%+v, %v", list, err)
+				t.Fatalf("%+v, %v, want no error, list.Whole, len(list.Extracts) = 2, list.Extracts[0] = %v", list, err, want)
 			}
 			if got := s.fetchAll(t, "e1"); len(got) != 2 || got[0] != zipped(t) || got[1] != gzipped(t) {
 				t.Errorf("%d files", len(got))
 			}
 			if d, err := s.Definition(t.Context()); err != nil || string(d.Raw) != definition || len(d.Tables) != 1 {
-				t.Errorf("%+v, %v", d, err)
+				t.Errorf("%+v, %v, want no error, string(d.Raw) = %v, len(d.Tables) = 1", d, err, definition)
 			}
 			for range 2 { // the second one says that it is done already
 				if err := s.Acknowledge(t.Context(), "e1", "held"); err != nil {
@@ -110,13 +110,13 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 				}
 			}
 			if list, err := s.List(t.Context()); err != nil || len(list.Extracts) != 1 || list.Extracts[0].ID != "e2" {
-				t.Errorf("%+v, %v", list, err)
+				t.Errorf(`%+v, %v, want no error, len(list.Extracts) = 1, list.Extracts[0].ID = "e2"`, list, err)
 			}
 			if _, err := s.Files(t.Context(), "e1"); err != nil {
 				t.Errorf("an acknowledged extract is asked for by its number: %v", err)
 			}
 			if v := s.Violations(); len(v) != 0 {
-				t.Errorf("%q", v)
+				t.Errorf("%q, want len(v) = 0", v)
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func TestDownload_I9_FiftyTimes(t *testing.T) {
 		}
 	}
 	if known := s.PublishedExtracts()[0]; known.Files[0].Downloads != 50 || known.Files[1].Downloads != 0 || !known.Files[0].WasSent || known.Files[1].WasSent {
-		t.Errorf("%+v", known)
+		t.Errorf("%+v, want known.Files[0].Downloads = 50, known.Files[1].Downloads = 0, known.Files[0].WasSent, not known.Files[1].WasSent", known)
 	}
 }
 
@@ -167,17 +167,17 @@ func TestEmulator_I30_Violations(t *testing.T) {
 			s := newService(t, emulator.ExtractReadings{}, nil)
 			r.do(t, s)
 			if v := fmt.Sprint(s.Violations()); !strings.Contains(v, r.says) {
-				t.Errorf("%s", v)
+				t.Errorf("%s, want v with %q", v, r.says)
 			}
 		})
 	}
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	s.now = published.AddDate(1, 0, 0)
 	if list, err := s.List(t.Context()); err != nil || len(list.Extracts) != 0 {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("%+v, %v, want no error, len(list.Extracts) = 0", list, err)
 	}
 	if _, err := s.Files(t.Context(), "e1"); apicall.AsError(err).Status != 404 {
-		t.Error(err)
+		t.Errorf("err = %v, want apicall.AsError(err).Status = 404", err)
 	}
 }
 
@@ -268,6 +268,6 @@ func threeAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if v := fmt.Sprint(s.Violations()); !strings.Contains(v, "3 calls at once") {
-		t.Error(v)
+		t.Errorf(`v = %v, want v with "3 calls at once"`, v)
 	}
 }

@@ -215,7 +215,7 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 	full := errors.New("no space left on device")
 	_, err := client(t, says(200, zipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, writeFunc(func([]byte) (int, error) { return 0, full }))
 	if e := apicall.AsError(err); e.Code != "local" || !errors.Is(err, full) {
-		t.Errorf("%q: %v", e.Code, err)
+		t.Errorf(`%q: %v, want e.Code = "local", error %v`, e.Code, err, full)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestDefinition(t *testing.T) {
 	}
 	for name, body := range map[string]string{"Other": `{"IA_INVOICE":["INVOICE_ID"]}`, "OneTableUnreadable": `[{"Table name":"A","Columns":[]},{"Columns":[]}]`, "Text": `"see the manual"`} {
 		if d, err := client(t, says(200, body)).Definition(t.Context()); err != nil || len(d.Tables) != 0 || string(d.Raw) != body {
-			t.Errorf("%s: %+v, %v", name, d, err)
+			t.Errorf("%s: %+v, %v, want no error, len(d.Tables) = 0, string(d.Raw) = %v", name, d, err, body)
 		}
 	}
 	if _, err := client(t, says(200, "<html>sign in</html>")).Definition(t.Context()); err == nil {
@@ -299,7 +299,7 @@ func FuzzList(f *testing.F) {
 		seen := map[archive.ExtractID]bool{}
 		for _, e := range got.Extracts {
 			if _, err := archive.ParseExtractID(string(e.ID)); err != nil || seen[e.ID] || e.Files < -1 {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want no error, not seen[e.ID], e.Files >= -1", e)
 			}
 			seen[e.ID] = true
 		}
@@ -334,7 +334,7 @@ func FuzzDefinition(f *testing.F) {
 		}
 		for _, table := range d.Tables {
 			if table.Name == "" {
-				t.Errorf("%+v", d.Tables)
+				t.Errorf(`%+v, want table.Name other than ""`, d.Tables)
 			}
 		}
 	})

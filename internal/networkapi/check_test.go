@@ -37,7 +37,7 @@ func TestCheckDocument_GoodOnes(t *testing.T) {
 	for _, document := range []string{goodDocument, "\xef\xbb\xbf" + goodDocument, strings.ReplaceAll(goodDocument, "\n", "\r\n"), `{"data":{"documentCurrencyCode":"EUR"}}`,
 		`{"documentType":"CreditNode","data":{"documentCurrencyCode":"EUR","orderReference":null},"processingPreference":{}}`, `{"data":{"documentCurrencyCode":"EUR","note":"\ud83d\ude00 \\ud83d"}}`} {
 		if faults := CheckDocument([]byte(document)); len(faults) != 0 {
-			t.Errorf("%q", describe(faults))
+			t.Errorf("%q, want len(faults) = 0", describe(faults))
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
 func TestReadKind(t *testing.T) {
 	for document, want := range map[string]archive.NetworkKind{`{"data":{}}`: archive.NetworkInvoice, `{"data":{},"documentType":"CreditNote"}`: archive.NetworkCreditNote, `{"data":{},"documentType":"Invoice"}`: archive.NetworkInvoice, `{"data":{},"documentType":""}`: ""} {
 		if got, err := ReadKind([]byte(document)); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v", document, got, err)
+			t.Errorf("%s: %q, %v, want got = %v, (err == nil) = %v", document, got, err, want, (want != ""))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func TestFileTypes(t *testing.T) {
 	for name, ok := range map[string]bool{"a.pdf": true, "a.PDF": true, "folder.heic/a.Jpeg": true, "photo.heic": false, "pdf": false, "": false, "a.pdf.exe": false} {
 		text, got := CheckFileName(name)
 		if got != ok || ok != (text == "") {
-			t.Errorf("%q: %q", name, text)
+			t.Errorf("%q: %q, want got = %v, ok = %v", name, text, ok, (text == ""))
 		}
 	}
 	if text, _ := CheckFileName("photo.heic"); !strings.HasPrefix(text, "photo.heic: the network takes CSV, DOC") || !strings.HasSuffix(text, "ZIP.") {
@@ -177,7 +177,7 @@ func TestFileTypes(t *testing.T) {
 func TestCheckIBAN(t *testing.T) {
 	for _, good := range []string{"GB82WEST12345698765432", "DE89370400440532013000", "FR1420041010050500013M02606", "NO9386011117947", "MT84MALT011000012345MTLCAST001S"} {
 		if text := checkIBAN(good); text != "" {
-			t.Errorf("%s: %s", good, text)
+			t.Errorf(`%s: %s, want text = ""`, good, text)
 		}
 		for i := range len(good) { // each changed digit is found
 			if c := good[i]; c >= '0' && c <= '8' {

@@ -39,7 +39,7 @@ func TestDirectory_I32_NoLinesOnlyWhereItSaysSo(t *testing.T) {
 	}
 	for status, want := range map[int]apicall.Outcome{401: apicall.NotProcessed, 403: apicall.NotProcessed, 404: apicall.NotProcessed, 422: apicall.Refused} {
 		if _, err := client(t, says(status, "")).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"}); failed(t, err).Outcome != want {
-			t.Errorf("%d: %v", status, failed(t, err).Outcome)
+			t.Errorf("%d: %v, want failed(t, err).Outcome = %v", status, failed(t, err).Outcome, want)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestDirectory_QueriesThatAreNotSent(t *testing.T) {
 	for _, q := range []DirectoryQuery{{}, {SIREN: "12345678"}, {SIREN: "12345678x"}, {SIRET: "123456789"}, {Addressing: "12345678"}, {Routing: "1234"}} {
 		_, err := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).Directory(t.Context(), q)
 		if e := failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%+v: %v", q, e)
+			t.Errorf("%+v: %v, want e.Outcome = apicall.NotSent", q, e)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestDirectoryLine_IsValidOn(t *testing.T) {
 		"EndThatCannotBeRead": {DirectoryLine{To: "soon"}, false},
 	} {
 		if got := r.line.IsValidOn(day); got != r.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want got = %v", name, got, r.want)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestDirectoryQuery_Matches(t *testing.T) {
 		"ShortSIRET":     {company, DirectoryLine{SIRET: "5521"}, false},
 	} {
 		if got := r.asked.Matches(r.line); got != r.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: %v, want got = %v", name, got, r.want)
 		}
 	}
 }

@@ -25,12 +25,12 @@ const receivedInvoice = `{"bumId":"10d90000-0000-5000-8000-00000000000a","fileRe
 func TestFetchDocument_ReadsEachForm(t *testing.T) {
 	raw, got, err := client(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/v2/invoices/"+string(bumID) {
-			t.Errorf("%s %s", r.Method, r.URL)
+			t.Errorf("%s %s, want r.Method = http.MethodGet, r.URL.Path = %v", r.Method, r.URL, "/v2/invoices/"+string(bumID))
 		}
 		io.WriteString(w, receivedInvoice)
 	}).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
 	if err != nil || string(raw) != receivedInvoice {
-		t.Fatalf("%v", err)
+		t.Fatalf("%v, want no error, string(raw) = %v", err, receivedInvoice)
 	}
 	if fmt.Sprint(got.Files) != "[{54759eb3c090d83494e2d804 imageFile} {7 }]" || len(got.Links) != 2 || got.Links[1].Relation != "file" || got.Links[0].Method != "GET" || got.Kind != archive.NetworkInvoice || got.Document != bumID {
 		t.Errorf("got %+v", got)
@@ -53,12 +53,12 @@ func TestFetchDocument_LacksWhatMayBeLacking(t *testing.T) {
 	} {
 		_, got, err := client(t, says(200, body)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
 		if err != nil || len(got.Files)+len(got.Links)+got.Content.Lines != 0 || got.Content.Number != "" || got.Content.NetAmount != "" {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf(`%s: %+v, %v, want no error, len(got.Files)+len(got.Links)+got.Content.Lines = 0, got.Content.Number = "", got.Content.NetAmount = ""`, name, got, err)
 		}
 	}
 	_, got, err := client(t, says(200, `{"data":{"creditNoteLines":[{},{}],"taxTotal":[{"taxSubtotals":[{"taxableAmount":-1.50}]}]},"fileRefs":{"refId":"a"}}`)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
 	if err != nil || got.Content.Lines != 2 || got.Content.NetAmount != "-1.50" || len(got.Files) != 1 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf(`%+v, %v, want no error, got.Content.Lines = 2, got.Content.NetAmount = "-1.50", len(got.Files) = 1`, got, err)
 	}
 }
 
@@ -78,10 +78,10 @@ func TestFetchDocument_I32_IsNeverWholeByMistake(t *testing.T) {
 		failed(t, err)
 	}
 	if err := second2(client(t, says(404, wrapped("error", "VALIDATION", "Error.003.0001"))).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); !IsUnknownDocument(err) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want IsUnknownDocument(err)", err)
 	}
 	if err := second2(client(t, says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); IsUnknownDocument(err) || IsUnknownDocument(nil) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want not IsUnknownDocument(err), not IsUnknownDocument(nil)", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestFetchFile_I4_BinaryAndBase64(t *testing.T) {
 		var out bytes.Buffer
 		n, err := client(t, func(w http.ResponseWriter, q *http.Request) {
 			if q.URL.Path != "/v2/files/54759eb3c090d83494e2d804" || q.Header.Get("Accept-Encoding") != "identity" {
-				t.Errorf("%s %v", q.URL, q.Header)
+				t.Errorf(`%s %v, want q.URL.Path = "/v2/files/54759eb3c090d83494e2d804", q.Header.Get("Accept-Encoding") = "identity"`, q.URL, q.Header)
 			}
 			w.Header().Set("Content-Type", "application/pdf;charset=utf-8")
 			io.WriteString(w, r.came)
@@ -132,7 +132,7 @@ func TestFetchFile_Faults(t *testing.T) {
 	}
 	_, err := client(t, says(200, "x")).FetchFile(t.Context(), "a", brokenWriter{})
 	if e := failed(t, err); e.Code != "local" {
-		t.Errorf("%q: %v", e.Code, e)
+		t.Errorf(`%q: %v, want e.Code = "local"`, e.Code, e)
 	}
 	calls := 0
 	_, err = client(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(503) }).FetchFile(t.Context(), "a", io.Discard)
@@ -215,7 +215,7 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 	var calls []string
 	_, got, err := client(t, at(says(200, `{"data":{},"fileRef":[{"refId":"a"}],"links":[{"href":"https://network.example/v1/files/a"}]}`), &calls)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
 	if err != nil || len(got.Files) != 1 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%+v, %v, want no error, len(got.Files) = 1", got, err)
 	}
 	_, err = client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", brokenWriter{})
 	if e := failed(t, err); e.Code != "local" {
@@ -223,7 +223,7 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if n, err := client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", &out); err != nil || n != 7 || out.String() != "content" {
-		t.Errorf("%d, %q, %v", n, out.String(), err)
+		t.Errorf(`%d, %q, %v, want no error, n = 7, out.String() = "content"`, n, out.String(), err)
 	}
 	calls = nil
 	page := func(w http.ResponseWriter, r *http.Request) {

@@ -135,7 +135,7 @@ func FuzzDocument(f *testing.F) {
 		}
 		for _, fault := range faults {
 			if fault.Line < 1 || fault.Text == "" || strings.ContainsFunc(fault.Describe("d"), unicode.IsControl) {
-				t.Errorf("%q: %+v", document, fault)
+				t.Errorf(`%q: %+v, want fault.Line >= 1, fault.Text other than "", not strings.ContainsFunc(fault.Describe("d"), unicode.IsControl)`, document, fault)
 			}
 		}
 		if err == nil && !json.Valid(body) {

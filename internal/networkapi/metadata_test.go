@@ -18,14 +18,14 @@ const told = `{"documentType":"CreditNote","data":{
 // What a document tells becomes the metadata of the archive, digit for digit, and in its canonical form.
 func TestReadMetadata_DigitForDigit(t *testing.T) {
 	if faults := CheckDocument([]byte(told)); len(faults) != 0 {
-		t.Fatalf("%+v", faults)
+		t.Fatalf("%+v, want len(faults) = 0", faults)
 	}
 	for name, src := range map[string]string{"Plain": told, "ByteOrderMark": "\xef\xbb\xbf" + told} {
 		d, err := ReadMetadata([]byte(src))
 		want := `{"documentType":"CreditNote","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","senderIds":["DE123456789","4012345000009"],` +
 			`"recipientName":"Acme","recipientIds":["FI12345678","003712345678"],"currencyCode":"EUR","amount":9007199254740993.20,"flowDirection":"sending"}`
 		if err != nil || string(d.Metadata()) != want {
-			t.Errorf("%s: %s, %v", name, d.Metadata(), err)
+			t.Errorf("%s: %s, %v, want no error, string(d.Metadata()) = %v", name, d.Metadata(), err, want)
 		}
 		if again, err := archive.ParseMetadata(d.Metadata()); err != nil || string(again.Metadata()) != want {
 			t.Errorf("%s: read again: %s, %v", name, again.Metadata(), err)
@@ -34,7 +34,7 @@ func TestReadMetadata_DigitForDigit(t *testing.T) {
 	// One amount alone keeps its digits.
 	one, err := ReadMetadata([]byte(strings.Replace(told, `,{"taxableAmount":0.1}`, "", 1)))
 	if err != nil || one.Amount != "9007199254740993.10" {
-		t.Errorf("%s, %v", one.Amount, err)
+		t.Errorf(`%s, %v, want no error, one.Amount = "9007199254740993.10"`, one.Amount, err)
 	}
 }
 
@@ -60,16 +60,16 @@ func TestReadMetadata_NothingIsGuessed(t *testing.T) {
 		"LongSum":         {`:0.1`, `:0.` + strings.Repeat("1", 50), "amount"},
 	} {
 		if !strings.Contains(told, row.old) {
-			t.Fatal(name)
+			t.Fatalf("%v:, want told with %q", name, row.old)
 		}
 		d, err := ReadMetadata([]byte(strings.Replace(told, row.old, row.new, 1)))
 		if text := string(d.Metadata()); err != nil || strings.Contains(text, row.gone) {
-			t.Errorf("%s: %s, %v", name, text, err)
+			t.Errorf("%s: %s, %v, want no error, text without %q", name, text, err, row.gone)
 		}
 		// Whatever is left is what the archive takes.
 		for _, f := range d.Faults() {
 			if !strings.HasPrefix(f.Text, "is missing") {
-				t.Errorf("%s: %+v", name, f)
+				t.Errorf(`%s: %+v, want f.Text that begins with "is missing"`, name, f)
 			}
 		}
 	}
@@ -78,10 +78,10 @@ func TestReadMetadata_NothingIsGuessed(t *testing.T) {
 		t.Errorf("what just fits is left out: %+v, %v", edge, err)
 	}
 	if d, err := ReadMetadata([]byte(`{"data":{"documentCurrencyCode":"EUR"}}`)); err != nil || string(d.Metadata()) != `{"documentType":"Invoice","currencyCode":"EUR","flowDirection":"sending"}` {
-		t.Errorf("%s, %v", d.Metadata(), err)
+		t.Errorf("%s, %v, want no error, string(d.Metadata()) = `{\"documentType\":\"Invoice\",\"currencyCode\":\"EUR\",\"flowDirection\":\"sending\"}`", d.Metadata(), err)
 	}
 	if d, err := ReadMetadata([]byte(`{"data":{},"data":{}}`)); err == nil {
-		t.Errorf("%+v", d)
+		t.Errorf("%+v, want an error", d)
 	}
 }
 
@@ -93,6 +93,6 @@ func TestContent_MetadataOfAReceivedDocument(t *testing.T) {
 	}
 	d := r.Content.Metadata(archive.NetworkInvoice)
 	if d.FlowDirection != "" || d.Number != "" || d.SenderName != "Müller" || !slices.Equal(d.SenderIDs, []string{"17"}) || d.Amount != "0" {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want d.FlowDirection = "", d.Number = "", d.SenderName = "Müller", d.SenderIDs = %v, d.Amount = "0"`, d, []string{"17"})
 	}
 }

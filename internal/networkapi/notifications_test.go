@@ -54,10 +54,10 @@ func TestNotifications_I12_NothingIsPutInThePlaceOfWhatIsNotTold(t *testing.T) {
 	} {
 		got, err := client(t, pages(onePage(false, body))).Notifications(t.Context(), Query{})
 		if err != nil || len(got.Notifications) != 1 || !got.Whole {
-			t.Fatalf("%s: %+v, %v", body, got, err)
+			t.Fatalf("%s: %+v, %v, want no error, len(got.Notifications) = 1, got.Whole", body, got, err)
 		}
 		if n := got.Notifications[0]; fmt.Sprintf("%s|%s|%s", n.Kind, n.Response, n.Action) != want || string(n.Raw) != body {
-			t.Errorf("%s: %+v", body, n)
+			t.Errorf(`%s: %+v, want fmt.Sprintf("%%s|%%s|%%s", n.Kind, n.Response, n.Action) = %v, string(n.Raw) = %v`, body, n, want, body)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestNotifications_Query(t *testing.T) {
 			io.WriteString(w, onePage(false))
 		})})
 		if got, err := c.Notifications(t.Context(), r.q); err != nil || !got.Whole || len(got.Notifications) != 0 {
-			t.Errorf("%+v, %v", got, err)
+			t.Errorf("%+v, %v, want no error, got.Whole, len(got.Notifications) = 0", got, err)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestHasNotifications_I30(t *testing.T) {
 		calls := 0
 		waits, err := client(t, func(w http.ResponseWriter, q *http.Request) {
 			if calls++; q.Method != http.MethodGet || q.URL.Path != "/v1.1/notifications" || q.URL.RawQuery != "page=1&pageSize=1" {
-				t.Errorf("%s: %s %s", name, q.Method, q.URL)
+				t.Errorf(`%s: %s %s, want q.Method = http.MethodGet, q.URL.Path = "/v1.1/notifications", q.URL.RawQuery = "page=1&pageSize=1"`, name, q.Method, q.URL)
 			}
 			says(r.status, r.body)(w, q)
 		}).HasNotifications(t.Context())
@@ -236,7 +236,7 @@ func TestAcknowledge_I30(t *testing.T) {
 		err := client(t, func(w http.ResponseWriter, q *http.Request) {
 			calls++
 			if q.Method != http.MethodDelete || q.URL.Path != "/v1.1/notifications/a-1" {
-				t.Errorf("%s %s", q.Method, q.URL)
+				t.Errorf(`%s %s, want q.Method = http.MethodDelete, q.URL.Path = "/v1.1/notifications/a-1"`, q.Method, q.URL)
 			}
 			says(r.status, r.body)(w, q)
 		}).Acknowledge(t.Context(), "a-1")
@@ -245,7 +245,7 @@ func TestAcknowledge_I30(t *testing.T) {
 		}
 	}
 	if e := failed(t, client(t, says(200, "")).Acknowledge(t.Context(), "../x")); e.Outcome != apicall.NotSent {
-		t.Errorf("%v", e)
+		t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestPostNotification(t *testing.T) {
 		calls++
 		got, _ := io.ReadAll(r.Body)
 		if string(got) != want || r.Method != http.MethodPost || r.URL.Path != "/v1.1/notifications" || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s %s %s", r.Method, r.URL, got)
+			t.Errorf(`%s %s %s, want string(got) = %v, r.Method = http.MethodPost, r.URL.Path = "/v1.1/notifications", r.Header.Get("Content-Type") = "application/json"`, r.Method, r.URL, got, want)
 		}
 		w.WriteHeader(http.StatusCreated)
 	}).PostNotification(t.Context(), n)
@@ -273,10 +273,10 @@ func TestPostNotification(t *testing.T) {
 		bad := n
 		change(&bad)
 		if e := failed(t, client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).PostNotification(t.Context(), bad)); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v", name, e)
+			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
 		}
 	}
 	if e := failed(t, client(t, says(400, wrapped("error", "VALIDATION", "Error.003.0001"))).PostNotification(t.Context(), n)); e.Outcome != apicall.Refused {
-		t.Errorf("%v", e.Outcome)
+		t.Errorf("%v, want e.Outcome = apicall.Refused", e.Outcome)
 	}
 }

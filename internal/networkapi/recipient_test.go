@@ -27,7 +27,7 @@ func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 		_, err = w.Write([]byte(document))
 	}
 	if err != nil || z.Close() != nil || file.Close() != nil {
-		t.Fatal(err)
+		t.Fatalf("err = %v, want no error, z.Close() = nil, file.Close() = nil", err)
 	}
 	return archive.Package{Path: path}, archive.Sum([]byte(document))
 }
@@ -45,7 +45,7 @@ func TestRecipientOf(t *testing.T) {
 	} {
 		p, digest := packed(t, fmt.Sprintf(`{"data":{"accountingCustomerParty":{"endpoint":{"id":"123456789","schemeId":"FR:ORGNR"}}},"processingPreference":%s}`, preference))
 		if got, err := check.RecipientOf(p, digest); got != want || err != nil {
-			t.Errorf("%s: %q, %v", preference, got, err)
+			t.Errorf("%s: %q, %v, want got = %v, no error", preference, got, err, want)
 		}
 		if _, err := check.RecipientOf(p, archive.Digest{1}); err == nil {
 			t.Errorf("%s: another document was taken for the one that was sealed", preference)
@@ -79,7 +79,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 		}
 		listed, err := check.Ask(t.Context(), "SIREN 552100554")
 		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
-			t.Errorf("%s: %v, %v", name, listed, err)
+			t.Errorf("%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))
 		}
 		for after, want := range map[time.Duration]bool{0: r.listed, r.counts - 1: r.listed, r.counts: false, -1: false} {
 			if now = asked.Add(after); check.IsKnown("SIREN 552100554") != want {
@@ -101,13 +101,13 @@ func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 	}
 	for _, want := range []bool{true, false, true} {
 		if listed, err := check.Ask(t.Context(), "SIREN 552100554"); listed != want || err != nil || check.IsKnown("SIREN 552100554") != want {
-			t.Errorf("%v, %v", listed, err)
+			t.Errorf(`%v, %v, want listed = %v, no error, check.IsKnown("SIREN 552100554") = %v`, listed, err, want, want)
 		}
 		body = map[bool]string{true: `[]`, false: `[{"siren":"552100554"}]`}[want]
 	}
 	check.client = client(t, says(422, ""))
 	if _, err := check.Ask(t.Context(), "SIRET 55210055400013"); failed(t, err).Outcome != apicall.Refused {
-		t.Errorf("422: %v", err)
+		t.Errorf("422: %v, want failed(t, err).Outcome = apicall.Refused", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
 			got, _ := io.ReadAll(r.Body)
 			user, password, _ := r.BasicAuth()
 			if string(got) != body || r.Method != http.MethodPost || r.URL.Path != want+string(bumID) || r.Header.Get("Content-Type") != "application/json" || user != "u" || password != secretCanary || len(r.Header.Get("X-SVC-REQUEST-ID")) != 36 {
-				t.Errorf("%s %s %q %v", r.Method, r.URL, got, r.Header)
+				t.Errorf(`%s %s %q %v, want string(got) = %v, r.Method = http.MethodPost, r.URL.Path = %v, r.Header.Get("Content-Type") = "application/json", user = "u", password = %v, len(r.Header.Get("X-SVC-REQUEST-ID")) = 36`, r.Method, r.URL, got, r.Header, body, want+string(bumID), secretCanary)
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
@@ -49,7 +49,7 @@ func TestSendDocument_I12_WhatIsASuccess(t *testing.T) {
 		for _, status := range []int{200, 201, 202, 204} {
 			err := client(t, says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
 			if (err == nil) != want {
-				t.Errorf("%d %s: %v", status, body, err)
+				t.Errorf("%d %s: %v, want (err == nil) = %v", status, body, err, want)
 			}
 			if err != nil && failed(t, err).Outcome != apicall.OutcomeUnknown {
 				t.Errorf("%d %s: %v", status, body, failed(t, err).Outcome)
@@ -68,7 +68,7 @@ func TestSendDocument_I8_WhatCannotBeSentIsNotSent(t *testing.T) {
 		"NoBody":       c.SendDocument(t.Context(), archive.NetworkInvoice, bumID, nil),
 	} {
 		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
-			t.Errorf("%s: %v", name, e)
+			t.Errorf(`%s: %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, name, e)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestSendDocument_I24_RefusalWithoutCode(t *testing.T) {
 	} {
 		err := client(t, says(r.status, r.body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
 		if e := failed(t, err); e.Outcome != r.want || AlreadyExists(err) {
-			t.Errorf("%d %s: %v", r.status, r.body, e.Outcome)
+			t.Errorf("%d %s: %v, want e.Outcome = %v, not AlreadyExists(err)", r.status, r.body, e.Outcome, r.want)
 		}
 	}
 	broken := New(Config{API: apiFor(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") })})})

@@ -78,7 +78,7 @@ func TestStoreFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 	f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("X" + content[1:])), nil }
 	_, err := New(Config{API: apiFor(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
 	if e := failed(t, err); !e.Damaged || e.Code != "file-damaged" {
-		t.Errorf("%v", e)
+		t.Errorf(`%v, want e.Damaged, e.Code = "file-damaged"`, e)
 	}
 	<-done
 	srv.Close()
@@ -117,7 +117,7 @@ func TestStoreFile_WhatCannotBeStoredIsNotSent(t *testing.T) {
 		"Empty": second(c.StoreFile(t.Context(), bumID, empty)), "Digest": second(c.StoreFile(t.Context(), bumID, noDigest)),
 	} {
 		if e := failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v", name, e)
+			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
 		}
 	}
 }

@@ -272,7 +272,7 @@ func TestBuild_BytesAreKnown(t *testing.T) {
 		r := rules
 		r.Compression = compression
 		if got := mustBuild(t, root, r).Package.SHA256.String(); got != want {
-			t.Errorf("%s: %s", compression, got)
+			t.Errorf("%s: %s, want got = %v", compression, got, want)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func mustBuild(t *testing.T, root *os.Root, r Rules) SealedFolder {
 	s, err := build(t, root, r)
 	if err != nil {
 		if refused, ok := errors.AsType[*Refusal](err); ok {
-			t.Fatal(refused.Text())
+			t.Fatalf("refused.Text() = %v, want not ok", refused.Text())
 		}
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 	}
 	names, contents := entriesOf(t, path)
 	if !slices.Equal(names, []string{"document.json", "Anhang.PDF", "b.xml"}) || contents["document.json"] != networkDocument || contents["b.xml"] != "<a/>" {
-		t.Errorf("%q", names)
+		t.Errorf(`%q, want names = %v, contents["document.json"] = %v, contents["b.xml"] = "<a/>"`, names, []string{"document.json", "Anhang.PDF", "b.xml"}, networkDocument)
 	}
 	file := func(name string) archive.File {
 		return archive.File{Path: name, Size: int64(len(files[name])), SHA256: archive.Sum([]byte(files[name]))}
@@ -105,18 +105,18 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 	document, sent := archive.Sum([]byte(networkDocument)), []archive.File{file("Anhang.PDF"), file("b.xml")}
 	content := archive.NetworkContent(sent, document)
 	if !slices.Equal(s.Files, sent) || !slices.Equal(s.Others, []archive.File{file("document.json")}) || len(s.Junk) != 9 {
-		t.Errorf("%+v, %+v, %q", s.Files, s.Others, s.Junk)
+		t.Errorf("%+v, %+v, %q, want s.Files = %v, s.Others = %v, len(s.Junk) = 9", s.Files, s.Others, s.Junk, sent, []archive.File{file("document.json")})
 	}
 	if s.Content != content || s.Metadata != document || s.ID != archive.DeriveNetworkID(content, document) {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want s.Content = %v, s.Metadata = %v, s.ID = %v", s, content, document, archive.DeriveNetworkID(content, document))
 	}
 	want := `{"documentType":"Invoice","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","recipientIds":["003712345678"],"currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"sending"}`
 	if string(s.Document.Metadata()) != want {
-		t.Errorf("%s", s.Document.Metadata())
+		t.Errorf("%s, want string(s.Document.Metadata()) = %v", s.Document.Metadata(), want)
 	}
 	sealed, err := os.ReadFile(path)
 	if err != nil || s.Package.Path != "k.zip" || s.Package.SHA256 != archive.Sum(sealed) || s.Package.Size != int64(len(sealed)) {
-		t.Errorf("%+v, %v", s.Package, err)
+		t.Errorf(`%+v, %v, want no error, s.Package.Path = "k.zip", s.Package.SHA256 = %v, s.Package.Size = %v`, s.Package, err, archive.Sum(sealed), int64(len(sealed)))
 	}
 	again, _, err := sealNetwork(t, root, networkRules, nil)
 	if err != nil || again.Package != s.Package || again.ID != s.ID {
@@ -124,12 +124,12 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 	}
 	validated, err := ValidateNetwork(context.Background(), root, networkRules)
 	if err != nil || validated.ID != s.ID || validated.Package != (archive.Package{}) {
-		t.Errorf("%+v, %v", validated, err)
+		t.Errorf("%+v, %v, want no error, validated.ID = %v, validated.Package = (archive.Package{})", validated, err, s.ID)
 	}
 	// A blank in the document makes another document, and the same files.
 	write(t, dir+"/document.json", networkDocument+" ")
 	if other, _, err := sealNetwork(t, root, networkRules, nil); err != nil || other.ID == s.ID || other.Content != s.Content {
-		t.Errorf("%+v, %v", other, err)
+		t.Errorf("%+v, %v, want no error, other.ID other than %v, other.Content = %v", other, err, s.ID, s.Content)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestNetwork_Taken(t *testing.T) {
 			}
 			names, _ := entriesOf(t, path)
 			if len(s.Files) != row.count || !slices.Equal(others, row.others) || names[0] != row.others[0] || len(names) != 1+row.count {
-				t.Errorf("%+v, %q, %q", s.Files, others, names)
+				t.Errorf("%+v, %q, %q, want len(s.Files) = %v, others = %v, names[0] = %v, len(names) = %v", s.Files, others, names, row.count, row.others, row.others[0], 1+row.count)
 			}
 			if missing, err := FindMissingNetworkFiles(root, r); err != nil || len(missing) > 0 {
 				t.Errorf("waits for %q, %v", missing, err)
@@ -284,7 +284,7 @@ func TestNetwork_RefusedAsRead(t *testing.T) {
 	_, _, err := sealNetwork(t, root, networkRules, nil)
 	refused, _ := errors.AsType[*Refusal](err)
 	if refused == nil || refused.AsRead.Number != "RE-4711" || refused.AsRead.Amount != "9007199254740993.10" || refused.AsRead.SenderName != "Müller & Söhne" || refused.AsRead.RecipientIDs != "003712345678" {
-		t.Errorf("%+v", refused)
+		t.Errorf(`%+v, want refused other than nil, refused.AsRead.Number = "RE-4711", refused.AsRead.Amount = "9007199254740993.10", refused.AsRead.SenderName = "Müller & Söhne", refused.AsRead.RecipientIDs = "003712345678"`, refused)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestNetwork_I17_LargeFiles(t *testing.T) {
 	_, root = drop(t, tree{"document.json": networkDocument, "a.tif": noise(2, 100<<20)})
 	_, _, err = sealNetwork(t, root, networkRules, nil)
 	if refused, is := errors.AsType[*Refusal](err); !is || !strings.Contains(refused.Text(), "Packed, the folder is more than 100 MB; at most 100 MB are sent. Largest: a.tif, 105 MB") {
-		t.Error(err)
+		t.Errorf(`err = %v, want is, refused.Text() with "Packed, the folder is more than 100 MB; at most 100 MB are sent. Largest: a.tif, 105 MB"`, err)
 	}
 }
 
@@ -428,7 +428,7 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 	cancel()
 	_, root := drop(t, tree{"document.json": networkDocument})
 	if _, err := ValidateNetwork(ctx, root, networkRules); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error context.Canceled", err)
 	}
 }
 
@@ -449,14 +449,14 @@ func TestNetwork_Waits(t *testing.T) {
 		r := networkRules
 		r.Complete = complete
 		if missing, err := FindMissingNetworkFiles(root, r); err != nil || !slices.Equal(missing, want) {
-			t.Errorf("%s: %q, %v", complete, missing, err)
+			t.Errorf("%s: %q, %v, want no error, missing = %v", complete, missing, err, want)
 		}
 	}
 	_, root = drop(t, tree{"document.json": "{}"})
 	r = networkRules
 	r.Complete = "list"
 	if missing, err := FindMissingNetworkFiles(root, r); err != nil || !slices.Equal(missing, []string{"manifest-sha256.txt"}) {
-		t.Errorf("%q, %v", missing, err)
+		t.Errorf("%q, %v, want no error, missing = %v", missing, err, []string{"manifest-sha256.txt"})
 	}
 }
 
@@ -472,7 +472,7 @@ func FuzzNetworkDocument(f *testing.F) {
 		case err != nil:
 			t.Fatal(err)
 		case s.Metadata != archive.Sum([]byte(document)) || len(s.Files) != 0:
-			t.Errorf("%+v", s)
+			t.Errorf("%+v, want s.Metadata = %v, len(s.Files) = 0", s, archive.Sum([]byte(document)))
 		}
 	})
 }

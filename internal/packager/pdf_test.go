@@ -56,11 +56,11 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 				t.Errorf("%+v", s.Package)
 			}
 			if !slices.Equal(s.Files, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}) || !slices.Equal(s.Junk, []string{"Thumbs.db", "_REASON.txt"}) {
-				t.Errorf("%+v, %q", s.Files, s.Junk)
+				t.Errorf("%+v, %q, want s.Files = %v, s.Junk = %v", s.Files, s.Junk, []archive.File{{Path: "M\u00fcller 7.PDF", Size: int64(len(content)), SHA256: sum}}, []string{"Thumbs.db", "_REASON.txt"})
 			}
 			want := `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
 			if string(s.Request) != want || s.ID != archive.DerivePDFID("ap@in.example", sum) || s.Metadata != archive.Sum([]byte("ap@in.example")) {
-				t.Errorf("%s, %s, %s", s.Request, s.ID, s.Metadata)
+				t.Errorf("%s, %s, %s, want string(s.Request) = %v, s.ID = %v, s.Metadata = %v", s.Request, s.ID, s.Metadata, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
 			}
 			// Another name and another person to tell make no other document.
 			if err := os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"); err != nil {
@@ -69,10 +69,10 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 			r := pdfRules
 			r.Notify = "other@acme.example"
 			if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
-				t.Errorf("%+v, %v", again, err)
+				t.Errorf("%+v, %v, want no error, again.ID = %v, again.Metadata = %v, again.Package = %v", again, err, s.ID, s.Metadata, s.Package)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%v, %v", info, err)
+				t.Errorf("%v, %v, want no error, info.Mode() = 0o600", info, err)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestPDF_Refused(t *testing.T) {
 				}
 			}
 			if strings.Contains(refused.Text(), "ARCHIVED") || !strings.HasPrefix(refused.Error(), "PDF refused: ") {
-				t.Errorf("%s\n%s", refused.Text(), refused)
+				t.Errorf("%s\n%s\nwant refused.Text() without \"ARCHIVED\", refused that begins with \"PDF refused: \"", refused.Text(), refused)
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
 	}
 	got, err := ValidatePDF(context.Background(), root, "a.pdf", pdfRules)
 	if err != nil || got.ID != want.ID || got.Content != want.Content || !slices.Equal(got.Files, want.Files) || got.Package != (archive.Package{}) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%+v, %v, want no error, got.ID = %v, got.Content = %v, got.Files = %v, got.Package = (archive.Package{})", got, err, want.ID, want.Content, want.Files)
 	}
 	os.Symlink("a.pdf", dir+"/link.pdf")
 	for name, want := range map[string]func(error) bool{
@@ -252,7 +252,7 @@ func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
 		"gone.pdf": func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, "half.part": func(err error) bool { return errors.Is(err, ErrChanged) },
 	} {
 		if _, err := ValidatePDF(context.Background(), root, name, pdfRules); !want(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want want(err)", name, err)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func TestPDF_Canceled(t *testing.T) {
 	}
 	defer dir.Close()
 	if _, err := BuildPDF(ctx, root, pdfRules, dir, "k.pdf"); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want error context.Canceled", err)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestCheckPDFEnd(t *testing.T) {
 	}
 	for _, name := range []string{"link.pdf", "gone.pdf"} {
 		if err := CheckPDFEnd(root, name); err == nil || errors.Is(err, ErrCutOff) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want an error, not errors.Is(err, ErrCutOff)", name, err)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func TestSidecar_I10_AQuotedAmountIsTheNumber(t *testing.T) {
 			frozen = append(frozen, mustBuild(t, root, rules).Metadata)
 		}
 		if !bytes.Equal(frozen[0], frozen[1]) || !bytes.Equal(frozen[0], frozen[2]) || !bytes.Contains(frozen[0], []byte(`"amount":`+amount)) {
-			t.Errorf("%s: %s", amount, frozen)
+			t.Errorf("%s: %s, want frozen[0] = %v, frozen[0] = %v, frozen[0] with %q", amount, frozen, frozen[1], frozen[2], []byte(`"amount":`+amount))
 		}
 	}
 }

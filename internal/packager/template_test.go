@@ -21,7 +21,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 			form, help := MakeTemplate(rules)
 			_, example, found := strings.Cut(help, "A whole one:\n\n")
 			if !found || strings.Contains(help, "\r") {
-				t.Fatal(help)
+				t.Fatalf("help = %v, want found, help without \"\\r\"", help)
 			}
 			filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
 			for _, sidecar := range []string{filled, example} {

@@ -111,7 +111,7 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			}
 			for _, f := range s.Files {
 				if f.SHA256 != archive.Sum([]byte(files[f.Path])) || f.Size != int64(len(files[f.Path])) {
-					t.Errorf("%s: %+v", f.Path, f)
+					t.Errorf("%s: %+v, want f.SHA256 = %v, f.Size = %v", f.Path, f, archive.Sum([]byte(files[f.Path])), int64(len(files[f.Path])))
 				}
 			}
 			if info, _ := os.Stat(path); info.Mode() != 0o600 {
@@ -294,7 +294,7 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 		"FewerFilesInTheList": check(good, wrote, s.Files[1:]),
 	} {
 		if err == nil || isRefusal(err) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want an error, not isRefusal(err)", name, err)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 		if op == "write" {
 			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.TemporaryName(name)), os.O_WRONLY, 0)
 			if openErr != nil {
-				t.Fatal(openErr)
+				t.Fatalf("openErr = %v, want openErr = nil", openErr)
 			}
 			defer part.Close()
 			if _, err := part.WriteAt([]byte("?"), 2_500); err != nil {

@@ -149,7 +149,7 @@ func TestRegister_UnreadableIsUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ticket, err := register(t, answering(t, 200, http.Header{}, body))
 			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
-				t.Errorf("%v %s %v", e.Outcome, e.Code, e)
+				t.Errorf(`%v %s %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e.Status = 200, e.Sent, ticket.URL = "", e with %q`, e.Outcome, e.Code, e, e.RequestID)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
 			got, err := answering(t, 200, http.Header{}, body).Register(t.Context(), "", frozen)
 			why := got.Barred[document]
 			if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, signatureCanary) {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf(`%+v, %v, want no error, len(got.Tickets) = 0, why that begins with "upload ", why with "(request id ", why without %q`, got, err, signatureCanary)
 			}
 		})
 	}
@@ -247,7 +247,7 @@ func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := archive.ParseRemoteID(string(ticket.Remote)); err != nil || !strings.HasPrefix(string(ticket.Remote), "address-") {
-			t.Errorf("%q: %v", ticket.Remote, err)
+			t.Errorf(`%q: %v, want no error, ticket.Remote that begins with "address-"`, ticket.Remote, err)
 		}
 		return ticket.Remote
 	}
@@ -365,12 +365,12 @@ func TestRegister_Unanswered(t *testing.T) {
 	srv.Close()
 	_, err = register(t, c)
 	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
-		t.Errorf("%v %v", e.Outcome, e)
+		t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e)
 	}
 	for _, bad := range [][]archive.RegisterRequest{nil, {{ID: document}}, append(frozen[:1:1], frozen...)} {
 		_, err = c.Register(t.Context(), "", bad)
 		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
-			t.Errorf("%v %v", e.Outcome, e)
+			t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, e.Outcome, e)
 		}
 	}
 }

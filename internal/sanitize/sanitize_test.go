@@ -26,7 +26,7 @@ func TestText(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	if got := Lines("a\tb\r\n\n \x1b[1m \nc"); !slices.Equal(got, []string{"a  b", ` \x1b[1m`, "c"}) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got = %v", got, []string{"a b", ` \x1b[1m`, "c"})
 	}
 }
 
@@ -34,7 +34,7 @@ func FuzzText(f *testing.F) {
 	f.Add("a\x1b\xff\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
 		if !utf8.ValidString(Text(s)) || strings.ContainsFunc(Text(s), isUnprintable) {
-			t.Errorf("%q: %q", s, Text(s))
+			t.Errorf("%q: %q, want utf8.ValidString(Text(s)), not strings.ContainsFunc(Text(s), isUnprintable)", s, Text(s))
 		}
 		if again := Text(Text(s)); again != Text(s) {
 			t.Errorf("%q is not stable", s)
@@ -44,7 +44,7 @@ func FuzzText(f *testing.F) {
 
 func TestReplace(t *testing.T) {
 	if got := Replace("a\nb\xff\u202e", '\ufffd'); got != "a\ufffdb\ufffd\ufffd" {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got = \"a\\ufffdb\\ufffd\\ufffd\"", got)
 	}
 }
 
@@ -70,10 +70,10 @@ func TestMessage(t *testing.T) {
 
 func TestFirstLine(t *testing.T) {
 	if got := FirstLine("\n\x07one two\nthree", 8); got != `\x07one…` {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got = `\\x07one…`", got)
 	}
 	if got := FirstLine(" \n", 8); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf(`%q, want got = ""`, got)
 	}
 }
 

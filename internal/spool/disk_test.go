@@ -85,7 +85,7 @@ func TestDisk_OneLineForEachChange(t *testing.T) {
 		k.minFree = 1
 		for range 100 {
 			if err := k.CheckSpace(); err != nil || !k.FullSince().IsZero() {
-				t.Fatal(err)
+				t.Fatalf("err = %v, want no error, k.FullSince().IsZero()", err)
 			}
 		}
 		for words, want := range map[string]int{"nothing new is taken or packed": 1, "has room again": 1} {

@@ -71,7 +71,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	k := archive.NewKey(time.UnixMilli(1))
 	for r, ending := range map[ledger.Route]string{"": ".zip", ledger.Vault: ".zip", ledger.PDF: ".pdf"} {
 		if name := PackageName(r, k); name != k.String()+ending {
-			t.Errorf("%q: %s", r, name)
+			t.Errorf("%q: %s, want name = %v", r, name, k.String()+ending)
 		}
 	}
 	text := []byte("%PDF-1.7 %%EOF")
@@ -82,13 +82,13 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 		}
 	}
 	if p, err := s.FindPackage(ledger.PDF, k, recorded); err != nil || p.Path != filepath.Join(s.dir, k.String()+".pdf") {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("%+v, %v, want no error, p.Path = %v", p, err, filepath.Join(s.dir, k.String()+".pdf"))
 	}
 	if _, err := s.FindPackage(ledger.Vault, k, recorded); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("found as a ZIP: %v", err)
 	}
 	if is, err := s.HasDigest(t.Context(), ledger.PDF, k, recorded, func(time.Duration) error { return nil }); !is || err != nil {
-		t.Errorf("%v, %v", is, err)
+		t.Errorf("%v, %v, want is, no error", is, err)
 	}
 	// No entry needs it: the count removes it, and leaves what is not vaultd's.
 	if err := s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }); err != nil {
@@ -166,7 +166,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 			return "V", true, nil
 		})
 		if !errors.Is(err, end) {
-			t.Fatal(err)
+			t.Fatalf("err = %v, want error %v", err, end)
 		}
 	}
 	for k, bytes := range map[archive.Key]int{keys[0]: 150, keys[4]: 400} {
@@ -246,7 +246,7 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	stays := replaced(t, dir, away, theirs, PackageName(ledger.Vault, keys[0]), PackageName(ledger.Vault, keys[1]), PackageName(ledger.Vault, keys[2]), PackageName(ledger.Vault, keys[3]), "."+PackageName(ledger.Vault, keys[1])+".tmp", downloadName(7))
 	for _, k := range keys {
 		if p, err := s.FindPackage(ledger.Vault, k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
-			t.Errorf("%s: %+v, %v", k, p, err)
+			t.Errorf(`%s: %+v, %v, want an error, not errors.Is(err, fs.ErrNotExist), err with "restart vaultd"`, k, p, err)
 		}
 	}
 	if err := s.CheckSpace("V"); err == nil || errors.Is(err, ingest.ErrFull) {

@@ -25,7 +25,7 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 				f.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), dir+"/vaultd.lock") || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf("%v", err)
+				t.Errorf(`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
 			}
 			if now, err := os.ReadFile(other + "/precious"); err != nil || string(now) != words {
 				t.Errorf("written through the link: %q, %v", now, err)

@@ -98,7 +98,7 @@ func TestDayCounts_CountsEachOnce(t *testing.T) {
 		d.addCommitted(ledger.Entry{Key: archive.NewKey(now), State: ledger.Duplicate, Source: ledger.Claimed, Folder: string(rune('a' + i))}, now)
 	}
 	if got := d.onDay(now); got.archived.count != 1 || got.archived.last != "Kunz 301" || got.duplicateCount != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.archived.count = 1, got.archived.last = "Kunz 301", got.duplicateCount = 9, len(got.duplicates) = %v, got.duplicates[0].folder = "e"`, got, mostDuplicates)
 	}
 	next := now.Add(time.Hour)
 	if got := d.onDay(next); got.archived.count != 0 || got.duplicateCount != 0 {
@@ -127,7 +127,7 @@ func TestOverview_I21_Bounded(t *testing.T) {
 	var shown page
 	shown.addLedger(p)
 	if shown.Taken.count != 1000 || len(shown.Taken.items) != mostShown || p.newest[mostShown-1].Key != (archive.Key{60}) {
-		t.Errorf("%d, %d", shown.Taken.count, len(shown.Taken.items))
+		t.Errorf("%d, %d, want shown.Taken.count = 1000, len(shown.Taken.items) = %v, p.newest[mostShown-1].Key = %v", shown.Taken.count, len(shown.Taken.items), mostShown, (archive.Key{60}))
 	}
 }
 
@@ -170,7 +170,7 @@ func TestOverview_I26_UnusualForAMonth(t *testing.T) {
 			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
 				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), SuccessRecord: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
 			if err != nil || rs[0].Err != nil {
-				t.Fatal(err, rs)
+				t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 			}
 			time.Sleep(24 * time.Hour)
 		}
@@ -193,7 +193,7 @@ func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 	p := page{Now: time.Now()}
 	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
 		if text, act := p.describeWaiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q", detail, text)
+			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
 		}
 	}
 }
@@ -203,12 +203,12 @@ func TestStatus_DropOfSinglePDFs(t *testing.T) {
 	p := page{Now: time.Now(), Route: ledger.PDF}
 	for detail, words := range map[string]string{watch.FolderDetail: "is a folder; this drop takes single PDFs", watch.LinkDetail: "copy the PDF itself", "neither file nor folder": "ask IT"} {
 		if text, act := p.describeWaiting(watch.NotFile, watch.NotTakenItem{Name: "Mai", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q", detail, text)
+			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
 		}
 	}
 	for detail, words := range map[string]string{drop.ErrReservedName.Error(): "rename the file"} {
 		if text, act := p.describeWaiting(watch.Failed, watch.NotTakenItem{Name: "_status.txt", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q", detail, text)
+			t.Errorf("%q: %q, want act, text with %q", detail, text, words)
 		}
 	}
 }
@@ -340,12 +340,12 @@ func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
 	}
 	for name, d := range map[string]dayCounts{"beside the work": work.onDay(now), "after a start": start.onDay(now)} {
 		if d.archived != (endCount{1, "Kunz 301", now}) || d.delivered != (endCount{1, "scan7.pdf", now}) {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: %+v, want d.archived = %v, d.delivered = %v", name, d, (endCount{1, "Kunz 301", now}), (endCount{1, "scan7.pdf", now}))
 		}
 	}
 	p := page{Drop: "ap-scans", Now: now, Today: work.onDay(now)}
 	if got := p.renderBody(); !strings.Contains(got, "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n") {
-		t.Error(got)
+		t.Errorf("got = %v, want got with \"ARCHIVED TODAY (1) last: Kunz 301, 14:00\\nDELIVERED TODAY (1) last: scan7.pdf, 14:00\\n\"", got)
 	}
 }
 
@@ -359,7 +359,7 @@ func TestPage_I26_RecipientThatIsNotListed(t *testing.T) {
 	p := page{Drop: "acme-out", Route: ledger.Network, Now: time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)}
 	p.addLedger(part)
 	if got := p.renderBody(); !strings.Contains(got, "PLEASE FIX (1)\n  Huber 88              "+e.Cause.Text) {
-		t.Error(got)
+		t.Errorf("got = %v, want got with %q", got, "PLEASE FIX (1)\n Huber 88 "+e.Cause.Text)
 	}
 }
 

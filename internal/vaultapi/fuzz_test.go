@@ -69,7 +69,7 @@ func FuzzAnswers(f *testing.F) {
 		seen := map[archive.RemoteID]bool{}
 		for _, rc := range list {
 			if rc.Remote == "" || seen[rc.Remote] || len(rc.Record) > maxRecord {
-				t.Errorf("%+v", rc)
+				t.Errorf(`%+v, want rc.Remote other than "", not seen[rc.Remote], len(rc.Record) <= %v`, rc, maxRecord)
 			}
 			seen[rc.Remote] = true
 		}
@@ -77,7 +77,7 @@ func FuzzAnswers(f *testing.F) {
 		fitForLog(t, err)
 		for _, rec := range page.Records {
 			if strings.ContainsFunc(rec.ArchiveID, unicode.IsControl) || len(rec.Raw) == 0 {
-				t.Errorf("%+v", rec)
+				t.Errorf("%+v, want not strings.ContainsFunc(rec.ArchiveID, unicode.IsControl), len(rec.Raw) other than 0", rec)
 			}
 		}
 		_, err = c.Vaults(ctx, "V")

@@ -51,12 +51,12 @@ func TestStatus(t *testing.T) {
 			rc, err := c.Status(context.Background(), "V", "r1")
 			if !r.ok {
 				if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" {
-					t.Errorf("%+v", e)
+					t.Errorf(`%+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable"`, e)
 				}
 				return
 			}
 			if err != nil || rc.Status != r.word || !rc.Updated.Equal(r.updated) || rc.Remote != "r1" || rc.Raw == "" || len(rc.Record) == 0 || uri != "/v1/vaults/V/documents/r1/status" {
-				t.Errorf("%v %+v %s", err, rc, uri)
+				t.Errorf(`%v %+v %s, want no error, rc.Status = %v, rc.Updated = %v, rc.Remote = "r1", rc.Raw other than "", len(rc.Record) other than 0, uri = "/v1/vaults/V/documents/r1/status"`, err, rc, uri, r.word, r.updated)
 			}
 			if r.name == "Failed" && rc.Message != "no package" {
 				t.Errorf("message %q", rc.Message)
@@ -66,7 +66,7 @@ func TestStatus(t *testing.T) {
 	c, _ := client(t, says(404, `{"message":"unknown"}`))
 	_, err := c.Status(context.Background(), "V", "r1")
 	if e := failed(t, err); e.Status != 404 || e.Outcome != apicall.NotProcessed {
-		t.Errorf("%+v", e)
+		t.Errorf("%+v, want e.Status = 404, e.Outcome = apicall.NotProcessed", e)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestStatusList(t *testing.T) {
 		{"bumId":"a","clientUUID":"`+idA.String()+`","status":"ArchivingSuccessful"},{"bumId":"../x","status":"ArchivingSuccessful"}]`))
 	list, err := c.StatusList(context.Background(), "V")
 	if err != nil || len(list) != 2 || list[0].Remote != "a" || list[0].ID != idA || list[1].Remote != "c" {
-		t.Fatalf("%v %+v", err, list)
+		t.Fatalf(`%v %+v, want no error, len(list) = 2, list[0].Remote = "a", list[0].ID = %v, list[1].Remote = "c"`, err, list, idA)
 	}
 	if len(list[1].Record) != maxRecord || len(list[1].Message) != 500 {
 		t.Errorf("record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
@@ -199,17 +199,17 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 		all = append(all, walk.addPage(p)...)
 	}
 	if r := walk.result; !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
-		t.Errorf("%+v", r)
+		t.Errorf(`%+v, want r.Complete, r.Read = 3, r.Found = 3, r.Request other than ""`, r)
 	}
 	if len(all) != 3 || all[0].Remote != "a" || all[1].Remote != "b" || all[2].Remote != "c" {
-		t.Fatalf("%+v", all)
+		t.Fatalf(`%+v, want len(all) = 3, all[0].Remote = "a", all[1].Remote = "b", all[2].Remote = "c"`, all)
 	}
 	d := all[0].Document
 	if d.Amount != "9007199254740993.10" || d.Number != "4711" || fmt.Sprint(d.SenderIDs, d.Parameters) != "[x 7] [{k 1}]" || all[0].ArchivedAt.IsZero() {
-		t.Errorf("%+v", all[0])
+		t.Errorf(`%+v, want d.Amount = "9007199254740993.10", d.Number = "4711", fmt.Sprint(d.SenderIDs, d.Parameters) = "[x 7] [{k 1}]", not all[0].ArchivedAt.IsZero()`, all[0])
 	}
 	if all[1].Document.Amount != "12.50" || all[2].Document.Amount != "" || fmt.Sprint(all[1].Document.SenderIDs) != "[solo]" {
-		t.Errorf("%+v %+v", all[1].Document, all[2].Document)
+		t.Errorf(`%+v %+v, want all[1].Document.Amount = "12.50", all[2].Document.Amount = "", fmt.Sprint(all[1].Document.SenderIDs) = "[solo]"`, all[1].Document, all[2].Document)
 	}
 }
 
@@ -350,7 +350,7 @@ func TestDownload_Faults(t *testing.T) {
 			c, _ := client(t, r.h)
 			_, _, err := c.Download(context.Background(), "V", "r", io.Discard)
 			if e := failed(t, err); e.Code != r.code {
-				t.Errorf("%s: %v", e.Code, e)
+				t.Errorf("%s: %v, want e.Code = %v", e.Code, e, r.code)
 			}
 		})
 	}
@@ -358,7 +358,7 @@ func TestDownload_Faults(t *testing.T) {
 	c, _ := client(t, says(200, "PK\x03\x04 content"))
 	_, _, err := c.Download(context.Background(), "V", "r", fullDisk{full})
 	if e := failed(t, err); e.Code != "local" || !errors.Is(err, full) {
-		t.Errorf("%s: %v", e.Code, e)
+		t.Errorf(`%s: %v, want e.Code = "local", error %v`, e.Code, e, full)
 	}
 	out := &packageWriter{w: io.Discard, hash: nopHash{}}
 	if err := out.copyZIP(bufio.NewReader(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}))); !errors.Is(err, apicall.ErrTooLarge) {
@@ -437,10 +437,10 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		{"archiveId":"1","bumid":"r1","BUMID":"r9","amount":"1.00","Amount":"2.00"},{"archiveId":"2","bumId":"r2"},{"BumId":"r3"}],"Documents":[]}`))
 	p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc")
 	if err != nil || len(p.Records) != 3 || p.Cursor != "next" || p.Found != 2 {
-		t.Fatalf("%+v %v", p, err)
+		t.Fatalf(`%+v %v, want no error, len(p.Records) = 3, p.Cursor = "next", p.Found = 2`, p, err)
 	}
 	if p.Records[0].Remote != "r1" || p.Records[0].Document.Amount != "1.00" || p.Records[1].Remote != "r2" || p.Records[2].Remote != "" {
-		t.Errorf("%+v", p.Records)
+		t.Errorf(`%+v, want p.Records[0].Remote = "r1", p.Records[0].Document.Amount = "1.00", p.Records[1].Remote = "r2", p.Records[2].Remote = ""`, p.Records)
 	}
 	for name, body := range map[string]string{
 		"TwoSpellings": `{"cursor":"next","documents":[{"bumid":"r1","bumId":"r2"}]}`,
@@ -448,20 +448,20 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 	} {
 		c, _ := client(t, says(200, body))
 		if p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc"); !errors.Is(err, apicall.ErrTwice) {
-			t.Errorf("%s: %+v %v", name, p, err)
+			t.Errorf("%s: %+v %v, want error apicall.ErrTwice", name, p, err)
 		}
 	}
 	c, _ = client(t, says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
 	if vs, err := c.Vaults(ctx, "V"); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {
-		t.Errorf("%+v %v", vs, err)
+		t.Errorf(`%+v %v, want no error, len(vs) = 1, vs[0].ID = "V1", vs[0].Name = "one"`, vs, err)
 	}
 	const url = "https://b.example/k?X-Amz-Signature=1"
 	good := `[{"bumId":"r1","clientUUID":"` + idA.String() + `","archiveFileURL":{"url":"` + url + `","URL":"https://evil.example/"},"BUMID":"r9","CLIENTUUID":"` + idB.String() + `","ArchiveFileUrl":"https://evil.example/"}]`
 	if ticket := register(t, good, idA).Tickets[idA]; ticket.Remote != "r1" || string(ticket.URL) != url {
-		t.Errorf("%+v", ticket)
+		t.Errorf(`%+v, want ticket.Remote = "r1", string(ticket.URL) = %v`, ticket, url)
 	}
 	c, _ = client(t, says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
 	if r, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != apicall.OutcomeUnknown {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("%+v %v, want error apicall.ErrTwice, failed(t, err).Outcome = apicall.OutcomeUnknown", r, err)
 	}
 }

@@ -214,7 +214,7 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reg := register(t, `[{"bumId":"r","clientUUID":"`+idA.String()+`","archiveFileURL":`+address+`},`+record("rb", idB)+`]`, idA, idB)
 			if reg.Barred[idA] == "" || len(reg.Tickets) != 1 {
-				t.Errorf("%+v", reg)
+				t.Errorf(`%+v, want reg.Barred[idA] other than "", len(reg.Tickets) = 1`, reg)
 			}
 		})
 	}
@@ -224,7 +224,7 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 	}
 	reg = register(t, `[{"bumId":"../../x","clientUUID":"`+idA.String()+`","archiveFileURL":"https://b.example/k"}]`, idA)
 	if !strings.Contains(reg.Barred[idA], "bumId") {
-		t.Errorf("%+v", reg)
+		t.Errorf(`%+v, want reg.Barred[idA] with "bumId"`, reg)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestRegister_Outcomes(t *testing.T) {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
 			if (e.RetryAfter == 7*time.Second) != (r.status == 429 || r.status == 503) {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want (e.RetryAfter == 7*time.Second) = %v", e, (r.status == 429 || r.status == 503))
 			}
 		})
 	}
@@ -284,7 +284,7 @@ func TestUnreadable_WebPageIsNamed(t *testing.T) {
 		_, index := c.Index(context.Background(), "V", FirstPage, 10, "archiveDate asc")
 		for _, err := range []error{register, one, list, index} {
 			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || !strings.Contains(e.Error(), "web page") || strings.Contains(e.Error(), "sign in<") {
-				t.Errorf("%s: %v", name, e)
+				t.Errorf(`%s: %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e with "web page", e without "sign in<"`, name, e)
 			}
 		}
 	}
@@ -295,13 +295,13 @@ func TestRegister_NotSent(t *testing.T) {
 	gone.Close()
 	_, err := clientFor(t, gone.URL).Register(context.Background(), "V", requests(idA))
 	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
-		t.Errorf("%v %s", e.Outcome, e.Code)
+		t.Errorf(`%v %s, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e.Code)
 	}
 	c, _ := client(t, says(500, ""))
 	for _, bad := range [][]archive.RegisterRequest{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)
 		if e := failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%v", e)
+			t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
 		}
 	}
 }

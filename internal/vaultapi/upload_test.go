@@ -104,7 +104,7 @@ func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
 		})
 		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(t, []byte("PK")))
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf(`%s: %+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "not-the-store"`, name, e)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 		c, srv := client(t, answer)
 		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, content))
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != code || e.Damaged {
-			t.Errorf("%s: %+v", code, e)
+			t.Errorf("%s: %+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = %v, not e.Damaged", code, e, code)
 		}
 	}
 }
@@ -244,7 +244,7 @@ func TestUpload_NotSent(t *testing.T) {
 		},
 	} {
 		if e := failed(t, try()); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v %v", name, e.Outcome, e)
+			t.Errorf("%s: %v %v, want e.Outcome = apicall.NotSent", name, e.Outcome, e)
 		}
 	}
 }

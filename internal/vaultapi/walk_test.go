@@ -73,7 +73,7 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 				t.Fatalf("it asks for page %q", cursor)
 			}
 			if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
-				t.Errorf("%+v", r)
+				t.Errorf(`%+v, want r.Read = %v, r.Found = %v, r.Complete = %v, row.complete = %v, r.Why with %q, r.Request = "7c1f"`, r, row.read, row.found, row.complete, (r.Why == ""), row.why)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestIndexWalk_I32_EachDocumentOnce(t *testing.T) {
 	added := w.addPage(Page{Found: -1, Cursor: "a", Records: []archive.IndexRecord{
 		{Remote: "r", ArchiveID: "1"}, {Remote: "r", ArchiveID: "2"}, {ArchiveID: "r"}, {ArchiveID: "r"}, {Raw: []byte("r")}, {Raw: []byte("r")}, {Raw: []byte("s")}}})
 	if len(added) != 4 || w.result.Read != 4 {
-		t.Errorf("%+v", added)
+		t.Errorf("%+v, want len(added) = 4, w.result.Read = 4", added)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 				"Huber 88": "", "Wagner 5": "waits for rechnung.pdf, and still has ~$brief.docx",
 			}
 			if !maps.Equal(got, want) {
-				t.Errorf("%s: %q", mode, got)
+				t.Errorf("%s: %q, want got = %v", mode, got, want)
 			}
 			if told.Swap(0) == 0 {
 				t.Errorf("%s: nobody was told of a change", mode)
@@ -128,7 +128,7 @@ func TestWatcher_UnmountedIsAPause(t *testing.T) {
 		write(t, b.path, "below/metadata.json") // what lies under the mount is none of ours
 		b.pass(time.Hour)
 		if s := b.w.Snapshot(); s.Paused == nil || s.Paused.Kind != Replaced || b.count() != 0 || b.waiting(LooseFile).Count != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("%+v, want s.Paused other than nil, s.Paused.Kind = %v, b.count() = 0, b.waiting(LooseFile).Count = 1", s, Replaced)
 		}
 	})
 }
@@ -153,13 +153,13 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 	inBubble(t, Config{OpenEvents: limit}, func(b *bench) {
 		b.run()
 		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "max_user_watches") {
-			t.Errorf("%+v", s)
+			t.Errorf(`%+v, want s.Mode = %v, s.ModeReason with "max_user_watches"`, s, Poll)
 		}
 	})
 	inBubble(t, Config{}, func(b *bench) {
 		b.run()
 		if s := b.w.Snapshot(); s.Mode != Events {
-			t.Errorf("%+v", s)
+			t.Errorf("%+v, want s.Mode = %v", s, Events)
 		}
 		for i := range 4 { // changes, but no event ever
 			write(t, b.path, fmt.Sprintf("stray%d", i))
@@ -174,7 +174,7 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 		b.events <- Event{Dead: errors.New("unmounted")}
 		synctest.Wait()
 		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "unmounted") {
-			t.Errorf("%+v", s)
+			t.Errorf(`%+v, want s.Mode = %v, s.ModeReason with "unmounted"`, s, Poll)
 		}
 	})
 }

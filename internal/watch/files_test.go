@@ -66,12 +66,12 @@ func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
 			}
 			for name, detail := range map[string]string{"Mai": FolderDetail, "link.pdf": LinkDetail, "fifo.pdf": "neither file nor folder"} {
 				if r, d := b.reasonOf(name); r != NotFile || d != detail {
-					b.t.Errorf("%s %s: %q, %q", mode, name, r, d)
+					b.t.Errorf("%s %s: %q, %q, want r = %v, d = %v", mode, name, r, d, NotFile, detail)
 				}
 			}
 			for _, name := range []string{"@eaDir", "Thumbs.db", "_REASON.txt"} {
 				if r, _ := b.reasonOf(name); r != "" {
-					b.t.Errorf("%s %s: %q", mode, name, r)
+					b.t.Errorf(`%s %s: %q, want r = ""`, mode, name, r)
 				}
 			}
 		})
@@ -136,7 +136,7 @@ func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
 		b.run()
 		b.pass(4 * time.Minute)
 		if r, d := b.reasonOf("scan.pdf"); r != Incomplete || d != "looks cut off" {
-			b.t.Errorf("%q, %q", r, d)
+			b.t.Errorf(`%q, %q, want r = %v, d = "looks cut off"`, r, d, Incomplete)
 		}
 		b.write("slow.pdf", whole) // its writer only paused
 		b.pass(100 * time.Second)
@@ -194,7 +194,7 @@ func TestFiles_I21_MoreThanFit(t *testing.T) {
 			b.t.Errorf("%d taken, %d under observation", n, b.peak)
 		}
 		if r, _ := b.reasonOf("scan0.pdf"); r != Busy {
-			b.t.Errorf("%q", r)
+			b.t.Errorf("%q, want r = %v", r, Busy)
 		}
 	})
 }
@@ -210,12 +210,12 @@ func TestFiles_ScanSeesNoLink(t *testing.T) {
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "Mai": syscall.ENOTDIR, "gone": os.ErrNotExist} {
 		if _, err := rules.scanFile(root, name); !errors.Is(err, want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want error %v", name, err, want)
 		}
 	}
 	s, err := rules.scanFile(root, "a.pdf")
 	info, _ := os.Lstat(base + "/a.pdf")
 	if err != nil || s.File.Size != info.Size() || !s.File.ModTime.Equal(info.ModTime()) || s.File.Ino != info.Sys().(*syscall.Stat_t).Ino || s.Problem != nil {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("%+v, %v, want no error, s.File.Size = %v, s.File.ModTime = %v, s.File.Ino = %v, s.Problem = nil", s, err, info.Size(), info.ModTime(), info.Sys().(*syscall.Stat_t).Ino)
 	}
 }

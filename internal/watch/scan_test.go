@@ -104,7 +104,7 @@ func TestLook_Facts(t *testing.T) {
 	syscall.Mkfifo(base+"/f/fifo", 0o600)
 	l := look(t, base, "f")
 	if l.Sidecar != "METADATA.json" || !l.HasMarker || l.Temporary != "sub/x.PART" || l.Junk != 1 || l.Files != 7 || l.Problem != nil || l.IsTruncated {
-		t.Errorf("%+v", l)
+		t.Errorf(`%+v, want l.Sidecar = "METADATA.json", l.HasMarker, l.Temporary = "sub/x.PART", l.Junk = 1, l.Files = 7, l.Problem = nil, not l.IsTruncated`, l)
 	}
 	write(t, base, "inner/sub/metadata.json", "inner/~$brief.docx")
 	if l := look(t, base, "inner"); l.Sidecar != "" || l.Temporary != "~$brief.docx" {

@@ -70,7 +70,7 @@ func TestAttempts_I21_OtherNamesAndKnownClientsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := Handler(NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "second", canary, Rights{Metrics: true})), Proxy{}), silent), sample, nil)
 		if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK {
-			t.Fatal(code)
+			t.Fatalf("code = %v, want code = http.StatusOK", code)
 		}
 		begin := time.Now()
 		var storm sync.WaitGroup
@@ -153,7 +153,7 @@ func TestAttempts_I21_FloodLeavesTheProcessor(t *testing.T) {
 			t.Errorf("a share of %.2f of a processor", share)
 		}
 		if n := results[tooManyAttempts]; n == 0 || n > connections*int(last/refusalPause) {
-			t.Error(results)
+			t.Errorf("results = %v, want n other than 0, n <= %v", results, connections*int(last/refusalPause))
 		}
 	})
 }
@@ -261,7 +261,7 @@ func TestHashPassword_Bounds(t *testing.T) {
 		long + "y": "73 bytes", strings.Repeat("ü", 37): "74 bytes", "CANARY-shor": "11 characters", "": "0 characters", "CANARY\x00-password": "control character", "CANARY-pass\xffword": "UTF-8",
 	} {
 		if _, err := HashPassword(password); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "CANARY") {
-			t.Errorf("%q: %v", password, err)
+			t.Errorf(`%q: %v, want an error, err with %q, err without "CANARY"`, password, err, says)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func TestCheckBasic_ReloadDuringACheck(t *testing.T) {
 		guard.SetAccess(NewAccess(nil, scraper(t, "another password"), Proxy{}))
 		<-guard.attempts.checking
 		if code := <-done; code != http.StatusUnauthorized || len(guard.verified) != 0 {
-			t.Error(code, len(guard.verified))
+			t.Errorf("code = %v, len(guard.verified) = %v, want code = http.StatusUnauthorized, len(guard.verified) = 0", code, len(guard.verified))
 		}
 	})
 }
@@ -341,7 +341,7 @@ func TestRememberVerified_I21_Bounded(t *testing.T) {
 	h := Handler(guard, sample, nil)
 	for _, u := range users {
 		if code := scrape(h, "192.0.2.9", u.Name, canary); code != http.StatusOK || len(guard.verified) > maxVerified {
-			t.Fatal(code, len(guard.verified))
+			t.Fatalf("code = %v, len(guard.verified) = %v, want code = http.StatusOK, len(guard.verified) <= %v", code, len(guard.verified), maxVerified)
 		}
 	}
 }

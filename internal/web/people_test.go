@@ -112,7 +112,7 @@ func TestSession_SignInAndOut(t *testing.T) {
 			}
 			for _, path := range openPaths {
 				if w := b.get(path); w.Code != 200 || !strings.Contains(w.Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in true out false`) {
-					t.Error(path, w.Code, w.Body)
+					t.Errorf("path = %v, w.Code = %v, w.Body = %v, want w.Code = 200, w.Body.String() with `for \"\" rights {Read:false Fetch:false Metrics:false} token \"\" in true out false`", path, w.Code, w.Body)
 				}
 			}
 			w = b.signIn("anna", canary)
@@ -126,10 +126,10 @@ func TestSession_SignInAndOut(t *testing.T) {
 				}
 			}
 			if strings.Contains(set, "Secure") != hasTLS || strings.HasPrefix(set, "__Host-") != hasTLS || strings.Contains(set, "Domain") {
-				t.Error(set)
+				t.Errorf(`set = %v, want strings.Contains(set, "Secure") = %v, strings.HasPrefix(set, "__Host-") = %v, set without "Domain"`, set, hasTLS, hasTLS)
 			}
 			if w := b.get("/"); !strings.Contains(w.Body.String(), `for "anna" rights {Read:true Fetch:true Metrics:false} token "`) || !strings.Contains(w.Body.String(), "in false out true") {
-				t.Error(w.Body)
+				t.Errorf("w.Body = %v, want w.Body.String() with `for \"anna\" rights {Read:true Fetch:true Metrics:false} token \"`, w.Body.String() with \"in false out true\"", w.Body)
 			}
 			first, token := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value, b.token()
 			b.signIn("anna", canary)
@@ -158,7 +158,7 @@ func TestSession_I7_ForgedAndExpired(t *testing.T) {
 		b := newBrowser(h)
 		for _, pair := range [][2]string{{"anna", "wrong"}, {"anna", ""}, {"", ""}, {"nobody", canary}, {"anna ", canary}, {"anna", canary + strings.Repeat("x", 80)}} {
 			if w := b.signIn(pair[0], pair[1]); w.Code != 303 || w.Header().Get("Location") != "/login?failed=1&next=%2Fsearch%3Fq%3D4711" || len(b.cookies) != 0 || strings.Contains(fmt.Sprint(w.Header(), w.Body), "CANARY") {
-				t.Error(pair, w.Code, w.Header())
+				t.Errorf(`pair = %v, w.Code = %v, w.Header() = %v, want w.Code = 303, w.Header().Get("Location") = "/login?failed=1&next=%%2Fsearch%%3Fq%%3D4711", len(b.cookies) = 0, fmt.Sprint(w.Header(), w.Body) without "CANARY"`, pair, w.Code, w.Header())
 			}
 		}
 		b.signIn("anna", canary)
@@ -168,7 +168,7 @@ func TestSession_I7_ForgedAndExpired(t *testing.T) {
 			"Doubled": "vaultd=" + good + "; vaultd=" + good, "Digest": fmt.Sprintf("vaultd=%x", first(guard.sessions)), "Quoted": `vaultd=";` + good + `"`,
 		} {
 			if w := b.get("/", "Cookie", cookie); w.Code != 303 {
-				t.Error(name, w.Code, w.Body)
+				t.Errorf("%v: w.Code = %v, w.Body = %v, want w.Code = 303", name, w.Code, w.Body)
 			}
 		}
 		if w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", ""); w.Code != 303 {
@@ -222,10 +222,10 @@ func TestSession_I7_OpenPageWithoutScriptKeepsNoneAlive(t *testing.T) {
 		for range int(sessionIdle/time.Minute) - 1 {
 			time.Sleep(time.Minute)
 			if w := b.get("/?refresh"); w.Code != 200 { // as a browser loads it by itself, and an old one that tells nothing of its requests
-				t.Fatal(w.Code)
+				t.Fatalf("w.Code = %v, want w.Code = 200", w.Code)
 			}
 			if w := b.get("/?refresh", "Sec-Fetch-Dest", "", "Sec-Fetch-Mode", "", "Sec-Fetch-Site", ""); w.Code != 200 {
-				t.Fatal(w.Code)
+				t.Fatalf("w.Code = %v, want w.Code = 200", w.Code)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -288,7 +288,7 @@ func TestSession_I21_Bounded(t *testing.T) {
 			b := newBrowser(h)
 			b.signIn("anna", canary)
 			if !b.isIn() || len(guard.sessions) > maxSessionsPerUser+1 {
-				t.Fatal(i, len(guard.sessions))
+				t.Fatalf("i = %v, len(guard.sessions) = %v, want b.isIn(), len(guard.sessions) <= %v", i, len(guard.sessions), maxSessionsPerUser+1)
 			}
 		}
 		if first.isIn() || bob.get("/").Code != 200 {
@@ -338,7 +338,7 @@ func TestForms_I7_OtherSitesCannotSendThem(t *testing.T) {
 		} {
 			w := b.ask(http.MethodPost, "/document/k/download", row.form, row.headers...)
 			if w.Code != row.code || (w.Code == 200) != strings.HasPrefix(w.Body.String(), "page POST") {
-				t.Errorf("%s: %d %s", name, w.Code, w.Body)
+				t.Errorf("%s: %d %s, want w.Code = %v, (w.Code == 200) = %v", name, w.Code, w.Body, row.code, strings.HasPrefix(w.Body.String(), "page POST"))
 			}
 		}
 		if w := b.ask(http.MethodPost, "/report?token="+token, nil); w.Code != 403 {
@@ -346,7 +346,7 @@ func TestForms_I7_OtherSitesCannotSendThem(t *testing.T) {
 		}
 		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodTrace, "X"} {
 			if w := b.ask(method, "/", good); w.Code != 405 {
-				t.Error(method, w.Code)
+				t.Errorf("method = %v, w.Code = %v, want w.Code = 405", method, w.Code)
 			}
 		}
 		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "http://evil.example"}} {
@@ -412,7 +412,7 @@ func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
 	b := newBrowser(h)
 	b.host = "127.0.0.1:8970"
 	if w := b.get("/document/k"); !strings.Contains(w.Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in false out false`) {
-		t.Error(w.Body)
+		t.Errorf("w.Body = %v, want w.Body.String() with `for \"\" rights {Read:false Fetch:false Metrics:false} token \"\" in false out false`", w.Body)
 	}
 	for _, token := range []string{"", "x"} {
 		if w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}}); w.Code != 403 {
@@ -421,7 +421,7 @@ func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
 	}
 	for _, path := range []string{"/login", "/logout"} {
 		if w := b.get(path); w.Code != 404 {
-			t.Error(path, w.Code)
+			t.Errorf("path = %v, w.Code = %v, want w.Code = 404", path, w.Code)
 		}
 		if w := b.signIn("anna", canary); w.Code != 404 || len(b.cookies) != 0 {
 			t.Error("signed in:", w.Code)
@@ -508,7 +508,7 @@ func TestPages_I21_PlacesAreBounded(t *testing.T) {
 				if code == 200 {
 					good++
 				} else if code != 503 {
-					t.Error(kind, code)
+					t.Errorf("kind = %v, code = %v, want code = 503", kind, code)
 				}
 			}
 			if good != want {
@@ -589,7 +589,7 @@ func TestPages_DeadlineCanBeExtended(t *testing.T) {
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if stop(); string(body) != "x" || err != nil || said != nil || <-done != nil {
-		t.Error(string(body), err, said)
+		t.Errorf(`string(body) = %v, err = %v, said = %v, want string(body) = "x", no error, said = nil, <-done = nil`, string(body), err, said)
 	}
 }
 
@@ -614,10 +614,10 @@ func TestSignIn_I7_NothingTypedIsLogged(t *testing.T) {
 		}
 		id := b.cookies["vaultd"].Value
 		if all := out.String() + strings.Join(said, ""); strings.Contains(all, "CANARY") || strings.Contains(out.String(), id) {
-			t.Error(all)
+			t.Errorf(`all = %v, want all without "CANARY", out.String() without %q`, all, id)
 		}
 		if n := strings.Count(out.String(), "wrong names or passwords"); n < 2 || n > 4 || !strings.Contains(out.String(), "user=anna") {
-			t.Error(out.String())
+			t.Errorf(`out.String() = %v, want n >= 2, n <= 4, out.String() with "user=anna"`, out.String())
 		}
 	})
 }
@@ -698,7 +698,7 @@ func FuzzPages_I7_StrangersReachNothing(f *testing.F) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if strings.Contains(w.Body.String(), "vaultd_") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%q: %d %s", raw, w.Code, w.Body)
+			t.Errorf(`%q: %d %s, want w.Body.String() without "vaultd_", w.Header().Get("X-Content-Type-Options") = "nosniff"`, raw, w.Code, w.Body)
 		}
 		if to := w.Header().Get("Location"); w.Code == http.StatusSeeOther && !strings.HasPrefix(to, "/login?next=%2F") {
 			t.Errorf("%q leads to %q", raw, to)

@@ -66,7 +66,7 @@ func TestProxy_I7_HeadersOfOthersCountForNothing(t *testing.T) {
 		r := newRequest("/")
 		r.Header = headers.Clone()
 		if code, body := record(behindProxy(t, proxySecret), r); code != 403 || strings.Contains(body, "page") {
-			t.Error(headers, code, body)
+			t.Errorf(`headers = %v, code = %v, body = %v, want code = 403, body without "page"`, headers, code, body)
 		}
 	}
 }
@@ -99,12 +99,12 @@ func TestProxy_I7_FormsNeedTheirToken(t *testing.T) {
 		"CrossSite": {token("anna", h), head("anna", "Sec-Fetch-Site", "cross-site"), 403}, "WithoutSecret": {token("anna", h), []string{"Remote-User", "anna"}, 403},
 	} {
 		if w := as(h).ask(http.MethodPost, "/report", url.Values{"token": {row.token}}, row.headers...); w.Code != row.code {
-			t.Error(name, w.Code, w.Body)
+			t.Errorf("%v: w.Code = %v, w.Body = %v, want w.Code = %v", name, w.Code, w.Body, row.code)
 		}
 	}
 	for _, path := range []string{"/login", "/logout"} {
 		if w := as(h).ask(http.MethodPost, path, url.Values{"token": {token("anna", h)}, "name": {"anna"}, "password": {canary}}, head("anna")...); w.Code != 404 {
-			t.Error(path, w.Code)
+			t.Errorf("path = %v, w.Code = %v, want w.Code = 404", path, w.Code)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestProxy_I7_MachinePages(t *testing.T) {
 		} {
 			b := newBrowser(h)
 			if w := b.get("/metrics", row.headers...); w.Code != row.code || (row.code == 200) != strings.Contains(w.Body.String(), "vaultd_") {
-				t.Error(name, w.Code)
+				t.Errorf("%v: w.Code = %v, want w.Code = %v, (row.code == 200) = %v", name, w.Code, row.code, strings.Contains(w.Body.String(), "vaultd_"))
 			}
 			if w := b.get("/livez", row.headers...); name != "Basic" && w.Code != 200 {
 				t.Error(name, "livez:", w.Code)
@@ -156,7 +156,7 @@ func TestProxy_I7_Socket(t *testing.T) {
 		}
 		res.Body.Close()
 		if res.StatusCode != want {
-			t.Errorf("%q: %s", user, res.Status)
+			t.Errorf("%q: %s, want res.StatusCode = %v", user, res.Status, want)
 		}
 	}
 	if stop(); <-done != nil {

@@ -108,7 +108,7 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 func TestListen_I20_LoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
 		if l, err := Listen(t.Context(), address, Access{}); !errors.Is(err, ErrNotLocal) {
-			t.Errorf("%s: %v %v", address, l, err)
+			t.Errorf("%s: %v %v, want error %v", address, l, err, ErrNotLocal)
 		}
 	}
 	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
@@ -124,7 +124,7 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 	}
 	body, err := io.ReadAll(res.Body)
 	if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != 200 {
-		t.Error(res.Status, string(body), err)
+		t.Errorf("res.Status = %v, string(body) = %v, err = %v, want no error, res.StatusCode = 200", res.Status, string(body), err)
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -144,7 +144,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 		t.Errorf("%d families of %d metrics: the sample shows not all", len(families), len(metrics))
 	}
 	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
-		t.Error(problems, err)
+		t.Errorf("problems = %v, err = %v, want no error, len(problems) <= 0", problems, err)
 	}
 	for _, f := range families {
 		if f.GetName() != "vaultd_folders" {
@@ -204,7 +204,7 @@ func TestHandler_PagesGetTheirVisitor(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 		if got := strings.HasPrefix(w.Body.String(), "page "+path+" for {Name: Rights:{Read:false"); got != isPage {
-			t.Errorf("%s: %s", path, w.Body)
+			t.Errorf("%s: %s, want got = %v", path, w.Body, isPage)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestPace_ASpikeSlowsDown(t *testing.T) {
 	p := grown()
 	p.Overloaded(p.Begin())
 	if p.Limit() != 4 {
-		t.Fatal(p.Limit())
+		t.Fatalf("p.Limit() = %v, want p.Limit() = 4", p.Limit())
 	}
 	for range 30 {
 		p.Begin()

@@ -111,7 +111,7 @@ func TestReading_I1_DeliveredIsArchivedToo(t *testing.T) {
 		w.pass(72*hour, 10*time.Minute, func() bool { return d.entry(3).Contradicted })
 		d.copiedOnce(3)
 		if d.entry(2).Copy != ledger.NoCopy || !d.entry(3).Contradicted {
-			t.Errorf("%+v", d.entries())
+			t.Errorf("%+v, want d.entry(2).Copy = ledger.NoCopy, d.entry(3).Contradicted", d.entries())
 		}
 		w.proven()
 	})
@@ -125,7 +125,7 @@ func TestReading_I1_TakenIsArchivedAtOnce(t *testing.T) {
 			t.Errorf("%+v", d.entries())
 		}
 		if e := d.entry(0); e.State != ledger.Uploaded || e.Source != ledger.Claimed || e.Attention() != ledger.Waiting {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.State = ledger.Uploaded, e.Source = ledger.Claimed, e.Attention() = ledger.Waiting", e)
 		}
 		w.pass(2*hour, time.Minute, never)
 		d.copiedOnce(2)
@@ -143,12 +143,12 @@ func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
 			t.Fatalf("%+v", d.entry(0))
 		}
 		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.NoCopy || !strings.HasPrefix(e.Cause.Text, "NOT ARCHIVED YET. ") {
-			t.Errorf("%+v", e)
+			t.Errorf(`%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.NoCopy, e.Cause.Text that begins with "NOT ARCHIVED YET. "`, e)
 		}
 		w.must(os.Rename(away, w.path(0)))
 		d.rests(2*hour, isDelivered)
 		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) || d.entry(0).Cause.Code != "" {
-			t.Errorf("%+v", d.entry(0))
+			t.Errorf(`%+v, want w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }), d.entry(0).Cause.Code = ""`, d.entry(0))
 		}
 		d.copiedOnce(1)
 	})
@@ -162,7 +162,7 @@ func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
 		must(t, os.WriteFile(inTheWay, nil, 0o600))
 		w.pass(6*hour, time.Minute, never)
 		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.CopyIsMade {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.CopyIsMade", e)
 		}
 		must(t, os.Remove(inTheWay))
 		d.rests(4*hour, isDelivered)
@@ -206,7 +206,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 					must(t, err)
 				}
 				if len(packages) != 1 {
-					t.Fatalf("%q", packages)
+					t.Fatalf("%q, want len(packages) = 1", packages)
 				}
 				folder := filepath.Join(d.path(), ".vaultd", "claimed", d.entry(0).Key.String(), folderName(0))
 				saved := map[string][]byte{}
@@ -221,7 +221,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 					}
 					w.pass(hour, time.Minute, never)
 					if e := d.entry(0); e.Source != ledger.Claimed || d.copyOf(e).State != ledger.None {
-						t.Errorf("%+v", e)
+						t.Errorf("%+v, want e.Source = ledger.Claimed, d.copyOf(e).State = ledger.None", e)
 					}
 					for f, content := range saved { // a person puts it back
 						must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
@@ -229,7 +229,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 				}
 				d.rests(2*hour, isDelivered)
 				if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) {
-					t.Errorf("%+v", d.entry(0))
+					t.Errorf("%+v, want w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) })", d.entry(0))
 				}
 				d.copiedOnce(1)
 			})
@@ -255,7 +255,7 @@ func TestReading_I9_RestartsAroundACopy(t *testing.T) {
 		d.restart()
 		w.pass(2*hour, time.Minute, func() bool { return isDelivered(d.entry(2)) })
 		if e := d.entry(2); e.Copy != ledger.NoCopy || !isDelivered(e) {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.Copy = ledger.NoCopy, isDelivered(e)", e)
 		}
 		d.copiedOnce(2)
 		w.proven()

@@ -68,7 +68,7 @@ func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
 				notes, err := filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt"))
 				w.must(err)
 				if len(notes) != 1 || find(bare).State == ledger.Archived {
-					t.Errorf("%q", notes)
+					t.Errorf("%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
 				}
 				w.pass(2*time.Hour, time.Minute, never)
 				left, err := os.ReadDir(filepath.Join(w.dir, "state", "received"))

@@ -267,7 +267,7 @@ func TestReading_I25_NoticesThatCannotBeAcknowledged(t *testing.T) {
 			return func() bool { all := d.entries(); return len(all) == 1 && all[0].State == state }
 		}
 		if !w.pass(hour, time.Second, is(ledger.Uploaded)) {
-			t.Fatalf("%+v", d.entries())
+			t.Fatalf("%+v, want w.pass(hour, time.Second, is(ledger.Uploaded))", d.entries())
 		}
 		number := string(d.entries()[0].Registrations[0].Ticket.Remote)
 		for range 600 { // more than are committed together

@@ -53,15 +53,15 @@ func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
 					found, text := d.foundBeside(e, note)
 					want := emulator.ValidationFileOf(string(e.NetworkNumber()))
 					if e.Validation != ledger.ValidationIsKept || found != string(want) || !strings.Contains(text, "in the file _VALIDATION") {
-						t.Errorf("%q: %d: %q\n%s", e.Folder, e.Validation, found, text)
+						t.Errorf("%q: %d: %q\n%s\nwant e.Validation = ledger.ValidationIsKept, found = %q, text with \"in the file _VALIDATION\"", e.Folder, e.Validation, found, text, string(want))
 					}
 					if lines := d.linesOf(e, "validation-kept"); len(lines) != 1 || lines[0].Seal != d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String() || lines[0].Size != int64(len(want)) {
-						t.Errorf("%+v", lines)
+						t.Errorf("%+v, want len(lines) = 1, lines[0].Seal = %v, lines[0].Size = %v", lines, d.documentOf(e).Seal(archive.Package{SHA256: archive.Sum(want)}).String(), int64(len(want)))
 					}
 				}
 				for n, note := range map[int]string{2: "_REASON.txt", 3: "_DELIVERED.txt"} {
 					if found, text := d.foundBeside(d.entry(n), note); found != "" || d.entry(n).Validation != ledger.NoValidation || strings.Contains(text, "_VALIDATION") {
-						t.Errorf("%q\n%s", found, text)
+						t.Errorf("%q\n%s\nwant found = \"\", d.entry(n).Validation = ledger.NoValidation, text without \"_VALIDATION\"", found, text)
 					}
 				}
 				w.secretive()
@@ -146,12 +146,12 @@ func TestReading_I11_ValidationFileThatDoesNotCome(t *testing.T) {
 					found, text := d.foundBeside(e, note)
 					if row.comes {
 						if found == "" || e.Validation != ledger.ValidationIsKept {
-							t.Errorf("%q: %d: %q", e.Folder, e.Validation, found)
+							t.Errorf(`%q: %d: %q, want found other than "", e.Validation = ledger.ValidationIsKept`, e.Folder, e.Validation, found)
 						}
 						continue
 					}
 					if found != "" || e.Validation != ledger.ValidationMissed || !strings.Contains(text, "could not be fetched") || len(d.linesOf(e, "validation-not-fetched")) != 1 {
-						t.Errorf("%q: %d: %q\n%s", e.Folder, e.Validation, found, text)
+						t.Errorf("%q: %d: %q\n%s\nwant found = \"\", e.Validation = ledger.ValidationMissed, text with \"could not be fetched\", len(d.linesOf(e, \"validation-not-fetched\")) = 1", e.Folder, e.Validation, found, text)
 					}
 					if n == 0 && !strings.Contains(text, "The content of the document is invalid.") {
 						t.Errorf("the reason is lost:\n%s", text)
@@ -188,7 +188,7 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 		}
 		for _, e := range d.entries()[1:] {
 			if doc := d.documentOf(e); len(doc.Files) != 2 { // what a check found is never sent to anybody
-				t.Errorf("%+v", doc.Files)
+				t.Errorf("%+v, want len(doc.Files) = 2", doc.Files)
 			}
 			if left, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*")); err != nil || len(left) > 0 {
 				t.Errorf("%s: %q lies there, %v", e.State, left, err)

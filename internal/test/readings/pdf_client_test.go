@@ -213,7 +213,7 @@ func TestReading_I24_PDFUploadRefusesAnAddress(t *testing.T) {
 				_, err := w.register(1, strangePDFBody)
 				e := apicall.AsError(err)
 				if err == nil || e.Outcome != apicall.Refused || e.Status != 422 {
-					t.Fatalf("%v: %v", e.Outcome, err)
+					t.Fatalf("%v: %v, want an error, e.Outcome = apicall.Refused, e.Status = 422", e.Outcome, err)
 				}
 				names := e.Field == "receivingEmailAddress" && strings.Contains(e.Error(), "receivingEmailAddress \"nobody@")
 				if names == slices.Contains(silent, form) {
@@ -299,7 +299,7 @@ func TestReading_I8_PDFUploadMixedUp(t *testing.T) {
 			w.mustRegister(1)
 			_, err := w.register(2, pdfBody)
 			if e := apicall.AsError(err); err == nil || e.Outcome != apicall.OutcomeUnknown {
-				t.Errorf("%v: %v", e.Outcome, err)
+				t.Errorf("%v: %v, want an error, e.Outcome = apicall.OutcomeUnknown", e.Outcome, err)
 			}
 			w.delivered()
 		})

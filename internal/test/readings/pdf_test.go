@@ -322,7 +322,7 @@ func TestReading_I2_PDFClosedByMistake(t *testing.T) {
 				}
 				rejected := w.pdfEntriesIn(ledger.Rejected)
 				if want := map[bool]int{false: 1, true: 2}[movedAgain]; len(rejected) != want || w.service.CountCalls("pdf-upload") != 1 {
-					t.Fatalf("%+v", rejected)
+					t.Fatalf(`%+v, want len(rejected) = %v, w.service.CountCalls("pdf-upload") = 1`, rejected, want)
 				}
 				w.checkPDFNotes()
 				last := rejected[len(rejected)-1]
@@ -332,7 +332,7 @@ func TestReading_I2_PDFClosedByMistake(t *testing.T) {
 				w.pass(hour, time.Minute, never)
 				sent := w.pdfEntriesIn(ledger.Delivered)
 				if len(sent) != 1 || !sent[0].PossibleDouble || !sent[0].DuplicateConfirmed || w.service.CountCalls("pdf-upload") != 2 {
-					t.Errorf("%+v", sent)
+					t.Errorf(`%+v, want len(sent) = 1, sent[0].PossibleDouble, sent[0].DuplicateConfirmed, w.service.CountCalls("pdf-upload") = 2`, sent)
 				}
 				w.proven()
 				w.provenDelivered()
@@ -487,7 +487,7 @@ func TestReading_I8_PDFSlotsMixedUp(t *testing.T) {
 						states[e.Folder] = e.State
 					}
 					if states["scan 0.pdf"] != ledger.Delivered || states["second.pdf"] != ledger.Quarantined {
-						t.Errorf("%v", states)
+						t.Errorf(`%v, want states["scan 0.pdf"] = ledger.Delivered, states["second.pdf"] = ledger.Quarantined`, states)
 					}
 					w.proven()
 					w.provenDelivered()

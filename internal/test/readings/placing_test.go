@@ -31,7 +31,7 @@ func TestReading_I11_ReasonOutlivesWhatIsInTheWay(t *testing.T) {
 		w.pass(2*hour, time.Minute, never)
 		e := rejected()
 		if e.Source != ledger.Claimed || e.Attempt == 0 {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e.Source = ledger.Claimed, e.Attempt other than 0", e)
 		}
 		w.must(os.Remove(inTheWay))
 		w.pass(2*hour, time.Minute, func() bool { return rejected().Source == ledger.Returned })

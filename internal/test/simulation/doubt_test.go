@@ -119,7 +119,7 @@ func TestSameNumber_I25(t *testing.T) {
 		w.DropFolders(0, MakeFolder(12, 10, FailsOnce))
 		w.RunUntilCalm(72 * time.Hour)
 		if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 10 || len(o.EntriesIn(ledger.Unclear)) != 1 {
-			t.Error(o)
+			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 10, len(o.EntriesIn(ledger.Unclear)) = 1", o)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestCrossWired_I8(t *testing.T) {
 		w.Restart(Graceful)
 		w.RunUntilCalm(24 * time.Hour)
 		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 13 {
-			t.Error(o)
+			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 13", o)
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestSharedAddress_I8(t *testing.T) {
 				w.RunUntilCalm(24 * time.Hour)
 				o := w.Check(false)
 				if len(o.EntriesIn(ledger.Archived)) != 2 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
 				}
 				for _, e := range o.EntriesIn(ledger.Quarantined) {
 					if e.Cause.Code != "address-taken" || len(e.Registrations) != 0 {
@@ -239,7 +239,7 @@ func TestRedirectAway_I8(t *testing.T) {
 		w.Advance(time.Hour)
 		w.RunUntilCalm(72 * time.Hour)
 		if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 2 {
-			t.Error(o)
+			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
 		}
 	})
 }
@@ -260,7 +260,7 @@ func TestBatchRefused_I23(t *testing.T) {
 		w.Advance(4 * time.Hour)
 		o := w.Check(false)
 		if len(o.EntriesIn(ledger.Archived)) != 49 || len(o.EntriesIn(ledger.Rejected)) != 1 {
-			t.Errorf("%v", o)
+			t.Errorf("%v, want len(o.EntriesIn(ledger.Archived)) = 49, len(o.EntriesIn(ledger.Rejected)) = 1", o)
 		}
 	})
 }
@@ -311,7 +311,7 @@ func TestEnvironment_I24(t *testing.T) {
 					t.Errorf("still paused: %+v", p)
 				}
 				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 11 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 11", o)
 				}
 			})
 		})
@@ -335,7 +335,7 @@ func TestUnknownWord_I12(t *testing.T) {
 		}
 		w.RunUntilCalm(4 * time.Hour)
 		if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 1 {
-			t.Error(o)
+			t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 1", o)
 		}
 	})
 }
@@ -386,7 +386,7 @@ func TestDropAway(t *testing.T) {
 				w.failOn(os.Rename(path+" away", path))
 				w.RunUntilCalm(24 * time.Hour)
 				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 9 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 9", o)
 				}
 				if _, err := os.Stat(filepath.Join(path, "_archived")); err != nil {
 					t.Error(err)

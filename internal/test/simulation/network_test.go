@@ -105,7 +105,7 @@ func strikeFrom(t *testing.T, cfg Config, from string, seam Seam, b Blow, n int,
 		w.Advance(4 * time.Hour)
 		w.RunUntilCalm(72 * time.Hour)
 		if o := w.Check(false); !ended(o) {
-			t.Errorf("%v", o)
+			t.Errorf("%v, want ended(o)", o)
 		}
 		fired = hit.Load()
 	})
@@ -223,7 +223,7 @@ func TestNetwork_I8_NumberOfSomebodyElse(t *testing.T) {
 		}
 		o := w.Check(false)
 		if e := o.EntryOf(f.Name); e == nil || e.State != ledger.Delivered || !e.PossibleDouble {
-			t.Errorf("%+v", e)
+			t.Errorf("%+v, want e other than nil, e.State = ledger.Delivered, e.PossibleDouble", e)
 		}
 	})
 }

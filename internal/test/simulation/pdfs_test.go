@@ -71,7 +71,7 @@ func TestSetBack_I2_PDFsAreNeverSentAgain(t *testing.T) {
 				}
 				for _, f := range []string{delivered.Name, MakePDF(15, 4, Scan).Name, MakePDF(15, 6, Scan).Name} {
 					if e := o.EntryOf(f); e == nil || e.State != ledger.Delivered || e.PossibleDouble {
-						t.Errorf("%q: %+v", f, e)
+						t.Errorf("%q: %+v, want e other than nil, e.State = ledger.Delivered, not e.PossibleDouble", f, e)
 					}
 				}
 			})
@@ -112,7 +112,7 @@ func TestSetBack_I2_ClosedPDFDroppedAgain(t *testing.T) {
 				o := w.Check(false)
 				for _, f := range []Folder{closed.CopyPDFToDropAgain(1), other.CopyPDFToDropAgain(1)} {
 					if e := o.EntryOf(f.Name); e == nil || e.State != ledger.Rejected {
-						t.Errorf("%+v", e)
+						t.Errorf("%+v, want e other than nil, e.State = ledger.Rejected", e)
 					}
 				}
 			})

@@ -76,7 +76,7 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 		_, err := w.d.Actions().Release(context.Background(), e, operator.Person{UID: 7, Reason: "x"})
 		fault, is := errors.AsType[*apicall.Error](err)
 		if !errors.Is(err, operator.ErrNotAsked) || !is || fault.Outcome == apicall.Refused || fault.Outcome == apicall.NotProcessed || fault.Denied {
-			t.Errorf("%v", err)
+			t.Errorf("%v, want error operator.ErrNotAsked, is, fault.Outcome other than apicall.Refused, fault.Outcome other than apicall.NotProcessed, not fault.Denied", err)
 		}
 		if now := w.only(); now.Rev != e.Rev || now.State != ledger.Quarantined {
 			t.Errorf("%s at revision %d, was %d", now.State, now.Rev, e.Rev)

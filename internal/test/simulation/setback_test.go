@@ -41,7 +41,7 @@ func TestSetBack_I15(t *testing.T) {
 				w.RunUntilCalm(72 * time.Hour)
 				o := w.Check(false)
 				if len(o.EntriesIn(ledger.Archived)) != 6 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 6", o)
 				}
 				once := map[string]int{}
 				for _, s := range w.emulator.Registrations() {
@@ -121,7 +121,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 				w.SetPlan(nil)
 				w.RunUntilCalm(72 * time.Hour)
 				if o := w.Check(false); len(o.EntriesIn(ledger.Archived)) != 6 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 6", o)
 				}
 				for _, s := range w.emulator.Registrations() {
 					if s.PUTs > 0 && s.ArchivedAt.IsZero() {

@@ -187,7 +187,7 @@ func (u unknown) play(t *testing.T) {
 	o := w.Check(u.plan != nil)
 	rejected := len(o.EntriesIn(ledger.Rejected))
 	if len(o.EntriesIn(ledger.Archived))+rejected != n || rejected < u.rejected[0] || rejected > u.rejected[1] {
-		t.Errorf("%v", o)
+		t.Errorf("%v, want len(o.EntriesIn(ledger.Archived))+rejected = %v, rejected >= %v, rejected <= %v", o, n, u.rejected[0], u.rejected[1])
 	}
 	for _, e := range o.EntriesIn(ledger.Archived) {
 		passed := w.states(e.Key)

@@ -28,7 +28,7 @@ func TestWaiting_I21(t *testing.T) {
 		w.DropFolders(0, MakeFolder(10, 0, Fails).CopyToDropAgain())
 		w.Advance(24 * time.Hour)
 		if b := w.d.Ledger().Balance(); b.States[ledger.Quarantined] != 1 || b.States[ledger.Discovered] != 1 {
-			t.Errorf("%v", b)
+			t.Errorf("%v, want b.States[ledger.Quarantined] = 1, b.States[ledger.Discovered] = 1", b)
 		}
 		if packages > 4 {
 			t.Errorf("packed %d times", packages)
@@ -38,7 +38,7 @@ func TestWaiting_I21(t *testing.T) {
 		w.failOn(os.WriteFile(late, []byte("it is another invoice now"), 0o660))
 		w.Advance(24 * time.Hour)
 		if o := w.Check(false); len(o.EntriesIn(ledger.Quarantined)) != 2 {
-			t.Errorf("%v", o)
+			t.Errorf("%v, want len(o.EntriesIn(ledger.Quarantined)) = 2", o)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func TestWindow_I6(t *testing.T) {
 				w.Advance(time.Hour)
 				w.RunUntilCalm(72 * time.Hour)
 				if o := w.Check(true); len(o.EntriesIn(ledger.Archived)) != 2 {
-					t.Error(o)
+					t.Errorf("o = %v, want len(o.EntriesIn(ledger.Archived)) = 2", o)
 				}
 			})
 		})
