@@ -168,7 +168,8 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 	dc := daemon.Config{StateDir: state, Environment: "test", BaseURL: baseURL, Location: time.UTC, Vault: w.client, Archive: w.client, Lister: w.client, Now: now,
 		Log:      slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
-		PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour}
+		PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour,
+		StatusInterval: 10 * time.Minute} // half a minute costs half of a run's time
 	for i, v := range w.vaults {
 		w.must(os.Mkdir(w.path(i), 0o770))
 		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 )
 
 // TestHappyPath drops twelve folders, four of them special, and looks at everything
-// that people and the service see at the end.
+// that people and the service see at the end. The status interval is the usual one.
 func TestHappyPath(t *testing.T) {
 	for name, after := range map[string]struct {
 		source ledger.Source
@@ -31,7 +32,7 @@ func TestHappyPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
+				w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.StatusInterval = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
 				w.Start()
 				for i := range 8 {
 					w.DropFolders(0, MakeFolder(1, i, Good))
