@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.begin()
-	eventually(t, "the document to be here", func() bool {
+	waitFor(t, "the document to be here", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "acknowledged")
 	})
@@ -59,10 +58,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 			t.Errorf("%v: %s", row.args, out)
 		}
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 10*time.Second)
+	p.stop(t)
 	if told := toldOf(emu, id); len(told) != 1 || told[0] != "BusinessAccept/DocumentAccepted" {
 		t.Errorf("the network was told %v", told)
 	}

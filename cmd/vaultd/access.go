@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -110,9 +111,14 @@ func (a *app) runThroughDaemonWithInput(ctx context.Context, cfg config.Config, 
 // reportMemory is how much memory a report may fill before the garbage collector works as often as it otherwise does.
 const reportMemory = 96 << 20
 
-// useMemory lets this process fill so much memory and collect garbage less often, which makes a report of many rows a quarter faster. The
-// returned function ends that. It is for a command that runs alone: a daemon has other work beside it.
-func useMemory(limit int64) (end func()) {
+// useMemory lets the process fill so much memory and collect garbage less
+// often, which makes a report of many rows a quarter faster. The returned
+// function ends that. It does so only for a command that the process was
+// started for: other work in the process keeps its usual settings.
+func (a *app) useMemory(limit int64) (end func()) {
+	if a.stderr != io.Writer(os.Stderr) {
+		return func() {}
+	}
 	limit = min(limit, debug.SetMemoryLimit(-1)) // that of GOMEMLIMIT, where it is less
 	percent, before := debug.SetGCPercent(400), debug.SetMemoryLimit(limit)
 	return func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(before) }

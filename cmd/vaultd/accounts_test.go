@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,10 +105,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", args, code, out)
 		}
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != exitDone || strings.Contains(p.out.String(), "CANARY") {
+	if code := p.stop(t); code != exitDone || strings.Contains(p.out.String(), "CANARY") {
 		t.Errorf("run: exit %d: %s", code, p.out)
 	}
 }

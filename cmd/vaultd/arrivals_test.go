@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.begin()
-	eventually(t, "the document to be archived", func() bool {
+	waitFor(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "acknowledged") && strings.Contains(out, "Received Otto GmbH R-4711: archived")
 	})
@@ -80,10 +79,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 		}
 	}
 	ask() // through the daemon
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 10*time.Second)
+	p.stop(t)
 	if err := os.RemoveAll(filepath.Join(s.dir, "state", statedir.ReceivedFolder)); err != nil {
 		t.Fatal(err)
 	}
@@ -234,17 +230,14 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	if out := s.must(0, "arrivals", "retry", id); !strings.Contains(out, "is announced. It is tried now.") {
 		t.Error(out)
 	}
-	eventually(t, "the document to be in the drop folder", func() bool {
+	waitFor(t, "the document to be in the drop folder", func() bool {
 		out, _ := s.vaultd("arrivals", "show", id)
 		return strings.Contains(out, "in the drop")
 	})
 	if out := s.must(exitFailed, "arrivals", "close", id, "--reason", "too late"); !strings.Contains(out, "close document") {
 		t.Error(out)
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 10*time.Second)
+	p.stop(t)
 	for _, n := range emu.Notices() {
 		if n.BumID == lost && n.IsAcknowledged {
 			t.Error("the notification of what was given up is deleted")
@@ -289,7 +282,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	}
 	p := s.begin()
 	var j arrivalJSON
-	eventually(t, "the file to be in doubt", func() bool {
+	waitFor(t, "the file to be in doubt", func() bool {
 		out, code := s.vaultd("arrivals", "show", id, "--json")
 		return code == 0 && json.Unmarshal([]byte(out), &j) == nil && j.Cause == "receive-doubt"
 	})
@@ -315,7 +308,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 			t.Errorf("%v: %s", row.args, out)
 		}
 	}
-	eventually(t, "the document to be archived", func() bool {
+	waitFor(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
 		return strings.Contains(out, "Received Otto GmbH R-1: archived")
 	})
@@ -332,10 +325,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 			t.Errorf("%v: %s", row.args, out)
 		}
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 10*time.Second)
+	p.stop(t)
 	if journal := s.journal(); !strings.Contains(journal, `"event":"doubt-overruled"`) || strings.Contains(journal, "the sender names it so") {
 		t.Error(journal)
 	}

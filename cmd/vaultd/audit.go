@@ -254,8 +254,8 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	}
 	err = fill(func(w io.Writer) error {
 		return a.runThroughDaemonWithInput(c.Context(), cfg, commandLine(c, args, replace), list, w, func(ctx context.Context, v view) error {
-			a.input = bytes.NewReader(list)
-			defer useMemory(reportMemory)()
+			a.stdin = bytes.NewReader(list)
+			defer a.useMemory(reportMemory)()
 			return a.auditInto(ctx, v, f, w)
 		})
 	})
@@ -278,7 +278,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	}
 	c.ReceiptLink = v.receiptLinks(f.beside)
 	if f.listed {
-		if c.Expected, err = expected.Decode(a.input); err != nil {
+		if c.Expected, err = expected.Decode(a.stdin); err != nil {
 			return fail(exitData, err, "")
 		}
 	}

@@ -56,14 +56,10 @@ func (a *app) readExpected(f auditFlags) ([]byte, error) {
 // nobody writes to it.
 func (a *app) openExpected(path string) (name string, list io.ReadCloser, err error) {
 	if path == "-" {
-		in := a.input
-		if in == nil {
-			in = os.Stdin
-		}
-		if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return "", nil, fail(exitUsage, errors.New("the list of what was expected is to come from standard input, and that is a terminal"), readFromPipe)
 		}
-		return "standard input", io.NopCloser(in), nil
+		return "standard input", io.NopCloser(a.stdin), nil
 	}
 	const wrong = "open the list of what was expected: %w"
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

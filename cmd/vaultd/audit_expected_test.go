@@ -46,7 +46,7 @@ func TestAudit_AListFromStandardInput(t *testing.T) {
 	}
 	defer r.Close()
 	go func() { defer w.Close(); _, _ = w.WriteString(text) }()
-	got, err := (&app{input: r}).readExpected(auditFlags{expected: "-"})
+	got, err := (&app{stdin: r}).readExpected(auditFlags{expected: "-"})
 	if err != nil || string(got) != string(want) {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -127,7 +127,7 @@ func (a *app) runBooks(c *cobra.Command, args []string, f booksFlags) error {
 	request := commandLine(c, args, map[string]string{"output": "-", "format": f.format})
 	write := func(w io.Writer) error {
 		return a.runThroughDaemon(c.Context(), cfg, request, w, func(ctx context.Context, v view) error {
-			defer useMemory(reportMemory)()
+			defer a.useMemory(reportMemory)()
 			return a.booksInto(ctx, v, f, w)
 		})
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,9 +87,9 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 		s.drop("acme", number, map[string][]byte{"scan.bin": []byte(number)}, map[string]any{"documentType": "Invoice", "documentId": number, "documentDate": "2026-10-05",
 			"senderName": "Huber", "recipientName": "Acme", "currencyCode": "EUR", "amount": json.Number(amount)})
 	}
-	p := s.begin()
+	p := s.beginProcess()
 	s.calm(3)
-	eventually(t, "three extracts to be held", func() bool {
+	waitFor(t, "three extracts to be held", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 3
 	})
@@ -106,15 +105,12 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	}
 	publishBooked(t, emu, "4", "DateRange", "2026-10-14", "2026-10-15")
 	publishBooked(t, emu, "5", "Delta", "2026-11-01", "2026-11-02", "R-3", "1.10")
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 10*time.Second)
+	p.stop(t)
 	s.drop("acme", "R-3", map[string][]byte{"scan.bin": []byte("R-3")}, map[string]any{"documentType": "Invoice", "documentId": "R-3", "documentDate": "2026-10-05",
 		"senderName": "Huber", "recipientName": "Acme", "currencyCode": "EUR", "amount": json.Number("1.1")})
 	s.begin()
 	s.calm(4)
-	eventually(t, "the hole to be filled", func() bool {
+	waitFor(t, "the hole to be filled", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 5
 	})

@@ -349,7 +349,7 @@ func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 		s.t.Error("the old password before the reload:", old)
 	}
 	p.hup(s.t)
-	eventually(s.t, "the new password is taken", func() bool { return s.asks(address, next) == http.StatusOK })
+	waitFor(s.t, "the new password is taken", func() bool { return s.asks(address, next) == http.StatusOK })
 	if old, none := s.asks(address, canaryPort), s.asks(address, ""); old != http.StatusUnauthorized || none != http.StatusUnauthorized {
 		s.t.Error("the old password, and none:", old, none)
 	}

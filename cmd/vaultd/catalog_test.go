@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"vaultd/internal/catalog"
 	"vaultd/internal/emulator"
@@ -50,26 +48,19 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 	if out, code := s.vaultd("doctor", "--json"); !strings.Contains(out, `"what":"catalog","name":"","result":"OK"`) {
 		t.Errorf("doctor: exit %d: %s", code, out)
 	}
-	stop := func(sig os.Signal) {
-		t.Helper()
-		if err := p.Process.Signal(sig); err != nil {
-			t.Fatal(err)
-		}
-		p.end(t, 20*time.Second)
-	}
-	stop(syscall.SIGTERM)
+	p.stop(t)
 	if files := s.stateFiles(); !slices.Contains(files, "catalog.db") || slices.Contains(files, "catalog.db-wal") || slices.Contains(files, "catalog.db-shm") {
 		t.Errorf("a clean end leaves %v", files)
 	}
 	ask("stopped")
-	p = s.start("run")
+	p = s.spawn("run")
 	waitFor(t, "the socket", func() bool {
 		_, code := s.vaultd("status")
 		return code != exitTemporary && strings.Contains(p.out.String(), "vaultd started")
 	})
 	s.drop("acme", "Rechnung 9999", map[string][]byte{"scan.bin": []byte("x")}, map[string]any{"documentType": "Invoice", "documentId": "R-9999", "documentDate": "2026-10-31"})
 	waitFor(t, "the new folder", func() bool { out, _ := s.vaultd("find", "R-9999"); return strings.Contains(out, "archived 20") })
-	stop(syscall.SIGKILL)
+	p.kill(t)
 	ask("killed")
 	if out, code := s.vaultd("find", "9999"); code != 0 || !strings.Contains(out, "Rechnung 9999") {
 		t.Errorf("killed: exit %d: %s", code, out)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,9 +59,8 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 }
 
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
-	var out, errs bytes.Buffer
-	if code := runCommandLine(context.Background(), []string{"close", "X"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), `see "vaultd help close"`) {
-		t.Errorf("exit %d: %s", code, errs.String())
+	if _, errs, code := runHere("close", "X"); code != exitUsage || !strings.Contains(errs, `see "vaultd help close"`) {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 

@@ -254,7 +254,7 @@ func startShell(t *testing.T, s *site) *shell {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-i")
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=dumb", "PS1=", "INPUTRC=/dev/null", "HISTFILE=", "PATH="+filepath.Dir(s.bin)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=dumb", "PS1=", "INPUTRC=/dev/null", "HISTFILE=", "PATH="+filepath.Dir(realProgram(t))+":"+os.Getenv("PATH"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = tty, tty, tty, s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

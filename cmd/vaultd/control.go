@@ -73,7 +73,7 @@ type commandServer struct {
 func serveControl(ctx context.Context, l *net.UnixListener, enter func(*app), groups []uint32) error {
 	s := &commandServer{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
 	s.execute = func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int {
-		a := &app{input: input, stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid}
+		a := &app{stdin: input, stdout: stdout, stderr: stderr, uid: p.uid}
 		enter(a)
 		return a.executeArgs(ctx, args)
 	}

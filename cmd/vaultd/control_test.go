@@ -138,12 +138,6 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 	return stop
 }
 
-func runHere(args ...string) (stdout, stderr string, code int) {
-	var out, errs bytes.Buffer
-	code = runCommandLine(context.Background(), args, &out, &errs)
-	return out.String(), errs.String(), code
-}
-
 // The same command gives the same answer inside the daemon and, when that is down, beside it.
 func TestControl_SameCommandInsideAndBeside(t *testing.T) {
 	_, path, stop := startDaemon(t)

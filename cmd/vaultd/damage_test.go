@@ -23,7 +23,7 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 			s := newSite(t, url, fast)
 			s.dropped("acme", "Otto", 3)
 			s.drop("acme", "Zu 7", map[string][]byte{"a.pdf": []byte("%PDF")}, map[string]any{"documentDate": "never"}) // rejected
-			p := s.start("run")
+			s.start("run")
 			waitFor(t, "all to be archived", func() bool { return len(archivedAt(emu)) == 3 })
 			waitFor(t, "their folders to be kept", func() bool { // what is still to be moved meets the damage by itself
 				text, _ := s.vaultd("list", "--json")
@@ -44,7 +44,6 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 				out, code = s.vaultd("status", "--json")
 				return code == exitPerson && json.Unmarshal([]byte(out), &got) == nil && got.Safe != nil && got.Safe.Word == ledger.MarkDamaged
 			})
-			p.kill(t)
 		})
 	}
 }

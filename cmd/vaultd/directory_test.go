@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -88,10 +87,7 @@ func TestDirectory_ValidToday(t *testing.T) {
 	look("alone")
 	p := s.begin()
 	look("beside")
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("run: exit %d: %s", code, p.out)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,17 +28,14 @@ const aparts = "VAULTD_TEST_MOUNTS"
 func apart(t *testing.T) bool {
 	t.Helper()
 	if path := os.Getenv(aparts); path != "" {
-		binary = func() (string, error) { return path, nil }
+		built = func() (string, error) { return path, nil }
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			t.Fatal(err)
 		}
 		return true
 	}
 	t.Parallel()
-	bin, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := realProgram(t)
 	for _, user := range []bool{false, true} {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
 		cmd.Env = append(os.Environ(), aparts+"="+bin)
@@ -116,13 +113,31 @@ func hog(t *testing.T, dir string) (stop func()) {
 // begin starts the daemon and waits until commands reach it.
 func (s *site) begin() *process {
 	s.t.Helper()
-	socket := filepath.Join(s.dir, "state", "vaultd.sock")
-	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // one that was killed leaves it
-		s.t.Fatal(err)
-	}
 	p := s.start("run")
-	waitFor(s.t, "the daemon", func() bool { _, err := os.Lstat(socket); return err == nil })
+	s.awaitSocket()
 	return p
+}
+
+// beginProcess is begin for a daemon in a process, which may be killed.
+func (s *site) beginProcess() *process {
+	s.t.Helper()
+	p := s.spawn("run")
+	s.awaitSocket()
+	return p
+}
+
+// awaitSocket waits until somebody listens on the daemon's socket: one that was
+// killed leaves its own.
+func (s *site) awaitSocket() {
+	s.t.Helper()
+	waitFor(s.t, "the daemon", func() bool {
+		conn, err := net.Dial("unix", filepath.Join(s.dir, "state", "vaultd.sock"))
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	})
 }
 
 // onSmallState puts the state directory on a small file system, with an empty ledger.
@@ -183,16 +198,13 @@ func (s *site) add(drop, prefix string, n int) {
 // ends stops the daemon and holds what it left against what was dropped.
 func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	s.t.Helper()
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		s.t.Fatal(err)
-	}
-	if code := p.end(s.t, 40*time.Second); code != 0 {
+	if code := p.stop(s.t); code != 0 {
 		s.t.Errorf("exit %d", code)
 	}
 	if out, code := s.vaultd("verify", "--whole"); code != 0 {
 		s.t.Errorf("verify: exit %d\n%s", code, out)
 	}
-	exactlyOnce(s.t, emu, n)
+	onceEach(s.t, emu, n)
 	st := s.status().Balance
 	if st.States["archived"] != uint64(n) || st.Seen != uint64(n) {
 		s.t.Errorf("%+v", st)
@@ -250,10 +262,7 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 	s.add("acme", "early", 10)
 	p := s.begin()
 	waitFor(t, "all to be on their way", s.inState("uploaded", 10))
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 40*time.Second)
+	p.stop(t)
 	s.forgetReserve()
 	give := hog(t, state)
 	if out, code := s.vaultd("run", "--once"); code != exitIO || !strings.Contains(out, "nothing was begun: the disk of state_dir has 0.0 MB left") {
@@ -363,10 +372,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	p := s.begin()
 	s.add("acme", "early", 5)
 	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	p.end(t, 40*time.Second)
+	p.stop(t)
 	s.add("acme", "late", 3)
 	if err := unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)

@@ -1,57 +1,33 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"vaultd/internal/emulator"
 )
 
-// binary builds the real program once for all tests that need a process of its own.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "vaultd-test-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "vaultd")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build: %w: %s", err, out)
-	}
-	return path, nil
-})
-
 // site is one installation: a configuration with two drops against a service.
 type site struct {
 	t      *testing.T
 	dir    string
 	config string
-	bin    string
+	env    map[string]string // in addition to the environment of the tests
 }
 
 // newSite writes a configuration for the service at url and makes the ledger.
 func newSite(t *testing.T, url, extra string) *site {
 	t.Helper()
-	bin, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	s := &site{t: t, dir: dir, config: filepath.Join(dir, "config.yaml"), bin: bin}
+	s := &site{t: t, dir: dir, config: filepath.Join(dir, "config.yaml")}
 	text := fmt.Sprintf(`service:
   environment: test
   base_url: %[2]s
@@ -82,89 +58,6 @@ http: {listen: ""}
 // fast is how quickly things go in these tests.
 const fast = `upload: {batch_wait: 100ms, window: 10s}
 status: {poll_min: 500ms, poll_max: 2s, unclear_grace: 20s}`
-
-// vaultd runs a command to its end and returns what it printed and its exit code.
-func (s *site) vaultd(args ...string) (string, int) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, s.bin, append([]string{"--config", s.config}, args...)...)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		s.t.Fatalf("vaultd %v: %v", args, err)
-	}
-	return string(out), cmd.ProcessState.ExitCode()
-}
-
-// start runs a command in the background; what it logs is shown when the test fails.
-func (s *site) start(args ...string) *process {
-	s.t.Helper()
-	return startProcess(s.t, s.command(args...))
-}
-
-func (s *site) command(args ...string) *exec.Cmd {
-	return exec.Command(s.bin, append([]string{"--config", s.config}, args...)...)
-}
-
-type process struct {
-	*exec.Cmd
-	out  *sharedText
-	done chan struct{}
-}
-
-// sharedText is what a process has written so far, for those who read it while it writes.
-type sharedText struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (s *sharedText) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *sharedText) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-func startProcess(t *testing.T, cmd *exec.Cmd) *process {
-	t.Helper()
-	p := &process{Cmd: cmd, out: &sharedText{}, done: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = p.out, p.out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(p.done)
-		_ = cmd.Wait() // the exit code is in ProcessState
-	}()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		<-p.done
-		if t.Failed() {
-			t.Logf("%v:\n%s", cmd.Args, tail(p.out.String(), 4000))
-		}
-	})
-	return p
-}
-
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }
-
-// end waits for the process and returns its exit code.
-func (p *process) end(t *testing.T, within time.Duration) int {
-	t.Helper()
-	select {
-	case <-p.done:
-		return p.ProcessState.ExitCode()
-	case <-time.After(within):
-		t.Fatalf("%v still runs after %v", p.Args, within)
-		return -1
-	}
-}
 
 // serveEmulator runs the service in this process, so that tests see what it saw.
 func serveEmulator(t *testing.T, cfg emulator.Config) (*emulator.Server, string) {
@@ -231,27 +124,6 @@ func (s *site) drop(drop, folder string, files map[string][]byte, sidecar map[st
 	}
 }
 
-func exactlyOnce(t *testing.T, emu *emulator.Server, n int) {
-	t.Helper()
-	archived := map[string]int{}
-	for _, seen := range emu.Registrations() {
-		if seen.State == "ArchivingSuccessful" {
-			archived[seen.ClientUUID]++
-		}
-	}
-	for id, times := range archived {
-		if times != 1 {
-			t.Errorf("%s is archived %d times", id, times)
-		}
-	}
-	if len(archived) != n {
-		t.Errorf("%d documents are archived, dropped were %d", len(archived), n)
-	}
-	for _, v := range emu.Violations() {
-		t.Errorf("the service saw: %s", v)
-	}
-}
-
 // SIGTERM ends within ten seconds with 0, whatever is under way; I16: a second run on
 // the same state ends at once and says who holds it.
 func TestRun_I16_SignalAndSecondRun(t *testing.T) {
@@ -267,7 +139,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			emu, url := serveEmulator(t, cfg)
 			s := newSite(t, url, fast)
 			s.fill(3, 2)
-			p := s.start("run", "-v")
+			p := s.spawn("run", "-v")
 			op := map[string]string{"WhileUploading": "upload", "WhileRegistering": "register", "WhileAsking": "status", "WhileIdle": "status"}[name]
 			waitFor(t, "the service to be asked", func() bool { return emu.CountCalls(op) > 0 })
 			began := time.Now()
@@ -276,10 +148,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 				t.Errorf("second run: exit %d after %v: %s", code, took, out)
 			}
 			began = time.Now()
-			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			if code := p.end(t, 40*time.Second); code != 0 {
+			if code := p.stop(t); code != 0 {
 				t.Errorf("SIGTERM: exit %d after %v", code, time.Since(began))
 			}
 			if out, code := s.vaultd("verify", "--whole"); code != 0 {
@@ -287,16 +156,4 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-func waitFor(t *testing.T, what string, ready func() bool) {
-	t.Helper()
-	const patience = 2 * time.Minute // other tests may keep the machine busy
-	for began := time.Now(); time.Since(began) < patience; {
-		if ready() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond) // a process of its own has no virtual time
-	}
-	t.Fatalf("waited %v in vain for %s", patience, what)
 }

@@ -69,7 +69,7 @@ func TestEmulate_ExtractsMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said bytes.Buffer
-			code := runCommandLine(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, &said, &said)
+			code := Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
 			if code != exitUsage || !strings.Contains(said.String(), r.want) {
 				t.Errorf("exit %d: %s", code, said.String())
 			}

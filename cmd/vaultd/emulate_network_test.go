@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -12,29 +9,10 @@ import (
 
 // The flags of the business network reach the stand-in: its account, its paths, its outcomes, its readings and its faults.
 func TestEmulate_Network(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	out, in := io.Pipe()
-	ended := make(chan int, 1)
-	go func() {
-		code := runCommandLine(ctx, []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"),
-			"--network-user", "trader", "--network-credit-notes", "/v2/credits", "--network-deliver-min", "0s", "--network-deliver-max", "0s",
-			"--network-outcome", "undelivered:1", "--network-error-wrapper", "errors", "--network-credit-note-word", "CreditNote",
-			"--fault", "network-fetch:Error.001.0010:1"}, in, io.Discard)
-		_ = in.Close()
-		ended <- code
-	}()
-	t.Cleanup(func() {
-		stop()
-		if code := <-ended; code != exitDone {
-			t.Errorf("exit code %d", code)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the command
-	base := strings.TrimSpace(strings.TrimPrefix(line, "service"))
+	base, _ := runEmulateCommand(t, "--dir", filepath.Join(t.TempDir(), "service"),
+		"--network-user", "trader", "--network-credit-notes", "/v2/credits", "--network-deliver-min", "0s", "--network-deliver-max", "0s",
+		"--network-outcome", "undelivered:1", "--network-error-wrapper", "errors", "--network-credit-note-word", "CreditNote",
+		"--fault", "network-fetch:Error.001.0010:1")
 	call := func(user, method, path, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
 		if err != nil {
@@ -69,7 +47,7 @@ func TestEmulate_Network(t *testing.T) {
 func TestEmulate_NetworkOutcomeRefused(t *testing.T) {
 	for _, text := range []string{"undelivered", "undelivered:often", "lost:0.1"} {
 		dir := filepath.Join(t.TempDir(), "service")
-		if code := runCommandLine(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", dir, "--network-outcome", text}, io.Discard, io.Discard); code == exitDone {
+		if _, _, code := runHere("emulate", "--listen", "127.0.0.1:0", "--dir", dir, "--network-outcome", text); code == exitDone {
 			t.Errorf("%s: exit code %d", text, code)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ func runEmulateCommand(t *testing.T, args ...string) (base string, stop func()) 
 	out, in := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		code := runCommandLine(ctx, append([]string{"emulate", "--listen", "127.0.0.1:0"}, args...), in, io.Discard)
+		code := Run(ctx, append([]string{"emulate", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), in, io.Discard, os.LookupEnv)
 		_ = in.Close()
 		ended <- code
 	}()

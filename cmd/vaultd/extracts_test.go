@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,22 +42,19 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 	}
 	publishExtract(t, emu, "4711")
 	publishExtract(t, emu, "4712")
-	p := s.begin()
-	eventually(t, "two files", func() bool { return countSent(emu) >= 2 })
+	p := s.beginProcess()
+	waitFor(t, "two files", func() bool { return countSent(emu) >= 2 })
 	p.kill(t)
 	if err := emu.SetFaults(emulator.Faults{}); err != nil {
 		t.Fatal(err)
 	}
 	p = s.begin()
-	eventually(t, "both extracts to be acknowledged", func() bool {
+	waitFor(t, "both extracts to be acknowledged", func() bool {
 		all := emu.PublishedExtracts()
 		return all[0].IsAcknowledged && all[1].IsAcknowledged
 	})
 	s.must(0, "extracts") // through the daemon
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 10*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	for _, id := range []string{"4711", "4712"} {

@@ -195,7 +195,7 @@ func (p *plantedSite) runsWithoutRights() {
 		}
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
-		for _, dir := range []string{filepath.Dir(p.dir), p.dir, filepath.Dir(p.bin)} {
+		for _, dir := range []string{filepath.Dir(p.dir), p.dir, filepath.Dir(realProgram(p.t))} {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				p.t.Fatal(err)
 			}
@@ -212,10 +212,7 @@ func (p *plantedSite) runsWithoutRights() {
 // stops ends the daemon.
 func (p *plantedSite) stops() {
 	p.t.Helper()
-	if err := p.daemon.Process.Signal(syscall.SIGTERM); err != nil {
-		p.t.Fatal(err)
-	}
-	p.daemon.end(p.t, 2*time.Minute)
+	p.daemon.stop(p.t)
 	p.daemon = nil
 }
 

@@ -88,15 +88,11 @@ func (a *app) runHashPassword(ctx context.Context, name string, named bool, righ
 
 // readNewPassword asks on the terminal, or reads one line where standard input is none.
 func (a *app) readNewPassword(ctx context.Context) (string, error) {
-	in := a.input
-	if in == nil {
-		in = os.Stdin
-	}
-	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return a.askPasswordTwice(ctx, int(f.Fd()))
 	}
 	const most = 4 << 10
-	raw, err := io.ReadAll(io.LimitReader(in, most+1))
+	raw, err := io.ReadAll(io.LimitReader(a.stdin, most+1))
 	if err != nil {
 		return "", fail(exitIO, fmt.Errorf("read the password: %w", err), "")
 	}

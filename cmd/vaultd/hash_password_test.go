@@ -14,7 +14,7 @@ import (
 func hashPassword(t *testing.T, input string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, input: strings.NewReader(input), env: envOf(nil)}
+	a := &app{stdout: &stdout, stderr: &stderr, stdin: strings.NewReader(input), env: envOf(nil)}
 	code = a.executeArgs(t.Context(), append([]string{"hash-password"}, args...))
 	return code, stdout.String(), stderr.String()
 }

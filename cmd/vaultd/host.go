@@ -112,7 +112,7 @@ func (h *host) putInside(a *app) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
-	a.inside, a.cfg, a.reloadFault, a.booksTurn = h.now.d, &cfg, h.fault, h.booksTurn
+	a.env, a.inside, a.cfg, a.reloadFault, a.booksTurn = h.a.env, h.now.d, &cfg, h.fault, h.booksTurn
 }
 
 // runDaemons runs the daemon until ctx ends, and replaces it on each reload signal.

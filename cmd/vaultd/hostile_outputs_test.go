@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,11 +39,11 @@ func (y *yard) outputs() {
 	y.t.Helper()
 	for _, args := range [][]string{{"status"}, {"list", "--limit", "0"}, {"list", "--json"}, {"audit", "--format", "html"}, {"audit", "--format", "json"},
 		{"audit", "--format", "csv"}, {"audit", "--format", "csv", "--separator", ";"}, {"find", "Gut"}} {
-		cmd := exec.Command(y.bin, append([]string{"--config", y.config}, args...)...)
-		got, err := cmd.Output()
-		out, code := string(got), cmd.ProcessState.ExitCode()
+		var stdout, stderr bytes.Buffer
+		code := Run(y.t.Context(), y.line(args), strings.NewReader(""), &stdout, &stderr, os.LookupEnv)
+		out := stdout.String()
 		if code != 0 && code != exitPerson {
-			y.t.Errorf("%v: %v: %s", args, err, tail(out, 500))
+			y.t.Errorf("%v: exit %d: %s: %s", args, code, stderr.String(), tail(out, 500))
 		}
 		y.harmless(strings.Join(args, " "), out, slices.Contains(args, "html"))
 		if slices.Contains(args, "csv") {

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -175,8 +174,7 @@ func corpus() (all []hostile) {
 // aftermath stops the daemon and looks at what is left.
 func (y *yard) aftermath(emu *emulator.Server) {
 	y.t.Helper()
-	y.must(y.daemon.Process.Signal(syscall.SIGTERM))
-	if code := y.daemon.end(y.t, 40*time.Second); code != 0 {
+	if code := y.daemon.stop(y.t); code != 0 {
 		y.t.Errorf("the daemon ended with %d", code)
 	}
 	if out, code := y.vaultd("verify", "--whole"); code != 0 {

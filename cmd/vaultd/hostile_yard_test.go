@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
@@ -77,7 +76,7 @@ func (y *yard) becomeNobody() {
 	y.must(err)
 	y.gid, err = strconv.Atoi(u.Gid)
 	y.must(err)
-	for _, dir := range []string{filepath.Dir(y.dir), y.dir, filepath.Dir(y.bin)} {
+	for _, dir := range []string{filepath.Dir(y.dir), y.dir, filepath.Dir(realProgram(y.t))} {
 		y.must(os.Chmod(dir, 0o755))
 	}
 	for _, top := range []string{"state", "acme", "beta", "names", "sidecars", "rights", "config.yaml", "secret"} {
@@ -91,7 +90,7 @@ func (y *yard) becomeNobody() {
 }
 
 func (y *yard) start() {
-	cmd := exec.Command(y.bin, "--config", y.config, "run", "-v")
+	cmd := y.command("run", "-v")
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(y.uid), Gid: uint32(y.gid)}}
 	}

@@ -17,10 +17,7 @@ func TestInstall(t *testing.T) {
 		}
 		t.Skip("make is missing: the installation is NOT tried here")
 	}
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := realProgram(t)
 	root := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "make", "-C", "../..", "install", "DESTDIR="+root, "PREFIX=/opt/vaultd", "PROGRAM="+program)
 	if out, err := cmd.CombinedOutput(); err != nil {

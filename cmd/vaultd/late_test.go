@@ -90,7 +90,7 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 		}
 	}
 	refused("inside")
-	p.kill(t)
+	p.stop(t)
 	refused("beside")
 	if err := emu.SetFaults(emulator.Faults{}); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -94,10 +93,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the folder to go", func() bool { _, err := os.Lstat(filepath.Dir(kept)); return os.IsNotExist(err) })
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	if _, err := os.Lstat(filepath.Join(other, "vertrag.pdf")); err != nil {

@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log" //nolint:depguard // only to silence it: net/http prints with it what a peer sends unasked
 	"os"
@@ -27,25 +28,32 @@ import (
 )
 
 func main() {
+	if err := leaveNoDump(); err != nil {
+		fmt.Fprintln(os.Stderr, "vaultd:", err)
+		os.Exit(exitFailed)
+	}
 	// net/http prints what a peer sends behind its answer, which may be the rest of a list of upload addresses.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	code := runCommandLine(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
 	stop()
 	os.Exit(code)
 }
 
-// runCommandLine executes one command line and returns its exit code.
-func runCommandLine(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: uint32(os.Getuid())}
+// Run executes one command line and returns its exit code. env looks up the
+// variables of the environment. Several may run in one process: only main, and
+// a command that has the standard streams of the process, change settings of
+// the whole process.
+func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, env func(string) (string, bool)) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, env: env, uid: uint32(os.Getuid())}
 	return a.executeArgs(ctx, args)
 }
 
 // app is one execution of one command line.
 type app struct {
+	stdin          io.Reader // inside the daemon: what the client sends
 	stdout, stderr io.Writer
-	input          io.Reader // of a command inside the daemon that reads any
 	env            func(string) (string, bool)
 	uid            uint32 // who asks
 

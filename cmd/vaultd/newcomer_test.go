@@ -75,10 +75,7 @@ const ownRoot = "/mnt" // in the namespace alone
 
 // newNewcomer makes the machine. Where this one forbids it he is nil, and the test says so.
 func newNewcomer(t *testing.T) *newcomer {
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := realProgram(t)
 	sources, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -111,10 +108,7 @@ func newNewcomer(t *testing.T) *newcomer {
 
 // plainNewcomer works on this machine itself, in a home of his own, where he gets no other: enough for what needs no rights.
 func plainNewcomer(t *testing.T) *newcomer {
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := realProgram(t)
 	dir := t.TempDir()
 	n := &newcomer{t: t, notes: dir, cwd: dir, env: []string{"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C.UTF-8", "TERM=dumb"}}
 	for _, port := range []string{"8971", "8972"} { // the page's own

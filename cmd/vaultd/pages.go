@@ -47,7 +47,7 @@ const historyAge = time.Minute
 
 // enter returns the program as it is inside the current daemon, and what a command sees there.
 func (s *pageSource) enter() (*app, view) {
-	a := &app{stdout: io.Discard, stderr: io.Discard, env: s.h.a.env, uid: uint32(os.Geteuid())}
+	a := &app{stdout: io.Discard, stderr: io.Discard, uid: uint32(os.Geteuid())}
 	s.h.putInside(a)
 	return a, a.insideView()
 }

@@ -37,7 +37,7 @@ func TestPages_I31_BookedInvoicesThatAreNotArchived(t *testing.T) {
 	}
 	s.begin()
 	s.calm(3)
-	eventually(t, "two extracts to be held", func() bool {
+	waitFor(t, "two extracts to be held", func() bool {
 		out, _ := s.vaultd("extracts")
 		return strings.Count(out, " held ") == 2
 	})

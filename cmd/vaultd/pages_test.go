@@ -148,15 +148,15 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 		}
 	}
 
-	// The pages are gone with the process, and back with it; who was signed in signs in again.
-	day.kill(t)
+	// The pages are gone with the daemon, and back with it; who was signed in signs in again.
+	day.stop(t)
 	s.tellsWhoTookWhat(day.out.String(), key)
 	journal := s.journal()
 	if n := strings.Count(journal, `"event":"fetched"`); n != 2 || strings.Contains(journal, "anna") {
 		t.Errorf("%d downloads in the journal, the name in it: %v", n, strings.Contains(journal, "anna"))
 	}
 	s.start("run")
-	eventually(t, "the pages are back", func() bool {
+	waitFor(t, "the pages are back", func() bool {
 		res, err := anna.client.Get(anna.base + "/login")
 		if err != nil {
 			return false
@@ -166,7 +166,7 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 	})
 	anna.signIn("anna")
 	if a := anna.get("/search?q=" + url.QueryEscape("mueller 4711")); !strings.Contains(a.body, key) {
-		t.Errorf("after a kill: %s", a.body)
+		t.Errorf("after a restart: %s", a.body)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -76,17 +75,14 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 	}}})
 	s := newSite(t, url, fast)
 	s.addPDFDrop(url)
-	p := s.start("run")
+	p := s.spawn("run")
 	for _, name := range []string{"a.pdf", "b.pdf"} {
 		s.dropPDF(name, 1)
 		s.awaitPDF(name, "delivered")
 	}
 	s.dropPDF("c.pdf", 2)
 	s.awaitPDF("c.pdf", "sending")
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-p.done
+	p.kill(t)
 	p = s.start("run")
 	s.awaitPDF("c.pdf", "quarantined")
 	if slots := emu.PDFSlots(); len(slots) != 3 {
@@ -115,10 +111,7 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)
 	}
-	if err := p.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 30*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -129,7 +122,7 @@ func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, PDF: emulator.PDF{Receiving: []string{"books@in.example"}}})
 	s := newSite(t, url, fast)
 	s.addPDFDrop(url)
-	p := s.start("run")
+	p := s.spawn("run")
 	s.dropPDF("a.pdf", 1)
 	s.dropPDF("b.pdf", 2)
 	s.fill(2, 1)
@@ -146,9 +139,7 @@ func TestPDF_I24_AddressCorrectedByReload(t *testing.T) {
 	if out, code := s.vaultd("check"); code != 0 {
 		t.Fatalf("check: exit %d: %s", code, out)
 	}
-	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	p.hup(t)
 	s.awaitPDF("a.pdf", "delivered")
 	s.awaitPDF("b.pdf", "delivered")
 	if out, code := s.vaultd("verify", "--whole"); code != 0 {

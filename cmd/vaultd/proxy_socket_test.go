@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -195,10 +194,7 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 			t.Errorf("%s%s for %q: %d %s", row.host, row.page, row.user, code, body)
 		}
 	}
-	if err := day.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	day.end(t, 20*time.Second)
+	day.stop(t)
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the socket is left behind:", err)
 	}

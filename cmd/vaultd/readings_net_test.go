@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -120,16 +119,13 @@ func TestReading_I24_CorrectedWhileRunning(t *testing.T) {
 			t.Errorf("fetch as %s: exit %d, %v: %s", form, code, err, out)
 		}
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 || strings.Contains(p.out.String(), "canary") {
+	if code := p.stop(t); code != 0 || strings.Contains(p.out.String(), "canary") {
 		t.Errorf("exit %d, or the secret was logged", code)
 	}
 	if out, code := s.vaultd("verify"); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
-	exactlyOnce(t, emu, 4)
+	onceEach(t, emu, 4)
 	proxy.mu.Lock()
 	defer proxy.mu.Unlock()
 	for _, host := range []string{"CONNECT archive.example.com:443", "CONNECT store.example.com:443"} {

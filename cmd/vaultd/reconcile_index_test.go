@@ -30,7 +30,7 @@ func TestReconcile_I15_I29_I32_AcceptedIndex(t *testing.T) {
 				kept, err := filepath.Glob(filepath.Join(s.dir, "acme", "_archived", "*", "*"))
 				return err == nil && len(kept) == 3
 			})
-			p.kill(t)
+			p.stop(t)
 			s.move("state", "lost")
 			s.must(0, "restore", backup)
 			if inside {

@@ -52,15 +52,6 @@ func (s *site) dropped(drop, prefix string, n int) {
 	}
 }
 
-// kill ends a process at once.
-func (p *process) kill(t *testing.T) {
-	t.Helper()
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-p.done
-}
-
 // must runs a command that has to end with code.
 func (s *site) must(code int, args ...string) string {
 	s.t.Helper()
@@ -101,7 +92,7 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 300 * time.Millisecond, ArchiveMax: 600 * time.Millisecond})
 	s := newSite(t, url, fast)
 	s.dropped("acme", "before", 5)
-	p := s.start("run")
+	p := s.spawn("run")
 	waitFor(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 5 })
 	backup := filepath.Join(s.dir, "backup.db")
 	s.dropped("beta", "around", 6)
@@ -176,7 +167,7 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &site{t: t, dir: s.dir, config: filepath.Join(s.dir, "new.yaml"), bin: s.bin}
+	other := &site{t: t, dir: s.dir, config: filepath.Join(s.dir, "new.yaml")}
 	if err := os.WriteFile(other.config, []byte(strings.Replace(string(text), "/state\n", "/state2\n", 1)), 0o640); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +178,7 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	})
 	registered := emu.CountCalls("register")
 	s.dropped("beta", "new", 2) // the old one must not take them
-	p := other.start("run")
+	other.start("run")
 	other.listens()
 	if n := emu.CountCalls("register"); n != registered {
 		t.Errorf("%d registrations by the old server, or in safe mode", n-registered)
@@ -197,11 +188,10 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	other.calm(7)
 	other.must(0, "verify")
 	onceEach(t, emu, 7)
-	old.kill(t)
+	old.stop(t)
 	if out, code := s.vaultd("run"); code != exitConfig || !strings.Contains(out, "epoch 2") {
 		t.Errorf("the old server starts again: exit %d: %s", code, out)
 	}
-	p.kill(t)
 }
 
 // I15: the ledger is gone and nobody has a backup. What lies in the folders and what the archive knows make a new one, and
@@ -223,7 +213,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	for i := range 3 { // people took these folders away
 		s.move(fmt.Sprintf("beta/_archived/%s/disposed %02d", month(t, s, "beta"), i), fmt.Sprintf("gone %d", i))
 	}
-	p.kill(t)
+	p.stop(t)
 	claimed := filepath.Join("acme", ".vaultd", "claimed", "06gzjjvyf99r0pn4h1yst9yz9m")
 	if err := os.MkdirAll(filepath.Join(s.dir, claimed), 0o700); err != nil {
 		t.Fatal(err)
@@ -242,7 +232,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 		}
 	}
 	calls := emu.CountCalls("register")
-	p = s.start("run")
+	s.start("run")
 	s.listens()
 	if emu.CountCalls("register") != calls {
 		t.Error("something was registered before the archive was asked")
@@ -259,7 +249,6 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	s.dropped("acme", "kept", 1) // dropped again: the new ledger knows it
 	s.calm(10)
 	onceEach(t, emu, 8)
-	p.kill(t)
 }
 
 func month(t *testing.T, s *site, drop string) string {
@@ -292,10 +281,10 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	s.must(0, "backup", filepath.Join(s.dir, "snapshot.db"))
 	s.dropped("acme", "after", 3)
 	s.calm(6)
-	p.kill(t)
+	p.stop(t)
 	s.move("snapshot.db", "state/ledger.db")
 	calls := emu.CountCalls("register")
-	p = s.start("run")
+	s.start("run")
 	s.listens()
 	resp, err := http.Get("http://" + port + "/readyz")
 	if err != nil {
@@ -317,7 +306,6 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	s.calm(6)
 	s.must(0, "verify")
 	onceEach(t, emu, 6)
-	p.kill(t)
 }
 
 // I5, I15: kill -9 in the middle of restore, rebuild and reconcile, again and again: the next try ends where one without a kill does.
@@ -341,14 +329,14 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 			s.must(0, "backup", backup)
 			s.dropped("acme", "after", 3)
 			waitFor(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 6 })
-			p.kill(t)
+			p.stop(t)
 			row.begin(s)
 			var args []string
 			for _, a := range row.again {
 				args = append(args, strings.Replace(a, "BACKUP", backup, 1))
 			}
 			for i := range 6 { // the whole takes some 30 ms
-				p := s.start(args...)
+				p := s.spawn(args...)
 				time.Sleep(time.Duration(4+4*i) * time.Millisecond)
 				_ = p.Process.Kill() // it may have ended
 				<-p.done
@@ -358,14 +346,14 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 				t.Fatalf("%v: exit %d\n%s", args, code, out)
 			}
 			for range 3 { // where the daemon does not answer yet, the command works without it
-				p := s.start("run")
+				p := s.spawn("run")
 				waitFor(t, "the socket", func() bool { _, err := os.Stat(filepath.Join(s.dir, "state", "vaultd.sock")); return err == nil })
 				c := s.start("reconcile")
 				time.Sleep(15 * time.Millisecond)
 				p.kill(t)
 				<-c.done
 			}
-			p = s.start("run")
+			s.start("run")
 			waitFor(t, "the daemon to compare", func() bool { _, code := s.vaultd("reconcile"); return code == 0 })
 			s.calm(6)
 			s.must(0, "verify")
@@ -373,7 +361,6 @@ func TestRecover_I5_KilledAgainAndAgain(t *testing.T) {
 			s.dropped("acme", "after", 1) // dropped again
 			s.calm(7)
 			onceEach(t, emu, 6)
-			p.kill(t)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -98,16 +97,7 @@ func (m *manager) last() string {
 
 func (m *manager) waitFor(t *testing.T, text string, times int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%q said %d times", text, times), func() bool { return m.count(text) >= times })
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
+	waitFor(t, fmt.Sprintf("%q said %d times", text, times), func() bool { return m.count(text) >= times })
 }
 
 func (s *site) edit(old, text string) {
@@ -177,14 +167,14 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	p.hup(t)
 	m.waitFor(t, "RELOADING=1\nMONOTONIC_USEC=", 1)
 	m.waitFor(t, "STATUS=configuration reloaded", 1)
-	eventually(t, "gamma's folder is archived", func() bool { return kept(s, "gamma", "Otto 3") })
+	waitFor(t, "gamma's folder is archived", func() bool { return kept(s, "gamma", "Otto 3") })
 
 	// a faulty one: everything is said, nothing changes
 	s.edit("settle: 300ms", "settle: soon")
 	p.hup(t)
 	m.waitFor(t, "READY=1\nSTATUS=configuration NOT reloaded, the one before goes on: "+s.config+":8:", 1)
 	s.drop("acme", "Otto 4", map[string][]byte{"a.pdf": []byte("four")}, numbered(4))
-	eventually(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
+	waitFor(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
 	if _, body := getPage(t, address, "/metrics"); !strings.Contains(body, "vaultd_config_reload_success 0\n") || !strings.Contains(body, `vaultd_folders{state="archived"} `) {
 		t.Error(body)
 	}
@@ -203,7 +193,7 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	s.edit("drops:\n", "drops:\n  - {name: beta, path: "+s.dir+"/beta, vault: BETA, settle: 300ms, rescan: 1s}\n")
 	p.hup(t)
 	m.waitFor(t, "STATUS=configuration reloaded", 2)
-	eventually(t, "beta's folder is archived", func() bool { return kept(s, "beta", "Otto 2") })
+	waitFor(t, "beta's folder is archived", func() bool { return kept(s, "beta", "Otto 2") })
 	if out, _ := s.vaultd("status"); strings.Contains(out, "the one before goes on") {
 		t.Errorf("status still complains:\n%s", out)
 	}
@@ -211,30 +201,20 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 		t.Errorf("readyz: %d %s", code, body)
 	}
 
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
-	eventually(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })
+	waitFor(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })
 	if m.count("RELOADING=1") != 4 || m.count("READY=1") != 5 || m.last() != "STOPPING=1" {
 		t.Errorf("said:\n%q", m.said)
 	}
 	if out, code := s.vaultd("verify"); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
-	exactlyOnce(t, emu, 4)
+	onceEach(t, emu, 4)
 }
 
 func kept(s *site, drop, folder string) bool {
 	found, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*", folder))
 	return err == nil && len(found) == 1
-}
-
-func (p *process) hup(t *testing.T) {
-	t.Helper()
-	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
 }

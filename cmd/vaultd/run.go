@@ -54,11 +54,28 @@ ends with 3 when something needs a person.`,
 	return c
 }
 
-func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) (err error) {
-	defer endInTime(ctx)()
-	if err := leaveNoDump(); err != nil {
+// runDaemon returns when the daemon has ended, or when it has not ended within
+// stopLimit after ctx. A call that hangs is then left behind, and the process
+// ends around it. That is the same as a crash: every intent is in the ledger,
+// and the next start continues from there.
+func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) error {
+	ended := make(chan error, 1)
+	go func() { ended <- a.runDaemonToItsEnd(ctx, once, wait, verbose) }()
+	select {
+	case err := <-ended:
 		return err
+	case <-ctx.Done():
 	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(stopLimit):
+		fmt.Fprintln(a.stderr, "vaultd: something hangs, perhaps a drop folder's file server; ended without waiting for it")
+		return nil
+	}
+}
+
+func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) error {
 	hup := make(chan os.Signal, 1) // from here on SIGHUP does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -208,22 +225,6 @@ func groupIDs(names []string) ([]uint32, error) {
 // stopLimit bounds how long the daemon takes to stop after a signal. A call to a file server that does not
 // answer can hang for ever and cannot be cancelled.
 const stopLimit = 9 * time.Second
-
-// endInTime ends the process when ctx has ended and ended is not called within stopLimit. A call that
-// hangs is abandoned. That is the same as a crash: every intent is in the ledger, and the
-// next start goes on from there.
-func endInTime(ctx context.Context) (ended func()) {
-	done := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		select {
-		case <-done:
-		case <-time.After(stopLimit):
-			fmt.Fprintln(os.Stderr, "vaultd: something hangs, perhaps a drop folder's file server; ended without waiting for it")
-			os.Exit(exitDone)
-		}
-	})
-	return func() { close(done) }
-}
 
 // leaveNoDump keeps the memory of the process (secrets, tokens, documents) out of core files, whatever GOTRACEBACK asks for, and
 // away from other processes of the same user. Root can still read it.

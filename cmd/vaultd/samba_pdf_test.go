@@ -82,8 +82,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	if found := emu.Violations(); len(found) > 0 {
 		t.Errorf("the service complains: %q", found)
 	}
-	h.must(p.Process.Signal(syscall.SIGTERM))
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 }

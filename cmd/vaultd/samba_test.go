@@ -37,8 +37,7 @@ func TestSamba_AClerksDay(t *testing.T) {
 
 	h.says("acme", `(?s)Nothing to put right, nothing waiting.*ARCHIVED TODAY \(7\).*DUPLICATE TODAY \(1\)\n  Müller 4711 +archived`)
 	h.says("beta", `Nothing to put right, nothing waiting\.\nARCHIVED TODAY \(1\) +last: Straße 1, `)
-	h.must(p.Process.Signal(syscall.SIGTERM))
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	h.nothingLeft(s, emu)
@@ -196,7 +195,7 @@ func (h *share) nothingToDelete(s *site) {
 func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 	t := h.t
 	t.Helper()
-	exactlyOnce(t, emu, 8)
+	onceEach(t, emu, 8)
 	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil)
 	h.must(err)
 	defer func() { h.must(closeLedger()) }()

@@ -89,17 +89,16 @@ func TestSecret_RenewedWhileItRuns(t *testing.T) {
 			if method == "oauth2" {
 				s.edit("{method: basic, username: demo, secret_file: "+file+"}", "{method: oauth2, username: client, secret_file: credential:secret, scopes: [s]}")
 			}
-			cmd := s.command("run")
-			cmd.Env = append(os.Environ(), "CREDENTIALS_DIRECTORY="+s.dir)
-			p := startProcess(t, cmd)
+			s.env = map[string]string{"CREDENTIALS_DIRECTORY": s.dir}
+			p := s.start("run")
 			s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
-			eventually(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
+			waitFor(t, "the first is archived", func() bool { return kept(s, "acme", "Otto 1") })
 			l.change("CANARY-second-secret")
 			s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
-			eventually(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
+			waitFor(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
 			write("CANARY-second-secret")
-			eventually(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
-			p.kill(t)
+			waitFor(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
+			p.stop(t)
 			if strings.Contains(p.out.String(), "CANARY") {
 				t.Error("a secret in the log")
 			}

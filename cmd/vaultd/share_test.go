@@ -68,7 +68,7 @@ func newShare(t *testing.T, s *site) *share {
 	if h.vaultd, err = user.Lookup("daemon"); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{filepath.Dir(s.dir), s.dir, filepath.Dir(s.bin)} {
+	for _, dir := range []string{filepath.Dir(s.dir), s.dir, filepath.Dir(realProgram(t))} {
 		h.must(os.Chmod(dir, 0o755))
 	}
 	h.must(os.Mkdir(h.local, 0o755))
@@ -257,7 +257,7 @@ func bill(number string) map[string]any {
 
 // run starts the daemon as its own user with the tightest umask there is.
 func (h *share) run(s *site) *process {
-	cmd := exec.Command("/bin/sh", "-c", `umask 0077; exec "$0" "$@"`, s.bin, "--config", s.config, "run")
+	cmd := exec.Command("/bin/sh", "-c", `umask 0077; exec "$0" "$@"`, realProgram(h.t), "--config", s.config, "run")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(h.id(h.vaultd.Uid)), Gid: uint32(h.id(h.vaultd.Gid)), Groups: []uint32{uint32(h.id(h.clerk.Gid))}}}
 	return startProcess(h.t, cmd)
 }

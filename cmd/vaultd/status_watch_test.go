@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +40,7 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
-				code := runCommandLine(ctx, append([]string{"status", "--config", path}, args...), out, errs)
+				code := Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
 				took, wanted := time.Since(began), 2*watchEvery
 				if name == "Text" {
 					wanted = 6 * time.Second
@@ -78,29 +74,15 @@ func TestStatusWatch_BesideDaemon(t *testing.T) {
 	_, address := serveEmulator(t, emulator.Config{})
 	s := newSite(t, address, fast)
 	d := s.begin()
-	pages := filepath.Join(s.dir, "pages")
-	w := startProcess(t, exec.Command("sh", "-c", "exec "+s.bin+" --config "+s.config+" status --watch=1s --json > "+pages))
-	count := func(what string) int {
-		b, err := os.ReadFile(pages)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		return bytes.Count(b, []byte(what))
-	}
-	lines := func() int { return count(`"running":true`) }
-	waitFor(t, "a page", func() bool { return lines() > 0 })
-	if err := d.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	d.end(t, 40*time.Second)
-	waitFor(t, "a page without it", func() bool { return count(`"running":false`) > 0 })
+	w := s.start("status", "--watch=1s", "--json")
+	lines := func(what string) int { return strings.Count(w.out.String(), what) }
+	waitFor(t, "a page", func() bool { return lines(`"running":true`) > 0 })
+	d.stop(t)
+	waitFor(t, "a page without it", func() bool { return lines(`"running":false`) > 0 })
 	s.begin()
-	was := lines()
-	waitFor(t, "another page", func() bool { return lines() > was })
-	if err := w.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if code := w.end(t, 10*time.Second); code != exitDone {
+	was := lines(`"running":true`)
+	waitFor(t, "another page", func() bool { return lines(`"running":true`) > was })
+	if code := w.stop(t); code != exitDone {
 		t.Errorf("Ctrl-C: exit %d", code)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -87,10 +86,7 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 	if out, code := s.vaultd("backup", copied); code != 0 || !strings.Contains(out, "is whole") {
 		t.Errorf("backup: exit %d\n%s", code, out)
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 {
+	if code := p.stop(t); code != 0 {
 		t.Errorf("SIGTERM: exit %d", code)
 	}
 	if out, code := s.vaultd("verify"); code != 0 {

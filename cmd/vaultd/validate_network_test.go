@@ -48,12 +48,12 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 				writeIn(t, folder, name, text)
 			}
 			var out bytes.Buffer
-			code := runCommandLine(t.Context(), []string{"validate", "--network", folder}, &out, &out)
+			code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 			if got := out.String(); code != row.code || got != row.want && !(strings.HasSuffix(row.want, "  ") && strings.HasPrefix(got, row.want)) {
 				t.Errorf("exit %d:\n%q, want\n%q", code, got, row.want)
 			}
 			out.Reset()
-			code = runCommandLine(t.Context(), []string{"validate", "--network", "--json", folder}, &out, &out)
+			code = Run(t.Context(), []string{"validate", "--network", "--json", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 			var v validated
 			if err := json.Unmarshal(out.Bytes(), &v); err != nil || code != row.code || v.Good != (code == exitDone) || v.Good != (v.DocumentType != "") || len(v.Faults) != strings.Count(row.want, "NOT SENT. ") {
 				t.Errorf("exit %d, %v: %s", code, err, out.String())
@@ -67,7 +67,7 @@ func TestValidateNetwork_ManyFaults(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	writeIn(t, folder, networkDocument, `{"data": {"documentCurrencyCode": "EUR", "x": [`+strings.Repeat("{\"amount\": \"x\"},\n", 200)+`{}]}}`)
 	var out bytes.Buffer
-	code := runCommandLine(t.Context(), []string{"validate", "--network", folder}, &out, &out)
+	code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 	if code != exitData || strings.Count(out.String(), "NOT SENT. ") != networkapi.MaxFaults || !strings.Contains(out.String(), "there may be more") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
@@ -87,7 +87,7 @@ func TestValidateNetwork_I19_FollowsNoLink(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	code := runCommandLine(t.Context(), []string{"validate", "--network", folder}, &out, &out)
+	code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 	if code != exitData || strings.Count(out.String(), "is a folder or a link") != 2 {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
@@ -123,9 +123,8 @@ func TestValidateNetwork_I24_ByTheRouteOfTheDrop(t *testing.T) {
 
 func TestValidateNetwork_Usage(t *testing.T) {
 	for want, args := range map[int][]string{exitUsage: {"--network", "--drop", "x", "."}, exitFailed: {"--network", filepath.Join(t.TempDir(), "none")}} {
-		var out bytes.Buffer
-		if code := runCommandLine(t.Context(), append([]string{"validate"}, args...), &out, &out); code != want {
-			t.Errorf("%q: exit %d: %s", args, code, out.String())
+		if out, errs, code := runHere(append([]string{"validate"}, args...)...); code != want {
+			t.Errorf("%q: exit %d: %s%s", args, code, out, errs)
 		}
 	}
 }

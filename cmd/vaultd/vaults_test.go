@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"vaultd/internal/emulator"
 )
@@ -34,10 +32,7 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	if out, code = s.vaultd("status"); code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") {
 		t.Errorf("status: exit %d: %s", code, out)
 	}
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.end(t, 40*time.Second); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
+	if code := p.stop(t); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
 		t.Errorf("run: exit %d, and the log says nothing of it: %s", code, p.out)
 	}
 	s.edit(address, "http://127.0.0.1:1")
