@@ -15,9 +15,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
-	"vaultd/internal/dropwork"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -92,7 +89,7 @@ func (s *shelf) unclear(folder string, n int) ledger.Entry {
 func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
 	s := newShelf(t)
 	s.unclear("Zoll 1", 2)
-	out, _, code := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "Zoll 1") })
+	out, _, code := s.say("why", "Zoll 1")
 	for _, want := range []string{
 		"State         unclear, since 04:32",
 		"nobody knows whether it arrived",
@@ -112,15 +109,11 @@ func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
 func TestActs_ClosedInDoubt(t *testing.T) {
 	s := newShelf(t)
 	s.unclear("Zoll 1", 0)
-	decide := func(one act, x string) (string, int) {
-		out, errs, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, one, x, "asked the provider") })
-		return out + errs, code
+	if out, errs, code := s.say("close", "Zoll 1", "--reason", "asked the provider"); code != 0 || !strings.Contains(out, "rejected in doubt") {
+		t.Errorf("exit %d %s%s", code, out, errs)
 	}
-	if out, code := decide(closeAct(), "Zoll 1"); code != 0 || !strings.Contains(out, "rejected in doubt") {
-		t.Errorf("exit %d %s", code, out)
-	}
-	if out, code := decide(releaseAct(), "Zoll 1"); code != exitFailed || !strings.Contains(out, "it is rejected") {
-		t.Errorf("exit %d %s", code, out)
+	if out, errs, code := s.say("release", "Zoll 1", "--reason", "asked the provider"); code != exitFailed || !strings.Contains(errs, "it is rejected") {
+		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	one, _, _ := s.ledger.Entry(s.keys["Zoll 1"])
 	if one.State != ledger.Rejected || !one.InDoubt || !one.Resolved {
@@ -137,16 +130,16 @@ func TestFind_WhatPeopleRemember(t *testing.T) {
 		"Müller 4711": "Müller 4711", "mueller 4711": "Müller 4711", "MULLER 4711": "Müller 4711", "bum-2": "Otto 19", "otto gmbh": "Otto 19",
 		"_archived/2026-11": "Müller 4711", "kern 6": `Kern\x1b[2J 6`, "müller 4712": "", "4711 otto": "", "Mu\u0308ller 4711": "Müller 4711",
 	} {
-		out, _, code := say(t, false, func(a *app) error { return a.runFind(t.Context(), s.view, strings.Fields(query), 1) })
+		out, _, code := s.say(append([]string{"find", "--limit=1"}, strings.Fields(query)...)...)
 		if found := strings.HasPrefix(out, want+" (acme-in)"); found != (want != "") || found != (code == 0) {
 			t.Errorf("%q: exit %d\n%s", query, code, out)
 		}
 	}
-	out, _, _ := say(t, false, func(a *app) error { return a.runFind(t.Context(), s.view, []string{"müller", "4711"}, 1) })
+	out, _, _ := s.say("find", "--limit=1", "müller", "4711")
 	if !strings.Contains(out, "archived 2026-11-20 10:32:00 CET, bumId bum-1") {
 		t.Error(out)
 	}
-	out, errs, _ := say(t, true, func(a *app) error { return a.runFind(t.Context(), s.view, []string{"gmbh"}, 1) })
+	out, errs, _ := s.say("find", "--limit=1", "--json", "gmbh")
 	if strings.Count(out, "\n") != 1 || !strings.Contains(out, `"folder":"Otto 19"`) || !strings.Contains(errs, "--limit 0 shows all") {
 		t.Errorf("%s%s", out, errs)
 	}
@@ -258,37 +251,6 @@ func TestCompletion_StatesAndDrops(t *testing.T) {
 	}
 }
 
-// While the daemon runs, why knows which route rests, and what was not taken yet.
-func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
-	s := newShelf(t)
-	seal, doc := sealed("Otto 19", 1_000_000)
-	s.tell("Otto 19", noon.Add(-3*time.Hour), doc, seal)
-	s.view.state = func() daemon.State {
-		return daemon.State{
-			Pauses: []ingest.Pause{
-				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
-				{Target: ingest.RegisterTarget("V-2"), Cause: ledger.Cause{Text: "another"}},
-			},
-			Drops: []dropwork.State{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
-				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
-			}}}},
-		}
-	}
-	out, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "Otto 19") })
-	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32 CET): paused: the service asks us to slow down until 14:33: 429 Too Many Requests; next try 14:33 CET") || strings.Contains(out, "another") {
-		t.Error(out)
-	}
-	for name, do := range map[string]func(a *app) error{
-		"why":  func(a *app) error { return a.runWhy(t.Context(), s.view, "Meier\x1b 12") },
-		"find": func(a *app) error { return a.runFind(t.Context(), s.view, []string{"meier", "12"}, 5) },
-	} {
-		out, _, code := say(t, false, do)
-		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32 CET") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
-			t.Errorf("%s: exit %d\n%s", name, code, out)
-		}
-	}
-}
-
 // What lies in a drop and is not taken yet is shown behind what was found, as the page shows it, whatever the limit: a second folder of the
 // same name may wait for its sidecar.
 func TestFind_NotTakenBesideHits(t *testing.T) {
@@ -314,7 +276,7 @@ func TestFind_NotTakenBesideHits(t *testing.T) {
 		"TakenAlone":  {words: "otto", want: []string{"Otto 19 (acme-in)"}, not: "not taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := say(t, row.json, func(a *app) error { return a.runFind(t.Context(), s.view, []string{row.words}, row.limit) })
+			out, errs, code := s.say("find", fmt.Sprint("--limit=", row.limit), fmt.Sprint("--json=", row.json), row.words)
 			rest := out
 			for _, want := range row.want {
 				var found bool

@@ -25,10 +25,9 @@ type audited struct {
 	code int
 }
 
-func (s *shelf) auditJSON(t *testing.T, f auditFlags) audited {
+func (s *shelf) auditJSON(t *testing.T, args ...string) audited {
 	t.Helper()
-	f.format, f.separator = "json", ","
-	out, errs, code := s.audit(t, f)
+	out, errs, code := s.audit(append(args, "--json")...)
 	a := audited{said: errs, code: code}
 	if code == exitDone || code == exitDifferences {
 		if err := json.Unmarshal([]byte(out), &a.all); err != nil {
@@ -125,7 +124,7 @@ func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
 	for seed := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		s := newShelf(t)
-		s.auditJSON(t, auditFlags{}) // leaves the first checkpoint
+		s.auditJSON(t) // leaves the first checkpoint
 		for n, round := 0, 0; round < 8; round++ {
 			before := s.ledger.Head().N
 			for range rnd.IntN(8) {
@@ -137,8 +136,8 @@ func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
 					s.tell(name, noon, nil, ledger.Held{By: ledger.Operator{UID: 7}})
 				}
 			}
-			since := s.auditJSON(t, auditFlags{})
-			whole := s.auditJSON(t, auditFlags{whole: true})
+			since := s.auditJSON(t)
+			whole := s.auditJSON(t, "--whole")
 			if a, b := since.withoutBasis(), whole.withoutBasis(); since.code != whole.code || !reflect.DeepEqual(a, b) {
 				x, _ := json.Marshal(a)
 				y, _ := json.Marshal(b)
@@ -159,12 +158,12 @@ func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
 				!strings.Contains(since.said, fmt.Sprintf("Lines 1 to %d of the journal were examined on ", before)) || !strings.Contains(since.said, ", and not again for this report") {
 				t.Errorf("seed %d: %v: %s", seed, b, since.said)
 			}
-			html, _, _ := s.audit(t, auditFlags{format: "html", separator: ","})
+			html, _, _ := s.audit("--format=html")
 			if strings.Count(html, "of the journal were examined on ") != 2 || !strings.Contains(html, " rests on the examination of ") {
 				t.Errorf("seed %d: the page does not say what it rests on", seed)
 			}
-			csv, _, _ := s.audit(t, auditFlags{format: "csv", separator: ","})
-			if again, _, _ := s.audit(t, auditFlags{format: "csv", separator: ",", whole: true}); csv != again {
+			csv, _, _ := s.audit("--format=csv")
+			if again, _, _ := s.audit("--format=csv", "--whole"); csv != again {
 				t.Errorf("seed %d: the tables differ", seed)
 			}
 		}
@@ -177,14 +176,13 @@ func TestAudit_I12_I14_SameFromACheckpoint(t *testing.T) {
 // I14: a report of a given time rests on no checkpoint: it has the same bytes whatever was examined before.
 func TestAudit_I14_AsOfRestsOnNothing(t *testing.T) {
 	s := filled(t)
-	s.view.Now = noon.AddDate(0, 0, 2)
 	for _, format := range []string{"html", "json", "csv"} {
-		f := auditFlags{format: format, separator: ",", asOf: "2026-11-21"}
+		args := []string{"audit", "--format", format, "--as-of=2026-11-21"}
 		if err := os.Remove(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		first, _, code := s.audit(t, f)
-		again, errs, _ := s.audit(t, f)
+		first, _, code := s.run(noon.AddDate(0, 0, 2), args...)
+		again, errs, _ := s.run(noon.AddDate(0, 0, 2), args...)
 		if code != exitDone || first != again || !strings.Contains(errs, "was examined for this report, and every entry") {
 			t.Errorf("%s: exit %d, %s", format, code, errs)
 		}
@@ -198,23 +196,23 @@ func TestAudit_I14_DamageBeforeTheCheckpoint(t *testing.T) {
 	for n := range 40 { // more than a page of the journal
 		s.tell(fmt.Sprint("G", n), noon.Add(-time.Minute), nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}}, ledger.PlaceIntended{Dest: "_rejected/G"}, ledger.Placed{})
 	}
-	s.auditJSON(t, auditFlags{})
+	s.auditJSON(t)
 	line := s.ledger.Head().N
 	s.tell("New 1", noon, nil)
-	s.view = s.damagedJournal()
-	a := s.auditJSON(t, auditFlags{})
+	s.damageJournal()
+	a := s.auditJSON(t)
 	if b := a.restsOn(); a.code != exitDone || b["line"] != float64(line) || a.field("check", "agrees") != true ||
 		!strings.Contains(a.said, fmt.Sprintf("Lines 1 to %d of the journal were examined on ", line)) {
 		t.Errorf("exit %d, %v: %s", a.code, b, a.said)
 	}
-	if _, errs, code := s.audit(t, auditFlags{format: "json", separator: ",", whole: true}); code == exitDone {
+	if _, errs, code := s.audit("--format=json", "--whole"); code == exitDone {
 		t.Errorf("--whole found nothing: %s", errs)
 	}
 
 	s = filled(t)
-	s.auditJSON(t, auditFlags{})
-	s.view = s.damaged("Müller 4711") // an entry at rest, which every report reads
-	if _, errs, code := s.audit(t, auditFlags{format: "html", separator: ","}); code == exitDone {
+	s.auditJSON(t)
+	s.damage("Müller 4711") // an entry at rest, which every report reads
+	if _, errs, code := s.audit("--format=html"); code == exitDone {
 		t.Errorf("a damaged entry at rest was passed over: %s", errs)
 	}
 }
@@ -224,7 +222,7 @@ func TestAudit_I14_DamageBeforeTheCheckpoint(t *testing.T) {
 func TestAudit_I14_I15_CheckpointIsNotBelieved(t *testing.T) {
 	t.Run("Changed", func(t *testing.T) {
 		s := filled(t)
-		s.auditJSON(t, auditFlags{})
+		s.auditJSON(t)
 		name := filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -234,31 +232,38 @@ func TestAudit_I14_I15_CheckpointIsNotBelieved(t *testing.T) {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		a := s.auditJSON(t, auditFlags{})
+		a := s.auditJSON(t)
 		if a.code != exitDone || a.restsOn() != nil || !strings.Contains(a.said, "The checkpoint was not used: it is damaged: its SHA-256 is not the one that it states") {
 			t.Errorf("exit %d, %v: %s", a.code, a.restsOn(), a.said)
 		}
-		if again := s.auditJSON(t, auditFlags{}); again.restsOn() == nil {
+		if again := s.auditJSON(t); again.restsOn() == nil {
 			t.Errorf("it left no other one: %s", again.said)
 		}
 	})
 	t.Run("OfAnotherPast", func(t *testing.T) {
-		s := filled(t)
-		copied := t.TempDir()
-		copyFiles(t, s.cfg.StateDir, copied)
-		s.tell("New 1", noon, nil)
-		s.auditJSON(t, auditFlags{})
-		if err := s.ledger.Close(); err != nil {
-			t.Fatal(err)
-		}
-		copyFiles(t, copied, s.cfg.StateDir) // the ledger and its head, put back past vaultd
-		s.view.ledger = s.open(s.cfg)
-		a := s.auditJSON(t, auditFlags{})
+		a := ofAnotherPast(t).auditJSON(t)
 		text := fmt.Sprint(a.field("check", "findings"))
 		if a.code != exitDifferences || a.restsOn() != nil || a.field("check", "agrees") != false || !strings.Contains(text, "no line tells that the ledger was put back since") {
 			t.Errorf("exit %d, %s: %s", a.code, text, a.said)
 		}
 	})
+}
+
+// ofAnotherPast is a ledger that was put back with its head, past vaultd, to
+// before the line of its checkpoint.
+func ofAnotherPast(t *testing.T) *shelf {
+	t.Helper()
+	s := filled(t)
+	copied := t.TempDir()
+	copyFiles(t, s.cfg.StateDir, copied)
+	s.tell("New 1", noon, nil)
+	s.auditJSON(t)
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	copyFiles(t, copied, s.cfg.StateDir)
+	s.ledger = s.open(s.cfg)
+	return s
 }
 
 func copyFiles(t *testing.T, from, to string) {

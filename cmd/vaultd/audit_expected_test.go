@@ -11,6 +11,7 @@ import (
 
 // A list that is no regular file is refused at once: nobody may ever write to a pipe that has a name.
 func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
+	s := newShelf(t)
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "list.csv")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -21,10 +22,8 @@ func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{fifo: "is a pipe", link: "is a pipe", dir: "is a folder", "/dev/zero": "is a device"} {
-		_, err := (&app{}).readExpected(auditFlags{expected: path})
-		code, hint := exitCodeOf(err)
-		if code != exitData || !strings.Contains(err.Error(), want) || !strings.Contains(hint, "--expected -") {
-			t.Errorf("%s: exit %d, %v, %q", path, code, err, hint)
+		if _, errs, code := s.audit("--expected", path); code != exitData || !strings.Contains(errs, want) || !strings.Contains(errs, "--expected -") {
+			t.Errorf("%s: exit %d, %s", path, code, errs)
 		}
 	}
 }
@@ -32,22 +31,17 @@ func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
 // What another program writes comes by standard input, and is the same list.
 func TestAudit_AListFromStandardInput(t *testing.T) {
 	const text = "Belegnummer;Betrag\nRE 1;1,00\n"
+	s := filled(t)
 	file := filepath.Join(t.TempDir(), "standard input")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want, err := (&app{}).readExpected(auditFlags{expected: file})
-	if err != nil {
-		t.Fatal(err)
+	want, errs, code := s.audit("--json", "--whole", "--expected", file)
+	if code != exitDone || !strings.Contains(errs, "1 listed document is not archived") {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	go func() { defer w.Close(); _, _ = w.WriteString(text) }()
-	got, err := (&app{stdin: r}).readExpected(auditFlags{expected: "-"})
-	if err != nil || string(got) != string(want) {
-		t.Errorf("%s, %v", got, err)
+	s.stdin = text
+	if got, errs, code := s.audit("--json", "--whole", "--expected", "-"); code != exitDone || got != want {
+		t.Errorf("exit %d: %s\n%s\n%s", code, errs, got, want)
 	}
 }

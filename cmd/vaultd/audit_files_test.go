@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,16 +15,14 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// sendReport writes the pieces of a report with tables.
-func sendReport(w io.Writer, texts ...string) error {
+// sendReport writes the pieces of a report with tables, as a daemon sends them: the number of the file, the length in four bytes, and so
+// many bytes.
+func sendReport(w io.Writer, texts ...string) {
 	for part, text := range texts {
 		for piece := range slices.Chunk([]byte(text), 7) {
-			if _, err := (pieceWriter{w, byte(part)}).Write(piece); err != nil {
-				return err
-			}
+			w.Write(append([]byte{byte(part), 0, 0, 0, byte(len(piece))}, piece...)) //nolint:errcheck // the client tells
 		}
 	}
-	return nil
 }
 
 // choppy hands on what it gets in pieces of any length.
@@ -45,26 +42,31 @@ func (c choppy) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The page and its tables come through one stream and become three files, wherever the stream is cut.
+// The page and its tables come through one stream and become three files, wherever the stream is cut, under the name of the page.
 func TestAudit_TablesBesideThePage(t *testing.T) {
-	for seed := range uint64(20) {
-		dir := t.TempDir()
-		var errs strings.Builder
-		a := &app{stdout: io.Discard, stderr: &errs, env: noEnv}
-		want := []string{"the page, which is longer", strings.Repeat("a;b\r\n", 50), "PK"}
-		err := a.auditPage(auditFlags{output: dir + "/2026.html"}, io.Discard, func(w io.Writer) error {
-			return sendReport(choppy{w, rand.New(rand.NewPCG(seed, 1))}, want...)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, name := range []string{"2026.html", "2026.csv", "2026.xlsx"} {
-			if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want[i] || !strings.Contains(errs.String(), "written to "+dir+"/"+name) {
-				t.Errorf("%s: %q, %v, %s", name, b, err, &errs)
+	s := newShelf(t)
+	want := []string{"the page, which is longer", strings.Repeat("a;b\r\n", 50), "PK"}
+	seed := uint64(0)
+	s.standIn(func(out io.Writer) int {
+		sendReport(choppy{out, rand.New(rand.NewPCG(seed, 1))}, want...)
+		return 0
+	})
+	for page, table := range map[string]string{"2026.html": "2026", "2026.10.htm": "2026.10", "report": "report", ".html": ".html"} {
+		for range 5 {
+			seed++
+			dir := t.TempDir()
+			code, _, errs := s.ask(t, "audit", "-o", filepath.Join(dir, page))
+			if code != exitDone {
+				t.Fatalf("exit %d: %s", code, errs)
 			}
-		}
-		if all, _ := os.ReadDir(dir); len(all) != 3 {
-			t.Errorf("left behind: %v", all)
+			for i, name := range []string{page, table + ".csv", table + ".xlsx"} {
+				if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want[i] || !strings.Contains(errs, "written to "+dir+"/"+name) {
+					t.Errorf("%s: %q, %v, %s", name, b, err, errs)
+				}
+			}
+			if all, _ := os.ReadDir(dir); len(all) != 3 {
+				t.Errorf("left behind: %v", all)
+			}
 		}
 	}
 }
@@ -72,36 +74,32 @@ func TestAudit_TablesBesideThePage(t *testing.T) {
 // A report that breaks off leaves no file, one about differences leaves all of them, and a table that is there is not overwritten.
 func TestAudit_TablesWholeOrNotAtAll(t *testing.T) {
 	for name, row := range map[string]struct {
-		wrong error
+		exit  int // of the daemon
 		cut   int // bytes that are missing at the end
 		taken string
 		force bool
 		kept  int
 	}{
-		"Whole": {kept: 3}, "Differs": {wrong: fail(exitDifferences, context.Canceled, ""), kept: 3}, "BrokeOff": {wrong: context.Canceled}, "CutInAPiece": {cut: 3},
+		"Whole": {kept: 3}, "Differs": {exit: exitDifferences, kept: 3}, "BrokeOff": {exit: exitIO}, "CutInAPiece": {cut: 3},
 		"TableIsThere": {taken: "2026.xlsx", kept: 1}, "PageIsThere": {taken: "2026.html", kept: 1}, "Force": {taken: "2026.csv", force: true, kept: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			s, dir := newShelf(t), t.TempDir()
 			if row.taken != "" {
 				if err := os.WriteFile(filepath.Join(dir, row.taken), []byte("old"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			a := &app{stdout: io.Discard, stderr: io.Discard, env: noEnv}
-			err := a.auditPage(auditFlags{output: dir + "/2026.html", force: row.force}, io.Discard, func(w io.Writer) error {
+			s.standIn(func(out io.Writer) int {
 				var b bytes.Buffer
-				if err := sendReport(&b, "page", "csv", "book"); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := w.Write(b.Bytes()[:b.Len()-row.cut]); err != nil {
-					return err
-				}
-				return row.wrong
+				sendReport(&b, "page", "csv", "book")
+				out.Write(b.Bytes()[:b.Len()-row.cut]) //nolint:errcheck // the client tells
+				return row.exit
 			})
+			code, _, errs := s.ask(t, "audit", "-o", dir+"/2026.html", fmt.Sprint("--force=", row.force))
 			all, _ := os.ReadDir(dir)
-			if len(all) != row.kept || (err == nil) != (row.kept == 3 && row.wrong == nil) {
-				t.Errorf("%v, %v", err, all)
+			if len(all) != row.kept || (code == exitDone) != (row.kept == 3 && row.exit == 0) {
+				t.Errorf("exit %d, %s, %v", code, errs, all)
 			}
 			if row.taken != "" && !row.force {
 				if b, _ := os.ReadFile(filepath.Join(dir, row.taken)); string(b) != "old" {
@@ -125,14 +123,8 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	f := auditFlags{output: dir + "/a b.html"}
-	if err := f.completeFlags(false); err == nil {
-		t.Error("no separator")
-	}
-	f.separator, f.stem = ",", "a b"
-	a := &app{stdout: io.Discard, stderr: io.Discard, env: noEnv}
-	if err := a.auditPage(f, io.Discard, func(w io.Writer) error { return a.auditInto(t.Context(), s.view, f, w) }); err != nil {
-		t.Fatal(err)
+	if _, errs, code := s.audit("-o", dir+"/a b.html"); code != exitDone {
+		t.Fatalf("exit %d: %s", code, errs)
 	}
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -150,46 +142,28 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 	}
 }
 
-func TestAudit_NamesOfTheTables(t *testing.T) {
-	for output, want := range map[string]string{"x/2026.html": "x/2026", "2026.10.htm": "2026.10", "x/report": "x/report", "x/.html": "x/.html"} {
-		if got := (auditFlags{output: output}).tablePath(); got != want {
-			t.Errorf("%s: %s", output, got)
-		}
-	}
-}
-
-// A page may not have the name of the table that lies beside it: one would replace the other.
-func TestAudit_PageIsNoTable(t *testing.T) {
-	for output, ok := range map[string]bool{"x.csv": false, "x.XLSX": false, "x.html": true, "x.csv.html": true, "x": true} {
-		f := auditFlags{output: output, format: "html", separator: ","}
-		if err := f.completeFlags(false); (err == nil) != ok {
-			t.Errorf("%s: %v", output, err)
-		}
-	}
-}
-
 // A piece of an unknown file is no report.
 func TestAudit_UnknownPiece(t *testing.T) {
-	s := &reportFiles{begin: func(int) (io.Writer, error) { return io.Discard, nil }}
-	if err := sendReport(s, "a", "b", "c", "1", "d"); err == nil || !strings.Contains(err.Error(), "part 4") {
-		t.Error(err)
-	}
-	if (&reportFiles{}).isWhole() {
-		t.Error("nothing is a whole report")
+	s, dir := newShelf(t), t.TempDir()
+	s.standIn(func(out io.Writer) int { sendReport(out, "a", "b", "c", "1", "d"); return 0 })
+	code, _, errs := s.ask(t, "audit", "-o", dir+"/2026.html")
+	if left, err := os.ReadDir(dir); code == exitDone || !strings.Contains(errs, "part 4") || err != nil || len(left) != 0 {
+		t.Errorf("exit %d, %s; left: %v, %v", code, errs, left, err)
 	}
 }
 
 // A page that has every folder replaces one that had tables beside it. The tables are told, and stay: a person may have worked on them.
 func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
-	dir := t.TempDir()
-	audit := func(texts ...string) string {
-		var errs strings.Builder
-		a := &app{stdout: io.Discard, stderr: &errs, env: noEnv}
-		err := a.auditPage(auditFlags{output: dir + "/2026.html", force: true}, io.Discard, func(w io.Writer) error { return sendReport(w, texts...) })
-		if err != nil {
-			t.Fatal(err)
+	s, dir := newShelf(t), t.TempDir()
+	var texts []string
+	s.standIn(func(out io.Writer) int { sendReport(out, texts...); return 0 })
+	audit := func(report ...string) string {
+		texts = report
+		code, _, errs := s.ask(t, "audit", "--force", "-o", dir+"/2026.html")
+		if code != exitDone {
+			t.Fatalf("exit %d: %s", code, errs)
 		}
-		return errs.String()
+		return errs
 	}
 	if errs := audit("long", "a;b", "PK"); strings.Contains(errs, "not of this report") {
 		t.Error(errs)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,20 +14,16 @@ import (
 	"vaultd/internal/present"
 )
 
-func (s *shelf) audit(t *testing.T, f auditFlags) (stdout, stderr string, code int) {
-	t.Helper()
-	if err := f.completeFlags(false); err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	_, stderr, code = say(t, false, func(a *app) error { return a.auditInto(t.Context(), s.view, f, &b) })
-	return b.String(), stderr, code
+// audit makes a report on standard output at noon.
+func (s *shelf) audit(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	return s.run(noon, append([]string{"audit"}, args...)...)
 }
 
 func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 	s := filled(t)
 	for _, format := range []string{"html", "csv", "json"} {
-		out, errs, code := s.audit(t, auditFlags{format: format, separator: ","})
+		out, errs, code := s.audit("--format", format)
 		if code != exitDone || !strings.Contains(errs, "NOT COMPLETE: Of 4 folders, 1 is archived and 3 not: 1 on the way, 1 rejected, 1 quarantined.") {
 			t.Errorf("%s: exit %d, %s", format, code, errs)
 		}
@@ -40,7 +34,7 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 			t.Errorf("%s:\n%s", format, out)
 		}
 	}
-	out, _, _ := s.audit(t, auditFlags{format: "csv", separator: ";", states: "rejected,archived"})
+	out, _, _ := s.audit("--format=csv", "--separator=;", "--state=rejected,archived")
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff")))
 	r.Comma = ';'
 	if rows, err := r.ReadAll(); err != nil || len(rows) != 3 {
@@ -52,7 +46,7 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 func TestAudit_I29_HumanActs(t *testing.T) {
 	s := filled(t)
 	s.tell("Kern\x1b[2J 6", noon, nil, ledger.Closed{By: ledger.Operator{UID: 0, Reason: archive.Sum([]byte("called them"))}})
-	out, _, _ := s.audit(t, auditFlags{format: "json", separator: ","})
+	out, _, _ := s.audit("--format=json")
 	var all struct {
 		HumanActs int
 		Acts      []struct {
@@ -63,42 +57,58 @@ func TestAudit_I29_HumanActs(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &all); err != nil || all.HumanActs != 1 || all.Acts[0].Event != "closed" {
 		t.Errorf("%v %+v", err, all)
 	}
-	page, _, _ := s.audit(t, auditFlags{format: "html", separator: ","})
+	page, _, _ := s.audit("--format=html")
 	if !strings.Contains(page, present.UserName(0)) {
 		t.Error("nobody is named")
 	}
 }
 
 func TestAudit_Flags(t *testing.T) {
+	s := filled(t)
+	dir := t.TempDir()
+	const page, table, object = "<!DOCTYPE html>", "\ufeff", "{"
 	for name, row := range map[string]struct {
-		flags auditFlags
-		json  bool
-		want  string // the format, or a part of the error
+		args string
+		file string // the report's; empty: standard output
+		want string // how the report begins, or a part of the error
 	}{
-		"Default":          {auditFlags{separator: ","}, false, "html"},
-		"ByName":           {auditFlags{separator: ",", output: "x/audit.CSV"}, false, "csv"},
-		"FormatWins":       {auditFlags{separator: ",", output: "audit.csv", format: "JSON"}, false, "json"},
-		"JSON":             {auditFlags{separator: ",", output: "audit.html"}, true, "json"},
-		"TwoFormats":       {auditFlags{separator: ",", format: "csv"}, true, "not the same"},
-		"UnknownFormat":    {auditFlags{separator: ",", format: "pdf"}, false, "is no format"},
-		"UnknownState":     {auditFlags{separator: ",", states: "archved"}, false, "is no state"},
-		"UnknownSeparator": {auditFlags{separator: "|"}, false, "is no separator"},
-		"UnknownDecimal":   {auditFlags{separator: ",", expected: "x.csv", decimal: "dot"}, false, "--decimal"},
-		"ColumnsOfNothing": {auditFlags{separator: ",", columns: "number=x"}, false, "--expected"},
-		"ListAndStates":    {auditFlags{separator: ",", expected: "x.csv", states: "archived"}, false, "cannot go with --state"},
-		"NoYear":           {auditFlags{separator: ",", year: 26}, false, "is no year"},
+		"Default":          {"", "", page},
+		"ByName":           {"-o", "audit.CSV", table},
+		"ByUpperName":      {"-o", "audit.JSON", object},
+		"Htm":              {"-o", "x.htm", page},
+		"NoEnding":         {"-o", "x", page},
+		"Workbook":         {"-o", "x.xlsx", "PK"},
+		"FormatWins":       {"--format=JSON -o", "audit.csv", object},
+		"FormatOfAnEnding": {"--format=csv -o", "x.txt", table},
+		"JSON":             {"--json -o", "audit.html", object},
+		"TableInTheMiddle": {"--format=html -o", "x.csv.html", page},
+		"TwoFormats":       {"--json --format=csv", "", "not the same"},
+		"UnknownFormat":    {"--format=pdf", "", "is no format"},
+		"UnknownEnding":    {"-o", "x.txt", "ends in no format"},
+		"OldEnding":        {"-o", "x.ods", "ends in no format"},
+		"PageAsTable":      {"--format=html -o", "x.csv", "is one of a table"},
+		"PageAsWorkbook":   {"--format=html -o", "x.XLSX", "is one of a table"},
+		"UnknownState":     {"--state=archved", "", "is no state"},
+		"UnknownSeparator": {"--separator=|", "", "is no separator"},
+		"UnknownDecimal":   {"--expected=x.csv --decimal=dot", "", "--decimal"},
+		"ColumnsOfNothing": {"--columns=number=x", "", "--expected"},
+		"ListAndStates":    {"--expected=x.csv --state=archived", "", "cannot go with --state"},
+		"NoYear":           {"--year=26", "", "is no year"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := row.flags.completeFlags(row.json)
-			got := row.flags.format
-			if err != nil {
-				got = err.Error()
-				if code, _ := exitCodeOf(err); code != exitUsage {
-					t.Errorf("exit %d", code)
+			args := strings.Fields(row.args)
+			if row.file != "" {
+				args = append(args, filepath.Join(dir, name+"-"+row.file))
+			}
+			out, errs, code := s.audit(args...)
+			if row.file != "" && code == exitDone {
+				b, err := os.ReadFile(args[len(args)-1])
+				if out = string(b); err != nil {
+					t.Error(err)
 				}
 			}
-			if !strings.Contains(got, row.want) {
-				t.Errorf("%q", got)
+			if isReport := code == exitDone && strings.HasPrefix(out, row.want); !isReport && (code != exitUsage || !strings.Contains(errs, row.want)) {
+				t.Errorf("exit %d, %s%.100q", code, errs, out)
 			}
 		})
 	}
@@ -214,8 +224,7 @@ func TestAudit_SinceLast(t *testing.T) {
 func TestAudit_AsOf(t *testing.T) {
 	s := filled(t)
 	report := func(asOf string, now time.Time) (string, string, int) {
-		s.view.Now = now
-		return s.audit(t, auditFlags{format: "html", separator: ",", asOf: asOf})
+		return s.run(now, "audit", "--as-of", asOf)
 	}
 	first, errs, code := report("2026-11-21", noon.AddDate(0, 0, 2))
 	if again, _, _ := report("2026-11-21", noon.AddDate(0, 1, 0)); code != exitDone || first != again || !strings.Contains(first, "made 21 Nov 2026") {
@@ -230,35 +239,27 @@ func TestAudit_AsOf(t *testing.T) {
 
 // A report about differences is kept, and says so by its exit code; one that broke off leaves nothing.
 func TestAudit_DifferencesAndFailures(t *testing.T) {
-	s := filled(t)
-	out, errs, code := (&shelf{view: s.damaged("the answer named"), t: t}).audit(t, auditFlags{format: "json", separator: ","})
-	if code == exitDone || json.Valid([]byte(out)) {
-		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
-	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.html")
-	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}, env: noEnv}
-	differs := fail(exitDifferences, context.Canceled, "")
-	for name, row := range map[string]struct {
-		err  error
-		kept bool
-	}{"Differs": {differs, true}, "BrokeOff": {context.Canceled, false}} {
-		err := a.auditFile(auditFlags{output: file, force: true}, func(w io.Writer) error {
-			_, werr := w.Write([]byte(name))
-			if werr != nil {
-				t.Error(werr)
-			}
-			return row.err
-		})
-		b, readErr := os.ReadFile(file)
-		if err == nil || (string(b) == name) != row.kept {
-			t.Errorf("%s: %v, %q, %v", name, err, b, readErr)
-		}
-		if names, _ := os.ReadDir(dir); len(names) != 1 && row.kept {
-			t.Errorf("left behind: %v", names)
-		}
-		if row.kept {
-			os.Remove(file) //nolint:errcheck // the next row tells
-		}
+	broken := filled(t)
+	broken.damage("the answer named")
+	if out, errs, code := broken.audit("--json"); code == exitDone || json.Valid([]byte(out)) {
+		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
+	}
+	if _, errs, code := broken.audit("-o", file); code == exitDone {
+		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("a report that broke off leaves %v, %v", left, err)
+	}
+	differs := ofAnotherPast(t)
+	if _, errs, code := differs.audit("-o", file); code != exitDifferences {
+		t.Errorf("a ledger of another past: exit %d, %s", code, errs)
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(b), "</html>\n") {
+		t.Errorf("%q, %v", b, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

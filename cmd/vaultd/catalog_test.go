@@ -99,14 +99,12 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 	s.makeCatalog()
 	ask := func() (verify, object, page, audit string) {
 		t.Helper()
-		verify, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+		verify, errs, code := s.say("verify", "--whole")
 		if code != exitDone {
 			t.Errorf("verify: exit %d: %s", code, errs)
 		}
-		object, _, _ = say(t, true, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
-		page, audit, code = say(t, false, func(a *app) error {
-			return a.auditInto(t.Context(), s.view, auditFlags{format: "json", whole: true}, a.stdout)
-		})
+		object, _, _ = s.say("verify", "--whole", "--json")
+		page, audit, code = s.audit("--json", "--whole")
 		if code != exitDone {
 			t.Errorf("audit: exit %d: %s", code, audit)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 // In script tests the program is this test binary under another name.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // many daemons in one process: it is short of time, not of memory
 	testscript.Main(m, map[string]func(){"vaultd": main})
 }
 

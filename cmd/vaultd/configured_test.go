@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"vaultd/internal/daemon"
 )
 
 // Check names what is wrong with the file and with this machine at once.
@@ -55,9 +53,9 @@ func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
 func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 	s := newShelf(t)
 	drop := t.TempDir()
-	s.cfg.Drops[0].Path = drop
+	s.edit("/srv/invoices/acme-in", drop)
 	ask := func() (string, int) {
-		out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+		out, _, code := s.say("status")
 		return out, code
 	}
 	if out, code := ask(); code != exitDone {
@@ -70,22 +68,5 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 	}
 	if out, code := ask(); code != exitPerson || !strings.Contains(out, "vaultd is not running, and 1 folder waits") {
 		t.Errorf("one lies in the drop: exit %d\n%s", code, out)
-	}
-	s.view.state = func() daemon.State { return daemon.State{Since: noon} }
-	if out, code := ask(); code != exitDone {
-		t.Errorf("it runs: exit %d\n%s", code, out)
-	}
-}
-
-func TestAudit_AnUnknownEndingIsRefused(t *testing.T) {
-	for name, ok := range map[string]bool{"x.txt": false, "x.ods": false, "x.pdf": false, "x.xlsx": true, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
-		f := auditFlags{output: name, separator: ","}
-		if err := f.completeFlags(false); (err == nil) != ok {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	f := auditFlags{output: "x.txt", format: "csv", separator: ","}
-	if err := f.completeFlags(false); err != nil {
-		t.Error(err)
 	}
 }

@@ -76,7 +76,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+	out, _, code := s.say("verify", "--whole")
 	for _, want := range []string{
 		"SAFE MODE the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known\n",
 		"  1 is in doubt: what happened to it since the ledger was put back is not known\n    " + s.keys["Otto 19"].String(),
@@ -86,14 +86,14 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 			t.Errorf("exit %d, no %q in\n%s", code, want, out)
 		}
 	}
-	page, errs, code := s.audit(t, auditFlags{format: "html", separator: ","})
+	page, errs, code := s.audit("--format=html")
 	if !strings.Contains(page, "SAFE MODE: the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known") || !strings.HasPrefix(errs, "TEST, NO EVIDENCE\nSAFE MODE") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReconciled, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
-	out, _, _ = say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+	out, _, _ = s.say("verify", "--whole")
 	if strings.Contains(out, "SAFE MODE") || !strings.Contains(out, "the ledger was put back") || !strings.Contains(out, "RESULT    nothing differs\n") {
 		t.Error(out)
 	}
@@ -102,8 +102,8 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 // What could not be checked is not said to agree.
 func TestVerify_I14_DamageKeepsThePromisesFromBeingChecked(t *testing.T) {
 	s := filled(t)
-	bad := s.damaged("_rejected/Huber 88")
-	out, _, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) })
+	s.damage("_rejected/Huber 88")
+	out, _, code := s.say("verify", "--whole")
 	if code != exitDifferences || !strings.Contains(out, "PROMISES  could not be checked\n") || strings.Contains(out, "0 entries") || strings.Contains(out, "nothing differs") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
@@ -124,10 +124,10 @@ func TestList_NamesThatAreLongOrEndInABlank(t *testing.T) {
 	s := newShelf(t)
 	long := strings.Repeat("lang ", 40) + " "
 	s.tell(long, noon, nil)
-	if out, _, _ := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) }); strings.Contains(out, strings.Repeat("lang ", 9)) {
+	if out, _, _ := s.say("list"); strings.Contains(out, strings.Repeat("lang ", 9)) {
 		t.Error(out)
 	}
-	if out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) }); !strings.Contains(out, `"`+long+`"`) {
+	if out, _, _ := s.say("list", "--json"); !strings.Contains(out, `"`+long+`"`) {
 		t.Error(out)
 	}
 }

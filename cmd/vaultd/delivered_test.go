@@ -3,15 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"vaultd/internal/archive"
-	"vaultd/internal/catalog"
-	"vaultd/internal/config"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
@@ -21,15 +16,15 @@ import (
 func TestList_I12_KnowsTheRoute(t *testing.T) {
 	s := filledWithPDFs(t)
 	for name, row := range map[string]struct {
-		f    listFilter
+		args []string
 		want string
 	}{
-		"Delivered": {listFilter{Filter: catalog.Filter{States: []ledger.State{ledger.Delivered}}}, "scan2.pdf scan1.pdf"},
-		"PDF":       {listFilter{Filter: catalog.Filter{Route: ledger.PDF}}, "scan3.pdf copy.pdf scan2.pdf scan1.pdf"},
-		"Vault":     {listFilter{Filter: catalog.Filter{Route: ledger.Vault, States: []ledger.State{ledger.Archived, ledger.Delivered}}}, "Müller"},
-		"Sorted":    {listFilter{Filter: catalog.Filter{Route: ledger.PDF}, Sorting: catalog.Sorting{By: catalog.ByDelivered}}, "scan2.pdf scan1.pdf scan3.pdf copy.pdf"},
+		"Delivered": {[]string{"list", "--state=delivered"}, "scan2.pdf scan1.pdf"},
+		"PDF":       {[]string{"list", "--route=pdf"}, "scan3.pdf copy.pdf scan2.pdf scan1.pdf"},
+		"Vault":     {[]string{"list", "--route=vault", "--state=archived,delivered"}, "Müller"},
+		"Sorted":    {[]string{"list", "--route=pdf", "--sort=delivered"}, "scan2.pdf scan1.pdf scan3.pdf copy.pdf"},
 	} {
-		out, _, code := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, row.f) })
+		out, _, code := s.say(row.args...)
 		var got []string
 		for _, line := range strings.Split(strings.TrimSpace(out), "\n")[1:] {
 			got = append(got, strings.Fields(line)[0])
@@ -37,36 +32,36 @@ func TestList_I12_KnowsTheRoute(t *testing.T) {
 		if code != 0 || strings.Join(got, " ") != row.want {
 			t.Errorf("%s: exit %d\n%s", name, code, out)
 		}
-		if row.f.Route == ledger.PDF && (strings.Contains(out, "archived") || !strings.Contains(out, "delivered")) {
+		if row.args[1] == "--route=pdf" && (strings.Contains(out, "archived") || !strings.Contains(out, "delivered")) {
 			t.Errorf("%s:\n%s", name, out)
 		}
 	}
-	if _, err := parseRoute("pfd"); err == nil {
-		t.Error("a route that is none is taken")
+	if _, errs, code := s.say("list", "--route=pfd"); code != exitUsage {
+		t.Errorf("an unknown route: exit %d: %s", code, errs)
 	}
 }
 
 // Show, why and find answer of a delivered PDF when it was delivered, to whom, and what proves it.
 func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 	s := filledWithPDFs(t)
-	show, _, _ := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "scan1.pdf") })
+	show, _, _ := s.say("show", "scan1.pdf")
 	for _, want := range []string{"State         delivered\n", "Delivered is not archived.", "Drop, route   ap-scans, pdf", "delivered   2026-11-20 10:32:02", "SENT TO\n  receivingEmailAddress    ap@in.example",
 		"kept with its delivery note: drop ap-scans, _delivered/2026-11/scan1.pdf", "slot-scan1.pdf  delivered; current; sent 1 time"} {
 		if !strings.Contains(show, want) {
 			t.Errorf("%q is missing in:\n%s", want, show)
 		}
 	}
-	found, _, code := say(t, false, func(a *app) error { return a.runFind(t.Context(), s.view, []string{"scan1"}, 5) })
+	found, _, code := s.say("find", "--limit=5", "scan1")
 	if code != 0 || !strings.HasPrefix(found, "scan1.pdf (ap-scans)  delivered 2026-11-20 10:32:02") || strings.Contains(found, "archived") {
 		t.Errorf("%d\n%s", code, found)
 	}
-	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan3.pdf") })
+	why, _, _ := s.say("why", "scan3.pdf")
 	for _, want := range []string{"quarantined", "delivery unknown", "look for it in the accounts-payable system", "vaultd release", "vaultd close"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("%q is missing in:\n%s", want, why)
 		}
 	}
-	twin, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "copy.pdf") })
+	twin, _, _ := s.say("why", "copy.pdf")
 	if !strings.Contains(twin, "The same PDF was delivered already") || !strings.Contains(twin, "delivered   2026-11-20 10:32:02") || strings.Contains(strings.ToLower(twin), "archived") {
 		t.Error(twin)
 	}
@@ -75,7 +70,7 @@ func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 // The receipt of a delivered PDF is its delivery note; before that there is none, and the error says so.
 func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	s := filledWithPDFs(t)
-	out, _, code := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan1.pdf") })
+	out, _, code := s.say("receipt", "scan1.pdf")
 	for _, want := range []string{"DELIVERY NOTE  scan1.pdf", "TEST, NO EVIDENCE", "This is no archiving.", "To              ap@in.example", "slot-scan1.pdf (bumId)", "2000000 bytes"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
@@ -84,12 +79,12 @@ func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	if code != 0 || strings.Contains(out, "ARCHIVED") || strings.Contains(out, "possibly") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
-	record, _, _ := say(t, true, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan1.pdf") })
+	record, _, _ := s.say("receipt", "--json", "scan1.pdf")
 	note, err := proof.ParseDelivery([]byte(record))
 	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.Equal(note.Encode(), []byte(record)) {
 		t.Errorf("%v: %s", err, record)
 	}
-	_, errs, code := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan3.pdf") })
+	_, errs, code := s.say("receipt", "scan3.pdf")
 	if code != exitFailed || !strings.Contains(errs, `"scan3.pdf" is not delivered, so there is no delivery note: quarantined`) {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
@@ -101,7 +96,7 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.Released{})
 	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.RegisterIntended{}, slotOf("scan3.pdf", noon, "again-"), ledger.UploadIntended{})
 	s.confirmPDF("scan3.pdf", noon.Add(-30*time.Minute))
-	out, _, _ := say(t, true, func(a *app) error { return a.runShow(t.Context(), s.view, "scan3.pdf") })
+	out, _, _ := s.say("show", "--json", "scan3.pdf")
 	var shown struct {
 		Route, State, Meaning   string
 		DeliveredAt, UploadedAt *time.Time
@@ -113,7 +108,7 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 	if shown.Route != "pdf" || shown.State != "delivered" || shown.DeliveredAt == nil || shown.UploadedAt != nil || len(shown.Flags) != 1 || !strings.Contains(shown.Flags[0], "possibly processed twice") {
 		t.Errorf("%+v", shown)
 	}
-	note, _, _ := say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, "scan3.pdf") })
+	note, _, _ := s.say("receipt", "scan3.pdf")
 	if !strings.Contains(note, "possibly processed twice") {
 		t.Error(note)
 	}
@@ -122,11 +117,11 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 // Status counts what was delivered today beside what was archived today, and never in it.
 func TestStatus_I12_DeliveredTodayIsNotArchivedToday(t *testing.T) {
 	s := filledWithPDFs(t)
-	s.cfg.Drops = append(s.cfg.Drops, config.Drop{Name: "ap-scans", Path: t.TempDir(), Route: config.RoutePDF, Mode: "auto"})
-	sum, err := s.collectStatus()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.edit("drops:\n", `pdf: {base_url: "https://vault.example", auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}}
+drops:
+  - {name: ap-scans, path: `+t.TempDir()+`, route: pdf, receiving: ap@in.example, notify: clerk@acme.example}
+`)
+	sum := s.summary()
 	drops := map[string]present.DropStatus{}
 	for _, d := range sum.Drops {
 		drops[d.Name] = d
@@ -140,24 +135,8 @@ func TestStatus_I12_DeliveredTodayIsNotArchivedToday(t *testing.T) {
 	if sum.Balance.States["archived"] != 1 || sum.Balance.States["delivered"] != 2 || !sum.Balance.Agrees || len(sum.Billing) != 2 || sum.Billing[0].Documents != 1 {
 		t.Errorf("%+v, %+v", sum.Balance, sum.Billing)
 	}
-	var text bytes.Buffer
-	if err := sum.WriteText(&text, s.Clock); err != nil || !strings.Contains(text.String(), "2 delivered") || !strings.Contains(text.String(), "= archived 1 + delivered 2 +") {
-		t.Errorf("%v\n%s", err, &text)
-	}
-}
-
-// What waits behind the store of the PDF flow are PDFs alone; behind the disk of the packages everything waits.
-func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
-	s := filledWithPDFs(t)
-	s.sendPDF("scan4.pdf", noon.Add(-time.Minute))
-	c := newEntryCounts(s.view)
-	if err := c.countOpen(s.ledger); err != nil {
-		t.Fatal(err)
-	}
-	for target, want := range map[ingest.Target]int{ingest.PDFStoreTarget(): 1, ingest.PDFTarget("ap-scans"): 1, ingest.UploadTarget("V-1"): 1, ingest.SpoolTarget(): 2} {
-		if got := c.countWaiting(target, 2); got != want {
-			t.Errorf("%s: %d wait, want %d", target, got, want)
-		}
+	if text, _, _ := s.say("status"); !strings.Contains(text, "2 delivered") || !strings.Contains(text, "= archived 1 + delivered 2 +") {
+		t.Error(text)
 	}
 }
 
@@ -165,14 +144,9 @@ func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
 func TestVerify_I2_PossiblyProcessedTwice(t *testing.T) {
 	s := filledWithPDFs(t)
 	s.tell("scan3.pdf", noon.Add(-40*time.Minute), nil, ledger.Released{})
-	double, twice, sent := s.separateByRoute([]archive.Key{s.keys["Müller 4711"], s.keys["scan3.pdf"]})
-	if !slices.Equal(double, []string{s.keys["Müller 4711"].String()}) || !slices.Equal(twice, []string{s.keys["scan3.pdf"].String()}) || len(sent) > 0 {
-		t.Errorf("double %v, twice %v, sent twice %v", double, twice, sent)
-	}
-	var text bytes.Buffer
-	(&verdict{Twice: twice}).printDoubts(&text)
-	if !strings.Contains(text.String(), "1 PDF was possibly processed twice\n    "+twice[0]) || strings.Contains(text.String(), "double") {
-		t.Error(text.String())
+	out, errs, code := s.say("verify")
+	if code != 0 || !strings.Contains(out, "1 PDF was possibly processed twice\n    "+s.keys["scan3.pdf"].String()) || strings.Contains(out, "double") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
 
@@ -180,10 +154,7 @@ func TestVerify_I2_PossiblyProcessedTwice(t *testing.T) {
 func TestStatus_I12_AKeptPDFThatDiffers(t *testing.T) {
 	s := filledWithPDFs(t)
 	s.tell("scan1.pdf", noon.Add(-time.Minute), nil, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: `"scan1.pdf" has another content than when it was sent`}})
-	sum, err := s.collectStatus()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sum := s.summary()
 	found := 0
 	for _, n := range sum.Needs {
 		switch n.What {
@@ -198,7 +169,7 @@ func TestStatus_I12_AKeptPDFThatDiffers(t *testing.T) {
 	if found != 1 {
 		t.Errorf("%+v", sum.Needs)
 	}
-	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan1.pdf") })
+	why, _, _ := s.say("why", "scan1.pdf")
 	if !strings.Contains(why, "compare the kept PDF with the one in the accounts-payable system") || !strings.Contains(why, "vaultd close") || strings.Contains(strings.ReplaceAll(why, "Delivered is not archived", ""), "archived") {
 		t.Error(why)
 	}

@@ -26,10 +26,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	s.tell("Otto 19", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Otto 19"}, ledger.Placed{},
 		ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: what}})
 	named := func() (present.Need, bool) {
-		st, err := s.collectStatus()
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := s.summary()
 		i := slices.IndexFunc(st.Needs, func(n present.Need) bool { return n.What == "kept-differs" })
 		if i < 0 {
 			return present.Need{}, false
@@ -39,15 +36,15 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	if n, is := named(); !is || n.Count != 1 || len(n.Names) != 1 || !strings.Contains(n.Names[0], "Otto 19") || n.When != "soon" || !strings.Contains(n.Do, "vaultd close") {
 		t.Errorf("status: %+v", n)
 	}
-	if out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) }); code != exitPerson || !strings.Contains(out, "1 kept folder is not what was archived") {
+	if out, _, code := s.say("status"); code != exitPerson || !strings.Contains(out, "1 kept folder is not what was archived") {
 		t.Errorf("status ends with %d:\n%s", code, out)
 	}
 	receipt := func(folder string) (rc proof.Receipt, page string) {
-		out, errs, code := say(t, true, func(a *app) error { return a.runReceipt(t.Context(), s.view, s.keys[folder].String()) })
+		out, errs, code := s.say("receipt", "--json", s.keys[folder].String())
 		if err := json.Unmarshal([]byte(out), &rc); err != nil || code != 0 {
 			t.Fatal(err, code, errs)
 		}
-		page, _, _ = say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, s.keys[folder].String()) })
+		page, _, _ = s.say("receipt", s.keys[folder].String())
 		return rc, page
 	}
 	says := func() {

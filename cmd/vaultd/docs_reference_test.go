@@ -89,7 +89,7 @@ func jsonMembers(typ reflect.Type) func(yield func(reflect.StructField) bool) {
 
 // auditedDocument lists the fields of the rows of a real report, whose type is nobody else's business.
 func auditedDocument(t *testing.T) []string {
-	out, _, _ := filledWithPDFs(t).audit(t, auditFlags{format: "json", separator: ","})
+	out, _, _ := filledWithPDFs(t).audit("--json")
 	var r struct {
 		Documents []map[string]json.RawMessage
 	}

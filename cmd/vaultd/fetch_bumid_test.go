@@ -100,7 +100,7 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 			if err != nil || w.entry.Key != e.Key || !strings.Contains(w.describeComparison(), row.says) {
 				t.Errorf("%v: %s", err, w.describeComparison())
 			}
-			out, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "Otto 19") })
+			out, _, _ := s.say("why", "Otto 19")
 			if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
 				t.Errorf("why does not offer %q:\n%s", want, out)
 			}

@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -17,11 +21,14 @@ import (
 	"vaultd/internal/present"
 )
 
-// shelf is a real ledger with entries in several states, and the view that commands have of it.
+// shelf is the state directory of a vaultd that does not run, with a real
+// ledger, and the configuration that leads to it.
 type shelf struct {
 	view
-	t    *testing.T
-	keys map[string]archive.Key // by folder
+	t      *testing.T
+	config string                 // the file
+	keys   map[string]archive.Key // by folder
+	stdin  string                 // what commands read
 }
 
 // noon is when everything is looked at.
@@ -29,12 +36,15 @@ var noon = time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	cfg := mustLoad(t, smallConfig+"state_dir: "+t.TempDir()+"\n")
+	s := &shelf{t: t, keys: map[string]archive.Key{}, config: writeConfig(t, smallConfig+"state_dir: "+t.TempDir()+"\n")}
+	cfg, err := config.Load(s.config, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
 	info := ledger.Info{ID: "L-1", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: noon}
 	if err := boltledger.Create(cfg.StateDir, info); err != nil {
 		t.Fatal(err)
 	}
-	s := &shelf{t: t, keys: map[string]archive.Key{}}
 	s.view = view{Clock: present.Clock{Now: noon, Location: cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
 	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}); err != nil {
 		t.Fatal(err)
@@ -49,6 +59,62 @@ func (s *shelf) open(cfg config.Config) *boltledger.Ledger {
 	}
 	s.t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// edit replaces the first occurrence of a text in the configuration.
+func (s *shelf) edit(old, text string) {
+	s.t.Helper()
+	b, err := os.ReadFile(s.config)
+	if err != nil || !strings.Contains(string(b), old) {
+		s.t.Fatalf("no %q in the configuration: %v", old, err)
+	}
+	if err := os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// say runs a command at noon and returns what it wrote and its exit code.
+func (s *shelf) say(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	return s.sayAt(noon, args...)
+}
+
+// sayAt is say at another time.
+func (s *shelf) sayAt(now time.Time, args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	stdout, stderr, code = s.run(now, args...)
+	checkOutput(s.t, []byte(stdout), []byte(stderr))
+	return stdout, stderr, code
+}
+
+// run is sayAt for what no terminal shows.
+func (s *shelf) run(now time.Time, args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	if err := s.ledger.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	synctest.Test(s.t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		code = Run(t.Context(), append([]string{"--config", s.config}, args...), strings.NewReader(s.stdin), &out, &errs, noEnv)
+	})
+	s.ledger = s.open(s.cfg)
+	return out.String(), errs.String(), code
+}
+
+// checkOutput fails where what a command wrote steers a terminal, or holds an
+// upload address.
+func checkOutput(t *testing.T, out, errs []byte) {
+	t.Helper()
+	for _, b := range out {
+		if b < ' ' && b != '\n' {
+			t.Errorf("control character %#x in the output:\n%s", b, hex.Dump(out))
+			break
+		}
+	}
+	if bytes.Contains(out, []byte("canary")) || bytes.Contains(errs, []byte("canary")) {
+		t.Errorf("an upload address in the output:\n%s%s", out, errs)
+	}
 }
 
 // tell lets an entry live through events, the first of which claims its folder.
@@ -123,20 +189,12 @@ func say(t *testing.T, asJSON bool, do func(a *app) error) (stdout, stderr strin
 	if err := do(a); err != nil {
 		code = a.reportError(err)
 	}
-	for _, b := range out.Bytes() {
-		if b < ' ' && b != '\n' {
-			t.Errorf("control character %#x in the output:\n%s", b, hex.Dump(out.Bytes()))
-			break
-		}
-	}
-	if bytes.Contains(out.Bytes(), []byte("canary")) || bytes.Contains(errs.Bytes(), []byte("canary")) {
-		t.Errorf("an upload address in the output:\n%s%s", &out, &errs)
-	}
+	checkOutput(t, out.Bytes(), errs.Bytes())
 	return out.String(), errs.String(), code
 }
 
-// damagedJournal returns a view of the ledger after a byte of a block of its journal was changed on the disk.
-func (s *shelf) damagedJournal() view {
+// damageJournal changes a byte of a block of the journal on the disk.
+func (s *shelf) damageJournal() {
 	s.t.Helper()
 	if err := s.ledger.Close(); err != nil {
 		s.t.Fatal(err)
@@ -156,19 +214,52 @@ func (s *shelf) damagedJournal() view {
 	if err := errors.Join(err, db.Close()); err != nil {
 		s.t.Fatal(err)
 	}
-	v := s.view
-	v.ledger = s.open(s.cfg)
-	return v
+	s.ledger = s.open(s.cfg)
 }
 
-// damaged returns a view of the ledger after a byte of each record that holds text was changed on the disk.
-func (s *shelf) damaged(text string) view {
+// damage changes a byte of each record that holds text on the disk.
+func (s *shelf) damage(text string) {
 	s.t.Helper()
 	if err := s.ledger.Close(); err != nil {
 		s.t.Fatal(err)
 	}
 	changeFile(s.t, filepath.Join(s.cfg.StateDir, "ledger.db"), text)
-	v := s.view
-	v.ledger = s.open(s.cfg)
-	return v
+	s.ledger = s.open(s.cfg)
+}
+
+// folders returns the folders that a list names, in its order, and whether its
+// limit left some out.
+func (s *shelf) folders(args ...string) (names []string, more bool) {
+	s.t.Helper()
+	args = append([]string{"list"}, args...)
+	out, errs, code := s.say(append(args, "--json")...)
+	if code != 0 {
+		s.t.Fatalf("%q: exit %d: %s", args, code, errs)
+	}
+	for line := range strings.Lines(out) {
+		var row struct{ Folder string }
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			s.t.Fatal(err)
+		}
+		names = append(names, row.Folder)
+	}
+	if strings.Contains(strings.Join(args, " "), "--limit") {
+		_, errs, _ = s.say(args...)
+	}
+	return names, strings.Contains(errs, "--limit 0 lists all")
+}
+
+// summary is what status says with --json.
+func (s *shelf) summary() (st present.StatusSummary) {
+	s.t.Helper()
+	return s.summaryAt(noon)
+}
+
+func (s *shelf) summaryAt(now time.Time) (st present.StatusSummary) {
+	s.t.Helper()
+	out, errs, _ := s.sayAt(now, "status", "--json")
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		s.t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	return st
 }

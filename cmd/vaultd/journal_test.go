@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -124,4 +125,22 @@ func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 		table += fmt.Sprintf("| %s | `%s` |\n", kind, id)
 	}
 	inDocs(t, "../../docs/metrics.md", "messages", table)
+}
+
+// Each record in the journal stays one record, and no text sets a field that it must not.
+func TestInjection_I7_LogRecordsStayWhole(t *testing.T) {
+	for _, text := range []string{"\x1b[2J\x1b]0;pwned\a", "a\nFORGED line", "a\r\nFORGED: line", "harmless\rFORGED", "a\u0085FORGED\u2028FORGED", "\u009b31mFORGED",
+		"\xff\xfe\xc3", "x MESSAGE_ID=0\nVAULTD_STATE=archived", `'"` + "`;$(FORGED)|"} {
+		var fields map[string]string
+		var message string
+		j := newJournalHandler(slog.LevelInfo)
+		j.send = func(m string, _ journal.Priority, f map[string]string) error {
+			message, fields = m, f
+			return nil
+		}
+		slog.New(j).Error("entry", "folder", text, "err", errors.New(text))
+		if strings.ContainsAny(message, "\n\x1b\r\a") || fields["VAULTD_FOLDER"] != text || fields["VAULTD_STATE"] != "" || len(fields) > 5 {
+			t.Errorf("%q: %q %q", text, message, fields)
+		}
+	}
 }

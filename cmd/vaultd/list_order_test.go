@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,21 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
-	"vaultd/internal/present"
 )
-
-// foldersOf lists the folders that f wants, in its order.
-func (s *shelf) foldersOf(t *testing.T, f listFilter) (names []string, more bool) {
-	t.Helper()
-	more, err := (&app{}).walkList(t.Context(), s.view, f, func(e ledger.Entry, _ present.Details) error {
-		names = append(names, e.Folder)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names, more
-}
 
 // A list comes in each order, either way round, and what has no value to sort by comes last in both.
 func TestList_Orders(t *testing.T) {
@@ -58,18 +44,18 @@ func TestList_Orders(t *testing.T) {
 		"Drop":            {by: "drop", want: "a d C b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			by, err := parseOrder(row.by)
-			if err != nil {
-				t.Fatal(err)
+			args := []string{"--sort", row.by, fmt.Sprint("--reverse=", row.reverse)}
+			if row.limit > 0 {
+				args = append(args, fmt.Sprint("--limit=", row.limit))
 			}
-			got, more := s.foldersOf(t, listFilter{Sorting: catalog.Sorting{By: by, Reverse: row.reverse}, limit: row.limit})
+			got, more := s.folders(args...)
 			if strings.Join(got, " ") != row.want || more != row.more {
 				t.Errorf("%q, more %v; want %q", got, more, row.want)
 			}
 		})
 	}
-	if _, err := parseOrder("colour"); err == nil || !strings.Contains(err.Error(), "known are seen, archived") {
-		t.Error(err)
+	if _, errs, code := s.say("list", "--sort=colour"); code != exitUsage || !strings.Contains(errs, "known are seen, archived") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 
@@ -96,21 +82,17 @@ func TestList_ByWhatTheDocumentSays(t *testing.T) {
 			"All":            {want: "Refused, Otto 19, Kern\x1b[2J 6, Huber 88, Müller 4711"},
 		} {
 			t.Run(fmt.Sprintf("%s catalog %v", name, withCatalog), func(t *testing.T) {
-				by, err := parseOrder(cmp.Or(row.by, "seen"))
-				f := listFilter{Sorting: catalog.Sorting{By: by}}
-				if err := errors.Join(err, f.setTexts(row.kind, row.number, row.sender)); err != nil {
-					t.Fatal(err)
-				}
-				if got, _ := s.foldersOf(t, f); strings.Join(got, ", ") != row.want {
+				args := []string{"--sort", cmp.Or(row.by, "seen"), "--type", row.kind, "--number", row.number, "--sender", row.sender}
+				if got, _ := s.folders(args...); strings.Join(got, ", ") != row.want {
 					t.Errorf("%q, want %q", got, row.want)
 				}
 				var pages []string
-				for f.limit = 2; ; {
-					got, more := s.foldersOf(t, f)
+				for after := ""; ; {
+					got, more := s.folders(append(args, "--limit=2", "--after", after)...)
 					if pages = append(pages, got...); !more {
 						break
 					}
-					f.After = s.keys[got[len(got)-1]]
+					after = s.keys[got[len(got)-1]].String()
 				}
 				if strings.Join(pages, ", ") != row.want {
 					t.Errorf("in pages %q, want %q", pages, row.want)
@@ -119,20 +101,14 @@ func TestList_ByWhatTheDocumentSays(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{"nothing": "is no key", archive.Key{1}.String(): "no folder has the key"} {
-		after, err := parseAfter(text)
-		if err == nil {
-			_, err = (&app{}).walkList(t.Context(), s.view, listFilter{Sorting: catalog.Sorting{After: after}}, nil)
-		}
-		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), says) {
-			t.Errorf("--after %s: %v", text, err)
+		if _, errs, code := s.say("list", "--after", text); code != exitUsage || !strings.Contains(errs, says) {
+			t.Errorf("--after %s: exit %d: %s", text, code, errs)
 		}
 	}
-	if _, err := parseType("Bill"); err == nil || !strings.Contains(err.Error(), "known are Invoice") {
-		t.Error(err)
+	if _, errs, code := s.say("list", "--type=Bill"); code != exitUsage || !strings.Contains(errs, "known are Invoice") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
-	_, errs, _ := say(t, false, func(a *app) error {
-		return a.runList(t.Context(), s.view, listFilter{limit: 2})
-	})
+	_, errs, _ := s.say("list", "--limit=2")
 	if want := "the newest 2; --after " + s.keys["Otto 19"].String() + " goes on"; !strings.Contains(errs, want) {
 		t.Errorf("%q, want %q", errs, want)
 	}
@@ -158,9 +134,9 @@ func TestList_SortedInParts(t *testing.T) {
 		}
 		return got
 	}
-	c, release := s.openCatalog(t.Context()) // there is no file: the ledger is read
+	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
 	got := ask(c)
-	if err := release(); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
@@ -186,20 +162,14 @@ func TestList_SinceUntil(t *testing.T) {
 		"Reversed": {"2026-11-19", "2026-11-18", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f listFilter
-			if err := f.setTimeBounds(s.Clock, row.since, row.until); err != nil {
-				t.Fatal(err)
-			}
-			if got, _ := s.foldersOf(t, f); strings.Join(got, " ") != row.want {
+			if got, _ := s.folders("--since", row.since, "--until", row.until); strings.Join(got, " ") != row.want {
 				t.Errorf("%q, want %q", got, row.want)
 			}
 		})
 	}
 	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
-		var f listFilter
-		err := f.setTimeBounds(s.Clock, wrong, "")
-		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), "--since: ") {
-			t.Errorf("%q: %v", wrong, err)
+		if _, errs, code := s.say("list", "--since", wrong); code != exitUsage || !strings.Contains(errs, "--since: ") {
+			t.Errorf("%q: exit %d: %s", wrong, code, errs)
 		}
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,14 +15,9 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/catalog"
-	"vaultd/internal/daemon"
-	"vaultd/internal/dropwork"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/selfcheck"
-	"vaultd/internal/watch"
 )
 
 func changeFile(t *testing.T, path, text string) {
@@ -42,7 +37,7 @@ func changeFile(t *testing.T, path, text string) {
 
 func TestList_TableNewestFirst(t *testing.T) {
 	s := filled(t)
-	out, _, code := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
+	out, _, code := s.say("list")
 	want := `FOLDER         STATE        DOCUMENTID      DROP     SINCE  BUMID  REASON
 Otto 19        uploaded     NR Otto 19      acme-in  13:33  bum-2
 Kern\x1b[2J 6  quarantined                  acme-in  12:32         the answer named\x1b]0;pwned\x07 another
@@ -57,7 +52,7 @@ Müller 4711    archived     NR Müller 4711  acme-in  10:32  bum-1
 // Scripts read these keys, in this order, in every object.
 func TestList_JSONKeysNeverChange(t *testing.T) {
 	s := filled(t)
-	out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
+	out, _, _ := s.say("list", "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 4 {
 		t.Fatalf("%d lines\n%s", len(lines), out)
@@ -97,34 +92,22 @@ func keysOf(t *testing.T, object string) (keys []string) {
 func TestList_Filters(t *testing.T) {
 	s := filled(t)
 	for name, row := range map[string]struct {
-		states string
-		filter listFilter
-		want   []string
-		more   bool
+		args []string
+		want []string
+		more bool
 	}{
-		"OneState":     {states: "rejected", want: []string{"Huber 88"}},
-		"SeveralAsOne": {states: "Rejected, archived", want: []string{"Huber 88", "Müller 4711"}},
-		"Open":         {states: "open", want: []string{"Otto 19"}},
-		"Limit":        {filter: listFilter{limit: 1}, want: []string{"Otto 19"}, more: true},
-		"LimitOfAll":   {filter: listFilter{limit: 4}, want: []string{"Otto 19", "Kern\x1b[2J 6", "Huber 88", "Müller 4711"}},
-		"OtherDrop":    {filter: listFilter{Filter: catalog.Filter{Drop: "beta-in"}}},
-		"OtherVault":   {filter: listFilter{Filter: catalog.Filter{Vault: "V-2"}}},
-		"LimitCounted": {states: "archived", filter: listFilter{limit: 1, Filter: catalog.Filter{Drop: "acme-in", Vault: "V-1"}}, want: []string{"Müller 4711"}},
+		"OneState":     {args: []string{"--state=rejected"}, want: []string{"Huber 88"}},
+		"SeveralAsOne": {args: []string{"--state=Rejected, archived"}, want: []string{"Huber 88", "Müller 4711"}},
+		"Open":         {args: []string{"--state=open"}, want: []string{"Otto 19"}},
+		"Limit":        {args: []string{"--limit=1"}, want: []string{"Otto 19"}, more: true},
+		"LimitOfAll":   {args: []string{"--limit=4"}, want: []string{"Otto 19", "Kern\x1b[2J 6", "Huber 88", "Müller 4711"}},
+		"OtherDrop":    {args: []string{"--drop=beta-in"}},
+		"OtherVault":   {args: []string{"--vault=V-2"}},
+		"LimitCounted": {args: []string{"--state=archived", "--limit=1", "--drop=acme-in", "--vault=V-1"}, want: []string{"Müller 4711"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := row.filter
-			states, err := parseStates(row.states)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.States = statesIn(states)
-			var got []string
-			more, err := (&app{}).walkList(t.Context(), s.view, f, func(e ledger.Entry, _ present.Details) error {
-				got = append(got, e.Folder)
-				return nil
-			})
-			if err != nil || !slices.Equal(got, row.want) || more != row.more {
-				t.Errorf("%q, more %v, %v", got, more, err)
+			if got, more := s.folders(row.args...); !slices.Equal(got, row.want) || more != row.more {
+				t.Errorf("%q, more %v; want %q, %v", got, more, row.want, row.more)
 			}
 		})
 	}
@@ -153,7 +136,7 @@ func TestShow_TellsEverything(t *testing.T) {
 		"WithDrop":         {"acme-in/Otto 19", []string{"State         uploaded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, row.x) })
+			out, errs, code := s.say("show", row.x)
 			if code != 0 {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
@@ -172,7 +155,7 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := say(t, true, func(a *app) error { return a.runShow(t.Context(), s.view, strings.ToUpper(e.ID.String())) })
+	out, _, code := s.say("show", "--json", strings.ToUpper(e.ID.String()))
 	var got present.ShowJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
 		t.Fatal(err, code)
@@ -193,52 +176,29 @@ func TestShow_NotUniqueOrNotThere(t *testing.T) {
 	if err != nil || rs[0].Err != nil {
 		t.Fatal(err, rs)
 	}
-	_, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 88") })
+	_, errs, code := s.say("show", "Huber 88")
 	if code != exitFailed || !strings.Contains(errs, again.String()) || !strings.Contains(errs, s.keys["first"].String()) || !strings.Contains(errs, "2 are known as") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if _, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "\x1b[31mnobody") }); code != exitFailed || strings.Contains(errs, "\x1b") {
+	if _, errs, code := s.say("show", "\x1b[31mnobody"); code != exitFailed || strings.Contains(errs, "\x1b") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }
 
 func TestStatus_NeedsAPerson(t *testing.T) {
 	s := filled(t)
-	s.state = func() daemon.State {
-		return daemon.State{
-			Since: noon.Add(-time.Hour),
-			Pauses: []ingest.Pause{
-				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
-				{Target: ingest.RegisterTarget("V-3"), Since: noon.Add(-20 * time.Second), Next: noon.Add(38 * time.Minute), Asked: noon.Add(38 * time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
-				{Target: ingest.RegisterTarget("V-4"), Since: noon.Add(-20 * time.Second), Next: noon.Add(time.Second), Asked: noon, Cause: ledger.Cause{Code: "http-500", Text: "500"}},
-				{Target: ingest.RegisterTarget("V-5"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "credentials", Text: "the secret cannot be read"}},
-				{Target: ingest.UploadTarget("V-2"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
-			},
-			Drops: []dropwork.State{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.NotTakenGroup{
-				{Reason: watch.NoSidecar, Count: 1, Items: []watch.NotTakenItem{{Name: "Meier\x1b 12"}}},
-				{Reason: watch.NoRight, Count: 2, Items: []watch.NotTakenItem{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
-			}}}},
-		}
-	}
-	out, errs, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+	out, errs, code := s.say("status")
 	if code != exitPerson || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
 		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
-		"NEEDS YOU: 4 now, 2 soon     last success 10:32, 4 h ago\n",
-		"NOW      vault V-5 paused since 14:31: the secret cannot be read; 1 wait, none lost\n         renew the secret file",
-		"NOW      vault V-1 paused since 13:32: the service refuses the credentials, or a right: credentials refused (403); 1 wait, none lost\n         renew the secret file",
-		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
+		"NEEDS YOU: 1 now, 2 soon     last success 10:32, 4 h ago\n",
+		"NOW      vaultd is not running, and 1 folder waits",
 		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
-		"PAUSED   vault V-3 since 14:31, next try 15:10 CET: the service asks us to slow down until 15:10: 429 Too Many Requests\n",
-		"PAUSED   vault V-4 since 14:31, next try 14:32 CET: the service is faulty: 500\n",
-		"PAUSED   store of vault V-2 since 14:31, next try 14:32 CET: timed out\n",
 		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
-		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
 		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",
-		"acme-in  events  210 GB  1      1     1 h\n",
 		"BILLING  2026 all vaults: 1 document, average 1 MB, 100 % of what is included; LIMIT REACHED; 0 bytes left\n",
 		"BILLING  2026 vault V-1: 1 document",
 	} {
@@ -246,10 +206,8 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	out, _, code = say(t, true, func(a *app) error { return a.runStatus(t.Context(), s.view) })
-	var got present.StatusSummary
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 5 || got.Open.Total != 1 || !got.Running {
-		t.Errorf("%v, exit %d\n%s", err, code, out)
+	if got := s.summary(); len(got.Needs) != 3 || got.Open.Total != 1 || got.Running {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -278,18 +236,14 @@ func TestStatus_I26_Loud(t *testing.T) {
 			s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
 			s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
 			row.more(s)
-			got, err := s.collectStatus()
-			if err != nil {
-				t.Fatal(err)
-			}
 			var words []string
-			for _, n := range got.Needs {
+			for _, n := range s.summary().Needs {
 				words = append(words, n.What)
 			}
 			if strings.Join(words, " ") != row.want {
 				t.Errorf("needs %v, want %q", words, row.want)
 			}
-			_, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+			_, _, code := s.say("status")
 			if want := map[bool]int{true: exitDone, false: exitPerson}[row.want == ""]; code != want {
 				t.Errorf("exit %d, want %d", code, want)
 			}
@@ -299,22 +253,22 @@ func TestStatus_I26_Loud(t *testing.T) {
 
 func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	s := filled(t)
-	out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, wholeLedger) })
+	out, errs, code := s.say("verify", "--whole")
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	for name, spoil := range map[string]func(s *shelf) view{
-		"JournalLineChanged": (*shelf).damagedJournal,
-		"EntryChanged":       func(s *shelf) view { return s.damaged("_rejected/Huber 88") },
+	for name, spoil := range map[string]func(s *shelf){
+		"JournalLineChanged": (*shelf).damageJournal,
+		"EntryChanged":       func(s *shelf) { s.damage("_rejected/Huber 88") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
-			bad := spoil(s)
-			out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) })
+			spoil(s)
+			out, errs, code := s.say("verify", "--whole")
 			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
 				t.Errorf("exit %d\n%s%s", code, out, errs)
 			}
-			if out, _, code = say(t, true, func(a *app) error { return a.runVerify(t.Context(), bad, wholeLedger) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
+			if out, _, code = s.say("verify", "--whole", "--json"); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
 				t.Errorf("exit %d\n%s", code, out)
 			}
 		})
@@ -324,18 +278,17 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 // A verification that did not read everything says so first, and its result claims no more.
 func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 	s := filled(t)
-	s.cfg.StateDir = t.TempDir() // for the checkpoint
-	verify := func(what extent) string {
+	verify := func(args ...string) string {
 		t.Helper()
-		out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view, what) })
+		out, errs, code := s.say(append([]string{"verify"}, args...)...)
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errs)
 		}
 		return out
 	}
 	line := fmt.Sprint(s.ledger.Head().N)
-	first, second := verify(sinceCheckpoint), verify(sinceCheckpoint)
-	for _, whole := range []string{first, verify(wholeLedger)} {
+	first, second := verify(), verify()
+	for _, whole := range []string{first, verify("--whole")} {
 		if strings.Contains(whole, "RESTS ON") || !strings.Contains(whole, "RESULT    nothing differs\n") || !strings.Contains(whole, line+" lines replayed") {
 			t.Errorf("the whole:\n%s", whole)
 		}
@@ -351,7 +304,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := verify(sinceCheckpoint); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
+	if out := verify(); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
 		t.Error(out)
 	}
 }
@@ -386,23 +339,20 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 
 func TestCommands_StopWithTheirContext(t *testing.T) {
 	s := filled(t)
-	gone := errors.New("the client went away")
-	ctx, cancel := contextWithCause(t, gone)
-	cancel()
-	for name, do := range map[string]func(a *app) error{
-		"list":   func(a *app) error { return a.runList(ctx, s.view, listFilter{}) },
-		"show":   func(a *app) error { return a.runShow(ctx, s.view, "Müller 4711") },
-		"status": func(a *app) error { return a.runStatus(ctx, s.view) },
-		"verify": func(a *app) error { return a.runVerify(ctx, s.view, sinceCheckpoint) },
-	} {
-		var out bytes.Buffer
-		if err := do(&app{stdout: &out, stderr: &out}); !errors.Is(err, gone) {
-			t.Errorf("%s: %v", name, err)
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	out := &stopAfter{writes: 1, stop: stop}
+	run := func(args ...string) int {
+		return Run(ctx, append([]string{"--config", s.config}, args...), strings.NewReader(""), out, io.Discard, noEnv)
+	}
+	if code := run("list", "--json"); code != exitTemporary || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	for _, args := range [][]string{{"list"}, {"show", "Müller 4711"}, {"status"}, {"verify"}} {
+		if code := run(args...); code != exitTemporary {
+			t.Errorf("%v: exit %d, want %d", args, code, exitTemporary)
 		}
 	}
-}
-
-func contextWithCause(t *testing.T, cause error) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	return ctx, func() { cancel(cause) }
 }

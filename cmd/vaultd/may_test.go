@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,91 +9,6 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 )
-
-// allActs are the acts of people on one entry.
-func allActs() []present.Action {
-	return []present.Action{present.Close, present.Release, present.Hold, present.Unhold, present.Retry}
-}
-
-// mixes gives every mix of state, source and flags, with and without a registration.
-func mixes(yield func(ledger.Entry) bool) {
-	registered := []ledger.Registration{{Ticket: archive.Ticket{Remote: "bum-1"}, Fate: ledger.MaybeStored}}
-	for _, s := range ledger.States() {
-		for src := ledger.Claimed; src <= ledger.Gone; src++ {
-			for flags := range 1 << 7 {
-				on := func(bit int) bool { return flags&(1<<bit) != 0 }
-				e := ledger.Entry{
-					Key: archive.Key{1}, Rev: 3, State: s, Source: src, Drop: "acme-in", Folder: "Huber 88", Dest: "_rejected/Huber 88",
-					Hold: on(0), InDoubt: on(1), PossibleDouble: on(2), Contradicted: on(3), Resolved: on(4), NeedsReconcile: on(5),
-				}
-				if on(6) {
-					e.Posts, e.Answers, e.Registrations = 1, 1, slices.Clone(registered)
-				}
-				if !yield(e) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// commandsIn gives the acts whose command lines for e stand in a text.
-func commandsIn(text string, e ledger.Entry) []present.Action {
-	var all []present.Action
-	for _, one := range allActs() {
-		if strings.Contains(text, "vaultd "+one.Name+" "+e.Key.String()) {
-			all = append(all, one)
-		}
-	}
-	return all
-}
-
-// What is offered and what is named instead is allowed, in every mix; and whoever is called is offered something.
-func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
-	v := newShelf(t).view
-	legal := func(e ledger.Entry, one present.Action) bool {
-		_, err := ledger.Transition(e, one.Event(ledger.Operator{UID: 7}), archive.Instant{Wall: noon})
-		return err == nil
-	}
-	n := 0
-	for e := range mixes {
-		n++
-		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(present.ExplainFlags(e), ", "))
-		var offered []present.Action
-		for _, o := range v.situationOf(e).Options(present.Dossier{Entry: e}) {
-			offered = append(offered, commandsIn(o.Command, e)...)
-		}
-		for _, one := range offered {
-			if !legal(e, one) {
-				t.Fatalf("%s: why offers %s", where, one.Name)
-			}
-		}
-		settles := slices.ContainsFunc(offered, func(one present.Action) bool {
-			return one.Name == "close" || one.Name == "release" || one.Name == "retry"
-		})
-		if e.NeedsPerson() && !settles && !e.NeedsReconcile && legal(e, present.Close) {
-			t.Fatalf("%s: somebody is called, may close it, and is not told so", where)
-		}
-		for _, one := range allActs() {
-			err := one.Check(e)
-			if err == nil != legal(e, one) {
-				t.Fatalf("%s: %s: %v", where, one.Name, err)
-			}
-			if err == nil {
-				continue
-			}
-			text := refuseAction(e, one, err).Error()
-			for _, instead := range commandsIn(text, e) {
-				if !legal(e, instead) {
-					t.Fatalf("%s: instead of %s, %s is named: %s", where, one.Name, instead.Name, text)
-				}
-			}
-		}
-	}
-	if n < 5000 {
-		t.Fatalf("only %d mixes", n)
-	}
-}
 
 // lives are ways to stand in the ledger, by what they come to. Each begins with a folder that was claimed.
 func lives() map[string]func(s *shelf, folder string) {
@@ -139,7 +52,7 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 	allowed, refused := 0, 0
 	for life, live := range lives() {
 		for mark, evs := range marks {
-			for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct(), {Action: present.Retry}} {
+			for _, one := range []present.Action{present.Close, present.Release, present.Hold, present.Unhold, present.Retry} {
 				folder := life + " " + mark + " " + one.Name
 				live(s, folder)
 				if evs != nil {
@@ -149,17 +62,12 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				one.asksArchive = false // the verdict alone: what the archive is asked has tests of its own
 				_, illegal := ledger.Transition(before, one.Event(ledger.Operator{}), archive.Instant{Wall: noon})
-				_, errs, code := say(t, false, func(a *app) error {
-					if one.Name == "retry" { // what comes after the verdict is the folder's
-						_, err := a.findReturned(t.Context(), s.view, folder)
-						return err
-					}
-					return a.runDecision(t.Context(), s.view, one, folder, "asked the provider")
-				})
+				_, errs, code := s.say(one.Name, folder, "--reason", "asked the provider")
 				after, _, _ := s.ledger.Entry(before.Key)
-				if (code == exitDone) != (illegal == nil) || illegal != nil && after.Rev != before.Rev {
+				// An allowed act goes as far as it can here: without a secret the archive cannot be asked, and the drop folder is not there.
+				isAllowed := code == exitDone || one.Name == "release" && code == exitRights || one.Name == "retry" && strings.Contains(errs, "is not there")
+				if isAllowed != (illegal == nil) || illegal != nil && after.Rev != before.Rev {
 					t.Errorf("%s: exit %d %s; the ledger says %v", folder, code, errs, illegal)
 				}
 				if illegal != nil {
@@ -180,27 +88,21 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 	s := newShelf(t)
 	lives()["Contradicted"](s, "Müller 4711")
 	needs := func() int {
-		got, err := s.collectStatus()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(got.Needs)
+		return len(s.summary().Needs)
 	}
 	if n := needs(); n != 1 {
 		t.Fatalf("%d needs before", n)
 	}
-	out, errs, code := say(t, false, func(a *app) error {
-		return a.runDecision(t.Context(), s.view, closeAct(), "Müller 4711", "provider: ticket 4711")
-	})
+	out, errs, code := s.say("close", "Müller 4711", "--reason", "provider: ticket 4711")
 	e, _, _ := s.ledger.Entry(s.keys["Müller 4711"])
 	if code != 0 || e.State != ledger.Archived || !e.Contradicted || !e.Resolved || needs() != 0 || !strings.Contains(out, "flagged for ever") {
 		t.Errorf("exit %d, %d needs, %+v\n%s%s", code, needs(), e, out, errs)
 	}
-	if _, errs, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Müller 4711", "again") }); code != exitFailed || !strings.Contains(errs, "resolved already") {
+	if _, errs, code := s.say("close", "Müller 4711", "--reason", "again"); code != exitFailed || !strings.Contains(errs, "resolved already") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{}, ledger.ReconcileRequired{})
-	if _, errs, _ := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Kern 6", "x") }); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
+	if _, errs, _ := s.say("close", "Kern 6", "--reason", "x"); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
 		t.Error(errs)
 	}
 }

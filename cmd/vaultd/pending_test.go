@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		}
 	}
 	status := func() (string, int) {
-		out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+		out, _, code := s.say("status")
 		return out, code
 	}
 	put(noon.Add(-time.Minute))
@@ -39,10 +38,10 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 	if !strings.Contains(out, "drop left: 1 thing not taken") || !strings.Contains(out, "put it back into the configuration until vaultd has seen that it is empty") {
 		t.Errorf("a drop that is configured no more:\n%s", out)
 	}
-	if _, errs, _ := s.audit(t, auditFlags{format: "html", separator: ","}); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
+	if _, errs, _ := s.audit("--format=html"); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
 		t.Errorf("audit: %s", errs)
 	}
-	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan7.pdf") })
+	why, _, _ := s.say("why", "scan7.pdf")
 	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27 CET.") {
 		t.Errorf("why: %s", why)
 	}
@@ -54,10 +53,10 @@ func TestPending_FaultsAreNotToldTwice(t *testing.T) {
 	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
 		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
-	st, again := s.collectStatus()
-	if err := errors.Join(err, again); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
+	st := s.summary()
 	if len(st.Needs) != 1 || st.Needs[0].What != "not-taken" || st.Needs[0].When != "now" {
 		t.Errorf("needs %+v", st.Needs)
 	}

@@ -59,13 +59,13 @@ func TestStatus_BillingWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
-			s.cfg.Billing.PricePerTransaction = "0.185"
+			s.edit("drops:", "billing: {price_per_transaction: 0.185}\ndrops:")
 			for i, size := range []int64{row.first, row.first, row.second, row.second} {
 				vault := []archive.VaultID{"V-1", "V-2"}[i/2]
 				s.archives(vault, string(vault)+string(rune('a'+i)), size, noon.Add(-time.Hour))
 			}
 			s.archives("V-1", "last year", 50_000_000, noon.AddDate(-1, 0, 0))
-			out, _, _ := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+			out, _, _ := s.say("status")
 			for _, line := range row.want {
 				if !strings.Contains(out, "BILLING  2026 "+line) {
 					t.Errorf("missing %q in\n%s", line, out)
@@ -87,7 +87,7 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 	s.keys["found"] = archive.NewKey(noon.Add(-time.Hour))
 	s.tell("found", noon, nil, ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 		State: ledger.Archived, Source: ledger.Gone, SeenAt: noon.Add(-time.Hour), ArchivedAt: noon.Add(-time.Hour)}, ledger.Reconciled{})
-	out, _, _ := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+	out, _, _ := s.say("status")
 	for _, want := range []string{
 		"BILLING  2026 vault V-1: 3 documents (1 of unknown size, left out of what follows), average 1.5 MB, 150 % of what is included; LIMIT REACHED; 1 transaction beyond it\n",
 		"BILLING  2026 vault V-1, forecast: average 1.5 MB on 31 December (1.5 to 1.5); 2 transactions beyond what is included (1 to 3)\n",
@@ -96,7 +96,7 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 			t.Errorf("missing %q in\n%s", want, out)
 		}
 	}
-	out, _, _ = say(t, true, func(a *app) error { return a.runStatus(t.Context(), s.view) })
+	out, _, _ = s.say("status", "--json")
 	if !strings.Contains(out, `"unsized":1`) || !strings.Contains(out, `"lowestMB":"1.5"`) {
 		t.Error(out)
 	}

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
 
@@ -29,7 +27,7 @@ func TestResume_I29(t *testing.T) {
 		{"disposal of nowhere", "x", exitFailed, "nothing of it is due for removal"},
 		{"disposal of acme-in", "first month end", 0, "2 archived folders of drop acme-in may be removed now"},
 	} {
-		out, errs, code := say(t, false, func(a *app) error { return a.runResume(t.Context(), s.view, row.route, row.reason) })
+		out, errs, code := s.say("resume", row.route, "--reason", row.reason)
 		if code != row.code || !strings.Contains(out+errs, row.words) {
 			t.Errorf("%s: exit %d\n%s%s", row.route, code, out, errs)
 		}
@@ -45,21 +43,5 @@ func TestResume_I29(t *testing.T) {
 		return nil
 	}); err != nil || lines != 1 {
 		t.Errorf("%d journal lines, %v", lines, err)
-	}
-	s.state = func() daemon.State {
-		return daemon.State{Since: noon.Add(-time.Hour), Pauses: []ingest.Pause{{Target: ingest.DisposalTarget("acme-in"), Since: noon.Add(-time.Hour),
-			Cause: ledger.Cause{Code: "unusually-many", Text: "3000 archived folders are due"}}}}
-	}
-	out, _, _ := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
-	if !strings.Contains(out, `vaultd resume "disposal of acme-in" --reason`) || strings.Contains(out, "next try") {
-		t.Error(out)
-	}
-	out, _, _ = say(t, true, func(a *app) error { return a.runStatus(t.Context(), s.view) })
-	if !strings.Contains(out, `"next": null`) && !strings.Contains(out, `"next":null`) {
-		t.Error(out)
-	}
-	out, _, _ = say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "Huber 88") })
-	if !strings.Contains(out, "disposal of acme-in") {
-		t.Error(out)
 	}
 }

@@ -41,17 +41,12 @@ const sameNumberWords = `same invoice number, sender and date as "Huber 1" (acme
 // I26: an invoice number that came twice is told with both folders wherever somebody looks at the second one.
 func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 	s := unusual(t)
-	for name, look := range map[string]func(a *app) error{
-		"show":   func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 1 neu") },
-		"why":    func(a *app) error { return a.runWhy(t.Context(), s.view, "Huber 1 neu") },
-		"list":   func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) },
-		"status": func(a *app) error { return a.runStatus(t.Context(), s.view) },
-	} {
-		if out, _, _ := say(t, false, look); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "Huber 1 neu") {
-			t.Errorf("%s does not name both:\n%s", name, out)
+	for _, args := range [][]string{{"show", "Huber 1 neu"}, {"why", "Huber 1 neu"}, {"list"}, {"status"}} {
+		if out, _, _ := s.say(args...); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "Huber 1 neu") {
+			t.Errorf("%s does not name both:\n%s", args, out)
 		}
 	}
-	out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
+	out, _, _ := s.say("list", "--json")
 	var rows []present.ListRow
 	for line := range strings.Lines(out) {
 		var r present.ListRow
@@ -75,12 +70,8 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 // I26: status names what is unusual until a person has looked at it, and for a month at most.
 func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	named := func(s *shelf) string {
-		got, err := s.collectStatus()
-		if err != nil {
-			t.Fatal(err)
-		}
 		var words []string
-		for _, n := range got.Needs {
+		for _, n := range s.summary().Needs {
 			if words = append(words, n.What); n.When != "soon" || n.Count != 1 || len(n.Names) != 1 {
 				t.Errorf("%+v", n)
 			}
@@ -91,25 +82,21 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	if got := named(s); got != "same-number strange-date" {
 		t.Errorf("needs %q", got)
 	}
-	out, errs, code := say(t, false, func(a *app) error {
-		return a.runDecision(t.Context(), s.view, closeAct(), "Huber 1 neu", "both are right")
-	})
+	out, errs, code := s.say("close", "Huber 1 neu", "--reason", "both are right")
 	if code != exitDone || !strings.Contains(out, "It counts as looked at") {
 		t.Errorf("close: %d\n%s%s", code, out, errs)
 	}
 	if got := named(s); got != "strange-date" {
 		t.Errorf("needs %q after one was looked at", got)
 	}
-	if out, _, _ := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 1 neu") }); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
+	if out, _, _ := s.say("show", "Huber 1 neu"); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
 		t.Errorf("show forgot it:\n%s", out)
 	}
-	if _, _, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Huber 1 neu", "again") }); code == exitDone {
+	if _, _, code := s.say("close", "Huber 1 neu", "--reason", "again"); code == exitDone {
 		t.Error("closed twice")
 	}
-	later := s.view
-	later.Now = noon.Add(ledger.ReviewPeriod)
-	got, err := later.collectStatus()
-	if err != nil || slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }) {
-		t.Errorf("%v, still named after a month: %+v", err, got.Needs)
+	got := s.summaryAt(noon.Add(ledger.ReviewPeriod))
+	if slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }) {
+		t.Errorf("still named after a month: %+v", got.Needs)
 	}
 }

@@ -1,0 +1,190 @@
+// These tests are inside the package: they give a command the state of a daemon
+// that no real one can be brought into within a test.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/config"
+	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
+	"vaultd/internal/watch"
+)
+
+// beside is what a command sees of a daemon that runs and has this state.
+func beside(t *testing.T, state daemon.State) view {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	text := "service: {base_url: https://vault.example, auth: {method: basic, username: u, secret_file: /s}}\nstate_dir: " + filepath.Dir(path) +
+		"\ndrops: [{name: acme-in, path: /srv/acme-in, vault: V-1}]\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(path, func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
+	v := view{Clock: present.Clock{Now: now, Location: cfg.Location}, state: func() daemon.State { return state }, cfg: cfg}
+	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: now}); err != nil {
+		t.Fatal(err)
+	}
+	if v.ledger, err = boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.ledger.Close() })
+	return v
+}
+
+// takes lets a new folder live through events an hour ago.
+func (v view) takes(t *testing.T, doc *ledger.Document, evs ...ledger.Event) {
+	t.Helper()
+	at := v.Now.Add(-time.Hour)
+	rs, err := v.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at), Events: evs, Document: doc, At: archive.Instant{Wall: at}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+}
+
+// asks runs a command inside the daemon and returns what it wrote and its exit
+// code.
+func asks(do func(a *app) error) (out string, code int) {
+	var b bytes.Buffer
+	a := &app{stdout: &b, stderr: &b}
+	if err := do(a); err != nil {
+		code, _ = exitCodeOf(err)
+	}
+	return b.String(), code
+}
+
+func TestStatus_PausesOfTheDaemon(t *testing.T) {
+	v := beside(t, daemon.State{})
+	noon := v.Now
+	v.state = func() daemon.State {
+		return daemon.State{
+			Since: noon.Add(-time.Hour),
+			Pauses: []ingest.Pause{
+				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
+				{Target: ingest.RegisterTarget("V-3"), Since: noon.Add(-20 * time.Second), Next: noon.Add(38 * time.Minute), Asked: noon.Add(38 * time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
+				{Target: ingest.RegisterTarget("V-4"), Since: noon.Add(-20 * time.Second), Next: noon.Add(time.Second), Asked: noon, Cause: ledger.Cause{Code: "http-500", Text: "500"}},
+				{Target: ingest.RegisterTarget("V-5"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "credentials", Text: "the secret cannot be read"}},
+				{Target: ingest.UploadTarget("V-2"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
+				{Target: ingest.DisposalTarget("acme-in"), Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: "unusually-many", Text: "3000 archived folders are due"}},
+			},
+			Drops: []dropwork.State{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.NotTakenGroup{
+				{Reason: watch.NoSidecar, Count: 1, Items: []watch.NotTakenItem{{Name: "Meier\x1b 12"}}},
+				{Reason: watch.NoRight, Count: 2, Items: []watch.NotTakenItem{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
+			}}}},
+		}
+	}
+	v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
+	out, code := asks(func(a *app) error { return a.runStatus(t.Context(), v) })
+	if code != exitPerson {
+		t.Errorf("exit %d, want %d", code, exitPerson)
+	}
+	for _, want := range []string{
+		"NOW      vault V-5 paused since 14:31: the secret cannot be read; 1 wait, none lost\n         renew the secret file",
+		"NOW      vault V-1 paused since 13:32: the service refuses the credentials, or a right: credentials refused (403); 1 wait, none lost\n         renew the secret file",
+		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
+		"PAUSED   vault V-3 since 14:31, next try 15:10 CET: the service asks us to slow down until 15:10: 429 Too Many Requests\n",
+		"PAUSED   vault V-4 since 14:31, next try 14:32 CET: the service is faulty: 500\n",
+		"PAUSED   store of vault V-2 since 14:31, next try 14:32 CET: timed out\n",
+		`vaultd resume "disposal of acme-in" --reason`,
+		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
+		"acme-in  events  210 GB  0      1     1 h\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if regexp.MustCompile(`disposal of acme-in.*next try`).MatchString(out) {
+		t.Errorf("a pause that waits for a decision has a next try:\n%s", out)
+	}
+	out, code = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v) })
+	var got present.StatusSummary
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || got.Open.Total != 1 || !got.Running || !strings.Contains(out, `"next":null`) {
+		t.Errorf("%v, exit %d\n%s", err, code, out)
+	}
+}
+
+// What waits behind the store of the PDF flow are PDFs alone; behind the disk of the packages everything waits.
+func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
+	for target, want := range map[ingest.Target]int{ingest.PDFStoreTarget(): 1, ingest.PDFTarget("ap-scans"): 1, ingest.UploadTarget("V-1"): 1, ingest.SpoolTarget(): 2} {
+		v := beside(t, daemon.State{Pauses: []ingest.Pause{{Target: target, Cause: ledger.Cause{Code: "http-403", Text: "refused"}}}})
+		v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
+		v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: "scan4.pdf"})
+		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
+			t.Errorf("%s: not %d wait:\n%s", target, want, out)
+		}
+	}
+}
+
+// While the daemon runs, why knows which route rests, and what was not taken yet.
+func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
+	v := beside(t, daemon.State{})
+	noon := v.Now
+	v.state = func() daemon.State {
+		return daemon.State{
+			Pauses: []ingest.Pause{
+				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
+				{Target: ingest.RegisterTarget("V-2"), Cause: ledger.Cause{Text: "another"}},
+				{Target: ingest.DisposalTarget("acme-in"), Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: "unusually-many", Text: "3000 archived folders are due"}},
+			},
+			Drops: []dropwork.State{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
+				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
+			}}}},
+		}
+	}
+	doc := &ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "a.pdf", Size: 1, SHA256: archive.Sum([]byte("a"))}}}
+	p := archive.Package{Path: "x.zip", Size: 1, SHA256: archive.Sum([]byte("x"))}
+	v.takes(t, doc, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"},
+		ledger.Sealed{ID: archive.ID{15: 1}, Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)})
+	out, _ := asks(func(a *app) error { return a.runWhy(t.Context(), v, "Otto 19") })
+	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32 CET): paused: the service asks us to slow down until 14:33: 429 Too Many Requests; next try 14:33 CET") || strings.Contains(out, "another") {
+		t.Error(out)
+	}
+	for name, do := range map[string]func(a *app) error{
+		"why":  func(a *app) error { return a.runWhy(t.Context(), v, "Meier\x1b 12") },
+		"find": func(a *app) error { return a.runFind(t.Context(), v, []string{"meier", "12"}, 5) },
+	} {
+		out, code := asks(do)
+		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32 CET") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
+			t.Errorf("%s: exit %d\n%s", name, code, out)
+		}
+	}
+}
+
+// No text that a running daemon tells of drops and routes steers a terminal or forges a line.
+func TestInjection_I7_WhatTheDaemonTells(t *testing.T) {
+	for _, text := range []string{"\x1b[2J\x1b]0;pwned\a", "a\nFORGED line", "harmless\rFORGED", "a\u0085FORGED\u2028FORGED\vFORGED", "\u009b31mFORGED", "\u202eDEGROF\u2066", "a\u200b\ufeff", "\xff\xfe\xc3"} {
+		v := beside(t, daemon.State{})
+		v.state = func() daemon.State {
+			d := dropwork.State{Name: "acme-in"}
+			d.Paused = text
+			d.Watch.NotTaken = []watch.NotTakenGroup{{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: text, Detail: text, FirstSeen: v.Now}}}}
+			return daemon.State{Drops: []dropwork.State{d}, Pauses: []ingest.Pause{{Target: ingest.RegisterTarget(archive.VaultID(text)), Since: v.Now.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}}}}
+		}
+		for _, json := range []bool{false, true} {
+			out, _ := asks(func(a *app) error { a.json = json; return a.runStatus(t.Context(), v) })
+			for line := range strings.Lines(out) {
+				if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "FORGED") || strings.ContainsFunc(line, func(r rune) bool { return !sanitize.IsPrintable(r) }) {
+					t.Errorf("%q: %q", text, line)
+				}
+			}
+		}
+	}
+}
