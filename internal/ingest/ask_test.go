@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // askedService is a service that only answers questions, and counts them. It needs a moment for each.
@@ -88,7 +88,7 @@ func (q *queue) Pop() any {
 func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, away func(time.Time) bool) (d *askedService, open int) {
 	d = &askedService{ends: map[archive.RemoteID]time.Time{}, second: map[int64]int{}, alone: map[archive.RemoteID]int{},
 		gap: map[archive.RemoteID]time.Duration{}, last: map[archive.RemoteID]time.Time{}, away: away}
-	c := New(Config{Routes: map[ledger.Route]Route{ledger.Vault: {Client: d, Asker: d}}, Now: now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
+	c := New(Config{Routes: map[ledger.Route]Route{ledger.Vault: {Client: d, Asker: d}}, Now: d.now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
 	var q queue
 	began := time.Now()
 	for came := 0; time.Since(began) < 24*time.Hour; {
@@ -118,7 +118,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 		for i, change := range cs {
 			e := es[i]
 			for _, ev := range change.Events {
-				next, err := ledger.Transition(e, ev, now())
+				next, err := ledger.Transition(e, ev, d.now())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,22 +144,19 @@ func (d *askedService) most() (questions int, gap time.Duration, second int) {
 	return questions, gap, second
 }
 
-func documents(long int) int {
-	if os.Getenv("VAULTD_LONG") != "" {
-		return long
-	}
-	return 2_000
-}
-
 // A service that archives within minutes or hours is asked a few times about each document; the list answers for what came last.
 func TestAsk_RequestsPerDocument(t *testing.T) {
+	t.Parallel()
+	many := 100_000
+	if kit.Sampled(t, "documents of a day") {
+		many = 2_000
+	}
 	for name, row := range map[string]struct {
 		n    int
 		most float64 // requests for each archived document
-	}{"AFewADay": {400, 3.5}, "Many": {documents(100_000), 10}} {
+	}{"AFewADay": {400, 3.5}, "Many": {many, 10}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				epoch = time.Now()
 				r := rand.New(rand.NewPCG(1, 2))
 				takes := func() time.Duration { // between a minute and four hours, each size as likely as the other
 					return time.Duration(float64(time.Minute) * math.Pow(240, r.Float64()))
@@ -179,15 +176,19 @@ func TestAsk_RequestsPerDocument(t *testing.T) {
 // What stays open for a day costs no more than poll_max asks for, none starves, and neither a burst nor the end of an outage makes
 // them all be asked about at once.
 func TestAsk_I25_OpenForADay(t *testing.T) {
+	t.Parallel()
+	n := 20_000
+	if kit.Sampled(t, "documents that stay open for a day") {
+		n = 1_000 // the list of the service names half of them
+	}
 	for name, away := range map[string]func(time.Duration) bool{
 		"There": nil,
 		"Away":  func(at time.Duration) bool { return at > 5*time.Hour && at < 11*time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				epoch = time.Now()
-				gone := func(now time.Time) bool { return away != nil && away(now.Sub(epoch)) }
-				n := documents(20_000)
+				began := time.Now()
+				gone := func(now time.Time) bool { return away != nil && away(now.Sub(began)) }
 				d, open := day(t, n, time.Minute, func() time.Duration { return 48 * time.Hour }, gone)
 				questions, gap, second := d.most()
 				t.Logf("%d open: %d lists, %d single questions; at most %d about one, %v apart, %d in a second", open, d.lists, d.singles, questions, gap, second)

@@ -17,6 +17,7 @@ import (
 
 // discard is a service that takes everything at once.
 type discard struct {
+	clock
 	serial   atomic.Int64
 	uploaded atomic.Int64
 	takes    time.Duration // of one upload
@@ -26,7 +27,7 @@ func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archiv
 	a := archive.RegisterResult{Tickets: make(map[archive.ID]archive.Ticket, len(frozen))}
 	for _, f := range frozen {
 		n := int(d.serial.Add(1))
-		a.Tickets[f.ID] = archive.Ticket{Remote: numbered(n), URL: addressed(n), Sent: now()}
+		a.Tickets[f.ID] = archive.Ticket{Remote: numbered(n), URL: addressed(n), Sent: d.now()}
 	}
 	return a, nil
 }
@@ -55,8 +56,6 @@ func BenchmarkEngine(b *testing.B) {
 
 func benchEngine(b *testing.B, takes time.Duration) {
 	const many = 10_000
-	epoch = time.Now()
-	slept.Store(0)
 	for range b.N {
 		b.StopTimer()
 		dir := b.TempDir()
@@ -68,7 +67,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 			b.Fatal(err)
 		}
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
-		c := New(Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: now,
+		c := New(Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: service.now,
 			Log:     slog.New(slog.DiscardHandler),
 			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil },
 			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})

@@ -14,6 +14,7 @@ import (
 
 // What was under way when a breaker was locked open does not close it.
 func TestBreakers_I8_LockedStaysOpen(t *testing.T) {
+	t.Parallel()
 	r, now := newBreakers(), time.Unix(1, 0)
 	r.lockOpen(RegisterTarget("V"), ledger.Cause{Code: "cross-wired"}, now)
 	r.close(RegisterTarget("V"), now)
@@ -27,6 +28,7 @@ func TestBreakers_I8_LockedStaysOpen(t *testing.T) {
 // What was under way when the other side asked to be left alone ends well, and opens nothing before that time; a fault
 // of it does not shorten the wait either.
 func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
+	t.Parallel()
 	r, now := newBreakers(), time.Unix(1, 0)
 	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-429"}, time.Hour, now)
 	if r.close(RegisterTarget("V"), now.Add(time.Second)) {
@@ -52,6 +54,7 @@ func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
 
 // I25: a wall clock that is set back makes no pause longer than it was.
 func TestBreakers_I25_ClockSetBack(t *testing.T) {
+	t.Parallel()
 	b, now := newBreakers(), time.Unix(1e9, 0)
 	b.open(RegisterTarget("V"), ledger.Cause{Code: "dns"}, 0, now)
 	b.open(RegisterTarget("ASKED"), ledger.Cause{Code: "http-429"}, time.Hour, now)
@@ -73,6 +76,7 @@ func TestBreakers_I25_ClockSetBack(t *testing.T) {
 
 // Uploads that are under way when the store asks to be left alone go on; what has a ticket and was not begun waits.
 func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var began []time.Time

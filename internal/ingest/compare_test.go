@@ -22,6 +22,7 @@ func (r *running) entries() (es []ledger.Entry) {
 // Folders with one invoice number that are packed at the same time do not miss each other: all are archived, and all but
 // one name that one.
 func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		// A commit takes a while, however fast the disk is: others look meanwhile.
 		r := build(t, &service{committing: func(string) error { time.Sleep(time.Millisecond); return nil }})
@@ -58,6 +59,7 @@ func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
 // same_number: hold and strange_dates: hold let a document wait for a person, whoever lets it go on has looked at it, and
 // the reason stands in the ledger. The first one with a number goes on.
 func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		holds  Holds
 		sealed func(*folders)

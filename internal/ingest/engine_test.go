@@ -21,6 +21,7 @@ import (
 // service is a remote side that keeps tickets and hears uploads. A nil answer of one
 // of its functions is the good one.
 type service struct {
+	clock
 	committing func(op string) error // called around each commit of the ledger; nil: nothing is
 
 	register func(archive.RegisterRequest) (*archive.Ticket, error)
@@ -81,7 +82,7 @@ func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archiv
 			continue
 		}
 		s.serial++
-		t := archive.Ticket{Remote: numbered(s.serial), URL: addressed(s.serial), Sent: now()}
+		t := archive.Ticket{Remote: numbered(s.serial), URL: addressed(s.serial), Sent: s.now()}
 		s.names[t.Remote], s.vault[t.Remote] = f.ID, v
 		a.Tickets[f.ID] = t
 	}
@@ -213,15 +214,22 @@ func (f *folders) Dispose(context.Context, ledger.Entry, ledger.Document) (strin
 	return "", nil
 }
 
-var (
-	epoch time.Time    // of the boot clock in a test's bubble
-	slept atomic.Int64 // for how long the machine was suspended
-)
+// bubbleStart is the time at which the clock of each synctest bubble starts. The
+// machine of a test was booted then.
+var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func now() archive.Instant {
-	s := time.Duration(slept.Load())
-	return archive.Instant{Wall: time.Now().Add(s), Boot: time.Since(epoch) + s, BootID: "boot", Slept: s}
+// clock is the clock of the machine of one test.
+type clock struct {
+	slept atomic.Int64 // for how long the machine was suspended
 }
+
+func (c *clock) now() archive.Instant {
+	s := time.Duration(c.slept.Load())
+	return archive.Instant{Wall: time.Now().Add(s), Boot: time.Since(bubbleStart) + s, BootID: "boot", Slept: s}
+}
+
+// suspend lets the machine sleep: timers stand still, the clocks go on.
+func (c *clock) suspend(d time.Duration) { c.slept.Add(int64(d)) }
 
 // running is an engine at work on a real ledger.
 type running struct {
@@ -242,8 +250,6 @@ func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 // build makes an engine that start starts.
 func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	t.Helper()
-	epoch = time.Now()
-	slept.Store(0)
 	s.vault = map[archive.RemoteID]archive.VaultID{}
 	s.names, s.uploaded, s.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
 	dir := t.TempDir()
@@ -254,7 +260,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 4}, Now: now,
+	cfg := Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 4}, Now: s.now,
 		Log:     slog.New(slog.DiscardHandler),
 		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil }}
 	if len(vaults) == 0 {

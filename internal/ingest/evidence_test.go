@@ -14,6 +14,7 @@ import (
 // TestTrustworthy_I4_AnETagOfOtherBytes: an ETag speaks only at a store that was seen to
 // answer with MD5s; there a differing one says that other bytes lie there.
 func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
+	t.Parallel()
 	var c Engine
 	p := archive.Package{Size: 1, SHA256: archive.Digest{1}, MD5: [16]byte{1, 2, 3}}
 	own, other := hex.EncodeToString(p.MD5[:]), hex.EncodeToString(make([]byte, 16))
@@ -45,6 +46,7 @@ func inState(s ledger.State) ledger.Entry {
 // TestAnswers_I8_ThatNameAnotherDocument: a word about somebody else is no word about us,
 // whatever number it stands under.
 func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
@@ -61,6 +63,7 @@ func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 // TestCollision_I8_NumberOfAnotherEntry: a number that belongs elsewhere is a mix-up, and
 // the document it was given to stops.
 func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
@@ -75,6 +78,7 @@ func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
 // TestReseal_I4_OnlyTheIdenticalPackage: once bytes may be at the store, a package that is
 // lost and cannot be made again as it was stops its document.
 func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
@@ -104,12 +108,13 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 // TestIdentify_I2_ALaterGenerationAlone: a ledger that was made anew knows an invoice by the identity under which it
 // was archived, which may be a later generation. Dropped again it is a duplicate.
 func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{})
 		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
-		rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, At: now(), Events: []ledger.Event{
+		rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, At: r.s.now(), Events: []ledger.Event{
 			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
-				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: now().Wall},
+				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
 			ledger.Reconciled{}}})
 		if err != nil || rs[0].Err != nil {
 			t.Fatal(err, rs)

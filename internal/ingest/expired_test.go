@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var expired = &apicall.Error{Outcome: apicall.Refused, Code: "http-403", Text: "Request has expired", Expired: true}
@@ -37,7 +38,7 @@ func spoils(over func(post int) bool) *spoiler {
 		defer p.mu.Unlock()
 		p.s.serial++
 		p.s.granted++
-		ticket := &archive.Ticket{Remote: numbered(p.s.serial), URL: addressed(p.s.serial), Sent: now()}
+		ticket := &archive.Ticket{Remote: numbered(p.s.serial), URL: addressed(p.s.serial), Sent: p.s.now()}
 		ticket.Sent.Boot -= time.Duration(p.s.posts)
 		p.s.names[ticket.Remote], p.of[ticket.Remote] = f.ID, p.s.posts
 		return ticket, nil
@@ -64,6 +65,7 @@ func (p *spoiler) refused() int {
 // G13, I24: a batch whose tickets the store calls over before their time costs one further call
 // and no more uploads than were under way; the store is not at fault.
 func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := 0
 		p := spoils(func(post int) bool { return post == first })
@@ -95,6 +97,7 @@ func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
 
 // G13: one batch in ten is over early, in the midst of a backlog.
 func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := spoils(func(post int) bool { return post%10 == 5 })
 		r := run(t, p.s)
@@ -119,6 +122,7 @@ func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 // I9, I24: where every ticket is over when it comes, whatever is registered is lost: the route
 // is paused, and tickets are not asked for in a circle. It goes on when one works again.
 func TestStore_I9_EveryTicketIsOver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wrong := false
 		p := spoils(func(int) bool { return wrong })
@@ -155,6 +159,7 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 
 // I24: a store that refuses and does not say that it is the ticket's time is in doubt itself.
 func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{upload: func(archive.RemoteID) error { return fault(apicall.Refused, "http-403") }}
 		r := run(t, s)
@@ -169,6 +174,7 @@ func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 // I24: where nothing holds a ticket any more that could try a store whose breaker is open, a document is
 // registered for that as soon as the store may be tried, and not whenever somebody looks next.
 func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
+	t.Parallel()
 	for range 50 { // the waits of the documents and of the store are random: one in three shows it
 		synctest.Test(t, func(t *testing.T) {
 			var refused atomic.Int32
@@ -193,6 +199,7 @@ func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 // I2: that a ticket is over says nothing about an earlier upload with it: the service is asked,
 // and nothing is registered again.
 func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		s := &service{upload: func(archive.RemoteID) error {
@@ -216,6 +223,11 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 // I25, I26: one document that the store never takes, while it takes all others, is registered again later each time:
 // no breaker opens because of it, so nothing else keeps it from going in a circle.
 func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
+	t.Parallel()
+	every := 5 * time.Second // another document comes
+	if kit.Sampled(t, "documents that come meanwhile") {
+		every = 50 * time.Second
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{slow: true}
 		bad := atomic.Int32{}
@@ -230,10 +242,10 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 		}
 		r := run(t, s)
 		r.dropNamed("V", "bad", 1)
-		const good = 720
+		good := int(time.Hour / every)
 		for i := range good {
 			r.dropNamed("V", fmt.Sprint("good ", i), 1)
-			r.pass(5 * time.Second)
+			r.pass(every)
 		}
 		r.pass(time.Minute)
 		if n := r.states(); n[ledger.Uploaded] != good || n[ledger.Packaged] != 1 || len(r.Pauses()) > 0 {
@@ -251,6 +263,7 @@ var alwaysRefused = archive.DeriveID("V", archive.Sum([]byte("bad 0")), archive.
 // I4: a package that turns out to be damaged while it is sent is made again and sent to the same address, if what is
 // made is identical. Else the entry stops: nobody knows what the store made of the bytes that left. No route is to blame.
 func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		other bool // the folder gives other bytes now
 		want  ledger.State
@@ -284,6 +297,7 @@ func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 
 // I4: an acceptance counts only for the digest that was recorded: whatever else left, the entry is not uploaded.
 func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var wrong atomic.Bool

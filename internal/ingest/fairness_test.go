@@ -26,6 +26,7 @@ func (r *running) stateOf(v archive.VaultID, s ledger.State) int {
 // I23: a vault that takes nothing fills its own share of the spool. Its backlog is not
 // packed, and another vault's folders go on as if it were not there.
 func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "FULL", "B")
 		r.cfg.SpoolSpace = func(queue string) error {
@@ -49,6 +50,7 @@ func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 
 // I23: the backlog of one drop does not stand before a single folder of another.
 func TestSeal_I23_ABacklogStandsBeforeNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "BIG", "B")
 		for _, d := range r.drops {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAllGoesWell(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{})
 		r.drop("V", 100)
@@ -26,6 +27,7 @@ func TestAllGoesWell(t *testing.T) {
 
 // One number that the service cannot answer for keeps nobody else from being heard.
 func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{status: func(id archive.RemoteID) error {
 			if id == "bum-3" {
@@ -48,6 +50,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 
 // The list is only a shortcut: without it each document is asked about alone.
 func TestAsk_ListIsForbidden(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{list: func() error { return fault(apicall.NotProcessed, "http-403") }})
 		r.drop("V", 50)
@@ -63,6 +66,7 @@ func TestAsk_ListIsForbidden(t *testing.T) {
 
 // Tickets that cannot be used must not be asked for every other second.
 func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{barred: "host store.example refused: it is not in allowed_hosts"}
 		r := run(t, s)
@@ -79,12 +83,13 @@ func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
 
 // A ticket that is over when it arrives is no reason to ask for the next at once.
 func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		serial := 0
 		s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
 			serial++
-			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: addressed(1_000_000 + serial), Sent: now(),
+			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: addressed(1_000_000 + serial), Sent: s.now(),
 				Date: time.Now(), SignedAt: time.Now().Add(-time.Hour), Validity: 15 * time.Minute}, nil
 		}
 		r := run(t, s)
@@ -101,6 +106,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 
 // A service that refuses whatever it gets must not be fed all documents.
 func TestRegister_I24_EverythingIsRefused(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
 		r.drop("V", 500)
@@ -113,6 +119,7 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 
 // Answers to questions do not open what registrations found closed.
 func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var closed atomic.Bool
 		s := &service{slow: true, register: func(archive.RegisterRequest) (*archive.Ticket, error) {
@@ -136,6 +143,7 @@ func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 
 // While the store is away, tickets are not collected.
 func TestStore_I9_AwayForHours(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		s := &service{upload: func(archive.RemoteID) error {
@@ -164,6 +172,7 @@ func TestStore_I9_AwayForHours(t *testing.T) {
 
 // A store that fails in the middle of everything leaves few documents in doubt.
 func TestStore_FailsEveryUpload(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var broken atomic.Bool
 		r := run(t, &service{upload: func(archive.RemoteID) error {
@@ -199,6 +208,7 @@ func (refusing) Pack(context.Context, ledger.Entry) (Packed, error) {
 // I25: a faulty folder in doubt gets no identity, so that the archive cannot speak for it, however long it is asked.
 // A person must look; one that is not in doubt goes back to whoever dropped it.
 func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
+	t.Parallel()
 	for doubted, want := range map[bool]ledger.State{true: ledger.Quarantined, false: ledger.Rejected} {
 		synctest.Test(t, func(t *testing.T) {
 			r := build(t, &service{})
@@ -209,7 +219,7 @@ func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
 			if doubted {
 				evs = append(evs, ledger.ReconcileRequired{})
 			}
-			if rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(time.Now()), At: now(), Events: evs}); err != nil || rs[0].Err != nil {
+			if rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(time.Now()), At: r.s.now(), Events: evs}); err != nil || rs[0].Err != nil {
 				t.Fatal(err, rs)
 			}
 			r.start()
@@ -229,6 +239,7 @@ func unknown(o apicall.Outcome, code string) error {
 // Numbers that the service does not know, more of them than faults in a row are suffered, keep nobody else from being
 // heard, end with a person, and pause nothing.
 func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
+	t.Parallel()
 	for name, forbidden := range map[string]bool{"WithList": false, "ListIsForbidden": true} {
 		for _, how := range []error{unknown(apicall.NotProcessed, "http-400"), unknown(apicall.OutcomeUnknown, "http-502")} {
 			t.Run(name+"/"+how.Error(), func(t *testing.T) {
@@ -267,6 +278,7 @@ func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 // Where nothing of a vault is answered, no document is blamed, be it one or many; what is answered again blames nobody
 // either.
 func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
+	t.Parallel()
 	for _, documents := range []int{1, 2, 20} {
 		for _, how := range []error{unknown(apicall.NotProcessed, "http-404"), unknown(apicall.OutcomeUnknown, "http-502")} {
 			t.Run(fmt.Sprint(documents, how), func(t *testing.T) {
@@ -301,6 +313,7 @@ func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 
 // A gateway that is away for the moment in which one question is asked makes nothing absent.
 func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		s := &service{slow: true, status: func(archive.RemoteID) error {

@@ -17,6 +17,7 @@ import (
 
 // I23: a vault whose bucket takes nothing costs another vault's uploads nothing.
 func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]apicall.Outcome{"NotSent": apicall.NotSent, "Refused": apicall.Refused, "Unanswered": apicall.OutcomeUnknown} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,6 +46,7 @@ func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 
 // I23: uploads that hang take no place from another vault's.
 func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		s.hangs = func(ctx context.Context, r archive.RemoteID) error {
@@ -68,6 +70,7 @@ func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 // I23: a share that hangs in the middle of a move keeps no other drop's folders from
 // being moved.
 func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "DEAD", "B")
 		dead := make(chan struct{})
@@ -110,6 +113,7 @@ func (c *counting) DueInQueue(s ledger.Step, queue string, now time.Time, limit 
 
 // I23: what waits in a queue whose breaker is open is not even looked at for another one's sake.
 func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{}, "AWAY", "B")
 		away := &counting{Index: r.cfg.Index, seen: map[string]int{}}
@@ -137,6 +141,7 @@ func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
 
 // I15: in safe mode folders are sealed and questions asked, and nothing else begins.
 func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var safe atomic.Bool
 		s := &service{slow: true}
@@ -189,6 +194,7 @@ func (r *running) sources() map[ledger.Source]int {
 
 // I8: documents that are mixed up in one vault stop that vault, and no other.
 func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{crosses: "A"}
 		r := run(t, s, "A", "B")
@@ -213,14 +219,15 @@ func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
 // I6: an upload ends with its ticket by the boot clock, which goes on while timers stand
 // still; and no suspended machine's ticket is used again.
 func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		var begun, ended []time.Duration
 		var used []archive.RemoteID
 		s.hangs = func(ctx context.Context, r archive.RemoteID) error {
-			begun, used = append(begun, now().Boot), append(used, r)
+			begun, used = append(begun, s.now().Boot), append(used, r)
 			<-ctx.Done()
-			ended = append(ended, now().Boot)
+			ended = append(ended, s.now().Boot)
 			return fault(apicall.OutcomeUnknown, "timeout")
 		}
 		r := run(t, s)
@@ -229,12 +236,12 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 		if len(begun) != 1 {
 			t.Fatalf("vacuous: %v", begun)
 		}
-		slept.Add(int64(20 * time.Minute))
+		s.suspend(20 * time.Minute)
 		r.pass(2 * time.Second)
 		if len(ended) != 1 {
 			t.Error("the upload goes on though its window is over")
 		}
-		slept.Add(int64(time.Minute))
+		s.suspend(time.Minute)
 		r.pass(10 * time.Minute)
 		if n := r.states(); n[ledger.Unclear] != 1 || len(slices.Compact(used)) != 1 {
 			t.Errorf("%v, uploads to %v", n, used)
@@ -245,12 +252,13 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 // I6: a machine that slept for a moment only has lost its connections all the same: the
 // ticket that it held is not used any more.
 func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		r := run(t, s)
 		var once sync.Once
 		f := r.drops["V"].Packer.(*folders)
-		f.finds = func() { once.Do(func() { slept.Add(int64(5 * time.Second)) }) } // between the intent and the first byte
+		f.finds = func() { once.Do(func() { s.suspend(5 * time.Second) }) } // between the intent and the first byte
 		r.drop("V", 1)
 		r.pass(time.Hour)
 		if _, granted := s.counts(); granted != 2 {
@@ -268,6 +276,7 @@ func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
 // I3: when far more than usual is due for disposal at once, nothing goes before a person
 // says so; and what people chose to keep since stays.
 func TestDispose_I3_DisposalLimit(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		change func(*Drop)
 		after  time.Duration // after the grace was over
@@ -300,7 +309,7 @@ func TestDispose_I3_DisposalLimit(t *testing.T) {
 				}
 				row.change(&d)
 				r.drops["V"] = d
-				slept.Add(int64(21 * 24 * time.Hour)) // all at once
+				r.s.suspend(21 * 24 * time.Hour) // all at once
 				r.pass(row.after)
 				if src := r.sources(); src[ledger.Gone] != row.gone || src[ledger.Kept] != 30-row.gone {
 					t.Error(src)
@@ -328,6 +337,7 @@ func TestDispose_I3_DisposalLimit(t *testing.T) {
 
 // I3: what the limit allowed is used up by sources whose time was put off as well: the next that are due are asked for.
 func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		d := r.drops["V"]
@@ -340,12 +350,12 @@ func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
 		r.pass(10 * 24 * time.Hour)
 		d.Grace = 60 * 24 * time.Hour
 		r.drops["V"] = d
-		slept.Add(int64(21 * 24 * time.Hour))
+		r.s.suspend(21 * 24 * time.Hour)
 		r.pass(time.Hour)
 		if src := r.sources(); src[ledger.Kept] != 30 || !slices.Equal(asked, []int{30}) {
 			t.Fatalf("vacuous: %v, asked %v", src, asked)
 		}
-		slept.Add(int64(31 * 24 * time.Hour))
+		r.s.suspend(31 * 24 * time.Hour)
 		r.pass(time.Hour)
 		if src := r.sources(); src[ledger.Gone] != 30 || !slices.Equal(asked, []int{30, 30}) {
 			t.Errorf("%v, asked %v", src, asked)

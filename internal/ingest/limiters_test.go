@@ -42,6 +42,7 @@ func (s *service) took() int {
 // G13: a store that now and then says 503 or breaks a connection is slowed down for, not
 // stopped for: nine tenths of the speed are left.
 func TestStore_G13_AFewFaults(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	r, faults := rand.New(rand.NewPCG(1, 13)), 0
 	few := func(archive.RemoteID) error {
@@ -70,6 +71,7 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 
 // A store that only says 503 opens its breaker after a few calls, and is tried again by single ones.
 func TestStore_I24_Only503Rests(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		var mu sync.Mutex
@@ -92,6 +94,7 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 
 // G13: documents whose tickets ran out together are registered again together.
 func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{slow: true}
 		r := run(t, s)
@@ -103,7 +106,7 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 		var once sync.Once
 		for _, d := range r.drops {
 			d.Packer.(*folders).finds = func() {
-				once.Do(func() { slept.Add(int64(20 * time.Minute)) }) // no ticket outlives that
+				once.Do(func() { s.suspend(20 * time.Minute) }) // no ticket outlives that
 			}
 		}
 		r.dropNamed("V", "late", 50)
@@ -120,6 +123,7 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 // I21: a service that starts gently gets few calls until one went well and a second has passed, and again once a pause is over, before any call of the next
 // burst began.
 func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, store := limiters{by: map[Target]*limiter{}}, Target{Service: PDFService, Purpose: ToUpload}
 		const most = 8

@@ -79,6 +79,7 @@ func (r *running) entriesIn(s ledger.State) (all []ledger.Entry) {
 }
 
 func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pdf := &service{}
 		r := buildPDF(t, pdf, "scans")
@@ -102,6 +103,7 @@ func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 
 // An upload that nobody answered may have started a flow at the service. Nothing is ever sent again without a person.
 func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Bool
 		pdf := &service{upload: func(archive.RemoteID) error {
@@ -122,7 +124,7 @@ func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 		answers.Store(true)
 		e := stuck[0]
 		by := ledger.Released{By: ledger.Operator{UID: 7}}
-		if res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{by}, At: now()}); err != nil || res[0].Err != nil {
+		if res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{by}, At: r.s.now()}); err != nil || res[0].Err != nil {
 			t.Fatal(err, res)
 		}
 		r.Wake()
@@ -136,6 +138,7 @@ func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 // A store of which nobody knows what it did with the last uploads is tried ever more rarely, with one document. A person, or a success,
 // ends that. A definite refusal does not, and costs no document.
 func TestPDF_I2_StoreInDoubt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var outcome atomic.Pointer[error]
 		says := func(err error) { outcome.Store(&err) }
@@ -189,6 +192,7 @@ func TestPDF_I2_StoreInDoubt(t *testing.T) {
 
 // A restart that finds an upload under way cannot tell whether the store has it.
 func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
+	t.Parallel()
 	for name, repeats := range map[string]bool{"AsksAPerson": false, "SendsAgainWhereAllowed": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -196,11 +200,11 @@ func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 				r := buildPDF(t, pdf, "scans").restartPDF(func(row *Route, _ []Drop) { row.RepeatsUpload = repeats })
 				key := archive.NewKey(time.Now())
 				p, doc := archive.Package{Size: 9, SHA256: archive.Sum([]byte("scans 0.pdf"))}, ledger.Document{Metadata: []byte("{}")}
-				ticket := archive.Ticket{Remote: "slot", URL: "https://store.example/slot", Sent: now(), Validity: time.Hour}
+				ticket := archive.Ticket{Remote: "slot", URL: "https://store.example/slot", Sent: r.s.now(), Validity: time.Hour}
 				pdf.names["slot"] = archive.ID{1}
 				f := r.drops["scans"].Packer.(*folders)
 				f.sealed[key] = p
-				res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: key, Document: &doc, At: now(), Events: []ledger.Event{
+				res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: key, Document: &doc, At: r.s.now(), Events: []ledger.Event{
 					ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scans 0.pdf"}, ledger.Sealed{ID: archive.ID{1}, Content: p.SHA256, Package: p, Seal: doc.Seal(p)},
 					ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}}})
 				if err != nil || res[0].Err != nil {
@@ -236,6 +240,7 @@ func hangsFor(d time.Duration) func(context.Context, archive.RemoteID) error {
 
 // A stop waits for an upload that nobody can be asked about, longer than for others, and not for ever.
 func TestPDF_I2_StopWaitsForAnUpload(t *testing.T) {
+	t.Parallel()
 	for put, want := range map[time.Duration]ledger.State{30 * time.Second: ledger.Delivered, 10 * time.Minute: ledger.Quarantined} {
 		synctest.Test(t, func(t *testing.T) {
 			pdf := &service{hangs: hangsFor(put)}
@@ -265,6 +270,7 @@ func TestPDF_I2_StopWaitsForAnUpload(t *testing.T) {
 
 // A reload waits for such an upload while all other work goes on, begins no other one meanwhile, and waits not for ever.
 func TestPDF_I2_ReloadWaitsForUploads(t *testing.T) {
+	t.Parallel()
 	for put, most := range map[time.Duration]time.Duration{30 * time.Second: 31 * time.Second, time.Hour: DrainLimit} {
 		synctest.Test(t, func(t *testing.T) {
 			pdf := &service{hangs: hangsFor(put)}
@@ -296,6 +302,7 @@ func TestPDF_I2_ReloadWaitsForUploads(t *testing.T) {
 
 // What a crash leaves in doubt is no more than what the slots can hold.
 func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		sent, most := 0, 0
@@ -321,6 +328,7 @@ func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
 // The body of a registration holds nothing but configured addresses: a refusal stops that drop, rejects nothing, and stops no other drop.
 // Once the configuration is corrected, what waits is packed anew for the new address.
 func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		request := func(to string) []byte { return fmt.Appendf(nil, `{"receivingEmailAddress":%q}`, to) }
 		var mu sync.Mutex
@@ -388,6 +396,7 @@ func (q *requesting) Pack(ctx context.Context, e ledger.Entry) (Packed, error) {
 }
 
 func TestPDF_I24_StoreThatRefuses(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var refuse atomic.Bool
 		refuse.Store(true)
@@ -419,10 +428,12 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 
 // The second mix-up stops the service of all its drops, and no vault.
 func TestPDF_I8_MixedUpTwice(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
-			return &archive.Ticket{Remote: "one", URL: "https://store.example/one", Sent: now(), Validity: time.Hour}, nil
-		}}
+		pdf := &service{}
+		pdf.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
+			return &archive.Ticket{Remote: "one", URL: "https://store.example/one", Sent: pdf.now(), Validity: time.Hour}, nil
+		}
 		r := buildPDF(t, pdf, "scans", "post")
 		r.start()
 		r.dropPDF("scans", 3)
@@ -442,6 +453,7 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 
 // Where the route is left out of the configuration, what it took before waits as it is, and the vault goes on.
 func TestPDF_I24_RouteLeftOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pdf := &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			return nil, fault(apicall.NotProcessed, "http-403")
@@ -465,6 +477,7 @@ func TestPDF_I24_RouteLeftOut(t *testing.T) {
 }
 
 func TestPDF_SendsAgainWhereAsked(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pdf := &service{}
 		r := buildPDF(t, pdf, "scans")

@@ -17,6 +17,7 @@ import (
 // upload.workers is how many uploads may run at once, of all vaults: beyond that only a vault in which none runs may
 // begin one.
 func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
+	t.Parallel()
 	p := &pool{width: 4}
 	queues := []*worker{newWorker(nil, step{}, p, "A"), newWorker(nil, step{}, p, "B"), newWorker(nil, step{}, p, "C")}
 	n := byte(0)
@@ -53,6 +54,7 @@ func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 // A task that began is kept by nobody once it ends: the list of those that wait grows and shrinks in one array, and
 // whatever the array still names stays in memory while the queue is idle.
 func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
+	t.Parallel()
 	p := &pool{width: 4}
 	w := newWorker(nil, step{}, p, "A")
 	for n := range byte(4) {
@@ -76,6 +78,7 @@ func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
 
 // A worker that found no room is woken when another queue of its step makes room, and does not sleep for a minute.
 func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{}, "A", "B")
 		a, b := r.workerOf(ledger.Upload, "vault A"), r.workerOf(ledger.Upload, "vault B")
@@ -96,6 +99,7 @@ func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
 
 // The share of the spool that a folder gives back which was not sealed after all is used at once by another drop.
 func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true}, "A", "B")
 		var full atomic.Bool
@@ -147,7 +151,7 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 		for i := range sizes {
 			sizes[i] = 20_000
 		}
-		can := r.cfg.Planner.Plan(string(ledger.Vault), sizes, nil, now())
+		can := r.cfg.Planner.Plan(string(ledger.Vault), sizes, nil, r.s.now())
 		for _, v := range vaults {
 			packaged(t, r, v, len(sizes))
 		}
@@ -160,7 +164,7 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 			for range 1000 {
 				runtime.Gosched() // so that the others get as far
 			}
-			return now()
+			return r.s.now()
 		}
 		var wg sync.WaitGroup
 		for _, v := range vaults {
@@ -200,12 +204,13 @@ func (f *foundTogether) DueInQueue(s ledger.Step, queue string, now time.Time, l
 
 // I25: a wall clock that is set back while a batch fills does not keep it waiting.
 func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		packaged(t, r, "V", 1)
 		set := time.Duration(0)
 		r.cfg.Now = func() archive.Instant {
-			at := now()
+			at := r.s.now()
 			at.Wall = at.Wall.Add(set)
 			return at
 		}
@@ -247,7 +252,7 @@ func packaged(t *testing.T, r *running, v archive.VaultID, n int) {
 			t.Fatal(err)
 		}
 		done := make(chan []ledger.Result, 1)
-		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
+		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: r.s.now(), Document: &p.Document, Events: []ledger.Event{
 			ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}}},
 			func(rs []ledger.Result) { done <- rs })
 		rs := <-done
@@ -261,6 +266,7 @@ func packaged(t *testing.T, r *running, v archive.VaultID, n int) {
 // G10: a worker whose queue is empty does not run, however many queues there have been. It runs again at once when there
 // is something to do.
 func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "A", "B")
 		runs := func() (all []string) {

@@ -15,6 +15,7 @@ import (
 // I8: a document is given the upload address, or the number, of one that is on its way. Nothing of it is uploaded.
 // What was not sent yet with the first one's ticket is not sent either; an upload that has begun ends as usual.
 func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
+	t.Parallel()
 	for _, what := range []string{ledger.TakenObject, ledger.TakenRemote} {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/begun=%v", what, begun), func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 						t.Fatalf("vacuous: %v sent, %v", sent, r.states())
 					}
 					s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
-						own := archive.Ticket{Remote: "second", URL: addressed(33), Sent: now()}
+						own := archive.Ticket{Remote: "second", URL: addressed(33), Sent: s.now()}
 						if what == ledger.TakenRemote {
 							own.Remote = first
 							return &own, nil
@@ -100,21 +101,22 @@ func (r *running) byNumber(id archive.RemoteID) (found ledger.Entry) {
 
 // I8: a ticket that an entry got after the other one was heard of is its own.
 func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
 		e := inState(ledger.Registered)
-		e.Registrations[0].Ticket.Sent = now()
+		e.Registrations[0].Ticket.Sent = r.s.now()
 		if r.sharedTickets.has(e) {
 			t.Error("nothing was heard")
 		}
 		time.Sleep(time.Second)
-		r.sharedTickets.add(e.Key, now())
+		r.sharedTickets.add(e.Key, r.s.now())
 		if !r.sharedTickets.has(e) {
 			t.Error("its ticket is older")
 		}
 		time.Sleep(time.Second)
-		if e.Registrations[0].Ticket.Sent = now(); r.sharedTickets.has(e) {
+		if e.Registrations[0].Ticket.Sent = r.s.now(); r.sharedTickets.has(e) {
 			t.Error("its ticket is later")
 		}
 	})
@@ -123,6 +125,7 @@ func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
 // I8: an upload address that belongs elsewhere is a mix-up, and the document it was given to stops. Its cause does not
 // hold the address.
 func TestCollision_I8_AddressOfAnotherEntry(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()

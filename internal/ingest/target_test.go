@@ -10,6 +10,7 @@ import (
 
 // What people read is what they may type.
 func TestTarget_ReadsWhatItWrites(t *testing.T) {
+	t.Parallel()
 	key := archive.NewKey(time.Unix(1, 0))
 	for want, target := range map[string]Target{
 		"vault V-1":                      RegisterTarget("V-1"),
@@ -37,6 +38,7 @@ func TestTarget_ReadsWhatItWrites(t *testing.T) {
 
 // The queues of a target are those that the ledger names.
 func TestTarget_QueuesAreTheLedgers(t *testing.T) {
+	t.Parallel()
 	e := ledger.Entry{Key: archive.NewKey(time.Unix(1, 0)), State: ledger.Discovered, Drop: "acme-in", Vault: "V-1"}
 	if q := ledger.QueueOf(e); q != DropTarget(e.Drop).Queue() || targetOf(q) != DropTarget(e.Drop) || dropOf(q) != e.Drop {
 		t.Errorf("queue %q", q)

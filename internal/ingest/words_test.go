@@ -10,6 +10,7 @@ import (
 
 // I12: what the engine says of a document of a route names nothing that belongs to another one.
 func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
+	t.Parallel()
 	for _, r := range ledger.Routes() {
 		if _, ok := wordsByRoute[r]; !ok {
 			t.Errorf("route %s has no words", r)

@@ -49,7 +49,7 @@ func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
 		}
 		ticket := archive.Ticket{Remote: numbered(1000 + i), URL: addressed(1000 + i), Sent: sent}
 		done := make(chan []ledger.Result, 1)
-		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
+		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: r.s.now(), Document: &p.Document, Events: []ledger.Event{
 			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Fingerprint: archive.Digest{1}},
 			p.Sealed, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}}}}, func(rs []ledger.Result) { done <- rs })
 		if rs := <-done; rs[0].Err != nil {
@@ -73,6 +73,7 @@ func (r *running) end() {
 // I24, I2: a breaker that opens while a worker takes what is due holds at once, and what is tried
 // when it is probed is one document, sent once.
 func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		var mu sync.Mutex
@@ -85,7 +86,7 @@ func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 			<-hold
 			return nil
 		}})
-		a := registered(t, r, 10, now())
+		a := registered(t, r, 10, r.s.now())
 		up := r.workerOf(ledger.Upload, "vault V")
 		up.usualTime = time.Millisecond // so that many may wait for a slot
 		a.first = func() { r.openBreaker(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Hour) }
@@ -120,6 +121,7 @@ func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 
 // I2: what is under way is not taken again, whoever offers it.
 func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
+	t.Parallel()
 	p, e := &pool{width: 4}, ledger.Entry{Key: archive.Key{1}}
 	w, first := newWorker(nil, step{}, p, "A"), &task{entries: []ledger.Entry{e}}
 	if !p.bookEntries(w, first) || p.bookEntries(w, &task{entries: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
@@ -137,6 +139,7 @@ func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 
 // I23: however many quick uploads wait in one vault's queue, another vault's have their share.
 func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{slow: true}
 		var mu sync.Mutex
@@ -180,7 +183,7 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 
 // learn lets the planner see an upload of the usual size that took so long.
 func (r *running) learn(took time.Duration) {
-	u, end := r.cfg.Planner.BeginUpload(archive.Ticket{Sent: now()}, 20_000, now()), now()
+	u, end := r.cfg.Planner.BeginUpload(archive.Ticket{Sent: r.s.now()}, 20_000, r.s.now()), r.s.now()
 	end.Boot += took
 	r.cfg.Planner.EndUpload(u, end, true)
 }
@@ -188,6 +191,7 @@ func (r *running) learn(took time.Duration) {
 // I6: of uploads whose turns come at the same moment, each is held against those before it. Where two would
 // keep each other from ending in time, one goes.
 func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		took   time.Duration
 		atOnce int32
@@ -203,7 +207,7 @@ func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
 					return nil
 				}}
 				r := build(t, s)
-				registered(t, r, 4, now())
+				registered(t, r, 4, r.s.now())
 				r.learn(row.took)
 				r.start()
 				r.pass(row.took / 2)
@@ -222,13 +226,14 @@ func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
 // I11: whether a ticket is over is decided once for all that are told so together: none of
 // them is booked as being sent while nothing is sent.
 func TestUpload_I11_OverIsOverForAll(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
-		sent := now()
+		sent := r.s.now()
 		sent.Boot, sent.Wall = sent.Boot-12*time.Minute, sent.Wall.Add(-12*time.Minute)
 		registered(t, r, 20, sent) // three minutes are left of each
 		r.learn(3 * time.Minute)
-		up, at := r.workerOf(ledger.Upload, "vault V"), now()
+		up, at := r.workerOf(ledger.Upload, "vault V"), r.s.now()
 		ready, _, err := up.findDue(at, 64, &earliest{})
 		if err != nil || len(ready) != 20 || r.mayStartUpload(ready[0], nil, at) {
 			t.Fatal("vacuous", len(ready), err)
@@ -253,11 +258,12 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 // A person's act may be told from a commit: Wake reads nothing there, and what the ledger
 // holds is counted anew before the next registration.
 func TestWake_ReadsNothingItself(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
 		r.cfg.Index = looks
-		registered(t, r, 3, now())
+		registered(t, r, 3, r.s.now())
 		r.Wake()
 		if len(looks.seen) != 0 || r.backlog.countSealed("vault V") != 0 {
 			t.Error("it was read", looks.seen)
@@ -275,6 +281,7 @@ func TestWake_ReadsNothingItself(t *testing.T) {
 // What is booked while the ledger is read is newer than what was read; what was not found
 // there has left.
 func TestBacklog_BookedWhileRead(t *testing.T) {
+	t.Parallel()
 	entry := func(n byte, s ledger.State) ledger.Entry {
 		return ledger.Entry{Key: archive.Key{n}, Vault: "V", State: s}
 	}
@@ -327,6 +334,7 @@ func (l *lagging) DueInQueue(s ledger.Step, queue string, now time.Time, limit i
 
 // I11: what was found in a look that is older than the end of its work is not done again.
 func TestWorker_I11_ALookThatIsOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var errs strings.Builder
@@ -352,6 +360,7 @@ func TestWorker_I11_ALookThatIsOld(t *testing.T) {
 // I23: what a person holds keeps no other folder of its vault from being packed, however much of it there is; and it
 // counts alike whether it was followed or read.
 func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{slow: true})
 		d := r.drops["V"]
@@ -385,13 +394,14 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 
 // A package that is missing is not made again while there is no room for it, or none is known.
 func TestReseal_WaitsForRoom(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
-		registered(t, r, 1, now())
+		registered(t, r, 1, r.s.now())
 		f := r.drops["V"].Packer.(*folders)
 		clear(f.sealed)
 		r.cfg.SpoolSpace = func(string) error { return ErrFull }
-		es, _, err := r.workerOf(ledger.Upload, "vault V").findDue(now(), 1, &earliest{})
+		es, _, err := r.workerOf(ledger.Upload, "vault V").findDue(r.s.now(), 1, &earliest{})
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)
 		}
@@ -405,6 +415,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 
 // What an older list says opens no route: only an answer does.
 func TestAsk_AnOldListOpensNothing(t *testing.T) {
+	t.Parallel()
 	r := build(t, &service{})
 	defer r.ledger.Close()
 	r.openBreaker(AskTarget("V"), ledger.Cause{Code: "test"}, 0)
