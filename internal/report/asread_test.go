@@ -2,22 +2,24 @@ package report
 
 import (
 	"encoding/json"
+	"path"
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // refused adds to a shelf what is not checked: a folder that was refused, whose sidecar tries whatever a text can try, and
 // a duplicate of an archived one.
 func (s *shelf) refused() {
 	s.t.Helper()
-	s.tell("Huber 99", noon.Add(-2*time.Hour), &ledger.Document{AsRead: archive.AsRead{Type: "Invoice", Number: "=1+1", Date: "31.10.2026", SenderName: nasty,
-		RecipientName: "<b>Acme</b>", Amount: "1000.00", Currency: "EUR"}}, ledger.Refused{Cause: ledger.Cause{Code: "documentDate-not-understood"}})
-	s.tell("Müller again", noon.Add(-time.Hour), &ledger.Document{AsRead: archive.AsRead{Type: "Invoice", Number: "NR Müller 4711", Amount: "119.00", Currency: "EUR"}},
-		ledger.FoundDuplicate{First: s.keys["Müller 4711"]})
+	s.Add(fill.Item{Name: "Huber 99", AsRead: archive.AsRead{Type: "Invoice", Number: "=1+1", Date: "31.10.2026", SenderName: nasty, RecipientName: "<b>Acme</b>",
+		Amount: "1000.00", Currency: "EUR"}}).Refuse(noon.Add(-2*time.Hour), ledger.Cause{Code: "documentDate-not-understood"})
+	s.Add(fill.Item{Name: "Müller again", AsRead: archive.AsRead{Type: "Invoice", Number: "NR Müller 4711", Amount: "119.00", Currency: "EUR"}}).
+		Tell(noon.Add(-time.Hour), ledger.FoundDuplicate{First: s.Item("Müller 4711").Key})
 }
 
 // What nobody checked is shown and marked in every form, and changes nothing that is counted.
@@ -32,10 +34,10 @@ func TestReport_I12_AsReadIsShownAndNotCounted(t *testing.T) {
 	}
 	for form, want := range map[string][]string{
 		"html": {`<bdi>=1+1</bdi> <small>as read, refused</small></td><td>Invoice</td><td>31.10.2026</td>`, `<bdi>&lt;b&gt;Acme&lt;/b&gt;</bdi></td><td>1000.00 EUR</td>`,
-			`<bdi>NR Müller 4711</bdi> <small>as read</small>`, `the same as &#34;Müller 4711&#34;, archived 19 Nov 2026, invoice NR Müller 4711, bumId bum-1, folder _archived/2026-11/x (drop acme-in)`},
-		"csv": {`"Huber 99","'=1+1","Invoice","31.10.2026",`, `,"as read: 1000.00","EUR","rejected",`, `"as read, refused",""`, `bumId bum-1, folder _archived/2026-11/x (drop acme-in)"`},
+			`<bdi>NR Müller 4711</bdi> <small>as read</small>`, `the same as &#34;Müller 4711&#34;, archived 19 Nov 2026, invoice NR Müller 4711, bumId bum-1, folder _archived/2026-11/Müller 4711 (drop acme-in)`},
+		"csv": {`"Huber 99","'=1+1","Invoice","31.10.2026",`, `,"as read: 1000.00","EUR","rejected",`, `"as read, refused",""`, `bumId bum-1, folder _archived/2026-11/Müller 4711 (drop acme-in)"`},
 		"json": {`"documentId":"=1+1","documentType":null,"documentDate":null,"senderName":null,"amount":null,`, `"asRead":{"documentType":"Invoice","documentId":"=1+1","documentDate":"31.10.2026"`,
-			`"first":{"key":"` + s.keys["Müller 4711"].String() + `","drop":"acme-in","folder":"Müller 4711","documentId":"NR Müller 4711","bumId":"bum-1"`},
+			`"first":{"key":"` + s.Item("Müller 4711").Key.String() + `","drop":"acme-in","folder":"Müller 4711","documentId":"NR Müller 4711","bumId":"bum-1"`},
 	} {
 		text, end := written(t, a, form)
 		for _, w := range want {
@@ -59,7 +61,7 @@ func errText(err error) string {
 // A year is that of checked metadata: what a refused sidecar says moves no folder into another year.
 func TestReport_AsReadHasNoYear(t *testing.T) {
 	s := newShelf(t, "production")
-	s.tell("Alt", noon, &ledger.Document{AsRead: archive.AsRead{Number: "A1", Date: "1999-10-31"}}, ledger.Refused{})
+	s.Add(fill.Item{Name: "Alt", AsRead: archive.AsRead{Number: "A1", Date: "1999-10-31"}}).Refuse(noon, ledger.Cause{})
 	c := s.config()
 	c.Select.Year = 2026
 	if a := examine(t, c); a.Summary.Selected.Seen != 1 || a.Summary.Undated != 1 {
@@ -72,16 +74,16 @@ func TestHTML_ReceiptsAndFullDigests(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
 	bare, _ := written(t, examine(t, c), "html")
-	e, _ := s.told("Müller 4711")
-	for _, want := range []string{"<code>" + e.Package.SHA256.String() + "</code>", "<code>" + e.Key.String() + "</code>", "<bdi>_archived/2026-11/x/_RECEIPT.txt</bdi>"} {
+	e := s.Item("Müller 4711").Entry()
+	for _, want := range []string{"<code>" + e.Package.SHA256.String() + "</code>", "<code>" + e.Key.String() + "</code>", "<bdi>_archived/2026-11/Müller 4711/_RECEIPT.txt</bdi>"} {
 		if !strings.Contains(bare, want) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
 	for link, want := range map[string]int{"./acme-in/x%20y/_RECEIPT.txt": 3, "../x": 3, "": 0, "javascript:alert(1)": 0, "//evil.example/x": 0, `./"><script>`: 3} {
 		c.ReceiptLink = func(drop, receipt string) string {
-			if drop != "acme-in" || receipt != "_archived/2026-11/x/_RECEIPT.txt" {
-				t.Errorf("asked for %s in %s", receipt, drop)
+			if folder := path.Base(path.Dir(receipt)); drop != "acme-in" || receipt != "_archived/2026-11/"+folder+"/_RECEIPT.txt" || s.Item(folder).Entry().State != ledger.Archived {
+				t.Errorf("asked for %s in %s, want receipts of archived folders in acme-in", receipt, drop)
 			}
 			return link
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // anonymousMemory is what this process has in memory that is no file's.
@@ -104,21 +106,11 @@ func benchShelf(b *testing.B, size int) *shelf {
 		var all []ledger.Change
 		for i := from; i < min(from+1000, size); i++ {
 			at := noon.Add(-time.Duration(size-i) * time.Second)
-			folder := fmt.Sprintf("Folder %d", i)
-			seal, doc := sealed(folder, "DE", 1_000_000, f.meta(i))
-			remote := archive.RemoteID(fmt.Sprintf("bum-%d", i))
-			evs := []ledger.Event{
-				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: folder}, seal, ledger.RegisterIntended{},
-				ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote)}}, ledger.UploadIntended{},
-				ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
-				ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at.Add(time.Hour), Record: []byte(`{}`)}, Grace: time.Hour},
-			}
-			all = append(all, ledger.Change{Key: keyAt(at, uint64(i)), Events: evs, Document: doc, At: archive.Instant{Wall: at}})
+			it := f.item(i)
+			_, doc := it.Sealed()
+			all = append(all, ledger.Change{Key: fill.Key(at, i), Events: slices.Concat(it.Life(at, at.Add(time.Hour))[:6]...), Document: doc, At: archive.Instant{Wall: at}})
 		}
-		rs, err := s.ledger.Apply(b.Context(), all...)
-		if err != nil || rs[0].Err != nil {
-			b.Fatal(err, rs[0].Err)
-		}
+		s.Commit(all...)
 	}
 	return s
 }

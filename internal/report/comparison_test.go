@@ -13,12 +13,10 @@ import (
 // The audit tells what the last comparison with the archive's index of each vault came to.
 func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	s := newShelf(t, "production")
-	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1000, "r")
+	s.Item("A").Archive(noon.Add(-3*time.Hour), time.Hour)
 	compare := func(cause string, at time.Time) Summary {
 		t.Helper()
-		if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkCompared, Vault: "ACME", By: ledger.Operator{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
-			t.Fatal(err)
-		}
+		s.Mark(ledger.Mark{Name: ledger.MarkCompared, Vault: "ACME", By: ledger.Operator{UID: 1001}, Cause: cause, At: at}, "")
 		return examine(t, s.config()).Summary
 	}
 	sum := compare(ledger.ComparedCause(ledger.CompareSame, "1 of 1 document", 0), noon.Add(-time.Hour))
@@ -48,7 +46,7 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	for _, m := range []ledger.Mark{
 		{Name: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Name: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
 	} {
-		if err := s.ledger.CommitMark(t.Context(), m, nil); err == nil {
+		if err := s.CommitMark(t.Context(), m, nil); err == nil {
 			t.Errorf("%+v was taken", m)
 		}
 	}

@@ -10,101 +10,30 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
-
-// sendPDF takes a single file in the drop of the PDF route, as far as the upload, whose answer does not come.
-func (s *shelf) sendPDF(file string, at time.Time, size int64) ledger.Sealed {
-	s.t.Helper()
-	s.claimPDF(file, at)
-	return s.sendClaimed(file, at, size)
-}
-
-// sendClaimed sends what was claimed, as far as the upload.
-func (s *shelf) sendClaimed(file string, at time.Time, size int64) ledger.Sealed {
-	s.t.Helper()
-	doc := &ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`),
-		Files: []archive.File{{Path: file, Size: size, SHA256: archive.Sum([]byte(file))}}}
-	p := archive.Package{Path: "x.pdf", Size: size, SHA256: archive.Sum([]byte(file))}
-	seal := ledger.Sealed{ID: archive.DeriveID("pdf", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum([]byte("ap@in.example")), Package: p, Seal: doc.Seal(p)}
-	s.tell(file, at, doc, seal)
-	s.tell(file, at.Add(time.Second), nil, ledger.RegisterIntended{}, s.ticketOf(file, at, "slot-"), ledger.UploadIntended{})
-	return seal
-}
-
-// claimPDF takes a single file.
-func (s *shelf) claimPDF(file string, at time.Time) {
-	s.t.Helper()
-	s.claimBy(ledger.PDF, "ap-scans", file, at)
-}
-
-// claimBy takes something by a route without vaults.
-func (s *shelf) claimBy(r ledger.Route, drop, file string, at time.Time) {
-	s.t.Helper()
-	key := keyAt(at, uint64(len(s.keys)))
-	s.keys[file] = key
-	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Events: []ledger.Event{ledger.ClaimedFolder{Route: r, Drop: drop, Folder: file, Owner: 1000}}, At: archive.Instant{Wall: at}})
-	if err != nil || rs[0].Err != nil {
-		s.t.Fatal(err, rs)
-	}
-}
-
-func (s *shelf) ticketOf(file string, at time.Time, number archive.RemoteID) ledger.TicketReceived {
-	number += archive.RemoteID(file)
-	return ledger.TicketReceived{Ticket: archive.Ticket{Remote: number, URL: urlCanary + "&key=" + archive.PresignedURL(number), Sent: archive.Instant{Wall: at}, Validity: time.Hour}}
-}
-
-// deliverPDF takes a single file to its end.
-func (s *shelf) deliverPDF(file string, at time.Time, size int64) {
-	s.t.Helper()
-	s.sendPDF(file, at, size)
-	s.confirmPDF(file, at.Add(2*time.Second))
-}
-
-func (s *shelf) confirmPDF(file string, at time.Time) {
-	s.t.Helper()
-	e, doc := s.told(file)
-	s.tell(file, at, nil, ledger.DeliveryConfirmed{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
-	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
-}
-
-// deliverDocument takes a document of the business network to its end.
-func (s *shelf) deliverDocument(folder string, at time.Time, size int64) {
-	s.t.Helper()
-	doc := &ledger.Document{Metadata: []byte(`{"recipientIds":["GLN:4012345000009"]}`), Files: []archive.File{{Path: "document.json", Size: size, SHA256: archive.Sum([]byte(folder))}}}
-	p := archive.Package{Path: "x.zip", Size: size, SHA256: archive.Sum([]byte(folder + ".zip"))}
-	seal := ledger.Sealed{ID: archive.DeriveID("network", p.SHA256, archive.Digest{}), Content: p.SHA256, Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)}
-	s.tell(folder, at, doc, seal)
-	s.tell(folder, at, nil, ledger.DocumentIntended{Body: archive.Sum([]byte("body"))}, ledger.DocumentTaken{})
-	e, _ := s.told(folder)
-	s.tell(folder, at.Add(time.Hour), nil, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: "a-1", Document: e.NetworkNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
-	s.tell(folder, at.Add(time.Hour), nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + folder}, ledger.Placed{})
-}
 
 // delivering is a ledger with two archived documents, three delivered ones of which one was possibly processed twice, and a duplicate of one.
 func delivering(t *testing.T) *shelf {
 	s := newShelf(t, "production")
-	s.archived("Müller 4711", noon.Add(-20*time.Hour), 41*time.Minute, 1_900_000, "bum-1")
-	s.archived("Huber 88", noon.Add(-19*time.Hour), 40*time.Minute, 100_000, "bum-2")
+	s.Add(fill.Item{Name: "Müller 4711", Size: 1_900_000}).Archive(noon.Add(-20*time.Hour), 41*time.Minute)
+	s.Add(fill.Item{Name: "Huber 88", Size: 100_000}).Archive(noon.Add(-19*time.Hour), 40*time.Minute)
 	for i, file := range []string{"scan1.pdf", "scan2.pdf"} {
-		s.deliverPDF(file, noon.Add(time.Duration(i-18)*time.Hour), 2_000_000)
+		s.Add(fill.Item{Name: file, Route: ledger.PDF, Size: 2_000_000}).Deliver(noon.Add(time.Duration(i-18)*time.Hour), 2*time.Second)
 	}
 	at := noon.Add(-10 * time.Hour)
-	s.sendPDF("scan3.pdf", at, 1_000_000)
-	s.tell("scan3.pdf", at.Add(time.Minute), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell("scan3.pdf", at.Add(time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
-	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.Released{By: ledger.Operator{UID: 1000}})
-	s.tell("scan3.pdf", at.Add(2*time.Hour), nil, ledger.RegisterIntended{}, s.ticketOf("scan3.pdf", at.Add(2*time.Hour), "again-"), ledger.UploadIntended{})
-	s.confirmPDF("scan3.pdf", at.Add(3*time.Hour))
-	s.claimPDF("copy.pdf", noon.Add(-2*time.Hour))
-	s.tell("copy.pdf", noon.Add(-2*time.Hour), nil, ledger.FoundDuplicate{First: s.keys["scan1.pdf"]})
+	s.Add(fill.Item{Name: "scan3.pdf", Route: ledger.PDF, Size: 1_000_000}).Lose(at)
+	again := fill.Ticket("again-scan3.pdf", at.Add(2*time.Hour), ledger.PDF)
+	s.Item("scan3.pdf").Tell(at.Add(2*time.Hour), ledger.Released{By: ledger.Operator{UID: 1000}}, ledger.RegisterIntended{}, again, ledger.UploadIntended{})
+	s.Item("scan3.pdf").Deliver(at.Add(3*time.Hour), 0)
+	s.PDF("copy.pdf").Tell(noon.Add(-2*time.Hour), ledger.FoundDuplicate{First: s.Item("scan1.pdf").Key})
 	return s
 }
 
 // I12: what the business network delivered is counted apart: neither among what is archived nor among the PDFs, in no form of the report.
 func TestDelivered_I12_NetworkIsCountedApart(t *testing.T) {
 	s := delivering(t)
-	s.claimBy(ledger.Network, "out", "Otto 9", noon.Add(-6*time.Hour))
-	s.deliverDocument("Otto 9", noon.Add(-6*time.Hour), 3_000_000)
+	s.Add(fill.Item{Name: "Otto 9", Route: ledger.Network, Size: 3_000_000}).Deliver(noon.Add(-6*time.Hour), time.Hour)
 	a := examine(t, s.config())
 	sum := a.Summary
 	if d, n := sum.Delivered, sum.Network; d == nil || *d != (delivered{Documents: 3, Bytes: 5_000_000, Twice: 1}) || n == nil || *n != (networkDelivered{Documents: 1, Bytes: 3_000_000}) {
@@ -240,7 +169,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 	if err := json.Unmarshal([]byte(object), &all); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(all.Twice, []string{s.keys["scan3.pdf"].String()}) || len(all.Double) != 0 {
+	if !slices.Equal(all.Twice, []string{s.Item("scan3.pdf").Key.String()}) || len(all.Double) != 0 {
 		t.Errorf("twice %v, double %v", all.Twice, all.Double)
 	}
 	route := slices.Index(comma[0], "route")
@@ -272,10 +201,8 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 // I32: an upload whose fate nobody can tell keeps the audit from being complete, and the report says what to do.
 func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 	s := newShelf(t, "production")
-	s.deliverPDF("scan1.pdf", noon.Add(-18*time.Hour), 1000)
-	s.sendPDF("scan2.pdf", noon.Add(-17*time.Hour), 1000)
-	s.tell("scan2.pdf", noon.Add(-16*time.Hour), nil, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
-	s.tell("scan2.pdf", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")})
+	s.PDF("scan1.pdf").Deliver(noon.Add(-18*time.Hour), 2*time.Second)
+	s.PDF("scan2.pdf").Lose(noon.Add(-17 * time.Hour))
 	a := examine(t, s.config())
 	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 neither: 1 quarantined.") {
 		t.Errorf("%+v", r)
@@ -287,7 +214,7 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 		t.Errorf("%+v", a.Summary.Bills)
 	}
 	// A person closes it: the doubt stays, and is none about the archive.
-	s.tell("scan2.pdf", noon.Add(-time.Hour), nil, ledger.Closed{By: ledger.Operator{UID: 1000}})
+	s.Item("scan2.pdf").Tell(noon.Add(-time.Hour), ledger.Closed{By: ledger.Operator{UID: 1000}})
 	a = examine(t, s.config())
 	if r := a.Summary.Result; r.Code != "not-complete" {
 		t.Errorf("%+v", r)
@@ -301,8 +228,8 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 // I12: a kept PDF that is not what was delivered is told in words of its own.
 func TestDelivered_I12_KeptPDFThatDiffers(t *testing.T) {
 	s := newShelf(t, "production")
-	s.deliverPDF("scan1.pdf", noon.Add(-18*time.Hour), 1000)
-	s.tell("scan1.pdf", noon.Add(-time.Hour), nil, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
+	s.PDF("scan1.pdf").Deliver(noon.Add(-18*time.Hour), 2*time.Second)
+	s.Item("scan1.pdf").Tell(noon.Add(-time.Hour), ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
 	if n := examine(t, s.config()).Summary.Needs; len(n) != 1 || n[0].What != "delivered-differs" || strings.Contains(n[0].Text+n[0].Do, "archive") {
 		t.Errorf("%+v", n)
 	}
@@ -326,7 +253,7 @@ func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
 		}
 	}
 	s := newShelf(t, "production")
-	s.archived("Müller 4711", noon.Add(-20*time.Hour), 41*time.Minute, 1_900_000, "bum-1")
+	s.Add(fill.Item{Name: "Müller 4711", Size: 1_900_000}).Archive(noon.Add(-20*time.Hour), 41*time.Minute)
 	a = examine(t, s.config())
 	page = &htmlPage{Summary: a.Summary}
 	if drawn := string(page.MonthsChart() + page.SpreadChart()); strings.Contains(drawn, "delivered") {
@@ -338,16 +265,12 @@ func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
 func TestDelivered_I12_ByItsNoteAlone(t *testing.T) {
 	s := delivering(t)
 	at, sum := noon.Add(-30*time.Hour), archive.Sum([]byte("old"))
-	s.keys["old.pdf"] = keyAt(at, 900)
 	found := ledger.Recovered{State: ledger.Delivered, Source: ledger.Kept, Dest: "_delivered/2026-11/old.pdf", Route: ledger.PDF, Drop: "ap-scans", Folder: "old.pdf", Owner: 1000,
 		ID: archive.DeriveID("pdf", sum, archive.Digest{}), Content: sum, Metadata: sum, Package: archive.Package{Path: "x.pdf", Size: 9, SHA256: sum},
 		Remote: "slot-old", SeenAt: at, UploadedAt: at}
 	doc := &ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "old.pdf", Size: 9, SHA256: sum}}}
 	found.Seal = doc.Seal(found.Package)
-	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: s.keys["old.pdf"], Document: doc, Events: []ledger.Event{found, ledger.Reconciled{}}, At: archive.Instant{Wall: at}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
-	}
+	s.Commit(ledger.Change{Key: fill.Key(at, 900), Document: doc, Events: []ledger.Event{found, ledger.Reconciled{}}, At: archive.Instant{Wall: at}})
 	sumOf := func(what string) (n uint64) {
 		for _, d := range examine(t, s.config()).Summary.NotProven {
 			if d.What == what {

@@ -7,30 +7,28 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // I4: the audit counts what was downloaded and compared, of what was asked for, and names what differs.
 func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	s := newShelf(t, "production")
 	for i, r := range []archive.RemoteID{"r1", "r2", "r3"} {
-		s.archived(string(r), noon.Add(-time.Duration(9-i)*time.Hour), time.Hour, 1, r)
+		s.Add(fill.Item{Name: string(r), Remote: r}).Archive(noon.Add(-time.Duration(9-i)*time.Hour), time.Hour)
 	}
-	s.vault["other"] = "FR"
-	s.archived("other", noon.Add(-2*time.Hour), time.Hour, 1, "r4")
+	s.Add(fill.Item{Name: "other", Vault: "FR", Remote: "r4"}).Archive(noon.Add(-2*time.Hour), time.Hour)
 	download := func(v archive.VaultID, r archive.RemoteID, outcome string) {
 		t.Helper()
 		m := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: 1001}, At: noon}
-		if _, err := s.ledger.IntendFetch(t.Context(), m, nil, 99); err != nil {
+		if _, err := s.IntendFetch(t.Context(), m, nil, 99); err != nil {
 			t.Fatal(err)
 		}
 		if m.Name, m.Cause = ledger.MarkFetched, outcome; outcome == "" {
 			return
 		}
-		if err := s.ledger.CommitMark(t.Context(), m, nil); err != nil {
-			t.Fatal(err)
-		}
+		s.Mark(m, "")
 	}
-	e, _ := s.told("r1")
+	e := s.Item("r1").Entry()
 	c := s.config()
 	if u := examine(t, c).Summary.Unchanged; u.Text != "0 of 4 downloaded and compared, 0 differ" || u.Money != "" {
 		t.Errorf("%+v", u)

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // listOf reads a list of what was expected.
@@ -24,8 +25,8 @@ func listOf(t *testing.T, csv string) *expected.List {
 }
 
 func (s *shelf) archivedAs(folder, number, sender, date, amount string) {
-	s.docs[folder] = archive.Document{Type: "Invoice", Number: number, SenderName: sender, Date: date + "T00:00:00Z", Amount: archive.Decimal(amount), Currency: "EUR"}
-	s.archived(folder, noon.Add(time.Duration(len(s.keys)-40)*time.Hour), time.Hour, 1000, archive.RemoteID("bum-"+folder))
+	document := archive.Document{Type: "Invoice", Number: number, SenderName: sender, Date: date + "T00:00:00Z", Amount: archive.Decimal(amount), Currency: "EUR"}
+	s.Add(fill.Item{Name: folder, Document: document}).Archive(noon.Add(time.Duration(s.Count()-40)*time.Hour), time.Hour)
 }
 
 // Only a list makes a report COMPLETE, and only when everything on it is archived as listed, and nothing that was dropped is missing.
@@ -47,7 +48,7 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 		"SenderSpelt":     {one + "RE 2;Otto KG;2026-10-02;20,00;EUR\n", nil, "not-complete", "1 archived document is not as listed."},
 		"NumberOnly":      {"re 1;;;;\n RE 2 ;;;;\n", nil, "complete", "2 archived, 0 not"},
 		"NotListed":       {one, nil, "complete-as-listed", "1 document is archived and not listed."},
-		"SomethingOpen":   {one + two, func(s *shelf) { s.tell("Wagner 5", noon, nil) }, "not-complete", "1 on the way"},
+		"SomethingOpen":   {one + two, func(s *shelf) { s.Item("Wagner 5").Claim(noon) }, "not-complete", "1 on the way"},
 		"RowsLeftOut":     {one + two + ";;;30,00;EUR\n", nil, "complete", "1 row of it has no number and could not be compared."},
 		"DatedRowLeftOut": {one + two + ";Kern;2026-10-03;30,00;EUR\n", nil, "not-complete", "1 row of the list has a date and no number"},
 		"Repeated":        {one + two + one, nil, "complete", "1 row of it repeats another one and counts once."},
@@ -89,9 +90,8 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
 	c.Select.Year = 2026
-	s.docs["Doppelt"] = archive.Document{Type: "Invoice", Number: "NR Müller 4711", Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH", Amount: "118.00", Currency: "EUR"}
-	s.archived("Doppelt", noon.Add(-30*time.Hour), time.Hour, 1000, "bum-9") // the older one equals its row less
-	c.Ledger, c.Head, c.Balance = s.ledger, s.ledger.Head(), s.ledger.Balance()
+	s.Add(fill.Item{Name: "Doppelt", Document: archive.Document{Type: "Invoice", Number: "NR Müller 4711", Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH", Amount: "118.00", Currency: "EUR"}}).Archive(noon.Add(-30*time.Hour), time.Hour) // the older one equals its row less
+	c.Ledger, c.Head, c.Balance = s.Ledger, s.Head(), s.Balance()
 	c.Expected = listOf(t, "NR Müller 4711;Müller GmbH;31.10.2026;119,00;EUR\nGS-7;Otto KG;30.10.2026;75,105;EUR\nALT-1;;;;\n=1+1;;;;\nNIX;;;;\n")
 	a := examine(t, c)
 	l := a.Summary.Expected
@@ -236,7 +236,7 @@ func TestMatcher_Signs(t *testing.T) {
 // The same ledger, list and time give the same bytes in every form.
 func TestReport_SameBytes(t *testing.T) {
 	s := randomShelf(t, 42)
-	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "x"}})
+	s.Item("Kern 6").Quarantine(noon, ledger.Cause{Code: "x"})
 	for _, form := range []string{"html", "csv", "xlsx", "json"} {
 		var first []byte
 		for range 3 {

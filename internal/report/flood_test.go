@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -22,15 +24,9 @@ type flood struct{ count int }
 // life is how each folder came to its end; the line numbers are those of the journal.
 func (f flood) life(i int, line func(ledger.Line)) ledger.Entry {
 	at := noon.Add(-time.Duration(f.count-i) * time.Second)
-	remote := archive.RemoteID(fmt.Sprintf("bum-%d", i))
-	seal, _ := sealed(fmt.Sprintf("Folder %d", i), "DE", 1_000_000, f.meta(i))
-	evs := []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: fmt.Sprintf("Folder %d", i)},
-		seal, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary}},
-		ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at.Add(time.Hour)}, Grace: time.Hour},
-	}
-	e := ledger.Entry{Key: keyAt(at, uint64(i))}
+	it := f.item(i)
+	evs := slices.Concat(it.Life(at, at.Add(time.Hour))[:6]...) // until it is archived
+	e := ledger.Entry{Key: fill.Key(at, i)}
 	for n, ev := range evs {
 		var err error
 		if e, err = ledger.Transition(e, ev, archive.Instant{Wall: at}); err != nil {
@@ -41,6 +37,10 @@ func (f flood) life(i int, line func(ledger.Line)) ledger.Entry {
 		}
 	}
 	return e
+}
+
+func (f flood) item(i int) fill.Item {
+	return fill.Item{Name: fmt.Sprintf("Folder %d", i), Route: ledger.Vault, Vault: "DE", Document: f.meta(i), Size: 1_000_000, Remote: archive.RemoteID(fmt.Sprintf("bum-%d", i))}
 }
 
 func (f flood) meta(i int) archive.Document {

@@ -43,12 +43,12 @@ func TestPending_I32_Result(t *testing.T) {
 		"NewDropAndOldYear": {drop: present.DropScan{}, change: func(c *Config) { c.Select.Year, c.Made = 2026, noon.AddDate(2, 0, 0) }, code: "complete-as-dropped"},
 	} {
 		s := newShelf(t, "production")
-		s.archived("Huber 1", noon.Add(-20*time.Hour), time.Hour, 1000, "bum-1")
+		s.Item("Huber 1").Archive(noon.Add(-20*time.Hour), time.Hour)
 		row.drop.Configured = row.drop.Name == ""
 		if row.drop.Name == "" {
 			row.drop.Name = "acme-in"
 		}
-		row.drop.Vault, row.drop.RemindAfter = s.vault["Huber 1"], 5*time.Minute
+		row.drop.RemindAfter = 5 * time.Minute
 		if row.drop.Rescan == 0 {
 			row.drop.Rescan = time.Minute
 		}

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/watch"
 )
 
@@ -64,7 +65,7 @@ func TestHTML_I21_PageHasABoundedSize(t *testing.T) {
 			conf.Drops = manyNotTaken(40)
 			a := examine(t, conf)
 			for i := range 20_000 {
-				a.Summary.Unclear = append(a.Summary.Unclear, keyAt(noon, uint64(i)).String())
+				a.Summary.Unclear = append(a.Summary.Unclear, fill.Key(noon, i).String())
 				a.Summary.Bills = append(a.Summary.Bills, billLine{Vault: fmt.Sprint("vault ", i)})
 			}
 			page, end := written(t, a, "html")
@@ -247,15 +248,15 @@ func randomShelf(t *testing.T, seed uint64) *shelf {
 		if r.IntN(10) == 0 {
 			amount = "9007199254740993.1"
 		}
-		s.docs[folder] = archive.Document{Type: []string{"Invoice", "CreditNote"}[r.IntN(2)], Number: fmt.Sprintf("%05d", r.IntN(99_999)), SenderName: fmt.Sprint("Sender ", r.IntN(30)),
+		document := archive.Document{Type: []string{"Invoice", "CreditNote"}[r.IntN(2)], Number: fmt.Sprintf("%05d", r.IntN(99_999)), SenderName: fmt.Sprint("Sender ", r.IntN(30)),
 			Date: noon.AddDate(0, 0, -r.IntN(900)).Format(time.RFC3339), Amount: amount, Currency: []string{"EUR", "USD", "CHF"}[r.IntN(3)]}
 		switch r.IntN(5) {
 		case 0:
-			s.tell(folder, at, nil)
+			s.Item(folder).Claim(at)
 		case 1:
-			s.tell(folder, at, nil, ledger.Refused{Cause: ledger.Cause{Code: "x", Text: "NOT ARCHIVED. line 9\n"}})
+			s.Item(folder).Refuse(at, ledger.Cause{Code: "x", Text: "NOT ARCHIVED. line 9\n"})
 		default:
-			s.archived(folder, at, time.Duration(1+r.IntN(100_000))*time.Second, int64(1+r.IntN(3_000_000)), archive.RemoteID(fmt.Sprint("bum-", i)))
+			s.Add(fill.Item{Name: folder, Document: document, Size: int64(1 + r.IntN(3_000_000))}).Archive(at, time.Duration(1+r.IntN(100_000))*time.Second)
 		}
 	}
 	return s

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/test/kit"
 )
 
@@ -31,7 +30,7 @@ func TestHTML_Print(t *testing.T) {
 	browser, reader := requireProgram(t, "chromium", "chromium"), requireProgram(t, "pdftotext", "poppler-utils")
 	s := filled(t, "test")
 	for i := range 60 {
-		s.archived(fmt.Sprint("Folder ", i), noon.Add(-10*time.Hour), time.Hour, 1000, archive.RemoteID(fmt.Sprint("bum-f", i)))
+		s.Item(fmt.Sprint("Folder ", i)).Archive(noon.Add(-10*time.Hour), time.Hour)
 	}
 	page, _ := written(t, examine(t, s.config()), "html")
 	dir := t.TempDir()

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // What the first page says of the ledger that filled makes, reckoned by hand: 3 of 7 are
@@ -58,9 +59,9 @@ func TestExamine_ByHand(t *testing.T) {
 // Everything that the promises say must be printed in every audit, is.
 func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 	s := newShelf(t, "production")
-	s.send("Otto 19", noon.Add(-time.Hour), 1000, "bum-1")
-	s.tell("Otto 19", noon.Add(-30*time.Minute), nil, ledger.UploadNotSent{}, ledger.WindowClosed{}) // an unused registration
-	s.tell("Otto 19", noon, nil, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
+	s.Add(fill.Item{Name: "Otto 19", Remote: "bum-1"}).Send(noon.Add(-time.Hour))
+	s.Item("Otto 19").Tell(noon.Add(-30*time.Minute), ledger.UploadNotSent{}, ledger.WindowClosed{}) // an unused registration
+	s.Item("Otto 19").Tell(noon, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
 	a := examine(t, s.config())
 	want := map[string]uint64{"not-dropped": 0, "quiet-time": 1, "not-downloaded": 0, "lost-answers": 1, "unused": 1, "unclear": 0, "deduplication": 0, "index": 0}
 	for _, d := range a.Summary.NotProven {
@@ -80,8 +81,8 @@ func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 // An archived document whose retention is over is counted, and is no alarm.
 func TestSummary_I32_CountsWhatHasEnded(t *testing.T) {
 	s := newShelf(t, "production")
-	s.archived("Otto 19", noon.AddDate(-16, 0, 0), time.Hour, 1000, "bum-1")
-	s.archived("Kern 6", noon.Add(-2*time.Hour), time.Hour, 1000, "bum-2")
+	s.Item("Otto 19").Archive(noon.AddDate(-16, 0, 0), time.Hour)
+	s.Item("Kern 6").Archive(noon.Add(-2*time.Hour), time.Hour)
 	c := s.config()
 	c.Ended = func(e ledger.Entry) bool { return archive.Retention(10).Ended(e.ArchivedAt, noon) }
 	a := examine(t, c)
@@ -103,20 +104,20 @@ func TestResult_InPlainWords(t *testing.T) {
 		text string
 	}{
 		"Nothing": {func(*shelf) {}, Selection{}, "nothing", "No folder"},
-		"AllArchived": {func(s *shelf) { s.archived("A", noon, time.Hour, 1, "r") }, Selection{}, "complete-as-dropped",
+		"AllArchived": {func(s *shelf) { s.Item("A").Archive(noon, time.Hour) }, Selection{}, "complete-as-dropped",
 			"Nothing that was dropped is missing. Of 1 folder, 1 is archived. " + asDropped},
-		"OneOpen": {func(s *shelf) { s.tell("A", noon, nil) }, Selection{}, "not-complete", "1 on the way"},
+		"OneOpen": {func(s *shelf) { s.Item("A").Claim(noon) }, Selection{}, "not-complete", "1 on the way"},
 		"RejectedAndClosed": {func(s *shelf) {
-			s.archived("A", noon, time.Hour, 1, "r")
-			s.tell("B", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
-			s.tell("B", noon, nil, ledger.Closed{By: human})
+			s.Item("A").Archive(noon, time.Hour)
+			s.Item("B").Refuse(noon, ledger.Cause{Code: "x"})
+			s.Item("B").Tell(noon, ledger.Closed{By: human})
 		}, Selection{}, "complete-as-dropped", "1 was rejected and resolved"},
 		"ClosedInDoubtIsNotComplete": {func(s *shelf) {
-			s.send("A", noon, 1, "r")
-			s.tell("A", noon, nil, ledger.WindowClosed{})
-			s.tell("A", noon, nil, ledger.Closed{By: human})
+			s.Item("A").Send(noon)
+			s.Item("A").Tell(noon, ledger.WindowClosed{})
+			s.Item("A").Tell(noon, ledger.Closed{By: human})
 		}, Selection{}, "not-complete", "1 is in question"},
-		"StatesAreAPart": {func(s *shelf) { s.archived("A", noon, time.Hour, 1, "r") },
+		"StatesAreAPart": {func(s *shelf) { s.Item("A").Archive(noon, time.Hour) },
 			Selection{States: map[ledger.State]bool{ledger.Archived: true}}, "part", "says nothing about the others"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func lie(fn func(ledger.Entry) error) func(ledger.Entry) error {
 func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
-	c.Ledger = lying{s.ledger}
+	c.Ledger = lying{s.Ledger}
 	a := examine(t, c)
 	if a.Summary.Result.Code != "contradiction" || len(a.Summary.Check.Findings) < 2 {
 		t.Errorf("%+v", a.Summary.Check)
@@ -218,12 +219,12 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 func TestReport_ChangedMeanwhile(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
-	s.tell("Wagner 5", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}}) // after the head was read
+	s.Item("Wagner 5").Refuse(noon, ledger.Cause{Code: "x"}) // after the head was read
 	a := examine(t, c)
 	if !a.Summary.Check.Agrees || a.Summary.Check.Moved != 1 {
 		t.Errorf("%+v", a.Summary.Check)
 	}
-	s.tell("Braun 15", noon, nil)
+	s.Item("Braun 15").Claim(noon)
 	for _, form := range []string{"html", "json", "csv"} {
 		text, end := written(t, a, form)
 		if end.Agrees || end.Rows != 8 || !slices.Equal(end.Moved, []string{"discovered 0, now 1"}) {
@@ -262,7 +263,7 @@ func (w *fullDisk) Write(b []byte) (int, error) {
 func TestReport_ErrorsAreNotReports(t *testing.T) {
 	s := filled(t, "production")
 	c := s.config()
-	c.Ledger = broken{s.ledger}
+	c.Ledger = broken{s.Ledger}
 	a, whole := examine(t, c), examine(t, s.config())
 	var sink strings.Builder
 	for name, write := range map[string]func(*Audit) error{
@@ -314,14 +315,11 @@ func TestSpans_MedianAndLongest(t *testing.T) {
 // forms.
 func TestSummary_BillingSaysWhatItDoesNotKnow(t *testing.T) {
 	s := newShelf(t, "production")
-	s.archived("Otto 19", noon.AddDate(0, -1, 0), time.Hour, 600_000, "bum-1")
-	e, _ := s.told("Otto 19")
-	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: keyAt(noon, 77), At: archive.Instant{Wall: noon}, Events: []ledger.Event{
+	s.Add(fill.Item{Name: "Otto 19", Size: 600_000}).Archive(noon.AddDate(0, -1, 0), time.Hour)
+	e := s.Item("Otto 19").Entry()
+	s.Commit(ledger.Change{Key: fill.Key(noon, 77), At: archive.Instant{Wall: noon}, Events: []ledger.Event{
 		ledger.Recovered{Route: ledger.Vault, Vault: e.Vault, Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 			State: ledger.Archived, Source: ledger.Gone, SeenAt: noon, ArchivedAt: noon}, ledger.Reconciled{}}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
-	}
 	a := examine(t, s.config())
 	for _, b := range a.Summary.Bills {
 		if b.Documents != 2 || b.Unsized != 1 || b.Bytes != 600_000 || b.AverageMB != "0.6" || b.Percent != "60" || b.Forecast == nil || b.Forecast.Average != "0.6" || b.Forecast.Money != "0.00" {

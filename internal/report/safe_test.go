@@ -11,14 +11,7 @@ import (
 
 func (s *shelf) mark(word, reason string, at time.Time) {
 	s.t.Helper()
-	m, note := ledger.Mark{Name: word, By: ledger.Operator{UID: 1001}, At: at}, (*ledger.Note)(nil)
-	if reason != "" {
-		note = &ledger.Note{Text: reason}
-		m.By.Reason = note.Digest()
-	}
-	if err := s.ledger.CommitMark(s.t.Context(), m, note); err != nil {
-		s.t.Fatal(err)
-	}
+	s.Mark(ledger.Mark{Name: word, By: ledger.Operator{UID: 1001}, At: at}, reason)
 }
 
 func doubtOf(s Summary, what string) doubt {
@@ -33,7 +26,7 @@ func doubtOf(s Summary, what string) doubt {
 // A ledger that may have forgotten something never reads as complete.
 func TestResult_I15_SafeModeIsNeverComplete(t *testing.T) {
 	s := newShelf(t, "production")
-	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1, "r")
+	s.Item("A").Archive(noon.Add(-3*time.Hour), time.Hour)
 	s.mark(ledger.MarkRestored, "", noon.Add(-time.Hour))
 	c := s.config()
 	c.Safe = "the ledger was put back from a backup; what was done after 11:00 is not known"
@@ -56,11 +49,11 @@ func TestResult_I15_SafeModeIsNeverComplete(t *testing.T) {
 // After safe mode, what is still in doubt is said, and when the archive was asked.
 func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	s := newShelf(t, "production")
-	s.send("A", noon.Add(-3*time.Hour), 1, "r")
+	s.Item("A").Send(noon.Add(-3 * time.Hour))
 	if d := doubtOf(examine(t, s.config()).Summary, "index"); d.Text != "The archive's own index was not compared with this ledger." {
 		t.Errorf("%+v", d)
 	}
-	s.tell("A", noon.Add(-2*time.Hour), nil, ledger.ReconcileRequired{})
+	s.Item("A").Tell(noon.Add(-2*time.Hour), ledger.ReconcileRequired{})
 	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
 	sum := examine(t, s.config()).Summary
@@ -78,14 +71,10 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 // An index that a person let count as complete is no proof, in any later audit.
 func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
 	s := newShelf(t, "production")
-	s.send("A", noon.Add(-3*time.Hour), 1, "r")
-	note := &ledger.Note{Text: "ticket 4711"}
+	s.Item("A").Send(noon.Add(-3 * time.Hour))
 	accept := func(at time.Time) {
 		t.Helper()
-		err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Operator{UID: 1001, Reason: note.Digest()}, At: at}, note)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.Mark(ledger.Mark{Name: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Operator{UID: 1001}, At: at}, "ticket 4711")
 	}
 	accept(noon.Add(-time.Hour))
 	s.mark(ledger.MarkDisposal, "", noon.Add(-time.Minute))
@@ -116,7 +105,7 @@ func TestActs_I29_ReasonOfARestore(t *testing.T) {
 	s.mark(ledger.MarkRestored, "the server burned down", noon)
 	c := s.config()
 	c.Reason = func(k archive.Key, rev uint32) (string, error) {
-		notes, err := s.ledger.Notes(k)
+		notes, err := s.Notes(k)
 		return notes[rev].Text, err
 	}
 	a := examine(t, c)

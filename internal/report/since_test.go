@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // reportSince makes a report that goes on from the last one, as of a time. It notes it where it is to be.
@@ -25,10 +26,7 @@ func (s *shelf) reportSince(at time.Time, noted bool) (*Audit, []string) {
 		s.t.Fatal(err, end, a.Summary.Check)
 	}
 	if noted {
-		m := ledger.Mark{Name: ledger.MarkReported, By: ledger.Operator{UID: 7}, At: at, Cause: ledger.ReportedCause(a.Summary.About.HeadLine)}
-		if err := s.ledger.CommitMark(s.t.Context(), m, nil); err != nil {
-			s.t.Fatal(err)
-		}
+		s.Mark(ledger.Mark{Name: ledger.MarkReported, By: ledger.Operator{UID: 7}, At: at, Cause: ledger.ReportedCause(a.Summary.About.HeadLine)}, "")
 	}
 	var folders []string
 	for _, d := range all.Documents {
@@ -43,20 +41,18 @@ func (s *shelf) reportSince(at time.Time, noted bool) (*Audit, []string) {
 func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	s := newShelf(t, "production")
 	month := func(m time.Month, day int) time.Time { return time.Date(2026, m, day, 9, 0, 0, 0, time.UTC) }
-	s.archived("September 1", month(9, 10), time.Hour, 1, "r1")
-	s.tell("Open 2", month(9, 20), nil)
+	s.Item("September 1").Archive(month(9, 10), time.Hour)
+	s.Item("Open 2").Claim(month(9, 20))
 	for _, noted := range []bool{false, true} { // the first one broke off before it was noted
 		a, folders := s.reportSince(month(10, 5), noted)
 		if !slices.Equal(folders, []string{"Open 2", "September 1"}) || !strings.Contains(a.Summary.About.Selection, "the first report of its kind") || a.Summary.Since.At != nil {
 			t.Errorf("%q, %+v", folders, a.Summary.Since)
 		}
 	}
-	s.tell("September 1", month(10, 20), nil, ledger.Held{By: ledger.Operator{UID: 1001}}) // it had ended: what comes later is no news
-	s.docs["Late 3"] = archive.Document{Type: "Invoice", Number: "RE 3", Date: "2026-09-30T00:00:00Z", SenderName: "Huber", Amount: "1.00", Currency: "EUR"}
-	s.docs["New 4"] = archive.Document{Type: "Invoice", Number: "RE 4", Date: "2026-10-02T00:00:00Z", SenderName: "Huber", Amount: "2.00", Currency: "EUR"}
-	s.archived("Late 3", month(10, 21), time.Hour, 1, "r3")
-	s.archived("New 4", month(10, 22), time.Hour, 1, "r4")
-	s.tell("Open 2", month(10, 23), nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
+	s.Item("September 1").Tell(month(10, 20), ledger.Held{By: ledger.Operator{UID: 1001}}) // it had ended: what comes later is no news
+	s.Add(fill.Item{Name: "Late 3", Document: archive.Document{Type: "Invoice", Number: "RE 3", Date: "2026-09-30T00:00:00Z", SenderName: "Huber", Amount: "1.00", Currency: "EUR"}}).Archive(month(10, 21), time.Hour)
+	s.Add(fill.Item{Name: "New 4", Document: archive.Document{Type: "Invoice", Number: "RE 4", Date: "2026-10-02T00:00:00Z", SenderName: "Huber", Amount: "2.00", Currency: "EUR"}}).Archive(month(10, 22), time.Hour)
+	s.Item("Open 2").Refuse(month(10, 23), ledger.Cause{Code: "x"})
 	a, folders := s.reportSince(month(11, 5), true)
 	if !slices.Equal(folders, []string{"Late 3", "New 4", "Open 2"}) || a.Summary.Selected.Seen != 3 {
 		t.Errorf("%q, %+v", folders, a.Summary.Selected)
@@ -89,13 +85,13 @@ func TestSince_I1_NoFolderIsLeftOut(t *testing.T) {
 		for range 6 {
 			for range r.IntN(8) {
 				at = at.Add(time.Hour)
-				folder := fmt.Sprint("F", len(s.keys))
+				folder := fmt.Sprint("F", s.Count())
 				due[folder] = true
 				if r.IntN(2) == 0 {
-					s.archived(folder, at, time.Minute, 1, archive.RemoteID("r"+folder))
+					s.Item(folder).Archive(at, time.Minute)
 					continue
 				}
-				s.tell(folder, at, nil)
+				s.Item(folder).Claim(at)
 				open = append(open, folder)
 			}
 			open = slices.DeleteFunc(open, func(folder string) bool {
@@ -103,7 +99,7 @@ func TestSince_I1_NoFolderIsLeftOut(t *testing.T) {
 					return false
 				}
 				at = at.Add(time.Minute)
-				s.tell(folder, at, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
+				s.Item(folder).Refuse(at, ledger.Cause{Code: "x"})
 				return true
 			})
 			at = at.Add(time.Hour)
@@ -130,7 +126,7 @@ func TestSince_I1_NoFolderIsLeftOut(t *testing.T) {
 func TestSince_MarkNeedsALine(t *testing.T) {
 	s := newShelf(t, "production")
 	for _, cause := range []string{"", "up to line", "up to line 0", "up to line x", ledger.ReportedCause(99)} {
-		if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReported, At: noon, Cause: cause}, nil); err == nil {
+		if err := s.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReported, At: noon, Cause: cause}, nil); err == nil {
 			t.Errorf("%q was taken", cause)
 		}
 	}

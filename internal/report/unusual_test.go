@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // unusual has two invoices with one number, one with the same files as another, and one of 2062.
@@ -17,14 +18,13 @@ func unusual(t *testing.T) *shelf {
 	other := meta
 	other.Amount = "11.00"
 	far := archive.Document{Type: "Invoice", Number: "RE 9", Date: "2062-10-31T00:00:00Z", SenderName: "Huber KG", Amount: "7.00", Currency: "EUR"}
-	s.docs["Huber 1"], s.docs["Huber 1 neu"], s.docs["Huber 9"] = meta, other, far
 	number := meta.NumberDigest("DE")
-	s.seals["Huber 1"] = func(ev *ledger.Sealed) { ev.Number = number }
-	s.seals["Huber 1 neu"] = func(ev *ledger.Sealed) { ev.Number, ev.SameNumber = number, s.keys["Huber 1"] }
-	s.seals["Huber 9"] = func(ev *ledger.Sealed) { ev.Number, ev.StrangeDate = far.NumberDigest("DE"), true }
-	s.seals["Otto 2"] = func(ev *ledger.Sealed) { ev.SameContent = s.keys["Huber 1"] }
+	first := s.Add(fill.Item{Name: "Huber 1", Document: meta, Change: func(ev *ledger.Sealed) { ev.Number = number }})
+	s.Add(fill.Item{Name: "Huber 1 neu", Document: other, Change: func(ev *ledger.Sealed) { ev.Number, ev.SameNumber = number, first.Key }})
+	s.Add(fill.Item{Name: "Huber 9", Document: far, Change: func(ev *ledger.Sealed) { ev.Number, ev.StrangeDate = far.NumberDigest("DE"), true }})
+	s.Add(fill.Item{Name: "Otto 2", Change: func(ev *ledger.Sealed) { ev.SameContent = first.Key }})
 	for i, folder := range []string{"Huber 1", "Huber 1 neu", "Huber 9", "Otto 2"} {
-		s.archived(folder, noon.Add(time.Duration(i-20)*time.Hour), time.Hour, 1000, archive.RemoteID("bum-"+folder[:1]+folder[len(folder)-1:]))
+		s.Item(folder).Archive(noon.Add(time.Duration(i-20)*time.Hour), time.Hour)
 	}
 	return s
 }
@@ -43,7 +43,7 @@ func TestExamine_I12_UnusualDocumentsAreRemarked(t *testing.T) {
 	s := unusual(t)
 	for _, looked := range []bool{false, true} {
 		if looked {
-			s.tell("Huber 1 neu", noon, nil, ledger.Closed{})
+			s.Item("Huber 1 neu").Tell(noon, ledger.Closed{})
 		}
 		a := examine(t, s.config())
 		by := remarks(a.Summary)

@@ -1,0 +1,150 @@
+package fill
+
+import (
+	"cmp"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Item is a folder or a file that was dropped. What a test leaves empty gets
+// the usual value; it may change all fields until the item is claimed, and what
+// is in the document until it is sealed.
+type Item struct {
+	Name     string
+	Route    ledger.Route
+	Vault    archive.VaultID
+	Drop     string
+	Key      archive.Key        // set by the claim if it is zero
+	Document archive.Document   // frozen metadata; empty: an invoice of Müller GmbH
+	PDF      archive.PDFRequest // in its place on the PDF route
+	AsRead   archive.AsRead     // of an item that is refused or a duplicate
+	Files    []archive.File     // empty: one file, with the digest of the name
+	Salt     [16]byte
+	Size     int64                // of the package; 0: 1000 bytes
+	Remote   archive.RemoteID     // of the registration; empty: "bum-" or "slot-", and the name
+	Change   func(*ledger.Sealed) // changes the event that seals it
+
+	ledger *Ledger
+}
+
+// Entry returns what the ledger has of the item now.
+func (i *Item) Entry() ledger.Entry {
+	i.ledger.t.Helper()
+	e, _, err := i.ledger.Entry(i.Key)
+	if err != nil {
+		i.ledger.t.Fatal(err)
+	}
+	return e
+}
+
+// Tell commits events of the item. The first ones follow its claim.
+func (i *Item) Tell(at time.Time, evs ...ledger.Event) ledger.Entry {
+	i.ledger.t.Helper()
+	if i.Key.IsZero() {
+		i.Key = Key(at, len(i.ledger.items))
+	}
+	c := ledger.Change{Key: i.Key, Rev: i.Entry().Rev, At: archive.Instant{Wall: at}}
+	if c.Rev == 0 {
+		evs = append([]ledger.Event{i.Claimed()}, evs...)
+	}
+	c.Events = evs
+	for _, ev := range evs {
+		switch ev.(type) {
+		case ledger.Sealed:
+			_, c.Document = i.Sealed()
+		case ledger.Refused, ledger.FoundDuplicate:
+			if i.AsRead != (archive.AsRead{}) {
+				c.Document = &ledger.Document{AsRead: i.AsRead}
+			}
+		}
+	}
+	return i.ledger.Commit(c)
+}
+
+// Claim takes the item out of its drop folder.
+func (i *Item) Claim(at time.Time) ledger.Entry {
+	i.ledger.t.Helper()
+	return i.Tell(at)
+}
+
+// Seal packs the item, unless it is.
+func (i *Item) Seal(at time.Time) ledger.Entry {
+	i.ledger.t.Helper()
+	if e := i.Entry(); e.State > ledger.Discovered {
+		return e
+	}
+	sealed, _ := i.Sealed()
+	return i.Tell(at, sealed)
+}
+
+// Send seals the item and begins to send it: no answer has come yet. An item
+// that is beyond that stays as it is.
+func (i *Item) Send(at time.Time) ledger.Entry {
+	i.ledger.t.Helper()
+	if e := i.Seal(at); e.State != ledger.Packaged {
+		return e
+	}
+	return i.Tell(at.Add(time.Second), i.Sending(at)...)
+}
+
+// Store sends the item, and the service takes it.
+func (i *Item) Store(at time.Time) ledger.Entry {
+	i.ledger.t.Helper()
+	if e := i.Send(at); e.State != ledger.Sending {
+		return e
+	}
+	return i.Tell(at.Add(2*time.Second), i.Accepted())
+}
+
+// Archive sends the item unless it was sent, has it archived after took, and
+// puts its folder away.
+func (i *Item) Archive(at time.Time, took time.Duration) ledger.Entry {
+	i.ledger.t.Helper()
+	i.Store(at)
+	at = at.Add(took)
+	i.Tell(at, i.Seen(archive.Successful, at))
+	return i.Place(at, "_archived/"+at.Format("2006-01")+"/"+i.Name)
+}
+
+// Deliver does the same on a route without an archive: delivered after took.
+func (i *Item) Deliver(at time.Time, took time.Duration) ledger.Entry {
+	i.ledger.t.Helper()
+	i.Send(at)
+	at = at.Add(took)
+	e := i.Tell(at, i.Accepted())
+	if i.Route.IsNotified() {
+		i.Tell(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID("ack-" + i.Name),
+			Document: e.NetworkNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
+	}
+	return i.Place(at, "_delivered/"+at.Format("2006-01")+"/"+i.Name)
+}
+
+// Lose sends the item unless it was sent, and no answer ever comes: whether it
+// was delivered stays unknown.
+func (i *Item) Lose(at time.Time) ledger.Entry {
+	i.ledger.t.Helper()
+	i.Send(at)
+	i.Tell(at.Add(time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	return i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown(i.Route, "the upload was never answered"))
+}
+
+// Refuse rejects the item before it is sent. Place returns its folder.
+func (i *Item) Refuse(at time.Time, why ledger.Cause) ledger.Entry {
+	i.ledger.t.Helper()
+	why.Code = cmp.Or(why.Code, "no-sidecar")
+	return i.Tell(at, ledger.Refused{Cause: why})
+}
+
+// Quarantine stops the item until an operator decides.
+func (i *Item) Quarantine(at time.Time, why ledger.Cause) ledger.Entry {
+	i.ledger.t.Helper()
+	return i.Tell(at, ledger.SentToQuarantine{Cause: why})
+}
+
+// Place moves the folder of the item to where it stays.
+func (i *Item) Place(at time.Time, dest string) ledger.Entry {
+	i.ledger.t.Helper()
+	return i.Tell(at, ledger.PlaceIntended{Dest: dest}, ledger.Placed{})
+}
