@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -66,16 +65,8 @@ func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
 	x.key = archive.NewKey(x.at)
 	w.goByPDF(x, "scan7.pdf", "scan7.pdf")
 	x.doc.Metadata = archive.PDFRequest{Receiving: "Rechnungen@in.example", Notify: "buero.müller@acme.example"}.Encode()
-	for i := range x.evs {
-		c := ledger.Change{Key: x.key, Rev: x.rev, Events: x.evs[i], At: archive.Instant{Wall: x.at.Add(time.Duration(i) * time.Second)}}
-		if i == 1 {
-			c.Document = x.doc
-		}
-		rs, err := w.led.Apply(t.Context(), c)
-		if err != nil || rs[0].Err != nil {
-			t.Fatal(err, rs[0].Err)
-		}
-		x.rev = rs[0].Entry.Rev
+	for len(x.evs) > 0 {
+		w.goOnWith(x)
 	}
 	w.goOn(20)
 	c := New(w.config())

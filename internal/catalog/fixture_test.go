@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 )
 
 var began = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -25,7 +26,7 @@ type world struct {
 	t       testing.TB
 	rng     *rand.Rand
 	dir     string
-	led     *boltledger.Ledger
+	led     *fill.Ledger
 	log     *textLog
 	n       int
 	open    []*life // documents that did not live to their end
@@ -36,22 +37,10 @@ type world struct {
 
 func newWorld(t testing.TB, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), log: &textLog{}}
-	info := ledger.Info{ID: fmt.Sprintf("L-%d", seed), Environment: "test", BaseURL: "https://archive.example", Created: began}
-	if err := boltledger.Create(w.dir, info); err != nil {
-		t.Fatal(err)
-	}
-	w.openLedger()
-	t.Cleanup(func() { w.led.Close() })
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), log: &textLog{}}
+	w.led = fill.New(t, boltledger.Config{}, ledger.Info{ID: fmt.Sprintf("L-%d", seed), Created: began})
+	w.dir = w.led.Dir
 	return w
-}
-
-func (w *world) openLedger() {
-	w.t.Helper()
-	var err error
-	if w.led, err = boltledger.Open(boltledger.Config{Dir: w.dir}); err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // inBubble calls fn on virtual time, with the ledger opened in it.
@@ -59,11 +48,11 @@ func (w *world) inBubble(t *testing.T, fn func(t *testing.T)) {
 	t.Helper()
 	w.led.Close()
 	synctest.Test(t, func(t *testing.T) {
-		w.openLedger()
+		w.led.Open()
 		defer w.led.Close()
 		fn(t)
 	})
-	w.openLedger()
+	w.led.Open()
 }
 
 func (w *world) config() Config {
@@ -133,41 +122,40 @@ func (w *world) newLife() *life {
 		SenderIDs: []string{w.valid(2), "DE123456789"}, Currency: "EUR", Amount: "119.00"}
 	m.Type, m.Date = archive.DocumentTypes[w.n%4], fmt.Sprintf("%d-11-%02dT00:00:00Z", 1960+10*(w.n%7), 1+w.n%28)
 	m.Amount = archive.Decimal([]string{"119.00", "", "0.00", "-119.01", "0.1", "-0.10", "12345678901234567890.12", "119.005"}[w.n/2%8])
-	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: m.Metadata()}
-	p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum(x.key[:])}
-	id := archive.DeriveID("V1", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata))
-	remote := archive.RemoteID(id.Generation(7).String())
+	it := x.item(fill.Item{Name: folder, Route: ledger.Vault, Vault: "V1", Drop: "acme", Document: m})
+	sealed, _ := it.Sealed()
+	it.Remote = archive.RemoteID(sealed.ID.Generation(7).String())
 	if w.rng.IntN(2) == 0 {
-		remote = archive.RemoteID(fmt.Sprintf("%c%d", 'a'+rune(w.rng.IntN(26)), w.n))
+		it.Remote = archive.RemoteID(fmt.Sprintf("%c%d", 'a'+rune(w.rng.IntN(26)), w.n))
 	}
-	w.texts = append(w.texts, id.String(), string(remote))
-	sealed := ledger.Sealed{ID: id, Content: archive.Sum(x.key[:]), Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: x.doc.Seal(p)}
-	x.evs = append(x.evs, []ledger.Event{sealed}, []ledger.Event{ledger.RegisterIntended{}},
-		[]ledger.Event{ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: x.at}}}, ledger.UploadIntended{}},
-		[]ledger.Event{ledger.UploadAccepted{Sent: p.SHA256, Seal: sealed.Seal}},
-		[]ledger.Event{ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: x.at, Record: []byte(`{}`)}, Grace: time.Hour}},
-		[]ledger.Event{ledger.PlaceIntended{Dest: "_archived/2026-11/" + dest}}, []ledger.Event{ledger.Placed{}})
+	w.texts = append(w.texts, sealed.ID.String(), string(it.Remote))
+	x.live(it, "_archived/2026-11/"+dest)
 	return x
 }
 
-// goByPDF makes a document one that is delivered, or that nobody knows the fate of.
+// item returns it with files of its own.
+func (x *life) item(it fill.Item) *fill.Item {
+	it.Salt, it.Files = [16]byte{1}, []archive.File{{Path: "rechnung.pdf", Size: 3, SHA256: archive.Sum(x.key[:])}}
+	return &it
+}
+
+// live lets an item live to its end in a place.
+func (x *life) live(it *fill.Item, place string) {
+	_, x.doc = it.Sealed()
+	x.evs = it.Life(x.at, x.at)
+	x.evs[len(x.evs)-2] = []ledger.Event{ledger.PlaceIntended{Dest: place}}
+}
+
+// goByPDF makes a document one that is delivered, or whose delivery is unknown.
 func (w *world) goByPDF(x *life, folder, dest string) {
-	to := archive.PDFRequest{Receiving: fmt.Sprintf("AP%d@in.example", w.rng.IntN(3)), Notify: w.valid(3) + "@acme.example"}
-	w.texts = append(w.texts, to.Receiving)
-	x.doc = &ledger.Document{Salt: [16]byte{1}, Metadata: to.Encode()}
-	p := archive.Package{Path: "x.pdf", Size: 2000, SHA256: archive.Sum(x.key[:])}
-	id := archive.DeriveID("pdf", archive.Sum(x.key[:]), archive.Sum(x.doc.Metadata))
-	remote := archive.RemoteID(fmt.Sprintf("slot-%d", w.n))
-	w.texts = append(w.texts, id.String(), string(remote), "_delivered/2026-11/"+dest)
-	seal := x.doc.Seal(p)
-	x.evs = [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: folder, NotBefore: x.at.Add(time.Minute)}},
-		{ledger.Sealed{ID: id, Content: p.SHA256, Metadata: archive.Sum(x.doc.Metadata), Package: p, Seal: seal}, ledger.RegisterIntended{},
-			ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: x.at}, Validity: time.Hour}}, ledger.UploadIntended{}}}
+	it := x.item(fill.Item{Name: folder, Route: ledger.PDF, Drop: "scans", Size: 2000, Remote: archive.RemoteID(fmt.Sprintf("slot-%d", w.n))})
+	it.PDF = archive.PDFRequest{Receiving: fmt.Sprintf("AP%d@in.example", w.rng.IntN(3)), Notify: w.valid(3) + "@acme.example"}
+	sealed, _ := it.Sealed()
+	w.texts = append(w.texts, it.PDF.Receiving, sealed.ID.String(), string(it.Remote), "_delivered/2026-11/"+dest)
+	x.live(it, "_delivered/2026-11/"+dest)
 	if w.n%12 == 0 {
-		x.evs = append(x.evs, []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")}})
-		return
+		x.evs = append(x.evs[:4], []ledger.Event{ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")}})
 	}
-	x.evs = append(x.evs, []ledger.Event{ledger.DeliveryConfirmed{Sent: p.SHA256, Seal: seal}}, []ledger.Event{ledger.PlaceIntended{Dest: "_delivered/2026-11/" + dest}}, []ledger.Event{ledger.Placed{}})
 }
 
 // goOn commits changes of documents that are there and of new ones, each of another document.

@@ -118,7 +118,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 			t.Errorf("the ledger was read instead:\n%s", log)
 		}
 	}
-	if listed < int(seeds)*500 {
+	if listed < int(seeds)*400 {
 		t.Errorf("%d listed: the lists show nothing", listed)
 	}
 }
