@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/custody"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 )
 
 const ledgerID = "L-books"
@@ -29,7 +30,7 @@ func testSettings() Settings {
 type world struct {
 	t       testing.TB
 	dir     string
-	led     *boltledger.Ledger
+	led     *fill.Ledger
 	custody *custody.Custody
 	sums    map[archive.ExtractID]Recorded // as the ledger would have recorded them
 	since   Day                            // of the settings; empty: theirs
@@ -39,12 +40,10 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), table: "IA_INVOICE", sums: map[archive.ExtractID]Recorded{}}
-	w.must(boltledger.Create(w.dir, ledger.Info{ID: ledgerID, Environment: "test", BaseURL: "https://archive.example", Created: day("2026-01-01")}))
+	w := &world{t: t, table: "IA_INVOICE", sums: map[archive.ExtractID]Recorded{}}
+	w.led = fill.New(t, boltledger.Config{}, ledger.Info{ID: ledgerID, Created: day("2026-01-01")})
+	w.dir = w.led.Dir
 	var err error
-	w.led, err = boltledger.Open(boltledger.Config{Dir: w.dir})
-	w.must(err)
-	t.Cleanup(func() { w.led.Close() })
 	w.custody, err = custody.Open(t.TempDir(), ledgerID, "test", nil)
 	w.must(err)
 	t.Cleanup(func() { w.custody.Close() })
@@ -149,45 +148,22 @@ func (w *world) drop(folder string, m archive.Document, state ledger.State) arch
 	w.t.Helper()
 	w.n++
 	at := day("2026-10-06").Add(time.Duration(w.n) * time.Second)
-	key := archive.NewKey(at)
-	doc := &ledger.Document{Salt: [16]byte{1}, Metadata: m.Metadata()}
-	p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum(key[:])}
-	id := archive.DeriveID("V1", archive.Sum(key[:]), archive.Sum(doc.Metadata))
-	remote := archive.RemoteID(fmt.Sprintf("bum-%d", w.n))
-	seal := doc.Seal(p)
-	steps := [][]ledger.Event{{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: folder, NotBefore: at.Add(time.Minute)}}}
-	sealed := ledger.Sealed{ID: id, Content: archive.Sum(key[:]), Metadata: archive.Sum(doc.Metadata), Package: p, Seal: seal}
-	status := ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at, Record: []byte(`{}`)}, Grace: time.Hour}
-	whole := [][]ledger.Event{{sealed}, {ledger.RegisterIntended{}}, {ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}},
-		{ledger.UploadAccepted{Sent: p.SHA256, Seal: seal}}, {status}}
+	it := w.led.Add(fill.Item{Name: folder, Document: m, Remote: archive.RemoteID(fmt.Sprintf("bum-%d", w.n))})
 	switch state {
 	case ledger.Rejected:
-		doc = &ledger.Document{AsRead: archive.AsRead{Number: m.Number, SenderName: m.SenderName}}
-		steps = append(steps, []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}}})
+		it.AsRead = archive.AsRead{Number: m.Number, SenderName: m.SenderName}
+		it.Refuse(at, ledger.Cause{})
 	case ledger.Packaged:
-		steps = append(steps, whole[0])
+		it.Seal(at)
 	case ledger.Uploaded:
-		steps = append(steps, whole[:4]...)
+		it.Store(at)
 	case ledger.Archived:
-		steps = append(steps, whole...)
-	default:
-		w.t.Fatalf("no entry is made %s here", state)
+		it.Archive(at, time.Minute)
 	}
-	var rev uint32
-	for i, events := range steps {
-		c := ledger.Change{Key: key, Rev: rev, Events: events, At: archive.Instant{Wall: at}}
-		if i == 1 {
-			c.Document = doc
-		}
-		r, err := w.led.Apply(w.t.Context(), c)
-		w.must(err)
-		w.must(r[0].Err)
-		rev = r[0].Entry.Rev
+	if e := it.Entry(); e.State != state {
+		w.t.Fatalf("%s is %s, want %s", folder, e.State, state)
 	}
-	if e, _, err := w.led.Entry(key); err != nil || e.State != state {
-		w.t.Fatalf("%s is %s (%v), want %s", folder, e.State, err, state)
-	}
-	return remote
+	return it.Remote
 }
 
 func (w *world) open(s Settings) *Books {

@@ -113,7 +113,7 @@ func TestAnswer_I31_Index(t *testing.T) {
 						return nil, err
 					}
 				}
-				return []IndexRead{{Vault: "V1", Read: 5, Found: 5, Complete: complete}}, nil
+				return []IndexRead{{Vault: "V-1", Read: 5, Found: 5, Complete: complete}}, nil
 			}
 		}
 	}

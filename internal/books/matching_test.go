@@ -36,7 +36,7 @@ type answered struct {
 // askWatched folds what is held and asks. It returns the answer, and whether the ledger was read for it.
 func (w *world) askWatched(q Question) (got answered, isRead bool) {
 	w.t.Helper()
-	led := &watched{Ledger: w.led}
+	led := &watched{Ledger: w.led.Ledger}
 	b := w.open(testSettings())
 	problems, err := b.Update(w.t.Context(), w.sums)
 	w.must(err)
@@ -147,7 +147,7 @@ func TestMatching_I31_TheIndexIsReadAgain(t *testing.T) {
 	before, _ := w.askWatched(q)
 	indexed := q
 	indexed.Index = func(func(archive.IndexRecord) error) ([]IndexRead, error) {
-		return []IndexRead{{Vault: "V1", Complete: true}}, nil // the archive lost everything
+		return []IndexRead{{Vault: "V-1", Complete: true}}, nil // the archive lost everything
 	}
 	if got, isRead := w.askWatched(indexed); !isRead || got.Counts[Archived] != 0 {
 		t.Errorf("read %v, %+v", isRead, got.Counts)

@@ -15,87 +15,54 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 )
 
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
-// place is a state directory with a ledger.
+// place is a ledger and the time there.
 type place struct {
+	*fill.Ledger
 	t   *testing.T
-	dir string
-	l   *boltledger.Ledger
 	now time.Time
-	n   int
 }
 
 func newPlace(t *testing.T, id string) *place {
-	p := &place{t: t, dir: t.TempDir(), now: began}
-	if err := boltledger.Create(p.dir, ledger.Info{ID: id, Environment: "test", BaseURL: "https://archive.example", Created: began}); err != nil {
-		t.Fatal(err)
-	}
-	p.open()
-	t.Cleanup(func() { p.l.Close() })
-	return p
-}
-
-func (p *place) open() {
-	p.t.Helper()
-	var err error
-	if p.l, err = boltledger.Open(boltledger.Config{Dir: p.dir}); err != nil {
-		p.t.Fatal(err)
-	}
+	return &place{fill.New(t, boltledger.Config{}, ledger.Info{ID: id, Created: began}), t, began}
 }
 
 func (p *place) close() {
 	p.t.Helper()
-	if err := p.l.Close(); err != nil {
+	if err := p.Close(); err != nil {
 		p.t.Fatal(err)
 	}
-}
-
-func (p *place) apply(key archive.Key, rev uint32, doc *ledger.Document, evs ...ledger.Event) ledger.Entry {
-	p.t.Helper()
-	rs, err := p.l.Apply(p.t.Context(), ledger.Change{Key: key, Rev: rev, Events: evs, Document: doc, At: archive.Instant{Wall: p.now}})
-	if err = errors.Join(err, rs[0].Err); err != nil {
-		p.t.Fatal(err)
-	}
-	return rs[0].Entry
 }
 
 // send takes a document up to its upload.
-func (p *place) send() ledger.Entry {
-	p.n++
+func (p *place) send() *fill.Item {
+	p.t.Helper()
 	p.now = p.now.Add(time.Minute)
-	text := fmt.Sprint(p.l.Info().ID, p.n)
-	doc := &ledger.Document{Salt: [16]byte{1, byte(p.n)}, Metadata: []byte(`{"documentId":"` + text + `"}`)}
-	pkg := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum([]byte(text))}
-	return p.apply(archive.NewKey(p.now), 0, doc,
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Otto " + text},
-		ledger.Sealed{ID: archive.DeriveID("V1", archive.Sum([]byte(text)), archive.Digest{}), Content: archive.Sum([]byte("files" + text)), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-		ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: archive.RemoteID("bum-" + text), URL: archive.PresignedURL("https://store.example/" + text), Sent: archive.Instant{Wall: p.now}, Date: p.now}},
-		ledger.UploadIntended{},
-		ledger.UploadAccepted{NotBefore: p.now.Add(time.Minute), Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
+	it := p.Item(fmt.Sprint("Otto ", p.Info().ID, " ", p.Count()))
+	it.Store(p.now.Add(-2 * time.Second))
+	return it
 }
 
 // finish takes a sent document to rest.
-func (p *place) finish(e ledger.Entry) ledger.Entry {
-	e = p.apply(e.Key, e.Rev, nil,
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: e.Current().Ticket.Remote, Status: archive.Successful, Updated: p.now, Record: []byte(`{}`)}, Grace: time.Hour},
-		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{})
-	if !e.IsAtRest() {
+func (p *place) finish(it *fill.Item) *fill.Item {
+	p.t.Helper()
+	if e := it.Archive(p.now, 0); !e.IsAtRest() {
 		p.t.Fatalf("%s is %s and not at rest", e.Key, e.State)
 	}
-	return e
+	return it
 }
 
 func (p *place) how() Verification {
-	return Verification{StateDir: p.dir, Program: "1.2.0", Now: func() time.Time { return p.now }}
+	return Verification{StateDir: p.Dir, Program: "1.2.0", Now: func() time.Time { return p.now }}
 }
 
 func (p *place) verify(how Verification) Verified {
 	p.t.Helper()
-	v, err := how.Verify(p.t.Context(), p.l)
+	v, err := how.Verify(p.t.Context(), p.Ledger.Ledger)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -113,14 +80,14 @@ func (p *place) verifyWhole() Verified {
 func (p *place) edit(fn func(tx *bbolt.Tx) error) {
 	p.t.Helper()
 	p.close()
-	db, err := bbolt.Open(filepath.Join(p.dir, "ledger.db"), 0o600, nil)
+	db, err := bbolt.Open(filepath.Join(p.Dir, "ledger.db"), 0o600, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
 		p.t.Fatal(err)
 	}
-	p.open()
+	p.Open()
 }
 
 func flip(bucket string, key archive.Key) func(tx *bbolt.Tx) error {
@@ -135,12 +102,12 @@ func flip(bucket string, key archive.Key) func(tx *bbolt.Tx) error {
 // reading everything comes to.
 func TestVerify_I14_GoesOnFromItsCheckpoint(t *testing.T) {
 	p := newPlace(t, "ledger-1")
-	var sent []ledger.Entry
+	var sent []*fill.Item
 	for round := range 5 {
 		for range 6 {
 			sent = append(sent, p.send())
 		}
-		before := p.l.Head()
+		before := p.Head()
 		v := p.verify(p.how())
 		if !v.OK() || v.NotUsed != "" || v.NotSaved != nil || (v.Basis != nil) != (round > 0) || v.Report.Head != before {
 			t.Fatalf("round %d: %+v", round, v)
@@ -169,12 +136,12 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 	other.finish(other.send())
 	p.verify(p.how())
 	other.verify(other.how())
-	name := filepath.Join(p.dir, CheckpointName)
+	name := filepath.Join(p.Dir, CheckpointName)
 	sound, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := os.ReadFile(filepath.Join(other.dir, CheckpointName))
+	foreign, err := os.ReadFile(filepath.Join(other.Dir, CheckpointName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,28 +196,28 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 // Damage in what came since is found. Damage in what was verified before and is at rest is not, and reading everything finds it.
 func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 	for name, row := range map[string]struct {
-		damage func(rest, open, late ledger.Entry) func(tx *bbolt.Tx) error
+		damage func(rest, open, late *fill.Item) func(tx *bbolt.Tx) error
 		seen   bool
 	}{
-		"RestingEntry":    {func(rest, _, _ ledger.Entry) func(*bbolt.Tx) error { return flip("done", rest.Key) }, false},
-		"RestingDocument": {func(rest, _, _ ledger.Entry) func(*bbolt.Tx) error { return flip("doc", rest.Key) }, false},
-		"OpenEntry":       {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error { return flip("open", open.Key) }, true},
-		"OpenDocument":    {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error { return flip("doc", open.Key) }, true},
-		"NewEntry":        {func(_, _, late ledger.Entry) func(*bbolt.Tx) error { return flip("done", late.Key) }, true},
-		"NewDocument":     {func(_, _, late ledger.Entry) func(*bbolt.Tx) error { return flip("doc", late.Key) }, true},
-		"NewEntryGone": {func(_, _, late ledger.Entry) func(*bbolt.Tx) error {
+		"RestingEntry":    {func(rest, _, _ *fill.Item) func(*bbolt.Tx) error { return flip("done", rest.Key) }, false},
+		"RestingDocument": {func(rest, _, _ *fill.Item) func(*bbolt.Tx) error { return flip("doc", rest.Key) }, false},
+		"OpenEntry":       {func(_, open, _ *fill.Item) func(*bbolt.Tx) error { return flip("open", open.Key) }, true},
+		"OpenDocument":    {func(_, open, _ *fill.Item) func(*bbolt.Tx) error { return flip("doc", open.Key) }, true},
+		"NewEntry":        {func(_, _, late *fill.Item) func(*bbolt.Tx) error { return flip("done", late.Key) }, true},
+		"NewDocument":     {func(_, _, late *fill.Item) func(*bbolt.Tx) error { return flip("doc", late.Key) }, true},
+		"NewEntryGone": {func(_, _, late *fill.Item) func(*bbolt.Tx) error {
 			return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("done")).Delete(late.Key[:]) }
 		}, true},
-		"OpenEntryGone": {func(_, open, _ ledger.Entry) func(*bbolt.Tx) error {
+		"OpenEntryGone": {func(_, open, _ *fill.Item) func(*bbolt.Tx) error {
 			return func(tx *bbolt.Tx) error { return tx.Bucket([]byte("open")).Delete(open.Key[:]) }
 		}, true},
-		"DueGone": {func(_, _, _ ledger.Entry) func(*bbolt.Tx) error {
+		"DueGone": {func(_, _, _ *fill.Item) func(*bbolt.Tx) error {
 			return func(tx *bbolt.Tx) error {
 				k, _ := tx.Bucket([]byte("due")).Cursor().First()
 				return tx.Bucket([]byte("due")).Delete(bytes.Clone(k))
 			}
 		}, true},
-		"TotalsGone": {func(_, _, _ ledger.Entry) func(*bbolt.Tx) error {
+		"TotalsGone": {func(_, _, _ *fill.Item) func(*bbolt.Tx) error {
 			return func(tx *bbolt.Tx) error {
 				k, _ := tx.Bucket([]byte("totals")).Cursor().First()
 				return tx.Bucket([]byte("totals")).Delete(bytes.Clone(k))
@@ -274,9 +241,9 @@ func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 // An entry that was at rest and changed is more than the checkpoint can tell of: everything is read.
 func TestVerify_I14_AnEntryAtRestThatChanged(t *testing.T) {
 	p := newPlace(t, "ledger-1")
-	e := p.finish(p.send())
+	it := p.finish(p.send())
 	p.verify(p.how())
-	p.apply(e.Key, e.Rev, nil, ledger.Held{By: ledger.Operator{UID: 7}})
+	it.Tell(p.now, ledger.Held{By: ledger.Operator{UID: 7}})
 	if v := p.verify(p.how()); v.Basis != nil || !strings.Contains(v.NotUsed, "at rest") || !v.OK() {
 		t.Errorf("rests on %+v, %q, %v", v.Basis, v.NotUsed, v.Problems)
 	}
@@ -292,22 +259,22 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	p.close()
 	former := map[string][]byte{}
 	for _, name := range []string{"ledger.db", "ledger.head"} {
-		b, err := os.ReadFile(filepath.Join(p.dir, name))
+		b, err := os.ReadFile(filepath.Join(p.Dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		former[name] = b
 	}
-	p.open()
+	p.Open()
 	p.finish(p.send())
 	p.verify(p.how())
 	p.close()
 	for name, b := range former {
-		if err := os.WriteFile(filepath.Join(p.dir, name), b, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.open()
+	p.Open()
 	for round := range 6 {
 		how := p.how()
 		if how.Whole = round%2 == 1; round > 3 {
@@ -320,14 +287,14 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 		p.finish(p.send())
 	}
 	// The daemon's check does not stop the work for it, and leaves the evidence.
-	c := &Checker{Ledger: p.l, StateDir: p.dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
+	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
 	if found, err := c.checkLedger(t.Context()); err != nil || len(found) > 0 {
 		t.Error(found, err)
 	}
 	if v := p.verify(p.how()); v.OtherPast == "" {
 		t.Error("the evidence is gone")
 	}
-	if err := os.Remove(filepath.Join(p.dir, CheckpointName)); err != nil {
+	if err := os.Remove(filepath.Join(p.Dir, CheckpointName)); err != nil {
 		t.Fatal(err)
 	}
 	if v := p.verify(p.how()); !v.OK() {
@@ -340,7 +307,7 @@ func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	p.send()
 	how := p.how()
-	how.StateDir = filepath.Join(p.dir, "gone")
+	how.StateDir = filepath.Join(p.Dir, "gone")
 	if v := p.verify(how); !v.OK() || v.NotSaved == nil {
 		t.Error(v.NotSaved, v.Problems)
 	}
