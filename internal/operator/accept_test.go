@@ -49,12 +49,12 @@ func (a *alarmed) lines() (all []string) {
 // journaled, with a reason whose text can be erased, before safe mode ends.
 func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T) {
 	a := newAlarmed(t)
-	a.enter(1, 2)
+	a.Item("1").Tell(a.at(2))
 	a.mark(ledger.MarkRestored, 10)
 	compare := func(found int, accept ...AcceptedIndex) Compared {
 		t.Helper()
 		out, err := Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Drop{{Name: "acme", Vault: "V"}}, Grace: time.Hour, Accept: accept,
+			Ledger: a.Ledger.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour, Accept: accept,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7, Reason: "the provider says so"})
 		a.must(err)

@@ -14,12 +14,13 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 )
 
 // tray is an archive that gives one package. Before it does, it looks into the journal.
 type tray struct {
 	t      *testing.T
-	ledger *boltledger.Ledger
+	ledger *fill.Ledger
 	err    error
 	meet   func() // in the middle of a download; nil: nothing happens
 	asks   int
@@ -27,7 +28,7 @@ type tray struct {
 
 func (s *tray) Download(_ context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
 	s.asks++
-	if last := lastLine(s.t, s.ledger); last.Event != ledger.MarkFetchIntended || last.Vault != string(v) || last.Remote != string(r) || last.UID == nil || *last.UID != 7 {
+	if last := lastLine(s.t, s.ledger.Ledger); last.Event != ledger.MarkFetchIntended || last.Vault != string(v) || last.Remote != string(r) || last.UID == nil || *last.UID != 7 {
 		s.t.Errorf("the archive is asked, and the journal ends with %+v", last)
 	}
 	if s.meet != nil {
@@ -52,17 +53,10 @@ func lastLine(t *testing.T, l *boltledger.Ledger) (last ledger.Line) {
 // downloading makes a ledger, and a way to downloads of it at a time that stands still.
 func downloading(t *testing.T, budget uint64) (Downloads, *tray) {
 	t.Helper()
-	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", Created: at}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := boltledger.Open(boltledger.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	l := fill.New(t, boltledger.Config{}, ledger.Info{Created: at})
 	from := &tray{t: t, ledger: l}
-	return Downloads{Ledger: l, Archive: from, Budget: budget, Now: func() time.Time { return at }}, from
+	return Downloads{Ledger: l.Ledger, Archive: from, Budget: budget, Now: func() time.Time { return at }}, from
 }
 
 func (d Downloads) get(ctx context.Context, remote string, outcome string) (Fetched, error) {
@@ -146,31 +140,15 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	}
 }
 
-// archivedIn adds an archived entry and returns its key.
-func archivedIn(t *testing.T, l *boltledger.Ledger, n int, remote archive.RemoteID) archive.Key {
-	t.Helper()
-	key := archive.Key{byte(n)}
-	doc := &ledger.Document{Metadata: []byte(`{}`), Files: []archive.File{{Path: fmt.Sprint(n), Size: 1}}}
-	seal := ledger.Sealed{ID: archive.ID{byte(n)}, Content: archive.Digest{byte(n)}, Metadata: archive.Sum(doc.Metadata), Package: archive.Package{Path: "x", Size: 2, SHA256: archive.Sum([]byte("PK"))}}
-	seal.Seal = doc.Seal(seal.Package)
-	rs, err := l.Apply(t.Context(), ledger.Change{Key: key, Document: doc, Events: []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: fmt.Sprint(n)}, seal, ledger.RegisterIntended{},
-		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote)}}, ledger.UploadIntended{},
-		ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful}, Grace: time.Hour},
-	}})
-	if err != nil || rs[0].Err != nil || rs[0].Entry.State != ledger.Archived {
-		t.Fatal(err, rs)
-	}
-	return key
-}
-
 // I4: who compares a part each time has compared all of it one day: nothing is downloaded again while others never were.
 func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
-	d, _ := downloading(t, 100)
+	d, from := downloading(t, 100)
 	var keys []archive.Key
 	remote := func(i int) string { return fmt.Sprintf("b%d", i) }
 	for i := range 6 {
-		keys = append(keys, archivedIn(t, d.Ledger, i+1, archive.RemoteID(remote(i))))
+		it := from.ledger.Add(fill.Item{Name: fmt.Sprint(i), Vault: "V", Remote: archive.RemoteID(remote(i))})
+		it.Archive(d.Now().Add(time.Duration(i)*time.Second), time.Minute)
+		keys = append(keys, it.Key)
 	}
 	next := func(n int, want ...int) Sampled {
 		t.Helper()

@@ -10,25 +10,22 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/recovery"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/vaultapi"
 )
 
 // alarmed is a ledger that marks of its own time can be set on.
 type alarmed struct {
-	t *testing.T
-	*boltledger.Ledger
+	*fill.Ledger
+	t     *testing.T
 	began time.Time
 }
 
 func newAlarmed(t *testing.T) *alarmed {
 	t.Helper()
-	a := &alarmed{t: t, began: time.Now().Add(-100 * time.Hour).Truncate(time.Second).UTC()}
-	dir := t.TempDir()
-	a.must(boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", Created: a.began}))
-	var err error
-	a.Ledger, err = boltledger.Open(boltledger.Config{Dir: dir})
-	a.must(err)
-	t.Cleanup(func() { a.Close() })
+	began := time.Now().Add(-100 * time.Hour).Truncate(time.Second).UTC()
+	a := &alarmed{fill.New(t, boltledger.Config{}, ledger.Info{Created: began}), t, began}
+	a.Vault = "V"
 	return a
 }
 
@@ -43,21 +40,7 @@ func (a *alarmed) at(hours int) time.Time { return a.began.Add(time.Duration(hou
 
 func (a *alarmed) mark(word string, hours int) {
 	a.t.Helper()
-	a.must(a.CommitMark(a.t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: a.at(hours)}, nil))
-}
-
-// enter opens an entry, in doubt if there are events.
-func (a *alarmed) enter(key byte, hours int, evs ...ledger.Event) {
-	a.t.Helper()
-	k := archive.Key{key}
-	e, ok, err := a.Entry(k)
-	a.must(err)
-	if !ok {
-		evs = append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"}}, evs...)
-	}
-	rs, err := a.Apply(a.t.Context(), ledger.Change{Key: k, Rev: e.Rev, Events: evs, At: archive.Instant{Wall: a.at(hours)}})
-	a.must(err)
-	a.must(rs[0].Err)
+	a.Mark(ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: a.at(hours)}, "")
 }
 
 // I15: entries that stayed in doubt from one loss to the next know nothing since the first one.
@@ -67,41 +50,41 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 		from, since, told int // hours; negative: nothing is sure, and never told
 	}{
 		"OneRestore": {func(a *alarmed) {
-			a.enter(1, 2)
+			a.Item("1").Tell(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
 		}, 2, 10, -1},
 		"RestoredTwice": {func(a *alarmed) {
-			a.enter(1, 2)
+			a.Item("1").Tell(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.ReconcileRequired{})
+			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 20)
 		}, 2, 20, -1},
 		"InDoubtStillAfterTheFirst": {func(a *alarmed) {
-			a.enter(1, 2)
+			a.Item("1").Tell(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.ReconcileRequired{})
+			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkReconciled, 12)
-			a.enter(2, 15)
+			a.Item("2").Tell(a.at(15))
 			a.mark(ledger.MarkRolledBack, 20)
 		}, 2, 20, -1},
 		"AllWasClearBetweenThem": {func(a *alarmed) {
-			a.enter(1, 2)
+			a.Item("1").Tell(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.ReconcileRequired{})
-			a.enter(1, 11, ledger.Reconciled{})
+			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
+			a.Item("1").Tell(a.at(11), ledger.Reconciled{})
 			a.mark(ledger.MarkReconciled, 12)
-			a.enter(2, 15)
+			a.Item("2").Tell(a.at(15))
 			a.mark(ledger.MarkRolledBack, 20)
 		}, 15, 20, -1},
 		"FoundDamaged": {func(a *alarmed) {
-			a.enter(1, 2, ledger.ReconcileRequired{})
+			a.Item("1").Tell(a.at(2), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkDamaged, 10)
 			a.mark(ledger.MarkReconciled, 12)
 		}, -1, 10, 12},
 		"ComparedByTheArchivesClock": {func(a *alarmed) {
-			a.enter(1, 2, ledger.ReconcileRequired{})
+			a.Item("1").Tell(a.at(2), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 10)
-			a.must(a.CommitMark(a.t.Context(), ledger.Mark{Name: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), ServiceTime: a.at(70)}, nil))
+			a.Mark(ledger.Mark{Name: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), ServiceTime: a.at(70)}, "")
 		}, 2, 10, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +98,7 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			if row.told >= 0 {
 				told = a.at(row.told)
 			}
-			d, err := LastDoubt(a.Ledger)
+			d, err := LastDoubt(a.Ledger.Ledger)
 			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
 				t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
 			}
@@ -156,7 +139,7 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 		a := newAlarmed(t)
 		a.mark(ledger.MarkRestored, 10)
 		out, err := Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme", Vault: "V"}}, Grace: time.Hour,
+			Ledger: a.Ledger.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7})
 		a.must(err)
@@ -175,13 +158,10 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 	for name, held := range map[string]bool{"scans": true, "not configured": false} {
 		a := newAlarmed(t)
-		claimed := ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}
-		rs, err := a.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{claimed, ledger.ReconcileRequired{}}, At: archive.Instant{Wall: a.at(2)}})
-		a.must(err)
-		a.must(rs[0].Err)
+		a.Add(fill.Item{Name: "scan.pdf", Route: ledger.PDF, Drop: "scans"}).Tell(a.at(2), ledger.ReconcileRequired{})
 		a.mark(ledger.MarkRestored, 10)
 		out, err := Reconcile(t.Context(), Comparison{
-			Ledger: a.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
+			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7})
 		a.must(err)

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/fill"
 )
 
 // speaking is a ledger with a received document, and the emulated network that gave it.
@@ -31,22 +32,16 @@ type speaking struct {
 
 func newSpeaking(t *testing.T) *speaking {
 	t.Helper()
-	s := &speaking{t: t, key: archive.NewKey(time.Now())}
-	dir := t.TempDir()
-	err := boltledger.Create(dir, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()})
-	if err == nil {
-		s.ledger, err = boltledger.Open(boltledger.Config{Dir: dir})
-	}
-	if err == nil {
-		s.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now})
-	}
+	s := &speaking{t: t, key: archive.NewKey(time.Now()), ledger: fill.New(t, boltledger.Config{}, ledger.Info{}).Ledger}
+	var err error
+	s.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now})
 	if err == nil {
 		s.bumID, err = s.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"}}`)})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = errors.Join(s.ledger.Close(), s.net.Close()) })
+	t.Cleanup(func() { s.net.Close() })
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://network.example", Transport: s.net.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
 	if err != nil {

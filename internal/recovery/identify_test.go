@@ -78,7 +78,7 @@ func (s *shed) sealed(name, content, to string, evs ...ledger.Event) ledger.Entr
 	s.t.Helper()
 	e := s.taken(name, content)
 	ev, doc := pdfSealed(content, to)
-	return s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{ev}, evs...)})
+	return s.book.Commit(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{ev}, evs...)})
 }
 
 // I2: a PDF that was under way when its ledger was put back was perhaps delivered, and only its bytes tell that it is the same one when a clerk

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/vaultapi"
 )
 
@@ -50,7 +51,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			s, now := newShed(t), time.Now()
 			e := s.doubtful(now) // nobody but the index can say that it was not sent
 			gone := s.claimed("g", "N2")
-			gone = s.packed(gone, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R2", URL: "https://x"}}, ledger.UploadIntended{})
+			gone = s.packed(gone, ledger.RegisterIntended{}, fill.Ticket("R2", now, ledger.Vault), ledger.UploadIntended{})
 			doc, _, err := s.book.Document(gone.Key)
 			must(t, err)
 			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},

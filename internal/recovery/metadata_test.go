@@ -7,31 +7,13 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // invoice is what was sent of the entries of these tests.
 var invoice = archive.Document{Type: "Invoice", Number: "N1", Date: "2026-10-31T00:00:00Z", SenderName: "Müller", SenderIDs: []string{"DE1", "DE2"},
 	RecipientName: "Acme", RecipientIDs: []string{"DE9"}, Currency: "EUR", BuyerReferenceID: "4711", BuyerReferenceType: "PO", Amount: "119.00",
 	Parameters: []archive.Parameter{{Key: "plant", Value: "7"}, {Key: "site", Value: "north"}}, TradingPartner: "T", FlowDirection: "sending"}
-
-// entryOf puts an entry into the book that was sent with that metadata, under each of the numbers.
-func (s *shed) entryOf(d archive.Document, at time.Time, numbers ...archive.RemoteID) ledger.Entry {
-	s.t.Helper()
-	doc, pkg := ledger.Document{Metadata: d.Metadata()}, archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
-	evs := []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
-		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-	}
-	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
-		if i == len(numbers)-1 {
-			evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
-			break
-		}
-		evs = append(evs, ledger.UploadRefused{})
-	}
-	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
-}
 
 // Each field that the index gives otherwise than it was sent is named; the same said in other letters is no difference.
 func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
@@ -77,7 +59,7 @@ func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
-			e := s.entryOf(invoice, now.Add(-time.Hour), "A", "B")
+			e := s.sent(fill.Item{Document: invoice}, now.Add(-time.Hour), "A", "B")
 			theirs := invoice
 			row.change(&theirs)
 			// The archive holds it under both numbers: each of them is compared.
@@ -106,7 +88,7 @@ func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
 func TestReconcile_I4_AFieldThatTheIndexAdds(t *testing.T) {
 	now, s := time.Now().UTC(), newShed(t)
 	ours := archive.Document{Type: "Invoice", Number: "N1", Date: "2026-10-31T00:00:00Z"}
-	s.entryOf(ours, now.Add(-time.Hour), "A")
+	s.sent(fill.Item{Document: ours}, now.Add(-time.Hour), "A")
 	recs := indexed(now, "A")
 	recs[0].Document = ours
 	recs[0].Document.SenderName = "somebody\nelse"
@@ -124,8 +106,8 @@ func TestReconcile_I4_AFieldThatTheIndexAdds(t *testing.T) {
 func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 	now := time.Now().UTC()
 	s := newShed(t)
-	s.entryOf(invoice, now.Add(-time.Hour), "A")
-	s.change(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
+	s.sent(fill.Item{Document: invoice}, now.Add(-time.Hour), "A")
+	s.book.Commit(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
 		ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f", ID: archive.ID{15: 8}, Remote: "B", SuccessRecord: []byte("{}"),
 			State: ledger.Archived, Source: ledger.Gone, SeenAt: now, ArchivedAt: now},
 		ledger.Reconciled{}}})

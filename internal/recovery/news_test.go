@@ -7,27 +7,30 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
-// sent puts an entry into the book that was registered under each of the numbers: the store refused all packages but the
-// last, which it took.
-func (s *shed) sent(at time.Time, numbers ...archive.RemoteID) ledger.Entry {
+// sent puts an entry into the book that was registered under each of the
+// numbers: the store refused all packages but the last, which it took.
+func (s *shed) sent(it fill.Item, at time.Time, numbers ...archive.RemoteID) *fill.Item {
 	s.t.Helper()
-	doc := ledger.Document{Metadata: []byte("{}")}
-	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
-	evs := []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
-		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-	}
-	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
-		if i == len(numbers)-1 {
-			evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
-			break
+	i := s.book.Add(it)
+	i.Seal(at)
+	for n, r := range numbers {
+		i.Tell(at, ledger.RegisterIntended{}, ticketAt(r, at), ledger.UploadIntended{})
+		if n < len(numbers)-1 {
+			i.Tell(at, ledger.UploadRefused{})
 		}
-		evs = append(evs, ledger.UploadRefused{})
 	}
-	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
+	i.Tell(at, i.Accepted())
+	return i
+}
+
+// ticketAt is a ticket whose answer has the archive's date.
+func ticketAt(r archive.RemoteID, at time.Time) ledger.TicketReceived {
+	ev := fill.Ticket(r, at, ledger.Vault)
+	ev.Ticket.Date = at
+	return ev
 }
 
 // whole compares without a doubt.
@@ -74,15 +77,14 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
-			e := s.sent(now.Add(-time.Hour), row.numbers...)
+			it := s.sent(fill.Item{}, now.Add(-time.Hour), row.numbers...)
 			service := spoken{index: indexed(now, row.index...)}
 			for n, w := range row.list {
-				service.list = append(service.list, archive.Receipt{Remote: n, ID: e.ID, Status: w, Updated: now, Record: []byte("{}")})
+				service.list = append(service.list, archive.Receipt{Remote: n, ID: it.Entry().ID, Status: w, Updated: now, Record: []byte("{}")})
 			}
 			r := s.whole(service, now)
 			v := r.Vaults[0]
-			got, _, err := s.book.Entry(e.Key)
-			must(t, err)
+			got := it.Entry()
 			times := 0
 			for _, one := range got.Registrations {
 				if one.Fate == ledger.Succeeded {
@@ -103,16 +105,14 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
 	now := time.Now().UTC()
 	s := newShed(t)
-	e := s.sent(now.Add(-time.Hour), "A", "B")
+	it := s.sent(fill.Item{}, now.Add(-time.Hour), "A", "B")
 	service := spoken{index: indexed(now, "A", "B")}
 	for range 3 {
 		if r := s.whole(service, now); r.Differences() != 1 {
 			t.Fatalf("%d differences", r.Differences())
 		}
 	}
-	got, _, err := s.book.Entry(e.Key)
-	must(t, err)
-	s.change(ledger.Change{Key: e.Key, Rev: got.Rev, At: archive.Instant{Wall: now}, Events: []ledger.Event{ledger.Closed{By: ledger.Operator{UID: 7}}}})
+	it.Tell(now, ledger.Closed{By: ledger.Operator{UID: 7}})
 	if r := s.whole(service, now); r.Differences() != 0 {
 		t.Errorf("%+v", r.Vaults[0])
 	}
@@ -122,23 +122,17 @@ func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
 func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
 	now := time.Now().UTC()
 	s, at := newShed(t), now.Add(-time.Hour)
-	doc := ledger.Document{Metadata: []byte("{}")}
-	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
-	evs := []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
-		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterRefused{},
-	}
+	it := s.book.Item("f")
+	it.Seal(at)
+	it.Tell(at, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterRefused{})
 	const numbers = 60
 	for i := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{
-			Remote: archive.RemoteID(fmt.Sprint("R", i)), URL: archive.PresignedURL(fmt.Sprint("u", i)), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		it.Tell(at, ledger.RegisterIntended{}, ticketAt(archive.RemoteID(fmt.Sprint("R", i)), at), ledger.UploadIntended{})
 		if i < numbers-1 {
-			evs = append(evs, ledger.UploadRefused{})
+			it.Tell(at, ledger.UploadRefused{})
 		}
 	}
-	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
-	e := s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
+	e := it.Tell(at, it.Accepted())
 	if e.Generation != 1 || e.Pruned.Total() == 0 {
 		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Pruned)
 	}

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/vaultapi"
 )
 
@@ -54,14 +55,11 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 	must(s.t, err)
 	doc := ledger.Document{Metadata: sealed.Metadata, Files: sealed.Files}
 	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
-	rs, err := s.book.Apply(s.t.Context(), ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
+	return s.book.Commit(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
 		ledger.Sealed{ID: sealed.ID, Content: sealed.Content, Metadata: archive.Sum(sealed.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
 		ledger.ReconcileRequired{},
 	}})
-	must(s.t, err)
-	must(s.t, rs[0].Err)
-	return rs[0].Entry
 }
 
 // compared compares seven hours after the ledger was put back, and after the first comparison.
@@ -185,8 +183,9 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 	for name, row := range map[string]struct{ date, ahead time.Duration }{"Ahead": {-2 * time.Hour, 2 * time.Hour}, "Behind": {time.Hour, 0}} {
 		t.Run(name, func(t *testing.T) {
 			s, now := newShed(t), time.Now().UTC()
-			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
-				Sent: archive.Instant{Wall: now}, Date: now.Add(row.date)}})
+			ticket := fill.Ticket("R1", now, ledger.Vault)
+			ticket.Ticket.Date = now.Add(row.date)
+			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ticket)
 			p := newComparison(Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}})
 			must(t, p.surveyEntries(t.Context()))
 			if n := p.factsOf("V").newest; n.remote != "R1" || n.ahead != row.ahead {

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 )
 
 // When the status list is believed about what it leaves out.
@@ -68,19 +69,14 @@ type shed struct {
 	t      *testing.T
 	path   string
 	drop   Drop
-	book   *boltledger.Ledger
+	book   *fill.Ledger
 	claims int // claimed so far
 }
 
 func newShed(t *testing.T) *shed {
 	t.Helper()
-	s := &shed{t: t, path: t.TempDir()}
-	state := t.TempDir()
-	must(t, boltledger.Create(state, ledger.Info{ID: "L-1", Environment: "test", Created: time.Now()}))
-	var err error
-	s.book, err = boltledger.Open(boltledger.Config{Dir: state})
-	must(t, err)
-	t.Cleanup(func() { s.book.Close() })
+	s := &shed{t: t, path: t.TempDir(), book: fill.New(t, boltledger.Config{}, ledger.Info{Created: time.Now()})}
+	s.book.Vault = "V"
 	f, err := drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
 	must(t, err)
 	t.Cleanup(func() { f.Close() })

@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // looks counts what is asked of a book.
@@ -23,29 +24,6 @@ func (l *looks) EntriesOldestFirst(fn func(ledger.Entry) error) error {
 func (l *looks) FindEntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {
 	l.records += len(rs)
 	return l.EntryReader.FindEntriesByRemote(rs)
-}
-
-// rested puts an entry into the book that was archived long ago under the last of the numbers; the store had refused the
-// packages of the others.
-func (s *shed) rested(n byte, at time.Time, numbers ...archive.RemoteID) ledger.Entry {
-	s.t.Helper()
-	d := invoice
-	d.Number = fmt.Sprint("N", n)
-	doc, pkg := ledger.Document{Metadata: d.Metadata()}, archive.Package{Size: 10, SHA256: archive.Sum([]byte{n})}
-	evs := []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: d.Number},
-		ledger.Sealed{ID: archive.ID{15: n}, Content: archive.Digest{n}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-	}
-	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: archive.PresignedURL("u" + r), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
-		if i < len(numbers)-1 {
-			evs = append(evs, ledger.UploadRefused{})
-		}
-	}
-	last := numbers[len(numbers)-1]
-	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: last, Status: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: time.Hour})
-	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
 }
 
 // Archived entries of which nothing is open are compared without a look at each. Whatever the index shows otherwise, or not at
@@ -86,12 +64,13 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 			s := newShed(t)
 			var recs []archive.IndexRecord
 			for i, numbers := range [][]archive.RemoteID{{"A"}, {"B"}, {"C0", "C"}} {
-				e := s.rested(byte(i+1), long, numbers...)
+				d := invoice
+				d.Number = fmt.Sprint("N", i+1)
+				it := s.sent(fill.Item{Name: d.Number, Document: d}, long, numbers...)
+				e := it.Tell(long, fill.Seen(numbers[len(numbers)-1], archive.Successful, long))
 				if e.State != ledger.Archived {
 					t.Fatalf("%s: vacuous", e.State)
 				}
-				d := invoice
-				d.Number = fmt.Sprint("N", i+1)
 				recs = append(recs, archive.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
 			}
 			if row.change != nil {

@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/fill"
 )
 
 // A document that left the index is missing until its retention is over, and ended from then on: the day before, the day
@@ -36,9 +37,8 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
-			e := s.entryOf(invoice, archived.Add(-time.Hour), "A")
-			e = s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: archived}, Events: []ledger.Event{
-				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Status: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: day}}})
+			it := s.sent(fill.Item{Document: invoice}, archived.Add(-time.Hour), "A")
+			e := it.Tell(archived, fill.Seen("A", archive.Successful, archived))
 			if e.State != ledger.Archived || !e.ArchivedAt.Equal(archived) {
 				t.Fatalf("%s at %s: vacuous", e.State, e.ArchivedAt)
 			}
@@ -54,7 +54,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 				t.Errorf("%d ended, %d missing", v.Ended, v.Missing.Count)
 			}
 			// One that is in doubt is cleared, although the archive cannot speak for it any more.
-			s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
+			it.Tell(row.at, ledger.ReconcileRequired{})
 			compared(&Doubt{Since: row.at})
 			if got := s.entry(e.Key); got.NeedsReconcile == row.ended {
 				t.Errorf("in doubt: %t", got.NeedsReconcile)
@@ -66,9 +66,8 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 // What the index still shows has not ended, and an index that was not read to its end ends nothing.
 func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 	s, archived := newShed(t), time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
-	e := s.entryOf(archive.Document{}, archived.Add(-time.Hour), "A")
-	e = s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: archived}, Events: []ledger.Event{
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Status: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: time.Hour}}})
+	it := s.sent(fill.Item{}, archived.Add(-time.Hour), "A")
+	e := it.Tell(archived, fill.Seen("A", archive.Successful, archived))
 	drops := []Drop{{Name: "acme", Vault: "V", Retention: 10}}
 	for name, service := range map[string]Service{
 		"Shown":      spoken{index: indexed(archived, "A")},

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/fill"
 )
 
 // claimed lets a folder be dropped and taken, and then happen to its entry what evs say.
@@ -28,15 +29,7 @@ func (s *shed) claimed(folder, number string, evs ...ledger.Event) ledger.Entry 
 // told commits events of an entry.
 func (s *shed) told(key archive.Key, rev uint32, evs ...ledger.Event) ledger.Entry {
 	s.t.Helper()
-	return s.change(ledger.Change{Key: key, Rev: rev, At: archive.Instant{Wall: time.Now()}, Events: evs})
-}
-
-func (s *shed) change(c ledger.Change) ledger.Entry {
-	s.t.Helper()
-	rs, err := s.book.Apply(s.t.Context(), c)
-	must(s.t, err)
-	must(s.t, rs[0].Err)
-	return rs[0].Entry
+	return s.book.Commit(ledger.Change{Key: key, Rev: rev, At: archive.Instant{Wall: time.Now()}, Events: evs})
 }
 
 // packs gives what a claimed folder is packed as.
@@ -55,7 +48,7 @@ func (s *shed) packs(e ledger.Entry) (ledger.Sealed, ledger.Document) {
 func (s *shed) packed(e ledger.Entry, evs ...ledger.Event) ledger.Entry {
 	s.t.Helper()
 	sealed, doc := s.packs(e)
-	return s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{sealed}, evs...)})
+	return s.book.Commit(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{sealed}, evs...)})
 }
 
 func (s *shed) claim(e ledger.Entry) string {
@@ -127,7 +120,7 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.claimed("f", "N1")
-	e = s.packed(e, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+	e = s.packed(e, ledger.RegisterIntended{}, fill.Ticket("R1", now, ledger.Vault),
 		ledger.UploadIntended{})
 	doc, _, err := s.book.Document(e.Key)
 	must(t, err)
@@ -151,7 +144,7 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 	for passed, decides := range map[time.Duration]bool{24*time.Hour - time.Second: true, 24 * time.Hour: false} {
 		s, now := newShed(t), time.Now()
 		e := s.claimed("f", "N1")
-		e = s.packed(e, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+		e = s.packed(e, ledger.RegisterIntended{}, fill.Ticket("R1", now, ledger.Vault),
 			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.ReconcileRequired{})
 		must(t, os.RemoveAll(s.claim(e)))
 		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
@@ -196,7 +189,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		must(t, err)
 		failed := archive.Receipt{Remote: "R1", ID: id, Status: archive.Failed, Updated: now}
 		for h := 25; s.entry(key).State != ledger.Packaged && h < 100; h++ {
-			s.change(ledger.Change{Key: key, Rev: s.entry(key).Rev, At: archive.Instant{Wall: now.Add(time.Duration(h) * time.Hour)},
+			s.book.Commit(ledger.Change{Key: key, Rev: s.entry(key).Rev, At: archive.Instant{Wall: now.Add(time.Duration(h) * time.Hour)},
 				Events: []ledger.Event{ledger.StatusSeen{Receipt: failed, Grace: 24 * time.Hour}}})
 		}
 		s.compared(spoken{list: []archive.Receipt{failed}}, doubt)
