@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return loc
 }
 
@@ -171,9 +170,7 @@ func TestFold_I31_TwoAtOnce(t *testing.T) {
 		b := w.open(testSettings())
 		g.Go(func() error { _, err := b.Update(t.Context(), w.sums); return err })
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, g.Wait())
 	if a, rows := w.ask(); len(rows) != 5 || a.Coverage.Records != 5 {
 		t.Errorf("%d rows of %d records", len(rows), a.Coverage.Records)
 	}

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 const ledgerID = "L-books"
@@ -45,16 +46,9 @@ func newWorld(t testing.TB) *world {
 	w.dir = w.led.Dir
 	var err error
 	w.custody, err = custody.Open(t.TempDir(), ledgerID, "test", nil)
-	w.must(err)
+	kit.Must(w.t, err)
 	t.Cleanup(func() { w.custody.Close() })
 	return w
-}
-
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 func day(s string) time.Time {
@@ -90,27 +84,27 @@ func delta(id, from, to string) archive.Extract {
 func (w *world) hold(e archive.Extract, definition []byte, contents ...string) {
 	w.t.Helper()
 	h, err := w.custody.Begin(e)
-	w.must(err)
+	kit.Must(w.t, err)
 	defer h.Close()
 	def, err := h.Definition(definition)
-	w.must(err)
+	kit.Must(w.t, err)
 	var files []custody.HeldFile
 	for i, content := range contents {
 		name := fmt.Sprintf("IA_INVOICE_%d.zip", i+1)
 		p, err := h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: name, Table: w.table})
-		w.must(err)
+		kit.Must(w.t, err)
 		z := zip.NewWriter(p)
 		part, err := z.Create("records")
-		w.must(err)
+		kit.Must(w.t, err)
 		_, err = io.Copy(part, bytes.NewReader([]byte(content)))
-		w.must(err)
-		w.must(z.Close())
+		kit.Must(w.t, err)
+		kit.Must(w.t, z.Close())
 		f, err := p.Commit(w.t.Context())
-		w.must(err)
+		kit.Must(w.t, err)
 		files = append(files, custody.HeldFile{Name: name, Table: w.table, File: f})
 	}
 	m, _, err := h.Seal(files, def, e.Made.Add(time.Hour))
-	w.must(err)
+	kit.Must(w.t, err)
 	w.sums[e.ID] = Recorded{m.SHA256, e.End}
 }
 
@@ -169,7 +163,7 @@ func (w *world) drop(folder string, m archive.Document, state ledger.State) arch
 func (w *world) open(s Settings) *Books {
 	w.t.Helper()
 	b, err := Open(w.t.Context(), w.dir, s, w.custody)
-	w.must(err)
+	kit.Must(w.t, err)
 	w.t.Cleanup(func() { b.Close() })
 	return b
 }
@@ -181,18 +175,18 @@ func (w *world) ask(change ...func(*Question)) (*Answer, []Row) {
 	s.From = cmp.Or(w.since, s.From)
 	b := w.open(s)
 	problems, err := b.Update(w.t.Context(), w.sums)
-	w.must(err)
+	kit.Must(w.t, err)
 	q := Question{From: "2026-10-01", To: "2026-10-31", Now: day("2026-11-20")}
 	for _, c := range change {
 		c(&q)
 	}
 	a, err := b.Answer(w.t.Context(), q, w.led, problems)
-	w.must(err)
-	defer func() { w.must(a.Close()); w.must(b.Close()) }()
+	kit.Must(w.t, err)
+	defer func() { kit.Must(w.t, a.Close()); kit.Must(w.t, b.Close()) }()
 	var rows []Row
-	w.must(a.EachBooked(w.t.Context(), func(r Row) error { rows = append(rows, r); return nil }))
+	kit.Must(w.t, a.EachBooked(w.t.Context(), func(r Row) error { rows = append(rows, r); return nil }))
 	unbooked := uint64(0)
-	w.must(a.EachUnbooked(w.t.Context(), func(Unbooked) error { unbooked++; return nil }))
+	kit.Must(w.t, a.EachUnbooked(w.t.Context(), func(Unbooked) error { unbooked++; return nil }))
 	if unbooked != a.Unbooked || uint64(len(rows)) != a.Booked {
 		w.t.Errorf("%d rows and %d unbooked, told were %d and %d", len(rows), unbooked, a.Booked, a.Unbooked)
 	}

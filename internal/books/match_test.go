@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // I31: each verdict comes from what it says, and only one archived document that is the invoice in every value makes it archived.
@@ -169,9 +170,7 @@ func TestAnswer_I31_OneCompany(t *testing.T) {
 func TestAnswer_I31_IndexHasAnotherRegistration(t *testing.T) {
 	m := &matcher{seed: maphash.MakeSeed(), choose: func(archive.Document) bool { return true }}
 	x := newIndexed(m)
-	if err := x.add(archive.IndexRecord{Remote: "unused", Document: documentOf("1")}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, x.add(archive.IndexRecord{Remote: "unused", Document: documentOf("1")}))
 	e := ledger.Entry{State: ledger.Archived, ArchivedRemote: "succeeded", Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "unused"}}, {Ticket: archive.Ticket{Remote: "succeeded"}}}}
 	if x.take(e) || len(x.rest) != 0 {
 		t.Errorf("found, and %d are left", len(x.rest))

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // watched is a ledger that counts how often it was read from its beginning.
@@ -39,20 +40,20 @@ func (w *world) askWatched(q Question) (got answered, isRead bool) {
 	led := &watched{Ledger: w.led.Ledger}
 	b := w.open(testSettings())
 	problems, err := b.Update(w.t.Context(), w.sums)
-	w.must(err)
+	kit.Must(w.t, err)
 	a, err := b.Answer(w.t.Context(), q, led, problems)
-	w.must(err)
+	kit.Must(w.t, err)
 	got = answered{Counts: a.Counts, Sums: a.Sums}
 	for i := range got.Sums { // two texts are compared, not how they were summed up
 		for _, amount := range []*Amount{&got.Sums[i].Booked, &got.Sums[i].Archived, &got.Sums[i].Missing} {
 			*amount = Amount{Count: amount.Count, Total: amount.Total}
 		}
 	}
-	w.must(a.EachBooked(w.t.Context(), func(r Row) error { got.Rows = append(got.Rows, r); return nil }))
-	w.must(a.EachMissing(w.t.Context(), func(r Row) error { got.Missing = append(got.Missing, r); return nil }))
-	w.must(a.EachUnbooked(w.t.Context(), func(u Unbooked) error { got.Unbooked = append(got.Unbooked, u); return nil }))
-	w.must(a.Close())
-	w.must(b.Close())
+	kit.Must(w.t, a.EachBooked(w.t.Context(), func(r Row) error { got.Rows = append(got.Rows, r); return nil }))
+	kit.Must(w.t, a.EachMissing(w.t.Context(), func(r Row) error { got.Missing = append(got.Missing, r); return nil }))
+	kit.Must(w.t, a.EachUnbooked(w.t.Context(), func(u Unbooked) error { got.Unbooked = append(got.Unbooked, u); return nil }))
+	kit.Must(w.t, a.Close())
+	kit.Must(w.t, b.Close())
 	return got, led.walks > 0
 }
 
@@ -62,10 +63,10 @@ func (w *world) forget() { w.change("DELETE FROM matching") }
 func (w *world) change(statement string) {
 	w.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(w.dir, FileName))
-	w.must(err)
+	kit.Must(w.t, err)
 	_, err = db.ExecContext(w.t.Context(), statement)
-	w.must(err)
-	w.must(db.Close())
+	kit.Must(w.t, err)
+	kit.Must(w.t, db.Close())
 }
 
 func newMatchedWorld(t *testing.T) *world {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // readAll reads records by the settings of the tests and returns of each the values that it has, by the names of the fields.
@@ -143,9 +145,7 @@ func FuzzRecords_I31(f *testing.F) {
 			for at, name := range testSettings().names() {
 				raw, value := object[name], ""
 				if len(raw) > 0 && raw[0] == '"' {
-					if err := json.Unmarshal(raw, &value); err != nil {
-						t.Fatal(err)
-					}
+					kit.Must(t, json.Unmarshal(raw, &value))
 				} else if string(raw) != "null" {
 					value = string(raw)
 				}

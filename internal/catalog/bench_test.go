@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // plainLife is a document as most are: two parties of a few hundred, one registration, a number with the folder's number in it.
@@ -37,9 +38,7 @@ func plainLife(n int) *life {
 // threadTime is the CPU that this thread has used. The caller has locked itself to it.
 func threadTime(b *testing.B) time.Duration {
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, unix.Getrusage(unix.RUSAGE_THREAD, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -54,21 +53,15 @@ func BenchmarkCatalog(b *testing.B) {
 	}
 	l := fill.New(b, boltledger.Config{}, ledger.Info{Created: began})
 	c := New(Config{StateDir: l.Dir, Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err := c.rebuild(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, c.rebuild(b.Context()))
 	for b.Loop() {
 		followed := fillAndFollow(b, c, l, docs)
 		b.ReportMetric(float64(followed.Microseconds())/float64(docs), "µs-follow/doc")
 		began := time.Now()
-		if err := c.rebuild(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, c.rebuild(b.Context()))
 		b.ReportMetric(float64(docs)/time.Since(began).Seconds(), "docs-made-anew/s")
 		info, err := os.Stat(c.path())
-		if err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, err)
 		b.ReportMetric(float64(info.Size())/float64(docs), "B/doc")
 		searched := OpenStopped(b.Context(), c.cfg)
 		began = time.Now()
@@ -77,9 +70,7 @@ func BenchmarkCatalog(b *testing.B) {
 			b.Fatal(err, found)
 		}
 		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms/search")
-		if err := searched.Close(); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, searched.Close())
 	}
 }
 
@@ -87,9 +78,7 @@ func BenchmarkCatalog(b *testing.B) {
 func fillAndFollow(b *testing.B, c *Catalog, l *fill.Ledger, docs int) (followed time.Duration) {
 	b.Helper()
 	f, _, err := c.openFile(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	for n := 0; n < docs; n += 1000 {
 		var batch []*life
 		for i := range min(1000, docs-n) {
@@ -113,15 +102,11 @@ func fillAndFollow(b *testing.B, c *Catalog, l *fill.Ledger, docs int) (followed
 			}
 			if step == 4 || step == 7 {
 				from := threadTime(b)
-				if err := c.catchUp(b.Context(), f); err != nil {
-					b.Fatal(err)
-				}
+				kit.Must(b, c.catchUp(b.Context(), f))
 				followed += threadTime(b) - from
 			}
 		}
 	}
-	if err := c.closeFile(b.Context(), f); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, c.closeFile(b.Context(), f))
 	return followed
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // Rows that differ from the balance are told, whoever runs: beside a stopped daemon nothing changes, and a running one makes the file
@@ -29,18 +31,14 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 				if err == nil {
 					_, err = db.Exec(statement)
 				}
-				if err := errors.Join(err, db.Close()); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, errors.Join(err, db.Close()))
 			}
 			w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
 			c := OpenStopped(t.Context(), w.config())
 			if got := c.Compare(t.Context()); got != (Comparison{}) {
 				t.Errorf("before: %+v", got)
 			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, c.Close())
 			w.inBubble(t, func(t *testing.T) {
 				c := New(w.config())
 				stop := runUntilMade(c)
@@ -62,9 +60,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 			if got := c.Compare(t.Context()); !strings.Contains(got.Differs, "it has") && !strings.Contains(got.Differs, "its rows (seen ") {
 				t.Errorf("stopped: %+v", got)
 			}
-			if err := c.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, c.Close())
 		})
 	}
 }
@@ -81,21 +77,15 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 		}
 	}
 	says("the catalog is at 0 %")
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got := c.Compare(t.Context()); got != (Comparison{}) {
 		t.Errorf("%+v", got)
 	}
 	w.goOn(5)
 	says(fmt.Sprintf("it has the ledger up to line %d, of %d", f.at.head.N, f.at.head.N+5))
-	if err := c.closeFile(t.Context(), f); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.closeFile(t.Context(), f))
 	c = OpenStopped(t.Context(), Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
 	says("there is none")
 }

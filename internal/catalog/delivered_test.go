@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // I12: what is delivered is found by its state and its route, agrees with the ledger's balance, and is never listed as archived.
@@ -17,13 +18,9 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 		w.goOn(40)
 	}
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
 	balance := w.led.Balance()
 	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
@@ -70,13 +67,9 @@ func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
 	}
 	w.goOn(20)
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
 	for words, want := range map[string]bool{"rechnungen@in.example": true, "RECHNUNGEN@IN": true, "buero.mueller@acme": true, "büro.müller@out": false, "Müller@Acme": true, "rechnungen@out": false} {
 		var byIndex []archive.Key

@@ -55,18 +55,12 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 			w.inBubble(t, func(*testing.T) { runUntilMade(New(w.config()))() })
 			path := filepath.Join(w.dir, FileName)
 			if at != "" {
-				if err := os.WriteFile(path+at, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(path+at, nil, 0o600))
 			}
 			for p := w.dir; p != os.TempDir(); p = filepath.Dir(p) {
-				if err := os.Chmod(p, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.Chmod(p, 0o755))
 			}
-			if err := errors.Join(os.Chown(w.dir, me, me), os.Chown(path, me, me), os.Chown(path+at, other, other)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Chown(w.dir, me, me), os.Chown(path, me, me), os.Chown(path+at, other, other)))
 			moved := make(chan error)
 			go func() { // as another user, on a thread of its own, which ends with this
 				runtime.LockOSThread()

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // erasedLedger is a ledger in which the documents of some entries are erased.
@@ -138,9 +139,7 @@ func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 		erased := map[archive.Key]bool{}
 		cfg.Ledger = erasedLedger{w.led, erased}
 		c := New(cfg)
-		if err := c.rebuild(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.rebuild(t.Context()))
 		erased[x.key] = true // after its row was written, before the file is opened
 		w.goOnWith(x)
 		if held := filesHold(t, c, sender); len(held) == 0 {
@@ -161,13 +160,9 @@ func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
 	w := newWorld(t, 43)
 	w.goOn(20)
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	const before = "what the number of all rows was before"
 	for _, number := range []string{before, "x"} {
 		if _, err := f.conn.ExecContext(t.Context(), "UPDATE document SET number = ?", number); err != nil {

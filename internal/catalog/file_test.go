@@ -18,6 +18,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // runUntilMade keeps a catalog until stop is called, and returns once it is made.
@@ -103,9 +104,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 				stop := runUntilMade(New(w.config()))
 				stop()
 			})
-			if err := tt.plant(path); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, tt.plant(path))
 			w.log.Reset()
 			w.inBubble(t, func(t *testing.T) {
 				c := New(w.config())
@@ -135,9 +134,7 @@ func TestCatalog_I19_BesidesMoveBeforeTheFile(t *testing.T) {
 	path := filepath.Join(w.dir, FileName)
 	err := errors.Join(os.WriteFile(path, []byte("somebody's notes"), 0o600), os.WriteFile(path+"-wal", []byte("more of them"), 0o600),
 		os.MkdirAll(path+".foreign-1-wal/x", 0o700)) // so that the first move fails
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := New(w.config()).moveForeign(); err == nil || reasonToRebuild(err) != nil {
 		t.Errorf("moved onto a folder: %v", err)
 	}
@@ -171,9 +168,7 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 			func() error { return removeWithBesides(path) },
 			func() error { return errors.Join(os.Remove(path), os.WriteFile(path, []byte("foreign"), 0o600)) },
 		} {
-			if err := do(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, do())
 			w.goOn(20)
 			w.mustFind(c, "4711")
 			c.Wake()
@@ -213,16 +208,12 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 		stop := runUntilMade(c)
 		defer stop()
 		f, err := os.OpenFile(c.path(), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		info, err := f.Stat()
 		if err == nil {
 			_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, int(info.Size())-8192), 8192)
 		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, f.Close()))
 		if w.mustFind(c, "4711") {
 			t.Error("the damage was not met: the test shows nothing")
 		}
@@ -240,28 +231,20 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 	w := newWorld(t, 4)
 	w.goOn(50)
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	for range 5 {
 		w.goOn(30)
-		if err := c.catchUp(t.Context(), f); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.catchUp(t.Context(), f))
 		died := t.TempDir() // what the dead process leaves
 		for _, end := range []string{"", "-wal"} {
 			b, err := os.ReadFile(c.path() + end)
 			if err == nil {
 				err = os.WriteFile(filepath.Join(died, FileName+end), b, 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 		}
 		before := filesIn(t, died)
 		stopped := OpenStopped(t.Context(), Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.DiscardHandler)})
@@ -277,9 +260,7 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 		if err != nil || n.at != f.at || log.Len() > 0 {
 			t.Fatalf("%v: at %+v, want %+v\n%s", err, n.at, f.at, &log)
 		}
-		if err := next.closeFile(t.Context(), n); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, next.closeFile(t.Context(), n))
 	}
 }
 
@@ -294,9 +275,7 @@ func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
 	w.goOn(30)
 	path := filepath.Join(w.dir, FileName)
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := OpenStopped(t.Context(), w.config())
 	for _, word := range []string{"4711", "0500", "muel", "acme"} {
 		if !w.mustFind(c, word) {
@@ -324,9 +303,7 @@ func filesIn(t *testing.T, dir string) []byte {
 		b, read := os.ReadFile(filepath.Join(dir, e.Name()))
 		all, err = append(append(append(all, e.Name()...), 0), b...), errors.Join(err, read)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return all
 }
 
@@ -354,17 +331,13 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 			b, read := os.ReadFile(name)
 			all, err = append(all, b...), errors.Join(err, read)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return all
 	}
 	if b := keep(nil); !bytes.Contains(b, []byte(m.SenderName)) {
 		t.Fatal("the words were never there: the test shows nothing")
 	}
-	if err := os.Remove(filepath.Join(w.dir, FileName)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(w.dir, FileName)))
 	for _, word := range traces {
 		if bytes.Contains(keep(map[archive.Key]bool{x.key: true}), []byte(word)) {
 			t.Errorf("%q is still in a file", word)
@@ -377,13 +350,9 @@ func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	w := newWorld(t, 7)
 	w.goOn(50)
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	limit := func(pages string) {
 		if _, err := f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages); err != nil {

@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 var began = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -180,9 +181,7 @@ func (w *world) goOn(changes int) {
 		cs, of = append(cs, c), append(of, x)
 	}
 	rs, err := w.led.Apply(w.t.Context(), cs...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	for i, x := range of {
 		if rs[i].Err != nil {
 			w.t.Fatal(rs[i].Err)

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // checkHistory holds what the rows tell of rejected and archived documents against every entry.
@@ -20,7 +21,7 @@ func (w *world) checkHistory(c *Catalog) {
 	w.t.Helper()
 	var rejected []time.Time
 	archived := map[archive.Key]bool{}
-	if err := w.led.EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(w.t, w.led.EntriesOldestFirst(func(e ledger.Entry) error {
 		switch e.State {
 		case ledger.Rejected:
 			rejected = append(rejected, e.SeenAt.Truncate(time.Millisecond))
@@ -28,9 +29,7 @@ func (w *world) checkHistory(c *Catalog) {
 			archived[e.Key] = true
 		}
 		return nil
-	}); err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	slices.SortFunc(rejected, func(a, b time.Time) int { return b.Compare(a) })
 	for _, most := range []int{1, len(rejected) / 2, len(rejected), 1000} {
 		for _, n := range []int{0, len(rejected) / 3, len(rejected) - 1} { // since is the time of one of them
@@ -100,9 +99,7 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 		synctest.Wait()
 		w.checkHistory(c)
 		stop()
-		if err := os.Remove(c.path()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(c.path()))
 		c = New(w.config())
 		defer runUntilMade(c)()
 		w.checkHistory(c)
@@ -121,15 +118,11 @@ func TestHistory_I26_DamageIsMetAndMended(t *testing.T) {
 		synctest.Wait()
 		stop()
 		whole, err := os.ReadFile(c.path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for i := 2 * 4096; i < len(whole); i++ { // the schema and the position are in the first pages
 			whole[i] ^= 0x55
 		}
-		if err := os.WriteFile(c.path(), whole, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(c.path(), whole, 0o600))
 		c = New(w.config())
 		defer runUntilMade(c)()
 		for range 3 {

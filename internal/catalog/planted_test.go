@@ -16,6 +16,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // SQLite opens what lies beside the catalog by its name, follows links there and writes into it. What has a second name, or is a link,
@@ -42,9 +43,7 @@ func TestCatalog_I19_APlantedLogIsNotWritten(t *testing.T) {
 				keep()
 				precious := filepath.Join(t.TempDir(), "precious")
 				words := bytes.Repeat([]byte("what is precious to somebody else "), 2000)
-				if err := errors.Join(os.WriteFile(precious, words, 0o600), plant(precious, filepath.Join(w.dir, FileName+end))); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, errors.Join(os.WriteFile(precious, words, 0o600), plant(precious, filepath.Join(w.dir, FileName+end))))
 				keep()
 				if now, err := os.ReadFile(precious); err != nil || !bytes.Equal(now, words) {
 					t.Errorf("%d bytes are left of %d, %v", len(now), len(words), err)
@@ -65,17 +64,13 @@ func TestCatalog_I32_AnOlderOneInItsPlace(t *testing.T) {
 		synctest.Wait()
 		stop()
 		old, err := os.ReadFile(c.path())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		w.goOn(300)
 		c = New(w.config())
 		stop = runUntilMade(c)
 		defer stop()
 		synctest.Wait()
-		if err := errors.Join(os.WriteFile(c.path()+".older", old, 0o600), os.Rename(c.path()+".older", c.path())); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.WriteFile(c.path()+".older", old, 0o600), os.Rename(c.path()+".older", c.path())))
 		w.mustFind(c, "4711")
 		w.mustFind(c, "mul", "7")
 		time.Sleep(retryAfter + gatherTime)
@@ -129,9 +124,7 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 	w := newWorld(t, 24)
 	w.goOn(100)
 	unfinished := filepath.Join(t.TempDir(), "unfinished")
-	if err := New(w.config()).build(t.Context(), unfinished); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, New(w.config()).build(t.Context(), unfinished))
 	if info, err := os.Stat(unfinished); err != nil || info.Mode() != fs.FileMode(0o600) {
 		t.Errorf("while it is made: %v, %v", info, err)
 	}
@@ -148,9 +141,7 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 				}
 			}
 		})
-		if err := os.Chmod(filepath.Join(w.dir, FileName), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(filepath.Join(w.dir, FileName), 0o644))
 	}
 }
 

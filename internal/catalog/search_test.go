@@ -17,7 +17,7 @@ import (
 // walk finds what a query finds by reading the whole ledger.
 func (w *world) walk(q Query) (keys []archive.Key) {
 	w.t.Helper()
-	err := w.led.EntriesNewestFirst(func(e ledger.Entry) error {
+	kit.Must(w.t, w.led.EntriesNewestFirst(func(e ledger.Entry) error {
 		doc, _, err := w.led.Document(e.Key)
 		if err != nil {
 			return err
@@ -27,10 +27,7 @@ func (w *world) walk(q Query) (keys []archive.Key) {
 			keys = append(keys, e.Key)
 		}
 		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	return keys
 }
 
@@ -57,19 +54,13 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 		w := newWorld(t, seed)
 		w.hasPDFs = seed%2 == 1
 		c := New(w.config())
-		if err := c.rebuild(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.rebuild(t.Context()))
 		for round := range 6 {
 			f, _, err := c.openFile(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			for range 4 {
 				w.goOn(40)
-				if err := c.catchUp(t.Context(), f); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, c.catchUp(t.Context(), f))
 			}
 			w.goOn(20) // the catalog does not have these
 			for range queries {
@@ -80,9 +71,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				if helps(c, q) {
 					helped++
 				}
-				if err := c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }))
 				if !slices.Equal(got, want) {
 					t.Fatalf("seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
 				}
@@ -110,13 +99,9 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 				w.compareNamed(c)
 				w.compareListed(c)
 			}
-			if err := c.closeFile(t.Context(), f); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, c.closeFile(t.Context(), f))
 			if round == 3 {
-				if err := c.rebuild(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, c.rebuild(t.Context()))
 			}
 		}
 	}
@@ -129,13 +114,9 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 func TestSearch_I32_NewestFirst(t *testing.T) {
 	w := newWorld(t, 8)
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	for range 10 {
 		var cs []ledger.Change
@@ -147,9 +128,7 @@ func TestSearch_I32_NewestFirst(t *testing.T) {
 		if _, err := w.led.Apply(t.Context(), cs...); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.catchUp(t.Context(), f); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.catchUp(t.Context(), f))
 	}
 	if !w.mustFind(c, "rechnung", "4711") {
 		t.Error("the index does not help")
@@ -183,12 +162,8 @@ func (w *world) compareListed(c *Catalog) {
 		}
 	}
 	var got, want []archive.Key
-	if err := c.List(context.Background(), f, neverTold, add(&got)); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.led.EntriesNewestFirst(add(&want)); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, c.List(context.Background(), f, neverTold, add(&got)))
+	kit.Must(w.t, w.led.EntriesNewestFirst(add(&want)))
 	if !slices.Equal(got, want) {
 		w.t.Fatalf("%+v: %v, want %v", f, got, want)
 	}
@@ -221,12 +196,8 @@ func (w *world) compareNamed(c *Catalog) {
 			return nil
 		}
 	}
-	if err := c.FindNamed(context.Background(), x, neverTold, add(&got)); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.led.EntriesNewestFirst(add(&want)); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, c.FindNamed(context.Background(), x, neverTold, add(&got)))
+	kit.Must(w.t, w.led.EntriesNewestFirst(add(&want)))
 	if !slices.Equal(got, want) {
 		w.t.Fatalf("named %q: %v, want %v", x, got, want)
 	}
@@ -240,13 +211,9 @@ func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
 		w.goOn(20)
 	}
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	for _, words := range [][]string{{"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
 		if !w.mustFind(c, words...) {

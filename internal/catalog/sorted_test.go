@@ -80,19 +80,13 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 		w := newWorld(t, 100+seed)
 		w.hasPDFs = true
 		c := New(w.config())
-		if err := c.rebuild(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.rebuild(t.Context()))
 		f, _, err := c.openFile(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for round := range 8 {
 			w.goOn(40)
 			if round%2 == 0 {
-				if err := c.catchUp(t.Context(), f); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, c.catchUp(t.Context(), f))
 			}
 			for _, by := range []Order{BySeen, ByArchived, ByFolder, ByDrop, ByState, BySize, ByDelivered, ByNumber, ByDate, BySender, ByAmount} {
 				for _, reverse := range []bool{false, true} {
@@ -111,9 +105,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 				}
 			}
 		}
-		if err := c.closeFile(t.Context(), f); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, c.closeFile(t.Context(), f))
 		if log := w.log.String(); log != "" {
 			t.Errorf("the ledger was read instead:\n%s", log)
 		}
@@ -162,13 +154,9 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		texts[x.key] = read
 	}
 	c := New(w.config())
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
 	for name, row := range map[string]struct {
 		s    Sorting
@@ -207,13 +195,9 @@ func TestListSorted_I32_ReadsWhatItGives(t *testing.T) {
 	reads := &countedLedger{Ledger: cfg.Ledger}
 	cfg.Ledger = reads
 	c := New(cfg)
-	if err := c.rebuild(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	for _, s := range []Sorting{{By: ByArchived}, {By: ByFolder, Reverse: true}, {By: ByDrop}, {By: ByState, Reverse: true}, {By: BySize}, {By: BySeen, Reverse: true}, {By: ByNumber}, {By: BySender}, {By: ByAmount}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 var (
@@ -32,9 +33,7 @@ const definition = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"NUMBE
 func open(t *testing.T, dir string, fault durable.Hook) *Custody {
 	t.Helper()
 	c, err := Open(dir, "ledger-1", "test", fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -49,13 +48,9 @@ func zipOf(t testing.TB, pairs ...string) []byte {
 		if err == nil {
 			_, err = io.WriteString(w, pairs[i+1])
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, z.Close())
 	return b.Bytes()
 }
 
@@ -64,9 +59,7 @@ func gzipOf(t testing.TB, content string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	io.WriteString(z, content)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, z.Close())
 	return b.Bytes()
 }
 
@@ -117,9 +110,7 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 	t.Helper()
 	c := open(t, dir, nil)
 	m, err := c.Find(extract.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := c.Verify(t.Context(), m); err != nil {
 		t.Error(err)
 	}
@@ -210,9 +201,7 @@ func checkWholeOrNothing(t *testing.T, dir, fired string) {
 			continue
 		}
 		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		info, _ := f.Stat()
 		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked); err != nil {
 			t.Errorf("after %s, %s: %v", fired, path, err)
@@ -237,9 +226,7 @@ func TestCommit_I30_Damaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			h, err := open(t, dir, nil).Begin(extract)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer h.Close()
 			f, err := keep(h, 1, "a.zip", content)
 			if _, is := errors.AsType[*DamagedError](err); !is {
@@ -257,9 +244,7 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	c := open(t, dir, nil)
 	h, err := c.Begin(archive.Extract{ID: "..x", Files: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer h.Close()
 	f, err := keep(h, 1, "../../../etc/passwd\x00\nä", zipOf(t, "../../evil", "x", "/abs", "y"))
 	if err != nil || f.Stored != "0001-.._.._.._etc_passwd___" {
@@ -268,13 +253,9 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	if !strings.HasPrefix(filepath.Base(h.path), madeName) || len(h.path) > len(dir)+60 {
 		t.Errorf("h.path = %v, want filepath.Base(h.path) that begins with %q, len(h.path) <= %v", h.path, madeName, len(dir)+60)
 	}
-	if err := os.WriteFile(filepath.Join(other, "precious"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(other, "precious"), []byte("mine"), 0o600))
 	files := filepath.Join(h.path, fileFolder)
-	if err := errors.Join(os.Symlink(filepath.Join(other, "precious"), filepath.Join(files, "0002-b")), unix.Mkfifo(filepath.Join(files, "0003-c"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Symlink(filepath.Join(other, "precious"), filepath.Join(files, "0002-b")), unix.Mkfifo(filepath.Join(files, "0003-c"), 0o600)))
 	for number, name := range map[int]string{2: "b", 3: "c"} {
 		if f, err := keep(h, number, name, zipOf(t, "a", "b")); err == nil {
 			t.Errorf("%s is kept as %+v, where something else lies", name, f)
@@ -283,9 +264,7 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(other, "precious")); string(b) != "mine" || err != nil {
 		t.Errorf(`%s, %v, want string(b) = "mine", no error`, b, err)
 	}
-	if err := os.Symlink(other, filepath.Join(dir, extractFolder, "77")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(other, filepath.Join(dir, extractFolder, "77")))
 	if _, err := c.Begin(archive.Extract{ID: "77"}); err == nil {
 		t.Error("a link was followed")
 	}
@@ -307,9 +286,7 @@ func TestFolderName_I8_BelongsToOneExtract(t *testing.T) {
 // Other bytes under a name that is held lie beside it; the same bytes again change nothing.
 func TestCommit_I30_OtherBytesLieBeside(t *testing.T) {
 	h, err := open(t, t.TempDir(), nil).Begin(extract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer h.Close()
 	want := []File{{Stored: "0001-a"}, {Stored: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-2", Beside: "0001-a"}}
 	for i, content := range []string{"first", "first", "second", "second", "third!"} {
@@ -325,14 +302,10 @@ func TestSeal_I30_IsWrittenOnce(t *testing.T) {
 	dir := t.TempDir()
 	first, second := zipOf(t, "a", "1"), zipOf(t, "a", "2")
 	m, err := hold(dir, first, second, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := open(t, dir, nil)
 	h, err := c.Begin(extract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer h.Close()
 	again, digest, err := h.Seal(m.Files, m.Definition, heldAt.Add(time.Hour))
 	content, readErr := os.ReadFile(filepath.Join(h.path, manifestFile))
@@ -360,13 +333,9 @@ func TestVerify_I4_TellsWhatChanged(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		m, err := hold(dir, first, second, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		c := open(t, dir, nil)
-		if err := change(filepath.Join(dir, extractFolder, "4711", fileFolder, m.Files[1].Stored)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, change(filepath.Join(dir, extractFolder, "4711", fileFolder, m.Files[1].Stored)))
 		changed, is := errors.AsType[*ChangedError](c.Verify(t.Context(), m))
 		if !is || !strings.Contains(changed.Path, m.Files[1].Stored) {
 			t.Errorf("%s: %v, want is, changed.Path with %q", name, changed, m.Files[1].Stored)
@@ -385,9 +354,7 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 		}
 	}
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "letter.txt"), []byte("dear"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(home, "letter.txt"), []byte("dear"), 0o600))
 	if _, err := Open(home, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "letter.txt") {
 		t.Errorf(`err = %v, want an error, err with "letter.txt"`, err)
 	}
@@ -397,9 +364,7 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 	if _, err := Open(filepath.Join(home, "none"), "ledger-1", "test", nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("err = %v, want error fs.ErrNotExist", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600))
 	if _, err := Open(dir, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf(`err = %v, want an error, err with "damaged"`, err)
 	}
@@ -408,9 +373,7 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 	dir := t.TempDir()
 	m, err := hold(dir, zipOf(t, "folder/", "", "a.json", "[1]", "b.json", "[2]"), gzipOf(t, "[3]"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := open(t, dir, nil)
 	var got []string
 	for _, f := range m.Files {
@@ -454,19 +417,13 @@ func TestCustody_I5_OrderOnDisk(t *testing.T) {
 		}
 		return do()
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	all := strings.Join(ops, ", ")
-	for _, want := range []string{
+	kit.Holds(t, "what was done", all,
 		"sync 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1.part, rename 0001-IA_INVOICE_1, syncdir files",
 		"sync 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2, syncdir files",
 		"sync manifest.json, rename manifest.json, syncdir 4711",
-	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q is not what was done: %s", want, all)
-		}
-	}
+	)
 	if strings.Index(all, "create manifest.json") < strings.LastIndex(all, "syncdir files") {
 		t.Errorf("the manifest was written before all files were durable: %s", all)
 	}

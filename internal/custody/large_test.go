@@ -63,14 +63,10 @@ func (m *memoryWriter) Write(p []byte) (int, error) {
 func anonymousMemory(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, rest, _ := bytes.Cut(status, []byte("RssAnon:"))
 	kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return kb << 10
 }
 
@@ -78,19 +74,13 @@ func anonymousMemory(t *testing.T) int64 {
 func keepStream(t *testing.T, c *Custody, write func(io.Writer) error) (f File, took time.Duration, memory int64, err error) {
 	t.Helper()
 	h, err := c.Begin(extract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer h.Close()
 	p, err := h.Begin(1, archive.ExtractFile{Extract: extract.ID, Name: "large", Table: "IA_INVOICE"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer p.Abandon()
 	m := &memoryWriter{t: t, w: p}
-	if err := write(m); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, write(m))
 	begun := time.Now()
 	f, err = p.Commit(t.Context())
 	return f, time.Since(begun), max(m.peak, anonymousMemory(t)), err
@@ -138,9 +128,7 @@ func TestCommit_I21_Bombs(t *testing.T) {
 			c := open(t, dir, nil)
 			c.maxUnpacked = limit
 			var bomb bytes.Buffer
-			if err := r.write(&bomb); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, r.write(&bomb))
 			_, took, memory, err := keepStream(t, c, func(w io.Writer) error { _, err := w.Write(bomb.Bytes()); return err })
 			left, errDir := os.ReadDir(dir + "/extracts/4711/files")
 			if damaged, is := errors.AsType[*DamagedError](err); r.isKept == is || is && damaged.Why != "it unpacks to more than 8 MiB" || errDir != nil || (len(left) == 1) != r.isKept {

@@ -133,9 +133,7 @@ func TestClaim_NoRight(t *testing.T) {
 		if err != nil && os.Getuid() == 0 && strings.Contains(err.Error(), "made by user") {
 			t.Skip(err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer f.Close()
 		_, err = f.ClaimFolder("Huber 88", now)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner`) || !strings.Contains(err.Error(), "0555") {
@@ -172,9 +170,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 		os.Chmod(path+"/.vaultd", 0o700)
 		os.Chmod(path+"/.vaultd/claimed", 0o700)
 		f, err := Open(config(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer f.Close()
 		c, err := f.ClaimFolder("Huber 88", now)
 		if err != nil || c.Owner != alice {
@@ -252,9 +248,7 @@ func BenchmarkClaim(b *testing.B) {
 		return do()
 	}
 	f, err := Open(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	defer f.Close()
 	for i := range b.N {
 		os.Mkdir(fmt.Sprintf("%s/f%d", path, i), 0o770)
@@ -288,9 +282,7 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 			strange++
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		found = append(found, c)
 	}
 	if !slices.Equal(found, []ClaimedFolder{a}) || strange != 3 {
@@ -371,9 +363,7 @@ func TestSecure_I5_SyncsWhatWasFound(t *testing.T) {
 	f := open(t, cfg)
 	for c, err := range f.AllClaims() {
 		clear(synced)
-		if err = errors.Join(err, f.SyncClaim(c)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
 	}
 	if !synced[key.String()] || !synced["claimed"] || !synced["in"] {
 		t.Errorf("synced: %v", synced)

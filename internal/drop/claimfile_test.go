@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // fileConfig is that of a drop of single files.
@@ -28,9 +29,7 @@ func fileConfig(path string) Config {
 func seen(t *testing.T, path string) FileState {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return stateOf(info)
 }
 
@@ -51,9 +50,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 		t.Errorf(`%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0, c.Folder = "scan7.pdf"`, c, now, uint32(os.Getuid()))
 	}
 	// It is a claimed folder like any other: people get it back with what they should read.
-	if err := f.PlaceFolder(c, "_delivered/2026-11/scan7.pdf", DeliveryNote("DELIVERED."), NoteFile{Name: "_DELIVERED.json", Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(c, "_delivered/2026-11/scan7.pdf", DeliveryNote("DELIVERED."), NoteFile{Name: "_DELIVERED.json", Data: []byte("{}")}))
 	for name, mode := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/scan7.pdf": 0o660, "/_DELIVERED.txt": 0o660, "/_DELIVERED.json": 0o660} {
 		info, err := os.Lstat(path + "/_delivered/2026-11/scan7.pdf" + name)
 		if err != nil || info.Mode()&^0o022 != mode&^0o022 {
@@ -294,9 +291,7 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 	f := open(t, fileConfig(path))
 	put(t, path, "_rejected/scan7.pdf (2)/scan7.pdf", "_rejected/scan7.pdf (2)/_REASON.txt")
 	c, err := f.ClaimReturned("_rejected/scan7.pdf (2)", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	n := 0
 	for again, err := range f.AllClaims() {
 		if n++; err != nil || again != c {
@@ -329,9 +324,7 @@ func TestClaimFile_I5_SyncsWhatWasFound(t *testing.T) {
 	f := open(t, cfg)
 	for c, err := range f.AllClaims() {
 		clear(synced)
-		if err = errors.Join(err, f.SyncClaim(c)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
 	}
 	if !synced["scan7.pdf"] || !synced[key.String()] || !synced["claimed"] || !synced["in"] {
 		t.Errorf("synced: %v", synced)
@@ -350,14 +343,10 @@ func BenchmarkClaimFile(b *testing.B) {
 		return do()
 	}
 	f, err := Open(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	defer f.Close()
 	for i := range b.N {
-		if err := os.WriteFile(fmt.Sprintf("%s/f%d", path, i), []byte("x"), 0o660); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, os.WriteFile(fmt.Sprintf("%s/f%d", path, i), []byte("x"), 0o660))
 	}
 	var next atomic.Int64
 	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))

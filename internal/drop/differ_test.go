@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I17, I18: what differs from what was archived is named, in the claim and, after a crash, where the folder is kept; nothing else is.
@@ -28,9 +30,7 @@ func TestDifferences_I17_InTheClaimAndKept(t *testing.T) {
 			c, rel, d := kept(t, path)
 			f := open(t, config(path))
 			at := filepath.Join(path, rel)
-			if err := row.change(at); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.change(at))
 			defer os.Chmod(at+"/sub/deep", 0o770)
 			look := func(where string) {
 				t.Helper()
@@ -49,16 +49,10 @@ func TestDifferences_I17_InTheClaimAndKept(t *testing.T) {
 			}
 			look("kept")
 			claim := filepath.Join(path, ".vaultd/claimed", c.Key.String())
-			if err := os.MkdirAll(claim, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(at, filepath.Join(claim, c.Folder)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.MkdirAll(claim, 0o700))
+			kit.Must(t, os.Rename(at, filepath.Join(claim, c.Folder)))
 			look("claimed")
-			if err := os.Rename(claim, path+".away"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(claim, path+".away"))
 			if found, err := f.FindDifferences(t.Context(), c, rel, d); len(found) > 0 || err != nil {
 				t.Errorf("in neither place: %v %v", found, err)
 			}

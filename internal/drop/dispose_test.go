@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // Whatever somebody puts in place of a file, or of the whole folder, at any operation of a disposal: it is never removed.
@@ -131,18 +132,14 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		for _, err := range []error{os.Rename(path, path+".old"), os.Rename(path+".copy", path)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 		}
 		return open(t, config(path))
 	}
 	t.Run("Claimed", func(t *testing.T) {
 		path := share(t)
 		c, rel, d := kept(t, path)
-		if err := errors.Join(os.Mkdir(path+"/.vaultd/claimed/"+c.Key.String(), 0o700), os.Rename(path+"/"+rel, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.Mkdir(path+"/.vaultd/claimed/"+c.Key.String(), 0o700), os.Rename(path+"/"+rel, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder)))
 		f := restore(t, path)
 		if err := f.PlaceFolder(c, rel, ReceiptNote("ok")); !errors.Is(err, ErrFolderLost) {
 			t.Errorf("a receipt for something unknown: %v", err)
@@ -173,9 +170,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
 			t.Errorf(`%v, want ok, stray.Path = "rechnung.pdf.neu"`, err)
 		}
-		if err := errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")))
 		_, err = f.DisposeFolder(t.Context(), c, rel, d)
 		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
 			t.Errorf(`%v, want ok, stray with "metadata.json is missing"`, err)
@@ -189,14 +184,10 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		f := open(t, config(path))
 		put(t, path, "Huber 88/metadata.json")
 		c := claim(t, f, "Huber 88")
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.Close())
 		f = restore(t, path)
 		c, err := f.RecogniseFolder(t.Context(), c, "_rejected/Huber 88", Disposal{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.")); err != nil {
 			t.Error(err)
 		}
@@ -230,9 +221,7 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 			put(t, path, "Huber 88/metadata.json", "Otto 19/metadata.json")
 			c := claim(t, f, "Huber 88")
 			at := filepath.Join(path, ".vaultd/claimed", c.Key.String())
-			if err := row.tamper(at, at+"/Huber 88"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.tamper(at, at+"/Huber 88"))
 			dir, _, err := f.OpenClaimed(c.Key)
 			if err == nil {
 				dir.Close()

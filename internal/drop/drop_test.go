@@ -28,18 +28,14 @@ func config(path string) Config {
 func share(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in")
-	if err := os.Mkdir(path, 0o770); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(path, 0o770))
 	return path
 }
 
 func open(t *testing.T, cfg Config) *Folder {
 	t.Helper()
 	f, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -56,9 +52,7 @@ func put(t *testing.T, base string, names ...string) {
 		} else {
 			err = os.WriteFile(path, []byte(name), 0o660)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 }
 
@@ -66,7 +60,7 @@ func put(t *testing.T, base string, names ...string) {
 func tree(t *testing.T, base string) []string {
 	t.Helper()
 	var all []string
-	err := filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(base, func(path string, e fs.DirEntry, err error) error {
 		rel, _ := filepath.Rel(base, path)
 		if err != nil || rel == "." || strings.HasPrefix(rel, ".vaultd/lock") || strings.HasPrefix(rel, ".vaultd/drop.json") {
 			return err
@@ -76,19 +70,14 @@ func tree(t *testing.T, base string) []string {
 		}
 		all = append(all, rel)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
 func claim(t *testing.T, f *Folder, name string) ClaimedFolder {
 	t.Helper()
 	c, err := f.ClaimFolder(name, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return c
 }
 
@@ -215,9 +204,7 @@ func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 func TestCheck_VanishedReplacedForeign(t *testing.T) {
 	path := share(t)
 	f := open(t, config(path))
-	if err := f.CheckStillOurs(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.CheckStillOurs())
 	os.Rename(path, path+".aside")
 	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("vanished: %v", err)
@@ -277,9 +264,7 @@ func crashIn(t *testing.T, config func(path string) Config, least int, prepare f
 				panic(death{op})
 			}
 			f, err := Open(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			func() {
 				defer f.Close()
 				defer func() {
@@ -325,14 +310,10 @@ func TestOpen_I19_APlantedLockFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := share(t)
 			f := open(t, config(path))
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, f.Close())
 			const words = "what nobody has archived, and longer than a line about the holder of a lock, whoever and wherever that may be just now"
 			mark, err := os.ReadFile(path + "/.vaultd/drop.json")
-			if err := errors.Join(err, os.WriteFile(path+"/precious", []byte(words), 0o600), os.Remove(path+"/.vaultd/lock"), row.plant(path, path+"/.vaultd/lock")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(err, os.WriteFile(path+"/precious", []byte(words), 0o600), os.Remove(path+"/.vaultd/lock"), row.plant(path, path+"/.vaultd/lock")))
 			f, err = Open(config(path))
 			if err == nil {
 				f.Close()

@@ -17,6 +17,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // incomingOf is a folder with two files of this content.
@@ -166,9 +167,7 @@ func TestPutFolder_IsForPeople(t *testing.T) {
 	}
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/0001-a.zip": 0o660, "/metadata.json": 0o660} {
 		info, err := os.Lstat(cfg.Path + "/" + extractName + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if info.Mode() != want || os.Getuid() == 0 && sysStat(info).Gid != 12345 {
 			t.Errorf("%q has mode %v and group %d", name, info.Mode(), sysStat(info).Gid)
 		}
@@ -209,9 +208,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 	for name, r := range rows {
 		t.Run(name, func(t *testing.T) {
 			for _, old := range []string{"/precious", "/.vaultd/incoming"} {
-				if err := os.RemoveAll(path + old); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.RemoveAll(path+old))
 			}
 			put(t, path, ".vaultd/incoming/"+another+"/0001-a.zip", ".vaultd/incoming/theirs")
 			os.Chmod(path+"/.vaultd/incoming", 0o700)

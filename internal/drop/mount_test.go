@@ -26,9 +26,7 @@ func ownMounts(t *testing.T) bool {
 	t.Helper()
 	const inside = "VAULTD_TEST_MOUNTS"
 	if os.Getenv(inside) != "" {
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 		return true
 	}
 	for _, user := range []bool{false, true} {
@@ -63,14 +61,14 @@ func newYard(t *testing.T) *yard {
 	t.Helper()
 	base := t.TempDir()
 	y := &yard{t: t, path: filepath.Join(base, "in"), other: filepath.Join(base, "other")}
-	y.must(errors.Join(os.MkdirAll(filepath.Join(y.path, "Huber 88/Anlagen"), 0o770), os.Mkdir(y.other, 0o770)))
+	kit.Must(y.t, errors.Join(os.MkdirAll(filepath.Join(y.path, "Huber 88/Anlagen"), 0o770), os.Mkdir(y.other, 0o770)))
 	for _, file := range []string{y.path + "/Huber 88/rechnung.pdf", y.path + "/Huber 88/Anlagen/vertrag.pdf", y.other + "/vertrag.pdf"} {
-		y.must(os.WriteFile(file, []byte("%PDF the same bytes"), 0o660))
+		kit.Must(y.t, os.WriteFile(file, []byte("%PDF the same bytes"), 0o660))
 	}
-	y.must(os.WriteFile(y.path+"/Huber 88/metadata.json", []byte(`{"documentType":"Invoice","documentId":"88","documentDate":"2026-10-31"}`), 0o660))
+	kit.Must(y.t, os.WriteFile(y.path+"/Huber 88/metadata.json", []byte(`{"documentType":"Invoice","documentId":"88","documentDate":"2026-10-31"}`), 0o660))
 	var err error
 	y.f, err = Open(Config{Path: y.path, Name: "acme", LedgerID: "L", Environment: "test"})
-	y.must(err)
+	kit.Must(y.t, err)
 	t.Cleanup(func() {
 		y.f.Close()
 		if text, err := os.ReadFile(filepath.Join(y.other, "vertrag.pdf")); err != nil || string(text) != "%PDF the same bytes" {
@@ -80,13 +78,6 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-func (y *yard) must(err error) {
-	y.t.Helper()
-	if err != nil {
-		y.t.Fatal(err)
-	}
-}
-
 // bind mounts the foreign folder, or its file, in a folder of the yard.
 func (y *yard) bind(folder string, file bool) (done func()) {
 	y.t.Helper()
@@ -94,7 +85,7 @@ func (y *yard) bind(folder string, file bool) (done func()) {
 	if file {
 		from, to = filepath.Join(from, "vertrag.pdf"), filepath.Join(to, "vertrag.pdf")
 	}
-	y.must(unix.Mount(from, to, "", unix.MS_BIND, ""))
+	kit.Must(y.t, unix.Mount(from, to, "", unix.MS_BIND, ""))
 	gone := false
 	done = func() {
 		if !gone { // the folder may have been moved, and the mount with it
@@ -154,10 +145,10 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			done()
 
 			c, err := y.f.ClaimFolder("Huber 88", time.Now())
-			y.must(err)
+			kit.Must(y.t, err)
 			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
 			dir, _, err := y.f.OpenClaimed(c.Key)
-			y.must(err)
+			kit.Must(y.t, err)
 			done = y.bind(in, file)
 			y.found("find", dir.FindMount())
 			_, err = packager.ValidateFolder(t.Context(), dir.Root(), rules)
@@ -171,10 +162,10 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			done()
 
 			sealed, err := packager.ValidateFolder(t.Context(), dir.Root(), rules)
-			y.must(err)
-			y.must(dir.Close())
+			kit.Must(y.t, err)
+			kit.Must(y.t, dir.Close())
 			const rel = "_archived/2026-11/Huber 88"
-			y.must(y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
+			kit.Must(y.t, y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
 			done = y.bind(rel, file)
 			for _, to := range []string{"", t.TempDir()} {
 				_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...), To: to})
@@ -183,7 +174,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			y.lies(rel)
 			done()
 			_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)})
-			y.must(err)
+			kit.Must(y.t, err)
 		})
 	}
 }
@@ -197,16 +188,16 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
 			c, err := y.f.ClaimFolder("Huber 88", time.Now())
-			y.must(err)
+			kit.Must(y.t, err)
 			const rel = "_archived/2026-11/Huber 88"
-			y.must(y.f.PlaceFolder(c, rel))
+			kit.Must(y.t, y.f.PlaceFolder(c, rel))
 			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
 			body := []byte("%PDF the same bytes")
 			d := Disposal{Junk: []string{"metadata.json"}}
 			for _, p := range []string{"rechnung.pdf", "Anlagen/vertrag.pdf"} {
 				d.Files = append(d.Files, archive.File{Path: p, Size: int64(len(body)), SHA256: archive.Sum(body)})
 			}
-			y.must(y.f.Close())
+			kit.Must(y.t, y.f.Close())
 			mounted := false
 			y.f, err = Open(Config{Path: y.path, Name: "acme", LedgerID: "L", Environment: "test", Hook: func(op, name string, do func() error) error {
 				err := do()
@@ -216,7 +207,7 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 				}
 				return err
 			}})
-			y.must(err)
+			kit.Must(y.t, err)
 			_, err = y.f.DisposeFolder(t.Context(), c, rel, d)
 			y.found("dispose", err)
 			y.lies(in + "/rechnung.pdf")
@@ -234,15 +225,15 @@ func TestMount_I19_TheDropFolderItself(t *testing.T) {
 	}
 	y := newYard(t)
 	at := t.TempDir()
-	y.must(y.f.Close())
-	y.must(unix.Mount(y.path, at, "", unix.MS_BIND, ""))
+	kit.Must(y.t, y.f.Close())
+	kit.Must(y.t, unix.Mount(y.path, at, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
 	var err error
 	y.f, err = Open(Config{Path: at, Name: "acme", LedgerID: "L", Environment: "test"})
-	y.must(err)
+	kit.Must(y.t, err)
 	c, err := y.f.ClaimFolder("Huber 88", time.Now())
-	y.must(err)
-	y.must(y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
+	kit.Must(y.t, err)
+	kit.Must(y.t, y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
 	if _, err := os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt")); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
@@ -25,9 +26,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 		func(path string) {
 			put(t, path, "Müller 4711/metadata.json")
 			f, err := Open(config(path))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer f.Close()
 			c = claim(t, f, "Müller 4711")
 		},
@@ -63,9 +62,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json")
 	os.Symlink("/etc/hostname", path+"/Huber 88/_REASON.txt") // replaced, not followed
 	c := claim(t, f, "Huber 88")
-	if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")))
 	note := path + "/_rejected/Huber 88/_REASON.txt"
 	if got, _ := os.ReadFile(note); string(got) != "\xef\xbb\xbfNOT ARCHIVED.\r\nWrite 2026-10-31.\r\n" {
 		t.Errorf("%q, want string(got) = \"\\xef\\xbb\\xbfNOT ARCHIVED.\\r\\nWrite 2026-10-31.\\r\\n\"", got)
@@ -176,9 +173,7 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 	}
 	// What we place ourselves is known at once, what others make as soon as the folder's mtime tells.
 	put(t, path, "Neu/x")
-	if err := f.PlaceFolder(claim(t, f, "Neu"), "_rejected/Neu"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(claim(t, f, "Neu"), "_rejected/Neu"))
 	if rel, _ := f.ProposeDestination(Rejected, "NEU", now); rel != "_rejected/NEU (2)" {
 		t.Errorf("own: %q", rel)
 	}
@@ -198,9 +193,7 @@ func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/x")
 	a := claim(t, f, "a")
-	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))
 	again, err := f.ClaimReturned("_rejected/a", now)
 	if err != nil || again.Key == a.Key || again.Inode != a.Inode {
 		t.Errorf("%+v, %v, want no error, again.Key other than %v, again.Inode = %v", again, err, a.Key, a.Inode)
@@ -216,9 +209,7 @@ func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
 func kept(t *testing.T, path string) (ClaimedFolder, string, Disposal) {
 	t.Helper()
 	f, err := Open(config(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	const rel = "_archived/2026-11/Mu\u0308ller"
 	files := []string{"metadata.json", "rechnung.pdf", "sub/u\u0308bersicht.pdf", "sub/deep/b.pdf"}
@@ -226,9 +217,7 @@ func kept(t *testing.T, path string) (ClaimedFolder, string, Disposal) {
 		put(t, path+"/Mu\u0308ller", name)
 	}
 	c := claim(t, f, "Mu\u0308ller")
-	if err := f.PlaceFolder(c, rel, ReceiptNote("ok"), NoteFile{"_RECEIPT.json", []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(c, rel, ReceiptNote("ok"), NoteFile{"_RECEIPT.json", []byte("{}")}))
 	d := Disposal{Junk: []string{"Thumbs.db", "sub/@eaDir/x"}}
 	for _, name := range files {
 		nfc := strings.ReplaceAll(name, "u\u0308", "\u00fc")
@@ -302,9 +291,7 @@ func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := share(t)
 			c, rel, d := kept(t, path)
-			if err := row.change(path + "/" + rel); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.change(path+"/"+rel))
 			before := tree(t, path)
 			f := open(t, config(path))
 			for _, to := range []string{"", t.TempDir()} {

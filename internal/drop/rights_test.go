@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // What may not be read in a claimed folder is named with its owner and mode, at any depth.
@@ -65,13 +67,9 @@ func TestOpenReturned_OnlyTheSame(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "Huber 88/metadata.json")
 	c := claim(t, f, "Huber 88")
-	if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")))
 	dir, err := f.OpenPlaced("_rejected/Huber 88", c.Inode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	dir.Close()
 	os.Rename(path+"/_rejected/Huber 88", path+"/Huber 88")
 	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
@@ -98,9 +96,7 @@ func TestPlace_OldReasonGoesWhenArchived(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json", "Huber 88/_REASON.txt", "Kern 6/_REASON.txt/x")
 	for name, left := range map[string]bool{"Huber 88": false, "Kern 6": true} {
 		c := claim(t, f, name)
-		if err := f.PlaceFolder(c, "_archived/2026-11/"+name, ReceiptNote("ARCHIVED.")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/"+name, ReceiptNote("ARCHIVED.")))
 		_, err := os.Lstat(path + "/_archived/2026-11/" + name + "/_REASON.txt")
 		if (err == nil) != left {
 			t.Errorf("%s: _REASON.txt: %v", name, err)

@@ -73,9 +73,9 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EPERM, syscall.ENOSYS, syscall.EIO} {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			y := newYard(t)
-			y.must(os.Symlink("rechnung.pdf", filepath.Join(y.path, "Huber 88/link")))
+			kit.Must(y.t, os.Symlink("rechnung.pdf", filepath.Join(y.path, "Huber 88/link")))
 			dir, err := os.Open(filepath.Join(y.path, "Huber 88"))
-			y.must(err)
+			kit.Must(y.t, err)
 			defer dir.Close()
 			look := func() (seen []syscall.Stat_t, _ error) {
 				for _, name := range []string{"", "rechnung.pdf", "Anlagen", "link", "none"} {
@@ -96,9 +96,9 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 				return seen, nil
 			}
 			want, err := look()
-			y.must(err)
+			kit.Must(y.t, err)
 			wantTaken, err := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
-			y.must(err)
+			kit.Must(y.t, err)
 			refusingStatx(t, errno, func() error {
 				got, err := look()
 				taken, takeErr := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
@@ -140,8 +140,8 @@ func TestStatx_I19_RefusedWithAMount(t *testing.T) {
 		"OnAFile":   func(y *yard) func() { return y.bind("Huber 88", true) },
 		"OtherFileSystem": func(y *yard) func() {
 			at := filepath.Join(y.path, "Huber 88/Anlagen")
-			y.must(unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"))
-			return func() { y.must(unix.Unmount(at, unix.MNT_DETACH)) }
+			kit.Must(y.t, unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"))
+			return func() { kit.Must(y.t, unix.Unmount(at, unix.MNT_DETACH)) }
 		},
 	} {
 		for _, errno := range []syscall.Errno{syscall.EPERM, syscall.ENOSYS} {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
@@ -12,9 +14,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	form, help := path+"/_template/metadata.json", path+"/_template/_HELP.txt"
 	write := func(text string) {
 		t.Helper()
-		if err := f.WriteTemplate(NoteFile{"metadata.json", []byte(text)}, NoteFile{"_HELP.txt", []byte("help " + text + "\n")}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.WriteTemplate(NoteFile{"metadata.json", []byte(text)}, NoteFile{"_HELP.txt", []byte("help " + text + "\n")}))
 	}
 	want := func(at, text string) {
 		t.Helper()
@@ -27,9 +27,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	want(help, "help one\r\n")
 	write("two") // the configuration has other defaults
 	want(form, "two")
-	if err := os.WriteFile(form, []byte("a clerk's own"), 0o660); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(form, []byte("a clerk's own"), 0o660))
 	write("three")
 	want(form, "a clerk's own")
 	want(help, "help three\r\n")

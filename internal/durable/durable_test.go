@@ -13,14 +13,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func open(t *testing.T, path string, f Hook) *Dir {
 	t.Helper()
 	d, err := Open(path, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -28,9 +28,7 @@ func open(t *testing.T, path string, f Hook) *Dir {
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -45,9 +43,7 @@ func TestWriteFile_I5_EveryFault(t *testing.T) {
 		for n := 1; ; n++ {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "receipt.json")
-			if err := open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660))
 			count, hit := 0, ""
 			d := open(t, dir, func(op, name string, do func() error) error {
 				if count++; count != n {
@@ -98,14 +94,10 @@ func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
 		return do()
 	})
 	from, err := d.OpenDir("from")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer from.Close()
 	to, err := d.OpenDir("to")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer to.Close()
 	for _, row := range []struct {
 		do   func() error
@@ -128,12 +120,8 @@ func TestWriteFile_ExactModeUnderUmask(t *testing.T) {
 	defer syscall.Umask(old)
 	dir := t.TempDir()
 	d := open(t, dir, nil)
-	if err := d.WriteFile("f", nil, 0o660); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Mkdir("d", os.ModeSetgid|0o770, os.Getgid()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, d.WriteFile("f", nil, 0o660))
+	kit.Must(t, d.Mkdir("d", os.ModeSetgid|0o770, os.Getgid()))
 	for name, want := range map[string]os.FileMode{"f": 0o660, "d": os.ModeDir | os.ModeSetgid | 0o770} {
 		info, err := os.Lstat(filepath.Join(dir, name))
 		if err != nil || info.Mode() != want {
@@ -153,9 +141,7 @@ func TestRename_NeverReplaces(t *testing.T) {
 				base := t.TempDir()
 				os.MkdirAll(filepath.Join(base, "from", "x"), 0o700)
 				os.Mkdir(filepath.Join(base, "to"), 0o700)
-				if err := target(filepath.Join(base, "to", "x")); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, target(filepath.Join(base, "to", "x")))
 				from, to := open(t, filepath.Join(base, "from"), nil), open(t, filepath.Join(base, "to"), nil)
 				var err error
 				if way == "ByLook" {
@@ -180,9 +166,7 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 	os.WriteFile(filepath.Join(base, "from", "file"), nil, 0o600)
 	d := open(t, base, nil)
 	from, err := d.OpenDir("from")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer from.Close()
 	if err := renameDirAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
 		t.Error(err)
@@ -317,13 +301,9 @@ func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
 	os.Symlink("deep/ok", at("sub/link"))
 	os.Symlink("/etc/passwd", at("out"))
 	os.Symlink("loop", at("loop"))
-	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, syscall.Mkfifo(at("fifo"), 0o600))
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer syscall.Close(fd)
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: at("sock")}); err != nil {
 		t.Log("no socket in this test:", err)
@@ -351,9 +331,7 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	d := open(t, dir, nil)
 	p, err := d.Create("zip", 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	fmt.Fprint(p, "half")
 	p.Discard()
 	p.Discard()
@@ -369,9 +347,7 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 func TestSyncCounter_CountsSyncs(t *testing.T) {
 	var counter SyncCounter
 	d := open(t, t.TempDir(), counter.CountSync)
-	if err := errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)))
 	if err := errors.Join(d.Unlink("a"), d.Rmdir("b")); err != nil { // neither syncs
 		t.Fatal(err)
 	}

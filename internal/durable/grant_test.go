@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // I27: under a sandbox that forbids every call which sets setgid, folders for people are still made, and still hand down
@@ -21,9 +23,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := t.TempDir()
-			if err := os.Chmod(base, row.share); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Chmod(base, row.share))
 			forbid := func(op, name string, do func() error) error {
 				info, err := os.Lstat(filepath.Join(base, name))
 				if op == "chmod" && err == nil && info.Mode().Perm() == 0o700 && row.share&fs.ModeSetgid != 0 {
@@ -36,13 +36,9 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 				return do()
 			}
 			d, err := Open(base, forbid)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer d.Close()
-			if err := d.Mkdir("_archived", fs.ModeSetgid|0o770, os.Getgid()); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, d.Mkdir("_archived", fs.ModeSetgid|0o770, os.Getgid()))
 			info, err := os.Stat(filepath.Join(base, "_archived"))
 			if err != nil || info.Mode()&^fs.ModeDir != row.want {
 				t.Errorf("%v %v, want %v", info.Mode(), err, row.want)

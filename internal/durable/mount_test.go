@@ -21,9 +21,7 @@ func ownMounts(t *testing.T) bool {
 	t.Helper()
 	const inside = "VAULTD_TEST_MOUNTS"
 	if os.Getenv(inside) != "" {
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
 		return true
 	}
 	for _, user := range []bool{false, true} {
@@ -50,9 +48,7 @@ func ownMounts(t *testing.T) bool {
 // bind mounts the file or folder from at the path to.
 func bind(t *testing.T, from, to string) {
 	t.Helper()
-	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount(from, to, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(to, unix.MNT_DETACH) })
 }
 
@@ -62,14 +58,10 @@ func mounted(t *testing.T) (base string, rows map[string]string) {
 	base = t.TempDir()
 	at := func(name string) string { return filepath.Join(base, name) }
 	for _, dir := range []string{"real/deep", "folder/a b\\c\nd", "file", "below/x/y", "none/x"} {
-		if err := os.MkdirAll(at(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(at(dir), 0o700))
 	}
 	for _, file := range []string{"real/f", "real/deep/f", "file/f", "none/x/f"} {
-		if err := os.WriteFile(at(file), []byte("content"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(at(file), []byte("content"), 0o600))
 	}
 	bind(t, at("real"), at("folder/a b\\c\nd"))
 	bind(t, at("real/f"), at("file/f"))
@@ -111,9 +103,7 @@ func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
 	}
 	base := t.TempDir()
 	deep := filepath.Join(base, strings.Repeat("x/", maxWalkDepth+5))
-	if err := os.MkdirAll(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(deep, 0o700))
 	d := open(t, base, nil)
 	if err := d.FindMount(); err != nil {
 		t.Errorf("nothing is mounted: %v", err)
@@ -137,9 +127,7 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 		t.Errorf("a mount was looked at: %v", err)
 	}
 	sub, err := d.OpenDirOrMount("y")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer sub.Close()
 	if err := sub.FindMount(); err != nil {
 		t.Errorf("the top of a mount is no mount inside: %v", err)
@@ -165,18 +153,14 @@ func TestOpenRegular_I19_NothingThroughAMount(t *testing.T) {
 		}
 	}
 	f, _, err := OpenRegular(root, "none/x/f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	f.Close()
 }
 
 // Without any right to mount: the decision alone, with a mount that a test plays.
 func TestMount_I19_Played(t *testing.T) {
 	base := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(base, "a/b/c"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(base, "a/b/c"), 0o700))
 	d := open(t, base, func(op, name string, do func() error) error {
 		if op == "mount" && name == "c" {
 			return &MountError{Path: name}
@@ -187,14 +171,10 @@ func TestMount_I19_Played(t *testing.T) {
 		t.Errorf(`%v, want is, found.Path = "a/b/c"`, found)
 	}
 	a, err := d.OpenDir("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer a.Close()
 	b, err := a.OpenDir("b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer b.Close()
 	if _, err := b.OpenDir("c"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("opened: %v", err)
@@ -224,16 +204,12 @@ func TestMountBelow_ReadsTheTable(t *testing.T) {
 // FileStat says of a file what package os does.
 func TestSeen_AsPackageOS(t *testing.T) {
 	base := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(base, "f"), []byte("12345"), 0o640), os.Symlink("f", filepath.Join(base, "link")),
-		os.Mkdir(filepath.Join(base, "dir"), 0o750), os.Chmod(filepath.Join(base, "dir"), 0o750|os.ModeSetgid), syscall.Mkfifo(filepath.Join(base, "fifo"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.WriteFile(filepath.Join(base, "f"), []byte("12345"), 0o640), os.Symlink("f", filepath.Join(base, "link")),
+		os.Mkdir(filepath.Join(base, "dir"), 0o750), os.Chmod(filepath.Join(base, "dir"), 0o750|os.ModeSetgid), syscall.Mkfifo(filepath.Join(base, "fifo"), 0o600)))
 	d := open(t, base, nil)
 	for _, name := range []string{"f", "link", "dir", "fifo"} {
 		want, err := os.Lstat(filepath.Join(base, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for way, got := range map[string]func() (*FileStat, error){
 			"statx": func() (*FileStat, error) { return d.Lstat(name) },
 			"stat": func() (*FileStat, error) {
@@ -243,9 +219,7 @@ func TestSeen_AsPackageOS(t *testing.T) {
 			},
 		} {
 			s, err := got()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			is, was := s.stat, *want.Sys().(*syscall.Stat_t)
 			is.Blksize, was.Blksize, is.Atim, was.Atim = 0, 0, syscall.Timespec{}, syscall.Timespec{}
 			if s.Mode() != want.Mode() || s.Size() != want.Size() || !s.ModTime().Equal(want.ModTime()) || s.IsDir() != want.IsDir() || s.Name() != name || is != was {

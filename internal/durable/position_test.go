@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // meet says whether two paths lead to one place.
@@ -35,9 +37,7 @@ func TestPositions_I19_LinksAndMounts(t *testing.T) {
 		os.MkdirAll(in("a/sub"), 0o700), os.MkdirAll(in("b"), 0o700), os.Mkdir(in("same"), 0o700), os.Mkdir(in("sub"), 0o700),
 		os.Symlink(in("a"), in("link")), os.Symlink("link", in("link2")), os.Symlink("a/later", in("early")), os.Symlink("round", in("round")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	bind(t, in("a"), in("same"))
 	bind(t, in("a/sub"), in("sub"))

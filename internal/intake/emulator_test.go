@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/extractapi"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // newEmulated puts the emulator and its client in place of the tiny service.
@@ -21,26 +22,17 @@ func newEmulated(t *testing.T, h *house, readings emulator.ExtractReadings) *emu
 	own := emulator.Account{Name: "books", Secret: "own"}
 	s, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", ClientID: "main", ClientSecret: "s", Vaults: []emulator.Vault{{ID: "V"}},
 		Clock: time.Now, Extracts: emulator.Extracts{Account: own, FilesURL: "https://files.example"}, Readings: emulator.Readings{Extracts: readings}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://books.example", AllowedHosts: []string{"files.example"}, Transport: s.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.OAuth2, Username: own.Name, Secret: func() (string, error) { return own.Secret, nil }, Scopes: []string{extractapi.ReadScope, extractapi.WriteScope}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	h.real = extractapi.New(api)
 	for n := range 3 {
 		made := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
-		err := s.PublishExtract(emulator.PublishedExtract{ID: fmt.Sprint("e", n), Type: archive.DeltaExtract, Name: "books", Start: made.AddDate(0, 0, -1), End: made, Made: made,
-			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "i.zip", Content: content("i")}, {Table: "ADM_SUPPLIER", Name: "s.zip", Content: content(fmt.Sprint("s", n))}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.PublishExtract(emulator.PublishedExtract{ID: fmt.Sprint("e", n), Type: archive.DeltaExtract, Name: "books", Start: made.AddDate(0, 0, -1), End: made, Made: made,
+			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "i.zip", Content: content("i")}, {Table: "ADM_SUPPLIER", Name: "s.zip", Content: content(fmt.Sprint("s", n))}}}))
 	}
-	if err := s.SetTableDefinition([]byte(`[{"Table name":"IA_INVOICE","Columns":[]}]`)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SetTableDefinition([]byte(`[{"Table name":"IA_INVOICE","Columns":[]}]`)))
 	return s
 }
 
@@ -76,9 +68,7 @@ func TestReading_I30_Intake(t *testing.T) {
 				h := newHouse(t)
 				s := newEmulated(t, h, readings)
 				defer s.Close()
-				if err := h.live(time.Hour); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, h.live(time.Hour))
 				checkService(t, h, s)
 			})
 		})
@@ -108,18 +98,14 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 				struck++
 				return kinds[r.IntN(len(kinds))]
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			for range 3 {
 				_ = h.live(time.Duration(1+deaths.IntN(600)) * time.Second)
 				h.look(nil)
 			}
 			_ = h.live(12 * time.Hour)
 			h.allowMore()
-			if err := s.SetFaults(emulator.Faults{}); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.SetFaults(emulator.Faults{}))
 			_ = h.live(12 * time.Hour)
 			checkService(t, h, s)
 		})

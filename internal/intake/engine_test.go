@@ -22,6 +22,7 @@ import (
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // service is a tiny service with opinions: it counts downloads, refuses more than its limit, and hides what is acknowledged.
@@ -199,9 +200,7 @@ type house struct {
 
 func newHouse(t testing.TB) *house {
 	h := &house{t: t, state: t.TempDir(), kept: t.TempDir(), svc: newService(t), acknowledge: true}
-	if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 	return h
 }
 
@@ -209,9 +208,7 @@ func newHouse(t testing.TB) *house {
 func (h *house) live(d time.Duration) (err error) {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer func() { _ = l.Close() }()
 	c, err := custody.Open(h.kept, "ledger-1", "test", h.fileFault)
 	if err != nil {
@@ -249,9 +246,7 @@ func (h *house) live(d time.Duration) (err error) {
 func (h *house) look(fn func(l *boltledger.Ledger)) {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
 		h.t.Errorf("%v, %v", problems, err)
@@ -282,9 +277,7 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 func (h *house) holdAgainst(all []arrival.Arrival) {
 	h.t.Helper()
 	c, err := custody.Open(h.kept, "ledger-1", "test", nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer c.Close()
 	for _, a := range all {
 		if !a.HandedOnAt.IsZero() {
@@ -329,9 +322,7 @@ func TestIntake_TakesIn(t *testing.T) {
 		for i := range 5 {
 			h.svc.add(archive.ExtractID(fmt.Sprint("47", i)), "a", "b", "c")
 		}
-		if err := h.live(30 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(30*time.Minute))
 		for _, id := range h.svc.order {
 			h.want(id, arrival.Acknowledged)
 			if k := h.svc.have[id]; k.acked != 1 || k.downloads["a"] != 1 {
@@ -531,13 +522,9 @@ func TestIntake_I15_RebuiltLedger(t *testing.T) {
 		h.want("4711", arrival.Held)
 		// The ledger is lost; another one of the same number takes its place, and says that it was made anew.
 		h.state = t.TempDir()
-		if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 		h.look(func(l *boltledger.Ledger) {
-			if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRebuilt, At: time.Now()}, nil); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRebuilt, At: time.Now()}, nil))
 		})
 		before := one.downloads["a"]
 		h.acknowledge = true

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 var errPlanted = errors.New("a planted fault")
@@ -107,9 +108,7 @@ func TestIntake_I5_EndsInTheMiddle(t *testing.T) {
 			h := newHouse(t)
 			h.svc.add("4711", "a", "b", "c")
 			h.svc.add("4712", "a", "b", "c")
-			if err := h.live(time.Duration(n)*500*time.Millisecond + time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(time.Duration(n)*500*time.Millisecond+time.Millisecond))
 			h.look(nil)
 			_ = h.live(2 * time.Hour)
 			h.want("4711", arrival.Acknowledged)
@@ -133,9 +132,7 @@ func TestIntake_I11_PutBackLedger(t *testing.T) {
 		}
 		_ = h.live(30 * time.Second)
 		h.look(func(l *boltledger.Ledger) {
-			if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: time.Now()}, nil); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: time.Now()}, nil))
 		})
 		_ = h.live(5 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); !a.UnknownPast || a.MostDownloads() != 1 || k.downloads["a"] != 1 {
@@ -157,17 +154,11 @@ func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
 		h.want("4711", arrival.Held)
 		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
 		b, err := os.ReadFile(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		b[len(b)/2] ^= 1
-		if err := os.WriteFile(kept, b, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(kept, b, 0o640))
 		h.state = t.TempDir()
-		if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 		h.acknowledge, k.gone = true, true
 		_ = h.live(2 * time.Hour)
 		if k.acked != 0 {

@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // putter is a real drop folder.
@@ -84,9 +85,7 @@ func (h *house) wantInDrop(a arrival.Arrival) {
 // countDropped counts the folders in the drop folder.
 func (h *house) countDropped() int {
 	all, err := filepath.Glob(filepath.Join(h.into, "Extract *"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	return len(all)
 }
 
@@ -209,22 +208,16 @@ func TestHandOn_I4_DamagedCustody(t *testing.T) {
 		_ = h.live(time.Hour)
 		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
 		b, err := os.ReadFile(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		b[len(b)/2] ^= 1
-		if err := os.WriteFile(kept, b, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(kept, b, 0o640))
 		h.away = nil
 		_ = h.live(2 * time.Hour)
 		if h.countDropped() != 0 || k.acked != 0 {
 			t.Errorf("%d folders, acknowledged %d times", h.countDropped(), k.acked)
 		}
 		b[len(b)/2] ^= 1
-		if err := os.WriteFile(kept, b, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(kept, b, 0o640))
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
 	})

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/recovery"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -36,7 +37,7 @@ func (s shortIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func(
 // lines are those of the journal, as they are stored, but for those that tell of a comparison.
 func (a *alarmed) lines() (all []string) {
 	a.t.Helper()
-	a.must(a.Lines(1, func(_ uint64, line []byte) error {
+	kit.Must(a.t, a.Lines(1, func(_ uint64, line []byte) error {
 		if !strings.Contains(string(line), `"event":"compared"`) {
 			all = append(all, string(line))
 		}
@@ -57,7 +58,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 			Ledger: a.Ledger.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour, Accept: accept,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7, Reason: "the provider says so"})
-		a.must(err)
+		kit.Must(a.t, err)
 		return out
 	}
 	before := len(a.lines())
@@ -83,7 +84,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 		t.Errorf("journaled: %s", told)
 	}
 	notes, err := a.Notes(archive.Key{})
-	a.must(err)
+	kit.Must(a.t, err)
 	if len(notes) != 2 || !slices.ContainsFunc(slices.Collect(maps.Values(notes)), func(n ledger.Note) bool { return n.Text == "the provider says so" }) {
 		t.Errorf("%+v", notes)
 	}

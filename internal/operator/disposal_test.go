@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/ingest"
+	"vaultd/internal/test/kit"
 )
 
 // I3: what is far more than the busiest days had waits for a person.
@@ -51,9 +52,7 @@ func TestDisposalLimit_I3(t *testing.T) {
 func TestDisposalLimit_I3_DamagedMemoryStopsEarlier(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "{", `{"acme-in": null}`, `[1]`, `{"acme-in": {"busiest": "x"}}`} {
-		if err := os.WriteFile(filepath.Join(dir, disposalsFile), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, disposalsFile), []byte(text), 0o600))
 		b := NewDisposalLimit(dir, time.Now, slog.New(slog.DiscardHandler))
 		if err := b.Book("acme-in", 201); err == nil {
 			t.Errorf("%q let all go", text)

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // tray is an archive that gives one package. Before it does, it looks into the journal.
@@ -40,13 +41,10 @@ func (s *tray) Download(_ context.Context, v archive.VaultID, r archive.RemoteID
 
 func lastLine(t *testing.T, l *boltledger.Ledger) (last ledger.Line) {
 	t.Helper()
-	err := l.Lines(l.Head().N, func(_ uint64, line []byte) (err error) {
+	kit.Must(t, l.Lines(l.Head().N, func(_ uint64, line []byte) (err error) {
 		last, err = ledger.ParseLine(line)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return last
 }
 
@@ -153,9 +151,7 @@ func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
 	next := func(n int, want ...int) Sampled {
 		t.Helper()
 		s, err := d.Sample(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var have []int
 		for _, k := range s.Next {
 			have = append(have, slices.Index(keys, k))

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/recovery"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -27,13 +28,6 @@ func newAlarmed(t *testing.T) *alarmed {
 	a := &alarmed{fill.New(t, boltledger.Config{}, ledger.Info{Created: began}), t, began}
 	a.Vault = "V"
 	return a
-}
-
-func (a *alarmed) must(err error) {
-	a.t.Helper()
-	if err != nil {
-		a.t.Fatal(err)
-	}
 }
 
 func (a *alarmed) at(hours int) time.Time { return a.began.Add(time.Duration(hours) * time.Hour) }
@@ -99,7 +93,7 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 				told = a.at(row.told)
 			}
 			d, err := LastDoubt(a.Ledger.Ledger)
-			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
+			if kit.Must(a.t, err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
 				t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
 			}
 		})
@@ -142,12 +136,12 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 			Ledger: a.Ledger.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme-in", Vault: "V"}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7})
-		a.must(err)
+		kit.Must(a.t, err)
 		if _, safe := a.SafeMode(); out.Left == found || safe != found || len(out.Why) > 0 != found {
 			t.Errorf("found %v: left %v, safe %v, %q", found, out.Left, safe, out.Why)
 		}
 		var last ledger.Line
-		a.must(a.Lines(1, func(_ uint64, line []byte) (err error) { last, err = ledger.ParseLine(line); return err }))
+		kit.Must(a.t, a.Lines(1, func(_ uint64, line []byte) (err error) { last, err = ledger.ParseLine(line); return err }))
 		if told, _ := time.Parse(time.RFC3339Nano, last.Time); !found && !told.Equal(a.at(70)) { // from it the archive's clock counts
 			t.Errorf("%+v, want the archive's time", last)
 		}
@@ -164,7 +158,7 @@ func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7})
-		a.must(err)
+		kit.Must(a.t, err)
 		named := len(out.Why) == 1 && strings.HasPrefix(out.Why[0], "scans/scan.pdf: its drop folder is away. Dropped again, it would not be recognised")
 		if _, safe := a.SafeMode(); safe != held || named != held || out.Waits != 1 {
 			t.Errorf("drop %s: safe %v, %d wait, %q", name, safe, out.Waits, out.Why)

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // speaking is a ledger with a received document, and the emulated network that gave it.
@@ -38,24 +39,18 @@ func newSpeaking(t *testing.T) *speaking {
 	if err == nil {
 		s.bumID, err = s.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"}}`)})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { s.net.Close() })
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://network.example", Transport: s.net.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s.client = networkapi.New(networkapi.Config{API: api, PageSize: 2})
 	now := func() archive.Instant { return archive.Instant{Wall: time.Now()} }
 	s.Actions = New(Config{Ledger: s.ledger, Now: now, Log: slog.New(slog.DiscardHandler), HeldReason: func() string { return s.held }})
 	sum := archive.Sum([]byte("document"))
 	_, err = s.ledger.ApplyArrival(t.Context(), arrival.Change{Key: s.key, At: now(), Events: []arrival.Event{
 		arrival.DocumentAnnounced{Document: archive.RemoteID(s.bumID), Kind: archive.NetworkInvoice, Notice: "ack"}, arrival.DocumentHeld{Stored: "document.json", Size: 8, SHA256: sum}, arrival.HeldWhole{Manifest: sum}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return s
 }
 
@@ -91,7 +86,7 @@ func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSpeaking(t)
 			calls := 0
-			if err := s.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			kit.Must(t, s.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 				if op != "network-notify" {
 					return emulator.Fault{}
 				}
@@ -100,9 +95,7 @@ func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
 					t.Errorf("the word leaves, and the ledger has %+v", said)
 				}
 				return row.fault
-			}}); err != nil {
-				t.Fatal(err)
-			}
+			}}))
 			after, answer, err := s.say(SpokenWord{Word: arrival.Reject})
 			if err != nil || (answer == nil) != (row.want == arrival.Taken) {
 				t.Fatalf("%v, %v", answer, err)
@@ -136,23 +129,17 @@ func TestSayWord_I29_OnlyWhereItMay(t *testing.T) {
 		t.Errorf("%v, %+v", err, s.stored().Said)
 	}
 	s.held = ""
-	if err := s.net.SetFaults(emulator.Faults{Hook: func(string, int) emulator.Fault { return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true} }}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.net.SetFaults(emulator.Faults{Hook: func(string, int) emulator.Fault { return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true} }}))
 	if _, _, err := s.say(SpokenWord{Word: arrival.Accept}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.net.SetFaults(emulator.Faults{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.net.SetFaults(emulator.Faults{}))
 	for _, w := range []SpokenWord{{Word: arrival.Accept}, {Word: arrival.Reject, Again: true}} {
 		if _, _, err := s.say(w); !errors.Is(err, ledger.ErrIllegal) {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}
-	if err := s.net.PermitWord(s.bumID); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.net.PermitWord(s.bumID))
 	if after, answer, err := s.say(SpokenWord{Word: arrival.Accept, Again: true}); err != nil || answer != nil || len(after.Said) != 2 || after.Said[1].Outcome != arrival.Taken {
 		t.Errorf("%+v, %v, %v", after.Said, answer, err)
 	}

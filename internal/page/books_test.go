@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/books"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/web"
 )
 
@@ -79,11 +80,7 @@ func TestBooks_I31_AnswerIsOnThePage(t *testing.T) {
 		body := visit(t, pages, web.Rights{Read: true}, language, http.MethodPost, "/books?from=2026-10-01&to=2026-10-31&company=Acme+%22GmbH%22").Body.String()
 		want = append(want, "R-3 &lt;b&gt;", "1,5x", `<a href="/document/`+key.String()+`">`, "Huber 88", "the ledger was set back", "Extract 7: its file is damaged.", "added KIND",
 			`name="form" value="json"`, `value="Acme &#34;GmbH&#34;"`, `name="to" type="date" value="2026-10-31"`)
-		for _, text := range want {
-			if !strings.Contains(body, text) {
-				t.Errorf("%s: no %q in\n%s", language, text, body)
-			}
-		}
+		kit.Holds(t, language, body, want...)
 	}
 	if text := strings.Join(asked, ", "); text != `2026-10-01 2026-10-31 Acme "GmbH" 200, 2026-10-01 2026-10-31 Acme "GmbH" 200` {
 		t.Error(text)

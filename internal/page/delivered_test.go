@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/web"
 )
 
@@ -41,11 +42,7 @@ func TestDocument_I12_OfADeliveredPDF(t *testing.T) {
 			"Upload-Adressen</h2>", "Geprüft und kopiert.", "Zugestellt: Das Kreditorensystem hat alles angenommen.", "mit Zustellnachweis aufbewahrt: _delivered/2026-11/scan7.pdf"},
 	} {
 		body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String()
-		for _, text := range want {
-			if !strings.Contains(body, text) {
-				t.Errorf("%s: %q is missing", language, text)
-			}
-		}
+		kit.Holds(t, language, body, want...)
 		_, main, _ := strings.Cut(body, "<main")
 		main, _, _ = strings.Cut(main, "</main>")
 		for _, compared := range []string{"Delivered is not archived", "Zugestellt heißt nicht archiviert"} {
@@ -89,11 +86,7 @@ func TestDocument_I12_OfANetworkDocument(t *testing.T) {
 			"Dateien des Dokuments</h2>", "Nummer im Geschäftsnetzwerk</h2>", "Das Geschäftsnetzwerk hat das Dokument angenommen.", "Netzwerk sagt Delivered"},
 	} {
 		body := visit(t, New(oneDocument{dossier: d}, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/document/"+d.Entry.Key.String()).Body.String()
-		for _, text := range want {
-			if !strings.Contains(html.UnescapeString(body), text) {
-				t.Errorf("%s: %q is missing", language, text)
-			}
-		}
+		kit.Holds(t, language, html.UnescapeString(body), want...)
 		_, main, _ := strings.Cut(body, "<main")
 		main, _, _ = strings.Cut(main, "</main>")
 		for _, word := range []string{"archiv", "zip", "pdf", "accounts-payable", "kreditor", "upload"} {
@@ -182,11 +175,7 @@ func TestStatus_I12_DeliveredIsNotArchived(t *testing.T) {
 		"de": {`V-1</th><td></td><td class="number">2</td>`, `einzelne PDFs, an das Kreditorensystem</th><td></td><td class="number">3 zugestellt</td>`, `<th scope="row">zugestellt</th><td>3</td>`},
 	} {
 		body := visit(t, New(s, slog.New(slog.DiscardHandler)), web.Rights{Read: true}, language, http.MethodGet, "/").Body.String()
-		for _, text := range want {
-			if !strings.Contains(body, text) {
-				t.Errorf("%s: %q is missing in\n%s", language, text, body)
-			}
-		}
+		kit.Holds(t, language, body, want...)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/web"
 )
 
@@ -61,9 +62,7 @@ func TestSearch_PagesAreTheWhole(t *testing.T) {
 			body := visit(t, pages, web.Rights{Read: true}, "de", http.MethodGet, path).Body.String()
 			for _, m := range documentLink.FindAllStringSubmatch(body, -1) {
 				k, err := archive.ParseKey(m[1])
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				got = append(got, k)
 			}
 			if waits := waiting.MatchString(body); waits != (n == 0) {

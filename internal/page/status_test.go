@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/web"
 )
 
@@ -207,25 +208,13 @@ func TestStatus_NeedsLeadToTheirDocuments(t *testing.T) {
 	key := archive.NewKey(time.Now())
 	pages := New(needySource{oneDocument{dossier: present.Dossier{Entry: ledger.Entry{Key: key}}}}, slog.New(slog.DiscardHandler))
 	body := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/").Body.String()
-	for _, want := range []string{
-		`<a href="/document/` + key.String() + `"><bdi>Huber &lt;88&gt;</bdi></a> (<bdi>acme</bdi>)<span lang="en">: documentDate is &lt;b&gt;no date</span>`,
+	kit.Holds(t, "the page", body,
+		`<a href="/document/`+key.String()+`"><bdi>Huber &lt;88&gt;</bdi></a> (<bdi>acme</bdi>)<span lang="en">: documentDate is &lt;b&gt;no date</span>`,
 		"and 3 more", "Open each one to see why. Put it right, and drop it again.", "<bdi>E-1: gone</bdi>", "1 extract needs you", "see vaultd extracts",
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("%q is not in the page:\n%s", want, body)
-		}
-	}
-	for _, not := range []string{"4 rejected", "_REASON.txt", "and 0 more"} {
-		if strings.Contains(body, not) {
-			t.Errorf("%q is in the page:\n%s", not, body)
-		}
-	}
+	)
+	kit.Lacks(t, "the page", body, "4 rejected", "_REASON.txt", "and 0 more")
 	body = visit(t, pages, web.Rights{}, "en", http.MethodGet, "/").Body.String()
-	for _, not := range []string{"Huber", key.String(), "no date", "Open each one", "more</p>", "E-1"} {
-		if strings.Contains(body, not) {
-			t.Errorf("without the right to read: %q is in the page:\n%s", not, body)
-		}
-	}
+	kit.Lacks(t, "the page", body, "Huber", key.String(), "no date", "Open each one", "more</p>", "E-1")
 	if !strings.Contains(body, "Rejected") || !strings.Contains(body, ">4<") {
 		t.Errorf("without the right to read: %s", body)
 	}

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/books"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 	"vaultd/internal/web"
 )
@@ -31,9 +32,7 @@ func keysOfTexts(t *testing.T) map[string]bool {
 	keys := map[string]bool{}
 	read := func(path string, found func(text string)) {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		found(string(data))
 	}
 	templates, _ := filepath.Glob("templates/*.html")
@@ -175,15 +174,11 @@ func TestTexts_GermanWordsForAccountants(t *testing.T) {
 // Every event of the ledger has words of its own, and no words are of an event that there is not.
 func TestTexts_EveryEventHasWords(t *testing.T) {
 	sources, err := filepath.Glob("../ledger/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	events := map[string]bool{}
 	for _, path := range sources {
 		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, found := range journalName.FindAllStringSubmatch(string(source), -1) {
 			events[found[1]] = true
 		}

@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // pdfStates are the states that a PDF can be in.
@@ -52,11 +53,7 @@ func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	text := string(w.Text(c))
-	for _, want := range []string{"Because       delivery unknown", "look for it in the accounts-payable system", "its number is bumId slot-1", "send it again (possibly processed twice)\n      vaultd release", "it is there, or you give it up", "vaultd close"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in:\n%s", want, text)
-		}
-	}
+	kit.Holds(t, "the text", text, "Because       delivery unknown", "look for it in the accounts-payable system", "its number is bumId slot-1", "send it again (possibly processed twice)\n      vaultd release", "it is there, or you give it up", "vaultd close")
 }
 
 // A list's row says by which route an entry goes. A delivered one has the time of its delivery, and none of an upload.

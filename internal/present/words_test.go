@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // foreignWords are what no text about a document of a route may say: it has nothing of the kind.
@@ -151,11 +152,7 @@ func TestWords_I26_NetworkDocumentsThatNeedAPerson(t *testing.T) {
 		e := base
 		row.change(&e)
 		text := textsOf(e)
-		for _, want := range row.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: %q is missing in:\n%s", name, want, text)
-			}
-		}
+		kit.Holds(t, name, text, row.want...)
 	}
 }
 
@@ -199,9 +196,7 @@ func TestDetails_Recipient(t *testing.T) {
 	} {
 		e := ledger.Entry{Key: archive.Key{1}, Route: row.route, State: ledger.Delivered, Means: ledger.EmailDelivery}
 		checked, err := ParseMetadata(e, row.doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		to, err := readRecipient(e, row.doc, checked)
 		r := NewListRow(Clock{Now: noon, Location: time.UTC}, e, Details{Recipient: to})
 		if err != nil || to != row.want || (r.Recipient == nil) != (to == "") || r.Means == nil || *r.Means != "EmailDelivery" {

@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // arrivalBook is a journal of one arrival, between the lines of an entry.
@@ -27,9 +28,7 @@ func (b *arrivalBook) comes(evs ...arrival.Event) {
 	b.t.Helper()
 	for _, ev := range evs {
 		next, err := arrival.Transition(b.a, ev, archive.Instant{Wall: noon})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		b.a = next
 		b.append(arrival.NewLine(uint64(len(b.lines)+1), next, ev, archive.Instant{Wall: noon}))
 	}
@@ -86,9 +85,7 @@ func (b *arrivalBook) without(gone func(ledger.Line) bool) {
 	rev := uint32(0)
 	for _, stored := range lines {
 		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		if l.Kind != "" {
 			if gone(l) {
 				continue

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // fetch writes a line about a download of vault V.
@@ -13,9 +14,7 @@ func (b *book) fetch(word, remote, outcome string) {
 	b.mark(word)
 	last := len(b.lines) - 1
 	l, err := ledger.ParseLine(b.lines[last])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	l.Vault, l.Remote, l.Cause = "V", remote, outcome
 	b.lines[last] = l.Encode()
 }

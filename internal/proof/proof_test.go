@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -46,9 +47,7 @@ func (b *book) do(key byte, evs ...ledger.Event) {
 	}
 	for _, ev := range evs {
 		next, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now})
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		b.balance.CountChange(e.State, next.State)
 		told := next.Rev != e.Rev
 		if e = next; !told {
@@ -157,9 +156,7 @@ func numbered(lines [][]byte) iter.Seq2[uint64, []byte] {
 // edit changes the n-th line as somebody would who can also make the chain anew.
 func (b *book) edit(n int, f func(*ledger.Line)) {
 	l, err := ledger.ParseLine(b.lines[n-1])
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	f(&l)
 	b.lines[n-1] = l.Encode()
 }

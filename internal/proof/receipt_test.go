@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 func TestReceipt_FixedFields(t *testing.T) {
@@ -15,9 +16,7 @@ func TestReceipt_FixedFields(t *testing.T) {
 	e := b.entries[archive.Key{3}]
 	doc := ledger.Document{Metadata: []byte(`{"documentType":"Invoice","documentId":"R-3"}`), Files: []archive.File{{Path: "a.pdf", Size: 7, SHA256: archive.Digest{7}}}}
 	r, err := NewReceipt("test", e, doc, &ledger.Head{N: 30, Hash: archive.Digest{8}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	want := `{
   "format": "vaultd-receipt-1",
   "environment": "test",

@@ -12,15 +12,14 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // stored returns a state as it comes back from where it was stored.
 func stored(t *testing.T, s *State) (back State) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := errors.Join(gob.NewEncoder(&b).Encode(s), gob.NewDecoder(&b).Decode(&back)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(gob.NewEncoder(&b).Encode(s), gob.NewDecoder(&b).Decode(&back)))
 	return back
 }
 

@@ -54,18 +54,14 @@ func newHouseAt(t testing.TB, readings emulator.Readings) *house {
 	t.Helper()
 	time.Sleep(time.Until(time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC))) // of the bubble: the network takes times of today
 	h := &house{t: t, state: t.TempDir(), kept: t.TempDir(), into: t.TempDir(), confirm: true, booted: time.Now()}
-	if err := boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 	var err error
 	if h.net, err = emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Clock: time.Now, Readings: readings}); err != nil {
 		t.Fatal(err)
 	}
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://network.example", Transport: h.net.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	h.client = networkapi.New(networkapi.Config{API: api, PageSize: 2})
 	return h
 }
@@ -83,9 +79,7 @@ func (h *house) publish(kind, number string, files ...string) (document string) 
 		p.Files = append(p.Files, emulator.ReceivedFile{Name: "a.pdf", Content: []byte("%PDF-1.7 " + f + "\n%%EOF\n")})
 	}
 	document, err := h.net.PublishReceived(p)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	return document
 }
 
@@ -102,9 +96,7 @@ func (p putter) PutFolder(ctx context.Context, f archive.DropFolder) error {
 func (h *house) live(d time.Duration) error {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state, Fault: h.commitFault})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer func() { _ = l.Close() }()
 	dir, err := durable.Open(h.kept, h.fileFault)
 	if err != nil {
@@ -135,9 +127,7 @@ func (h *house) live(d time.Duration) error {
 func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
 		h.t.Errorf("%v, %v", problems, err)
@@ -171,9 +161,7 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
 	h.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	defer l.Close()
 	var all []arrival.Arrival
 	err = l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...)
@@ -189,16 +177,12 @@ func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
 func (h *house) dropped() map[string][]string {
 	h.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(h.into, "*", "metadata.json"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 	all := map[string][]string{}
 	for _, p := range paths {
 		var m struct{ ClientUUID string }
 		b, err := os.ReadFile(p)
-		if err := errors.Join(err, json.Unmarshal(b, &m)); err != nil {
-			h.t.Fatal(err)
-		}
+		kit.Must(h.t, errors.Join(err, json.Unmarshal(b, &m)))
 		all[m.ClientUUID] = append(all[m.ClientUUID], filepath.Dir(p))
 	}
 	return all
@@ -283,9 +267,7 @@ func TestReading_I30_Receive(t *testing.T) {
 					h.publish("Invoice", fmt.Sprint("R-", n), fmt.Sprint(n), "b")
 				}
 				h.publish("CreditNote", "G-1")
-				if err := h.live(time.Hour); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, h.live(time.Hour))
 				h.allDone()
 				// Those of others look like an announcement in every list, and are none.
 				for _, pair := range [][2]string{{"TechnicalAccept", "Delivered"}, {"BusinessInformation", "EligibleForEarlyPayment"}} {
@@ -293,9 +275,7 @@ func TestReading_I30_Receive(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := h.live(time.Hour); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, h.live(time.Hour))
 				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 					if len(all) != 4 {
 						t.Errorf("%d arrivals", len(all))
@@ -322,12 +302,8 @@ func TestHandOn_NeverGuesses(t *testing.T) {
 		defer h.net.Close()
 		full := h.publish("CreditNote", "G/1", "x")
 		bare, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"issueDate":"31.10.2026"}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := h.live(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
+		kit.Must(t, h.live(time.Hour))
 		h.allDone()
 		for id, want := range map[string]string{
 			full: `"documentType":"CreditNote","documentId":"G/1","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","senderIds":["DE1"],"recipientName":"Acme AG","currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"receiving"}`,
@@ -355,14 +331,12 @@ func TestFetchFile_I4_WebPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		page := true
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if page && strings.HasPrefix(op, "network-fetch") {
 				return emulator.Fault{Kind: emulator.HTML}
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		_ = h.live(2 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.Announced || len(h.dropped()) != 0 {
@@ -406,17 +380,13 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 				if _, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a", Content: r.content}}}); err != nil {
 					t.Fatal(err)
 				}
-				if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+				kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 					if op == "network-fetch-file" && n <= 4 {
 						return emulator.Fault{Kind: r.fault}
 					}
 					return emulator.Fault{}
-				}}); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.live(r.longest); err != nil {
-					t.Fatal(err)
-				}
+				}}))
+				kit.Must(t, h.live(r.longest))
 				h.allDone()
 				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 					if len(all) != 1 || len(all[0].Files) != 2 || all[0].Files[1].SHA256 != archive.Sum(r.content) {
@@ -441,18 +411,14 @@ func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 		if _, err := h.net.PublishNotice(foreign); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.live(10 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 0 {
 				t.Errorf("nothing told that these are received documents: %+v", all)
 			}
 		})
 		h.trustsType = true
-		if err := h.live(10 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 2 || all[0].State != arrival.Acknowledged || all[1].State != arrival.Acknowledged {
 				t.Errorf("%+v", all)
@@ -472,17 +438,13 @@ func TestReceive_I30_GoneByAPage(t *testing.T) {
 		h := newHouseAt(t, emulator.Readings{ErrorBody: "html"})
 		defer h.net.Close()
 		h.publish("Invoice", "R-1", "x")
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if op == "network-acknowledge" && n == 1 {
 				return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.live(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		}}))
+		kit.Must(t, h.live(time.Hour))
 		h.allDone()
 		if h.net.CountCalls("network-acknowledge") < 2 {
 			t.Error("vacuous")
@@ -511,20 +473,14 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 				}
 			})
 			before := t.TempDir()
-			if err := os.CopyFS(before, os.DirFS(h.state)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.CopyFS(before, os.DirFS(h.state)))
 			h.fileFault, h.archived = nil, true
-			if err := h.live(3 * time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(3*time.Hour))
 			if left, err := os.ReadDir(h.kept); err != nil || len(left) != 0 {
 				t.Fatalf("vacuous: %v, %v", left, err)
 			}
 			h.state, h.archived = before, isArchived
-			if err := h.live(3 * time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(3*time.Hour))
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 				if len(all) != 1 || isArchived != (all[0].State == arrival.Acknowledged) || isArchived == (all[0].Cause.Code == CauseLost) {
 					t.Errorf("the archive has it: %v; %+v", isArchived, all)
@@ -545,9 +501,7 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 30 { // each life fetches once: a person asks for it
-			if err := h.live(2 * time.Second); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(2*time.Second))
 			h.decide(func(a arrival.Arrival) arrival.Event { return arrival.RetryAsked{By: ledger.Operator{UID: 7}} })
 		}
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
@@ -556,9 +510,7 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 			}
 		})
 		for range 8 { // half an hour of life, in eight parts
-			if err := h.live(5 * time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(5*time.Minute))
 		}
 		h.allDone()
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
@@ -602,32 +554,24 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				other := false
-				if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+				kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 					if op == "network-fetch-file" && other {
 						return emulator.Fault{Kind: emulator.ErrorDocument}
 					}
 					return emulator.Fault{}
-				}}); err != nil {
-					t.Fatal(err)
-				}
-				if err := h.live(time.Minute / 2); err != nil {
-					t.Fatal(err)
-				}
+				}}))
+				kit.Must(t, h.live(time.Minute/2))
 				h.decide(func(a arrival.Arrival) arrival.Event {
 					f, _ := a.FindDoubted()
 					path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
 					if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, answer) {
 						t.Errorf("a person finds %q, %v", kept, err)
 					}
-					if err := r.here(path); err != nil {
-						t.Fatal(err)
-					}
+					kit.Must(t, r.here(path))
 					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
 				})
 				other = r.othersCome
-				if err := h.live(time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, h.live(time.Minute))
 				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 					if d := all[0].Files[1].Doubt; d.Overruled == r.staysInHold || (all[0].State == arrival.Acknowledged) == r.staysInHold || !r.staysInHold && all[0].Files[1].SHA256 != archive.Sum(answer) {
 						t.Errorf("%+v", all)
@@ -648,26 +592,20 @@ func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
 		defer h.net.Close()
 		h.publish("Invoice", "R-1", "x")
 		page := true
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if page && (op == "network-fetch-file" || op == "network-fetch" && n > 1) {
 				return emulator.Fault{Kind: emulator.HTML}
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.live(50 * time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		}}))
+		kit.Must(t, h.live(50*time.Hour))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.Fetching || h.net.CountCalls("network-fetch") < 3 {
 				t.Errorf("%+v, after the document was asked for %d times", all, h.net.CountCalls("network-fetch"))
 			}
 		})
 		page = false
-		if err := h.live(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(time.Hour))
 		h.allDone()
 	})
 }
@@ -695,9 +633,7 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 				ours := h.publish("Invoice", "R-1", "x")
 				onlyOurs := func(when string) {
 					t.Helper()
-					if err := h.live(time.Hour); err != nil {
-						t.Fatal(err)
-					}
+					kit.Must(t, h.live(time.Hour))
 					h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 						if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
 							t.Errorf("%s: %+v", when, all)
@@ -739,9 +675,7 @@ func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.live(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(time.Hour))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 0 {
 				t.Errorf("%+v", all)
@@ -761,9 +695,7 @@ func TestNotices_I30_FurtherOnes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := h.live(time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(time.Hour))
 		h.allDone()
 	})
 }
@@ -775,14 +707,12 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 		h := newHouse(t, emulator.NetworkReadings{})
 		defer h.net.Close()
 		h.publish("Invoice", "R-1", "x")
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if op == "network-fetch" {
 				return emulator.Fault{Kind: emulator.Garble}
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		_ = h.live(time.Hour)
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 			by := ledger.Operator{UID: 1000}
@@ -793,9 +723,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if err := h.net.SetFaults(emulator.Faults{}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.net.SetFaults(emulator.Faults{}))
 		asked := h.net.CountCalls("network-fetch")
 		_ = h.live(24 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
@@ -821,9 +749,7 @@ func TestPoll_TheSecondLookComesSoon(t *testing.T) {
 		}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.live(5 * time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, h.live(5*time.Minute))
 		h.allDone()
 	})
 }
@@ -837,17 +763,13 @@ func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
 		for n := range denied {
 			number := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 			_, err := h.net.PublishNotice(emulator.NetworkNotice{BumID: number, ResponseCode: "TechnicalInformation", ActionCode: "Received"})
-			if err = errors.Join(h.net.OccupyBumID(number), err); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(h.net.OccupyBumID(number), err))
 		}
 		first := h.live(24 * time.Hour)
 		for _, number := range []string{"R-1", "R-2", "R-3"} {
 			h.publish("Invoice", number, number)
 		}
-		if err := errors.Join(first, h.live(90*time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(first, h.live(90*time.Minute)))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			done := 0
 			for _, a := range all {
@@ -887,9 +809,7 @@ func TestRemoveArchived_I3(t *testing.T) {
 		h.publish("Invoice", "R-1", "x")
 		left := func() int {
 			all, err := os.ReadDir(h.kept)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			return len(all)
 		}
 		if err := h.live(3 * time.Hour); err != nil || left() != 1 {
@@ -944,9 +864,7 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 				_ = h.live(time.Duration(1+deaths.IntN(600)) * time.Second)
 				h.look(nil)
 			}
-			if err := h.net.SetFaults(emulator.Faults{}); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.net.SetFaults(emulator.Faults{}))
 			_ = h.live(12 * time.Hour)
 			h.allDone()
 		})

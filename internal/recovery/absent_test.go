@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -17,18 +18,18 @@ import (
 func asked(t *testing.T, n int, r emulator.Readings) (*emulator.Server, *vaultapi.Client, []archive.RemoteID) {
 	t.Helper()
 	service, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, Readings: r})
-	must(t, err)
-	t.Cleanup(func() { must(t, service.Close()) })
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, service.Close()) })
 	api, store, err := apicall.New(apicall.Config{BaseURL: "https://archive.example", Transport: service.Transport(),
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return "s", nil }}})
-	must(t, err)
+	kit.Must(t, err)
 	c := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }})
 	var numbers []archive.RemoteID
 	for i := range n {
 		id := archive.ID{6: 0x40, 8: 0x80, 15: byte(i + 1)}
 		a, err := c.Register(t.Context(), "V", []archive.RegisterRequest{archive.RegisterRequest{ID: id, Metadata: fmt.Appendf(nil,
 			`{"documentId":"N%d","documentDate":"2026-10-31T00:00:00Z","documentType":"Invoice"}`, i)}})
-		must(t, err)
+		kit.Must(t, err)
 		numbers = append(numbers, a.Tickets[id].Remote)
 	}
 	return service, c, numbers
@@ -46,7 +47,7 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%s", status, name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					service, c, numbers := asked(t, 2, emulator.Readings{UnknownBumID: status})
-					must(t, service.SetFaults(faults))
+					kit.Must(t, service.SetFaults(faults))
 					told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{numbers[0], unknownNumber, numbers[1]})
 					if err != nil || len(told) != 3 {
 						t.Fatal(told, err)
@@ -65,7 +66,7 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 func TestAskEach_I12_ListTellsOfOneThatCannotBeAskedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service, c, numbers := asked(t, 1, emulator.Readings{})
-		must(t, service.SetFaults(emulator.Faults{Questions: map[string]emulator.Fault{string(numbers[0]): {Kind: emulator.Status, Status: 502}}}))
+		kit.Must(t, service.SetFaults(emulator.Faults{Questions: map[string]emulator.Fault{string(numbers[0]): {Kind: emulator.Status, Status: 502}}}))
 		told, err := AskEach(t.Context(), c, "V", numbers)
 		if err != nil || told[0].Status != archive.WaitingForPackage || told[0].ID.IsZero() {
 			t.Errorf("%+v, %v", told, err)
@@ -78,7 +79,7 @@ func TestAskEach_I24_I32_FaultsOfTheService(t *testing.T) {
 	for _, status := range []int{400, 404, 422, 502} {
 		synctest.Test(t, func(t *testing.T) {
 			service, c, numbers := asked(t, 1, emulator.Readings{})
-			must(t, service.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
+			kit.Must(t, service.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 				if op == "status" && n <= 4 || op == "status-list" { // a GET is repeated three times
 					return emulator.Fault{Kind: emulator.Status, Status: status}
 				}
@@ -89,7 +90,7 @@ func TestAskEach_I24_I32_FaultsOfTheService(t *testing.T) {
 				t.Errorf("%d: %+v, %v", status, told, err)
 			}
 			all := emulator.Rule{Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: status}}
-			must(t, service.SetFaults(emulator.Faults{Rules: []emulator.Rule{all}}))
+			kit.Must(t, service.SetFaults(emulator.Faults{Rules: []emulator.Rule{all}}))
 			if told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{unknownNumber}); err == nil || !strings.Contains(err.Error(), fmt.Sprint(status)) {
 				t.Errorf("%d everywhere: %+v, %v", status, told, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // A PDF that a delivery note opened again is the same one to the ledger as the PDF that is dropped once more: a duplicate, and no other
@@ -18,14 +19,10 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 		Files: []proof.ReceiptFile{{Path: "scan1.pdf", Size: 5, SHA256: sum.String()}}, Sent: proof.ReceiptZIP{Size: 5, SHA256: sum.String()},
 		Delivered: time.Now().UTC().Format(time.RFC3339Nano)}
 	key, ev, doc, err := parseDelivery(note)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ev.Drop, ev.Dest = "scans", "_delivered/2026-11/scan1.pdf"
 	found, err := ledger.Transition(ledger.Entry{Key: key}, ev, archive.Instant{Wall: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	again := ledger.Sealed{ID: id, Content: sum, Metadata: archive.ReceivingDigest("ap@in.example"), Package: ev.Package}
 	if got := ledger.CompareIdentity(found, again, ledger.PDF, ""); got != ledger.Same {
 		t.Errorf("the same PDF again: verdict %d", got)

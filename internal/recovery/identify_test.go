@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 const receiving = "ap@in.example"
@@ -21,7 +22,7 @@ func newScans(t *testing.T) *shed {
 	s := newShed(t)
 	s.path = t.TempDir()
 	f, err := drop.Open(drop.Config{Path: s.path, Name: "scans", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "scans", Route: ledger.PDF, PDF: packager.PDFRules{Receiving: receiving, Notify: "clerk@acme.example"}, Folder: f}
 	return s
@@ -31,7 +32,7 @@ func newScans(t *testing.T) *shed {
 func (s *shed) pdf(under, name, content string) (dir string) {
 	s.t.Helper()
 	dir = filepath.Join(s.path, under, name)
-	must(s.t, os.MkdirAll(dir, 0o770))
+	kit.Must(s.t, os.MkdirAll(dir, 0o770))
 	s.write(dir, name, content)
 	return dir
 }
@@ -39,7 +40,7 @@ func (s *shed) pdf(under, name, content string) (dir string) {
 // write puts a file into a folder.
 func (s *shed) write(dir, name, content string) {
 	s.t.Helper()
-	must(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o660))
 }
 
 // noteDelivery puts the delivery note of a PDF beside it.
@@ -49,7 +50,7 @@ func (s *shed) noteDelivery(dir string, key archive.Key, is ledger.Sealed) {
 		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Fate: ledger.Succeeded}}}
 	note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: archive.PDFRequest{Receiving: receiving}.Encode(),
 		Files: []archive.File{{Path: "scan.pdf", Size: is.Package.Size, SHA256: is.Package.SHA256}}}, nil)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	s.write(dir, "_DELIVERED.txt", "DELIVERED")
 	s.write(dir, deliveryName, string(note.Encode()))
 }
@@ -61,8 +62,8 @@ func (s *shed) taken(name, content string, evs ...ledger.Event) ledger.Entry {
 	key := archive.NewKey(time.Now().Add(time.Duration(s.claims) * time.Millisecond))
 	s.pdf(filepath.Join(".vaultd/claimed", key.String()), name, content)
 	dir, c, err := s.drop.Folder.OpenClaimed(key)
-	must(s.t, err)
-	must(s.t, dir.Close())
+	kit.Must(s.t, err)
+	kit.Must(s.t, dir.Close())
 	return s.told(key, 0, append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: name, Node: ledger.Node(c.Inode)}}, evs...)...)
 }
 
@@ -98,19 +99,19 @@ func TestReconcile_I2_APDFThatWasNeverPackedIsIdentified(t *testing.T) {
 		"StillThere": {source: ledger.Claimed},
 		"GivenBack": {source: ledger.Returned, meanwhile: func(s *shed, e ledger.Entry) {
 			dir := filepath.Join(s.path, "_rejected", "scan.pdf")
-			must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
-			must(t, os.Rename(s.claim(e), dir))
-			must(t, os.WriteFile(filepath.Join(dir, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+			kit.Must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
+			kit.Must(t, os.Rename(s.claim(e), dir))
+			kit.Must(t, os.WriteFile(filepath.Join(dir, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
 		}},
 		"Delivered": {source: ledger.Kept, meanwhile: func(s *shed, e ledger.Entry) {
 			dir := filepath.Join(s.path, "_delivered/2026-11", "scan.pdf")
-			must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
-			must(t, os.Rename(s.claim(e), dir))
+			kit.Must(t, os.MkdirAll(filepath.Dir(dir), 0o770))
+			kit.Must(t, os.Rename(s.claim(e), dir))
 			s.noteDelivery(dir, e.Key, want)
 		}},
 		"DiedBeforeTheMove": {source: ledger.Claimed, meanwhile: func(s *shed, e ledger.Entry) { s.noteDelivery(s.claim(e), e.Key, want) }},
 		"Junk":              {source: ledger.Claimed, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "Thumbs.db", "x") }},
-		"Removed":           {source: ledger.Gone, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { must(t, os.RemoveAll(s.claim(e))) }},
+		"Removed":           {source: ledger.Gone, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { kit.Must(t, os.RemoveAll(s.claim(e))) }},
 		"TwoFiles":          {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "b.pdf", content) }},
 		"NoPDF":             {source: ledger.Claimed, unknown: true, meanwhile: func(s *shed, e ledger.Entry) { s.write(s.claim(e), "scan.pdf", "PK docx") }},
 		"RejectedBefore":    {source: ledger.Claimed, supersedes: true, before: func(s *shed) ledger.Entry { return s.sealed("before.pdf", content, receiving, refused) }},
@@ -172,8 +173,8 @@ func TestReconcile_I2_APDFThatCannotBeRead(t *testing.T) {
 		}, 1},
 		"TwoFoldersInTheClaim": {func(s *shed, claim string) func() {
 			other := filepath.Join(filepath.Dir(claim), "other.pdf")
-			must(t, os.Mkdir(other, 0o770))
-			return func() { must(t, os.Remove(other)) }
+			kit.Must(t, os.Mkdir(other, 0o770))
+			return func() { kit.Must(t, os.Remove(other)) }
 		}, 1},
 		"TheDropHasAnotherName": {func(s *shed, _ string) func() {
 			s.drop.Name = "papers"
@@ -202,8 +203,8 @@ func TestReconcile_I2_WhatCameAfterARejection(t *testing.T) {
 	want, _ := pdfSealed(content, receiving)
 	closedInDoubt := func(at string) func(s *shed, rejected ledger.Entry) {
 		return func(s *shed, rejected ledger.Entry) {
-			must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
-			must(t, os.Rename(s.claim(rejected), filepath.Join(s.path, "_rejected", at)))
+			kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
+			kit.Must(t, os.Rename(s.claim(rejected), filepath.Join(s.path, "_rejected", at)))
 			s.write(filepath.Join(s.path, "_rejected", at), reasonName, ledger.ClosedInDoubt+". Nobody could tell.\r\n")
 		}
 	}
@@ -226,13 +227,13 @@ func TestReconcile_I2_WhatCameAfterARejection(t *testing.T) {
 				s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			}
 			key, _, err := s.book.FindByID(want.ID)
-			must(t, err)
+			kit.Must(t, err)
 			later := s.entry(key)
 			if got := ledger.CompareIdentity(later, want, ledger.PDF, ""); key == rejected.Key || later.Supersedes != rejected.Key || got != row.want {
 				t.Errorf("the same PDF again finds %s (%s), verdict %d", later.Folder, later.State, got)
 			}
 			n := 0
-			must(t, s.book.EntriesOldestFirst(func(ledger.Entry) error { n++; return nil }))
+			kit.Must(t, s.book.EntriesOldestFirst(func(ledger.Entry) error { n++; return nil }))
 			if problems, err := s.book.Verify(t.Context()); err != nil || len(problems) > 0 || n != 2 {
 				t.Errorf("%d entries; the ledger: %v %v", n, problems, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -53,7 +54,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			gone := s.claimed("g", "N2")
 			gone = s.packed(gone, ledger.RegisterIntended{}, fill.Ticket("R2", now, ledger.Vault), ledger.UploadIntended{})
 			doc, _, err := s.book.Document(gone.Key)
-			must(t, err)
+			kit.Must(t, err)
 			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},
 				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Status: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
 			if gone.State != ledger.Archived {
@@ -64,7 +65,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 				index: []archive.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
-			must(t, err)
+			kit.Must(t, err)
 			v := r.Vaults[0]
 			if e = s.entry(e.Key); e.NeedsReconcile == (row.cleared > 0) || r.Cleared != row.cleared || v.Missing.Count != row.missing || v.TakenIn.Count != row.takenIn || v.Accepted != row.accepted {
 				t.Errorf("unreconciled %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.NeedsReconcile, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
@@ -93,10 +94,10 @@ func TestReconcile_I19_I32_LinksAmongEndedFoldersAreNamed(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	s.archived("good", nil)
 	elsewhere := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(elsewhere, "hidden"), 0o700))
-	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
+	kit.Must(t, os.Mkdir(filepath.Join(elsewhere, "hidden"), 0o700))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
 	for _, link := range []string{"_archived/2026-10", "_archived/2026-11/linked", "_rejected/linked"} {
-		must(t, os.Symlink(elsewhere, filepath.Join(s.path, link)))
+		kit.Must(t, os.Symlink(elsewhere, filepath.Join(s.path, link)))
 	}
 	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 	if r.Folders.Strange.Count != 3 || r.Folders.Receipts.Count != 1 || r.Folders.Returned.Count != 0 {

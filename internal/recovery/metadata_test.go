@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // invoice is what was sent of the entries of these tests.
@@ -133,7 +134,7 @@ func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 			}
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: c, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
-			must(t, err)
+			kit.Must(t, err)
 			if v := r.Vaults[0]; v.Differing.Count != row.differ || v.Compared != row.compared || v.NotCompared != row.notCompare {
 				t.Errorf("%d differ, %d compared, %d not", v.Differing.Count, v.Compared, v.NotCompared)
 			}

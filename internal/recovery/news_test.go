@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // sent puts an entry into the book that was registered under each of the
@@ -38,7 +39,7 @@ func (s *shed) whole(service spoken, at time.Time) Report {
 	s.t.Helper()
 	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 		Now: func() archive.Instant { return archive.Instant{Wall: at} }})
-	must(s.t, err)
+	kit.Must(s.t, err)
 	return r
 }
 

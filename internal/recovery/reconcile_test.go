@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -46,13 +47,13 @@ func (spoken) CheckIndex(context.Context, archive.VaultID) error { return nil }
 func (s *shed) doubtful(now time.Time) ledger.Entry {
 	s.t.Helper()
 	dir := s.t.TempDir()
-	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("x"), 0o660))
-	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), []byte(`{"documentType": "Invoice", "documentId": "N1", "documentDate": "2026-10-31"}`), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("x"), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), []byte(`{"documentType": "Invoice", "documentId": "N1", "documentDate": "2026-10-31"}`), 0o660))
 	root, err := os.OpenRoot(dir)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	defer root.Close()
 	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	doc := ledger.Document{Metadata: sealed.Metadata, Files: sealed.Files}
 	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
 	return s.book.Commit(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
@@ -68,7 +69,7 @@ func (s *shed) compared(service spoken, doubt Doubt) Report {
 	doubt.Told = doubt.Since
 	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(7 * time.Hour)} }, Doubt: &doubt, Adopt: true})
-	must(s.t, err)
+	kit.Must(s.t, err)
 	return r
 }
 
@@ -100,9 +101,9 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			}
 			r := s.compared(service, Doubt{From: now.Add(-time.Hour), Since: now})
 			got, _, err := s.book.Entry(e.Key)
-			must(t, err)
+			kit.Must(t, err)
 			key, known, err := s.book.FindByRemote("R2")
-			must(t, err)
+			kit.Must(t, err)
 			if !known || key != e.Key || got.State != row.state || got.PossibleDouble != row.double || r.Waits != 0 && !got.NeedsReconcile {
 				t.Errorf("R2 known %v, %s, double %v, unreconciled %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
 			}
@@ -114,11 +115,11 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 		r1, r2 := says(id, "R1", archive.Successful), says(id, "R2", archive.Successful)
 		r := s.compared(spoken{index: two, single: map[archive.RemoteID]archive.Receipt{"R1": r1, "R2": r2}}, Doubt{Since: now})
 		key, _, err := s.book.FindByRemote("R1")
-		must(t, err)
+		kit.Must(t, err)
 		other, _, err := s.book.FindByRemote("R2")
-		must(t, err)
+		kit.Must(t, err)
 		e, _, err := s.book.Entry(key)
-		if must(t, err); key != other || !e.PossibleDouble || r.Vaults[0].TakenIn.Count != 1 {
+		if kit.Must(t, err); key != other || !e.PossibleDouble || r.Vaults[0].TakenIn.Count != 1 {
 			t.Errorf("%s and %s, double %v, %d taken in", key, other, e.PossibleDouble, r.Vaults[0].TakenIn.Count)
 		}
 	})
@@ -152,9 +153,9 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 			e := s.doubtful(now)
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: row.date}, Drops: []Drop{s.drop}, Grace: 24 * hour, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: at(7 * hour)} }, Doubt: &Doubt{From: at(-hour), Since: row.since, Told: row.told}, Adopt: true})
-			must(t, err)
+			kit.Must(t, err)
 			got, _, err := s.book.Entry(e.Key)
-			must(t, err)
+			kit.Must(t, err)
 			if got.NeedsReconcile == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
 				t.Errorf("unreconciled %v, reaches %v, told at %v", got.NeedsReconcile, r.Vaults[0].Reaches, r.Told)
 			}
@@ -172,7 +173,7 @@ func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
 	told := now.Add(30 * time.Hour)
 	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
 	e, _, err := s.book.Entry(e.Key)
-	must(t, err)
+	kit.Must(t, err)
 	if r := e.Current(); r == nil || !r.ClosedAt.Equal(told) {
 		t.Errorf("%+v, want closed at %v", r, told)
 	}
@@ -187,7 +188,7 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 			ticket.Ticket.Date = now.Add(row.date)
 			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ticket)
 			p := newComparison(Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}})
-			must(t, p.surveyEntries(t.Context()))
+			kit.Must(t, p.surveyEntries(t.Context()))
 			if n := p.factsOf("V").newest; n.remote != "R1" || n.ahead != row.ahead {
 				t.Errorf("%+v", n)
 			}
@@ -219,8 +220,8 @@ func TestReconcile_I15_WhatCouldNotBeBookedStaysInDoubt(t *testing.T) {
 	if _, why := p.whyInDoubt(e, true); why != "" {
 		t.Fatalf("in doubt before: %s", why)
 	}
-	must(t, p.addChange(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
-	must(t, p.commitChanges(t.Context()))
+	kit.Must(t, p.addChange(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
+	kit.Must(t, p.commitChanges(t.Context()))
 	if _, why := p.whyInDoubt(e, true); why == "" {
 		t.Error("cleared")
 	}
@@ -234,9 +235,9 @@ func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
 		stuck bool
 	}{
 		"Whole":              {func(string) {}, false, false},
-		"AFileIsGone":        {func(dir string) { must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, false, true},
-		"TheSidecarIsGone":   {func(dir string) { must(t, os.Remove(filepath.Join(dir, "metadata.json"))) }, false, true},
-		"AnotherOnesReceipt": {func(dir string) { must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, true, false},
+		"AFileIsGone":        {func(dir string) { kit.Must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, false, true},
+		"TheSidecarIsGone":   {func(dir string) { kit.Must(t, os.Remove(filepath.Join(dir, "metadata.json"))) }, false, true},
+		"AnotherOnesReceipt": {func(dir string) { kit.Must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, now := newShed(t), time.Now()
@@ -245,12 +246,12 @@ func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
 				s.archived("torso", func(_ string, r *proof.Receipt) { r.Key = archive.NewKey(now).String() })
 			}
 			claim := filepath.Join(s.path, ".vaultd", "claimed", key.String())
-			must(t, os.Mkdir(claim, 0o700))
-			must(t, os.Rename(filepath.Join(s.path, "_archived", "2026-11", "torso"), filepath.Join(claim, "torso")))
+			kit.Must(t, os.Mkdir(claim, 0o700))
+			kit.Must(t, os.Rename(filepath.Join(s.path, "_archived", "2026-11", "torso"), filepath.Join(claim, "torso")))
 			row.spoil(filepath.Join(claim, "torso"))
 			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			e, ok, err := s.book.Entry(key)
-			must(t, err)
+			kit.Must(t, err)
 			if stuck := e.State == ledger.Quarantined && e.Cause.Code == "archived-before"; !ok || stuck != row.stuck {
 				t.Errorf("%s, %+v", e.State, e.Cause)
 			}
@@ -261,8 +262,8 @@ func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
 // I12: what was given back in the time that the ledger lost gets an entry, once; what it knows of does not.
 func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 	s, now := newShed(t), time.Now()
-	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
-	must(t, os.MkdirAll(filepath.Join(s.path, "_duplicates", "Otto 19"), 0o770))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_duplicates", "Otto 19"), 0o770))
 	for i, want := range []int{1, 0} {
 		r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 		if r.Folders.Returned.Count != want || r.Folders.Strange.Count != 1 {
@@ -270,7 +271,7 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 		}
 	}
 	n := 0
-	must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.NeedsReconcile {
 			return fmt.Errorf("%s, %q, unreconciled %v", e.State, e.Dest, e.NeedsReconcile)
 		}
@@ -289,7 +290,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Grace: 24 * time.Hour,
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	_, err := Rebuild(t.Context(), c)
-	must(t, err)
+	kit.Must(t, err)
 	p := newComparison(c)
 	facts := p.factsOf("V")
 	facts.visible = 7 * time.Hour

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // When the status list is believed about what it leaves out.
@@ -78,31 +79,24 @@ func newShed(t *testing.T) *shed {
 	s := &shed{t: t, path: t.TempDir(), book: fill.New(t, boltledger.Config{}, ledger.Info{Created: time.Now()})}
 	s.book.Vault = "V"
 	f, err := drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "acme", Vault: "V", Folder: f, Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Compression: "fast"}}
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // archived makes a folder as it lies in _archived, with its receipt; change may spoil that.
 func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)) archive.Key {
 	s.t.Helper()
 	dir := filepath.Join(s.path, "_archived", "2026-11", folder)
-	must(s.t, os.MkdirAll(dir, 0o770))
-	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(folder), 0o660))
-	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, folder), 0o660))
+	kit.Must(s.t, os.MkdirAll(dir, 0o770))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(folder), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, folder), 0o660))
 	root, err := os.OpenRoot(dir)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	defer root.Close()
 	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	key := archive.NewKey(time.Now())
 	r := proof.Receipt{Format: "vaultd-receipt-1", Environment: "test", Key: key.String(), ClientUUID: sealed.ID.String(), BumID: archive.RemoteID("bum-" + strings.ReplaceAll(folder, " ", "-")),
 		Vault: "V", DocumentID: folder, ZIP: proof.ReceiptZIP{Size: 100, SHA256: archive.Sum([]byte(folder)).String()}, Archived: "2026-11-19T10:00:00Z", Record: `{"status":"ArchivingSuccessful"}`}
@@ -113,8 +107,8 @@ func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)
 		change(dir, &r)
 	}
 	text, err := json.Marshal(r)
-	must(s.t, err)
-	must(s.t, os.WriteFile(filepath.Join(dir, receiptName), text, 0o660))
+	kit.Must(s.t, err)
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, receiptName), text, 0o660))
 	return key
 }
 
@@ -123,7 +117,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	s := newShed(t)
 	good := s.archived("good", nil)
 	changed := s.archived("changed since", func(dir string, _ *proof.Receipt) {
-		must(t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("something else"), 0o660))
+		kit.Must(t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("something else"), 0o660))
 	})
 	s.archived("production", func(_ string, r *proof.Receipt) { r.Environment = "production" })
 	s.archived("other vault", func(_ string, r *proof.Receipt) { r.Vault = "W" })
@@ -131,18 +125,18 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	s.archived("bad number", func(_ string, r *proof.Receipt) { r.BumID = "../x" })
 	s.archived("newer form", func(_ string, r *proof.Receipt) { r.Format = "vaultd-receipt-9" })
 	s.archived("same number", func(_ string, r *proof.Receipt) { r.BumID = "bum-good" })
-	must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "2026-11", "no receipt"), 0o770))
-	must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "not a month", "good"), 0o770))
-	must(t, os.Symlink("/etc", filepath.Join(s.path, "_archived", "2026-11", "link")))
-	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
-	must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
-	must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", "metadata.json"), []byte(`{"documentId": "D1", "documentDate": "31.10.2026"}`), 0o660))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "2026-11", "no receipt"), 0o770))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "not a month", "good"), 0o770))
+	kit.Must(t, os.Symlink("/etc", filepath.Join(s.path, "_archived", "2026-11", "link")))
+	kit.Must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
+	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
+	kit.Must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", "metadata.json"), []byte(`{"documentId": "D1", "documentDate": "31.10.2026"}`), 0o660))
 
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(t.Context(), c)
-	must(t, err)
+	kit.Must(t, err)
 	entries := map[string]ledger.Entry{}
-	must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
+	kit.Must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
 	if f := r.Folders; f.Unbelieved.Count+r.Waits != 7 || f.Differ.Count != 1 || f.Returned.Count != 1 || len(entries) != 3 && len(entries) != 4 {
 		t.Errorf("%+v\n%d entries, %d waits", f, len(entries), r.Waits)
 	}
@@ -167,7 +161,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 		t.Errorf("good: %+v", e)
 	}
 	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Now: c.Now})
-	must(t, err)
+	kit.Must(t, err)
 	if again.Folders.Receipts.Count != 0 {
 		t.Errorf("done again: %+v", again.Folders.Receipts)
 	}

@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // looks counts what is asked of a book.
@@ -79,7 +80,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 			book := &looks{EntryReader: s.book}
 			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
-			must(t, err)
+			kit.Must(t, err)
 			v := r.Vaults[0]
 			if v.Indexed != len(recs) || v.Compared != row.compared || v.Differing.Count != row.differ || v.Missing.Count != row.missing || v.Strange.Count != row.strange || v.Double.Count != row.doubled {
 				t.Errorf("%+v", v)

@@ -7,6 +7,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // A document that left the index is missing until its retention is over, and ended from then on: the day before, the day
@@ -47,7 +48,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 				t.Helper()
 				r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: row.drops, Grace: day, Environment: "test",
 					Now: func() archive.Instant { return archive.Instant{Wall: row.at} }, Doubt: doubt})
-				must(t, err)
+				kit.Must(t, err)
 				return r.Vaults[0]
 			}
 			if v := compared(nil); (v.Ended == 1) != row.ended || (v.Missing.Count == 0) != row.ended || v.Ended+v.Missing.Count != 1 {
@@ -76,7 +77,7 @@ func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: drops, Grace: time.Hour, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: archived.AddDate(16, 0, 0)} }})
-			must(t, err)
+			kit.Must(t, err)
 			if v := r.Vaults[0]; v.Ended != 0 || v.Missing.Count != 0 || e.State != ledger.Archived {
 				t.Errorf("%+v", v)
 			}

@@ -11,17 +11,18 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // claimed lets a folder be dropped and taken, and then happen to its entry what evs say.
 func (s *shed) claimed(folder, number string, evs ...ledger.Event) ledger.Entry {
 	s.t.Helper()
 	dir, now := filepath.Join(s.path, folder), time.Now()
-	must(s.t, os.Mkdir(dir, 0o770))
-	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(number), 0o660))
-	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, number), 0o660))
+	kit.Must(s.t, os.Mkdir(dir, 0o770))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(number), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, number), 0o660))
 	c, err := s.drop.Folder.ClaimFolder(folder, now)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	all := append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: folder, Node: ledger.Node(c.Inode)}}, evs...)
 	return s.told(c.Key, 0, all...)
 }
@@ -36,10 +37,10 @@ func (s *shed) told(key archive.Key, rev uint32, evs ...ledger.Event) ledger.Ent
 func (s *shed) packs(e ledger.Entry) (ledger.Sealed, ledger.Document) {
 	s.t.Helper()
 	root, err := os.OpenRoot(s.claim(e))
-	must(s.t, err)
+	kit.Must(s.t, err)
 	defer root.Close()
 	got, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	doc, pkg := ledger.Document{Metadata: got.Metadata, Files: got.Files}, archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
 	return ledger.Sealed{ID: got.ID, Content: got.Content, Metadata: archive.Sum(got.Metadata), Package: pkg, Seal: doc.Seal(pkg)}, doc
 }
@@ -58,7 +59,7 @@ func (s *shed) claim(e ledger.Entry) string {
 func (s *shed) entry(key archive.Key) ledger.Entry {
 	s.t.Helper()
 	e, ok, err := s.book.Entry(key)
-	if must(s.t, err); !ok {
+	if kit.Must(s.t, err); !ok {
 		s.t.Fatal("there is no entry")
 	}
 	return e
@@ -94,11 +95,11 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 			e = s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
 			switch row.to {
 			case "":
-				must(t, os.RemoveAll(s.claim(e)))
+				kit.Must(t, os.RemoveAll(s.claim(e)))
 			case "stays":
 			default:
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.path, row.to)), 0o770))
-				must(t, os.Rename(s.claim(e), filepath.Join(s.path, row.to)))
+				kit.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.path, row.to)), 0o770))
+				kit.Must(t, os.Rename(s.claim(e), filepath.Join(s.path, row.to)))
 			}
 			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			e = s.entry(e.Key)
@@ -123,9 +124,9 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	e = s.packed(e, ledger.RegisterIntended{}, fill.Ticket("R1", now, ledger.Vault),
 		ledger.UploadIntended{})
 	doc, _, err := s.book.Document(e.Key)
-	must(t, err)
+	kit.Must(t, err)
 	e = s.told(e.Key, e.Rev, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)}, ledger.ReconcileRequired{})
-	must(t, os.RemoveAll(s.claim(e)))
+	kit.Must(t, os.RemoveAll(s.claim(e)))
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
 	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.InProgress, Updated: now}}}
 	if r := s.compared(service, doubt); r.Waits != 1 || s.entry(e.Key).State != ledger.Uploaded {
@@ -146,10 +147,10 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 		e := s.claimed("f", "N1")
 		e = s.packed(e, ledger.RegisterIntended{}, fill.Ticket("R1", now, ledger.Vault),
 			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.ReconcileRequired{})
-		must(t, os.RemoveAll(s.claim(e)))
+		kit.Must(t, os.RemoveAll(s.claim(e)))
 		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(passed)} }, Doubt: &Doubt{From: now.Add(-time.Hour), Since: now, Told: now}})
-		must(t, err)
+		kit.Must(t, err)
 		if r.Waits > 0 != decides || s.entry(e.Key).NeedsReconcile != decides {
 			t.Errorf("after %v: %d wait: %+v", passed, r.Waits, r.Waiting)
 		}
@@ -168,7 +169,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		}
 	}
 	key, ok, err := s.book.FindByRemote("R1")
-	must(t, err)
+	kit.Must(t, err)
 	e := s.entry(key)
 	step, _, due := ledger.Due(e)
 	if !ok || e.State != ledger.Uploaded || e.Source != ledger.Gone || e.ID != id || !due || step != ledger.Ask {
@@ -186,7 +187,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		s := newShed(t)
 		s.compared(spoken{list: []archive.Receipt{under}}, doubt)
 		key, _, err := s.book.FindByRemote("R1")
-		must(t, err)
+		kit.Must(t, err)
 		failed := archive.Receipt{Remote: "R1", ID: id, Status: archive.Failed, Updated: now}
 		for h := 25; s.entry(key).State != ledger.Packaged && h < 100; h++ {
 			s.book.Commit(ledger.Change{Key: key, Rev: s.entry(key).Rev, At: archive.Instant{Wall: now.Add(time.Duration(h) * time.Hour)},

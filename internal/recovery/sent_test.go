@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/networkapi"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // newOutbox is a shed whose drop is one of the business network.
@@ -21,7 +22,7 @@ func newOutbox(t *testing.T) *shed {
 	s := newShed(t)
 	s.path = t.TempDir()
 	f, err := drop.Open(drop.Config{Path: s.path, Name: "out", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() { f.Close() })
 	s.drop = Drop{Name: "out", Route: ledger.Network, Folder: f, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast", Complete: "marker"}, Network: packager.NetworkRules{
 		Check: func([]byte) []packager.DocumentFault { return []packager.DocumentFault{{Text: "is refused today"}} },
@@ -35,12 +36,12 @@ func newOutbox(t *testing.T) *shed {
 func (s *shed) folder(under, name string, bare bool) string {
 	s.t.Helper()
 	dir := filepath.Join(s.path, under, name)
-	must(s.t, os.MkdirAll(dir, 0o770))
-	must(s.t, os.WriteFile(filepath.Join(dir, "document.json"), fmt.Appendf(nil, `{"documentType":"Invoice","data":{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31",
+	kit.Must(s.t, os.MkdirAll(dir, 0o770))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, "document.json"), fmt.Appendf(nil, `{"documentType":"Invoice","data":{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31",
 		"documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"S"},"accountingCustomerParty":{"partyName":"C"}},
 		"processingPreference":{"sentTo":{"id":"1234567890123","schemeId":"GLN"}}}`, name), 0o660))
 	if !bare {
-		must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(name), 0o660))
+		kit.Must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(name), 0o660))
 	}
 	return dir
 }
@@ -49,10 +50,10 @@ func (s *shed) folder(under, name string, bare bool) string {
 func (s *shed) sealedAs(dir string) packager.SealedNetwork {
 	s.t.Helper()
 	root, err := os.OpenRoot(dir)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	defer root.Close()
 	sealed, err := packager.ValidateNetwork(s.t.Context(), root, s.drop.networkRules())
-	must(s.t, err)
+	kit.Must(s.t, err)
 	return sealed
 }
 
@@ -68,11 +69,11 @@ func (s *shed) delivered(name string, bare bool, generation int, change func(dir
 	}
 	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: e.NetworkNumber()}, Fate: ledger.Succeeded}}
 	note, err := proof.NewDelivery("test", e, ledger.Document{Metadata: sealed.Document.Metadata(), Files: sealed.Files}, nil)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	if change != nil {
 		change(dir, &note)
 	}
-	must(s.t, os.WriteFile(filepath.Join(dir, deliveryName), note.Encode(), 0o660))
+	kit.Must(s.t, os.WriteFile(filepath.Join(dir, deliveryName), note.Encode(), 0o660))
 	return e.Key
 }
 
@@ -81,12 +82,12 @@ func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
 	s.t.Helper()
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(s.t.Context(), c)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	c.Doubt = &Doubt{Since: time.Now()}
 	_, err = Reconcile(s.t.Context(), c)
-	must(s.t, err)
+	kit.Must(s.t, err)
 	entries := map[string]ledger.Entry{}
-	must(s.t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
+	kit.Must(s.t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
 	problems, err := s.book.Verify(s.t.Context())
 	if err != nil || len(problems) > 0 {
 		s.t.Errorf("the ledger: %v %v", problems, err)
@@ -101,13 +102,13 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 	keys := map[string]archive.Key{"good": s.delivered("good", false, 0, nil), "bare": s.delivered("bare", true, 0, nil), "later": s.delivered("later", false, 2, nil)}
 	write := func(name, text string) func(string, *proof.Delivery) {
 		return func(dir string, _ *proof.Delivery) {
-			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o660))
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o660))
 		}
 	}
 	s.delivered("other file", false, 0, write("a.pdf", "something else"))
 	s.delivered("one more", false, 0, write("b.pdf", "new"))
 	s.delivered("other document", false, 0, write("document.json", `{"documentType":"Invoice","data":{"externalDocumentIdentifier":{"id":"9"}}}`))
-	s.delivered("no document", false, 0, func(dir string, _ *proof.Delivery) { must(t, os.Remove(filepath.Join(dir, "document.json"))) })
+	s.delivered("no document", false, 0, func(dir string, _ *proof.Delivery) { kit.Must(t, os.Remove(filepath.Join(dir, "document.json"))) })
 	s.delivered("other number", false, 0, func(_ string, n *proof.Delivery) { n.BumID = archive.NewBumID("x") })
 	s.delivered("other identity", false, 0, func(_ string, n *proof.Delivery) {
 		id := archive.ID{9}
@@ -128,7 +129,7 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 		}
 		again := s.sealedAs(filepath.Join(s.path, e.Dest))
 		found, known, err := s.book.FindByID(again.ID)
-		must(t, err)
+		kit.Must(t, err)
 		if v := ledger.CompareIdentity(e, ledger.Sealed{ID: again.ID, Content: again.Content, Metadata: again.Metadata}, ledger.Network, ""); !known || found != key || v != ledger.Same {
 			t.Errorf("%s dropped again: known %v, verdict %d", name, known, v)
 		}
@@ -148,7 +149,7 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 	s := newOutbox(t)
 	s.delivered("twice", false, 0, nil)
 	second := s.delivered("twice", false, 1, nil)
-	must(t, os.Rename(filepath.Join(s.path, "_delivered/2026-11/twice"), filepath.Join(s.path, "_delivered/2026-11/twice (2)")))
+	kit.Must(t, os.Rename(filepath.Join(s.path, "_delivered/2026-11/twice"), filepath.Join(s.path, "_delivered/2026-11/twice (2)")))
 	first := s.delivered("twice", false, 0, nil)
 	r, entries := s.rebuilt()
 	one, two := entries["twice"], entries["twice (2)"]
@@ -175,8 +176,8 @@ func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
 			underWay := s.sealedAs(s.folder(".vaultd/claimed/"+key.String(), "under way", false)).ID
 			closed := s.folder("_rejected", "closed", false)
 			id := s.sealedAs(closed).ID
-			must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
-			must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
+			kit.Must(t, os.WriteFile(filepath.Join(closed, reasonName), []byte(ledger.ClosedInDoubt+". Nobody could tell.\r\n"), 0o660))
+			kit.Must(t, os.WriteFile(filepath.Join(s.folder("_rejected", "not delivered", false), reasonName), []byte("NOT DELIVERED. Why.\r\n"), 0o660))
 			_, entries := s.rebuilt()
 			e := entries["under way"]
 			if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {

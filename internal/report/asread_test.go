@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // refused adds to a shelf what is not checked: a folder that was refused, whose sidecar tries whatever a text can try, and
@@ -40,11 +41,7 @@ func TestReport_I12_AsReadIsShownAndNotCounted(t *testing.T) {
 			`"first":{"key":"` + s.Item("Müller 4711").Key.String() + `","drop":"acme-in","folder":"Müller 4711","documentId":"NR Müller 4711","bumId":"bum-1"`},
 	} {
 		text, end := written(t, a, form)
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s has no %s", form, w)
-			}
-		}
+		kit.Holds(t, form, text, want...)
 		if !end.Agrees || strings.Contains(text, "<script>alert") && form == "html" {
 			t.Errorf("%s: %+v", form, end)
 		}
@@ -75,11 +72,7 @@ func TestHTML_ReceiptsAndFullDigests(t *testing.T) {
 	c := s.config()
 	bare, _ := written(t, examine(t, c), "html")
 	e := s.Item("Müller 4711").Entry()
-	for _, want := range []string{"<code>" + e.Package.SHA256.String() + "</code>", "<code>" + e.Key.String() + "</code>", "<bdi>_archived/2026-11/Müller 4711/_RECEIPT.txt</bdi>"} {
-		if !strings.Contains(bare, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
+	kit.Holds(t, "the page", bare, "<code>"+e.Package.SHA256.String()+"</code>", "<code>"+e.Key.String()+"</code>", "<bdi>_archived/2026-11/Müller 4711/_RECEIPT.txt</bdi>")
 	for link, want := range map[string]int{"./acme-in/x%20y/_RECEIPT.txt": 3, "../x": 3, "": 0, "javascript:alert(1)": 0, "//evil.example/x": 0, `./"><script>`: 3} {
 		c.ReceiptLink = func(drop, receipt string) string {
 			if folder := path.Base(path.Dir(receipt)); drop != "acme-in" || receipt != "_archived/2026-11/"+folder+"/_RECEIPT.txt" || s.Item(folder).Entry().State != ledger.Archived {

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // anonymousMemory is what this process has in memory that is no file's.
@@ -27,9 +28,7 @@ func anonymousMemory(b *testing.B) int64 {
 	}
 	_, rest, _ := bytes.Cut(status, []byte("RssAnon:"))
 	kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	return kb << 10
 }
 
@@ -37,9 +36,7 @@ func anonymousMemory(b *testing.B) int64 {
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -68,9 +65,7 @@ func BenchmarkReport(b *testing.B) {
 				for b.Loop() {
 					c := s.config()
 					a, err := Examine(b.Context(), c)
-					if err != nil {
-						b.Fatal(err)
-					}
+					kit.Must(b, err)
 					examined := anonymousMemory(b)
 					debug.FreeOSMemory() // what the proof needed is another measurement
 					g := &memoryGauge{b: b}
@@ -84,9 +79,7 @@ func BenchmarkReport(b *testing.B) {
 					case "page":
 						_, err = a.Page(b.Context(), io.Discard, TableFile{"x.csv", a.NewCSV(g, ',')}, TableFile{"x.xlsx", a.NewXLSX(g)})
 					}
-					if err != nil {
-						b.Fatal(err)
-					}
+					kit.Must(b, err)
 					b.ReportMetric(float64(size)/(cpuTime(b)-begun).Seconds(), "rows/cpu-s")
 					b.ReportMetric(float64(examined)/(1<<20), "MiB-examined")
 					b.ReportMetric(float64(g.peak-base)/(1<<20), "MiB-rows")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 // attacks are texts that become a formula in one spreadsheet or another.
@@ -22,9 +23,7 @@ func TestCSV_NoFormula(t *testing.T) {
 		for _, text := range attacks {
 			var b bytes.Buffer
 			out := bufio.NewWriter(&b)
-			if err := writeRecord(out, wrote, []string{sanitize.Cell("first"), sanitize.Cell(text), sanitize.Cell(text + text), sanitize.Cell("last")}); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, writeRecord(out, wrote, []string{sanitize.Cell("first"), sanitize.Cell(text), sanitize.Cell(text + text), sanitize.Cell("last")}))
 			out.Flush() //nolint:errcheck // into memory
 			for _, read := range []rune{',', ';', '\t', '|'} {
 				for _, c := range naive(b.String(), read) {

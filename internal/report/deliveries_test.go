@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // delivering is a ledger with two archived documents, three delivered ones of which one was possibly processed twice, and a duplicate of one.
@@ -48,11 +49,7 @@ func TestDelivered_I12_NetworkIsCountedApart(t *testing.T) {
 		}
 	}
 	page, closing := written(t, a, "html")
-	for _, want := range []string{"<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB.", "<p>1 document was delivered over the business network, 3.000 MB. That is no archiving:", "1 network document was delivered, which is no archiving"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	kit.Holds(t, "the page", page, "<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB.", "<p>1 document was delivered over the business network, 3.000 MB. That is no archiving:", "1 network document was delivered, which is no archiving")
 	if !closing.Agrees {
 		t.Error(closing)
 	}
@@ -135,12 +132,8 @@ func TestDelivered_I12_NeverCountedAsArchived(t *testing.T) {
 		}
 	}
 	page, closing := written(t, a, "html")
-	for _, want := range []string{"<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB. That is no archiving:", ">_delivered/2026-11/scan1.pdf/_DELIVERED.txt<",
-		`<b class="good">delivered</b> 2026-11-19 20:32`, "<h2>Possibly processed twice (1)</h2>", "3 PDFs were delivered, which is no archiving"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
+	kit.Holds(t, "the page", page, "<p>3 PDFs were delivered to the accounts-payable system, 5.000 MB. That is no archiving:", ">_delivered/2026-11/scan1.pdf/_DELIVERED.txt<",
+		`<b class="good">delivered</b> 2026-11-19 20:32`, "<h2>Possibly processed twice (1)</h2>", "3 PDFs were delivered, which is no archiving")
 	if !closing.Agrees {
 		t.Error(closing)
 	}
@@ -155,9 +148,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 	a := examine(t, s.config())
 	table, _ := written(t, a, "csv")
 	comma, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	book, _ := written(t, a, "xlsx")
 	sheet, _, _ := readBook(t, []byte(book))
 	object, _ := written(t, a, "json")
@@ -166,9 +157,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 		Twice     []string `json:"possiblyProcessedTwice"`
 		Double    []string `json:"possiblyDouble"`
 	}
-	if err := json.Unmarshal([]byte(object), &all); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(object), &all))
 	if !slices.Equal(all.Twice, []string{s.Item("scan3.pdf").Key.String()}) || len(all.Double) != 0 {
 		t.Errorf("twice %v, double %v", all.Twice, all.Double)
 	}

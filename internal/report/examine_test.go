@@ -47,9 +47,7 @@ func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
 		t.Errorf("%d reads, %+v", sound.reads, a.Summary.Check.Findings)
 	}
 	var twin ledger.Entry
-	if err := sound.EntriesOldestFirst(func(e ledger.Entry) error { twin = e; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, sound.EntriesOldestFirst(func(e ledger.Entry) error { twin = e; return nil }))
 	twin.Key = archive.NewKey(noon)
 	wrong := &countedSource{Source: sound.Source, more: []ledger.Entry{twin}}
 	c.Ledger = wrong
@@ -66,21 +64,17 @@ func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
 func TestExamine_I21_TooManyToName(t *testing.T) {
 	c := filled(t, "test").config()
 	var twin ledger.Entry
-	if err := c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(t, c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		if len(e.Registrations) > 0 {
 			twin = e
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	twin.Key = archive.NewKey(noon)
 	source := &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
 	c.Ledger = source
 	a, err := examineNaming(t.Context(), c, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, want := range []string{"the entries add up to another balance", "two entries list the same registration; vaultd verify --whole names them"} {
 		if !slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }) {
 			t.Errorf("%q is not among %+v", want, a.Summary.Check.Findings)
@@ -178,9 +172,7 @@ func TestExamine_I32_LinesCountOnce(t *testing.T) {
 	f := acted{flood{26_000}} // which finds no entry again, so that none is forgotten
 	c := f.flood.config(t)
 	c.Head = ledger.Head{}
-	if err := f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil }))
 	source := &countedSource{Source: f}
 	c.Ledger = source
 	a := examine(t, c)

@@ -12,15 +12,14 @@ import (
 	"vaultd/internal/expected"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // listOf reads a list of what was expected.
 func listOf(t *testing.T, csv string) *expected.List {
 	t.Helper()
 	l, err := expected.Read("erp.csv", strings.NewReader("number;sender;date;amount;currency\n"+csv), expected.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return l
 }
 
@@ -117,11 +116,7 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 		}
 	}
 	page, _ := written(t, a, "html")
-	for _, want := range []string{"nothing with this number was taken", "Archived, not listed", "erp.csv, SHA-256"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is not on the page", want)
-		}
-	}
+	kit.Holds(t, "the page", page, "nothing with this number was taken", "Archived, not listed", "erp.csv, SHA-256")
 }
 
 // Over random worlds the counts of the list are those of a comparison by hand, in whatever order the documents came, and the forms

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // noon is when every report is made.
@@ -64,9 +65,7 @@ func (s *shelf) config() Config {
 func examine(t testing.TB, c Config) *Audit {
 	t.Helper()
 	a, err := Examine(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return a
 }
 
@@ -86,9 +85,7 @@ func written(t testing.TB, a *Audit, form string) (string, Closing) {
 	case "xlsx":
 		c, err = a.XLSX(t.Context(), &b)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if bytes.Contains(b.Bytes(), []byte("canary")) {
 		t.Error("an upload address in the report")
 	}

@@ -89,10 +89,7 @@ func (f flood) config(t *testing.T) Config {
 	c := Config{Ledger: f, Info: ledger.Info{ID: "L-1", Environment: "production"}, Made: noon}
 	c.Balance.Seen = uint64(f.count)
 	c.Balance.States[ledger.Archived] = uint64(f.count)
-	err := f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil }))
 	return c
 }
 
@@ -182,9 +179,7 @@ func TestJSON_OneObject(t *testing.T) {
 			Agrees bool `json:"agreesWithSummary"`
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(text), &all))
 	if all.Format != Format || all.Result.Code != "not-complete" || len(all.Documents) != 7 || all.Table.Rows != 7 || !all.Table.Agrees {
 		t.Errorf("%+v", all)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 var updateGuarantees = flag.Bool("update-guarantees", false, "write docs/guarantees.md anew")
@@ -22,14 +23,10 @@ const guaranteesPage = "../../docs/guarantees.md"
 func TestGuarantees_PageIsTheList(t *testing.T) {
 	want := guaranteesText()
 	if *updateGuarantees {
-		if err := os.WriteFile(guaranteesPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(guaranteesPage, []byte(want), 0o644))
 	}
 	have, err := os.ReadFile(guaranteesPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if string(have) != want {
 		t.Errorf("docs/guarantees.md is not what the list says; make it anew with \"make docs\"")
 	}
@@ -59,15 +56,11 @@ func TestGuarantees_TestsExist(t *testing.T) {
 func defined(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	function := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(name) + `\(`)
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if function.Match(text) {
 			return true
 		}

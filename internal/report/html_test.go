@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 var update = flag.Bool("update", false, "write the golden page anew")
@@ -22,14 +23,10 @@ func TestHTML_Golden(t *testing.T) {
 	const golden = "testdata/audit.golden.html"
 	got, _ := written(t, examine(t, filled(t, "test").config()), "html")
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(gotLines), len(wantLines)) {
 		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
@@ -71,16 +68,8 @@ func TestHTML_HostileText(t *testing.T) {
 			t.Errorf("character %U", r)
 		}
 	}
-	for _, bad := range []string{"<script", "<img", "<i>", "<link", "<iframe", "<form", "href=", "src=", "url(", "@import", "onerror=", "style="} {
-		if strings.Contains(strings.ReplaceAll(page, "&lt;img src=x onerror=", ""), bad) {
-			t.Errorf("%q in the page", bad)
-		}
-	}
-	for _, shown := range []string{`\u{202e}`, `\x1b[2J`, "&lt;script&gt;", `\x09\x0d\x0a`} {
-		if !strings.Contains(page, shown) {
-			t.Errorf("%q is not shown", shown)
-		}
-	}
+	kit.Lacks(t, "the text", strings.ReplaceAll(page, "&lt;img src=x onerror=", ""), "<script", "<img", "<i>", "<link", "<iframe", "<form", "href=", "src=", "url(", "@import", "onerror=", "style=")
+	kit.Holds(t, "the page", page, `\u{202e}`, `\x1b[2J`, "&lt;script&gt;", `\x09\x0d\x0a`)
 }
 
 // The policy allows exactly the style that is in the page.
@@ -102,11 +91,7 @@ func TestHTML_PolicyIsThatOfItsStyle(t *testing.T) {
 // production environment never does.
 func TestReport_TestMark(t *testing.T) {
 	page, _ := written(t, examine(t, filled(t, "test").config()), "html")
-	for _, where := range []string{`<title>` + TestMark, `class="mark"`, `class="banner"`, `<tr class="test"><td colspan="10">` + TestMark, `@top-center { content: "` + TestMark, "End of the report. " + TestMark} {
-		if !strings.Contains(page, where) {
-			t.Errorf("no mark at %q", where)
-		}
-	}
+	kit.Holds(t, "the page", page, `<title>`+TestMark, `class="mark"`, `class="banner"`, `<tr class="test"><td colspan="10">`+TestMark, `@top-center { content: "`+TestMark, "End of the report. "+TestMark)
 	table, _ := written(t, examine(t, filled(t, "test").config()), "csv")
 	for i, line := range strings.Split(strings.TrimSpace(table), "\r\n") {
 		if i > 0 && !strings.HasPrefix(line, `"`+TestMark+`",`) {
@@ -155,9 +140,7 @@ func luminance(t *testing.T, hex string) float64 {
 	sum := 0.0
 	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
 		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		c := float64(n) / 255
 		if c <= 0.03928 {
 			c /= 12.92

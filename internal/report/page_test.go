@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -72,11 +73,7 @@ func TestHTML_I21_PageHasABoundedSize(t *testing.T) {
 			if len(page) > pageLimit || end.Rows != uint64(c.count) {
 				t.Errorf("%d bytes, %d rows", len(page), end.Rows)
 			}
-			for _, want := range []string{"The newest ", "vaultd audit --format csv -o FILE", " more in the JSON form", "</html>"} {
-				if !strings.Contains(page, want) {
-					t.Errorf("%q is not said", want)
-				}
-			}
+			kit.Holds(t, "the page", page, "The newest ", "vaultd audit --format csv -o FILE", " more in the JSON form", "</html>")
 			if c.state != ledger.None && !strings.Contains(page, "in the column <code>needs</code>") {
 				t.Error("the page does not say where the other exceptions are")
 			}
@@ -102,9 +99,7 @@ func TestHTML_LongTableHasItsNewest(t *testing.T) {
 		a := examine(t, flood{count}.config(t))
 		var b strings.Builder
 		end, err := a.Page(t.Context(), &b, TableFile{"year 2026.csv", a.NewCSV(io.Discard, ',')})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		page := b.String()
 		if rows := strings.Count(page, `<tr><th scope="row"><bdi>Folder `); rows != shown || end.Rows != uint64(count) || a.HasLongTable() != (shown < count) {
 			t.Errorf("%d folders: %d rows, %+v", count, rows, end)
@@ -136,11 +131,7 @@ func TestHTML_TableByMonth(t *testing.T) {
 		for _, s := range m.Sums {
 			want = append(want, fmt.Sprintf("<span>%s %s %s</span>", s.Type, s.Currency, groupThousands(s.Total)))
 		}
-		for _, w := range want {
-			if !strings.Contains(head, w) {
-				t.Errorf("%q is not in %s", w, head)
-			}
-		}
+		kit.Holds(t, "the head", head, want...)
 		if n := strings.Count(rows, `<th scope="row">`); n != int(m.Seen) || strings.Count(head, "<span>") != len(m.Sums) {
 			t.Errorf("%s: %d rows of %d, %s", name, n, m.Seen, head)
 		}

@@ -35,9 +35,7 @@ func TestHTML_Print(t *testing.T) {
 	page, _ := written(t, examine(t, s.config()), "html")
 	dir := t.TempDir()
 	file, pdf := filepath.Join(dir, "audit.html"), filepath.Join(dir, "audit.pdf")
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte(page), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -48,9 +46,7 @@ func TestHTML_Print(t *testing.T) {
 	var text bytes.Buffer
 	read := exec.CommandContext(ctx, reader, "-layout", pdf, "-")
 	read.Stdout = &text
-	if err := read.Run(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, read.Run())
 	sheets := strings.Split(strings.TrimSuffix(text.String(), "\f"), "\f")
 	if len(sheets) < 4 {
 		t.Fatalf("%d sheets", len(sheets))

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // What the first page says of the ledger that filled makes, reckoned by hand: 3 of 7 are
@@ -156,9 +157,7 @@ func TestSelection_CountsAndRowsAlike(t *testing.T) {
 			a := examine(t, c)
 			text, end := written(t, a, "json")
 			var all struct{ Documents []row2 }
-			if err := json.Unmarshal([]byte(text), &all); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, json.Unmarshal([]byte(text), &all))
 			if len(all.Documents) != row.want || a.Summary.Selected.Seen != uint64(row.want) || end.Rows != uint64(row.want) || !end.Agrees {
 				t.Errorf("%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
 			}

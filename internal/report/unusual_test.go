@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // unusual has two invoices with one number, one with the same files as another, and one of 2062.
@@ -63,11 +64,7 @@ func TestExamine_I12_UnusualDocumentsAreRemarked(t *testing.T) {
 			t.Errorf("%+v", a.Summary.Sums)
 		}
 		page, _ := written(t, a, "html")
-		for _, want := range []string{"<h2>Remarks</h2>", "Huber 1 neu (acme-in)", "date can hardly be right", "same invoice number as another"} {
-			if !strings.Contains(page, want) {
-				t.Errorf("%q is not on the page", want)
-			}
-		}
+		kit.Holds(t, "the page", page, "<h2>Remarks</h2>", "Huber 1 neu (acme-in)", "date can hardly be right", "same invoice number as another")
 		if table, _ := written(t, a, "csv"); strings.Contains(table, "looked at by a person") != looked {
 			t.Errorf("looked at: %t, and the table says otherwise", looked)
 		}

@@ -18,22 +18,19 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 // readBook reads a workbook as a spreadsheet does: the value of each cell as it is stored, and its kind.
 func readBook(t *testing.T, b []byte) (rows [][]string, kinds []map[int]excelize.CellType, sheets []string) {
 	t.Helper()
 	f, err := excelize.OpenReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	sheets = f.GetSheetList()
 	for _, sheet := range sheets {
 		all, err := f.GetRows(sheet, excelize.Options{RawCellValue: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for i, row := range all {
 			kind := map[int]excelize.CellType{}
 			for c := range row {
@@ -60,16 +57,12 @@ func TestReport_I12_FormsAgree(t *testing.T) {
 		a := examine(t, randomShelf(t, 100+seed).config())
 		table, _ := written(t, a, "csv")
 		comma, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		book, _ := written(t, a, "xlsx")
 		sheet, _, _ := readBook(t, []byte(book))
 		object, _ := written(t, a, "json")
 		var all struct{ Documents []map[string]any }
-		if err := json.Unmarshal([]byte(object), &all); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal([]byte(object), &all))
 		page, _ := written(t, a, "html")
 		if len(comma) != len(sheet) || len(comma) != len(all.Documents)+1 || strings.Count(page, "<tr><th scope=\"row\"><bdi>Folder ") != len(all.Documents) {
 			t.Fatalf("seed %d: %d rows, %d in the sheet, %d objects", seed, len(comma), len(sheet), len(all.Documents))
@@ -156,12 +149,8 @@ func TestXLSX_KindsAndHostileText(t *testing.T) {
 	for _, text := range append(slices.Clone(attacks), "_x202E_a", "_x000D_", "_x005F_", "_x005F_x0041_", "_x0041_x0042_x0043_", "_x00_", "_x0041", "a__x003d_") {
 		var b bytes.Buffer
 		table := examine(t, newShelf(t, "production").config()).NewXLSX(&b)
-		if err := table.add(table.prepare(row{Folder: text, DocumentID: &text, Amount: &text, Date: &text})); err != nil {
-			t.Fatal(err)
-		}
-		if err := table.finish(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, table.add(table.prepare(row{Folder: text, DocumentID: &text, Amount: &text, Date: &text})))
+		kit.Must(t, table.finish())
 		all, kinds, _ := readBook(t, b.Bytes())
 		if want := sanitize.Text(text); all[1][1] != want || kinds[1][1] != excelize.CellTypeInlineString || kinds[1][6] != excelize.CellTypeInlineString && text != "-12.50" {
 			t.Errorf("%q is read as %q, %v", text, all[1][1], kinds[1])
@@ -180,9 +169,7 @@ func TestXLSX_FurtherSheetsAndSameBytes(t *testing.T) {
 		if _, err := a.eachRow(t.Context(), nil, table); err != nil {
 			t.Fatal(err)
 		}
-		if err := table.finish(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, table.finish())
 		if first == nil {
 			first = b.Bytes()
 		}
@@ -201,9 +188,7 @@ func TestXLSX_WellFormed(t *testing.T) {
 	for _, environment := range []string{"test", "production"} {
 		book, _ := written(t, examine(t, filled(t, environment).config()), "xlsx")
 		parts, err := zip.NewReader(strings.NewReader(book), int64(len(book)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		names := map[string]bool{}
 		for _, p := range parts.File {
 			if names[p.Name] {
@@ -211,9 +196,7 @@ func TestXLSX_WellFormed(t *testing.T) {
 			}
 			names[p.Name] = true
 			r, err := p.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			for d := xml.NewDecoder(r); err == nil; {
 				_, err = d.Token()
 			}

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -33,9 +34,7 @@ func newPlace(t *testing.T, id string) *place {
 
 func (p *place) close() {
 	p.t.Helper()
-	if err := p.Close(); err != nil {
-		p.t.Fatal(err)
-	}
+	kit.Must(p.t, p.Close())
 }
 
 // send takes a document up to its upload.
@@ -63,9 +62,7 @@ func (p *place) how() Verification {
 func (p *place) verify(how Verification) Verified {
 	p.t.Helper()
 	v, err := how.Verify(p.t.Context(), p.Ledger.Ledger)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	kit.Must(p.t, err)
 	return v
 }
 
@@ -81,12 +78,8 @@ func (p *place) edit(fn func(tx *bbolt.Tx) error) {
 	p.t.Helper()
 	p.close()
 	db, err := bbolt.Open(filepath.Join(p.Dir, "ledger.db"), 0o600, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
-		p.t.Fatal(err)
-	}
+	kit.Must(p.t, err)
+	kit.Must(p.t, errors.Join(db.Update(fn), db.Close()))
 	p.Open()
 }
 
@@ -138,18 +131,12 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 	other.verify(other.how())
 	name := filepath.Join(p.Dir, CheckpointName)
 	sound, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	foreign, err := os.ReadFile(filepath.Join(other.Dir, CheckpointName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	write := func(b []byte) func(*Verification) {
 		return func(*Verification) {
-			if err := os.WriteFile(name, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(name, b, 0o600))
 		}
 	}
 	rows := map[string]func(*Verification){
@@ -158,14 +145,10 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 		"TooOld":       func(v *Verification) { v.Now = func() time.Time { return p.now.Add(maxAge + time.Second) } },
 		"FromLater":    func(v *Verification) { v.Now = func() time.Time { return p.now.Add(-time.Second) } },
 		"Link": func(*Verification) {
-			if err := errors.Join(os.Rename(name, name+".x"), os.Symlink(name+".x", name)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Rename(name, name+".x"), os.Symlink(name+".x", name)))
 		},
 		"Directory": func(*Verification) {
-			if err := errors.Join(os.Remove(name), os.Mkdir(name, 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Remove(name), os.Mkdir(name, 0o700)))
 		},
 	}
 	for at := 0; at < len(sound); at += len(sound)/40 + 1 {
@@ -184,9 +167,7 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 		if v.Basis != nil || v.NotUsed == "" || !v.OK() || v.Report.Entries != 1 {
 			t.Errorf("%s: rests on %+v, %q, %t", what, v.Basis, v.NotUsed, v.OK())
 		}
-		if err := errors.Join(os.RemoveAll(name), os.RemoveAll(name+".x")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.RemoveAll(name), os.RemoveAll(name+".x")))
 	}
 	if v := p.verify(p.how()); v.Basis != nil || v.NotUsed != "" || !v.OK() {
 		t.Errorf("without a checkpoint: %+v, %q", v.Basis, v.NotUsed)
@@ -260,9 +241,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	former := map[string][]byte{}
 	for _, name := range []string{"ledger.db", "ledger.head"} {
 		b, err := os.ReadFile(filepath.Join(p.Dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		former[name] = b
 	}
 	p.Open()
@@ -270,9 +249,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	p.verify(p.how())
 	p.close()
 	for name, b := range former {
-		if err := os.WriteFile(filepath.Join(p.Dir, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(p.Dir, name), b, 0o600))
 	}
 	p.Open()
 	for round := range 6 {
@@ -294,9 +271,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	if v := p.verify(p.how()); v.OtherPast == "" {
 		t.Error("the evidence is gone")
 	}
-	if err := os.Remove(filepath.Join(p.Dir, CheckpointName)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(p.Dir, CheckpointName)))
 	if v := p.verify(p.how()); !v.OK() {
 		t.Error("by itself it is sound", v.Problems, v.Findings())
 	}

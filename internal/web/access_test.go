@@ -36,14 +36,10 @@ var silent = slog.New(slog.DiscardHandler)
 func certificate(t *testing.T, name string) *tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -51,9 +47,7 @@ func certificate(t *testing.T, name string) *tls.Certificate {
 func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, silent) }()
@@ -70,9 +64,7 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 func userWith(t testing.TB, name, password string, rights Rights) User {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return User{name, string(hash), rights}
 }
 
@@ -132,11 +124,7 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 				if row.told == "" && (strings.Contains(said, "ACME") || strings.Contains(said, "vaultd_")) || strings.Contains(said, canary) {
 					t.Error("told a stranger:", said)
 				}
-				for _, header := range []string{"nosniff", "no-store", "default-src 'none'", "DENY", "no-referrer"} {
-					if !strings.Contains(said, header) {
-						t.Errorf("no %s in %s", header, said)
-					}
-				}
+				kit.Holds(t, "the answer", said, "nosniff", "no-store", "default-src 'none'", "DENY", "no-referrer")
 			}
 		})
 	}
@@ -187,14 +175,10 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as above
 	ask := func(password string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		r.SetBasicAuth("prometheus", password)
 		res, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer res.Body.Close()
 		return res.StatusCode
 	}
@@ -219,9 +203,7 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	dial := func(text string) net.Conn {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		if _, err := io.WriteString(conn, text); err != nil {
 			t.Fatal(err)
@@ -256,9 +238,7 @@ func TestServe_I21_IdleConnectionsAreGivenBack(t *testing.T) {
 	}
 	for range maxConnections {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer conn.Close()
 		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n") //nolint:errcheck // read below
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -279,9 +259,7 @@ func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
 	t.Parallel()
 	guard := NewAccessGuard(Access{}, silent)
 	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	begun, ended := make(chan struct{}), make(chan struct{})
 	pages := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
@@ -313,9 +291,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	slow := make([]net.Conn, 0, 20)
 	for range 20 {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer conn.Close()
 		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") //nolint:errcheck // it is there or not
 		slow = append(slow, conn)
@@ -332,9 +308,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		"TwoHosts":   "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
 	} {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // else the test hangs
 		go io.WriteString(conn, request)                   //nolint:errcheck // refused early
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // scrape asks for the metrics as a program does.
@@ -198,9 +200,7 @@ func TestSourceOf(t *testing.T) {
 func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 	hash := func(cost int) string {
 		h, err := bcrypt.GenerateFromPassword([]byte(canary), cost)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return string(h)
 	}
 	users := newUserList([]User{{Name: "cheap", Hash: hash(4)}, {Name: "middle", Hash: hash(7)}, {Name: "dear", Hash: hash(10)}})
@@ -240,9 +240,7 @@ func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 // threadTime is the time that a processor worked for this thread.
 func threadTime(t *testing.T) time.Duration {
 	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Getrusage(unix.RUSAGE_THREAD, &r))
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
@@ -250,9 +248,7 @@ func threadTime(t *testing.T) time.Duration {
 func TestHashPassword_Bounds(t *testing.T) {
 	long := strings.Repeat("x", 72)
 	hash, err := HashPassword(long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	users := newUserList([]User{{Name: "anna", Hash: hash}})
 	if !users.verifyPassword("anna", long) || users.verifyPassword("anna", long+"y") || users.verifyPassword("anna", long[:71]) {
 		t.Error("72 bytes")

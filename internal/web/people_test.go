@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // echo is a page that tells who asked for it.
@@ -120,11 +122,7 @@ func TestSession_SignInAndOut(t *testing.T) {
 				t.Error("signed in:", w.Code, w.Header())
 			}
 			set := w.Header().Get("Set-Cookie")
-			for _, want := range []string{"Path=/", "HttpOnly", "SameSite=Strict"} {
-				if !strings.Contains(set, want) {
-					t.Errorf("no %s in %s", want, set)
-				}
-			}
+			kit.Holds(t, "the cookie", set, "Path=/", "HttpOnly", "SameSite=Strict")
 			if strings.Contains(set, "Secure") != hasTLS || strings.HasPrefix(set, "__Host-") != hasTLS || strings.Contains(set, "Domain") {
 				t.Errorf(`set = %v, want strings.Contains(set, "Secure") = %v, strings.HasPrefix(set, "__Host-") = %v, set without "Domain"`, set, hasTLS, hasTLS)
 			}
@@ -576,16 +574,12 @@ func TestPages_DeadlineCanBeExtended(t *testing.T) {
 		}
 	})
 	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, page, silent) }()
 	res, err := http.Get("http://" + l.Addr().String() + "/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if stop(); string(body) != "x" || err != nil || said != nil || <-done != nil {

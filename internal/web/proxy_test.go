@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"vaultd/internal/test/kit"
 )
 
 const proxySecret = "CANARY-secret-of-the-proxy"
@@ -136,9 +138,7 @@ func TestProxy_I7_MachinePages(t *testing.T) {
 func TestProxy_I7_Socket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pages.sock")
 	over, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	guard := NewAccessGuard(NewAccess(certificate(t, "one"), nil, Proxy{UserHeader: "Remote-User", Rights: map[string]Rights{"*": {Read: true}}}), silent)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -151,9 +151,7 @@ func TestProxy_I7_Socket(t *testing.T) {
 		r.RequestURI = ""
 		r.Header.Set("Remote-User", user)
 		res, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		res.Body.Close()
 		if res.StatusCode != want {
 			t.Errorf("%q: %s, want res.StatusCode = %v", user, res.Status, want)

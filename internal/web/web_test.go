@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -71,11 +72,7 @@ func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
 				}
 			}
 			_, body := get(t, row.f, "/metrics", "localhost")
-			for _, want := range []string{fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok)} {
-				if !strings.Contains(body, want) {
-					t.Errorf("metrics lack %q", want)
-				}
-			}
+			kit.Holds(t, "the metrics", body, fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok))
 		})
 	}
 }
@@ -112,16 +109,12 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 		}
 	}
 	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, NewAccessGuard(Access{}, silent), sample, nil, silent) }()
 	res, err := http.Get("http://" + l.Addr().String() + "/livez")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
 	if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != 200 {
 		t.Errorf("res.Status = %v, string(body) = %v, err = %v, want no error, res.StatusCode = 200", res.Status, string(body), err)
@@ -137,9 +130,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newCollector(sample))
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if len(families) != len(metrics) {
 		t.Errorf("%d families of %d metrics: the sample shows not all", len(families), len(metrics))
 	}
@@ -160,9 +151,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 	}
 	const path, begin, end = "../../docs/metrics.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->"
 	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	head, rest, ok := strings.Cut(string(old), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -175,9 +164,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s is not what the program has; go test ./internal/web -update", path)
 	}
-	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(want), 0o644))
 }
 
 // table is the table of docs/metrics.md.
