@@ -19,6 +19,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -144,55 +145,32 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 // a name is whole, a manifest names files that are whole, and the next start comes to the end.
 func TestCustody_I30_EachOperationFails(t *testing.T) {
 	first, second := zipOf(t, "a.json", strings.Repeat(`{"NUMBER":"1"}`, 100)), gzipOf(t, "NUMBER;AMOUNT\n1;2\n")
-	forms := map[string]func(func() error) error{
-		"NotDone":     func(func() error) error { return unix.EIO },
-		"DoneButFail": func(do func() error) error { return errors.Join(do(), unix.EIO) },
-		"Full":        func(func() error) error { return unix.ENOSPC },
-	}
-	for name, fail := range forms {
-		t.Run(name, func(t *testing.T) {
-			for n := 1; ; n++ {
-				dir, op, fired := t.TempDir(), 0, ""
-				_, err := hold(dir, first, second, func(what, file string, do func() error) error {
-					if op++; op == n {
-						fired = what + " " + file
-						return fail(do)
-					}
-					return do()
-				})
-				if fired == "" {
-					if n < 20 {
-						t.Errorf("only %d operations", n-1)
-					}
-					return
-				}
-				checkWholeOrNothing(t, dir, fired)
-				if err == nil && !strings.HasPrefix(fired, "unlink") {
-					t.Errorf("%s failed, and nothing is said", fired)
-				}
-				if _, err := hold(dir, first, second, nil); err != nil {
-					t.Fatalf("after %s: %v", fired, err)
-				}
-				checkHeld(t, dir, first, second)
-			}
-		})
-	}
+	faults.EachOperation(t, 1, 20, func(f *faults.Fault) {
+		dir := t.TempDir()
+		f.On = true
+		_, err := hold(dir, first, second, f.File)
+		checkWholeOrNothing(t, dir)
+		if err == nil && f.Fired() != "" && !strings.HasPrefix(f.Fired(), "unlink") {
+			t.Error("nothing is said of the fault")
+		}
+		_, err = hold(dir, first, second, nil)
+		kit.Must(t, err)
+		checkHeld(t, dir, first, second)
+	})
 }
 
 // checkWholeOrNothing demands that what bears a name after a fault is whole.
-func checkWholeOrNothing(t *testing.T, dir, fired string) {
+func checkWholeOrNothing(t *testing.T, dir string) {
 	t.Helper()
 	c, err := Open(dir, "ledger-1", "test", nil)
-	if err != nil {
-		t.Fatalf("after %s: %v", fired, err)
-	}
+	kit.Must(t, err)
 	defer c.Close()
 	for m, err := range c.Manifests() {
 		if err == nil {
 			err = c.Verify(t.Context(), m)
 		}
 		if err != nil {
-			t.Errorf("after %s: %v", fired, err)
+			t.Errorf("a manifest: %v", err)
 		}
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, extractFolder, "*", fileFolder, "*"))
@@ -204,7 +182,7 @@ func checkWholeOrNothing(t *testing.T, dir, fired string) {
 		kit.Must(t, err)
 		info, _ := f.Stat()
 		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked); err != nil {
-			t.Errorf("after %s, %s: %v", fired, path, err)
+			t.Errorf("%s: %v", path, err)
 		}
 		f.Close()
 	}

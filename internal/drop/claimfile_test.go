@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -152,52 +153,30 @@ func TestClaimFile_I1_CrashAnywhereLosesNothing(t *testing.T) {
 
 // Each operation of a claim fails once, and is done or not done all the same.
 func TestClaimFile_I1_EveryFault(t *testing.T) {
-	for _, isDone := range []bool{false, true} {
-		for n := 1; ; n++ {
-			path := share(t)
-			count, op := 0, ""
-			cfg := fileConfig(path)
-			armed := false
-			cfg.Hook = func(o, name string, do func() error) error {
-				if !armed {
-					return do()
-				}
-				if count++; count != n {
-					return do()
-				}
-				op = o
-				if isDone {
-					do()
-				}
-				return syscall.EIO
-			}
-			f := open(t, cfg)
-			put(t, path, "scan7.pdf")
-			armed = true
-			_, _, err := f.ClaimFile("scan7.pdf", seen(t, path+"/scan7.pdf"), now)
-			armed = false
-			if op == "" {
-				if n < 6 {
-					t.Fatalf("only %d operations: vacuous", n-1)
-				}
-				break
-			}
-			claims := 0
-			for c, err := range f.AllClaims() {
-				if claims++; err != nil {
-					t.Errorf("%v %d (%s): %+v, %v", isDone, n, op, c, err)
-				}
-			}
-			_, there := os.Lstat(path + "/scan7.pdf")
-			if claims == 0 && there != nil || claims == 1 && there == nil || claims > 1 {
-				t.Errorf("%v %d (%s): %d claims, in the drop: %v", isDone, n, op, claims, there == nil)
-			}
-			// Without an error the claim is durable; with one it is not taken, or the process stops.
-			if err == nil && claims != 1 || err != nil && claims == 1 && !errors.Is(err, durable.ErrSync) {
-				t.Errorf("%v %d (%s): %d claims and %v", isDone, n, op, claims, err)
+	faults.EachOperation(t, 1, 5, func(fault *faults.Fault) {
+		path := share(t)
+		cfg := fileConfig(path)
+		cfg.Hook = fault.File
+		f := open(t, cfg)
+		put(t, path, "scan7.pdf")
+		fault.On = true
+		_, _, err := f.ClaimFile("scan7.pdf", seen(t, path+"/scan7.pdf"), now)
+		fault.On = false
+		claims := 0
+		for c, err := range f.AllClaims() {
+			if claims++; err != nil {
+				t.Errorf("claim %+v: %v", c, err)
 			}
 		}
-	}
+		_, there := os.Lstat(path + "/scan7.pdf")
+		if claims == 0 && there != nil || claims == 1 && there == nil || claims > 1 {
+			t.Errorf("%d claims, in the drop: %v; want the file in one place", claims, there == nil)
+		}
+		// Without an error the claim is durable; with one it is not taken, or the process stops.
+		if err == nil && claims != 1 || err != nil && claims == 1 && !errors.Is(err, durable.ErrSync) {
+			t.Errorf("%d claims and %v", claims, err)
+		}
+	})
 }
 
 // Between the look and the rename somebody exchanges the file, or writes to it.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -242,56 +243,43 @@ func crashIn(t *testing.T, config func(path string) Config, least int, prepare f
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // hundreds of syncs: what is tested is their order, not the disk
 	}
-	type death struct{ op string }
-	for _, form := range []string{"Before", "After"} {
-		for n := 1; ; n++ {
-			path := share(t)
-			open(t, config(path)).Close()
-			prepare(path)
-			count, died := 0, ""
-			cfg := config(path)
-			armed := false
-			cfg.Hook = func(op, name string, run func() error) error {
-				if !armed {
-					return run()
-				}
-				if count++; count != n {
-					return run()
-				}
-				if form == "After" {
-					run()
-				}
-				panic(death{op})
+	type death struct{}
+	faults.EachOperation(t, 1, least, func(fault *faults.Fault) {
+		if fault.Full {
+			return // a death before the operation is the same
+		}
+		path := share(t)
+		open(t, config(path)).Close()
+		prepare(path)
+		cfg := config(path)
+		cfg.Hook = func(op, name string, run func() error) error {
+			if !fault.Strike(op) {
+				return run()
 			}
-			f, err := Open(cfg)
-			kit.Must(t, err)
-			func() {
-				defer f.Close()
-				defer func() {
-					if r := recover(); r != nil {
-						d, ok := r.(death)
-						if !ok {
-							panic(r)
-						}
-						died = d.op
-					}
-				}()
-				armed = true
-				if err := do(f); err != nil {
-					t.Errorf("%s %d: %v", form, n, err)
+			if fault.Done {
+				run()
+			}
+			panic(death{})
+		}
+		f, err := Open(cfg)
+		kit.Must(t, err)
+		func() {
+			defer f.Close()
+			defer func() {
+				if r := recover(); r != nil && r != (death{}) {
+					panic(r)
 				}
 			}()
-			if died == "" {
-				if n <= least {
-					t.Fatalf("only %d operations: the test is vacuous", n-1)
-				}
-				break
-			}
-			again := open(t, config(path))
-			recover_(fmt.Sprintf("%s %d (%s)", form, n, died), again)
-			again.Close()
+			fault.On = true
+			kit.Must(t, do(f))
+		}()
+		if fault.Fired() == "" {
+			return
 		}
-	}
+		again := open(t, config(path))
+		recover_(fault.String(), again)
+		again.Close()
+	})
 }
 
 // A planted lock file is not opened: what it leads to is neither written nor cut, and a FIFO blocks nobody.

@@ -13,10 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -75,60 +74,32 @@ func visible(t *testing.T, path string) []string {
 // Each operation fails once, not done and done: afterwards the same call ends with one whole folder and nothing beside it. A full disk keeps
 // nothing of the call that met it.
 func TestPutFolder_I5_NthFailure(t *testing.T) {
-	errPlanted := errors.New("a planted fault")
-	for _, isDone := range []bool{false, true} {
-		for n := 1; ; n++ {
-			count, op, cfg := 0, "", config(share(t))
-			open(t, cfg).Close()
-			armed := false
-			cfg.Hook = func(o, _ string, do func() error) error {
-				if !armed {
-					return do()
-				}
-				if count++; count != n {
-					return do()
-				}
-				op = o
-				switch {
-				case isDone:
-					return errors.Join(do(), errPlanted)
-				case o == "write":
-					return unix.ENOSPC
-				}
-				return errPlanted
-			}
-			f := open(t, cfg)
-			armed = true
-			in := incomingOf(extractName, "first", "second")
-			_, err := f.PutFolder(t.Context(), in)
-			if op == "" {
-				if err != nil || n < 20 {
-					t.Fatalf("only %d operations: %v", n-1, err)
-				}
-				break
-			}
-			armed = false
-			at := fmt.Sprintf("done %t, %d (%s)", isDone, n, op)
-			if seen := visible(t, cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
-				t.Errorf("%s: %q is shown", at, seen)
-			}
-			if left := tree(t, cfg.Path); err != nil && !errors.Is(err, durable.ErrSync) && op == "write" && len(left) > 3 {
-				t.Errorf("%s: %q keeps the disk full", at, left)
-			}
-			if errors.Is(err, durable.ErrSync) {
-				f.Close() // the process ends
-				cfg.Hook = nil
-				f = open(t, cfg)
-			}
-			if _, err := f.PutFolder(t.Context(), in); err != nil {
-				t.Errorf("%s: %v", at, err)
-			}
-			if got := tree(t, cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
-				t.Errorf("%s: %q, want got = %v", at, got, wholeIn(extractName))
-			}
-			f.Close()
+	faults.EachOperation(t, 1, 19, func(fault *faults.Fault) {
+		cfg := config(share(t))
+		open(t, cfg).Close()
+		cfg.Hook = fault.File
+		f := open(t, cfg)
+		fault.On = true
+		in := incomingOf(extractName, "first", "second")
+		_, err := f.PutFolder(t.Context(), in)
+		if fault.On = false; fault.Fired() == "" {
+			kit.Must(t, err)
 		}
-	}
+		if seen := visible(t, cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
+			t.Errorf("%q is shown, want nothing or the whole folder", seen)
+		}
+		if left := tree(t, cfg.Path); fault.Full && err != nil && !errors.Is(err, durable.ErrSync) && strings.HasPrefix(fault.Fired(), "write") && len(left) > 3 {
+			t.Errorf("%q keeps the disk full", left)
+		}
+		if errors.Is(err, durable.ErrSync) {
+			f.Close() // the process ends
+			f = open(t, cfg)
+		}
+		_, err = f.PutFolder(t.Context(), in)
+		kit.Must(t, err)
+		kit.Want(t, "the drop folder", tree(t, cfg.Path), wholeIn(extractName))
+		f.Close()
+	})
 }
 
 // A name that is taken gets a number, in any spelling; a folder of other content is not ours, one that was claimed is written again.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -39,46 +40,23 @@ func names(t *testing.T, path string) []string {
 // Every operation of a write fails once, in both forms; afterwards the name holds all of the old or all of the new, and
 // the same write done again succeeds and leaves nothing beside it.
 func TestWriteFile_I5_EveryFault(t *testing.T) {
-	for _, form := range []string{"NotDone", "DoneButFailed"} {
-		for n := 1; ; n++ {
-			dir := t.TempDir()
-			path := filepath.Join(dir, "receipt.json")
-			kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660))
-			count, hit := 0, ""
-			d := open(t, dir, func(op, name string, do func() error) error {
-				if count++; count != n {
-					return do()
-				}
-				hit = op
-				if form == "DoneButFailed" {
-					do()
-				}
-				return syscall.EIO
-			})
-			err := d.WriteFile("receipt.json", []byte("new"), 0o660)
-			if hit == "" {
-				if err != nil || n < 4 {
-					t.Fatalf("fault %d never fired, error %v: the test is vacuous", n, err)
-				}
-				break
-			}
-			if err == nil {
-				t.Fatalf("%s %s: failure swallowed", form, hit)
-			}
-			if (hit == "sync" || hit == "syncdir") && !errors.Is(err, ErrSync) {
-				t.Errorf("%s %s: %v is not ErrSync", form, hit, err)
-			}
-			if got, _ := os.ReadFile(path); string(got) != "old" && string(got) != "new" {
-				t.Errorf("%s %s: content %q", form, hit, got)
-			}
-			if err := open(t, dir, nil).WriteFile("receipt.json", []byte("again"), 0o660); err != nil {
-				t.Errorf("%s %s: second write: %v", form, hit, err)
-			}
-			if got := names(t, dir); !slices.Equal(got, []string{"receipt.json"}) {
-				t.Errorf("%s %s: left behind %q", form, hit, got)
-			}
+	faults.EachOperation(t, 1, 4, func(f *faults.Fault) {
+		dir := t.TempDir()
+		kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660))
+		f.On = true
+		err := open(t, dir, f.File).WriteFile("receipt.json", []byte("new"), 0o660)
+		if (err != nil) != (f.Fired() != "") {
+			t.Errorf("the write ends with %v", err)
 		}
-	}
+		if strings.HasPrefix(f.Fired(), "sync") && !errors.Is(err, ErrSync) {
+			t.Errorf("the write ends with %v, want ErrSync", err)
+		}
+		if got, _ := os.ReadFile(filepath.Join(dir, "receipt.json")); string(got) != "old" && string(got) != "new" {
+			t.Errorf("the file holds %q, want the old or the new content", got)
+		}
+		kit.Must(t, open(t, dir, nil).WriteFile("receipt.json", []byte("again"), 0o660))
+		kit.Want(t, "the folder", names(t, dir), []string{"receipt.json"})
+	})
 }
 
 // The order of operations is the promise: a later one must not be asked for before an earlier one is over.

@@ -1,65 +1,28 @@
 package intake
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vaultd/internal/apicall"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
-var errPlanted = errors.New("a planted fault")
-
-// nth plants one fault: at the n-th operation of all seams, in one of two forms.
-type nth struct {
-	left  int
-	done  bool // failed but done; else failed and not done
-	fired string
-}
-
-func (f *nth) strikes(op string) bool {
-	f.left--
-	if f.left == 0 {
-		f.fired = op
-	}
-	return f.left == 0
-}
-
-// plant puts the fault into all seams of a house.
-func (f *nth) plant(h *house) {
-	h.commitFault = func(op string) error {
-		if want := map[bool]string{false: "commit", true: "committed"}[f.done]; op == want && f.strikes(op) {
-			return errPlanted
-		}
-		return nil
-	}
-	h.fileFault = func(op, name string, do func() error) error {
-		if !f.strikes(op + " " + name) {
-			return do()
-		}
-		if f.done {
-			return errors.Join(do(), errPlanted)
-		}
-		if op == "write" {
-			return unix.ENOSPC
-		}
-		return errPlanted
-	}
+// plant puts a fault into all seams of a house.
+func (h *house) plant(f *faults.Fault) {
+	f.On, h.commitFault, h.fileFault = true, f.Commit, f.File
 	h.svc.fault = func(op string) (before, after error) {
-		if !f.strikes(op) {
+		switch {
+		case f.Full || !f.Strike(op):
 			return nil, nil
-		}
-		if f.done {
+		case f.Done:
 			return nil, errCut
 		}
 		return &apicall.Error{Outcome: apicall.NotSent, Code: "no-connection", Text: "no connection"}, nil
@@ -69,36 +32,19 @@ func (f *nth) plant(h *house) {
 // TestIntake_I30_NthFailure fails each operation on files, commits and calls once, in both forms. After the fault everything is
 // held and acknowledged, and at no moment was anything acknowledged that was not held.
 func TestIntake_I30_NthFailure(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		t.Run(fmt.Sprintf("done=%t", done), func(t *testing.T) {
-			strikes := 0
-			for n := 1; ; n++ {
-				f := &nth{left: n, done: done}
-				synctest.Test(t, func(t *testing.T) {
-					h := newHouse(t)
-					h.svc.add("4711", "a", "b").added = true
-					f.plant(h)
-					if err := h.live(2 * time.Hour); err != nil {
-						h.look(nil) // the process ended; what is on disk is sound
-					}
-					h.commitFault, h.fileFault, h.svc.fault = nil, nil, nil
-					_ = h.live(2 * time.Hour)
-					h.want("4711", arrival.Acknowledged)
-				})
-				if t.Failed() {
-					t.Fatalf("after fault %d: %s", n, f.fired)
-				}
-				if f.fired == "" {
-					break
-				}
-				strikes++
+	faults.EachOperation(t, 1, 40, func(f *faults.Fault) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t)
+			h.svc.add("4711", "a", "b").added = true
+			h.plant(f)
+			if err := h.live(2 * time.Hour); err != nil {
+				h.look(nil) // the process ended; what is on disk is sound
 			}
-			if strikes < 40 {
-				t.Errorf("only %d faults: nothing happened", strikes)
-			}
-			t.Logf("%d faults", strikes)
+			f.On = false
+			_ = h.live(2 * time.Hour)
+			h.want("4711", arrival.Acknowledged)
 		})
-	}
+	})
 }
 
 // TestIntake_I5_EndsInTheMiddle ends the engine at every second of its life: what was intended stands, and nothing is counted too low.

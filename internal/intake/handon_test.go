@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -118,38 +119,24 @@ func TestHandOn_I30_BeforeTheAcknowledgement(t *testing.T) {
 // TestHandOn_I30_NthFailure fails each operation on files and commits once, in both forms, and the process ends where it must. Afterwards each file is
 // in the drop folder once and the extract is acknowledged; at no moment was it called handed on or acknowledged without that.
 func TestHandOn_I30_NthFailure(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		strikes := 0
-		for n := 1; ; n++ {
-			f := &nth{left: n, done: done}
-			synctest.Test(t, func(t *testing.T) {
-				h := newArchivingHouse(t)
-				h.svc.add("4711", "a", "b")
-				into := h.into
-				h.acknowledge, h.into = false, ""
-				_ = h.live(time.Hour)
-				h.acknowledge, h.into = true, into
-				f.plant(h)
-				_ = h.live(2 * time.Hour)
-				h.commitFault, h.fileFault, h.svc.fault = nil, nil, nil
-				h.look(nil) // what is on disk is sound
-				_ = h.live(2 * time.Hour)
-				if h.want("4711", arrival.Acknowledged); h.countDropped() != 2 {
-					t.Errorf("%d folders", h.countDropped())
-				}
-			})
-			if t.Failed() {
-				t.Fatalf("after fault %d, done %t: %s", n, done, f.fired)
+	faults.EachOperation(t, 1, 40, func(f *faults.Fault) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newArchivingHouse(t)
+			h.svc.add("4711", "a", "b")
+			into := h.into
+			h.acknowledge, h.into = false, ""
+			_ = h.live(time.Hour)
+			h.acknowledge, h.into = true, into
+			h.plant(f)
+			_ = h.live(2 * time.Hour)
+			f.On = false
+			h.look(nil) // what is on disk is sound
+			_ = h.live(2 * time.Hour)
+			if h.want("4711", arrival.Acknowledged); h.countDropped() != 2 {
+				t.Errorf("%d folders, want 2", h.countDropped())
 			}
-			if f.fired == "" {
-				break
-			}
-			strikes++
-		}
-		if strikes < 40 {
-			t.Errorf("only %d faults: nothing happened", strikes)
-		}
-	}
+		})
+	})
 }
 
 // A drop folder that is away or full loses nothing: it is told, tried again, and the acknowledgement waits. What is there is not written again.

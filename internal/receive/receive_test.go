@@ -28,6 +28,7 @@ import (
 	"vaultd/internal/networkapi"
 	"vaultd/internal/notices"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/faults"
 	"vaultd/internal/test/kit"
 )
 
@@ -882,57 +883,22 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 // I5, I30: each operation on files and each commit fails once, in both forms, and the process ends where it must. Afterwards each document is in
 // the drop folder once, and at no moment was its notification deleted without that.
 func TestReceive_I5_NthFailure(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		strikes, step := 0, 1
-		if kit.Sampled(t, "faults at each call") {
-			step = 4
-		}
-		for n := 1; ; n += step {
-			left, fired := n, ""
-			synctest.Test(t, func(t *testing.T) {
-				h := newHouse(t, emulator.NetworkReadings{})
-				defer h.net.Close()
-				h.publish("Invoice", "R-1", "x", "y")
-				_ = h.live(0) // what the drop folder makes once is there
-				var mu sync.Mutex
-				strike := func(op string) error {
-					mu.Lock()
-					defer mu.Unlock()
-					if left--; left != 0 {
-						return nil
-					}
-					fired = op
-					return errors.New("the disk failed")
-				}
-				h.fileFault = func(op, name string, do func() error) error {
-					err := strike(op + " " + name)
-					if err == nil || done {
-						err = errors.Join(err, do())
-					}
-					return err
-				}
-				h.commitFault = func(op string) error {
-					if op == "commit" && !done || op == "committed" && done {
-						return strike(op)
-					}
-					return nil
-				}
-				_ = h.live(2 * time.Hour)
-				h.fileFault, h.commitFault = nil, nil
-				h.look(nil) // what is on disk is sound
-				_ = h.live(2 * time.Hour)
-				h.allDone()
-			})
-			if t.Failed() {
-				t.Fatalf("after fault %d, done %t: %s", n, done, fired)
-			}
-			if fired == "" {
-				break
-			}
-			strikes++
-		}
-		if strikes*step < 40 {
-			t.Errorf("only %d faults: nothing happened", strikes)
-		}
+	step := 1
+	if kit.Sampled(t, "faults at each call") {
+		step = 4
 	}
+	faults.EachOperation(t, step, 40, func(f *faults.Fault) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, emulator.NetworkReadings{})
+			defer h.net.Close()
+			h.publish("Invoice", "R-1", "x", "y")
+			_ = h.live(0) // what the drop folder makes once is there
+			f.On, h.fileFault, h.commitFault = true, f.File, f.Commit
+			_ = h.live(2 * time.Hour)
+			f.On = false
+			h.look(nil) // what is on disk is sound
+			_ = h.live(2 * time.Hour)
+			h.allDone()
+		})
+	})
 }

@@ -1,0 +1,87 @@
+// Package faults makes each operation of a piece of work fail once: an
+// operation on files, a commit of the ledger, a call to a service.
+package faults
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Fault is one fault at one operation. The operation is not done and fails, or
+// it is done and its error says that it was not, or the disk is full.
+type Fault struct {
+	Done bool // the operation is done, and fails all the same
+	Full bool // the operation fails as on a full disk; only those on files count
+	On   bool // operations count from now on
+
+	mu    sync.Mutex
+	at    int
+	left  int
+	fired string
+}
+
+// EachOperation calls run with a fault at the first operation, at the one that
+// is step operations further, and so on until run has no more of them, for each
+// kind of fault. It demands that there were at least so many operations.
+func EachOperation(t *testing.T, step, least int, run func(f *Fault)) {
+	t.Helper()
+	for _, kind := range []struct{ done, full bool }{{}, {done: true}, {full: true}} {
+		for n := 1; ; n += step {
+			f := &Fault{Done: kind.done, Full: kind.full, at: n, left: n}
+			if run(f); t.Failed() {
+				t.Fatalf("the fault was %s", f)
+			}
+			if f.fired == "" {
+				if n <= least && !f.Full {
+					t.Fatalf("%d operations, want at least %d: the test shows nothing", n-1, least)
+				}
+				break
+			}
+		}
+	}
+}
+
+// Fired returns the operation that failed; empty: none did so far.
+func (f *Fault) Fired() string { return f.fired }
+
+// String names the fault in messages.
+func (f *Fault) String() string {
+	return fmt.Sprintf("at operation %d (%s), done %t, full disk %t", f.at, f.fired, f.Done, f.Full)
+}
+
+// Strike counts an operation, and reports whether it is the one to fail.
+func (f *Fault) Strike(op string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.On {
+		return false
+	}
+	if f.left--; f.left == 0 {
+		f.fired = op
+	}
+	return f.left == 0
+}
+
+// File is the hook of a folder of package durable.
+func (f *Fault) File(op, name string, do func() error) error {
+	switch {
+	case !f.Strike(op + " " + name):
+		return do()
+	case f.Done:
+		_ = do()
+	case f.Full:
+		return unix.ENOSPC
+	}
+	return unix.EIO
+}
+
+// Commit is the fault of a boltledger.Config.
+func (f *Fault) Commit(op string) error {
+	if op == map[bool]string{false: "commit", true: "committed"}[f.Done] && !f.Full && f.Strike(op) {
+		return unix.EIO
+	}
+	return nil
+}
