@@ -134,7 +134,7 @@ func (w *world) newLife() *life {
 	return x
 }
 
-// item returns it with files of its own.
+// item returns the item with files that depend on the key.
 func (x *life) item(it fill.Item) *fill.Item {
 	it.Salt, it.Files = [16]byte{1}, []archive.File{{Path: "rechnung.pdf", Size: 3, SHA256: archive.Sum(x.key[:])}}
 	return &it

@@ -253,7 +253,7 @@ func crashIn(t *testing.T, config func(path string) Config, least int, prepare f
 		prepare(path)
 		cfg := config(path)
 		cfg.Hook = func(op, name string, run func() error) error {
-			if !fault.Strike(op) {
+			if !fault.Hit(op) {
 				return run()
 			}
 			if fault.Done {

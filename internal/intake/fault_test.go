@@ -20,7 +20,7 @@ func (h *house) plant(f *faults.Fault) {
 	f.On, h.commitFault, h.fileFault = true, f.Commit, f.File
 	h.svc.fault = func(op string) (before, after error) {
 		switch {
-		case f.Full || !f.Strike(op):
+		case f.Full || !f.Hit(op):
 			return nil, nil
 		case f.Done:
 			return nil, errCut

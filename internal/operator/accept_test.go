@@ -50,7 +50,7 @@ func (a *alarmed) lines() (all []string) {
 // journaled, with a reason whose text can be erased, before safe mode ends.
 func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T) {
 	a := newAlarmed(t)
-	a.Item("1").Tell(a.at(2))
+	a.Item("1").Apply(a.at(2))
 	a.mark(ledger.MarkRestored, 10)
 	compare := func(found int, accept ...AcceptedIndex) Compared {
 		t.Helper()

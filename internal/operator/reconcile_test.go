@@ -44,39 +44,39 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 		from, since, told int // hours; negative: nothing is sure, and never told
 	}{
 		"OneRestore": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2))
+			a.Item("1").Apply(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
 		}, 2, 10, -1},
 		"RestoredTwice": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2))
+			a.Item("1").Apply(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
+			a.Item("1").Apply(a.at(10), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 20)
 		}, 2, 20, -1},
 		"InDoubtStillAfterTheFirst": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2))
+			a.Item("1").Apply(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
+			a.Item("1").Apply(a.at(10), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkReconciled, 12)
-			a.Item("2").Tell(a.at(15))
+			a.Item("2").Apply(a.at(15))
 			a.mark(ledger.MarkRolledBack, 20)
 		}, 2, 20, -1},
 		"AllWasClearBetweenThem": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2))
+			a.Item("1").Apply(a.at(2))
 			a.mark(ledger.MarkRestored, 10)
-			a.Item("1").Tell(a.at(10), ledger.ReconcileRequired{})
-			a.Item("1").Tell(a.at(11), ledger.Reconciled{})
+			a.Item("1").Apply(a.at(10), ledger.ReconcileRequired{})
+			a.Item("1").Apply(a.at(11), ledger.Reconciled{})
 			a.mark(ledger.MarkReconciled, 12)
-			a.Item("2").Tell(a.at(15))
+			a.Item("2").Apply(a.at(15))
 			a.mark(ledger.MarkRolledBack, 20)
 		}, 15, 20, -1},
 		"FoundDamaged": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2), ledger.ReconcileRequired{})
+			a.Item("1").Apply(a.at(2), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkDamaged, 10)
 			a.mark(ledger.MarkReconciled, 12)
 		}, -1, 10, 12},
 		"ComparedByTheArchivesClock": {func(a *alarmed) {
-			a.Item("1").Tell(a.at(2), ledger.ReconcileRequired{})
+			a.Item("1").Apply(a.at(2), ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 10)
 			a.Mark(ledger.Mark{Name: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), ServiceTime: a.at(70)}, "")
 		}, 2, 10, 70},
@@ -152,7 +152,7 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 	for name, held := range map[string]bool{"scans": true, "not configured": false} {
 		a := newAlarmed(t)
-		a.Add(fill.Item{Name: "scan.pdf", Route: ledger.PDF, Drop: "scans"}).Tell(a.at(2), ledger.ReconcileRequired{})
+		a.Add(fill.Item{Name: "scan.pdf", Route: ledger.PDF, Drop: "scans"}).Apply(a.at(2), ledger.ReconcileRequired{})
 		a.mark(ledger.MarkRestored, 10)
 		out, err := Reconcile(t.Context(), Comparison{
 			Ledger: a.Ledger.Ledger, Archive: alarming{a, false}, Drops: []recovery.Drop{{Name: name, Route: ledger.PDF}}, Grace: time.Hour,

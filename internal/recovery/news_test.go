@@ -18,12 +18,12 @@ func (s *shed) sent(it fill.Item, at time.Time, numbers ...archive.RemoteID) *fi
 	i := s.book.Add(it)
 	i.Seal(at)
 	for n, r := range numbers {
-		i.Tell(at, ledger.RegisterIntended{}, ticketAt(r, at), ledger.UploadIntended{})
+		i.Apply(at, ledger.RegisterIntended{}, ticketAt(r, at), ledger.UploadIntended{})
 		if n < len(numbers)-1 {
-			i.Tell(at, ledger.UploadRefused{})
+			i.Apply(at, ledger.UploadRefused{})
 		}
 	}
-	i.Tell(at, i.Accepted())
+	i.Apply(at, i.Accepted())
 	return i
 }
 
@@ -113,7 +113,7 @@ func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
 			t.Fatalf("%d differences", r.Differences())
 		}
 	}
-	it.Tell(now, ledger.Closed{By: ledger.Operator{UID: 7}})
+	it.Apply(now, ledger.Closed{By: ledger.Operator{UID: 7}})
 	if r := s.whole(service, now); r.Differences() != 0 {
 		t.Errorf("%+v", r.Vaults[0])
 	}
@@ -125,15 +125,15 @@ func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
 	s, at := newShed(t), now.Add(-time.Hour)
 	it := s.book.Item("f")
 	it.Seal(at)
-	it.Tell(at, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterRefused{})
+	it.Apply(at, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterRefused{})
 	const numbers = 60
 	for i := range numbers {
-		it.Tell(at, ledger.RegisterIntended{}, ticketAt(archive.RemoteID(fmt.Sprint("R", i)), at), ledger.UploadIntended{})
+		it.Apply(at, ledger.RegisterIntended{}, ticketAt(archive.RemoteID(fmt.Sprint("R", i)), at), ledger.UploadIntended{})
 		if i < numbers-1 {
-			it.Tell(at, ledger.UploadRefused{})
+			it.Apply(at, ledger.UploadRefused{})
 		}
 	}
-	e := it.Tell(at, it.Accepted())
+	e := it.Apply(at, it.Accepted())
 	if e.Generation != 1 || e.Pruned.Total() == 0 {
 		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Pruned)
 	}

@@ -68,7 +68,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 				d := invoice
 				d.Number = fmt.Sprint("N", i+1)
 				it := s.sent(fill.Item{Name: d.Number, Document: d}, long, numbers...)
-				e := it.Tell(long, fill.Seen(numbers[len(numbers)-1], archive.Successful, long))
+				e := it.Apply(long, fill.Seen(numbers[len(numbers)-1], archive.Successful, long))
 				if e.State != ledger.Archived {
 					t.Fatalf("%s: vacuous", e.State)
 				}

@@ -39,7 +39,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
 			it := s.sent(fill.Item{Document: invoice}, archived.Add(-time.Hour), "A")
-			e := it.Tell(archived, fill.Seen("A", archive.Successful, archived))
+			e := it.Apply(archived, fill.Seen("A", archive.Successful, archived))
 			if e.State != ledger.Archived || !e.ArchivedAt.Equal(archived) {
 				t.Fatalf("%s at %s: vacuous", e.State, e.ArchivedAt)
 			}
@@ -55,7 +55,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 				t.Errorf("%d ended, %d missing", v.Ended, v.Missing.Count)
 			}
 			// One that is in doubt is cleared, although the archive cannot speak for it any more.
-			it.Tell(row.at, ledger.ReconcileRequired{})
+			it.Apply(row.at, ledger.ReconcileRequired{})
 			compared(&Doubt{Since: row.at})
 			if got := s.entry(e.Key); got.NeedsReconcile == row.ended {
 				t.Errorf("in doubt: %t", got.NeedsReconcile)
@@ -68,7 +68,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 	s, archived := newShed(t), time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
 	it := s.sent(fill.Item{}, archived.Add(-time.Hour), "A")
-	e := it.Tell(archived, fill.Seen("A", archive.Successful, archived))
+	e := it.Apply(archived, fill.Seen("A", archive.Successful, archived))
 	drops := []Drop{{Name: "acme", Vault: "V", Retention: 10}}
 	for name, service := range map[string]Service{
 		"Shown":      spoken{index: indexed(archived, "A")},

@@ -20,7 +20,7 @@ func (s *shelf) refused() {
 	s.Add(fill.Item{Name: "Huber 99", AsRead: archive.AsRead{Type: "Invoice", Number: "=1+1", Date: "31.10.2026", SenderName: nasty, RecipientName: "<b>Acme</b>",
 		Amount: "1000.00", Currency: "EUR"}}).Refuse(noon.Add(-2*time.Hour), ledger.Cause{Code: "documentDate-not-understood"})
 	s.Add(fill.Item{Name: "Müller again", AsRead: archive.AsRead{Type: "Invoice", Number: "NR Müller 4711", Amount: "119.00", Currency: "EUR"}}).
-		Tell(noon.Add(-time.Hour), ledger.FoundDuplicate{First: s.Item("Müller 4711").Key})
+		Apply(noon.Add(-time.Hour), ledger.FoundDuplicate{First: s.Item("Müller 4711").Key})
 }
 
 // What nobody checked is shown and marked in every form, and changes nothing that is counted.

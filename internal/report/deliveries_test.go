@@ -25,9 +25,9 @@ func delivering(t *testing.T) *shelf {
 	at := noon.Add(-10 * time.Hour)
 	s.Add(fill.Item{Name: "scan3.pdf", Route: ledger.PDF, Size: 1_000_000}).Lose(at)
 	again := fill.Ticket("again-scan3.pdf", at.Add(2*time.Hour), ledger.PDF)
-	s.Item("scan3.pdf").Tell(at.Add(2*time.Hour), ledger.Released{By: ledger.Operator{UID: 1000}}, ledger.RegisterIntended{}, again, ledger.UploadIntended{})
+	s.Item("scan3.pdf").Apply(at.Add(2*time.Hour), ledger.Released{By: ledger.Operator{UID: 1000}}, ledger.RegisterIntended{}, again, ledger.UploadIntended{})
 	s.Item("scan3.pdf").Deliver(at.Add(3*time.Hour), 0)
-	s.PDF("copy.pdf").Tell(noon.Add(-2*time.Hour), ledger.FoundDuplicate{First: s.Item("scan1.pdf").Key})
+	s.PDF("copy.pdf").Apply(noon.Add(-2*time.Hour), ledger.FoundDuplicate{First: s.Item("scan1.pdf").Key})
 	return s
 }
 
@@ -203,7 +203,7 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 		t.Errorf("%+v", a.Summary.Bills)
 	}
 	// A person closes it: the doubt stays, and is none about the archive.
-	s.Item("scan2.pdf").Tell(noon.Add(-time.Hour), ledger.Closed{By: ledger.Operator{UID: 1000}})
+	s.Item("scan2.pdf").Apply(noon.Add(-time.Hour), ledger.Closed{By: ledger.Operator{UID: 1000}})
 	a = examine(t, s.config())
 	if r := a.Summary.Result; r.Code != "not-complete" {
 		t.Errorf("%+v", r)
@@ -218,7 +218,7 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 func TestDelivered_I12_KeptPDFThatDiffers(t *testing.T) {
 	s := newShelf(t, "production")
 	s.PDF("scan1.pdf").Deliver(noon.Add(-18*time.Hour), 2*time.Second)
-	s.Item("scan1.pdf").Tell(noon.Add(-time.Hour), ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
+	s.Item("scan1.pdf").Apply(noon.Add(-time.Hour), ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
 	if n := examine(t, s.config()).Summary.Needs; len(n) != 1 || n[0].What != "delivered-differs" || strings.Contains(n[0].Text+n[0].Do, "archive") {
 		t.Errorf("%+v", n)
 	}

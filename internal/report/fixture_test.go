@@ -42,9 +42,9 @@ func filled(t *testing.T, environment string) *shelf {
 	s.Item("Huber 88").Refuse(noon.Add(-18*time.Hour), ledger.Cause{Code: "amount-not-understood", Text: "NOT ARCHIVED. line 9\n"})
 	s.Add(fill.Item{Name: nasty, Remote: "bum-3", Document: archive.Document{Type: "Invoice", Number: "=1+1", Date: "2026-10-29T08:39:03Z",
 		SenderName: "<img src=x onerror=alert(1)>\u202egpj.\x1b[2J", Amount: "9007199254740993.10", Currency: "USD"}}).Send(noon.Add(-17 * time.Hour))
-	s.Item(nasty).Tell(noon.Add(-16*time.Hour), ledger.WindowClosed{NotBefore: noon})
+	s.Item(nasty).Apply(noon.Add(-16*time.Hour), ledger.WindowClosed{NotBefore: noon})
 	s.Item("Kern\u202e 6").Quarantine(noon.Add(-15*time.Hour), ledger.Cause{Code: "cross-wired", Text: "the answer named another"})
-	s.Item("Kern\u202e 6").Tell(noon.Add(-14*time.Hour), ledger.Held{By: ledger.Operator{UID: 1001, Reason: archive.Sum([]byte("ask first"))}})
+	s.Item("Kern\u202e 6").Apply(noon.Add(-14*time.Hour), ledger.Held{By: ledger.Operator{UID: 1001, Reason: archive.Sum([]byte("ask first"))}})
 	s.Item("Wagner 5").Claim(noon.Add(-13 * time.Hour))
 	return s
 }

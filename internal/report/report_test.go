@@ -61,8 +61,8 @@ func TestExamine_ByHand(t *testing.T) {
 func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 	s := newShelf(t, "production")
 	s.Add(fill.Item{Name: "Otto 19", Remote: "bum-1"}).Send(noon.Add(-time.Hour))
-	s.Item("Otto 19").Tell(noon.Add(-30*time.Minute), ledger.UploadNotSent{}, ledger.WindowClosed{}) // an unused registration
-	s.Item("Otto 19").Tell(noon, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
+	s.Item("Otto 19").Apply(noon.Add(-30*time.Minute), ledger.UploadNotSent{}, ledger.WindowClosed{}) // an unused registration
+	s.Item("Otto 19").Apply(noon, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
 	a := examine(t, s.config())
 	want := map[string]uint64{"not-dropped": 0, "quiet-time": 1, "not-downloaded": 0, "lost-answers": 1, "unused": 1, "unclear": 0, "deduplication": 0, "index": 0}
 	for _, d := range a.Summary.NotProven {
@@ -111,12 +111,12 @@ func TestResult_InPlainWords(t *testing.T) {
 		"RejectedAndClosed": {func(s *shelf) {
 			s.Item("A").Archive(noon, time.Hour)
 			s.Item("B").Refuse(noon, ledger.Cause{Code: "x"})
-			s.Item("B").Tell(noon, ledger.Closed{By: human})
+			s.Item("B").Apply(noon, ledger.Closed{By: human})
 		}, Selection{}, "complete-as-dropped", "1 was rejected and resolved"},
 		"ClosedInDoubtIsNotComplete": {func(s *shelf) {
 			s.Item("A").Send(noon)
-			s.Item("A").Tell(noon, ledger.WindowClosed{})
-			s.Item("A").Tell(noon, ledger.Closed{By: human})
+			s.Item("A").Apply(noon, ledger.WindowClosed{})
+			s.Item("A").Apply(noon, ledger.Closed{By: human})
 		}, Selection{}, "not-complete", "1 is in question"},
 		"StatesAreAPart": {func(s *shelf) { s.Item("A").Archive(noon, time.Hour) },
 			Selection{States: map[ledger.State]bool{ledger.Archived: true}}, "part", "says nothing about the others"},

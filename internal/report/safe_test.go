@@ -53,7 +53,7 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	if d := doubtOf(examine(t, s.config()).Summary, "index"); d.Text != "The archive's own index was not compared with this ledger." {
 		t.Errorf("%+v", d)
 	}
-	s.Item("A").Tell(noon.Add(-2*time.Hour), ledger.ReconcileRequired{})
+	s.Item("A").Apply(noon.Add(-2*time.Hour), ledger.ReconcileRequired{})
 	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
 	sum := examine(t, s.config()).Summary

@@ -50,7 +50,7 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 			t.Errorf("%q, %+v", folders, a.Summary.Since)
 		}
 	}
-	s.Item("September 1").Tell(month(10, 20), ledger.Held{By: ledger.Operator{UID: 1001}}) // it had ended: what comes later is no news
+	s.Item("September 1").Apply(month(10, 20), ledger.Held{By: ledger.Operator{UID: 1001}}) // it had ended: what comes later is no news
 	s.Add(fill.Item{Name: "Late 3", Document: archive.Document{Type: "Invoice", Number: "RE 3", Date: "2026-09-30T00:00:00Z", SenderName: "Huber", Amount: "1.00", Currency: "EUR"}}).Archive(month(10, 21), time.Hour)
 	s.Add(fill.Item{Name: "New 4", Document: archive.Document{Type: "Invoice", Number: "RE 4", Date: "2026-10-02T00:00:00Z", SenderName: "Huber", Amount: "2.00", Currency: "EUR"}}).Archive(month(10, 22), time.Hour)
 	s.Item("Open 2").Refuse(month(10, 23), ledger.Cause{Code: "x"})

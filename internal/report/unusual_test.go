@@ -44,7 +44,7 @@ func TestExamine_I12_UnusualDocumentsAreRemarked(t *testing.T) {
 	s := unusual(t)
 	for _, looked := range []bool{false, true} {
 		if looked {
-			s.Item("Huber 1 neu").Tell(noon, ledger.Closed{})
+			s.Item("Huber 1 neu").Apply(noon, ledger.Closed{})
 		}
 		a := examine(t, s.config())
 		by := remarks(a.Summary)

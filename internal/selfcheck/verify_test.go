@@ -224,7 +224,7 @@ func TestVerify_I14_AnEntryAtRestThatChanged(t *testing.T) {
 	p := newPlace(t, "ledger-1")
 	it := p.finish(p.send())
 	p.verify(p.how())
-	it.Tell(p.now, ledger.Held{By: ledger.Operator{UID: 7}})
+	it.Apply(p.now, ledger.Held{By: ledger.Operator{UID: 7}})
 	if v := p.verify(p.how()); v.Basis != nil || !strings.Contains(v.NotUsed, "at rest") || !v.OK() {
 		t.Errorf("rests on %+v, %q, %v", v.Basis, v.NotUsed, v.Problems)
 	}

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Fault is one fault at one operation. The operation is not done and fails, or
-// it is done and its error says that it was not, or the disk is full.
+// Fault is one fault at one operation: the operation fails, or it succeeds and
+// reports a failure, or the disk is full.
 type Fault struct {
-	Done bool // the operation is done, and fails all the same
+	Done bool // the operation succeeds and reports a failure
 	Full bool // the operation fails as on a full disk; only those on files count
 	On   bool // operations count from now on
 
@@ -23,9 +23,9 @@ type Fault struct {
 	fired string
 }
 
-// EachOperation calls run with a fault at the first operation, at the one that
-// is step operations further, and so on until run has no more of them, for each
-// kind of fault. It demands that there were at least so many operations.
+// EachOperation calls run with a fault at its first operation, then step
+// operations later, and so on to its last one, for each kind of fault. The test
+// fails if there are fewer operations than least.
 func EachOperation(t *testing.T, step, least int, run func(f *Fault)) {
 	t.Helper()
 	for _, kind := range []struct{ done, full bool }{{}, {done: true}, {full: true}} {
@@ -44,7 +44,7 @@ func EachOperation(t *testing.T, step, least int, run func(f *Fault)) {
 	}
 }
 
-// Fired returns the operation that failed; empty: none did so far.
+// Fired returns the operation that failed, empty before that.
 func (f *Fault) Fired() string { return f.fired }
 
 // String names the fault in messages.
@@ -52,8 +52,8 @@ func (f *Fault) String() string {
 	return fmt.Sprintf("at operation %d (%s), done %t, full disk %t", f.at, f.fired, f.Done, f.Full)
 }
 
-// Strike counts an operation, and reports whether it is the one to fail.
-func (f *Fault) Strike(op string) bool {
+// Hit counts an operation, and reports whether it is the one to fail.
+func (f *Fault) Hit(op string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.On {
@@ -68,7 +68,7 @@ func (f *Fault) Strike(op string) bool {
 // File is the hook of a folder of package durable.
 func (f *Fault) File(op, name string, do func() error) error {
 	switch {
-	case !f.Strike(op + " " + name):
+	case !f.Hit(op + " " + name):
 		return do()
 	case f.Done:
 		_ = do()
@@ -80,7 +80,7 @@ func (f *Fault) File(op, name string, do func() error) error {
 
 // Commit is the fault of a boltledger.Config.
 func (f *Fault) Commit(op string) error {
-	if op == map[bool]string{false: "commit", true: "committed"}[f.Done] && !f.Full && f.Strike(op) {
+	if op == map[bool]string{false: "commit", true: "committed"}[f.Done] && !f.Full && f.Hit(op) {
 		return unix.EIO
 	}
 	return nil

@@ -7,7 +7,7 @@
 //
 // The ledger is a real file in a folder of the test. Each verb commits the
 // events that the daemon commits at that point, through the ledger's own
-// committer; no record is written around it. Times are those that the test
+// committer. Times are those that the test
 // gives: the steps of one verb are a second apart. Keys, salts and digests
 // depend on names and times alone, so the same calls give the same journal.
 //
@@ -31,14 +31,14 @@ import (
 type Ledger struct {
 	*boltledger.Ledger
 	Dir   string
-	Vault archive.VaultID // of the items that name none
+	Vault archive.VaultID // of items that leave it empty
 
 	t      testing.TB
 	config boltledger.Config
 	items  map[string]*Item
 }
 
-// New makes a ledger and opens it as c says, in a new folder if c names none.
+// New makes a ledger and opens it as c says, by default in a new folder.
 // Empty fields of info get the usual values. The end of the test closes it.
 func New(t testing.TB, c boltledger.Config, info ledger.Info) *Ledger {
 	t.Helper()
@@ -97,7 +97,7 @@ func (l *Ledger) Mark(m ledger.Mark, reason string) {
 	}
 }
 
-// Item returns the item of that name, a new one of the archive if there is none.
+// Item returns the item of that name, if need be a new one of the archive.
 func (l *Ledger) Item(name string) *Item {
 	l.t.Helper()
 	if i := l.items[name]; i != nil {

@@ -8,9 +8,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Item is a folder or a file that was dropped. What a test leaves empty gets
-// the usual value; it may change all fields until the item is claimed, and what
-// is in the document until it is sealed.
+// Item is a folder or a file that was dropped. An empty field gets the usual
+// value. A test may change all fields until the item is claimed, and those of
+// the document until it is sealed.
 type Item struct {
 	Name     string
 	Route    ledger.Route
@@ -39,8 +39,8 @@ func (i *Item) Entry() ledger.Entry {
 	return e
 }
 
-// Tell commits events of the item. The first ones follow its claim.
-func (i *Item) Tell(at time.Time, evs ...ledger.Event) ledger.Entry {
+// Apply commits events of the item, the first time together with its claim.
+func (i *Item) Apply(at time.Time, evs ...ledger.Event) ledger.Entry {
 	i.ledger.t.Helper()
 	if i.Key.IsZero() {
 		i.Key = Key(at, len(i.ledger.items))
@@ -66,7 +66,7 @@ func (i *Item) Tell(at time.Time, evs ...ledger.Event) ledger.Entry {
 // Claim takes the item out of its drop folder.
 func (i *Item) Claim(at time.Time) ledger.Entry {
 	i.ledger.t.Helper()
-	return i.Tell(at)
+	return i.Apply(at)
 }
 
 // Seal packs the item, unless it is.
@@ -76,17 +76,17 @@ func (i *Item) Seal(at time.Time) ledger.Entry {
 		return e
 	}
 	sealed, _ := i.Sealed()
-	return i.Tell(at, sealed)
+	return i.Apply(at, sealed)
 }
 
-// Send seals the item and begins to send it: no answer has come yet. An item
-// that is beyond that stays as it is.
+// Send seals the item and begins to send it; the answer is outstanding. An item
+// that is further stays as it is.
 func (i *Item) Send(at time.Time) ledger.Entry {
 	i.ledger.t.Helper()
 	if e := i.Seal(at); e.State != ledger.Packaged {
 		return e
 	}
-	return i.Tell(at.Add(time.Second), i.Sending(at)...)
+	return i.Apply(at.Add(time.Second), i.Sending(at)...)
 }
 
 // Store sends the item, and the service takes it.
@@ -95,7 +95,7 @@ func (i *Item) Store(at time.Time) ledger.Entry {
 	if e := i.Send(at); e.State != ledger.Sending {
 		return e
 	}
-	return i.Tell(at.Add(2*time.Second), i.Accepted())
+	return i.Apply(at.Add(2*time.Second), i.Accepted())
 }
 
 // Archive sends the item unless it was sent, has it archived after took, and
@@ -104,29 +104,29 @@ func (i *Item) Archive(at time.Time, took time.Duration) ledger.Entry {
 	i.ledger.t.Helper()
 	i.Store(at)
 	at = at.Add(took)
-	i.Tell(at, i.Seen(archive.Successful, at))
+	i.Apply(at, i.Seen(archive.Successful, at))
 	return i.Place(at, "_archived/"+at.Format("2006-01")+"/"+i.Name)
 }
 
-// Deliver does the same on a route without an archive: delivered after took.
+// Deliver does the same on the routes that deliver: it is delivered after took.
 func (i *Item) Deliver(at time.Time, took time.Duration) ledger.Entry {
 	i.ledger.t.Helper()
 	i.Send(at)
 	at = at.Add(took)
-	e := i.Tell(at, i.Accepted())
+	e := i.Apply(at, i.Accepted())
 	if i.Route.IsNotified() {
-		i.Tell(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID("ack-" + i.Name),
+		i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID("ack-" + i.Name),
 			Document: e.NetworkNumber(), Response: "TechnicalAccept", Action: "Delivered"}})
 	}
 	return i.Place(at, "_delivered/"+at.Format("2006-01")+"/"+i.Name)
 }
 
-// Lose sends the item unless it was sent, and no answer ever comes: whether it
-// was delivered stays unknown.
+// Lose sends the item unless it was sent, and loses the answer: the delivery
+// stays unknown.
 func (i *Item) Lose(at time.Time) ledger.Entry {
 	i.ledger.t.Helper()
 	i.Send(at)
-	i.Tell(at.Add(time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+	i.Apply(at.Add(time.Minute), ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
 	return i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown(i.Route, "the upload was never answered"))
 }
 
@@ -134,17 +134,17 @@ func (i *Item) Lose(at time.Time) ledger.Entry {
 func (i *Item) Refuse(at time.Time, why ledger.Cause) ledger.Entry {
 	i.ledger.t.Helper()
 	why.Code = cmp.Or(why.Code, "no-sidecar")
-	return i.Tell(at, ledger.Refused{Cause: why})
+	return i.Apply(at, ledger.Refused{Cause: why})
 }
 
 // Quarantine stops the item until an operator decides.
 func (i *Item) Quarantine(at time.Time, why ledger.Cause) ledger.Entry {
 	i.ledger.t.Helper()
-	return i.Tell(at, ledger.SentToQuarantine{Cause: why})
+	return i.Apply(at, ledger.SentToQuarantine{Cause: why})
 }
 
 // Place moves the folder of the item to where it stays.
 func (i *Item) Place(at time.Time, dest string) ledger.Entry {
 	i.ledger.t.Helper()
-	return i.Tell(at, ledger.PlaceIntended{Dest: dest}, ledger.Placed{})
+	return i.Apply(at, ledger.PlaceIntended{Dest: dest}, ledger.Placed{})
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Must ends the test at an error that the test does not expect.
+// Must ends the test at an unexpected error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -28,12 +28,12 @@ func Holds(t testing.TB, what, text string, parts ...string) {
 	}
 }
 
-// Lacks fails the test when parts are in a text that must not be there.
+// Lacks fails the test when a text holds one of the parts.
 func Lacks(t testing.TB, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if strings.Contains(text, part) {
-			t.Errorf("%s has %q, which must not be in it:\n%s", what, part, text)
+			t.Errorf("%s holds %q, want it absent:\n%s", what, part, text)
 		}
 	}
 }
