@@ -1,8 +1,9 @@
-package boltledger
+package boltledger_test
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,18 +13,20 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
-// comes plays one arrival: it applies events and keeps it.
+// comes applies events to one arrival and keeps its state.
 type comes struct {
 	t testing.TB
-	l *Ledger
+	l *boltledger.Ledger
 	a arrival.Arrival
 }
 
 var aDelta = archive.Extract{ID: "4711", Type: archive.DeltaExtract, Made: began, Files: 1}
 
-func newArrival(t testing.TB, l *Ledger, n byte) *comes {
+func newArrival(t testing.TB, l *boltledger.Ledger, n byte) *comes {
 	return &comes{t, l, arrival.Arrival{Key: archive.Key{0xa0, 15: n}}}
 }
 
@@ -62,43 +65,35 @@ func (c *comes) hold(id string) {
 	c.do(arrival.AcknowledgementTaken{})
 }
 
-func isSound(t testing.TB, l *Ledger) {
-	t.Helper()
-	problems, err := l.Verify(t.Context())
-	if err != nil || len(problems) > 0 {
-		t.Fatalf("%v, %v", problems, err)
-	}
-}
-
 // An arrival, its line, its balance and its index are there again after the ledger was closed, between entries and in one chain with them.
 func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.do(d.claim())
 	one, two := newArrival(t, l, 1), newArrival(t, l, 2)
 	one.hold("4711")
 	two.do(listedAs("4712"))
 	d.do(d.sealed())
-	isSound(t, l)
+	sound(t, l)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l = open(t, Config{Dir: dir})
-	isSound(t, l)
+	l = open(t, boltledger.Config{Dir: dir})
+	sound(t, l)
 	got, ok, err := l.FindArrival(arrival.Extract, "4711")
 	if err != nil || !ok || got.State != arrival.Acknowledged || got.Files[0].Downloads != 1 {
-		t.Errorf("%+v, %t, %v", got, ok, err)
+		t.Errorf("the arrival of 4711 = %+v, %t (%v), want it %s after one download", got, ok, err, arrival.Acknowledged)
 	}
 	if b := l.ArrivalBalance(); b.Seen != 2 || !b.IsBalanced() || b.States[arrival.Announced] != 1 {
-		t.Errorf("%+v", b)
+		t.Errorf("balance of arrivals = %+v, want 2 seen, one of them %s", b, arrival.Announced)
 	}
 	if b := l.Balance(); b.Seen != 1 || !b.IsBalanced() {
-		t.Errorf("the balance of entries is %v", b)
+		t.Errorf("balance of entries = %v, want 1 seen", b)
 	}
 	var open []archive.ExtractID
 	if err := l.Arrivals(func(a arrival.Arrival) error { open = append(open, a.Item); return nil }, arrival.Announced, arrival.Fetching); err != nil || len(open) != 1 || open[0] != "4712" {
-		t.Errorf("%v, %v", open, err)
+		t.Errorf("arrivals on their way = %v (%v), want 4712", open, err)
 	}
 	seen := 0
 	err = l.Lines(1, func(n uint64, line []byte) error {
@@ -114,7 +109,7 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 
 // A change that cannot be made is refused alone, and leaves nothing.
 func TestArrivals_RefusedAlone(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	one := newArrival(t, l, 1)
 	one.do(listedAs("4711"))
 	before := l.Head()
@@ -122,39 +117,38 @@ func TestArrivals_RefusedAlone(t *testing.T) {
 	stale.a.Rev = 0
 	var old *ledger.StaleError
 	if err := stale.try(listedAs("4711")); !errors.As(err, &old) {
-		t.Errorf("another revision: %v", err)
+		t.Errorf("another revision: %v, want it stale", err)
 	}
 	var taken *ledger.TakenError
 	if err := newArrival(t, l, 2).try(listedAs("4711")); !errors.As(err, &taken) || taken.By != one.a.Key {
-		t.Errorf("a second arrival for one extract: %v", err)
+		t.Errorf("a second arrival for one extract: %v, want it taken by %s", err, one.a.Key)
 	}
 	// All or none: the first event is allowed, the second is not.
 	if err := one.try(arrival.FilesListed{Files: oneFile}, arrival.HeldWhole{Manifest: sum("m")}); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("held without its file: %v", err)
+		t.Errorf("held without its file: %v, want %v", err, ledger.ErrIllegal)
 	}
-	if l.Head() != before {
-		t.Errorf("a refusal left lines: %v, %v", before, l.Head())
-	}
+	kit.Want(t, "head after refusals", l.Head(), before)
 	one.do(arrival.FilesListed{Files: oneFile})
-	isSound(t, l)
+	sound(t, l)
 }
 
 // A person's reason is kept beside the ledger's line, and its digest is in the line.
 func TestArrivals_I29_Reason(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	one := newArrival(t, l, 1)
 	one.do(listedAs("4711"))
 	note := ledger.Note{Salt: [16]byte{1}, Text: "nobody needs it"}
 	ev := arrival.Abandoned{By: &ledger.Operator{UID: 7, Reason: note.Digest()}, Cause: ledger.Cause{Code: "closed"}}
 	a, err := l.ApplyArrival(t.Context(), arrival.Change{Key: one.a.Key, Rev: one.a.Rev, Events: []arrival.Event{ev}, Note: &note, At: archive.Instant{Wall: began}})
 	if err != nil || a.State != arrival.GivenUp {
-		t.Fatalf("%v, %v", a.State, err)
+		t.Fatalf("state = %v (%v), want %v", a.State, err, arrival.GivenUp)
 	}
 	notes, err := l.Notes(one.a.Key)
-	if err != nil || notes[a.Rev].Text != note.Text {
-		t.Errorf("%v, %v", notes, err)
+	if err != nil {
+		t.Error(err)
 	}
-	isSound(t, l)
+	kit.Want(t, "notes", notes, map[uint32]ledger.Note{a.Rev: note})
+	sound(t, l)
 }
 
 // A commit that failed leaves the arrival as it was or as it is now, never between.
@@ -162,7 +156,7 @@ func TestArrivals_I5_CommitFails(t *testing.T) {
 	for op, want := range map[string]uint32{"commit": 1, "committed": 2} {
 		dir := newLedger(t)
 		fail := false
-		l, err := Open(Config{Dir: dir, Fault: func(at string) error {
+		l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: func(at string) error {
 			if fail && at == op {
 				return errors.New("the disk is gone")
 			}
@@ -175,14 +169,14 @@ func TestArrivals_I5_CommitFails(t *testing.T) {
 		one.do(listedAs("4711"))
 		fail = true
 		if err := one.try(arrival.FilesListed{Files: oneFile}); err == nil {
-			t.Error("a commit that failed is told as made")
+			t.Errorf("%s: a commit that failed returned no error, want one", op)
 		}
 		_ = l.Close()
-		l = open(t, Config{Dir: dir})
+		l = open(t, boltledger.Config{Dir: dir})
 		if a, ok, err := l.Arrival(one.a.Key); err != nil || !ok || a.Rev != want {
-			t.Errorf("%s: revision %d, %t, %v", op, a.Rev, ok, err)
+			t.Errorf("%s: revision = %d, %t (%v), want %d", op, a.Rev, ok, err, want)
 		}
-		isSound(t, l)
+		sound(t, l)
 	}
 }
 
@@ -194,18 +188,16 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			return tx.Bucket(arrivalBucket).Put(a.Key[:], flipped(tx.Bucket(arrivalBucket).Get(a.Key[:])))
 		},
 		"a count went back": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			a.Rev--
-			return tx.Bucket(arrivalBucket).Put(a.Key[:], arrivalForm.encode(&a))
+			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.rev", number(uint64(a.Rev-1)))
 		},
 		"its state is another one": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			a.State = arrival.Held
-			return tx.Bucket(arrivalBucket).Put(a.Key[:], arrivalForm.encode(&a))
+			return setField(t, tx, arrivalBucket, a.Key[:], "Arrival.state", number(uint64(arrival.Held)))
 		},
 		"its number leads elsewhere": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return tx.Bucket(arrivalIndexBucket).Put(itemKey(a), bytes.Repeat([]byte{1}, 16))
+			return tx.Bucket(arrivalIndexBucket).Put(fmt.Appendf(nil, "i%s\x00%s", a.Kind, a.Item), bytes.Repeat([]byte{1}, 16))
 		},
 		"it is not found by its state": func(tx *bbolt.Tx, a arrival.Arrival) error {
-			return tx.Bucket(arrivalIndexBucket).Delete(arrivalStateKey(a))
+			return tx.Bucket(arrivalIndexBucket).Delete(append([]byte{'s', byte(a.State)}, a.Key[:]...))
 		},
 		"a key of the index is strange": func(tx *bbolt.Tx, _ arrival.Arrival) error {
 			return tx.Bucket(arrivalIndexBucket).Put([]byte("x"), nil)
@@ -213,7 +205,7 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			dir := newLedger(t)
-			l := open(t, Config{Dir: dir})
+			l := open(t, boltledger.Config{Dir: dir})
 			one := newArrival(t, l, 1)
 			one.hold("4711")
 			_, verified, err := l.VerifyWhole(t.Context(), 0, nil)
@@ -222,18 +214,18 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			}
 			newArrival(t, l, 2).do(listedAs("4712"))
 			if found, _, err := l.VerifySince(t.Context(), verified, nil); err != nil || len(found) > 0 {
-				t.Fatalf("%v, %v", found, err)
+				t.Fatalf("the check from a checkpoint on found %v (%v), want nothing", found, err)
 			}
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
 			edit(t, dir, func(tx *bbolt.Tx) error { return harm(tx, one.a) })
-			l = open(t, Config{Dir: dir})
+			l = open(t, boltledger.Config{Dir: dir})
 			if found, err := l.Verify(t.Context()); err != nil || len(found) == 0 {
-				t.Errorf("nothing is found (%v)", err)
+				t.Errorf("the check found %v (%v), want a problem", found, err)
 			}
 			if found, _, err := l.VerifySince(t.Context(), verified, nil); err != nil || len(found) == 0 {
-				t.Errorf("nothing is found from a checkpoint on (%v)", err)
+				t.Errorf("the check from a checkpoint on found %v (%v), want a problem", found, err)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package boltledger
+package boltledger_test
 
 import (
 	"encoding/binary"
@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 var (
@@ -20,18 +21,22 @@ var (
 	info  = ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: began}
 )
 
+func pathIn(dir, name string) string { return filepath.Join(dir, name) }
+
+func sum(s string) archive.Digest { return archive.Sum([]byte(s)) }
+
 func newLedger(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := Create(dir, info); err != nil {
+	if err := boltledger.Create(dir, info); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-func open(t testing.TB, c Config) *Ledger {
+func open(t testing.TB, c boltledger.Config) *boltledger.Ledger {
 	t.Helper()
-	l, err := Open(c)
+	l, err := boltledger.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,7 @@ func open(t testing.TB, c Config) *Ledger {
 
 // doc plays one document: it applies events and keeps the entry.
 type doc struct {
-	l   *Ledger
+	l   *boltledger.Ledger
 	e   ledger.Entry
 	at  time.Time
 	n   int
@@ -78,7 +83,7 @@ func (d *doc) do(evs ...ledger.Event) {
 	}
 }
 
-func newDoc(t testing.TB, l *Ledger, n int) *doc {
+func newDoc(t testing.TB, l *boltledger.Ledger, n int) *doc {
 	d := &doc{l: l, n: n, t: t, at: began.Add(time.Duration(n) * time.Second)}
 	binary.BigEndian.PutUint64(d.e.Key[:8], uint64(d.at.UnixMilli())<<16) // not random: what fails once fails again
 	binary.BigEndian.PutUint64(d.e.Key[8:], uint64(n))
@@ -132,6 +137,21 @@ func (d *doc) archived() *doc {
 	return d
 }
 
+// applied makes changes in one commit, all of which are legal.
+func applied(t testing.TB, l *boltledger.Ledger, cs ...ledger.Change) []ledger.Result {
+	t.Helper()
+	rs, err := l.Apply(t.Context(), cs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	return rs
+}
+
 func copyLedger(t testing.TB, dir string, names ...string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -147,71 +167,92 @@ func copyLedger(t testing.TB, dir string, names ...string) string {
 	return to
 }
 
-// sound fails the test over anything that Verify finds.
-func sound(t testing.TB, l *Ledger) {
+// copies returns the names in a directory that match a pattern.
+func copies(t testing.TB, dir, pattern string) []string {
 	t.Helper()
-	ps, err := l.Verify(t.Context())
-	for _, p := range ps {
-		t.Error(p)
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err != nil || !l.Balance().IsBalanced() {
-		t.Errorf("verify: %v; %s", err, l.Balance())
+	return names
+}
+
+func entriesOf(t testing.TB, l *boltledger.Ledger) (all []ledger.Entry) {
+	t.Helper()
+	if err := l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// sound fails the test over anything that Verify finds.
+func sound(t testing.TB, l *boltledger.Ledger) {
+	t.Helper()
+	if ps, err := l.Verify(t.Context()); err != nil || len(ps) > 0 {
+		t.Errorf("the check found %v (%v), want nothing", ps, err)
+	}
+	if b := l.Balance(); !b.IsBalanced() {
+		t.Errorf("balance = %s, want one that agrees", b)
 	}
 }
 
 func TestLedger_I1_FromClaimToDone(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1).archived()
 	for range 2 { // and again after a restart
-		if got := l.Balance().String(); got != "seen 1 = archived 1 + delivered 0 + rejected 0 + quarantined 0 + duplicate 0 + open 0  agrees" {
-			t.Error(got)
-		}
+		kit.Want(t, "balance", l.Balance().String(), "seen 1 = archived 1 + delivered 0 + rejected 0 + quarantined 0 + duplicate 0 + open 0  agrees")
 		e, ok, err := l.Entry(d.e.Key)
-		if err != nil || !ok || !reflect.DeepEqual(e, d.e) {
-			t.Errorf("entry %v %v:\n%+v, handed on was\n%+v", ok, err, e, d.e)
+		if err != nil || !ok {
+			t.Errorf("entry %s: found %v (%v), want it", d.e.Key, ok, err)
 		}
+		kit.Want(t, "stored entry", e, d.e)
 		for name, find := range map[string]func() (archive.Key, bool, error){
 			"ByID":      func() (archive.Key, bool, error) { return l.FindByID(d.e.ID) },
 			"ByRemote":  func() (archive.Key, bool, error) { return l.FindByRemote("bum-1-1") },
 			"ByContent": func() (archive.Key, bool, error) { return l.FindByContent(d.e.Content) },
 		} {
 			if k, ok, err := find(); k != d.e.Key || !ok || err != nil {
-				t.Errorf("%s: %v %v %v", name, k, ok, err)
+				t.Errorf("%s = %v, %v (%v), want %v", name, k, ok, err, d.e.Key)
 			}
 		}
-		if own, ok, err := l.Document(d.e.Key); err != nil || !ok || !reflect.DeepEqual(own, d.own) {
-			t.Errorf("document %+v %v %v", own, ok, err)
+		own, ok, err := l.Document(d.e.Key)
+		if err != nil || !ok {
+			t.Errorf("document: found %v (%v), want it", ok, err)
 		}
-		if ts, err := l.Totals(); err != nil || len(ts) != 1 || ts[0] != (ledger.Total{Vault: "V1", Year: 2026, Month: int(d.e.ArchivedAt.UTC().Month()), Documents: 1, Bytes: 1001, Last: d.e.ArchivedAt}) {
-			t.Errorf("totals %v %v", ts, err)
+		kit.Want(t, "document", own, d.own)
+		ts, err := l.Totals()
+		if err != nil {
+			t.Error(err)
 		}
-		if got := l.Info(); got.ID != info.ID || got.BaseURL != info.BaseURL || got.Environment != "test" || !got.Created.Equal(began) || got.Schema != Schema {
-			t.Errorf("info %+v", got)
-		}
+		kit.Want(t, "totals", ts, []ledger.Total{{Vault: "V1", Year: 2026, Month: int(d.e.ArchivedAt.UTC().Month()), Documents: 1, Bytes: 1001, Last: d.e.ArchivedAt}})
+		want := info
+		want.Schema, want.Epoch = boltledger.Schema, 1
+		kit.Want(t, "info", l.Info(), want)
 		var events []string
 		err = l.Lines(1, func(n uint64, b []byte) error {
 			line, err := ledger.ParseLine(b)
 			events = append(events, fmt.Sprint(n, line.Event))
+			if strings.Contains(string(b), "SECRET") {
+				t.Errorf("line %d = %s, want no upload address in it", n, b)
+			}
 			return err
 		})
-		want := "[1created 2claimed 3sealed 4register-intended 5registered 6upload-intended 7uploaded 8status-seen 9place-intended 10placed]"
-		if fmt.Sprint(events) != want || err != nil {
-			t.Errorf("lines %s %v", events, err)
+		if err != nil {
+			t.Error(err)
 		}
-		if strings.Contains(fmt.Sprint(l.Head(), events), "SECRET") || l.Head().N != 10 {
-			t.Error(l.Head())
-		}
+		kit.Want(t, "events", fmt.Sprint(events), "[1created 2claimed 3sealed 4register-intended 5registered 6upload-intended 7uploaded 8status-seen 9place-intended 10placed]")
+		kit.Want(t, "last line", l.Head().N, 10)
 		sound(t, l)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		l = open(t, Config{Dir: dir})
+		l = open(t, boltledger.Config{Dir: dir})
 	}
 }
 
 func TestCommit_ManyChangesOneCommit(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	var cs []ledger.Change
 	for n := range 300 {
 		d := newDoc(t, l, n)
@@ -219,18 +260,18 @@ func TestCommit_ManyChangesOneCommit(t *testing.T) {
 	}
 	rs, err := l.Apply(t.Context(), cs...)
 	if err != nil || len(rs) != 300 || rs[299].Err != nil || rs[299].Key != cs[299].Key {
-		t.Fatal(len(rs), err)
+		t.Fatalf("%d results (%v), want 300 in the order of the changes", len(rs), err)
 	}
 	if commits, changes := l.CommitCounts(); commits != 1 || changes != 300 {
-		t.Errorf("%d commits for %d changes", commits, changes)
+		t.Errorf("%d commits for %d changes, want 1 for 300", commits, changes)
 	}
 	sound(t, l)
 }
 
-// What cannot be made is refused alone: its neighbours in the same gather are made,
-// and it leaves no line, no name, no document behind.
+// A change that is illegal is refused alone: the others of its commit are made,
+// and it leaves no line, no name and no document behind.
 func TestChange_I5_RefusedAlone(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	a, b, c := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
 	a.do(a.claim())
 	b.do(b.claim())
@@ -252,25 +293,23 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	}
 	var s *ledger.StaleError
 	if !errors.As(rs[0].Err, &s) || s.Have != 1 || s.Saw != 7 || s.Key != a.e.Key {
-		t.Errorf("stale: %v", rs[0].Err)
+		t.Errorf("a stale revision: %v, want a StaleError with 1 and 7", rs[0].Err)
 	}
 	for i := 1; i < 6; i++ {
 		if !errors.Is(rs[i].Err, ledger.ErrIllegal) {
-			t.Errorf("change %d: %v", i, rs[i].Err)
+			t.Errorf("change %d: %v, want %v", i, rs[i].Err, ledger.ErrIllegal)
 		}
 	}
 	if rs[6].Err != nil || rs[6].Entry.State != ledger.Packaged {
-		t.Errorf("the good one: %+v", rs[6])
+		t.Errorf("the legal change: %+v, want state %s", rs[6], ledger.Packaged)
 	}
-	if got := l.Head().N; got != before.N+1 {
-		t.Errorf("%d lines for one change", got-before.N)
-	}
+	kit.Want(t, "last line", l.Head().N, before.N+1)
 	c.e = rs[6].Entry
 	again := ledger.Resealed{Package: c.e.Package, Seal: c.own.Seal(c.e.Package)}
 	c.do(again)
 	again.Seal[0]++
 	if err := c.try(again); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("a seal with another salt: %v", err)
+		t.Errorf("a seal with another salt: %v, want %v", err, ledger.ErrIllegal)
 	}
 	if _, ok, _ := l.FindByID(b.sealed().ID); ok {
 		t.Error("the refused identity is bound")
@@ -282,25 +321,28 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 }
 
 func TestChange_OneKeyTwiceInAGather(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	d := newDoc(t, l, 1)
 	first, second, stale := d.change(d.claim()), d.change(d.sealed()), d.change(ledger.Held{})
 	second.Rev = 1
 	rs, err := l.Apply(t.Context(), first, second, stale)
 	var s *ledger.StaleError
 	if err != nil || rs[0].Err != nil || rs[1].Err != nil || !errors.As(rs[2].Err, &s) || s.Have != 2 {
-		t.Fatal(rs, err)
+		t.Fatalf("results %v (%v), want the first two made and the third stale at 2", rs, err)
 	}
-	if e, _, _ := l.Entry(d.e.Key); !reflect.DeepEqual(e, rs[1].Entry) || rs[0].Entry.State != ledger.Discovered {
-		t.Errorf("stored %+v, handed on %+v", e, rs[1].Entry)
+	kit.Want(t, "first state", rs[0].Entry.State, ledger.Discovered)
+	e, _, err := l.Entry(d.e.Key)
+	if err != nil {
+		t.Error(err)
 	}
+	kit.Want(t, "stored entry", e, rs[1].Entry)
 	sound(t, l)
 }
 
-// What is handed on is what a restart would read: no monotonic clock, no foreign
-// zone, nothing that still belongs to the caller.
+// A result holds what a restart would read: no monotonic clock, no foreign zone,
+// no slice that still belongs to the caller.
 func TestResult_I5_IsWhatARestartFinds(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	d := newDoc(t, l, 1)
 	d.at = time.Now().In(time.FixedZone("elsewhere", 7200))
 	d.do(ledger.ClaimedFolder{Vault: "V1", NotBefore: time.Now().Add(time.Minute)})
@@ -310,7 +352,10 @@ func TestResult_I5_IsWhatARestartFinds(t *testing.T) {
 	d.do(ticket)
 	ticket.Ticket.Headers[0].Value = "changed"
 	e, _, err := l.Entry(d.e.Key)
-	if err != nil || !reflect.DeepEqual(e, d.e) || e.Current().Ticket.Headers[0].Value != "1" || e.SeenAt.Location() != time.UTC {
-		t.Errorf("stored\n%+v (%v), handed on was\n%+v", e, err, d.e)
+	if err != nil {
+		t.Fatal(err)
 	}
+	kit.Want(t, "stored entry", e, d.e)
+	kit.Want(t, "stored header", e.Current().Ticket.Headers[0].Value, "1")
+	kit.Want(t, "zone of a stored time", e.SeenAt.Location(), time.UTC)
 }

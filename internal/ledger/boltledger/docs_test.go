@@ -1,20 +1,22 @@
-package boltledger
+package boltledger_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -34,18 +36,17 @@ func TestDocs_ChainExample(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^    line \d+ +(.*)$`).FindAllStringSubmatch(text, -1)
 	hashes := regexp.MustCompile(`(?m)^    h\d+ +(.*)$`).FindAllStringSubmatch(text, -1)
 	if len(lines) != 2 || len(hashes) != 3 || hashes[0][1] != h.Hash.String() {
-		t.Fatalf("%d lines, %d hashes", len(lines), len(hashes))
+		t.Fatalf("the page has the lines %q and the hashes %q, want 2 and 3, from %s on", lines, hashes, h.Hash)
 	}
-	if first := string(ledger.FirstLine(info.ID, info.Environment, began).Encode()); lines[0][1] != first {
-		t.Errorf("a first line is %s", first)
-	}
+	kit.Want(t, "first line", lines[0][1], string(ledger.FirstLine(info.ID, info.Environment, began).Encode()))
 	for i, line := range lines {
-		if h = h.Next([]byte(line[1])); hashes[i+1][1] != h.Hash.String() {
-			t.Errorf("h%d is %s", i+1, h.Hash)
+		h = h.Next([]byte(line[1]))
+		kit.Want(t, fmt.Sprintf("h%d", i+1), hashes[i+1][1], h.Hash.String())
+		l, err := ledger.ParseLine([]byte(line[1]))
+		if err != nil {
+			t.Error(err)
 		}
-		if l, err := ledger.ParseLine([]byte(line[1])); err != nil || string(l.Encode()) != line[1] {
-			t.Errorf("line %d is not one of ours: %v", i+1, err)
-		}
+		kit.Want(t, fmt.Sprintf("line %d, written again", i+1), string(l.Encode()), line[1])
 	}
 }
 
@@ -62,43 +63,48 @@ func TestDocs_FieldsOfALine(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` ").FindAllStringSubmatch(table, -1) {
 		got = append(got, m[1])
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("described are\n%q, written are\n%q", got, want)
-	}
-	for _, b := range buckets {
-		if !strings.Contains(page(t), fmt.Sprintf("| `%s` |", b)) {
-			t.Errorf("bucket %s is not described", b)
-		}
-	}
+	kit.Want(t, "described fields of a line", got, want)
+	edit(t, newLedger(t), func(tx *bbolt.Tx) error {
+		err := tx.ForEach(func(name []byte, _ *bbolt.Bucket) error {
+			describes(t, page(t), fmt.Sprintf("| `%s` |", name))
+			return nil
+		})
+		return cmp.Or(err, errUnchanged)
+	})
 	for _, s := range ledger.States() {
-		if !strings.Contains(table, s.String()) {
-			t.Errorf("state %s is not described", s)
-		}
+		describes(t, table, s.String())
 	}
 	for s := ledger.Claimed; s <= ledger.Gone; s++ {
-		if !strings.Contains(table, s.String()) {
-			t.Errorf("source %s is not described", s)
-		}
+		describes(t, table, s.String())
+	}
+}
+
+// describes fails the test unless docs/ledger.md, or a part of it, has the words.
+func describes(t *testing.T, text, words string) {
+	t.Helper()
+	if !strings.Contains(text, words) {
+		t.Errorf("docs/ledger.md has no %s, want it described", words)
 	}
 }
 
 func TestDocs_EventsOfALine(t *testing.T) {
 	text := page(t)
 	for _, ev := range proposals() {
-		if !strings.Contains(text, "`"+ev.JournalName()+"`") {
-			t.Errorf("event %s is not described", ev.JournalName())
-		}
+		describes(t, text, "`"+ev.JournalName()+"`")
 	}
 	for _, ev := range []arrival.Event{arrival.Listed{}, arrival.FilesListed{}, arrival.DownloadIntended{}, arrival.FileHeld{}, arrival.Postponed{}, arrival.HeldWhole{},
 		arrival.Adopted{}, arrival.HandedOn{}, arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{}, arrival.LeftOut{}, arrival.Doubted{}, arrival.ListedAgain{}, arrival.Allowed{}, arrival.Abandoned{}} {
-		if !strings.Contains(text, "`"+ev.JournalName()+"`") {
-			t.Errorf("event %s is not described", ev.JournalName())
-		}
+		describes(t, text, "`"+ev.JournalName()+"`")
 	}
 	for _, s := range arrival.States() {
-		if !strings.Contains(text, s.String()) {
-			t.Errorf("state %s is not described", s)
-		}
+		describes(t, text, s.String())
+	}
+}
+
+// Every mark is described in docs/ledger.md.
+func TestDocs_MarksOfALine(t *testing.T) {
+	for _, word := range append(ledger.MarkNames(), ledger.FetchOutcomes()...) {
+		describes(t, page(t), "`"+word+"`")
 	}
 }
 
@@ -111,46 +117,40 @@ func TestDocs_I14_ProgramReadsALedger(t *testing.T) {
 	_, program, _ := strings.Cut(page(t), "```python\n")
 	program, _, _ = strings.Cut(program, "```")
 	dir, _ := filled(t)
-	name := filepath.Join(dir, fileName)
+	name := pathIn(dir, fileName)
 	check := func() (string, error) {
 		out, err := exec.CommandContext(t.Context(), python, "-c", program, name).CombinedOutput()
 		return string(out), err
 	}
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	want := fmt.Sprintf("%d lines, %s\n", l.Head().N, l.Head().Hash)
 	l.Close()
 	if out, err := check(); err != nil || !strings.HasSuffix(out, want) || strings.Count(out, "\n") != int(l.Head().N)+1 {
-		t.Errorf("%v\n%s\nwant %s", err, out, want)
+		t.Errorf("the program says (%v)\n%s\nwant %s", err, out, want)
 	}
-	deflated := 0
-	edit(t, dir, func(tx *bbolt.Tx) error {
-		return eachPair(tx, journalBucket, func(k, v []byte) error {
-			if v[0] == codecDeflated {
-				deflated++
-			}
-			return nil
-		})
-	})
-	if deflated == 0 {
-		t.Fatal("no block is deflated: vacuous")
+	last := func(tx *bbolt.Tx) (k, v []byte) {
+		k, v = tx.Bucket(journalBucket).Cursor().Last()
+		return bytes.Clone(k), v
 	}
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		k, v := tx.Bucket(journalBucket).Cursor().Last()
-		return tx.Bucket(journalBucket).Put(bytes.Clone(k), flipped(v))
+		k, v := last(tx)
+		kit.Want(t, "codec of the last block", v[0], codecDeflated)
+		return tx.Bucket(journalBucket).Put(k, flipped(v))
 	})
 	if out, err := check(); err == nil || !strings.Contains(out, "damaged record") {
-		t.Errorf("a changed line passed: %v\n%.300s", err, out)
+		t.Errorf("the program says of a flipped bit (%v)\n%.300s\nwant a damaged record", err, out)
 	}
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		k, v := tx.Bucket(journalBucket).Cursor().Last()
-		_, b, err := decodeBlock(k, flipped(v)) // back again
-		if err != nil {
+		k, v := last(tx)
+		if err := tx.Bucket(journalBucket).Put(k, flipped(v)); err != nil { // back again
 			return err
 		}
-		b.lines[0] = []byte(strings.Replace(string(b.lines[0]), `"rev":`, `"rev":1`, 1))
-		return tx.Bucket(journalBucket).Put(bytes.Clone(k), blockForm.encodeDeflated(b.room(), &b))
+		return setField(t, tx, journalBucket, k, "Block.lines", func(old []byte) []byte {
+			line, _ := protowire.ConsumeBytes(old)
+			return text(bytes.Replace(line, []byte(`"rev":`), []byte(`"rev":1`), 1))(nil)
+		})
 	})
 	if out, err := check(); err == nil || !strings.Contains(out, "does not end where the ledger says") {
-		t.Errorf("a line that says something else passed: %v\n%.300s", err, out)
+		t.Errorf("the program says of another line (%v)\n%.300s\nwant another end", err, out)
 	}
 }

@@ -1,20 +1,24 @@
-package boltledger
+package boltledger_test
 
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // flipAll spoils every record of a bucket.
 func flipAll(bucket []byte) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) (err error) {
 		var keys [][]byte
-		_ = tx.Bucket(bucket).ForEach(func(k, _ []byte) error { keys = append(keys, bytes.Clone(k)); return nil })
+		err = tx.Bucket(bucket).ForEach(func(k, _ []byte) error { keys = append(keys, bytes.Clone(k)); return nil })
 		for _, k := range keys {
 			err = errors.Join(err, tx.Bucket(bucket).Put(k, flipped(tx.Bucket(bucket).Get(k))))
 		}
@@ -31,53 +35,55 @@ func hasToken(c <-chan struct{}) bool {
 	}
 }
 
-// A total or a count that cannot be read ends no commit. The commit tells of it, the check finds it, and it is counted anew.
+// A total or a count that cannot be read ends no commit. The commit reports it, the
+// check finds it, and a recount replaces it.
 func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 	source, _ := filled(t)
 	for name, bucket := range map[string][]byte{"Totals": totalsBucket, "Counts": countsBucket} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
 			edit(t, dir, flipAll(bucket))
-			l := open(t, Config{Dir: dir})
+			l := open(t, boltledger.Config{Dir: dir})
 			for n := 13; n <= 15; n++ {
 				newDoc(t, l, n).archived()
 			}
-			if !hasToken(l.FigureDamage()) {
-				t.Error("nobody was told")
-			}
+			kit.Want(t, "damage was reported", hasToken(l.FigureDamage()), true)
 			ps, err := l.Verify(t.Context())
-			if err != nil || len(ps) == 0 || !AreOfFigures(ps) {
-				t.Fatalf("%v %v", ps, err)
+			if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
+				t.Fatalf("the check found %v (%v), want problems of figures alone", ps, err)
 			}
 			if err := l.RecountFigures(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			sound(t, l)
 			newDoc(t, l, 16).archived()
-			if hasToken(l.FigureDamage()) {
-				t.Error("still told")
-			}
+			kit.Want(t, "damage was reported after the recount", hasToken(l.FigureDamage()), false)
 			sound(t, l)
 		})
 	}
 }
 
-// A count from which more is taken than is in it stays wrong, also when what should be in it becomes zero.
+// A count from which more is taken than is in it stays wrong, also when it should
+// become zero.
 func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.do(d.claim(), ledger.SentToQuarantine{Cause: ledger.Cause{Code: "c", Text: "t"}})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	edit(t, dir, func(tx *bbolt.Tx) error {
-		return eachPair(tx, countsBucket, func(k, _ []byte) error { return tx.Bucket(countsBucket).Delete(k) })
+		if err := tx.DeleteBucket(countsBucket); err != nil {
+			return err
+		}
+		_, err := tx.CreateBucket(countsBucket)
+		return err
 	})
-	d.l = open(t, Config{Dir: dir})
+	d.l = open(t, boltledger.Config{Dir: dir})
 	d.do(ledger.Closed{By: ledger.Operator{UID: 7}})
 	if !found(t, d.l, "was too low: more was taken away than had been counted") {
-		t.Error("the check did not tell that a count was too low")
+		t.Error("the check did not find that a count was too low")
 	}
 	if err := d.l.RecountFigures(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,11 +91,11 @@ func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	sound(t, d.l)
 }
 
-// A download is refused while the count of its month cannot be read, and the ledger goes on. Counted anew it is what the journal tells,
-// with those of the commit in which it is counted.
+// A download is refused while the count of its month cannot be read, and the ledger
+// continues. The recount takes the number from the journal.
 func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	for range 3 {
 		if _, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil {
 			t.Fatal(err)
@@ -99,51 +105,67 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, dir, flipAll(countsBucket))
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
 	if _, damaged := errors.AsType[*ledger.DamageError](err); !damaged {
-		t.Errorf("the download is not refused for the damage: %v", err)
+		t.Errorf("a download whose month cannot be counted: %v, want damage", err)
 	}
 	newDoc(t, l, 1).archived()
 	ps, err := l.Verify(t.Context())
-	if err != nil || len(ps) == 0 || !AreOfFigures(ps) {
-		t.Errorf("%v %v", ps, err)
+	if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
+		t.Errorf("the check found %v (%v), want problems of figures alone", ps, err)
 	}
 	if err := l.RecountFigures(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil || used != 4 {
-		t.Errorf("%d used, %v", used, err)
-	}
-	sound(t, l)
-	// One commit announces a download and counts anew.
-	all, err := l.commitTogether(t, markRequest{mark: announced(), budget: 9}.apply, recountFigures)
-	if err != nil || all[0][0].Err != nil || all[1][0].Err != nil {
-		t.Fatal(all, err)
-	}
-	if used, err := l.CountFetches(began); err != nil || used != 5 {
-		t.Errorf("%d used, %v", used, err)
+		t.Errorf("%d downloads are used (%v), want 4", used, err)
 	}
 	sound(t, l)
 }
 
-func announced() ledger.Mark {
-	m := fetchOf(began)
-	m.Name = ledger.MarkFetchIntended
-	return m
+// Figures are counted anew with the downloads that are announced in the same commit.
+func TestRecountFigures_I29_WithADownloadOfTheSameCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, held := make(chan struct{}), false
+		l := open(t, boltledger.Config{Dir: newLedger(t), Fault: func(op string) error {
+			if op == "commit" && !held {
+				held = true
+				<-hold
+			}
+			return nil
+		}})
+		var all sync.WaitGroup
+		announce := func() {
+			all.Go(func() {
+				if _, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		announce() // its commit is held, so that those that follow are made in one
+		announce()
+		all.Go(func() {
+			if err := l.RecountFigures(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		close(hold)
+		all.Wait()
+		if n, err := l.CountFetches(began); err != nil || n != 2 {
+			t.Errorf("%d downloads are counted (%v), want 2", n, err)
+		}
+		if commits, _ := l.CommitCounts(); commits != 2 {
+			t.Errorf("%d commits, want 2", commits)
+		}
+		sound(t, l)
+	})
 }
 
-// commitTogether commits what is about the ledger as a whole, in one transaction.
-func (l *Ledger) commitTogether(t *testing.T, dos ...func(*groupCommit) (refused, err error)) ([][]ledger.Result, error) {
-	t.Helper()
-	var rs []request
-	for _, do := range dos {
-		rs = append(rs, request{do: do})
-	}
-	return l.commitRequests(rs) // the committer is idle
-}
-
-// Figures are not counted anew from entries that cannot be read: they would pass for right.
+// Figures are not counted anew from entries that cannot be read: they would look
+// correct.
 func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 	source, _ := filled(t)
 	for name, bucket := range map[string][]byte{"Entry": doneBucket, "Line": journalBucket} {
@@ -153,16 +175,20 @@ func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 				k, v := tx.Bucket(bucket).Cursor().First()
 				return errors.Join(tx.Bucket(bucket).Put(bytes.Clone(k), flipped(v)), flipAll(totalsBucket)(tx))
 			})
-			l := open(t, Config{Dir: dir})
-			before := dumped(t, l)
+			before := dump(t, dir)
+			l := open(t, boltledger.Config{Dir: dir})
 			err := l.RecountFigures(t.Context())
-			if _, damaged := errors.AsType[*ledger.DamageError](err); !damaged || dumped(t, l) != before {
-				t.Errorf("counted from damage: %v", err)
+			if _, damaged := errors.AsType[*ledger.DamageError](err); !damaged {
+				t.Errorf("recount: %v, want damage", err)
 			}
-			if ps, err := l.Verify(t.Context()); err != nil || AreOfFigures(ps) {
-				t.Error(ps, err)
+			if ps, err := l.Verify(t.Context()); err != nil || boltledger.AreOfFigures(ps) {
+				t.Errorf("the check found %v (%v), want more than figures", ps, err)
 			}
-			newDoc(t, l, 20).archived()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			kit.Want(t, "records", dump(t, dir), before)
+			newDoc(t, open(t, boltledger.Config{Dir: dir}), 20).archived()
 		})
 	}
 }

@@ -1,8 +1,11 @@
-package boltledger
+package boltledger_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +14,13 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // Two folders with one identity are sealed in the same gather: one of them gets it.
 func TestIdentity_I2_TakenInOneGather(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	a.do(a.claim())
 	b.do(b.claim())
@@ -24,24 +29,21 @@ func TestIdentity_I2_TakenInOneGather(t *testing.T) {
 	rs, _ := l.Apply(t.Context(), a.change(a.sealed()), b.change(same))
 	var taken *ledger.TakenError
 	if rs[0].Err != nil || !errors.As(rs[1].Err, &taken) || taken.What != "clientUUID" || taken.By != a.e.Key {
-		t.Fatal(rs[0].Err, rs[1].Err)
+		t.Fatalf("%v and %v, want the first made and the second taken by it", rs[0].Err, rs[1].Err)
 	}
 	a.e = rs[0].Entry
 	a.do(ledger.Refused{Cause: ledger.Cause{Code: "x"}})
 	same.Supersedes = a.e.Key
-	rs, _ = l.Apply(t.Context(), b.change(same), a.change(ledger.Superseded{By: b.e.Key}))
-	if rs[0].Err != nil || rs[1].Err != nil {
-		t.Fatal(rs)
-	}
-	if k, _, _ := l.FindByID(same.ID); k != b.e.Key {
-		t.Error("the identity was not handed over")
+	applied(t, l, b.change(same), a.change(ledger.Superseded{By: b.e.Key}))
+	if k, _, err := l.FindByID(same.ID); k != b.e.Key {
+		t.Errorf("the identity leads to %v (%v), want the second folder %s", k, err, b.e.Key)
 	}
 	sound(t, l)
 }
 
 // A document that is packed anew for another receiver has another identity. The names of the former one still lead to it, and are no damage.
 func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	d := newDoc(t, l, 1)
 	d.do(ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan1.pdf"})
 	first := d.sealed()
@@ -51,24 +53,24 @@ func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
 	d.do(ledger.RegisterNotTaken{})
 	d.do(ledger.Unsealed{})
 	if _, known, err := l.FindByID(first.ID); known || err != nil {
-		t.Errorf("the former identity still counts: %v, %v", known, err)
+		t.Errorf("the former identity is known: %v (%v), want it unknown", known, err)
 	}
 	sound(t, l)
 	second := d.sealed()
 	second.ID = archive.ID{15: 7}
 	d.do(second)
 	if k, _, err := l.FindByID(second.ID); k != d.e.Key || err != nil {
-		t.Errorf("the new identity is not found: %v", err)
+		t.Errorf("the new identity leads to %v (%v), want %s", k, err, d.e.Key)
 	}
 	if k, _, err := l.FindByContent(second.Content); k != d.e.Key || err != nil {
-		t.Errorf("the content is not found: %v", err)
+		t.Errorf("the content leads to %v (%v), want %s", k, err, d.e.Key)
 	}
 	sound(t, l)
 }
 
 // A bumId that the service gives twice belongs to the clientUUID that had it first.
 func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	for _, d := range []*doc{a, b} {
 		d.do(d.claim())
@@ -79,7 +81,7 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	rs, _ := l.Apply(t.Context(), a.change(a.ticket()), b.change(crossed))
 	var taken *ledger.TakenError
 	if rs[0].Err != nil || !errors.As(rs[1].Err, &taken) || taken.What != "bumId" || taken.By != a.e.Key {
-		t.Fatal(rs[0].Err, rs[1].Err)
+		t.Fatalf("%v and %v, want the first made and the second taken by it", rs[0].Err, rs[1].Err)
 	}
 	a.e = rs[0].Entry
 	a.do(ledger.WindowClosed{}, ledger.RegisterIntended{})
@@ -90,15 +92,15 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	a.do(ledger.WindowClosed{}, ledger.RegisterIntended{})
 	a.do(ledger.RegisterRefused{}) // the next generation: another clientUUID
 	if a.e.Generation != 1 {
-		t.Fatal("no new generation")
+		t.Fatalf("generation = %d, want 1", a.e.Generation)
 	}
 	a.do(ledger.RegisterIntended{})
 	if err := a.try(again); !errors.As(err, &taken) || taken.By != a.e.Key {
-		t.Errorf("the number of the first generation for the second: %v", err)
+		t.Errorf("the number of the first generation for the second: %v, want it taken", err)
 	}
-	for n := range 2 {
-		if k, ok, _ := l.FindByID(identityOf(a.e, uint8(n))); !ok || k != a.e.Key {
-			t.Errorf("generation %d is not bound", n)
+	for n, id := range []archive.ID{a.e.FirstID, a.e.FirstID.Generation(1)} {
+		if k, ok, err := l.FindByID(id); !ok || k != a.e.Key || err != nil {
+			t.Errorf("generation %d leads to %v, %v (%v), want %s", n, k, ok, err, a.e.Key)
 		}
 	}
 	sound(t, l)
@@ -108,7 +110,7 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 // of it later. Once it is archived that still holds, after a restart too.
 func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	a, b, c := newDoc(t, l, 1).archived(), newDoc(t, l, 2), newDoc(t, l, 3)
 	for _, d := range []*doc{b, c} {
 		d.do(d.claim())
@@ -122,17 +124,17 @@ func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	var taken *ledger.TakenError
 	object := a.e.Registrations[0].Ticket.Object
 	if object.IsZero() || a.e.Registrations[0].Ticket.URL != "" {
-		t.Fatalf("archived with %+v", a.e.Registrations[0].Ticket)
+		t.Fatalf("archived with the ticket %+v, want an object and no address", a.e.Registrations[0].Ticket)
 	}
 	fresh := "https://STORE.example:443/1-1?sig=SECRET"
 	if err := b.try(at(b, fresh)); !errors.As(err, &taken) || taken.What != ledger.TakenObject || taken.By != a.e.Key || strings.Contains(err.Error(), "store") {
-		t.Errorf("the address of an archived object: %v", err)
+		t.Errorf("the address of an archived object: %v, want it taken by %s, without the address", err, a.e.Key)
 	}
 	// Two answers that are on their way at once are in one gather.
 	first, second := at(b, "https://store.example/x?X-Amz-Signature=1"), at(c, "https://store.example/%78?X-Amz-Signature=2")
 	rs, _ := l.Apply(t.Context(), b.change(first, ledger.UploadIntended{}), c.change(second, ledger.UploadIntended{}))
 	if rs[0].Err != nil || !errors.As(rs[1].Err, &taken) || taken.What != ledger.TakenObject || taken.By != b.e.Key {
-		t.Fatal(rs[0].Err, rs[1].Err)
+		t.Fatalf("%v and %v, want the first made and the second taken by it", rs[0].Err, rs[1].Err)
 	}
 	b.e = rs[0].Entry
 	b.do(ledger.UploadRefused{}, ledger.RegisterIntended{})
@@ -140,20 +142,20 @@ func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	b.do(ledger.WindowClosed{}, ledger.RegisterIntended{})
 	b.do(ledger.RegisterRefused{}, ledger.RegisterIntended{}) // the next generation is another clientUUID
 	if err := b.try(at(b, "https://store.example/x?X-Amz-Signature=4")); b.e.Generation != 1 || !errors.As(err, &taken) || taken.By != b.e.Key {
-		t.Errorf("the object of the first generation for the second: %v", err)
+		t.Errorf("the object of the first generation for the second: %v, want it taken", err)
 	}
 	sound(t, l)
 	l.Close()
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	c.l = l
 	if err := c.try(at(c, fresh)); !errors.As(err, &taken) || taken.By != a.e.Key {
-		t.Errorf("after a restart: %v", err)
+		t.Errorf("the address of an archived object after a restart: %v, want it taken by %s", err, a.e.Key)
 	}
 }
 
 // An entry that is registered often lists its first registrations no more. Their objects stay its own.
 func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
 	a.do(a.claim())
 	a.do(a.sealed())
@@ -163,7 +165,7 @@ func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
 		a.do(ledger.WindowClosed{})
 	}
 	if a.e.Pruned.Unsent == 0 {
-		t.Fatal("vacuous: it lists all of them")
+		t.Fatal("the entry lists all its registrations, want the first of them pruned")
 	}
 	b.do(b.claim())
 	b.do(b.sealed(), ledger.RegisterIntended{})
@@ -172,7 +174,7 @@ func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
 		crossed.Ticket.URL = archive.PresignedURL(fmt.Sprintf("https://store.example/1-%d?sig=SECRET", n+1))
 		var taken *ledger.TakenError
 		if err := b.try(crossed); !errors.As(err, &taken) || taken.What != ledger.TakenObject || taken.By != a.e.Key {
-			t.Errorf("the object of registration %d: %v", n+1, err)
+			t.Errorf("the object of registration %d: %v, want it taken by %s", n+1, err, a.e.Key)
 		}
 	}
 	sound(t, l)
@@ -182,22 +184,20 @@ func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
 func TestObject_I7_DigestIsKeyed(t *testing.T) {
 	digests := map[archive.ObjectDigest]bool{}
 	for range 2 {
-		l := open(t, Config{Dir: newLedger(t)})
+		l := open(t, boltledger.Config{Dir: newLedger(t)})
 		d := newDoc(t, l, 1).archived()
 		digests[d.e.Registrations[0].Ticket.Object] = true
 		if r := d.e.Registrations[0]; strings.Contains(fmt.Sprintf("%+v", r), "store.example") {
-			t.Errorf("the address is still there: %+v", r)
+			t.Errorf("archived with %+v, want no address", r)
 		}
 	}
-	if len(digests) != 2 {
-		t.Errorf("one address has %d digests in two ledgers", len(digests))
-	}
+	kit.Want(t, "digests of one address in two ledgers", len(digests), 2)
 }
 
 // A rejected document goes the same way again as its successor: the same identity,
 // then the same next generation, which the first one had used up.
 func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	var before *doc
 	for n := range 3 {
 		d := newDoc(t, l, 1)
@@ -212,10 +212,10 @@ func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
 		if n != 1 { // the second one never comes to its next generation
 			d.do(ledger.RegisterIntended{}, ledger.RegisterRefused{}, ledger.RegisterIntended{})
 			if d.e.Generation != 1 {
-				t.Fatal("no new generation")
+				t.Fatalf("round %d: generation = %d, want 1", n, d.e.Generation)
 			}
-			if k, _, _ := l.FindByID(d.e.ID); k != d.e.Key {
-				t.Errorf("round %d: generation 1 leads elsewhere", n)
+			if k, _, err := l.FindByID(d.e.ID); k != d.e.Key {
+				t.Errorf("round %d: generation 1 leads to %v (%v), want %s", n, k, err, d.e.Key)
 			}
 		}
 		d.do(ledger.SentToQuarantine{}, ledger.Closed{})
@@ -225,7 +225,7 @@ func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
 }
 
 func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	doubted := newDoc(t, l, 1)
 	for n := 1; n <= 3; n++ {
 		d := newDoc(t, l, n)
@@ -239,7 +239,7 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 		}
 		d.do(s)
 		if k, ok, err := l.FindByContent(s.Content); !ok || err != nil || k != doubted.e.Key {
-			t.Errorf("document %d: content leads to %s, want %s", n, k, doubted.e.Key)
+			t.Errorf("document %d: content leads to %s, %v (%v), want %s", n, k, ok, err, doubted.e.Key)
 		}
 		if n == 2 {
 			doubted.do(ledger.SentToQuarantine{}, ledger.Closed{}) // rejected, but in doubt
@@ -251,63 +251,271 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 		s := d.sealed()
 		s.Content = sum("others")
 		d.do(s, ledger.Refused{})
-		if k, _, _ := l.FindByContent(s.Content); k != d.e.Key {
-			t.Error("a rejection without doubt still stands for the content")
+		if k, _, err := l.FindByContent(s.Content); k != d.e.Key {
+			t.Errorf("content leads to %v (%v), want %s: the one before was certainly rejected", k, err, d.e.Key)
 		}
 	}
 	sound(t, l)
 }
 
-// I8: a number or an object that two documents have was given to one of them by mistake. The check finds it though both
-// are at rest, and whether both still list it or not.
+// I8: a number or an object that two documents have was given to one of them by
+// mistake. The check finds it though both are at rest, and whether both still list
+// it or not.
 func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 	for name, row := range map[string]struct {
-		spoil func(d *draft, r archive.RemoteID, o archive.ObjectDigest)
+		spoil func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error
 		wrong bool
 	}{
-		"Nothing": {func(*draft, archive.RemoteID, archive.ObjectDigest) {}, false},
-		"Listed":  {func(d *draft, r archive.RemoteID, _ archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Remote = r }, true},
-		"Object":  {func(d *draft, _ archive.RemoteID, o archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Object = o }, true},
-		"Folded": {func(d *draft, _ archive.RemoteID, _ archive.ObjectDigest) {
-			d.entry.Registrations, d.entry.Pruned = nil, ledger.RegistrationsPruned{Unsent: 1}
+		"Nothing": {func(*testing.T, *bbolt.Tx, ledger.Entry, ledger.Entry) error { return nil }, false},
+		"Listed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			rebind(t, tx, numberKind, a.Key, b.Key)
+			return setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.remote", text(a.ArchivedRemote))
+		}, true},
+		"Object": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			rebind(t, tx, objectKind, a.Key, b.Key)
+			return setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.object", text(a.Registrations[0].Ticket.Object[:]))
+		}, true},
+		"NotListed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			return errors.Join(
+				tx.Bucket(findBucket).Put([]byte("r"+a.ArchivedRemote), append(b.Key[:], 0)),
+				setField(t, tx, openBucket, b.Key[:], "Entry.registrations", func([]byte) []byte { return nil }),
+				setField(t, tx, openBucket, b.Key[:], "Entry.folded.unsent", number(1)),
+			)
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newLedger(t)
-			l := open(t, Config{Dir: dir})
+			l := open(t, boltledger.Config{Dir: dir})
 			a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2)
-			number, object := a.e.Registrations[0].Ticket.Remote, a.e.Registrations[0].Ticket.Object
 			b.do(b.claim())
-			b.do(b.sealed(), ledger.RegisterIntended{})
-			err := l.updateOnce(func(tx *bbolt.Tx) error { // as if nobody had looked whose it is
-				g := l.beginGroup(tx)
-				d, err := g.draftChange(b.change(b.ticket()))
-				if err != nil {
-					return err
-				}
-				row.spoil(&d, number, object)
-				if len(d.entry.Registrations) == 0 {
-					d.bindings = []nameBinding{{remoteName(number), holder{key: b.e.Key}}}
-				} else {
-					d.bindings = nil
-					for _, name := range registrationNames(d.entry.Registrations[0]) {
-						d.bindings = append(d.bindings, nameBinding{name, holder{key: b.e.Key}})
-					}
-				}
-				if err := g.acceptDraft(d); err != nil {
-					return err
-				}
-				_, err = g.writeAll()
-				return err
-			})
-			if err = errors.Join(err, l.Close()); err != nil {
+			b.do(b.sealed(), ledger.RegisterIntended{}, b.ticket())
+			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
-			l = open(t, Config{Dir: dir})
+			edit(t, dir, func(tx *bbolt.Tx) error { return row.spoil(t, tx, a.e, b.e) })
+			l = open(t, boltledger.Config{Dir: dir})
 			if found(t, l, "(I8)") != row.wrong {
 				ps, err := l.Verify(t.Context())
-				t.Errorf("found %v (%v)", ps, err)
+				t.Errorf("the check found %v (%v), want a problem of I8: %v", ps, err, row.wrong)
 			}
 		})
+	}
+}
+
+// The kinds of names in the last three bits of a hash.
+const (
+	numberKind = 1
+	objectKind = 3
+)
+
+// pairs calls fn with the pairs of each chunk of names, and stores what it returns.
+func pairs(t *testing.T, tx *bbolt.Tx, fn func(chunk [][]byte) [][]byte) {
+	t.Helper()
+	b := tx.Bucket(findBucket)
+	changed := map[string][]byte{}
+	err := b.ForEach(func(k, v []byte) error {
+		if k[0] == 's' {
+			changed[string(k)] = slices.Concat(fn(slices.Collect(slices.Chunk(bytes.Clone(v), pairSize)))...)
+		}
+		return nil
+	})
+	for k, v := range changed {
+		err = errors.Join(err, b.Put([]byte(k), v))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rebind has the name of one kind that leads to a lead to b too, in the place of
+// b's own.
+func rebind(t *testing.T, tx *bbolt.Tx, kind byte, a, b archive.Key) {
+	t.Helper()
+	leadsTo := func(p []byte, key archive.Key) bool { return p[7]&7 == kind && archive.Key(p[8:]) == key }
+	var hash []byte
+	pairs(t, tx, func(chunk [][]byte) [][]byte {
+		for _, p := range chunk {
+			if leadsTo(p, a) {
+				hash = bytes.Clone(p[:8])
+			}
+		}
+		return chunk
+	})
+	rebound := 0
+	pairs(t, tx, func(chunk [][]byte) [][]byte {
+		for _, p := range chunk {
+			if leadsTo(p, b) {
+				rebound += copy(p, hash)
+			}
+		}
+		slices.SortStableFunc(chunk, func(p, q []byte) int { return bytes.Compare(p[:8], q[:8]) })
+		return chunk
+	})
+	if rebound != 8 {
+		t.Fatalf("%d bytes of a hash were bound again, want 8", rebound)
+	}
+}
+
+// Many commits bind names, some of them again: each name leads to the entry that
+// took it last, whatever is being merged, and after a restart.
+func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
+	commits := 300
+	if kit.Sampled(t, "commits that bind names") {
+		commits = 100
+	}
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []ledger.Sealed // by the number of the name
+	var holder []ledger.Entry
+	n := 0
+	for commit := range commits {
+		var cs []ledger.Change
+		var took []int
+		for range 34 {
+			d := newDoc(t, l, n)
+			s := d.sealed()
+			n++
+			if i := r.IntN(n); n%10 == 0 && i < len(all) && holder[i].State == ledger.Packaged && !slices.Contains(took, i) {
+				before := holder[i] // rejected, and dropped again
+				cs = append(cs, ledger.Change{Key: before.Key, Rev: before.Rev, Events: []ledger.Event{ledger.Refused{}}, At: archive.Instant{Wall: began}})
+				s.ID, s.Content, s.Supersedes = all[i].ID, all[i].Content, before.Key
+				took = append(took, i)
+			} else {
+				all, holder = append(all, s), append(holder, ledger.Entry{})
+				took = append(took, len(all)-1)
+			}
+			cs = append(cs, d.change(d.claim(), s))
+		}
+		made := applied(t, l, cs...)
+		made = slices.DeleteFunc(made, func(r ledger.Result) bool { return r.Entry.State == ledger.Rejected })
+		for i, of := range took {
+			holder[of] = made[i].Entry
+		}
+		if commit%70 == 50 {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l = open(t, boltledger.Config{Dir: dir})
+		}
+		for range 20 {
+			leads(t, l, holder[r.IntN(len(holder))])
+		}
+	}
+	sound(t, l)
+}
+
+// Two names with one hash are distinguished by the entries: neither hides the other.
+func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2).archived()
+	l.Close()
+	edit(t, dir, func(tx *bbolt.Tx) error { // as if names of b had the hashes of those of a, and were bound later
+		pairs(t, tx, func(chunk [][]byte) (all [][]byte) {
+			for _, p := range chunk {
+				if archive.Key(p[8:]) == a.e.Key {
+					all = append(all, slices.Concat(p[:8], b.e.Key[:]), slices.Concat(p[:8], bytes.Repeat([]byte{9}, 16)))
+				}
+				all = append(all, p)
+			}
+			return all
+		})
+		return nil
+	})
+	l = open(t, boltledger.Config{Dir: dir})
+	for _, d := range []*doc{a, b} {
+		leads(t, l, d.e)
+	}
+	c := newDoc(t, l, 3)
+	c.do(c.claim())
+	same := c.sealed()
+	same.ID = a.e.ID
+	var taken *ledger.TakenError
+	if err := c.try(same); !errors.As(err, &taken) || taken.By != a.e.Key {
+		t.Errorf("an identity that is taken: %v, want it taken by %s", err, a.e.Key)
+	}
+	if k, ok, err := l.FindByRemote("bum-none"); ok || err != nil {
+		t.Errorf("a number that no entry has: %v, %v (%v), want none", k, ok, err)
+	}
+	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
+	if err != nil {
+		t.Error(err)
+	}
+	kit.Want(t, "entries of five numbers", es, []ledger.Entry{b.e, {}, a.e, {}, b.e})
+}
+
+// leads fails the test unless each name of an entry leads to it.
+func leads(t testing.TB, l *boltledger.Ledger, e ledger.Entry) {
+	t.Helper()
+	names := map[string]func() (archive.Key, bool, error){
+		"identity": func() (archive.Key, bool, error) { return l.FindByID(e.ID) },
+		"content":  func() (archive.Key, bool, error) { return l.FindByContent(e.Content) },
+	}
+	if e.ArchivedRemote != "" {
+		names["number"] = func() (archive.Key, bool, error) { return l.FindByRemote(e.ArchivedRemote) }
+	}
+	for name, find := range names {
+		if k, ok, err := find(); k != e.Key || !ok || err != nil {
+			t.Errorf("%s of %s leads to %v, %v (%v), want the entry", name, e.Key, k, ok, err)
+		}
+	}
+}
+
+// Numbers that an entry no longer lists stay its own, for its own identity alone.
+func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	d, other := newDoc(t, l, 1), newDoc(t, l, 2)
+	d.do(d.claim(), d.sealed())
+	var all []archive.RemoteID
+	for n := range 14 {
+		ticket := func() ledger.TicketReceived {
+			g := d.ticket()
+			g.Ticket.Remote = archive.RemoteID(fmt.Sprintf("bum-%d", len(all)))
+			all = append(all, g.Ticket.Remote)
+			return g
+		}
+		if n == 10 { // so many at once that the first of them are never stored as listed
+			var evs []ledger.Event
+			for range 12 {
+				evs = append(evs, ledger.RegisterIntended{}, ticket(), ledger.WindowClosed{})
+			}
+			d.do(evs...)
+		}
+		d.do(ledger.RegisterIntended{}, ticket(), ledger.WindowClosed{})
+	}
+	again := func() {
+		d.do(ledger.RegisterIntended{})
+		g := d.ticket()
+		g.Ticket.Remote = all[0]
+		d.do(g, ledger.WindowClosed{})
+	}
+	for range 2 {
+		if n := d.e.Pruned.Total(); n < 10 {
+			t.Fatalf("%d registrations are listed no more, want 10 at least", n)
+		}
+		es, err := l.FindEntriesByRemote(all)
+		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
+			t.Errorf("entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
+		}
+		for _, r := range all {
+			if k, ok, err := l.FindByRemote(r); k != d.e.Key || !ok || err != nil {
+				t.Errorf("number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)
+			}
+		}
+		sound(t, l)
+		again() // given again, it is listed again, and then it is not
+		sound(t, l)
+		l.Close()
+		l = open(t, boltledger.Config{Dir: dir})
+		d.l, other.l = l, l
+	}
+	other.do(other.claim(), other.sealed(), ledger.RegisterIntended{})
+	crossed := other.ticket()
+	crossed.Ticket.Remote = all[3]
+	var taken *ledger.TakenError
+	if err := other.try(crossed); !errors.As(err, &taken) || taken.What != "bumId" || taken.By != d.e.Key {
+		t.Errorf("a number that is taken: %v, want it taken by %s", err, d.e.Key)
 	}
 }

@@ -1,7 +1,9 @@
+// The tests of this file are inside the package because no schema was released
+// before this one: they need a form that could follow it.
+
 package boltledger
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,96 +12,93 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
-// nextForm is a form that could follow this program's: its upgrade leaves a mark of its
-// own in the ledger.
+// nextForm is a form that could follow this program's: its upgrade leaves a mark of
+// its own in the ledger.
 func nextForm() *storedForm {
 	f := currentForm()
-	return &storedForm{schema: f.schema + 1, digest: "the next form", upgrades: []upgrade{{from: f.digest, apply: func(tx *bbolt.Tx) error {
-		return putValue(tx, metaBucket, []byte("upgraded"), []byte("once"))
-	}}}}
+	f.upgrades = []upgrade{{from: f.digest, apply: func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("upgraded"), []byte("once"))
+	}}}
+	f.schema, f.digest = f.schema+1, "the next form"
+	return &f
 }
 
 // seeded makes a ledger of this program's form with some entries and closes it.
-func seeded(t *testing.T) (dir string, lines uint64, entries []ledger.Entry) {
+func seeded(t *testing.T) (dir string, lines uint64) {
 	t.Helper()
-	dir = newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := newLedger(t, Config{})
 	for n := range 5 {
-		newDoc(t, l, n).archived()
+		apply(t, l, atOnce(life(n)))
 	}
-	lines, entries = l.Head().N, entriesOf(t, l)
+	dir, lines = filepath.Dir(l.db.Path()), l.Head().N
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return dir, lines, entries
+	return dir, lines
 }
 
-func entriesOf(t *testing.T, l *Ledger) (all []ledger.Entry) {
+func copiesOf(t *testing.T, dir string) []string {
 	t.Helper()
-	if err := l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func copies(t *testing.T, dir, pattern string) []string {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ledger.db.schema%d-*", Schema)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return names
 }
 
+// upgraded returns what the upgrade left in a ledger that is closed.
 func upgraded(t *testing.T, dir string) (value string) {
 	t.Helper()
-	edit(t, dir, func(tx *bbolt.Tx) error {
-		value = string(bytes.Clone(tx.Bucket(metaBucket).Get([]byte("upgraded"))))
+	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_ = db.View(func(tx *bbolt.Tx) error {
+		value = string(tx.Bucket([]byte("meta")).Get([]byte("upgraded")))
 		return nil
 	})
 	return value
 }
 
+// A ledger of an older schema is copied, and then brought to this one.
 func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
-	dir, lines, entries := seeded(t)
+	dir, lines := seeded(t)
 	next := nextForm()
 	l := open(t, Config{Dir: dir, form: next})
 	sound(t, l)
-	if i := l.Info(); i.Schema != next.schema || i.ID != info.ID || l.Head().N != lines+1 || len(entriesOf(t, l)) != len(entries) {
-		t.Errorf("%+v, head %d, %d entries", i, l.Head().N, len(entriesOf(t, l)))
+	if i := l.Info(); i.Schema != next.schema || i.ID != "ledger-1" || l.Head().N != lines+1 || l.Balance().Seen != 5 {
+		t.Errorf("%+v, line %d, %s, want schema %d, line %d and 5 entries", i, l.Head().N, l.Balance(), next.schema, lines+1)
 	}
 	var last ledger.Line
 	if err := l.Lines(lines+1, func(_ uint64, b []byte) (err error) { last, err = ledger.ParseLine(b); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf("from schema %d to schema %d", Schema, next.schema); last.Event != ledger.MarkMigrated || last.Key != "" || last.Rev != 1 || last.Cause != want {
-		t.Errorf("the last line is %s", last.Encode())
+		t.Errorf("the last line is %s, want a mark of the migration %s", last.Encode(), want)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	pattern := fmt.Sprintf("%s.schema%d-*", fileName, Schema)
-	kept := copies(t, dir, pattern)
+	kept := copiesOf(t, dir)
 	if len(kept) != 1 {
-		t.Fatalf("copies: %q", kept)
+		t.Fatalf("copies = %q, want one", kept)
 	}
 	if i, h, err := InspectFile(kept[0]); err != nil || i.Schema != Schema || h.N != lines {
-		t.Errorf("the copy: %+v %d %v", i, h.N, err)
+		t.Errorf("the copy is %+v at line %d (%v), want schema %d and line %d", i, h.N, err, Schema, lines)
 	}
 	l = open(t, Config{Dir: dir, form: next})
-	if l.Head().N != lines+1 || len(copies(t, dir, pattern)) != 1 {
-		t.Error("it was migrated again")
-	}
+	kit.Want(t, "last line after another start", l.Head().N, lines+1)
+	kit.Want(t, "copies after another start", copiesOf(t, dir), kept)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := upgraded(t, dir); got != "once" {
-		t.Errorf("the upgrade left %q", got)
-	}
+	kit.Want(t, "what the upgrade left", upgraded(t, dir), "once")
 	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrNewerSchema) {
-		t.Errorf("the program of schema %d opens the ledger of the next one: %v", Schema, err)
+		t.Errorf("the ledger of the next schema: %v, want %v", err, ledger.ErrNewerSchema)
 	}
 }
 
@@ -107,7 +106,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 func TestMigrate_I28_SurvivesACrash(t *testing.T) {
 	broken := errors.New("the power is gone")
 	for _, op := range []string{"copied", "commit", "committed"} {
-		dir, lines, _ := seeded(t)
+		dir, lines := seeded(t)
 		next := nextForm()
 		dying := *next
 		fault := func(now string) error {
@@ -122,77 +121,31 @@ func TestMigrate_I28_SurvivesACrash(t *testing.T) {
 			}}}
 		}
 		if _, err := Open(Config{Dir: dir, form: &dying, Fault: fault}); !errors.Is(err, broken) {
-			t.Fatal(err)
+			t.Fatalf("open: %v, want %v", err, broken)
 		}
 		want := ""
 		if op == "committed" {
 			want = "once"
 		}
-		if got := upgraded(t, dir); got != want {
-			t.Errorf("after %s the ledger holds %q of the upgrade, not %q", op, got, want)
-		}
+		kit.Want(t, "what the upgrade left after "+op, upgraded(t, dir), want)
 		l := open(t, Config{Dir: dir, form: next})
 		sound(t, l)
-		if l.Info().Schema != next.schema || l.Head().N != lines+1 {
-			t.Errorf("after %s: %+v %d", op, l.Info(), l.Head().N)
-		}
+		kit.Want(t, "schema after "+op, l.Info().Schema, next.schema)
+		kit.Want(t, "last line after "+op, l.Head().N, lines+1)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := upgraded(t, dir); got != "once" {
-			t.Errorf("after %s and one more start the upgrade left %q", op, got)
-		}
+		kit.Want(t, "what the upgrade left one start after "+op, upgraded(t, dir), "once")
 	}
 }
 
-// A form that was never released is refused, whatever its number, and nothing is changed.
-func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
-	set := func(key, value []byte) func(*bbolt.Tx) error {
-		return func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, key, value) }
+// An older form that was never released is refused.
+func TestMigrate_I28_RefusesAnUnreleasedForm(t *testing.T) {
+	dir, _ := seeded(t)
+	next := nextForm()
+	next.upgrades[0].from = "the form that was released"
+	if _, err := Open(Config{Dir: dir, form: next}); !errors.Is(err, ledger.ErrDevelopment) {
+		t.Errorf("open: %v, want %v", err, ledger.ErrDevelopment)
 	}
-	remove := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(formKey) }
-	for name, change := range map[string]func(*bbolt.Tx) error{
-		"OfThisSchema":   set(formKey, []byte("0123456789abcdef")),
-		"WithoutADigest": remove,
-		"WithOtherBuckets": func(tx *bbolt.Tx) error {
-			return errors.Join(set(formKey, []byte("0123456789abcdef"))(tx), tx.DeleteBucket(countsBucket))
-		},
-		"OfAHigherSchema":     func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set(schemaKey, []byte("3"))(tx)) },
-		"OfAnOlderUnreleased": nil, // see below
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir, lines, _ := seeded(t)
-			c := Config{Dir: dir}
-			if change == nil {
-				c.form = nextForm()
-				c.form.upgrades[0].from = "the form that was released"
-			} else {
-				edit(t, dir, change)
-			}
-			if _, err := Open(c); !errors.Is(err, ledger.ErrDevelopment) {
-				t.Fatalf("open: %v", err)
-			}
-			if len(copies(t, dir, fileName+".schema*")) != 0 {
-				t.Error("a copy was made")
-			}
-			edit(t, dir, func(tx *bbolt.Tx) error {
-				end, err := headAt(tx, lines+1)
-				if end.N != lines {
-					t.Errorf("the journal ends at line %d, not %d", end.N, lines)
-				}
-				return err
-			})
-		})
-	}
-}
-
-// The digest of the form follows every table.
-func TestForm_I28_DigestFollowsTheTables(t *testing.T) {
-	before := digestOfTables()
-	rows := causeForm.fields
-	defer func() { causeForm.fields = rows }()
-	causeForm.fields = append(rows[:1:1], textField(3, "text", func(c *ledger.Cause) *string { return &c.Text }))
-	if digestOfTables() == before {
-		t.Error("a field has another number, and the digest is the same")
-	}
+	kit.Want(t, "copies", copiesOf(t, dir), nil)
 }

@@ -1,6 +1,8 @@
-package boltledger
+package boltledger_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -12,16 +14,19 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
-// The text of a reason stands beside the document, its digest in the journal; erased,
-// the chain still verifies; exchanged, it does not.
+// The text of a reason is stored with the document, and its digest in the journal.
+// The check finds that the text was exchanged or lost.
 func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	dir, keys := filled(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
+	key := keys[2]
 	note := ledger.Note{Salt: [16]byte{7}, Text: "Müller asked for it"}
 	held := func(n *ledger.Note, by ledger.Operator) error {
-		e, _, err := l.Entry(keys[2])
+		e, _, err := l.Entry(key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +41,7 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 		return rs[0].Err
 	}
 	if err := held(&note, ledger.Operator{UID: 7, Reason: archive.Sum([]byte("another"))}); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("a note that is not the act's: %v", err)
+		t.Errorf("a note that is not the act's: %v, want %v", err, ledger.ErrIllegal)
 	}
 	if err := held(&note, ledger.Operator{UID: 7, Reason: note.Digest()}); err != nil {
 		t.Fatal(err)
@@ -44,44 +49,48 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	if err := held(nil, ledger.Operator{UID: 7}); err != nil {
 		t.Fatal(err)
 	}
-	e, _, _ := l.Entry(keys[2])
-	if notes, err := l.Notes(e.Key); err != nil || len(notes) != 1 || notes[e.Rev-1] != note {
-		t.Errorf("notes %v, %v", notes, err)
+	e, _, err := l.Entry(key)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d, ok, err := l.Document(e.Key); err != nil || !ok || len(d.Metadata) == 0 {
-		t.Errorf("document %v, %v, %v", d, ok, err)
+	notes, err := l.Notes(key)
+	if err != nil {
+		t.Error(err)
+	}
+	kit.Want(t, "notes", notes, map[uint32]ledger.Note{e.Rev - 1: note})
+	if d, ok, err := l.Document(key); err != nil || !ok || len(d.Metadata) == 0 {
+		t.Errorf("document = %v, %v (%v), want one with metadata", d, ok, err)
 	}
 	if err := l.Lines(1, func(_ uint64, line []byte) error {
 		if strings.Contains(string(line), "asked for it") {
-			t.Errorf("the text stands in the journal: %s", line)
+			t.Errorf("line = %s, want no text of a reason in it", line)
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	verifies := func(what string, want bool) {
-		t.Helper()
-		if found, err := l.Verify(t.Context()); err != nil || (len(found) == 0) != want {
-			t.Errorf("%s: %v, %v", what, found, err)
+	sound(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	noteKey := binary.BigEndian.AppendUint32(bytes.Clone(key[:]), e.Rev-1)
+	for what, harm := range map[string]func(tx *bbolt.Tx) error{
+		"is not the one": func(tx *bbolt.Tx) error {
+			return setField(t, tx, docBucket, noteKey, "Note.text", text("no one asked"))
+		},
+		"is missing": func(tx *bbolt.Tx) error { return tx.Bucket(docBucket).Delete(noteKey) },
+	} {
+		harmed := copyLedger(t, dir, fileName, headName)
+		edit(t, harmed, harm)
+		if l := open(t, boltledger.Config{Dir: harmed}); !found(t, l, what) {
+			t.Errorf("the check found no reason that %s, want it found", what)
 		}
 	}
-	verifies("as written", true)
-	change := func(fn func(*bbolt.Bucket) error) {
-		t.Helper()
-		if err := l.db.Update(func(tx *bbolt.Tx) error { return fn(tx.Bucket(docBucket)) }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	other := ledger.Note{Salt: note.Salt, Text: "nobody asked"}
-	change(func(doc *bbolt.Bucket) error { return doc.Put(noteKey(e.Key, e.Rev-1), noteForm.encode(&other)) })
-	verifies("exchanged", false)
-	change(func(doc *bbolt.Bucket) error { return doc.Delete(noteKey(e.Key, e.Rev-1)) })
-	verifies("lost", false)
 }
 
 func TestInspectFile_ABackup(t *testing.T) {
 	dir, _ := filled(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	name := filepath.Join(t.TempDir(), "copy.db")
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -94,13 +103,13 @@ func TestInspectFile_ABackup(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if i, head, err := InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {
-		t.Errorf("%+v %+v %v", i, head, err)
+	if i, head, err := boltledger.InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {
+		t.Errorf("a backup is %+v at %+v (%v), want %s at %+v", i, head, err, info.ID, l.Head())
 	}
 	if err := os.Truncate(name, size/2); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := InspectFile(name); err == nil {
-		t.Error("half a copy passed")
+	if _, _, err := boltledger.InspectFile(name); err == nil {
+		t.Error("half a copy was accepted, want an error")
 	}
 }

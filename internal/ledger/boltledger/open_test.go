@@ -1,9 +1,12 @@
-package boltledger
+package boltledger_test
 
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,28 +16,30 @@ import (
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 	source, _ := filled(t)
 	older := copyLedger(t, source, fileName)
-	l := open(t, Config{Dir: source})
+	l := open(t, boltledger.Config{Dir: source})
 	d := newDoc(t, l, 99)
 	d.do(d.claim())
 	l.Close()
 	cut := func(n int64) func(t *testing.T, dir string) error {
-		return func(_ *testing.T, dir string) error { return os.Truncate(filepath.Join(dir, fileName), n) }
+		return func(_ *testing.T, dir string) error { return os.Truncate(pathIn(dir, fileName), n) }
 	}
 	copyInto := func(from, name string) func(t *testing.T, dir string) error {
 		return func(t *testing.T, dir string) error {
-			b, err := os.ReadFile(filepath.Join(from, name))
-			return errors.Join(err, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+			b, err := os.ReadFile(pathIn(from, name))
+			return errors.Join(err, os.WriteFile(pathIn(dir, name), b, 0o600))
 		}
 	}
 	remove := func(names ...string) func(t *testing.T, dir string) error {
 		return func(_ *testing.T, dir string) (err error) {
 			for _, name := range names {
-				err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+				err = errors.Join(err, os.Remove(pathIn(dir, name)))
 			}
 			return err
 		}
@@ -57,7 +62,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"HeadOfAnother": {func(t *testing.T, dir string) error { return copyInto(otherLedger(t), headName)(t, dir) }, nil, "belongs to"},
 		"LedgerSwapped": {func(t *testing.T, dir string) error { return copyInto(otherLedger(t), fileName)(t, dir) }, nil, "belongs to"},
 		"HeadUnreadable": {func(t *testing.T, dir string) error {
-			return os.WriteFile(filepath.Join(dir, headName), make([]byte, 1024), 0o600)
+			return os.WriteFile(pathIn(dir, headName), make([]byte, 1024), 0o600)
 		}, nil, "no readable"},
 		"AllZero": {func(t *testing.T, dir string) error {
 			return os.WriteFile(pathIn(dir, fileName), make([]byte, usedBytes(t, dir)), 0o600)
@@ -69,16 +74,18 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"HeadNewer": {copyInto(aheadOf(t, source), headName), ledger.ErrRolledBack, "the head outside knows 59"},
 		"OtherEnvironment": {func(t *testing.T, dir string) error { // the production ledger's file in the test system's place
 			to := t.TempDir()
-			return errors.Join(Create(to, ledger.Info{ID: "ledger-p", Environment: "production"}), copyInto(to, fileName)(t, dir))
+			return errors.Join(boltledger.Create(to, ledger.Info{ID: "ledger-p", Environment: "production"}), copyInto(to, fileName)(t, dir))
 		}, nil, "belongs to"},
 		"NotALedger": {copyInto(foreignBolt(t), fileName), nil, "bucket"},
-		"HeadLies":   {headThatLies, nil, "line 3"},
+		"HeadLies": {func(_ *testing.T, dir string) error { // well formed and older, with the hash of another journal
+			return writeHead(dir, outsideHead{N: 3, Hash: sum("another journal").String(), Ledger: info.ID})
+		}, nil, "line 3"},
 		"Link": {func(t *testing.T, dir string) error {
-			name := filepath.Join(dir, fileName)
+			name := pathIn(dir, fileName)
 			return errors.Join(os.Rename(name, name+"2"), os.Symlink(fileName+"2", name))
 		}, nil, "regular"},
 		"Directory": {func(t *testing.T, dir string) error {
-			name := filepath.Join(dir, fileName)
+			name := pathIn(dir, fileName)
 			return errors.Join(os.Remove(name), os.Mkdir(name, 0o700))
 		}, nil, "regular"},
 		"FreelistPointsBeyond": {func(t *testing.T, dir string) error {
@@ -91,14 +98,14 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		}, nil, "is none"},
 		"NewestMetaTorn": {func(t *testing.T, dir string) error {
 			p := newest(t, dir)
-			return overwrite(dir, int64(p.txid%2*p.size)+pageHeader+56, 0) // its checksum: bbolt falls back to the commit before
+			return overwrite(dir, p.at+pageHeader+56, 0) // its checksum: bbolt falls back to the commit before
 		}, ledger.ErrRolledBack, "57"},
 		"BothMetasTorn": {func(t *testing.T, dir string) error {
 			p := newest(t, dir)
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
 		}, nil, "meta page"},
 		"NewerSchema": {func(t *testing.T, dir string) error {
-			edit(t, dir, func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, schemaKey, []byte("4")) })
+			edit(t, dir, func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte("schema"), []byte("4")) })
 			return nil
 		}, ledger.ErrNewerSchema, "schema 4"},
 	}
@@ -108,42 +115,56 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			if err := row.do(t, dir); err != nil {
 				t.Fatal(err)
 			}
-			l, err := Open(Config{Dir: dir})
+			l, err := boltledger.Open(boltledger.Config{Dir: dir})
 			if err == nil {
 				l.Close()
 				t.Fatal("opened")
 			}
-			ok := errors.As(err, &damaged)
+			ok, want := errors.As(err, &damaged), "damage"
 			if row.want != nil {
-				ok = errors.Is(err, row.want)
+				ok, want = errors.Is(err, row.want), row.want.Error()
 			}
 			if !ok || !strings.Contains(err.Error(), row.text) {
-				t.Errorf("%v", err)
+				t.Errorf("open: %v, want %s that tells of %q", err, want, row.text)
 			}
 		})
 	}
 }
 
-func newest(t *testing.T, dir string) metaPage {
-	f, err := os.Open(filepath.Join(dir, fileName))
+// metaPage is the newer of bbolt's two meta pages, as bbolt lays it out.
+type metaPage struct {
+	at                    int64 // where it begins in the file
+	size                  uint64
+	freelist, count, txid uint64
+}
+
+const pageHeader = 16
+
+func newest(t testing.TB, dir string) (newest metaPage) {
+	t.Helper()
+	b, err := os.ReadFile(pathIn(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	p, ok := newestMeta(f, 1<<30)
-	if !ok {
-		t.Fatal("no meta page")
+	for i := range int64(2) {
+		p := metaPage{size: uint64(binary.NativeEndian.Uint32(b[pageHeader+8:]))}
+		p.at = i * int64(p.size)
+		page := b[p.at+pageHeader:]
+		p.freelist, p.count, p.txid = binary.NativeEndian.Uint64(page[32:]), binary.NativeEndian.Uint64(page[40:]), binary.NativeEndian.Uint64(page[48:])
+		if p.txid >= newest.txid {
+			newest = p
+		}
 	}
-	return p
+	return newest
 }
 
-func usedBytes(t *testing.T, dir string) int64 {
+func usedBytes(t testing.TB, dir string) int64 {
 	p := newest(t, dir)
 	return int64(p.count * p.size)
 }
 
 func overwrite(dir string, at int64, with uint64) error {
-	f, err := os.OpenFile(filepath.Join(dir, fileName), os.O_WRONLY, 0)
+	f, err := os.OpenFile(pathIn(dir, fileName), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -155,30 +176,59 @@ func otherLedger(t *testing.T) string {
 	dir := t.TempDir()
 	other := info
 	other.ID = "ledger-2"
-	if err := Create(dir, other); err != nil {
+	if err := boltledger.Create(dir, other); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// headThatLies writes an outside head that is well formed and older, with another hash.
-func headThatLies(t *testing.T, dir string) error {
-	if err := os.Remove(filepath.Join(dir, headName)); err != nil {
-		return err
-	}
-	h := &headFile{db: filepath.Join(dir, fileName), ledger: info.ID}
-	return errors.Join(h.createFile(dir, ledger.Head{N: 3, Hash: sum("another journal")}), h.closeFile())
+// outsideHead is a line of ledger.head as docs/ledger.md describes it.
+type outsideHead struct {
+	N      uint64 `json:"n"`
+	Hash   string `json:"hash"`
+	Ledger string `json:"ledger"`
+	Size   int64  `json:"size"`
+	Sum    string `json:"sum"`
 }
 
-// Behind by some commits is what a crash leaves; a torn slot too.
+const headSlot = 512
+
+func (h outsideHead) checksum() string {
+	return fmt.Sprintf("%08x", crc32.Checksum(fmt.Appendf(nil, "%d %s %s %d", h.N, h.Hash, h.Ledger, h.Size), castagnoli))
+}
+
+// readHead returns the newest line of the outside head that is whole.
+func readHead(t testing.TB, dir string) (newest outsideHead) {
+	t.Helper()
+	b, err := os.ReadFile(pathIn(dir, headName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(b) {
+		var h outsideHead
+		if json.Unmarshal(line, &h) == nil && h.Sum == h.checksum() && h.N > newest.N {
+			newest = h
+		}
+	}
+	return newest
+}
+
+// writeHead writes an outside head that says h.
+func writeHead(dir string, h outsideHead) error {
+	h.Sum = h.checksum()
+	line, err := json.Marshal(h)
+	return errors.Join(err, os.WriteFile(pathIn(dir, headName), fmt.Appendf(nil, "%-511s\n", line), 0o600))
+}
+
+// A crash leaves a head that is some commits behind, or one torn line of it.
 func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.do(d.claim())
 	l.Close()
 	lag := copyLedger(t, dir, headName)
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	d.l = l
 	d.do(ledger.Held{})
 	d.do(ledger.Unheld{})
@@ -186,23 +236,23 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 	for name, spoil := range map[string]func(b []byte){
 		"Lagging": func([]byte) {},
 		"TornOne": func(b []byte) { b[3] ^= 1 },
-		"TornTwo": func(b []byte) { b[slotSize+3] ^= 1 },
+		"TornTwo": func(b []byte) { b[headSlot+3] ^= 1 },
 	} {
-		b, err := os.ReadFile(filepath.Join(lag, headName))
-		if err != nil || len(b) != 2*slotSize {
+		b, err := os.ReadFile(pathIn(lag, headName))
+		if err != nil || len(b) != 2*headSlot {
 			t.Fatal(len(b), err)
 		}
 		spoil(b)
-		if err := os.WriteFile(filepath.Join(dir, headName), b, 0o600); err != nil {
+		if err := os.WriteFile(pathIn(dir, headName), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, err := Open(Config{Dir: dir})
+		l, err := boltledger.Open(boltledger.Config{Dir: dir})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		l.Close()
-		if r, err := readHead(dir); err != nil || r.N != 4 || r.Ledger != info.ID {
-			t.Errorf("%s: the head was not brought up to date: %+v %v", name, r, err)
+		if r := readHead(t, dir); r.N != 4 || r.Ledger != info.ID {
+			t.Errorf("%s: after a start the head is %+v, want line 4 of %s", name, r, info.ID)
 		}
 	}
 }
@@ -211,7 +261,7 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 func aheadOf(t *testing.T, source string) string {
 	t.Helper()
 	dir := copyLedger(t, source, fileName, headName)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 98)
 	d.do(d.claim())
 	if err := l.Close(); err != nil {
@@ -230,78 +280,81 @@ func foreignBolt(t *testing.T) string {
 
 func TestOpen_I16_OneAtATime(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
+	l := open(t, boltledger.Config{Dir: dir})
+	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
+		t.Errorf("open: %v, want %v", err, ledger.ErrLocked)
+	}
+	if err := boltledger.ReadWhileStopped(dir, nil); !errors.Is(err, ledger.ErrLocked) {
+		t.Errorf("read: %v, want %v", err, ledger.ErrLocked)
+	}
+	if _, err := l.Backup(io.Discard); err != nil { // opens no file that would drop the lock
 		t.Error(err)
 	}
-	if err := writeHeadOfCopy(dir); !errors.Is(err, ledger.ErrLocked) {
-		t.Error(err)
-	}
-	if _, err := l.Backup(io.Discard); err != nil { // opens nothing that would drop the lock
-		t.Error(err)
-	}
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
-		t.Error(err)
+	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
+		t.Errorf("open after a backup: %v, want %v", err, ledger.ErrLocked)
 	}
 }
 
 func TestOpen_I27_TakesTooOpenRightsAway(t *testing.T) {
 	dir := newLedger(t)
-	name := filepath.Join(dir, fileName)
+	name := pathIn(dir, fileName)
 	os.Chmod(name, 0o644)
-	open(t, Config{Dir: dir})
-	for _, name := range []string{name, filepath.Join(dir, headName)} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v %v", name, info.Mode(), err)
+	open(t, boltledger.Config{Dir: dir})
+	for _, name := range []string{name, pathIn(dir, headName)} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		kit.Want(t, "rights of "+filepath.Base(name), info.Mode().Perm(), 0o600)
 	}
 }
 
 func TestCreate_I15_NeverOverALedgerThatIsOrWas(t *testing.T) {
 	dir := newLedger(t)
-	if err := Create(dir, info); !errors.Is(err, ledger.ErrExists) {
-		t.Error(err)
+	if err := boltledger.Create(dir, info); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("over a ledger: %v, want %v", err, ledger.ErrExists)
 	}
-	os.Remove(filepath.Join(dir, fileName))
-	if err := Create(dir, info); !errors.Is(err, ledger.ErrExists) {
-		t.Errorf("over a lost one: %v", err)
+	os.Remove(pathIn(dir, fileName))
+	if err := boltledger.Create(dir, info); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("over a lost one: %v, want %v", err, ledger.ErrExists)
 	}
-	if names, _ := filepath.Glob(filepath.Join(dir, ".*")); len(names) != 0 {
+	if names, _ := filepath.Glob(pathIn(dir, ".*")); len(names) != 0 {
 		t.Errorf("left behind %q", names)
 	}
-	if err := Create(t.TempDir(), ledger.Info{}); err == nil {
+	if err := boltledger.Create(t.TempDir(), ledger.Info{}); err == nil {
 		t.Error("made one without a name")
 	}
 	dir = newLedger(t) // a crash before the head was written
-	os.Remove(filepath.Join(dir, headName))
-	l := open(t, Config{Dir: dir})
+	os.Remove(pathIn(dir, headName))
+	l := open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
-	if r, err := readHead(dir); r == nil || r.N != 1 {
-		t.Error(r, err)
-	}
+	kit.Want(t, "line of the head", readHead(t, dir).N, 1)
 }
 
-func FuzzPreflight(f *testing.F) {
-	f.Add(uint32(0), byte(1), uint32(0))
-	f.Add(uint32(4096+16), byte(1), uint32(100))
-	dir, _ := filled(f)
-	whole, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		f.Fatal(err)
+// A form that was never released is refused, whatever its number, and the file is
+// left as it is.
+func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
+	set := func(key, value string) func(*bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte(key), []byte(value)) }
 	}
-	f.Fuzz(func(t *testing.T, at uint32, with byte, cut uint32) {
-		bad := bytes.Clone(whole)
-		bad[at%(8*4096)] ^= with
-		bad = bad[:len(bad)-int(cut)%len(bad)]
-		name := filepath.Join(t.TempDir(), fileName)
-		if err := os.WriteFile(name, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		file, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		checkBeforeMapping(file, 7)
-	})
+	remove := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete([]byte("form")) }
+	for name, change := range map[string]func(*bbolt.Tx) error{
+		"OfThisSchema":   set("form", "0123456789abcdef"),
+		"WithoutADigest": remove,
+		"WithOtherBuckets": func(tx *bbolt.Tx) error {
+			return errors.Join(set("form", "0123456789abcdef")(tx), tx.DeleteBucket(countsBucket))
+		},
+		"OfAHigherSchema": func(tx *bbolt.Tx) error { return errors.Join(remove(tx), set("schema", "3")(tx)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, _ := filled(t)
+			edit(t, dir, change)
+			before := dump(t, dir)
+			if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrDevelopment) {
+				t.Fatalf("open: %v, want %v", err, ledger.ErrDevelopment)
+			}
+			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)
+			kit.Want(t, "records", dump(t, dir), before)
+		})
+	}
 }

@@ -1,32 +1,32 @@
-package boltledger
+package boltledger_test
 
 import (
 	"encoding/binary"
 	"errors"
 	"io"
 	"os"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
 // grown makes a ledger whose buckets are trees of several levels.
 func grown(t *testing.T) string {
 	t.Helper()
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	var cs []ledger.Change
 	for n := range 500 {
 		d := newDoc(t, l, n)
 		cs = append(cs, d.change(d.claim(), d.sealed()))
 	}
-	for len(cs) > 0 {
-		if rs, err := l.Apply(t.Context(), cs[:50]...); err != nil || rs[0].Err != nil {
-			t.Fatal(err)
-		}
-		cs = cs[50:]
+	for some := range slices.Chunk(cs, 50) {
+		applied(t, l, some...)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -34,100 +34,70 @@ func grown(t *testing.T) string {
 	return dir
 }
 
-// rootOf returns the page on which a bucket begins, which is a branch.
-func rootOf(t *testing.T, dir string, bucket []byte) (tr *pageTree, root dbPage) {
+// branch is the root page of a bucket that is a tree, as bbolt lays it out.
+type branch struct {
+	id, pageSize, pages uint64 // pages is how many the file has
+	children            []uint64
+	free, other         uint64 // a free page, and the root of another bucket
+}
+
+const branchElement = 16 // position and size of a key, and then the child
+
+func rootOf(t *testing.T, dir string, bucket []byte) (root branch) {
 	t.Helper()
-	f, err := os.Open(pathIn(dir, fileName))
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		root.id, root.other = uint64(tx.Bucket(bucket).Root()), uint64(tx.Bucket(docBucket).Root())
+		root.pageSize = uint64(tx.DB().Info().PageSize)
+		root.pages = uint64(tx.Size()) / root.pageSize
+		for id := 2; uint64(id) < root.pages && root.free == 0; id++ {
+			if page, err := tx.Page(id); err != nil || page == nil {
+				break
+			} else if page.Type == "free" {
+				root.free = uint64(id)
+			}
+		}
+		return errUnchanged
+	})
+	root.pages = newest(t, dir).count
+	b, err := os.ReadFile(pathIn(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
+	page := b[root.id*root.pageSize:]
+	for i := range int(binary.NativeEndian.Uint16(page[10:])) {
+		root.children = append(root.children, binary.NativeEndian.Uint64(page[pageHeader+i*branchElement+8:]))
 	}
-	p, ok := newestMeta(f, info.Size())
-	if !ok {
-		t.Fatal("no meta page")
+	if isBranch := page[8]&1 != 0; !isBranch || len(root.children) < 3 || root.free == 0 {
+		t.Fatalf("the root of %s is %+v, want a branch of three children and a free page", bucket, root)
 	}
-	tr = &pageTree{f: f, p: p}
-	roots, err := tr.readBucketRoots()
-	if err == nil {
-		root, err = tr.read(roots[string(bucket)])
-	}
-	if err != nil || root.leaf || root.n < 3 {
-		t.Fatalf("%s is no tree: %v, %d", bucket, err, root.n)
-	}
-	return tr, root
+	return root
 }
 
-// A look at all pages needs memory for one of them, however many there are: what it leaves behind would pile up faster than
-// it is gathered.
-func TestPages_I21_OneLeafAtATime(t *testing.T) {
-	dir := grown(t)
-	tr, _ := rootOf(t, dir, docBucket)
-	free, err := readFreelist(tr.f, tr.p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := open(t, Config{Dir: dir})
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if err := l.checkAllPages(func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
-	runtime.ReadMemStats(&after)
-	used, kept := after.TotalAlloc-before.TotalAlloc, (tr.p.count-uint64(len(free)))*tr.p.size
-	t.Logf("%d bytes were used to look at %d", used, kept)
-	if used > kept/2 {
-		t.Error("that is too many")
-	}
-}
-
-// turn makes the i-th child of a branch another page.
-func turn(t *testing.T, dir string, tr *pageTree, pg dbPage, i int, to uint64) {
-	t.Helper()
-	f, err := os.OpenFile(pathIn(dir, fileName), os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := binary.NativeEndian.AppendUint64(nil, to)
-	_, err = f.WriteAt(b, int64(pg.id*tr.p.size)+pageHeader+int64(i)*elementSize+8)
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A page that leads back up would end the process: bbolt follows it until its stack is
-// full, and nobody can recover from that. Each row says who must see it.
+// A page that leads back up would end the process: bbolt follows it until its
+// stack is full, and no caller can recover from that.
 func TestPages_I15_ThatLeadAstray(t *testing.T) {
 	source := grown(t)
+	beginning := func(branch) int { return 0 }
+	middle := func(b branch) int { return len(b.children) / 2 }
+	end := func(b branch) int { return len(b.children) - 1 }
+	itself := func(b branch) uint64 { return b.id }
 	rows := map[string]struct {
 		bucket []byte
-		child  func(pg dbPage) int
-		to     func(tr *pageTree, pg dbPage) uint64
-		opens  bool
+		child  func(branch) int
+		to     func(branch) uint64
+		opens  bool // the usual start does not read the page
 		want   string
 	}{
-		"JournalEndsInACircle": {journalBucket, func(pg dbPage) int { return pg.n - 1 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, false, "circle"},
-		"OpenBeginsInACircle":  {openBucket, func(dbPage) int { return 0 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, false, "circle"},
-		"CircleInTheMiddle":    {openBucket, func(pg dbPage) int { return pg.n / 2 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, true, "reached twice"},
-		"ChildTwice":           {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(_ *pageTree, pg dbPage) uint64 { return pg.child(0) }, true, "reached twice"},
-		"Beyond":               {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 { return tr.p.count }, false, "points to page"},
-		"MetaPage":             {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(*pageTree, dbPage) uint64 { return 1 }, false, "points to page"},
-		"FreePage": {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 {
-			free, err := readFreelist(tr.f, tr.p)
-			if err != nil || len(free) == 0 {
-				t.Fatal("nothing is free", err)
-			}
-			return free[0]
-		}, true, "page"},
-		"AnotherTree": {dueBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 {
-			roots, _ := tr.readBucketRoots()
-			return roots[string(docBucket)]
-		}, true, "page"},
+		"JournalEndsInACircle": {journalBucket, end, itself, false, "circle"},
+		"OpenBeginsInACircle":  {openBucket, beginning, itself, false, "circle"},
+		"CircleInTheMiddle":    {openBucket, middle, itself, true, "reached twice"},
+		"ChildTwice":           {docBucket, middle, func(b branch) uint64 { return b.children[0] }, true, "reached twice"},
+		"Beyond":               {docBucket, middle, func(b branch) uint64 { return b.pages }, false, "points to page"},
+		"MetaPage":             {docBucket, middle, func(branch) uint64 { return 1 }, false, "points to page"},
+		"FreePage":             {docBucket, middle, func(b branch) uint64 { return b.free }, true, "page"},
+		"AnotherTree":          {dueBucket, middle, func(b branch) uint64 { return b.other }, true, "page"},
 	}
-	l := open(t, Config{Dir: copyLedger(t, source, fileName, headName)})
+	l := open(t, boltledger.Config{Dir: copyLedger(t, source, fileName, headName)})
 	_, before, err := l.VerifyWhole(t.Context(), 0, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -135,44 +105,32 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
-			tr, pg := rootOf(t, dir, row.bucket)
-			turn(t, dir, tr, pg, row.child(pg), row.to(tr, pg))
-			l, err := Open(Config{Dir: dir})
-			var d *ledger.DamageError
-			if (err == nil) != row.opens || err != nil && (!errors.As(err, &d) || !strings.Contains(err.Error(), row.want)) {
+			root := rootOf(t, dir, row.bucket)
+			if err := overwrite(dir, int64(root.id*root.pageSize)+pageHeader+int64(row.child(root))*branchElement+8, row.to(root)); err != nil {
 				t.Fatal(err)
 			}
+			l, err := boltledger.Open(boltledger.Config{Dir: dir})
+			var d *ledger.DamageError
+			if (err == nil) != row.opens || err != nil && (!errors.As(err, &d) || !strings.Contains(err.Error(), row.want)) {
+				t.Fatalf("open: %v, want it to open: %v, else damage that tells of %q", err, row.opens, row.want)
+			}
 			if err != nil {
-				t.Log(err)
 				return
 			}
 			defer l.Close()
-			unread := func(ledger.Head, ledger.Balance) { t.Error("what lies on the pages is read all the same") }
+			unread := func(ledger.Head, ledger.Balance) {
+				t.Error("the records on damaged pages are read, want only the pages checked")
+			}
 			found, _, err := l.VerifyWhole(t.Context(), 0, unread)
 			since, _, err2 := l.VerifySince(t.Context(), before, unread)
 			for _, found := range [][]ledger.Problem{found, since} {
 				if errors.Join(err, err2) != nil || len(found) != 2 || found[0].Where != "pages" || !strings.Contains(found[0].What, row.want) {
-					t.Errorf("%v %v %v", found, err, err2)
+					t.Errorf("the check found %v (%v, %v), want two problems with pages that tell of %q", found, err, err2, row.want)
 				}
 			}
 			if _, err := l.Backup(io.Discard); !errors.As(err, &d) {
-				t.Errorf("it was backed up: %v", err)
+				t.Errorf("backup: %v, want damage", err)
 			}
-			t.Log(found)
 		})
-	}
-}
-
-func TestPages_OfASoundLedgerAreAllMet(t *testing.T) {
-	dir := grown(t)
-	l := open(t, Config{Dir: dir})
-	sound(t, l)
-	if err := l.checkAllPages(nil); err != nil {
-		t.Error(err)
-	}
-	broken := errors.New("enough")
-	asked := 0
-	if err := l.checkAllPages(func() error { asked++; return broken }); !errors.Is(err, broken) || asked != 1 {
-		t.Errorf("%v after %d", err, asked)
 	}
 }

@@ -150,18 +150,18 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 // returns first. It reads in parts: an entry that changes meanwhile is seen as before or as
 // after the change.
 func (l *Ledger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, archive.Key{}, oldestFirst, fn, openBucket, doneBucket)
+	return walkEntries(l.view, oldestFirst, fn, openBucket, doneBucket)
 }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, as EntriesOldestFirst does.
 func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, archive.Key{}, newestFirst, fn, openBucket, doneBucket)
+	return walkEntries(l.view, newestFirst, fn, openBucket, doneBucket)
 }
 
 // OpenEntries calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It reads as EntriesOldestFirst does, and reads no other entry.
 func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
-	return walkEntries(l.view, archive.Key{}, oldestFirst, fn, openBucket)
+	return walkEntries(l.view, oldestFirst, fn, openBucket)
 }
 
 // order is in which direction entries are read.
@@ -172,10 +172,10 @@ const (
 	newestFirst order = true
 )
 
-// walkEntries reads from the key from on, in parts through view, which makes one read transaction each time. The zero
-// key is the first entry in that order.
-func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, in order, fn func(ledger.Entry) error, buckets ...[]byte) error {
-	if from.IsZero() && in == newestFirst {
+// walkEntries reads entries in parts through view, which makes one read transaction each time.
+func walkEntries(view func(func(*bbolt.Tx) error) error, in order, fn func(ledger.Entry) error, buckets ...[]byte) error {
+	var from archive.Key
+	if in == newestFirst {
 		for i := range from {
 			from[i] = 0xff
 		}

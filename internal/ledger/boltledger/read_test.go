@@ -1,118 +1,67 @@
-package boltledger
+package boltledger_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
-func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
-	var keys []archive.Key
-	for n := range 10 {
-		d := newDoc(t, l, n)
-		at := began.Add(time.Duration(10-n) * time.Hour) // the last claimed is due first
-		if n == 9 {
-			at = time.Time{}
-		}
-		d.do(ledger.ClaimedFolder{Vault: "V1", NotBefore: at})
-		keys = append([]archive.Key{d.e.Key}, keys...)
-	}
-	noon := began.Add(5 * time.Hour)
-	first := func(e ledger.Entry) archive.Key { return e.Key }
-	for name, row := range map[string]struct {
-		now   time.Time
-		limit int
-		skip  func(ledger.Entry) bool
-		want  []archive.Key
-		next  time.Time
-	}{
-		"All":      {began.Add(20 * time.Hour), 100, nil, keys, time.Time{}},
-		"UntilNow": {noon, 100, nil, keys[:5], noon.Add(time.Hour)}, // what is due at now is ready
-		"Limited":  {noon, 2, nil, keys[:2], noon.Add(time.Hour)},
-		"Skipping": {noon, 2, func(e ledger.Entry) bool { return e.Key == keys[0] || e.Key == keys[2] }, []archive.Key{keys[1], keys[3]}, noon.Add(time.Hour)},
-		"Before":   {began, 100, nil, keys[:1], began.Add(2 * time.Hour)},
-	} {
-		es, next, err := l.Due(ledger.Seal, row.now, row.limit, row.skip)
-		var got []archive.Key
-		for _, e := range es {
-			got = append(got, first(e))
-		}
-		if err != nil || !slices.Equal(got, row.want) || !next.Equal(row.next) {
-			t.Errorf("%s: %v next %v (%v), want %v next %v", name, got, next, err, row.want, row.next)
-		}
-	}
-	if es, next, err := l.Due(ledger.Register, noon, 10, nil); len(es) != 0 || !next.IsZero() || err != nil {
-		t.Error("another step has something due:", es, next, err)
-	}
-}
-
+// Entries on their way and at rest are in two buckets, and are read in parts.
 func TestEntries_MergedInOrderPageByPage(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
-	var keys []archive.Key
-	for n := range 3*chunkEntries + 7 {
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	var keys, onTheWay []archive.Key
+	for n := range 800 {
 		d := newDoc(t, l, n)
 		c := d.change(d.claim())
-		if n%3 == 0 {
-			c = d.change(d.claim(), ledger.Refused{}, ledger.PlaceIntended{Dest: "x"}, ledger.Placed{}) // at rest
+		if n%3 == 0 { // at rest
+			c = d.change(ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID(fmt.Sprint("R", n)), SuccessRecord: []byte("{}"), ArchivedAt: began}, ledger.Reconciled{})
+		} else {
+			onTheWay = append(onTheWay, d.e.Key)
 		}
 		l.Submit([]ledger.Change{c}, nil)
 		keys = append(keys, d.e.Key)
 	}
-	if _, err := l.Apply(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-	collect := func(from archive.Key, in order, stop int) (got []archive.Key) {
-		enough := errors.New("enough")
-		err := walkEntries(l.view, from, in, func(e ledger.Entry) error {
-			if got = append(got, e.Key); len(got) == stop {
+	applied(t, l)
+	enough := errors.New("enough")
+	backwards := slices.Clone(keys)
+	slices.Reverse(backwards)
+	for name, row := range map[string]struct {
+		read func(func(ledger.Entry) error) error
+		stop int
+		want []archive.Key
+	}{
+		"OldestFirst": {l.EntriesOldestFirst, 0, keys},
+		"NewestFirst": {l.EntriesNewestFirst, 0, backwards},
+		"Open":        {l.OpenEntries, 0, onTheWay},
+		"Stopped":     {l.EntriesOldestFirst, 300, keys[:300]},
+	} {
+		var got []archive.Key
+		err := row.read(func(e ledger.Entry) error {
+			if got = append(got, e.Key); len(got) == row.stop {
 				return enough
 			}
 			return nil
-		}, openBucket, doneBucket)
-		if err != nil && err != enough {
-			t.Error(err)
-		}
-		return got
-	}
-	backwards := slices.Clone(keys)
-	slices.Reverse(backwards)
-	between := keys[100]
-	between[15]++ // no entry has it
-	for name, row := range map[string]struct{ got, want []archive.Key }{
-		"Forwards":            {collect(archive.Key{}, oldestFirst, 0), keys},
-		"Backwards":           {collect(archive.Key{}, newestFirst, 0), backwards},
-		"FromOne":             {collect(keys[300], oldestFirst, 0), keys[300:]},
-		"BackwardsFromOne":    {collect(keys[300], newestFirst, 0), backwards[len(keys)-301:]},
-		"BetweenTwo":          {collect(between, oldestFirst, 0), keys[101:]},
-		"BackwardsBetweenTwo": {collect(between, newestFirst, 0), backwards[len(keys)-101:]},
-		"Stopped":             {collect(archive.Key{}, oldestFirst, chunkEntries+1), keys[:chunkEntries+1]},
-	} {
-		if !slices.Equal(row.got, row.want) {
-			t.Errorf("%s: %d entries, want %d, or in another order", name, len(row.got), len(row.want))
+		})
+		if (row.stop > 0) != errors.Is(err, enough) || !slices.Equal(got, row.want) {
+			t.Errorf("%s: %d entries (%v), want %d in the order of their keys", name, len(got), err, len(row.want))
 		}
 	}
 }
 
 func TestLines_FromAnywhere(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	for n := range 700 {
 		d := newDoc(t, l, n)
 		l.Submit([]ledger.Change{d.change(d.claim(), ledger.Held{}, ledger.Unheld{})}, nil)
 	}
-	l.Apply(t.Context())
+	applied(t, l)
 	for _, from := range []uint64{0, 1, 2, 1000, 2100, 2101, 2102, 9999} {
 		want, h := max(from, 1), ledger.Head{}
 		err := l.Lines(from, func(n uint64, b []byte) error {
@@ -124,15 +73,13 @@ func TestLines_FromAnywhere(t *testing.T) {
 			return nil
 		})
 		if err != nil || (from <= 2101 && want != 2102) || (from <= 1 && h != l.Head()) {
-			t.Errorf("from %d: came to %d: %v", from, want, err)
+			t.Errorf("lines from %d end before %d with %v (%v), want all of 2101 and %v", from, want, h, err, l.Head())
 		}
 	}
 }
 
-// A backup that is taken in full swing opens and is sound, once somebody takes the
-// responsibility for putting it back.
-func TestBackup_I15_WhileWriting(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+// whileWorking runs fn while documents are archived without a pause.
+func whileWorking(t *testing.T, l *boltledger.Ledger, fn func()) {
 	newDoc(t, l, 1<<20).archived()
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -146,62 +93,59 @@ func TestBackup_I15_WhileWriting(t *testing.T) {
 			}
 		}
 	}()
-	for range 3 {
-		dir := t.TempDir()
-		f, err := os.Create(filepath.Join(dir, fileName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := l.Backup(f)
-		info, _ := f.Stat()
-		if err != nil || n != info.Size() {
-			t.Errorf("%d bytes of %d: %v", n, info.Size(), err)
-		}
-		f.Close()
-		if _, err := Open(Config{Dir: dir}); err == nil {
-			t.Error("a ledger without its head was opened")
-		}
-		if err := writeHeadOfCopy(dir); err != nil {
-			t.Fatal(err)
-		}
-		b := open(t, Config{Dir: dir})
-		sound(t, b)
-		b.Close()
-	}
+	fn()
 	close(stop)
 	<-stopped
+}
+
+// I12, I15: a backup that is taken in full swing is of one moment: its entries, its
+// lines, its head and its balance agree. Opened without its head it is refused.
+func TestBackup_I15_WhileWriting(t *testing.T) {
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	whileWorking(t, l, func() {
+		for range 3 {
+			checkBackup(t, l)
+		}
+	})
 	sound(t, l)
 }
 
-// Verify runs beside the committer and sees no ghosts.
-func TestVerify_BesideTheCommitter(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
-	newDoc(t, l, 1<<20).archived()
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			default:
-				newDoc(t, l, n).archived()
-			}
-		}
-	}()
-	for rounds := 0; ; rounds++ {
-		sound(t, l)
-		if commits, _ := l.CommitCounts(); commits > 100 && rounds > 3 {
-			break
-		}
+func checkBackup(t *testing.T, l *boltledger.Ledger) {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := os.Create(pathIn(dir, fileName))
+	if err != nil {
+		t.Fatal(err)
 	}
-	close(stop)
-	<-stopped
+	defer f.Close()
+	n, err := l.Backup(f)
+	info, _ := f.Stat()
+	if err != nil || n != info.Size() {
+		t.Errorf("backup = %d bytes (%v), want the %d of the file", n, err, info.Size())
+	}
+	var d *ledger.DamageError
+	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.As(err, &d) {
+		t.Errorf("opened without its head: %v, want damage", err)
+	}
+	if ps, err := boltledger.VerifyFile(t.Context(), pathIn(dir, fileName)); err != nil || len(ps) > 0 {
+		t.Errorf("the check of the backup found %v (%v), want nothing", ps, err)
+	}
+}
+
+// The check sees no problem in what is committed while it runs.
+func TestVerify_BesideTheCommitter(t *testing.T) {
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
+	whileWorking(t, l, func() {
+		for rounds, commits := 0, uint64(0); commits <= 100 || rounds <= 3; rounds++ {
+			sound(t, l)
+			commits, _ = l.CommitCounts()
+		}
+	})
 }
 
 func TestTotals_YearBeginsInTheConfiguredZone(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.at = time.Date(2026, 12, 31, 22, 30, 0, 0, time.UTC) // archived an hour later, at 23:30 in UTC
 	d.archived()
@@ -211,33 +155,11 @@ func TestTotals_YearBeginsInTheConfiguredZone(t *testing.T) {
 		year int
 	}{{time.UTC, 2026}, {berlin, 2027}, {berlin, 2027}, {nil, 2026}} {
 		l.Close()
-		l = open(t, Config{Dir: dir, Location: row.zone})
+		l = open(t, boltledger.Config{Dir: dir, Location: row.zone})
 		ts, err := l.Totals()
 		if err != nil || len(ts) != 1 || ts[0].Year != row.year || ts[0].Documents != 1 || ts[0].Bytes != 1001 {
-			t.Errorf("%v: %v (%v)", row.zone, ts, err)
+			t.Errorf("totals in %v = %v (%v), want one document of 1001 bytes in %d", row.zone, ts, err, row.year)
 		}
 		sound(t, l)
-	}
-}
-
-// What people search and what is counted is read without the lists of files, and is otherwise what the whole document says. A record with a
-// field that nobody knows is refused by both.
-func TestDocumentTexts_I26_AreTheDocuments(t *testing.T) {
-	for name, d := range map[string]ledger.Document{"Sealed": goldenDocument(), "Refused": goldenRefused(), "Empty": {}} {
-		want := d
-		want.Files, want.ControlFiles, want.Junk = nil, nil, nil
-		record := documentForm.encode(&d)
-		got, err := documentTextsForm.decode(record)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v (%v)", name, got, want, err)
-		}
-	}
-	d := goldenDocument()
-	unknown := appendVarint(documentForm.appendFields([]byte{codecPlain}, &d), 90, 1)
-	record := binary.BigEndian.AppendUint32(unknown, crc32.Checksum(unknown, castagnoli))
-	for _, form := range []*message[ledger.Document]{documentForm, documentTextsForm} {
-		if _, err := form.decode(record); err == nil {
-			t.Error("a field that nobody knows is read")
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package boltledger
+package boltledger_test
 
 import (
 	"bytes"
@@ -7,12 +7,14 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
-// What could be read of a folder that ends unsealed is committed with its end, and is there after a restart.
+// The readable part of a folder that ends unsealed is committed with its end, and is
+// there after a restart.
 func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	first := newDoc(t, l, 1).archived()
 	read := goldenRefused()
 	for n, end := range []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "documentDate-not-understood"}}, ledger.FoundDuplicate{First: first.e.Key}} {
@@ -20,20 +22,17 @@ func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 		d.do(d.claim())
 		c := d.change(end)
 		c.Document = &read
-		rs, err := l.Apply(t.Context(), c)
-		if err != nil || rs[0].Err != nil {
-			t.Fatal(err, rs)
-		}
+		applied(t, l, c)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
 	for n := range 2 {
 		got, ok, err := l.Document(newDoc(t, l, n+2).e.Key)
 		if err != nil || !ok || got.AsRead != read.AsRead || !got.IsOnlyAsRead() {
-			t.Errorf("%+v, %v, %v", got, ok, err)
+			t.Errorf("document %d = %+v, %v (%v), want nothing but %+v", n+2, got, ok, err, read.AsRead)
 		}
 	}
 	if err := l.Lines(1, func(_ uint64, line []byte) error { return holdsNothingOf(read.AsRead, line) }); err != nil {
@@ -50,9 +49,10 @@ func holdsNothingOf(read archive.AsRead, line []byte) error {
 	return nil
 }
 
-// It never stands in for the document of a sealed folder, and such a document never comes with a refusal.
+// That part never replaces the document of a sealed folder, and such a document
+// never comes with a refusal.
 func TestDocument_RefusedDoesNotReplaceASealedOne(t *testing.T) {
-	l := open(t, Config{Dir: newLedger(t)})
+	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	sealed := newDoc(t, l, 1)
 	sealed.do(sealed.claim())
 	sealed.do(sealed.sealed())
@@ -66,10 +66,10 @@ func TestDocument_RefusedDoesNotReplaceASealedOne(t *testing.T) {
 		c := row.d.change(ledger.Refused{})
 		c.Document = row.own
 		if rs, err := l.Apply(t.Context(), c); err != nil || !errors.Is(rs[0].Err, ledger.ErrIllegal) {
-			t.Errorf("%s: %v, %v", name, err, rs)
+			t.Errorf("%s: %v (%v), want %v", name, rs, err, ledger.ErrIllegal)
 		}
 	}
 	if got, ok, err := l.Document(sealed.e.Key); err != nil || !ok || got.Salt != sealed.own.Salt || !got.AsRead.IsZero() {
-		t.Errorf("%+v, %v, %v", got, ok, err)
+		t.Errorf("document = %+v, %v (%v), want the sealed one", got, ok, err)
 	}
 }

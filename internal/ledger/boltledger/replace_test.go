@@ -1,4 +1,4 @@
-package boltledger
+package boltledger_test
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 var (
@@ -46,7 +48,7 @@ func copyAll(t testing.TB, dir string) string {
 func lived(t *testing.T) (dir, backup string) {
 	t.Helper()
 	dir = newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	var ds []*doc
 	for n := 1; n <= 12; n++ {
 		d := newDoc(t, l, n)
@@ -89,26 +91,24 @@ func lived(t *testing.T) (dir, backup string) {
 
 // inDoubt fails the test unless the ledger is in safe mode, and every entry that is not
 // at rest as one that needs reconciling.
-func inDoubt(t *testing.T, l *Ledger, word string) {
+func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 	t.Helper()
 	s, ok := l.SafeMode()
 	if !ok || s.Mark != word {
-		t.Fatalf("safe mode: %v %+v", ok, s)
+		t.Fatalf("safe mode = %+v, %v, want one that %s entered", s, ok, word)
 	}
 	n := 0
 	for _, e := range entriesOf(t, l) {
 		if e.NeedsReconcile {
 			n++
 		} else if !e.IsAtRest() {
-			t.Errorf("%s is %s/%s and nobody doubts it", e.Folder, e.State, e.Source)
+			t.Errorf("%s is %s/%s and does not need reconciling, want it to", e.Folder, e.State, e.Source)
 		}
 		if step, _, due := ledger.Due(e); due && step != ledger.Seal && step != ledger.Ask {
-			t.Errorf("%s is due to %s", e.Folder, step)
+			t.Errorf("%s is due to %s, want nothing but %s or %s", e.Folder, step, ledger.Seal, ledger.Ask)
 		}
 	}
-	if n != 10 {
-		t.Errorf("%d entries need reconciling", n)
-	}
+	kit.Want(t, "entries that need reconciling", n, 10)
 	sound(t, l)
 }
 
@@ -119,7 +119,7 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 		kept bool
 	}{
 		"Newer":   {func(string) error { return nil }, true},
-		"Missing": {func(dir string) error { return os.Remove(filepath.Join(dir, fileName)) }, false},
+		"Missing": {func(dir string) error { return os.Remove(pathIn(dir, fileName)) }, false},
 		"NothingAtAll": {func(dir string) error {
 			return errors.Join(os.Remove(pathIn(dir, fileName)), os.Remove(pathIn(dir, headName)))
 		}, false},
@@ -134,33 +134,30 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 			if err := row.do(dir); err != nil {
 				t.Fatal(err)
 			}
-			done, err := Restore(t.Context(), ReplacementConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
+			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if (done.Kept != "") != row.kept || done.Unreconciled != 10 || done.Info.Epoch != 3 {
-				t.Errorf("%+v", done)
+				t.Errorf("restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
 			}
 			for _, kept := range copies(t, dir, fileName+".before-*") {
-				if filepath.Base(kept) != fileName+".before-restore-20261122T090000Z" || done.Kept != filepath.Base(kept) {
-					t.Errorf("kept as %q, said is %q", kept, done.Kept)
-				}
+				kit.Want(t, "name of the former ledger", filepath.Base(kept), fileName+".before-restore-20261122T090000Z")
+				kit.Want(t, "name that is reported", done.Kept, filepath.Base(kept))
 			}
 			for range 2 { // and after a restart
-				l := open(t, Config{Dir: dir})
+				l := open(t, boltledger.Config{Dir: dir})
 				inDoubt(t, l, ledger.MarkRestored)
 				s, _ := l.SafeMode()
 				if l.Info().Epoch != 3 || l.Head() != done.Head || s != done.Safe || !s.Since.Equal(laterOn) || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
-					t.Errorf("%+v %+v", l.Info(), s)
+					t.Errorf("after a start: %+v at %+v in %+v, want epoch 3 and what was reported: %+v", l.Info(), l.Head(), s, done)
 				}
 				if ns, err := l.Notes(archive.Key{}); err != nil || ns[1].Text != whyNote.Text {
-					t.Errorf("notes %v %v", ns, err)
+					t.Errorf("notes = %v (%v), want %q for mark 1", ns, err, whyNote.Text)
 				}
 				l.Close()
 			}
-			if left := copies(t, dir, ".*"); len(left) != 0 {
-				t.Errorf("left behind %q", left)
-			}
+			kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
 		})
 	}
 }
@@ -170,7 +167,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	other := t.TempDir()
 	foreign := info
 	foreign.ID = "ledger-2"
-	if err := Create(other, foreign); err != nil {
+	if err := boltledger.Create(other, foreign); err != nil {
 		t.Fatal(err)
 	}
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
@@ -184,48 +181,42 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	os.WriteFile(damaged, []byte(spoilt), 0o600)
 	rows := map[string]struct {
-		c    ReplacementConfig
+		c    boltledger.ReplacementConfig
 		want string
 	}{
-		"Foreign":            {ReplacementConfig{Backup: pathIn(other, fileName)}, `belongs to "ledger-1"`},
-		"NotTheOneExpected":  {ReplacementConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
-		"OtherEnvironment":   {ReplacementConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
-		"LowerEpoch":         {ReplacementConfig{Backup: backup, Epoch: 0}, ""},
-		"Damaged":            {ReplacementConfig{Backup: damaged}, "damaged"},
-		"NoLedger":           {ReplacementConfig{Backup: pathIn(source, headName)}, "damaged"},
-		"Missing":            {ReplacementConfig{Backup: pathIn(source, "none")}, "no such file"},
-		"Directory":          {ReplacementConfig{Backup: source}, "regular"},
-		"NoteIsNotTheReason": {ReplacementConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
+		"Foreign":           {boltledger.ReplacementConfig{Backup: pathIn(other, fileName)}, `belongs to "ledger-1"`},
+		"NotTheOneExpected": {boltledger.ReplacementConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
+		"OtherEnvironment":  {boltledger.ReplacementConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
+
+		"Damaged":            {boltledger.ReplacementConfig{Backup: damaged}, "damaged"},
+		"NoLedger":           {boltledger.ReplacementConfig{Backup: pathIn(source, headName)}, "damaged"},
+		"Missing":            {boltledger.ReplacementConfig{Backup: pathIn(source, "none")}, "no such file"},
+		"Directory":          {boltledger.ReplacementConfig{Backup: source}, "regular"},
+		"NoteIsNotTheReason": {boltledger.ReplacementConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			if row.want == "" {
-				t.Skip("0 leaves it")
-			}
 			dir := copyAll(t, source)
 			row.c.Dir, row.c.Mark = dir, restoring
 			if row.c.Note == nil {
 				row.c.Note = &whyNote
 			}
-			_, err := Restore(t.Context(), row.c)
+			_, err := boltledger.Restore(t.Context(), row.c)
 			if err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Fatalf("%v", err)
+				t.Fatalf("restore: %v, want an error that tells of %q", err, row.want)
 			}
-			t.Log(err)
-			if left := append(copies(t, dir, ".*"), copies(t, dir, "*.before-*")...); len(left) != 0 {
-				t.Errorf("left behind %q", left)
-			}
-			l := open(t, Config{Dir: dir}) // untouched, and unlocked
-			if _, safe := l.SafeMode(); safe {
-				t.Error("it is in safe mode")
+			kit.Want(t, "files left behind", append(copies(t, dir, ".*"), copies(t, dir, "*.before-*")...), nil)
+			l := open(t, boltledger.Config{Dir: dir}) // untouched, and unlocked
+			if s, safe := l.SafeMode(); safe {
+				t.Errorf("safe mode = %+v, want none", s)
 			}
 			sound(t, l)
 		})
 	}
-	l := open(t, Config{Dir: source})
+	l := open(t, boltledger.Config{Dir: source})
 	defer l.Close()
-	if _, err := Restore(t.Context(), ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
-		t.Errorf("over a ledger in use: %v", err)
+	if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
+		t.Errorf("over a ledger in use: %v, want %v", err, ledger.ErrLocked)
 	}
 }
 
@@ -248,12 +239,12 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 			}
 			var crashed []string
 			fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
-			if _, err := Restore(t.Context(), ReplacementConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
+			if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
 				t.Fatal(err)
 			}
 			befores, afters := 0, 0
 			for i, crash := range crashed {
-				l, err := Open(Config{Dir: crash})
+				l, err := boltledger.Open(boltledger.Config{Dir: crash})
 				var d *ledger.DamageError
 				switch {
 				case err != nil && (errors.Is(err, row.old) && row.old != nil || errors.As(row.old, &d) && errors.As(err, &d)):
@@ -269,19 +260,16 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 						sound(t, l)
 					}
 					l.Close()
-					if left := copies(t, crash, ".*"); len(left) != 0 {
-						t.Errorf("copy %d: left behind %q", i, left)
-					}
+					kit.Want(t, fmt.Sprintf("files left behind in copy %d", i), copies(t, crash, ".*"), nil)
 				}
 				if err != nil { // the same command again goes through
-					if _, err := Restore(t.Context(), ReplacementConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
+					if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
 						t.Errorf("copy %d: again: %v", i, err)
 					}
 				}
 			}
-			t.Logf("%d before, %d after", befores, afters)
 			if befores < 4 || afters < 2 {
-				t.Error("vacuous")
+				t.Errorf("%d copies have the old ledger and %d the new one, want 4 and 2 at least", befores, afters)
 			}
 		})
 	}
@@ -297,20 +285,20 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Dir: source}); !errors.Is(err, ledger.ErrRolledBack) {
-		t.Fatal(err)
+	if _, err := boltledger.Open(boltledger.Config{Dir: source}); !errors.Is(err, ledger.ErrRolledBack) {
+		t.Fatalf("open: %v, want %v", err, ledger.ErrRolledBack)
 	}
 	mark := ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: laterOn}
 	dir := copyAll(t, source)
 	var crashed []string
 	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
-	l, err := OpenRolledBack(Config{Dir: dir, Fault: fault}, mark)
+	l, err := boltledger.OpenRolledBack(boltledger.Config{Dir: dir, Fault: fault}, mark)
 	if err != nil {
 		t.Fatal(err)
 	}
 	inDoubt(t, l, ledger.MarkRolledBack)
 	if s, _ := l.SafeMode(); !strings.Contains(s.Cause, "the outside head was at line") || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
-		t.Errorf("%+v", s)
+		t.Errorf("safe mode = %+v, want it known until %v, and the line of the outside head", s, began.Add(12*time.Second))
 	}
 	d := newDoc(t, l, 200)
 	d.do(d.claim())
@@ -318,10 +306,10 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	befores, afters := 0, 0
 	for i, crash := range crashed {
 		for again := range 2 { // a second crash in what the first one left
-			l, err := Open(Config{Dir: crash})
+			l, err := boltledger.Open(boltledger.Config{Dir: crash})
 			if errors.Is(err, ledger.ErrRolledBack) && again == 0 {
 				befores++
-				if l, err = OpenRolledBack(Config{Dir: crash}, mark); err == nil {
+				if l, err = boltledger.OpenRolledBack(boltledger.Config{Dir: crash}, mark); err == nil {
 					inDoubt(t, l, ledger.MarkRolledBack)
 				}
 			} else if err == nil && again == 0 {
@@ -336,13 +324,12 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 			l.Close()
 		}
 	}
-	t.Logf("%d before, %d after", befores, afters)
 	if befores == 0 || afters < 3 {
-		t.Error("vacuous")
+		t.Errorf("%d copies are still rolled back and %d in safe mode, want 1 and 3 at least", befores, afters)
 	}
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
-	if _, err := OpenRolledBack(Config{Dir: newLedger(t)}, mark); err != nil { // as Open does
+	if _, err := boltledger.OpenRolledBack(boltledger.Config{Dir: newLedger(t)}, mark); err != nil { // as Open does
 		t.Error(err)
 	}
 }
@@ -353,13 +340,13 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	os.Truncate(pathIn(source, fileName), 3000)
 	fresh := info
 	fresh.Epoch = 2
-	c := ReplacementConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
-	r, err := BeginReplacement(t.Context(), c)
+	c := boltledger.ReplacementConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
+	r, err := boltledger.BeginReplacement(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s, ok := r.Ledger.SafeMode(); !ok || s.Mark != ledger.MarkRebuilt || !s.KnownUntil.IsZero() || r.Ledger.Info().Epoch != 2 {
-		t.Errorf("%+v %v", s, ok)
+		t.Errorf("safe mode = %+v, %v in epoch %d, want a rebuilt ledger of epoch 2", s, ok, r.Ledger.Info().Epoch)
 	}
 	d := newDoc(t, r.Ledger, 7)
 	seal := d.sealed()
@@ -369,17 +356,17 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	}
 	change := d.change(recovered)
 	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || !errors.Is(rs[0].Err, ledger.ErrIllegal) {
-		t.Errorf("without its document: %v %v", rs, err)
+		t.Errorf("without its document: %v (%v), want %v", rs, err, ledger.ErrIllegal)
 	}
 	change.Document = &d.own
 	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || rs[0].Err != nil || !rs[0].Entry.NeedsReconcile {
-		t.Fatal(rs, err)
+		t.Fatalf("recovered %+v (%v), want an entry that needs reconciling", rs, err)
 	}
 	twice, gone := newDoc(t, r.Ledger, 8), newDoc(t, r.Ledger, 9)
 	recovered = ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, Remote: "bum-7", SuccessRecord: []byte("{}"), ArchivedAt: began}
 	var taken *ledger.TakenError
 	if err := twice.try(recovered); !errors.As(err, &taken) || taken.By != d.e.Key {
-		t.Errorf("a number twice: %v", err)
+		t.Errorf("a number twice: %v, want it taken by %s", err, d.e.Key)
 	}
 	recovered.Remote = "bum-9"
 	gone.do(recovered)
@@ -387,34 +374,32 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	adopted.do(adopted.claim(), ledger.ReconcileRequired{})
 	sound(t, r.Ledger)
 	kept, err := r.Commit()
-	if err != nil || kept == "" || r.Discard() != nil {
-		t.Fatal(kept, err)
+	if err = errors.Join(err, r.Discard()); err != nil || kept == "" {
+		t.Fatalf("the former ledger is kept as %q (%v), want a name", kept, err)
 	}
-	l := open(t, Config{Dir: source})
+	l := open(t, boltledger.Config{Dir: source})
 	sound(t, l)
 	if _, ok := l.SafeMode(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
-		t.Errorf("%s", l.Balance())
+		t.Errorf("safe mode %v, %s, want it, and 2 of 3 entries archived", ok, l.Balance())
 	}
 	if ts, err := l.Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 || ts[0].Bytes != 1007 {
-		t.Errorf("%v %v", ts, err)
+		t.Errorf("totals = %v (%v), want 2 documents of 1007 bytes", ts, err)
 	}
 
 	c.Dir = t.TempDir()
-	r, err = BeginReplacement(t.Context(), c)
+	r, err = boltledger.BeginReplacement(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(r.Discard(), r.Discard()); err != nil {
 		t.Error(err)
 	}
-	if left := copies(t, c.Dir, "*"); len(left) != 0 {
-		t.Errorf("left behind %q", left)
-	}
+	kit.Want(t, "files left behind", copies(t, c.Dir, "*"), nil)
 }
 
 func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	mark := func(word string, note *ledger.Note, at time.Time) error {
 		m := ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
 		if note != nil {
@@ -432,12 +417,10 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		"novel":      l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
 	} {
 		if !errors.Is(err, ledger.ErrIllegal) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("a mark, %s: %v, want %v", name, err, ledger.ErrIllegal)
 		}
 	}
-	if l.Head().N != 1 {
-		t.Errorf("head %d", l.Head().N)
-	}
+	kit.Want(t, "last line", l.Head().N, 1)
 	steps := []struct {
 		word string
 		safe string
@@ -450,34 +433,29 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
-			t.Errorf("after %s: %+v", s.word, is)
+			t.Errorf("safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
 		}
 	}
 	is, _ := l.SafeMode()
-	if want := (ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)}); is != want {
-		t.Errorf("%+v, want %+v", is, want)
-	}
+	kit.Want(t, "safe mode", is, ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)})
 	d := newDoc(t, l, 1)
 	d.do(d.claim()) // in one journal with the marks
 	sound(t, l)
 	l.Close()
-	l = open(t, Config{Dir: dir})
+	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
-	if again, ok := l.SafeMode(); !ok || again != is {
-		t.Errorf("after a restart: %+v", again)
-	}
+	again, _ := l.SafeMode()
+	kit.Want(t, "safe mode after a restart", again, is)
 	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {
-		t.Errorf("%d notes, %v", len(ns), err)
+		t.Errorf("%d notes (%v), want 6", len(ns), err)
 	}
-	var told []string
+	var marks []string
 	if err := l.Lines(1, func(_ uint64, b []byte) error {
 		line, err := ledger.ParseLine(b)
-		told = append(told, fmt.Sprint(line.Event, line.Rev))
+		marks = append(marks, fmt.Sprint(line.Event, line.Rev))
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]"; fmt.Sprint(told) != want {
-		t.Errorf("%v", told)
-	}
+	kit.Want(t, "events of the journal", fmt.Sprint(marks), "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]")
 }

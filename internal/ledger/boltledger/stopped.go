@@ -9,7 +9,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -67,7 +66,7 @@ func (p *StoppedLedger) Info() ledger.Info { return p.info }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, and returns what fn returns first.
 func (p *StoppedLedger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(p.view, archive.Key{}, newestFirst, fn, openBucket, doneBucket)
+	return walkEntries(p.view, newestFirst, fn, openBucket, doneBucket)
 }
 
 func (p *StoppedLedger) view(fn func(*bbolt.Tx) error) error {

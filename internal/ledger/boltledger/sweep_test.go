@@ -1,25 +1,31 @@
-package boltledger
+package boltledger_test
 
 import (
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"vaultd/internal/ledger/boltledger"
 )
 
-// What a crash left of copies and replacements goes; whatever only looks like it stays, and so does what a link leads to, and what lies in
-// another directory that a pattern of the path would match.
+// A start removes what a crash left of copies and replacements. Files that only look
+// like it stay, and so do the targets of links, and what is in another directory that
+// a pattern of the path would match.
 func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "state[12]")
 	other := filepath.Join(base, "state1")
-	for _, d := range []string{dir, other, filepath.Join(dir, replacementDir+"77"), filepath.Join(dir, replacementDir+"mine"), filepath.Join(other, "real")} {
+	for _, d := range []string{dir, other, filepath.Join(dir, ".replacement-77"), filepath.Join(dir, ".replacement-mine"), filepath.Join(other, "real")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ours := []string{".ledger.db-1.tmp", ".ledger.head-22.tmp", replacementDir + "77/ledger.db", replacementDir + "77/ledger.head", replacementDir + "77/.ledger.head-3.tmp"}
-	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", replacementDir + "mine/ledger.db", "ledger.db"}
+	if err := boltledger.Create(dir, info); err != nil {
+		t.Fatal(err)
+	}
+	ours := []string{".ledger.db-1.tmp", ".ledger.head-22.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head", ".replacement-77/.ledger.head-3.tmp"}
+	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", ".replacement-mine/ledger.db"}
 	write := func(dir string, names []string) {
 		for _, name := range names {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
@@ -29,16 +35,16 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	}
 	write(dir, slices.Concat(ours, theirs))
 	write(other, []string{".ledger.db-1.tmp", "real/ledger.db"})
-	for link, to := range map[string]string{replacementDir + "5": filepath.Join(other, "real"), ".ledger.db-9.tmp": filepath.Join(other, "real/ledger.db")} {
+	for link, to := range map[string]string{".replacement-5": filepath.Join(other, "real"), ".ledger.db-9.tmp": filepath.Join(other, "real/ledger.db")} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
 		theirs = append(theirs, link)
 	}
-	sweepLeftovers(dir)
+	open(t, boltledger.Config{Dir: dir})
 	for _, name := range ours {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s stays", name)
+			t.Errorf("%s is there, want it removed", name)
 		}
 	}
 	for _, path := range []string{filepath.Join(other, ".ledger.db-1.tmp"), filepath.Join(other, "real/ledger.db")} {
@@ -46,10 +52,10 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	}
 	for _, name := range theirs {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want it untouched", name, err)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(dir, replacementDir+"77")); err == nil {
-		t.Error("the replacement that a crash left stays")
+	if _, err := os.Lstat(filepath.Join(dir, ".replacement-77")); err == nil {
+		t.Error("the replacement that a crash left is there, want it removed")
 	}
 }

@@ -1,4 +1,4 @@
-package boltledger
+package boltledger_test
 
 import (
 	"slices"
@@ -7,13 +7,14 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
 // Two successes of one document are two transactions, each in its month; what has no size is counted apart. A recount finds
 // the same, and so does one whose months begin elsewhere.
 func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	dir := newLedger(t)
-	l := open(t, Config{Dir: dir})
+	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.at = time.Date(2026, 11, 30, 22, 30, 0, 0, time.UTC) // archived an hour later
 	d.do(d.claim())
@@ -28,7 +29,7 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	d.do(d.success())
 	d.do(ledger.StatusSeen{Receipt: archive.Receipt{Remote: refused, Status: archive.Successful, Updated: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Record: []byte("{}")}, Grace: time.Hour})
 	if !d.e.IsArchivedTwice() {
-		t.Fatalf("%+v: vacuous", d.e.Registrations)
+		t.Fatalf("registrations = %+v, want two successes", d.e.Registrations)
 	}
 	found := newDoc(t, l, 2)
 	at := time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC)
@@ -41,7 +42,7 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 			{Vault: "V1", Year: 2026, Month: 12, Documents: 1, Bytes: 1001, Last: last}, {Vault: "V1", Year: 2027, Month: 1, Documents: 1, Bytes: 1001, Last: late}},
 	} {
 		l.Close()
-		l = open(t, Config{Dir: dir, Location: zone})
+		l = open(t, boltledger.Config{Dir: dir, Location: zone})
 		if ts, err := l.Totals(); err != nil || !slices.Equal(ts, want) {
 			t.Errorf("%v: %+v (%v), want %+v", zone, ts, err, want)
 		}

@@ -1,4 +1,4 @@
-package boltledger
+package boltledger_test
 
 import (
 	"errors"
@@ -12,9 +12,11 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
-// chance proposes any event at all; most of them are illegal most of the time.
+// chance proposes any event; most of them are illegal most of the time.
 func (d *doc) chance(r *rand.Rand) ledger.Event {
 	later := d.at.Add(time.Duration(r.IntN(100)) * time.Minute)
 	if r.IntN(4) == 0 {
@@ -89,15 +91,14 @@ func proposals() []ledger.Event {
 	}
 }
 
-// Random lives of a crowd of documents, several changes to a gather, with restarts:
-// whatever is derived agrees with what it is derived from, and what was handed on is
-// what is stored.
+// Random lives of many documents, several changes to a commit, with restarts: all
+// that is derived agrees with its source, and each result is what was stored.
 func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 	reached := map[ledger.State]bool{}
 	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := newLedger(t)
-		l := open(t, Config{Dir: dir})
+		l := open(t, boltledger.Config{Dir: dir})
 		var ds []*doc
 		for n := range 60 {
 			ds = append(ds, newDoc(t, l, n))
@@ -120,7 +121,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 			if round%50 == 49 {
 				checkWalk(t, l, ds)
 				l.Close()
-				l = open(t, Config{Dir: dir})
+				l = open(t, boltledger.Config{Dir: dir})
 				for _, d := range ds {
 					d.l = l
 				}
@@ -129,7 +130,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 	}
 	for _, s := range ledger.States() {
 		if !reached[s] && s != ledger.Delivered {
-			t.Errorf("never came to %s: vacuous", s)
+			t.Errorf("no document came to %s, want one", s)
 		}
 	}
 }
@@ -159,66 +160,64 @@ func latest(t *testing.T, ds []*doc, rs []ledger.Result) {
 	}
 }
 
-func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
+func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	t.Helper()
 	sound(t, l)
 	due := map[archive.Key]ledger.Step{}
 	for s := ledger.Seal; s <= ledger.Dispose; s++ {
-		es, next, err := l.Due(s, began.AddDate(10, 0, 0), 1000, nil)
-		if err != nil || !next.IsZero() {
-			t.Fatal(next, err)
+		es, next := dueOf(t, l, s, began.AddDate(10, 0, 0), 1000, nil)
+		if !next.IsZero() {
+			t.Fatalf("next is due to %s at %v, want no more", s, next)
 		}
 		for _, e := range es {
 			due[e.Key] = s
 		}
 	}
-	told := map[ledger.Attention]int{}
+	counted := map[ledger.Attention]int{}
 	for c := ledger.Waiting; c <= ledger.StrangeDate; c++ {
-		crowds, err := l.CountAttention(c, time.Time{})
+		counts, err := l.CountAttention(c, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, of := range crowds {
-			told[c] += of.Entries
+		for _, of := range counts {
+			counted[c] += of.Entries
 		}
 	}
 	for _, d := range ds {
 		if d.e.State != ledger.None && d.e.Attention() != ledger.NoAttention {
-			told[d.e.Attention()]--
+			counted[d.e.Attention()]--
 		}
 		e, _, err := l.Entry(d.e.Key)
 		if err != nil || (d.e.State != ledger.None && !reflect.DeepEqual(e, d.e)) {
-			t.Errorf("stored\n%+v (%v), handed on was\n%+v", e, err, d.e)
+			t.Errorf("stored\n%+v (%v), want\n%+v", e, err, d.e)
 		}
 		if s, _, ok := ledger.Due(d.e); ok != (due[d.e.Key] != ledger.NoStep) || s != due[d.e.Key] {
-			t.Errorf("%s: due to %s, the index says %s", d.e.Key, s, due[d.e.Key])
+			t.Errorf("%s: the index says it is due to %s, want %s", d.e.Key, due[d.e.Key], s)
 		}
 	}
 	bare := map[archive.NumberDigest]archive.Key{}
-	for _, d := range ds { // of those that go on or went on, one alone names no other one with its number
+	for _, d := range ds { // of the documents of one number that are not rejected, one alone names no other one
 		if e := d.e; !e.Number.IsZero() && e.State != ledger.Rejected && e.SameNumber.IsZero() && e.SameContent.IsZero() && e.Supersedes.IsZero() {
 			if first, ok := bare[e.Number]; ok {
-				t.Errorf("%s and %s have one invoice number, and neither says so", first, e.Key)
+				t.Errorf("%s and %s have one invoice number, want one of them to name the other", first, e.Key)
 			}
 			bare[e.Number] = e.Key
 		}
 	}
-	for c, n := range told {
-		if n != 0 {
-			t.Errorf("class %d: the index counts %d more than there are", c, n)
-		}
+	for c, n := range counted {
+		kit.Want(t, fmt.Sprintf("entries of class %d, counted too often", c), n, 0)
 	}
 }
 
-// BenchmarkSubmit plays the eight changes of a document's life for many at once, as
-// the engine does: nobody waits for the disk.
+// BenchmarkSubmit makes the eight changes of a document's life for many at once, as
+// the engine does, which never waits for the disk.
 func BenchmarkSubmit(b *testing.B) {
 	b.Run("64", func(b *testing.B) { benchmarkSubmit(b, 64, 0) })
 	b.Run("1024Gathered10ms", func(b *testing.B) { benchmarkSubmit(b, 1024, 10*time.Millisecond) })
 }
 
 func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
-	l := open(b, Config{Dir: newLedger(b), CommitInterval: gather})
+	l := open(b, boltledger.Config{Dir: newLedger(b), CommitInterval: gather})
 	under := make(chan struct{}, width)
 	start, startChanges := l.CommitCounts()
 	for n := range b.N {

@@ -1,0 +1,167 @@
+package boltledger_test
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
+)
+
+// blocks makes a ledger with blocks of one line, of a long one and of many, and
+// returns its lines.
+func blocks(t *testing.T) (dir string, lines []string) {
+	t.Helper()
+	dir = newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	first := newDoc(t, l, 1)
+	first.do(first.claim())
+	var cause strings.Builder
+	for n := range 7 {
+		fmt.Fprint(&cause, sum(fmt.Sprint(n)))
+	}
+	if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, At: began, Cause: cause.String()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var cs []ledger.Change
+	for n := range 512 {
+		d := newDoc(t, l, n+2)
+		cs = append(cs, d.change(d.claim()))
+	}
+	applied(t, l, cs...)
+	first.do(ledger.Held{})
+	err := l.Lines(1, func(_ uint64, line []byte) error { lines = append(lines, string(line)); return nil })
+	if err = errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir, lines
+}
+
+// The lines of a block, short or long, repeated or random, are read as they were
+// written, and no block becomes longer than its lines.
+func TestDeflate_I14_EveryBlockComesBack(t *testing.T) {
+	dir, lines := blocks(t)
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		n := 0
+		err := tx.Bucket(journalBucket).ForEach(func(k, v []byte) error {
+			payload := payloadOf(t, tx, v)
+			if len(v) > len(payload)+5 {
+				t.Errorf("the block at %x has %d bytes, want at most %d", k, len(v), len(payload)+5)
+			}
+			for _, line := range linesOf(payload) {
+				if n++; line != lines[n-1] {
+					t.Fatalf("line %d is stored as %s, read as %s", n, line, lines[n-1])
+				}
+			}
+			return nil
+		})
+		kit.Want(t, "lines", n, len(lines))
+		return errors.Join(err, errUnchanged)
+	})
+}
+
+// linesOf returns the lines of the payload of a block.
+func linesOf(payload []byte) (lines []string) {
+	for len(payload) > 0 {
+		number, typ, n := protowire.ConsumeTag(payload)
+		m := protowire.ConsumeFieldValue(number, typ, payload[n:])
+		if number == 3 {
+			line, _ := protowire.ConsumeBytes(payload[n:])
+			lines = append(lines, string(line))
+		}
+		payload = payload[n+m:]
+	}
+	return lines
+}
+
+// withBlock copies a ledger and replaces the block that begins at line n.
+func withBlock(t *testing.T, dir string, n uint64, change func(tx *bbolt.Tx, record []byte) []byte) string {
+	t.Helper()
+	to := copyLedger(t, dir, fileName, headName)
+	edit(t, to, func(tx *bbolt.Tx) error {
+		key := binary.BigEndian.AppendUint64(nil, n)
+		return tx.Bucket(journalBucket).Put(key, change(tx, bytes.Clone(tx.Bucket(journalBucket).Get(key))))
+	})
+	return to
+}
+
+// deflated returns a payload as it is in a record of codec 2.
+func deflated(t *testing.T, tx *bbolt.Tx, payload []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := flate.NewWriterDict(&b, flate.BestSpeed, tx.Bucket(metaBucket).Get([]byte("dictionary")))
+	if err == nil {
+		_, err = w.Write(payload)
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// I14: the first line of a block is read without the others, short or long; of a
+// damaged block none is read.
+func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
+	dir, lines := blocks(t)
+	begins := func(dir string, n uint64, want string) {
+		t.Helper()
+		l := open(t, boltledger.Config{Dir: dir})
+		start, line, err := l.BlockStart(n)
+		if err != nil {
+			t.Error(err)
+		}
+		kit.Want(t, "number of the first line", start, n)
+		kit.Want(t, "first line", string(line), want)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := uint64(2); n <= 4; n++ { // the others are read by the start
+		begins(dir, n, lines[n-1])
+		record := []byte{}
+		withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { record = b; return b })
+		for _, at := range []int{1, len(record) / 2, len(record) - 1} {
+			l := open(t, boltledger.Config{Dir: withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { b[at] ^= 4; return b })})
+			if _, line, err := l.BlockStart(n); err == nil {
+				t.Errorf("block %d with another byte %d begins with %.100q, want an error", n, at, line)
+			}
+		}
+	}
+	for name, line := range map[string]string{"Long": strings.Repeat("x", 20_000), "Empty": ""} {
+		made := withBlock(t, dir, 4, func(tx *bbolt.Tx, b []byte) []byte {
+			payload := withField(t, payloadOf(t, tx, b), described(t), "Block", []string{"lines"}, text(line))
+			return sealed(codecDeflated, deflated(t, tx, payload))
+		})
+		t.Run(name, func(t *testing.T) { begins(made, 4, line) })
+	}
+}
+
+// A record that was made by hand, with a right checksum, neither fills the memory
+// nor hides anything.
+func TestDeflate_I21_MadeRecordsAreRefused(t *testing.T) {
+	dir, _ := blocks(t)
+	for name, made := range map[string]func(tx *bbolt.Tx, payload []byte) []byte{
+		"Bomb":    func(tx *bbolt.Tx, _ []byte) []byte { return deflated(t, tx, make([]byte, 64<<20+1)) },
+		"Behind":  func(tx *bbolt.Tx, payload []byte) []byte { return append(deflated(t, tx, payload), 0) },
+		"CutOff":  func(tx *bbolt.Tx, payload []byte) []byte { b := deflated(t, tx, payload); return b[:len(b)-2] },
+		"Nothing": func(*bbolt.Tx, []byte) []byte { return nil },
+	} {
+		l := open(t, boltledger.Config{Dir: withBlock(t, dir, 4, func(tx *bbolt.Tx, b []byte) []byte {
+			return sealed(codecDeflated, made(tx, payloadOf(t, tx, b)))
+		})})
+		read := 0
+		err := l.Lines(4, func(uint64, []byte) error { read++; return nil })
+		if err == nil || !strings.Contains(err.Error(), "inflate") || read > 0 {
+			t.Errorf("%s: %d lines are read (%v), want an error of inflating and none", name, read, err)
+		}
+	}
+}

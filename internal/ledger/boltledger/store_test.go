@@ -1,0 +1,346 @@
+// The tests of this file are inside the package because they count what bbolt does:
+// whether it syncs, how many pages a commit writes, and whether readers and a file
+// that outgrows its mapping wait for each other. No caller sees the bbolt database.
+
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
+)
+
+var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// newLedger makes a ledger and opens it with the rest of c.
+func newLedger(t testing.TB, c Config) *Ledger {
+	t.Helper()
+	c.Dir = t.TempDir()
+	if err := Create(c.Dir, ledger.Info{ID: "ledger-1", Environment: "test", Created: began}); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, c)
+}
+
+func open(t testing.TB, c Config) *Ledger {
+	t.Helper()
+	l, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func sound(t testing.TB, l *Ledger) {
+	t.Helper()
+	if ps, err := l.Verify(t.Context()); err != nil || len(ps) > 0 {
+		t.Errorf("the check found %v (%v), want nothing", ps, err)
+	}
+}
+
+// life returns the changes of a document that comes to be archived and kept.
+func life(n int) (cs []ledger.Change) {
+	at := began.Add(time.Duration(n) * time.Second)
+	c := ledger.Change{At: archive.Instant{Wall: at}}
+	binary.BigEndian.PutUint64(c.Key[:8], uint64(at.UnixMilli())<<16)
+	binary.BigEndian.PutUint64(c.Key[8:], uint64(n))
+	own := ledger.Document{Salt: [16]byte(c.Key), Metadata: fmt.Appendf(nil, `{"documentId":"%d"}`, n)}
+	p := archive.Package{Size: int64(1000 + n), SHA256: sum(fmt.Sprint("zip", n))}
+	s := ledger.Sealed{Content: sum(fmt.Sprint("files", n)), Metadata: archive.Sum(own.Metadata), Package: p, Seal: own.Seal(p)}
+	s.ID = archive.DeriveID("V1", s.Content, s.Metadata)
+	ticket := archive.Ticket{Remote: archive.RemoteID(fmt.Sprint("bum-", n)), URL: archive.PresignedURL(fmt.Sprint("https://store.example/", n)), Sent: c.At, Date: at}
+	success := archive.Receipt{Remote: ticket.Remote, Status: archive.Successful, Updated: at.Add(time.Hour), Record: []byte(`{"status":"ArchivingSuccessful"}`)}
+	for _, events := range [][]ledger.Event{
+		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: fmt.Sprint(n), NotBefore: at}},
+		{s},
+		{ledger.RegisterIntended{}},
+		{ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}},
+		{ledger.UploadAccepted{NotBefore: at, Sent: p.SHA256, Seal: s.Seal}},
+		{ledger.StatusSeen{Receipt: success, Grace: time.Hour}},
+		{ledger.PlaceIntended{Dest: "_archived/x"}},
+		{ledger.Placed{}},
+	} {
+		if c.Events, c.Document = events, nil; len(cs) == 1 {
+			c.Document = &own
+		}
+		cs = append(cs, c)
+		c.Rev += uint32(len(events))
+	}
+	return cs
+}
+
+// atOnce returns changes of one document as one.
+func atOnce(cs []ledger.Change) ledger.Change {
+	all := cs[0]
+	all.Document = cs[1].Document
+	for _, c := range cs[1:] {
+		all.Events = append(all.Events, c.Events...)
+	}
+	return all
+}
+
+func apply(t testing.TB, l *Ledger, cs ...ledger.Change) {
+	t.Helper()
+	rs, err := l.Apply(t.Context(), cs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+}
+
+// A commit that is not synced looks like any other until the power fails.
+func TestOpen_I5_EveryCommitIsSynced(t *testing.T) {
+	l := newLedger(t, Config{})
+	kit.Want(t, "no sync of commits", l.db.NoSync, false)
+	kit.Want(t, "no sync of growth", l.db.NoGrowSync, false)
+	kit.Want(t, "no sync of free pages", l.db.NoFreelistSync, false)
+}
+
+// filledWith makes a ledger of n documents at rest with all their names.
+func filledWith(t testing.TB, n int) *Ledger {
+	t.Helper()
+	l := newLedger(t, Config{})
+	l.db.NoSync = true
+	var cs []ledger.Change
+	for i := range n {
+		c := atOnce(life(i))
+		p := c.Events[1].(ledger.Sealed)
+		c.Events = []ledger.Event{ledger.Recovered{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", State: ledger.Archived, Source: ledger.Gone,
+			ID: p.ID, Content: p.Content, Metadata: p.Metadata, Package: p.Package, Seal: p.Seal, Number: archive.NumberDigest(c.Document.Salt),
+			Remote: archive.RemoteID(fmt.Sprint("bum-", i)), SuccessRecord: []byte("{}"), ArchivedAt: began}, ledger.Reconciled{}}
+		cs = append(cs, c)
+	}
+	for some := range slices.Chunk(cs, 100) {
+		apply(t, l, some...)
+	}
+	return l
+}
+
+// hundred commits the lives of a hundred documents, each step of them in one commit,
+// and returns the time and the largest number of bytes that one commit wrote.
+func hundred(t testing.TB, l *Ledger, round int) (took time.Duration, most int64) {
+	t.Helper()
+	steps := make([][]ledger.Change, len(life(0)))
+	for i := range 100 {
+		for step, c := range life(100_000_000 + 100*round + i) {
+			steps[step] = append(steps[step], c)
+		}
+	}
+	for _, cs := range steps {
+		before, start := written(l), time.Now()
+		apply(t, l, cs...)
+		took += time.Since(start)
+		most = max(most, written(l)-before)
+	}
+	return took, most
+}
+
+// written returns the bytes of all pages that were written since the start.
+func written(l *Ledger) int64 {
+	s := l.db.Stats()
+	return s.TxStats.GetPageAlloc()
+}
+
+// G7: the number of bytes that a commit writes does not grow with the number of
+// documents in the ledger. Time is measured by the benchmark.
+func TestFlat_G7_WhatACommitWrites(t *testing.T) {
+	// A run of names that is merged while the hundreds are committed ends at a power of
+	// four of commits.
+	large := 25_000
+	if kit.Sampled(t, "a larger ledger to compare with") {
+		large = 6000
+	}
+	measure := func(n int) (usual, most int64) {
+		l := filledWith(t, n)
+		const rounds = 5
+		before := written(l)
+		for round := range rounds {
+			_, m := hundred(t, l, round)
+			most = max(most, m)
+		}
+		return (written(l) - before) / (100 * rounds), most
+	}
+	small, mostSmall := measure(1000)
+	more, mostMore := measure(large)
+	t.Logf("%d bytes a document and at most %d a commit with a thousand documents, %d and %d with %d", small, mostSmall, more, mostMore, large)
+	if 4*more > 5*small || 2*mostMore > 5*mostSmall {
+		t.Errorf("%d bytes a document and at most %d a commit with %d documents, want about the %d and %d of a thousand", more, mostMore, large, small, mostSmall)
+	}
+}
+
+// BenchmarkFlat commits the lives of a hundred documents at a time to ledgers that
+// hold more and more already, in turns, and reports what the median hundred took on
+// each, and how much was written for it.
+func BenchmarkFlat(b *testing.B) {
+	sizes := []int{10_000, 100_000, 1_000_000}
+	var ls []*Ledger
+	for _, n := range sizes {
+		ls = append(ls, filledWith(b, n))
+		ls[len(ls)-1].db.NoSync = false
+	}
+	took, begin := make([][]time.Duration, len(sizes)), make([]int64, len(sizes))
+	for i, l := range ls {
+		begin[i] = written(l)
+	}
+	b.ResetTimer()
+	for n := range b.N {
+		for i, l := range ls {
+			d, _ := hundred(b, l, n)
+			took[i] = append(took[i], d)
+		}
+	}
+	b.StopTimer()
+	for i, n := range sizes {
+		slices.Sort(took[i])
+		p50, p99 := took[i][len(took[i])/2], took[i][len(took[i])*99/100]
+		b.ReportMetric(float64(p50.Microseconds())/1000, "p50ms@"+strconv.Itoa(n))
+		b.ReportMetric(float64(p99.Microseconds())/1000, "p99ms@"+strconv.Itoa(n))
+		b.ReportMetric(float64(written(ls[i])-begin[i])/1024/float64(b.N), "KB@"+strconv.Itoa(n))
+	}
+}
+
+// A check of all pages needs memory for one of them, however many there are.
+func TestPages_I21_OneLeafAtATime(t *testing.T) {
+	l := filledWith(t, 2000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := l.checkAllPages(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	all, err := l.UsedBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))
+	if used > pages/2 {
+		t.Errorf("%d bytes were allocated to check %d, want at most half", used, pages)
+	}
+}
+
+// outgrowMapping commits documents each of which makes the file larger than its mapping. Each commit then waits until no
+// transaction reads, and lets no new one begin meanwhile.
+func outgrowMapping(ctx context.Context, t *testing.T, l *Ledger, first int) {
+	for n := range 9 {
+		cs := life(first + n)
+		s := cs[1].Events[0].(ledger.Sealed)
+		cs[1].Document.Metadata = bytes.Repeat([]byte("m"), 64<<10<<n)
+		s.Metadata = archive.Sum(cs[1].Document.Metadata)
+		s.Seal, cs[1].Events = cs[1].Document.Seal(s.Package), []ledger.Event{s}
+		for _, c := range cs[:2] {
+			if rs, err := l.Apply(ctx, c); err != nil || rs[0].Err != nil {
+				t.Errorf("document %d: %v (%v), want it committed", n, rs, err)
+				return
+			}
+		}
+	}
+}
+
+// endsInTime fails the test where fn waits for somebody who waits for it.
+func endsInTime(t *testing.T, fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); fn() }()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("a minute is over, want neither to wait for the other")
+	}
+}
+
+// A check opens several transactions of one moment. A commit that makes the file larger than its mapping comes in between.
+func TestVerify_I25_TheFileOutgrowsItsMapping(t *testing.T) {
+	l := newLedger(t, Config{mapped: 1})
+	endsInTime(t, func() {
+		grown := make(chan struct{})
+		go func() { defer close(grown); outgrowMapping(t.Context(), t, l, 1) }()
+		c := newChecker(t.Context(), l)
+		c.workers = 500
+		for {
+			err := c.atOneMoment(func(txs []*bbolt.Tx) error {
+				for _, tx := range txs {
+					if tx.ID() != txs[0].ID() {
+						t.Errorf("transactions %d and %d at one moment, want one", txs[0].ID(), tx.ID())
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-grown:
+				return
+			default:
+			}
+		}
+	})
+	sound(t, l)
+}
+
+// growing is the context of a check. The first time that the check asks it, within its transactions, a commit begins that makes the file
+// larger than its mapping; from then on no new transaction can begin before those of the check have ended.
+type growing struct {
+	context.Context
+	once *sync.Once
+	grow func()
+}
+
+func (g growing) Err() error {
+	g.once.Do(func() {
+		go g.grow()
+		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("bbolt.(*DB).mmap(")); {
+			runtime.Gosched()
+		}
+	})
+	return g.Context.Err()
+}
+
+// A check from an earlier one on holds its transactions to its end. It opens no other ones, and does not wait within them for what runs beside it.
+func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
+	l := newLedger(t, Config{mapped: 1})
+	apply(t, l, atOnce(life(1)))
+	_, v, err := l.VerifyWhole(t.Context(), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(t, l, atOnce(life(2)))
+	read := 0
+	endsInTime(t, func() {
+		grown := make(chan struct{})
+		ctx := growing{t.Context(), &sync.Once{}, func() { defer close(grown); outgrowMapping(t.Context(), t, l, 3) }}
+		found, _, err := l.VerifySince(ctx, v, func(ledger.Head, ledger.Balance) {
+			err := l.Lines(1, func(uint64, []byte) error { read++; return nil })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		if err != nil || len(found) > 0 {
+			t.Errorf("the check found %v (%v), want nothing", found, err)
+		}
+		<-grown
+	})
+	if read == 0 {
+		t.Error("no line was read while the check ran, want some")
+	}
+	sound(t, l)
+}
