@@ -156,9 +156,7 @@ func TestAnswer_I31_OneCompany(t *testing.T) {
 	w := newWorld(t)
 	w.hold(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", columnNames...), jsonOf(invoice("1", "1"), invoice("2", "2", "ORG", nil), invoice("3", "3", "ORG", "Beta")))
 	a, rows := w.ask(func(q *Question) { q.Company = "acme" })
-	if len(rows) != 2 || a.Missing() != 2 {
-		t.Errorf("%+v", rows)
-	}
+	kit.Want(t, "booked and missing", []any{len(rows), a.Missing()}, []any{2, uint64(2)})
 	b := w.open(testSettings())
 	_, err := b.Answer(t.Context(), Question{From: "2026-10-01", To: "2026-10-31", Company: "Acne", Now: day("2026-11-20")}, w.led, nil)
 	if unknown, is := errors.AsType[*UnknownCompanyError](err); !is || len(unknown.Near) != 1 || unknown.Near[0] != "Acme" {

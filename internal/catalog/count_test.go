@@ -35,9 +35,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 			}
 			w.inBubble(t, func(t *testing.T) { runUntilMade(New(w.config()))() })
 			c := OpenStopped(t.Context(), w.config())
-			if got := c.Compare(t.Context()); got != (Comparison{}) {
-				t.Errorf("before: %+v", got)
-			}
+			kit.Want(t, "before", c.Compare(t.Context()), (Comparison{}))
 			kit.Must(t, c.Close())
 			w.inBubble(t, func(t *testing.T) {
 				c := New(w.config())
@@ -50,9 +48,7 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 					}
 					time.Sleep(2 * retryAfter)
 					synctest.Wait()
-					if got := c.Compare(t.Context()); got != (Comparison{}) {
-						t.Errorf("made anew: %+v", got)
-					}
+					kit.Want(t, "made anew", c.Compare(t.Context()), (Comparison{}))
 				}
 			})
 			spoil()
@@ -80,9 +76,7 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
 	kit.Must(t, err)
-	if got := c.Compare(t.Context()); got != (Comparison{}) {
-		t.Errorf("%+v", got)
-	}
+	kit.Want(t, "the comparison", c.Compare(t.Context()), (Comparison{}))
 	w.goOn(5)
 	says(fmt.Sprintf("it has the ledger up to line %d, of %d", f.at.head.N, f.at.head.N+5))
 	kit.Must(t, c.closeFile(t.Context(), f))

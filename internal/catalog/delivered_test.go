@@ -37,9 +37,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 		"ArchivedByVault": {Filter{States: []ledger.State{ledger.Archived}, Route: ledger.Vault}, balance.States[ledger.Archived], ByArchived},
 		"UnknownDelivery": {Filter{States: []ledger.State{ledger.Quarantined}, Route: ledger.PDF}, balance.States[ledger.Quarantined], BySize},
 	} {
-		if got := w.listSorted(c, row.f, Sorting{By: row.by}, 20, 1000); uint64(len(got)) != row.want {
-			t.Errorf("%s: %d, want %d", name, len(got), row.want)
-		}
+		kit.Want(t, name, uint64(len(w.listSorted(c, row.f, Sorting{By: row.by}, 20, 1000))), row.want)
 	}
 	keys, err := c.NewestIn(t.Context(), ledger.Archived, 1000)
 	if err != nil || uint64(len(keys)) != balance.States[ledger.Archived] {

@@ -109,9 +109,7 @@ func TestStatus_I26_DuringALongSearch(t *testing.T) {
 	}()
 	select {
 	case s := <-told:
-		if s.Made != 100 {
-			t.Errorf("%+v", s)
-		}
+		kit.Want(t, "percent made", s.Made, 100)
 	case <-time.After(5 * time.Second): // never, where the test holds
 		t.Error("the search holds up everybody who asks")
 	}

@@ -106,9 +106,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 			}
 		}
 		kit.Must(t, c.closeFile(t.Context(), f))
-		if log := w.log.String(); log != "" {
-			t.Errorf("the ledger was read instead:\n%s", log)
-		}
+		kit.Want(t, "the log", w.log.String(), "")
 	}
 	if listed < int(seeds)*400 {
 		t.Errorf("%d listed: the lists show nothing", listed)
@@ -175,9 +173,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 			for _, k := range w.listSorted(by, Filter{}, row.s, 10, 10) {
 				got = append(got, cmp.Or(texts[k].Number, "-"))
 			}
-			if strings.Join(got, " ") != row.want {
-				t.Errorf("%s: %q", name, got)
-			}
+			kit.Want(t, name, strings.Join(got, " "), row.want)
 		}
 	}
 	if err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil); err == nil || !strings.Contains(err.Error(), "no entry has the key") {

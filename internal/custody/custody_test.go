@@ -127,9 +127,7 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 			t.Errorf("%+v, %v, want no error, other.Extract.ID = %v, other.Extract.End = %v", other, err, extract.ID, extract.End)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d manifests", n)
-	}
+	kit.Want(t, "manifests", n, 1)
 	entries, err := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") && e.Name() != "0001-IA_INVOICE_1" && e.Name() != "0002-IA_INVOICE_2" {
@@ -364,9 +362,7 @@ func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if fmt.Sprint(got) != "[a.json=[1] b.json=[2] =[3]]" {
-		t.Errorf(`got = %v, want fmt.Sprint(got) = "[a.json=[1] b.json=[2] =[3]]"`, got)
-	}
+	kit.Want(t, "the records", fmt.Sprint(got), "[a.json=[1] b.json=[2] =[3]]")
 }
 
 // Whatever a service sends, it is kept whole or refused as damaged, and memory stays bounded.

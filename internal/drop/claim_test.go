@@ -25,9 +25,7 @@ func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
 	c := claim(t, f, "Huber 88")
 	at := ".vaultd/claimed/" + c.Key.String() + "/"
 	want := []string{".vaultd/", ".vaultd/claimed/", at, at + "Huber 88/", at + "Huber 88/metadata.json", at + "Huber 88/sub/", at + "Huber 88/sub/a.pdf"}
-	if got := tree(t, path); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	kit.Want(t, "the drop folder", tree(t, path), want)
 	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Inode.Ino == 0 {
 		t.Errorf("%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0", c, now, uint32(os.Getuid()))
 	}
@@ -81,9 +79,7 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 	for c, err := range f.AllClaims() {
 		t.Errorf("left claimed: %+v, %v", c, err)
 	}
-	if got := tree(t, outside); !slices.Equal(got, []string{"precious/", "precious/x"}) {
-		t.Errorf("outside: %q", got)
-	}
+	kit.Want(t, "outside", tree(t, outside), []string{"precious/", "precious/x"})
 }
 
 func TestClaim_FaultsSayWhatToDo(t *testing.T) {
@@ -107,9 +103,7 @@ func TestClaim_FaultsSayWhatToDo(t *testing.T) {
 			if !errors.As(err, &refused) || !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want errors.As(err, &refused), error %v, err with %q", err, errno, want)
 			}
-			if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
-				t.Errorf("left %q", got)
-			}
+			kit.Want(t, "left", tree(t, path), []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"})
 		})
 	}
 }
@@ -140,9 +134,7 @@ func TestClaim_NoRight(t *testing.T) {
 			t.Errorf("%v, want error fs.ErrPermission, err with `no right to take \"Huber 88\" (owner`, err with \"0555\"", err)
 		}
 	})
-	if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
-		t.Errorf("left %q", got)
-	}
+	kit.Want(t, "left", tree(t, path), []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"})
 }
 
 // A share as it should be: the folder belongs to vaultd, the sticky bit is set, a clerk's folder belongs to the clerk and the group.
@@ -310,9 +302,7 @@ func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {
 			if _, err := os.Lstat(f.cfg.Path + "/f/metadata.json"); err == nil {
 				places++
 			}
-			if places != 1 {
-				t.Errorf("%s: the folder is in %d places", at, places)
-			}
+			kit.Want(t, at+": places of the folder", places, 1)
 			if got := len(tree(t, f.cfg.Path)); got > 5 {
 				t.Errorf("%s: left %q", at, tree(t, f.cfg.Path))
 			}
@@ -341,9 +331,7 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	for range f.AllClaims() {
 		n++
 	}
-	if n != 1 {
-		t.Errorf("%d claims", n)
-	}
+	kit.Want(t, "claims", n, 1)
 }
 
 // I5: a claim whose maker died before its syncs is synced before anybody builds on it.

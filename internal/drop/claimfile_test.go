@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -44,9 +43,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 	}
 	at := ".vaultd/claimed/" + c.Key.String() + "/"
 	want := []string{".vaultd/", ".vaultd/claimed/", at, at + "scan7.pdf/", at + "scan7.pdf/scan7.pdf", "other.pdf"}
-	if got := tree(t, path); !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	kit.Want(t, "the drop folder", tree(t, path), want)
 	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Inode.Ino == 0 || c.Folder != "scan7.pdf" {
 		t.Errorf(`%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0, c.Folder = "scan7.pdf"`, c, now, uint32(os.Getuid()))
 	}
@@ -64,9 +61,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 			t.Errorf(`%+v, %v, want no error, p.Path = "_delivered/2026-11/scan7.pdf", p.Inode = %v`, p, err, c.Inode)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d placed", n)
-	}
+	kit.Want(t, "placed", n, 1)
 }
 
 // What is no regular file, and what bears a name of vaultd's own, stays where it is.
@@ -85,9 +80,7 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 		if c, _, err := f.ClaimFile(name, FileState{}, now); err == nil {
 			t.Errorf("%q claimed: %+v", name, c)
 		}
-		if after := tree(t, path); !slices.Equal(before, after) {
-			t.Errorf("%q: left %q", name, after)
-		}
+		kit.Want(t, name+": left", tree(t, path), before)
 	}
 	good := []string{"new\nline.pdf", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b.pdf`, "\x1b[31m", "...", "scan.pdf", "SCAN.PDF", "_scan.pdf", ".hidden.pdf", "CON"}
 	for _, name := range good {
@@ -111,9 +104,7 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 	if _, err := os.Lstat(path + "/_rejected/SCAN.PDF (2)/SCAN.PDF"); err != nil {
 		t.Error("case twin not numbered:", err)
 	}
-	if got := tree(t, outside); !slices.Equal(got, []string{"precious"}) {
-		t.Errorf("outside: %q", got)
-	}
+	kit.Want(t, "outside", tree(t, outside), []string{"precious"})
 }
 
 // The file is in one place after a crash at any step, and the next start leaves nothing else of the claim.
@@ -256,9 +247,7 @@ func TestClaimFile_I1_NoWayBack(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d claims", n)
-	}
+	kit.Want(t, "claims", n, 1)
 	if text, err := os.ReadFile(path + "/scan7.pdf"); string(text) != "scan7.pdf" {
 		t.Errorf("the new file was replaced: %q, %v", text, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,18 +110,14 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 		if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
 			t.Errorf("%v, want error syscall.EIO", err)
 		}
-		if got := tree(t, path); !slices.Equal(got, before) {
-			t.Errorf("left %q", got)
-		}
+		kit.Want(t, "left", tree(t, path), before)
 	}
 	faulty = false
 	d.To = path + "/nowhere"
 	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("the place to move to vanished: %v", err)
 	}
-	if got := tree(t, path); !slices.Equal(got, before) {
-		t.Errorf("left %q", got)
-	}
+	kit.Want(t, "left", tree(t, path), before)
 }
 
 // A drop folder that was put back from a backup has other inodes: its folders are known by what they hold.

@@ -60,9 +60,7 @@ func TestPutFolder_I1_CrashAnywhereFinishes(t *testing.T) {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
-		if got := tree(t, f.cfg.Path); !slices.Equal(got, wholeIn(extractName)) {
-			t.Errorf("%s: %q, want got = %v", at, got, wholeIn(extractName))
-		}
+		kit.Want(t, at, tree(t, f.cfg.Path), wholeIn(extractName))
 	})
 }
 
@@ -230,9 +228,7 @@ func TestPutFolder_EndsInTheMiddle(t *testing.T) {
 	if _, err := f.PutFolder(ctx, in); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want error context.Canceled", err)
 	}
-	if seen := visible(t, path); len(seen) != 0 {
-		t.Errorf("%q, want len(seen) = 0", seen)
-	}
+	kit.Want(t, "folders shown", len(visible(t, path)), 0)
 	in.Files[1].Open = whole
 	if _, err := f.PutFolder(t.Context(), in); err != nil {
 		t.Error(err)

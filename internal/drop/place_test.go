@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,9 +38,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 			}
 			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
 				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
-			if got := tree(t, f.cfg.Path); !slices.Equal(got, want) {
-				t.Errorf("%s: %q, want got = %v", at, got, want)
-			}
+			kit.Want(t, at, tree(t, f.cfg.Path), want)
 			for _, name := range []string{"_archived", "_archived/2026-11"} {
 				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|sharedDirMode {
 					t.Errorf("%s: %s has mode %v", at, name, info.Mode())
@@ -237,9 +234,7 @@ func TestDispose_I18_CrashAnywhereFinishes(t *testing.T) {
 				t.Errorf("%s: %v", at, err)
 			}
 		}
-		if got := tree(t, f.cfg.Path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/"}) {
-			t.Errorf("%s: left %q", at, got)
-		}
+		kit.Want(t, at+": left", tree(t, f.cfg.Path), []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/"})
 	})
 }
 
@@ -302,9 +297,7 @@ func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
 					t.Errorf("to %q: %v", to, err)
 				}
 			}
-			if got := tree(t, path); !slices.Equal(got, before) {
-				t.Errorf("removed something: %q", got)
-			}
+			kit.Want(t, "removed something", tree(t, path), before)
 		})
 	}
 }

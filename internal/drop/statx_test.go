@@ -112,9 +112,7 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 					return err
 				}
 				for i, st := range got {
-					if st != want[i] {
-						t.Errorf("%+v, want %+v", st, want[i])
-					}
+					kit.Want(t, "the state", st, want[i])
 				}
 				if taken != wantTaken || taken.Files != 4 || taken.Problem != nil {
 					t.Errorf("%+v, want %+v", taken, wantTaken)

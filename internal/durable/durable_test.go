@@ -160,9 +160,7 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); err != nil {
 		t.Error(err)
 	}
-	if got := names(t, filepath.Join(base, "x")); !slices.Equal(got, []string{"deep"}) {
-		t.Errorf("moved folder holds %q", got)
-	}
+	kit.Want(t, "the moved folder", names(t, filepath.Join(base, "x")), []string{"deep"})
 }
 
 func TestSync_StaysFailed(t *testing.T) {

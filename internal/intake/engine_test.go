@@ -329,9 +329,7 @@ func TestIntake_TakesIn(t *testing.T) {
 				t.Errorf("acknowledged %d times, downloaded %v", k.acked, k.downloads)
 			}
 		}
-		if h.svc.most != mostWorkers {
-			t.Errorf("%d downloads at once", h.svc.most)
-		}
+		kit.Want(t, "downloads at once", h.svc.most, mostWorkers)
 	})
 }
 
@@ -481,9 +479,7 @@ func TestIntake_I32_GivenUp(t *testing.T) {
 		h.want("4711", arrival.Fetching)
 		h.svc.whole = true
 		_ = h.live(3 * time.Hour)
-		if a := h.want("4711", arrival.GivenUp); a.Cause.Code != CauseGone {
-			t.Errorf("%v", a.Cause)
-		}
+		kit.Want(t, "the cause", h.want("4711", arrival.GivenUp).Cause.Code, CauseGone)
 	})
 }
 

@@ -111,9 +111,7 @@ func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
 			t.Error("an extract was acknowledged whose custody is damaged")
 		}
 		h.look(func(l *boltledger.Ledger) {
-			if b := l.ArrivalBalance(); b.Seen != 0 {
-				t.Errorf("%+v", b)
-			}
+			kit.Want(t, "arrivals seen", l.ArrivalBalance().Seen, 0)
 		})
 	})
 }

@@ -231,9 +231,7 @@ func TestHandOn_NamesAndNumbers(t *testing.T) {
 	if name := folderNameInDrop(id, "0001-a.zip"); len(name) > maxFolderName || !strings.HasSuffix(name, " 0001-a.zip") {
 		t.Errorf("%q", name)
 	}
-	if name := folderNameInDrop("a:b", "0001-a.zip"); name != "Extract a_b 0001-a.zip" {
-		t.Errorf("%q", name)
-	}
+	kit.Want(t, "the folder", folderNameInDrop("a:b", "0001-a.zip"), "Extract a_b 0001-a.zip")
 }
 
 // sidecar is the metadata of one file of an extract, in the form of a drop folder.

@@ -174,7 +174,5 @@ func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
 	next(1, 4)
 	next(3, 4, 5, 2)                 // the one that failed longest ago
 	s := next(100, 4, 5, 2, 0, 3, 1) // and at the end what was compared, the longest ago first
-	if want := (proof.Sample{Archived: 6, Compared: 2, Differ: 1}); s.Counts != want {
-		t.Errorf("%+v, want %+v", s.Counts, want)
-	}
+	kit.Want(t, "the counts", s.Counts, (proof.Sample{Archived: 6, Compared: 2, Differ: 1}))
 }

@@ -82,9 +82,7 @@ func TestBooks_I31_AnswerIsOnThePage(t *testing.T) {
 			`name="form" value="json"`, `value="Acme &#34;GmbH&#34;"`, `name="to" type="date" value="2026-10-31"`)
 		kit.Holds(t, language, body, want...)
 	}
-	if text := strings.Join(asked, ", "); text != `2026-10-01 2026-10-31 Acme "GmbH" 200, 2026-10-01 2026-10-31 Acme "GmbH" 200` {
-		t.Error(text)
-	}
+	kit.Want(t, "asked", strings.Join(asked, ", "), `2026-10-01 2026-10-31 Acme "GmbH" 200, 2026-10-01 2026-10-31 Acme "GmbH" 200`)
 }
 
 // Every result of the books has its words, and a word that is not known never looks like a good one.
@@ -133,26 +131,18 @@ func TestBooks_QuestionIsChecked(t *testing.T) {
 	b := bookkeeper{setup: &BooksSetup{From: "2026-01-01"}, asked: &asked}
 	pages := New(b, slog.New(slog.DiscardHandler))
 	for _, wrong := range []string{"from=2025-12-31", "from=x", "to=1.10.2026", "to=2026-02-30", "to=0001-01-01", "from=2026-10-02&to=2026-10-01", "company=Acme", "form=pdf", "form=page"} {
-		if w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books?"+wrong); w.Code != http.StatusBadRequest {
-			t.Errorf("%s: %d", wrong, w.Code)
-		}
+		kit.Want(t, wrong, visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books?"+wrong).Code, http.StatusBadRequest)
 	}
 	b.setup.HasCompany = true
-	if w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books?company="+url.QueryEscape(strings.Repeat("ü", mostCompany+1))); w.Code != http.StatusBadRequest {
-		t.Error(w.Code)
-	}
+	kit.Want(t, "a long company", visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books?company="+url.QueryEscape(strings.Repeat("ü", mostCompany+1))).Code, http.StatusBadRequest)
 	for _, form := range []string{"", "html", "xlsx", "csv", "csv-semicolon", "json"} {
 		w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books?form="+form)
 		isFile := strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment")
-		if w.Code != http.StatusOK || isFile != (form != "") {
-			t.Errorf("%q: %d %v", form, w.Code, w.Header())
-		}
+		kit.Want(t, form+": status, is a file", []any{w.Code, isFile}, []any{http.StatusOK, (form != "")})
 	}
 	const period = "2026-01-01 2026-11-20 "
 	want := period + " 200, " + period + " html ,, " + period + " xlsx ,, " + period + " csv ,, " + period + " csv ;, " + period + " json \x00"
-	if text := strings.Join(asked, ", "); text != want {
-		t.Errorf("%q, not\n%q", text, want)
-	}
+	kit.Want(t, "asked", strings.Join(asked, ", "), want)
 }
 
 // Where nobody tells what was booked there is neither a page nor a way to it, and a visitor who may not read is told of none.

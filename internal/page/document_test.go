@@ -211,7 +211,7 @@ func TestPages_I26_PanicIsToldInTheLog(t *testing.T) {
 	func() {
 		defer func() {
 			if fault := recover(); fault != http.ErrAbortHandler {
-				t.Errorf("the server gets %v", fault)
+				t.Errorf("the server gets %v, want %v", fault, http.ErrAbortHandler)
 			}
 		}()
 		visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/search?q=Huber+88")

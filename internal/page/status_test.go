@@ -112,9 +112,7 @@ func TestStatus_I21_DrawsTheFullestVaults(t *testing.T) {
 	if len(c.Shares) != mostShares || c.SharesLeftOut != 2001-mostShares || c.Shares[0].Vault != "" || c.Shares[1].Vault != "V-1989" || c.Shares[mostShares-1].Vault != "V-1999" {
 		t.Errorf("%d drawn, %d left out", len(c.Shares), c.SharesLeftOut)
 	}
-	if few := fullestShares(h.Shares[:3]); len(few) != 3 {
-		t.Error(few)
-	}
+	kit.Want(t, "shares of three", len(fullestShares(h.Shares[:3])), 3)
 }
 
 // Who has not signed in is not told which version runs.
@@ -152,13 +150,9 @@ func TestStatus_Verdict(t *testing.T) {
 		if strings.HasPrefix(want, "Handlung") || strings.HasPrefix(want, "Alles") {
 			language = "de"
 		}
-		if got := frameOf(language).Verdict(statusBody{StatusSummary: present.StatusSummary{Running: true, Needs: needs}}); got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
+		kit.Want(t, "the verdict", frameOf(language).Verdict(statusBody{StatusSummary: present.StatusSummary{Running: true, Needs: needs}}), want)
 	}
-	if got := frameOf("en").Verdict(statusBody{}); got != "vaultd does not run" {
-		t.Error(got)
-	}
+	kit.Want(t, "the verdict", frameOf("en").Verdict(statusBody{}), "vaultd does not run")
 }
 
 // The balance says of how many rejected and quarantined folders somebody has to see to, so that it does not seem to contradict what needs a person.
@@ -174,9 +168,7 @@ func TestStatus_BalanceSaysHowManyWait(t *testing.T) {
 		}
 		return all
 	}
-	if got := told(); !reflect.DeepEqual(got, map[string]string{"archived": "", "rejected": "needs a person: 4; closed or corrected: 73", "quarantined": "needs a person: 1", "duplicate": ""}) {
-		t.Errorf("%q", got)
-	}
+	kit.Want(t, "the split", told(), map[string]string{"archived": "", "rejected": "needs a person: 4; closed or corrected: 73", "quarantined": "needs a person: 1", "duplicate": ""})
 	for _, what := range []string{"contradicted", "archived-twice"} {
 		if got := told(present.Need{What: what, Count: 1}); got["rejected"] != "" || got["quarantined"] != "" {
 			t.Errorf("%s: %q", what, got)

@@ -225,9 +225,7 @@ func TestFrame_WritesAsTheLanguageDoes(t *testing.T) {
 		f := frameOf(language)
 		got := words{f.FormatNumber(1234567), f.FormatDecimal("-12345678.90"), f.FormatDecimal("0.005"), f.FormatSize(1_500_000), f.FormatDay("2026-03-07T00:00:00Z"), f.FormatTime(noon),
 			f.FormatTime(f.clock.Now), f.FormatSpan(5*time.Hour + 28*time.Minute), f.Lang()}
-		if got != want {
-			t.Errorf("%s:\n%+v, not\n%+v", language, got, want)
-		}
+		kit.Want(t, language, got, want)
 	}
 }
 
@@ -238,8 +236,6 @@ func TestFrame_Sizes(t *testing.T) {
 		"de": {"1 Byte", "154 Bytes", "154 Bytes", "2,2 MB", "2,2 MB (2.200.000 Bytes)"},
 	} {
 		f := frameOf(language)
-		if got := [5]string{f.FormatSize(1), f.FormatSize(154), f.ExactSize(154), f.FormatSize(2_200_000), f.ExactSize(2_200_000)}; got != want {
-			t.Errorf("%s: %q, want %q", language, got, want)
-		}
+		kit.Want(t, language, [5]string{f.FormatSize(1), f.FormatSize(154), f.ExactSize(154), f.FormatSize(2_200_000), f.ExactSize(2_200_000)}, want)
 	}
 }

@@ -1,11 +1,13 @@
 package present
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var noon = time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
@@ -15,17 +17,13 @@ func TestSizesAndAges(t *testing.T) {
 		0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 1_009: "1.0 kB", 99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_949: "1.0 MB", 1_234_567: "1.2 MB",
 		20_000_000_000: "20.0 GB", 210_000_000_000: "210 GB", 1<<63 - 1: "9.2 EB", -1: "unknown", 1: "1 byte", 2: "2 bytes",
 	} {
-		if got := FormatSize(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
+		kit.Want(t, fmt.Sprint(n), FormatSize(n), want)
 	}
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0 s", 20 * time.Second: "20 s", 41 * time.Minute: "41 min", 5*time.Hour + 28*time.Minute: "5 h 28 min",
 		9 * time.Hour: "9 h", 30 * time.Hour: "30 h", 48 * time.Hour: "48 h", 72 * time.Hour: "3 days",
 	} {
-		if got := FormatAge(d); got != want {
-			t.Errorf("%s: %q, want %q", d, got, want)
-		}
+		kit.Want(t, fmt.Sprint(d), FormatAge(d), want)
 	}
 }
 
@@ -35,9 +33,7 @@ func TestClock_TellsTheDayWhereItIsAnother(t *testing.T) {
 		noon: "14:32", noon.Add(-14 * time.Hour): "00:32", noon.Add(-15 * time.Hour): "19 Nov 23:32",
 		noon.AddDate(-1, 0, 0): "20 Nov 2025 14:32", {}: "-",
 	} {
-		if got := c.Brief(in); got != want {
-			t.Errorf("%s: %q, want %q", in, got, want)
-		}
+		kit.Want(t, fmt.Sprint(in), c.Brief(in), want)
 	}
 	if c.IsToday(noon.AddDate(-1, 0, 0)) || !c.IsToday(noon) || c.IsToday(time.Time{}) {
 		t.Error("another day is taken for today")

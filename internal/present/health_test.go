@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // I26: a pause, a drop folder that is away, an old folder, a contradiction and a balance that does not agree are told within a
@@ -36,9 +38,7 @@ func TestUnfitReasons_I26(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := StatusSummary{Balance: Balance{Agrees: true}, Open: OpenCounts{Limit: (48 * time.Hour).Seconds()}}
 			row.spoil(&s)
-			if got := strings.Join(s.UnfitReasons(Clock{noon, time.UTC}), "; "); got != row.want {
-				t.Errorf("%q, want %q", got, row.want)
-			}
+			kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(Clock{noon, time.UTC}), "; "), row.want)
 		})
 	}
 }

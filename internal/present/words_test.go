@@ -159,13 +159,9 @@ func TestWords_I26_NetworkDocumentsThatNeedAPerson(t *testing.T) {
 // A refusal of our own is told in brief by its code, whichever route it is of.
 func TestWords_OwnRefusalsInBrief(t *testing.T) {
 	for _, begin := range []string{"NOT ARCHIVED", "NOT SENT", "NOT DELIVERED"} {
-		if got := SummarizeCause(ledger.Cause{Code: "strange-file", Text: begin + ". A long page."}); got != "strange file" {
-			t.Errorf("%s: %q", begin, got)
-		}
+		kit.Want(t, begin, SummarizeCause(ledger.Cause{Code: "strange-file", Text: begin + ". A long page."}), "strange file")
 	}
-	if got := SummarizeCause(ledger.Cause{Code: "http-403", Text: "credentials refused"}); got != "credentials refused" {
-		t.Errorf("%q", got)
-	}
+	kit.Want(t, "in brief", SummarizeCause(ledger.Cause{Code: "http-403", Text: "credentials refused"}), "credentials refused")
 }
 
 // The addresses of a document come by the names of its service; one of the archive has none.

@@ -212,9 +212,7 @@ func TestCheck_EverydayHolds(t *testing.T) {
 	if r.Lines != uint64(len(b.lines)) || r.Entries != 5 || r.Balance != b.balance || r.LostPosts != 2 {
 		t.Errorf("%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
 	}
-	if want := []Orphan{{archive.Key{3}, "b3"}}; !slices.Equal(r.Orphans, want) {
-		t.Errorf("orphans %v, want %v", r.Orphans, want)
-	}
+	kit.Want(t, "orphans", r.Orphans, []Orphan{{archive.Key{3}, "b3"}})
 	if !slices.Equal(r.Double, []archive.Key{{4}}) || len(r.Unclear)+len(r.InDoubt) != 0 {
 		t.Errorf("double %v, unclear %v, in doubt %v", r.Double, r.Unclear, r.InDoubt)
 	}

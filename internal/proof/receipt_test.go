@@ -47,9 +47,7 @@ func TestReceipt_FixedFields(t *testing.T) {
   }
 }
 `
-	if got := string(r.Encode()); got != want {
-		t.Errorf("got\n%s", got)
-	}
+	kit.Want(t, "the receipt", string(r.Encode()), want)
 	var back Receipt
 	if err := json.Unmarshal(r.Encode(), &back); err != nil || back.BumID != "b4" || back.Journal.N != 30 {
 		t.Errorf("read back %+v: %v", back, err)

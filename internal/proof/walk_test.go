@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // attempts are events that may or may not be legal where an entry stands; r is a
@@ -201,9 +202,7 @@ func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
 	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
 	s := newService(nil)
 	s.checkEntry(b.entries[archive.Key{1}], newReplay())
-	if len(s.known) != 0 {
-		t.Errorf("%v", s.known)
-	}
+	kit.Want(t, "keys known", len(s.known), 0)
 }
 
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // I4: bytes that look wrong must come often enough and for long enough; what a person decided needs neither.
@@ -18,8 +19,6 @@ func TestIsBelieved_I4(t *testing.T) {
 		"OnlyLong":     {arrival.Doubt{Times: leastFetches - 1, For: 100 * time.Hour}, false},
 		"APerson":      {arrival.Doubt{Times: 1, Overruled: true}, true},
 	} {
-		if isBelieved(r.d, time.Hour) != r.want {
-			t.Errorf("%s: want %v", name, r.want)
-		}
+		kit.Want(t, name, isBelieved(r.d, time.Hour), r.want)
 	}
 }

@@ -234,9 +234,7 @@ func (h *house) allDone() {
 			}
 		}
 		docs := h.net.ReceivedDocuments()
-		if len(all) != len(docs) {
-			h.t.Errorf("%d arrivals of %d documents", len(all), len(docs))
-		}
+		kit.Want(h.t, "arrivals", len(all), len(docs))
 		for _, d := range docs {
 			if n := len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]); n != 1 {
 				h.t.Errorf("%s lies in the drop folder %d times", d.BumID, n)
@@ -278,9 +276,7 @@ func TestReading_I30_Receive(t *testing.T) {
 				}
 				kit.Must(t, h.live(time.Hour))
 				h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
-					if len(all) != 4 {
-						t.Errorf("%d arrivals", len(all))
-					}
+					kit.Want(t, "arrivals", len(all), 4)
 				})
 				foreign := 0
 				for _, n := range h.net.Notices() {
@@ -288,9 +284,7 @@ func TestReading_I30_Receive(t *testing.T) {
 						foreign++
 					}
 				}
-				if foreign != 2 {
-					t.Errorf("%d foreign notifications are left", foreign)
-				}
+				kit.Want(t, "foreign notifications", foreign, 2)
 			})
 		})
 	}
@@ -678,9 +672,7 @@ func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
 		}
 		kit.Must(t, h.live(time.Hour))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-			if len(all) != 0 {
-				t.Errorf("%+v", all)
-			}
+			kit.Want(t, "len(all)", len(all), 0)
 		})
 	})
 }

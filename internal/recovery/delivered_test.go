@@ -24,9 +24,7 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	found, err := ledger.Transition(ledger.Entry{Key: key}, ev, archive.Instant{Wall: time.Now()})
 	kit.Must(t, err)
 	again := ledger.Sealed{ID: id, Content: sum, Metadata: archive.ReceivingDigest("ap@in.example"), Package: ev.Package}
-	if got := ledger.CompareIdentity(found, again, ledger.PDF, ""); got != ledger.Same {
-		t.Errorf("the same PDF again: verdict %d", got)
-	}
+	kit.Want(t, "the same PDF again", ledger.CompareIdentity(found, again, ledger.PDF, ""), ledger.Same)
 	if doc.Files[0].SHA256 != sum || ev.Seal != doc.Seal(ev.Package) {
 		t.Error("the note's file and seal were not taken over")
 	}

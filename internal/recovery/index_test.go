@@ -82,9 +82,7 @@ func TestVaultReport_I32_SaysReadAndFound(t *testing.T) {
 		"1 document, and does not say how many there are": {Read: 1, Found: -1},
 		"5 documents, and says that there are 3":          {Read: 5, Found: 3},
 	} {
-		if got := (VaultReport{Index: i}).DescribeIndex(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		kit.Want(t, "the index", (VaultReport{Index: i}).DescribeIndex(), want)
 	}
 }
 

@@ -95,9 +95,7 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 			if got.State != row.state || got.PossibleDouble != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
 				t.Errorf("%s, double %t, %d times, %+v", got.State, got.PossibleDouble, times, v)
 			}
-			if want := row.named[0] + row.named[1]; r.Differences() != want {
-				t.Errorf("%d differences, want %d", r.Differences(), want)
-			}
+			kit.Want(t, "differences", r.Differences(), row.named[0]+row.named[1])
 		})
 	}
 }
@@ -114,9 +112,7 @@ func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
 		}
 	}
 	it.Apply(now, ledger.Closed{By: ledger.Operator{UID: 7}})
-	if r := s.whole(service, now); r.Differences() != 0 {
-		t.Errorf("%+v", r.Vaults[0])
-	}
+	kit.Want(t, "differences", s.whole(service, now).Differences(), 0)
 }
 
 // What is told of a registration that the entry does not list any more is booked for every generation of its clientUUID.

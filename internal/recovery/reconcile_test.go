@@ -277,9 +277,7 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 		}
 		return nil
 	}))
-	if n != 1 {
-		t.Errorf("%d entries", n)
-	}
+	kit.Want(t, "entries", n, 1)
 }
 
 // I15: of a ledger that was made anew, a short list proves something only where it shows what a receipt names.

@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // The audit tells what the last comparison with the archive's index of each vault came to.
@@ -74,8 +75,6 @@ func TestOnTime_I12_OfTwoClocks(t *testing.T) {
 		c := newCounts(Config{})
 		c.countDuration(e)
 		got := onTime{c.spans.total, c.spans.median().Seconds(), c.spans.longest.Seconds(), c.longest, c.unmeasured, c.skewed}
-		if got != row.want {
-			t.Errorf("%s: %+v, want %+v", name, got, row.want)
-		}
+		kit.Want(t, name, got, row.want)
 	}
 }

@@ -81,9 +81,7 @@ func TestDelivered_I12_NetworkNeedsAndMarks(t *testing.T) {
 		change(&e)
 		d.countEntry(e)
 		d.countSelected(e)
-		if got := (Config{}).findEntryNeed(e, nil); got != need {
-			t.Errorf("%q, want %q", got, need)
-		}
+		kit.Want(t, "the need", (Config{}).findEntryNeed(e, nil), need)
 		for _, w := range needWords {
 			if text := w.one + w.more + w.do; w.what == need && need != "copy-waits" && strings.Contains(strings.ToLower(text+strings.Join(flagNames(e), " ")), "archiv") {
 				t.Errorf("%s: %q, %v", need, text, flagNames(e))
@@ -199,15 +197,11 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 	if n := a.Summary.Needs; len(n) != 1 || n[0].What != "quarantined-pdf" || !strings.Contains(n[0].Text, "may have been delivered") || strings.Contains(n[0].Text+n[0].Do, "archive") {
 		t.Errorf("%+v", n)
 	}
-	if len(a.Summary.Bills) != 0 {
-		t.Errorf("%+v", a.Summary.Bills)
-	}
+	kit.Want(t, "bills", len(a.Summary.Bills), 0)
 	// A person closes it: the doubt stays, and is none about the archive.
 	s.Item("scan2.pdf").Apply(noon.Add(-time.Hour), ledger.Closed{By: ledger.Operator{UID: 1000}})
 	a = examine(t, s.config())
-	if r := a.Summary.Result; r.Code != "not-complete" {
-		t.Errorf("%+v", r)
-	}
+	kit.Want(t, "the result", a.Summary.Result.Code, "not-complete")
 	if !slices.ContainsFunc(a.Summary.NotProven, func(d doubt) bool { return d.What == "in-doubt-pdf" && d.Count == 1 }) ||
 		slices.ContainsFunc(a.Summary.NotProven, func(d doubt) bool { return d.What == "in-doubt" }) {
 		t.Errorf("%+v", a.Summary.NotProven)

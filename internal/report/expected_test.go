@@ -94,9 +94,7 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 	c.Expected = listOf(t, "NR Müller 4711;Müller GmbH;31.10.2026;119,00;EUR\nGS-7;Otto KG;30.10.2026;75,105;EUR\nALT-1;;;;\n=1+1;;;;\nNIX;;;;\n")
 	a := examine(t, c)
 	l := a.Summary.Expected
-	if l.Rows != 5 || l.Archived != 2 || l.Missing != 3 || l.Differ != 0 || l.Unlisted != 1 {
-		t.Errorf("%+v", l)
-	}
+	kit.Want(t, "listed, archived, missing, differ, unlisted", []uint64{l.Rows, l.Archived, l.Missing, l.Differ, l.Unlisted}, []uint64{5, 2, 3, 0, 1})
 	found := map[string]string{}
 	for _, m := range l.MissingRows {
 		found[m.Number] = m.Found
@@ -194,9 +192,7 @@ func TestMatcher_OrderDoesNotCount(t *testing.T) {
 		} else if got != first {
 			t.Errorf("%v: %s, before %s", order, got, first)
 		}
-		if l.Archived != 2 || l.Differ != 0 || l.Unlisted != 1 {
-			t.Errorf("%v: %+v", order, l)
-		}
+		kit.Want(t, fmt.Sprint(order)+": archived, differ, unlisted", []uint64{l.Archived, l.Differ, l.Unlisted}, []uint64{2, 0, 1})
 	}
 }
 
@@ -209,9 +205,7 @@ func TestMatcher_ExactRowsFirst(t *testing.T) {
 		}
 		c := s.config()
 		c.Expected = listOf(t, "RE 1;;;10,00;\nRE 1;Huber;;10,00;\n")
-		if a := examine(t, c); a.Summary.Result.Code != "complete" {
-			t.Errorf("%q: %+v, %+v", order, a.Summary.Result, a.Summary.Expected)
-		}
+		kit.Want(t, fmt.Sprint(order), examine(t, c).Summary.Result.Code, "complete")
 	}
 }
 

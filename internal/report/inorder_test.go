@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // I21: entries that are read on all cores are used in their order, each once, and the first error in that order ends it, wherever it is from.
@@ -33,9 +34,7 @@ func TestInOrder_I21_KeepsTheOrder(t *testing.T) {
 		}
 		used := 0
 		err := inOrder(walk, read, func(n int) error {
-			if n != used {
-				t.Errorf("%s: %d after %d", name, n, used)
-			}
+			kit.Want(t, name+": entry", n, used)
 			if used++; n == at.use {
 				return failed
 			}

@@ -183,16 +183,12 @@ func TestSummary_MonthsSendersAndTimes(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if fmt.Sprint(s.Senders) != "[{Alt & Söhne 1 []} {Müller GmbH 1 [{EUR 119.00}]} {Otto KG 1 [{EUR -75.105}]}]" || s.Unranked {
-		t.Errorf("%v", s.Senders)
-	}
+	kit.Want(t, "the senders", []any{fmt.Sprint(s.Senders), s.Unranked}, []any{"[{Alt & Söhne 1 []} {Müller GmbH 1 [{EUR 119.00}]} {Otto KG 1 [{EUR -75.105}]}]", false})
 	var spread []string
 	for _, l := range s.Spread {
 		spread = append(spread, fmt.Sprint(l, " ", l.Documents))
 	}
-	if want := []string{"under 10 min 0", "10 min to 1 h 2", "1 h to 4 h 0", "4 h to 12 h 1", "12 h to 24 h 0", "24 h to 2 d 0", "2 d to 7 d 0", "7 d or more 0"}; !slices.Equal(spread, want) {
-		t.Errorf("%q", spread)
-	}
+	kit.Want(t, "the spread", spread, []string{"under 10 min 0", "10 min to 1 h 2", "1 h to 4 h 0", "4 h to 12 h 1", "12 h to 24 h 0", "24 h to 2 d 0", "2 d to 7 d 0", "7 d or more 0"})
 }
 
 // Where the senders do not fit into memory, none is ranked: the first ones are not the largest ones.

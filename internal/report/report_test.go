@@ -19,13 +19,9 @@ import (
 // documents may have 2,000,000 bytes, 1,250,000 are beyond: 1.25 transactions of 0.35.
 func TestExamine_ByHand(t *testing.T) {
 	s := examine(t, filled(t, "production").config()).Summary
-	if s.Notice != "" || !s.Check.Agrees || s.Result.Code != "not-complete" {
-		t.Errorf("%q %+v %+v", s.Notice, s.Check, s.Result)
-	}
+	kit.Want(t, "notice, check agrees, result", []any{s.Notice, s.Check.Agrees, s.Result.Code}, []any{"", true, "not-complete"})
 	want := "Of 7 folders, 3 are archived and 4 not: 2 on the way, 1 rejected, 1 quarantined. " + asDropped
-	if s.Result.Text != want {
-		t.Errorf("%q", s.Result.Text)
-	}
+	kit.Want(t, "the result", s.Result.Text, want)
 	bills := map[string]billLine{}
 	for _, b := range s.Bills {
 		bills[b.Vault] = b
@@ -42,9 +38,7 @@ func TestExamine_ByHand(t *testing.T) {
 	if !slices.Equal(s.Sums, sums) || s.NoAmount != 1 {
 		t.Errorf("%+v, %d without", s.Sums, s.NoAmount)
 	}
-	if s.OnTime != (onTime{3, 41 * 60, 9 * 3600, "Alt 1", 0, 0}) {
-		t.Errorf("%+v", s.OnTime)
-	}
+	kit.Want(t, "times", s.OnTime, (onTime{3, 41 * 60, 9 * 3600, "Alt 1", 0, 0}))
 	needs := map[string]uint64{}
 	for _, n := range s.Needs {
 		needs[n.What] = n.Count
@@ -91,9 +85,7 @@ func TestSummary_I32_CountsWhatHasEnded(t *testing.T) {
 	if a.Summary.Ended != 1 || i < 0 || a.Summary.NotProven[i].Count != 1 || !strings.HasPrefix(a.Summary.NotProven[i].Text, "The retention of 1 archived document is over") {
 		t.Errorf("%d ended, %+v", a.Summary.Ended, a.Summary.NotProven)
 	}
-	if r := a.Summary.Result; r.Code != "complete-as-dropped" || len(a.Summary.Needs) != 0 {
-		t.Errorf("%+v, %+v", r, a.Summary.Needs)
-	}
+	kit.Want(t, "result, needs", []any{a.Summary.Result.Code, len(a.Summary.Needs)}, []any{"complete-as-dropped", 0})
 }
 
 func TestResult_InPlainWords(t *testing.T) {
@@ -161,9 +153,7 @@ func TestSelection_CountsAndRowsAlike(t *testing.T) {
 			if len(all.Documents) != row.want || a.Summary.Selected.Seen != uint64(row.want) || end.Rows != uint64(row.want) || !end.Agrees {
 				t.Errorf("%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
 			}
-			if a.Summary.Whole.Seen != 7 || !a.Summary.Selected.Agrees {
-				t.Errorf("%+v", a.Summary.Whole)
-			}
+			kit.Want(t, "folders, selection agrees", []any{a.Summary.Whole.Seen, a.Summary.Selected.Agrees}, []any{uint64(7), true})
 		})
 	}
 }
@@ -220,9 +210,7 @@ func TestReport_ChangedMeanwhile(t *testing.T) {
 	c := s.config()
 	s.Item("Wagner 5").Refuse(noon, ledger.Cause{Code: "x"}) // after the head was read
 	a := examine(t, c)
-	if !a.Summary.Check.Agrees || a.Summary.Check.Moved != 1 {
-		t.Errorf("%+v", a.Summary.Check)
-	}
+	kit.Want(t, "check agrees, moved", []any{a.Summary.Check.Agrees, a.Summary.Check.Moved}, []any{true, 1})
 	s.Item("Braun 15").Claim(noon)
 	for _, form := range []string{"html", "json", "csv"} {
 		text, end := written(t, a, form)

@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 func (s *shelf) mark(word, reason string, at time.Time) {
@@ -41,18 +42,14 @@ func TestResult_I15_SafeModeIsNeverComplete(t *testing.T) {
 		}
 	}
 	c.Safe, c.Select = "", Selection{} // the journal says so, too
-	if r := examine(t, c).Summary.Result; r.Code != "safe-mode" {
-		t.Errorf("%+v", r)
-	}
+	kit.Want(t, "the result", examine(t, c).Summary.Result.Code, "safe-mode")
 }
 
 // After safe mode, what is still in doubt is said, and when the archive was asked.
 func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	s := newShelf(t, "production")
 	s.Item("A").Send(noon.Add(-3 * time.Hour))
-	if d := doubtOf(examine(t, s.config()).Summary, "index"); d.Text != "The archive's own index was not compared with this ledger." {
-		t.Errorf("%+v", d)
-	}
+	kit.Want(t, "the result", doubtOf(examine(t, s.config()).Summary, "index").Text, "The archive's own index was not compared with this ledger.")
 	s.Item("A").Apply(noon.Add(-2*time.Hour), ledger.ReconcileRequired{})
 	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
@@ -60,9 +57,7 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	if sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "1 is in doubt since the ledger was put back") {
 		t.Errorf("%+v", sum.Result)
 	}
-	if d := doubtOf(sum, "index"); d.Text != "When safe mode ended, on 20 Nov 2026 13:32 CET, the archive was asked for everything. What came later was not compared on that occasion." {
-		t.Errorf("%+v", d)
-	}
+	kit.Want(t, "the result", doubtOf(sum, "index").Text, "When safe mode ended, on 20 Nov 2026 13:32 CET, the archive was asked for everything. What came later was not compared on that occasion.")
 	if doubtOf(sum, "needs-reconcile").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
 		t.Errorf("%+v", sum.NotProven)
 	}
@@ -79,9 +74,7 @@ func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
 	accept(noon.Add(-time.Hour))
 	s.mark(ledger.MarkDisposal, "", noon.Add(-time.Minute))
 	want := "On 20 Nov 2026 13:32 CET the archive's index of vault ACME gave 1 of 900 documents. A person (uid 1001) let it count as complete: what it left out was not compared."
-	if d := doubtOf(examine(t, s.config()).Summary, "index-accepted"); d.Text != want {
-		t.Errorf("%+v", d)
-	}
+	kit.Want(t, "the result", doubtOf(examine(t, s.config()).Summary, "index-accepted").Text, want)
 	for range 25 {
 		accept(noon)
 	}

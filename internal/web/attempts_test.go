@@ -90,13 +90,9 @@ func TestAttempts_I21_OtherNamesAndKnownClientsGoOn(t *testing.T) {
 			if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK || time.Since(asked) > 0 {
 				t.Errorf("a known client: %d after %v", code, time.Since(asked))
 			}
-			if code := scrape(h, "127.0.0.77", "prometheus", canary); code != http.StatusOK {
-				t.Errorf("a known pair from the busy address: %d", code)
-			}
+			kit.Want(t, "a known pair from the busy address", scrape(h, "127.0.0.77", "prometheus", canary), http.StatusOK)
 		}
-		if code := scrape(h, "192.0.2.9", "second", canary); code != http.StatusOK {
-			t.Errorf("another name: %d", code)
-		}
+		kit.Want(t, "another name", scrape(h, "192.0.2.9", "second", canary), http.StatusOK)
 		storm.Wait()
 	})
 }
@@ -190,9 +186,7 @@ func TestSourceOf(t *testing.T) {
 		"127.0.0.1:5": "loopback", "127.9.8.7:5": "loopback", "[::1]:5": "loopback", "[::ffff:127.0.0.1]:5": "loopback", "192.0.2.7:5": "192.0.2.7", "[::ffff:192.0.2.7]:5": "192.0.2.7",
 		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::", "[2001:db8:1:2::9]:80": "2001:db8:1:2::", "@": "socket", "": "socket",
 	} {
-		if got := sourceOf(&http.Request{RemoteAddr: address}); got != want {
-			t.Errorf("%s: %s, want %s", address, got, want)
-		}
+		kit.Want(t, address, sourceOf(&http.Request{RemoteAddr: address}), want)
 	}
 }
 
@@ -213,9 +207,7 @@ func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 		for _, filler := range fillers {
 			rounds += 1 << costOf(filler)
 		}
-		if rounds != 1<<10 {
-			t.Errorf("%q: %d rounds", name, rounds)
-		}
+		kit.Want(t, name+": rounds", rounds, 1<<10)
 		took[name] = time.Hour
 		for range 3 {
 			begin := threadTime(t)

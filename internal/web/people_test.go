@@ -165,9 +165,7 @@ func TestSession_I7_ForgedAndExpired(t *testing.T) {
 			"Unknown": "vaultd=" + strings.Repeat("A", 43), "Cut": "vaultd=" + good[:42], "Changed": "vaultd=" + good[:42] + "_", "Empty": "vaultd=", "Other": "__Host-vaultd=" + good,
 			"Doubled": "vaultd=" + good + "; vaultd=" + good, "Digest": fmt.Sprintf("vaultd=%x", first(guard.sessions)), "Quoted": `vaultd=";` + good + `"`,
 		} {
-			if w := b.get("/", "Cookie", cookie); w.Code != 303 {
-				t.Errorf("%v: w.Code = %v, w.Body = %v, want w.Code = 303", name, w.Code, w.Body)
-			}
+			kit.Want(t, name, b.get("/", "Cookie", cookie).Code, 303)
 		}
 		if w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", ""); w.Code != 303 {
 			t.Error("a name and password in the header:", w.Code)
@@ -343,9 +341,7 @@ func TestForms_I7_OtherSitesCannotSendThem(t *testing.T) {
 			t.Error("a token in the address:", w.Code)
 		}
 		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodTrace, "X"} {
-			if w := b.ask(method, "/", good); w.Code != 405 {
-				t.Errorf("method = %v, w.Code = %v, want w.Code = 405", method, w.Code)
-			}
+			kit.Want(t, method, b.ask(method, "/", good).Code, 405)
 		}
 		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "http://evil.example"}} {
 			stranger := newBrowser(h)
@@ -418,9 +414,7 @@ func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/login", "/logout"} {
-		if w := b.get(path); w.Code != 404 {
-			t.Errorf("path = %v, w.Code = %v, want w.Code = 404", path, w.Code)
-		}
+		kit.Want(t, path, b.get(path).Code, 404)
 		if w := b.signIn("anna", canary); w.Code != 404 || len(b.cookies) != 0 {
 			t.Error("signed in:", w.Code)
 		}
@@ -438,9 +432,7 @@ func TestLocalPath_LeadsNowhereElse(t *testing.T) {
 		"/\t/evil.example": "/", "/x\r\nSet-Cookie: a=b": "/", "/\x00": "/", "/a\\b": "/", " /x": "/", "/%zz": "/", "/login": "/", "/login?next=/login": "/", "/logout": "/",
 		"/%2F%2Fevil.example": "/%2F%2Fevil.example", "//files01:8970/": "/", "/x@evil.example": "/x@evil.example", "/" + strings.Repeat("a", 3000): "/",
 	} {
-		if got := localPath(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		kit.Want(t, text, localPath(text), want)
 	}
 }
 
@@ -505,8 +497,8 @@ func TestPages_I21_PlacesAreBounded(t *testing.T) {
 			for _, code := range codes[kind] {
 				if code == 200 {
 					good++
-				} else if code != 503 {
-					t.Errorf("kind = %v, code = %v, want code = 503", kind, code)
+				} else {
+					kit.Want(t, kind, code, 503)
 				}
 			}
 			if good != want {

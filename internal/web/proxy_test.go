@@ -100,14 +100,10 @@ func TestProxy_I7_FormsNeedTheirToken(t *testing.T) {
 		"Good": {token("anna", h), head("anna"), 200}, "OfBob": {token("bob", h), head("anna"), 403}, "None": {"", head("anna"), 403},
 		"CrossSite": {token("anna", h), head("anna", "Sec-Fetch-Site", "cross-site"), 403}, "WithoutSecret": {token("anna", h), []string{"Remote-User", "anna"}, 403},
 	} {
-		if w := as(h).ask(http.MethodPost, "/report", url.Values{"token": {row.token}}, row.headers...); w.Code != row.code {
-			t.Errorf("%v: w.Code = %v, w.Body = %v, want w.Code = %v", name, w.Code, w.Body, row.code)
-		}
+		kit.Want(t, name, as(h).ask(http.MethodPost, "/report", url.Values{"token": {row.token}}, row.headers...).Code, row.code)
 	}
 	for _, path := range []string{"/login", "/logout"} {
-		if w := as(h).ask(http.MethodPost, path, url.Values{"token": {token("anna", h)}, "name": {"anna"}, "password": {canary}}, head("anna")...); w.Code != 404 {
-			t.Errorf("path = %v, w.Code = %v, want w.Code = 404", path, w.Code)
-		}
+		kit.Want(t, path, as(h).ask(http.MethodPost, path, url.Values{"token": {token("anna", h)}, "name": {"anna"}, "password": {canary}}, head("anna")...).Code, 404)
 	}
 }
 
@@ -153,9 +149,7 @@ func TestProxy_I7_Socket(t *testing.T) {
 		res, err := client.Do(r)
 		kit.Must(t, err)
 		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("%q: %s, want res.StatusCode = %v", user, res.Status, want)
-		}
+		kit.Want(t, user, res.StatusCode, want)
 	}
 	if stop(); <-done != nil {
 		t.Error("Serve failed")

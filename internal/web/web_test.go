@@ -131,9 +131,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 	r.MustRegister(newCollector(sample))
 	families, err := r.Gather()
 	kit.Must(t, err)
-	if len(families) != len(metrics) {
-		t.Errorf("%d families of %d metrics: the sample shows not all", len(families), len(metrics))
-	}
+	kit.Want(t, "families in the sample", len(families), len(metrics))
 	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
 		t.Errorf("problems = %v, err = %v, want no error, len(problems) <= 0", problems, err)
 	}
@@ -145,9 +143,7 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 		for _, m := range f.GetMetric() {
 			sum += m.GetGauge().GetValue()
 		}
-		if sum != float64(sample().Balance.Seen) {
-			t.Errorf("vaultd_folders sums up to %v", sum)
-		}
+		kit.Want(t, "vaultd_folders sums up to", sum, float64(sample().Balance.Seen))
 	}
 	const path, begin, end = "../../docs/metrics.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->"
 	old, err := os.ReadFile(path)
