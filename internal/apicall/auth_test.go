@@ -18,13 +18,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"vaultd/internal/test/kit"
 )
 
 func writeCA(t *testing.T, srv *httptest.Server) string {
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
 	return file
 }
 
@@ -35,9 +35,7 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	api, _ := clients(t, Config{BaseURL: srv.URL + "/base/", RequestIDHeader: "X-Call",
 		Auth: Auth{Method: Basic, Username: "u ser", Secret: func() (string, error) { return current, nil }}})
 	ans, err := do(t, api, Request{Op: "ask", Path: []string{"v1", "a/b c"}, Query: map[string][]string{"cursor": {"x&y"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	current = "renewed"
 	if _, err := do(t, api, get("ask")); err != nil {
 		t.Fatal(err)
@@ -48,9 +46,7 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	if _, pass, _ := got[1].BasicAuth(); pass != "renewed" {
 		t.Errorf("a renewed secret was not read: %q", pass)
 	}
-	if got[0].RequestURI != "/base/v1/a%2Fb%20c?cursor=x%26y" {
-		t.Errorf("asked for %s", got[0].RequestURI)
-	}
+	kit.Want(t, "the request", got[0].RequestURI, "/base/v1/a%2Fb%20c?cursor=x%26y")
 	id := got[0].Header.Get("X-Call")
 	if _, err := uuid.Parse(id); err != nil || id != ans.RequestID || id == got[1].Header.Get("X-Call") {
 		t.Errorf("request ids %q, %q, answer %q", id, got[1].Header.Get("X-Call"), ans.RequestID)
@@ -114,9 +110,7 @@ func TestOAuth_TokenRequest(t *testing.T) {
 				}
 			}
 			want := []string{r.want + " grant_type=client_credentials&scope=read+write"}
-			if !slices.Equal(ts.requests, want) {
-				t.Errorf("token requests %q, want %q", ts.requests, want)
-			}
+			kit.Want(t, "token requests", ts.requests, want)
 		})
 	}
 }
@@ -236,9 +230,7 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 		time.Sleep(time.Second)
 		close(mayAnswer)
 		wg.Wait()
-		if n := len(ts.requests) - asked; n != 1 {
-			t.Errorf("8 callers made %d token requests", n)
-		}
+		kit.Want(t, "token requests of 8 callers", len(ts.requests)-asked, 1)
 	})
 }
 

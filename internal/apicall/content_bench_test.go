@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // BenchmarkPut tells what the digest of the bytes that leave costs: the same file sent by the same kind of transport, as
@@ -21,9 +23,7 @@ func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{20_000, 500_000, 20_000_000} {
 		content := bytes.Repeat([]byte("PK"), size/2)
 		path := filepath.Join(b.TempDir(), "x.zip")
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, os.WriteFile(path, content, 0o600))
 		sha := sha256.Sum256(content)
 		for _, overTLS := range []bool{false, true} {
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
@@ -38,9 +38,7 @@ func BenchmarkPut(b *testing.B) {
 			}
 			plainly := transport()
 			_, store, err := New(Config{BaseURL: srv.URL, Auth: basicAuth(), Transport: transport()})
-			if err != nil {
-				b.Fatal(err)
-			}
+			kit.Must(b, err)
 			open := func() (io.ReadCloser, error) {
 				f, err := os.Open(path)
 				return &sending{Reader: f, Closer: f}, err // no file, or the kernel would send it by itself: a watched one is none
@@ -80,17 +78,13 @@ func measure(b *testing.B, size int, put func() error) {
 	b.SetBytes(int64(size))
 	before := processorTime(b)
 	for b.Loop() {
-		if err := put(); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, put())
 	}
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

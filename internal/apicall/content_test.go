@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // careless is a store that keeps whatever comes of a body and says 200 to it.
@@ -127,9 +129,7 @@ func answering(t *testing.T, overTLS bool, do func(c net.Conn, body io.Reader)) 
 	}
 	srv.StartTLS()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
 	return Config{BaseURL: srv.URL, CAFile: ca}
 }
 
@@ -349,9 +349,7 @@ func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 			defer theirs.Close()
 			l := &trackedConn{Conn: ours}
 			body, err := newContent(io.NopCloser(strings.NewReader("BODY")), 4, sum("BODY"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			turn := beginUse(l, body)
 			for _, act := range r.acts {
 				switch act {
@@ -364,13 +362,9 @@ func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 				case 'c':
 					_, err = io.Copy(io.Discard, body)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 			}
-			if got := turn.answersContent(body); got != r.want {
-				t.Errorf("it answers the content: %v", got)
-			}
+			kit.Want(t, "answers the content", turn.answersContent(body), r.want)
 			if !r.want {
 				turn.closeIfCurrent()
 			}

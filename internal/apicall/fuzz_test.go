@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 // A token is one word, lives a bounded time, and shows in no error.
@@ -74,9 +75,7 @@ func FuzzRedirect_I20(f *testing.F) {
 		f.Add(s)
 	}
 	p, err := NewPolicy("https://archive.example", nil)
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Must(f, err)
 	from, _ := url.Parse("https://archive.example/v1/vaults")
 	f.Fuzz(func(t *testing.T, location string) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

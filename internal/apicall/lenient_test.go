@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestReadFields_NamesMatchExactly(t *testing.T) {
@@ -38,9 +40,7 @@ func TestReadFields_NamesMatchExactly(t *testing.T) {
 		}
 	}
 	f, err := ReadFields([]byte(`{"bumid":"a","bumId":"b"}`), "bumid", "bumId")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got, err := f.Either("bumid", "bumId"); !errors.Is(err, ErrTwice) {
 		t.Errorf("%s %v, want error %v", got, err, ErrTwice)
 	}
@@ -136,9 +136,7 @@ func TestDo_I21_WaitsForRoomWithinItsTime(t *testing.T) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Request: r, ContentLength: 1 << 20, Body: &endlessly{1 << 20, &held}}, nil
 	})
 	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: transport, Timeout: 100 * time.Millisecond})
-	if err := api.memory.free.Acquire(t.Context(), allAnswers); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, api.memory.free.Acquire(t.Context(), allAnswers))
 	_, err := do(t, api, post("register", "[]"))
 	if ce := failure(t, err); ce.Outcome != OutcomeUnknown || held.Load() != 0 {
 		t.Errorf("%d bytes were read: %v", held.Load(), ce)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 )
 
 func TestExplain(t *testing.T) {
@@ -135,9 +136,7 @@ func TestExplainAnswer_NumberAndClass(t *testing.T) {
 		}
 	}
 	e := &Error{Op: "send", Method: "POST", Host: "h", Path: "/p", Status: 400, Sent: true, RequestID: "r-1", ErrorID: "e-1", Message: "no"}
-	if got := e.Error(); got != "send: POST h/p: 400 Bad Request: no (request id r-1, error id e-1)" {
-		t.Errorf("got %q", got)
-	}
+	kit.Want(t, "the error", e.Error(), "send: POST h/p: 400 Bad Request: no (request id r-1, error id e-1)")
 }
 
 func FuzzExplain(f *testing.F) {

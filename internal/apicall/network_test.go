@@ -27,15 +27,15 @@ import (
 	"testing/synctest"
 	"time"
 	"unicode"
+
+	"vaultd/internal/test/kit"
 )
 
 // peer serves raw connections on loopback, each by do, and closes it then.
 func peer(t *testing.T, do func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -225,9 +225,7 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 				case '|':
 					look(before)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 			}
 			look(now)
 			go func() { _, _ = l.Read(make([]byte, 1)) }()
@@ -257,21 +255,15 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 func leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	if change != nil {
 		change(c)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	made, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: made}
 }
 
@@ -315,9 +307,7 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 			cfg := Config{BaseURL: "https://" + host, Timeout: 500 * time.Millisecond}
 			if r.trusted != nil {
 				cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-				if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.trusted.Certificate[0]}), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.trusted.Certificate[0]}), 0o600))
 			}
 			api, store := clients(t, cfg)
 			_, err := do(t, api, post("register", "[]"))
@@ -361,9 +351,7 @@ func TestNetwork_I20_WhoseCertificateBehindAProxy(t *testing.T) {
 func names(t *testing.T, addresses ...[4]byte) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var asked atomic.Int32
 	go func() {
 		b := make([]byte, 512)
@@ -503,9 +491,7 @@ func wrapped(t *testing.T, layers int, do func(net.Conn)) (cfg Config, base stri
 		return Config{BaseURL: base}, base
 	}
 	cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}), 0o600))
 	if layers == 1 {
 		cfg.BaseURL = "https://" + peer(t, func(c net.Conn) { secured(c, do) })
 		return cfg, cfg.BaseURL

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // hangUp reads the whole request and closes the connection, after writing raw, if any.
@@ -73,9 +75,7 @@ func TestOutcome_PostAndPut(t *testing.T) {
 					t.Errorf("got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome, ce.Status, ce, r.want, r.status, r.words)
 				}
 			}
-			if n := hits.Load(); n != 2 {
-				t.Errorf("the server saw %d requests for one POST and one PUT", n)
-			}
+			kit.Want(t, "requests for one POST and one PUT", hits.Load(), 2)
 		})
 	}
 }
@@ -106,9 +106,7 @@ func TestOutcome_UnreadableAnswer(t *testing.T) {
 
 func TestOutcome_NotSent(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	refused := "http://" + l.Addr().String()
 	l.Close()
 	secure := httptest.NewUnstartedServer(answer(200, ""))
@@ -175,9 +173,7 @@ func TestOutcome_PolicyIsNotSent(t *testing.T) {
 	if !errors.As(err2, &pe) || !strings.HasPrefix(srv.URL, "http://"+pe.Host) {
 		t.Errorf("got %v, want a *PolicyError that names the host", err2)
 	}
-	if hits.Load() != 0 {
-		t.Errorf("the server saw %d requests", hits.Load())
-	}
+	kit.Want(t, "requests", hits.Load(), 0)
 }
 
 // net/http repeats some requests by itself when a kept connection turns out dead. A POST and a PUT must not be among
@@ -187,9 +183,7 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 		t.Run(fmt.Sprintf("ServerReads=%v", reads), func(t *testing.T) {
 			var dialled, requests atomic.Int32
 			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer l.Close()
 			go func() {
 				for {

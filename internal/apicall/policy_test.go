@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestPolicy_I20_Presigned(t *testing.T) {
@@ -55,9 +57,7 @@ func TestPolicy_I20_Presigned(t *testing.T) {
 				list = []string{r.allowed}
 			}
 			p, err := NewPolicy(r.base, list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			err = p.CheckPresigned(r.url)
 			var pe *PolicyError
 			if r.ok != (err == nil) || err != nil && !errors.As(err, &pe) {
@@ -83,9 +83,7 @@ func TestPolicy_BaseAndList(t *testing.T) {
 // A public name that resolves into the local network is refused where the connection is made.
 func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	public, _ := NewPolicy("https://archive.example", nil)
@@ -136,9 +134,7 @@ func TestParseLink_KeepsEveryByte(t *testing.T) {
 		if strings.HasPrefix(want, "?") {
 			want = "/" + want
 		}
-		if got := u.RequestURI(); got != want {
-			t.Errorf("on the wire: %s\n       want: %s", got, want)
-		}
+		kit.Want(t, "on the wire", u.RequestURI(), want)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // seen is one request as a host saw it.
@@ -157,9 +159,7 @@ func TestRedirect_Upload(t *testing.T) {
 			if err != nil {
 				failure(t, err)
 			}
-			if want := map[bool]int{true: 2, false: 1}[r.ok || r.name == "Twice"]; len(net.log) != want {
-				t.Errorf("%d requests, want %d", len(net.log), want)
-			}
+			kit.Want(t, "requests", len(net.log), map[bool]int{true: 2, false: 1}[r.ok || r.name == "Twice"])
 			for _, s := range net.log {
 				if s.auth != "" || s.method != "PUT" || s.body != "zip" {
 					t.Errorf("sent %+v", s)

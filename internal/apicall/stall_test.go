@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // I24: a transfer ends so long after its last progress, neither before nor later, and by the terms that hold then.
@@ -49,8 +51,6 @@ func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
 		w.addProgress(1)
 		w.stop()
 		time.Sleep(time.Hour)
-		if context.Cause(ctx) != context.Canceled {
-			t.Errorf("ended by its caller: %v", context.Cause(ctx))
-		}
+		kit.Want(t, "the cause of the end", context.Cause(ctx), context.Canceled)
 	})
 }

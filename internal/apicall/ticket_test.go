@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 func TestLifetime(t *testing.T) {
@@ -62,9 +63,7 @@ func FuzzTicket(f *testing.F) {
 	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
 	f.Add([]byte(`{"url":"https://b.example/k","fields":{"Host":"evil","Authorization":"x","content-md5":"\r\nX: y"}}`), []byte(`null`))
 	_, store, err := New(Config{BaseURL: "https://archive.example", Auth: basicAuth()})
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Must(f, err)
 	signed := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, url, headers []byte) {
 		ticket, err := store.ReadTicket(archive.Ticket{Date: signed}, url, Fields{"headers": headers})

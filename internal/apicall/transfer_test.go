@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestPut_LengthAlwaysNeverChunked(t *testing.T) {
@@ -31,9 +33,7 @@ func TestPut_LengthAlwaysNeverChunked(t *testing.T) {
 				Open: func() (io.ReadCloser, error) {
 					return io.NopCloser(io.LimitReader(bytes.NewReader(content), 1<<40)), nil
 				}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if got.ContentLength != int64(size) || len(got.TransferEncoding) != 0 || n != int64(size) || got.RequestURI != uri {
 				t.Errorf("length %d, encoding %v, received %d, uri %s", got.ContentLength, got.TransferEncoding, n, got.RequestURI)
 			}

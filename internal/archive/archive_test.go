@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestKey_SortsByTimeAndSurvivesItsText(t *testing.T) {
@@ -45,9 +47,7 @@ const ( // reckoned once with another program
 func TestDeriveID_I10_IsFixedForEver(t *testing.T) {
 	files := []File{{"b.xml", 2, Sum([]byte("b!"))}, {"a.pdf", 1, Sum([]byte("a"))}}
 	content := ContentDigest(files)
-	if got := content.String(); got != goldenContent {
-		t.Errorf("content digest %s", got)
-	}
+	kit.Want(t, "content digest", content.String(), goldenContent)
 	slices.Reverse(files)
 	if ContentDigest(files) != content {
 		t.Error("the order of the files changes the digest")
@@ -56,9 +56,7 @@ func TestDeriveID_I10_IsFixedForEver(t *testing.T) {
 	if id.String() != goldenID {
 		t.Errorf("derived %s, want %s", id, goldenID)
 	}
-	if g := id.Generation(1).String(); g != goldenGeneration {
-		t.Errorf("generation %s, want %s", g, goldenGeneration)
-	}
+	kit.Want(t, "generation", id.Generation(1).String(), goldenGeneration)
 	if DeriveID("OTHER", content, Sum([]byte("{}"))) == id {
 		t.Error("the vault is part of the identity")
 	}
@@ -69,9 +67,7 @@ func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
 		SenderIDs: []string{"DE1"}, Parameters: []Parameter{{"k", "v"}}}
 	const want = `{"documentType":"Invoice","documentId":"1\u2028<&>","documentDate":"2026-10-31T00:00:00Z",` +
 		`"senderIds":["DE1"],"amount":9007199254740993.10,"additionalParameters":[{"key":"k","value":"v"}]}`
-	if got := string(d.Metadata()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	kit.Want(t, "the metadata", string(d.Metadata()), want)
 	back, err := ParseMetadata(d.Metadata())
 	if err != nil || string(back.Metadata()) != want {
 		t.Errorf("read back %+v, %v", back, err)
@@ -85,9 +81,7 @@ func TestMetadata_I10_TextsAsTheEncoderWritesThem(t *testing.T) {
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(map[string]string{"senderName": text}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, enc.Encode(map[string]string{"senderName": text}))
 		if got := string(Document{SenderName: text}.Metadata()); got != strings.TrimSpace(want.String()) {
 			t.Errorf("%U: %s, the encoder writes %s", r, got, want.String())
 		}
@@ -102,9 +96,7 @@ func TestDocumentFaults_NameEveryFieldAtOnce(t *testing.T) {
 		fields = append(fields, f.Field)
 	}
 	want := []string{"documentType", "documentId", "documentDate", "senderName", "recipientIds", "currencyCode", "amount", "flowDirection"}
-	if !slices.Equal(fields, want) {
-		t.Errorf("faults in %v, want %v", fields, want)
-	}
+	kit.Want(t, "fields with faults", fields, want)
 	fine := Document{Type: "CreditNote", Number: "1", Date: "2026-02-28T10:00:00Z", SenderName: strings.Repeat("ä", 150)}
 	if fs := fine.Faults(); len(fs) > 0 {
 		t.Errorf("a good document has faults: %v", fs)
@@ -128,9 +120,7 @@ func TestPresignedURL_I7_NeverPrintsItself(t *testing.T) {
 	const secret = "https://store.example/x?X-Amz-Signature=canary"
 	ticket := Ticket{Remote: "r", URL: secret}
 	asJSON, err := json.Marshal(ticket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var log, verbs strings.Builder
 	for _, verb := range []string{"d", "x", "X", "c", "t", "U", "+d", "#x", "-10s", "o", "e"} { // also those that do not fit a text
 		fmt.Fprintf(&verbs, "%"+verb+" %"+verb+" %"+verb+"\n", ticket, ticket.URL, &ticket)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I19: a number of the service never walks out of a path.
@@ -25,9 +27,7 @@ func TestParseExtractID_I19_IsOnePartOfAPath(t *testing.T) {
 func TestDownloadURL_I7_PrintsNoAddress(t *testing.T) {
 	file := ExtractFile{Name: "a.zip", URL: "https://files.example/a?Signature=s3cret"}
 	asJSON, err := json.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var logged strings.Builder
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "file", file, "url", file.URL)
 	for _, text := range []string{fmt.Sprint(file), fmt.Sprintf("%+v %#v %x %q %d", file, file.URL, file.URL, file.URL, file.URL), string(asJSON), logged.String()} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I8: the number of a document that is sent is made of its parts alone, has the form that the network takes, and no two lists of
@@ -40,9 +42,7 @@ func TestIsBumID(t *testing.T) {
 
 func TestNetworkWords(t *testing.T) {
 	for word, want := range map[string]NetworkKind{"Invoice": NetworkInvoice, "CreditNote": NetworkCreditNote, "CreditNode": NetworkCreditNote, "invoice": "", "Order": "", "": ""} {
-		if got := ParseNetworkKind(word); got != want {
-			t.Errorf("%q is %q", word, got)
-		}
+		kit.Want(t, word, ParseNetworkKind(word), want)
 	}
 	if NetworkInvoice.NotificationWord() != "Invoice" || NetworkCreditNote.NotificationWord() != "CreditNode" {
 		t.Error("a kind has another word in notifications")

@@ -3,6 +3,8 @@ package archive
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // Two documents bear one number where a bookkeeper would say so, and in no other case.
@@ -26,9 +28,7 @@ func TestNumberDigest_WhatABookkeeperTakesForOneNumber(t *testing.T) {
 	} {
 		other := first
 		row.change(&other)
-		if got := other.NumberDigest("V1") == first.NumberDigest("V1"); got != row.same {
-			t.Errorf("%s: the same: %t", name, got)
-		}
+		kit.Want(t, name+": the same", other.NumberDigest("V1") == first.NumberDigest("V1"), row.same)
 	}
 	if first.NumberDigest("V1") == first.NumberDigest("V2") {
 		t.Error("the same number in another vault")
@@ -46,9 +46,7 @@ func TestNumberDigest_WhatABookkeeperTakesForOneNumber(t *testing.T) {
 
 func TestHasStrangeDate(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	now := time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC) // the 21st in Berlin
 	for date, strange := range map[string]bool{
 		"2026-11-20T00:00:00Z": false, "2026-11-22T23:59:59Z": false, "2026-11-23T00:00:00Z": true, "2062-11-20T00:00:00Z": true,

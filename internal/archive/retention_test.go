@@ -3,6 +3,8 @@ package archive
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // The day before the end, the day of the end and the day after it, with and without leap days.
@@ -10,9 +12,7 @@ func TestRetention_Ended(t *testing.T) {
 	at := func(s string) time.Time {
 		t.Helper()
 		when, err := time.Parse(time.RFC3339, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return when
 	}
 	for name, row := range map[string]struct {

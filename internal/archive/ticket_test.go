@@ -3,6 +3,8 @@ package archive
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -25,9 +27,7 @@ func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
 		"ExpiredOnArrival":          {Ticket{Date: noon.Add(time.Hour), SignedAt: noon, Validity: time.Minute}, -59*time.Minute - time.Second, -59*time.Minute - time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := row.ticket.Life(); got != row.alone {
-				t.Errorf("Life = %v, want %v", got, row.alone)
-			}
+			kit.Want(t, "the life", row.ticket.Life(), row.alone)
 			limited := row.ticket.LimitLife(15 * time.Minute)
 			if got := limited.Life(); got != row.limited || limited.LimitLife(15*time.Minute).Life() != got {
 				t.Errorf("limited: Life = %v, want %v", got, row.limited)

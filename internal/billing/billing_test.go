@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // TestBills_ExampleByHand follows the rule of the specification with pencil and
@@ -25,9 +26,7 @@ func TestBills_ExampleByHand(t *testing.T) {
 		{Vault: "DE", Year: 2025, Documents: 3, Bytes: 3_000_000},
 	}
 	got, err := Bills(totals, Rule{Price: "0.185", Currency: "EUR"}, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	want := []Bill{
 		{Year: 2025, Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: LimitReached,
 			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
@@ -71,9 +70,7 @@ func TestBills_Edges(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			bs, err := Bills([]ledger.Total{{Vault: "V", Year: 2026, Documents: row.documents, Bytes: row.bytes}}, row.rule, time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			b := bs[1]
 			if b.Level != row.level || b.Percent != row.percent || b.Transactions != row.transactions || b.Whole != row.whole || b.Money != row.money {
 				t.Errorf("level %d percent %s transactions %s whole %d money %q", b.Level, b.Percent, b.Transactions, b.Whole, b.Money)
@@ -124,9 +121,7 @@ func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
 // 95 and 82 percent, together 17.7 of 20 MB, which is 88.5.
 func TestBills_LevelsPerVaultAndCustomer(t *testing.T) {
 	bs, err := Bills([]ledger.Total{{Vault: "DE", Year: 2026, Documents: 10, Bytes: 9_500_000}, {Vault: "FR", Year: 2026, Documents: 10, Bytes: 8_200_000}}, Rule{}, time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i, want := range []Bill{{Percent: "88.5", Level: Level80}, {Vault: "DE", Percent: "95", Level: Level90}, {Vault: "FR", Percent: "82", Level: Level80}} {
 		if b := bs[i]; b.Vault != want.Vault || b.Percent != want.Percent || b.Level != want.Level {
 			t.Errorf("%+v, want %+v", b, want)

@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // sheet is what a vault archived in 2026, worked out with pencil and paper below: so many documents of so many bytes each.
@@ -37,9 +38,7 @@ func sheetTotals(t *testing.T) (all []ledger.Total) {
 	t.Helper()
 	for _, row := range sheet {
 		day, err := time.Parse(time.DateOnly, row.day)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for range row.documents {
 			all = append(all, ledger.Transaction{At: day, Size: row.size}.Total(row.vault, time.UTC))
 		}
@@ -64,9 +63,7 @@ func sheetTotals(t *testing.T) (all []ledger.Total) {
 // as it is: 28 documents, 42 MB, 1.5 MB, 14 beyond, 2.59. ES: nobody knows any size.
 func TestBills_SheetByHand(t *testing.T) {
 	bills, err := Bills(sheetTotals(t), Rule{Price: "0.185", Currency: "EUR"}, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	none := Forecast{}
 	for _, want := range []struct {
 		vault              archive.VaultID
@@ -131,9 +128,7 @@ func TestForecast_WhichMonthsTellTheRate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bs, err := Bills(row.totals, Rule{}, row.now)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			b := bs[len(bs)-1]
 			got := "none"
 			if f := b.Forecast; b.HasForecast {
@@ -160,9 +155,7 @@ func TestForecast_LiesWithinItsBand(t *testing.T) {
 			totals = append(totals, ledger.Total{Vault: "V", Year: 2026, Month: m + 1, Documents: n, Bytes: n * draw(2_000_000)})
 		}
 		bs, err := Bills(totals, Rule{Price: "0.5"}, time.Date(2026, time.Month(1+draw(12)), 1+int(draw(28)), int(draw(24)), 0, 0, 0, time.UTC))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, b := range bs {
 			f := b.Forecast
 			if b.HasForecast && (f.Average.Rat().Cmp(f.Lowest.Rat()) < 0 || f.Average.Rat().Cmp(f.Highest.Rat()) > 0 || f.Whole < f.Least || f.Whole > f.Most) {

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // TestMonthShares_ByHand: nothing of known size came in January; in February 2 MB for two documents, in March nothing, in April 4 MB for
@@ -33,12 +34,8 @@ func TestMonthShares_ByHand(t *testing.T) {
 	if got := r.MonthShares(totals, "DE", 2026, 1); got != nil {
 		t.Errorf("of unknown size: %v", got)
 	}
-	if got := r.ShareOf("1.5"); got != 0.75 {
-		t.Errorf("1.5 MB of 2 MB are %v", got)
-	}
-	if got := (Rule{}).ShareOf("1.5"); got != 1.5 {
-		t.Errorf("1.5 MB of 1 MB are %v", got)
-	}
+	kit.Want(t, "1.5 MB of 2 MB", r.ShareOf("1.5"), 0.75)
+	kit.Want(t, "1.5 MB of 1 MB", (Rule{}).ShareOf("1.5"), 1.5)
 }
 
 // The share at the end of a year is the percentage of its bill, which is rounded down to one digit.
@@ -52,9 +49,7 @@ func TestMonthShares_AgreeWithTheBill(t *testing.T) {
 		}
 		rule := Rule{Included: 1 + r.Int64N(3_000_000)}
 		bills, err := Bills(totals, rule, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, b := range bills {
 			shares := rule.MonthShares(totals, b.Vault, b.Year, 12)
 			if b.Percent == "" || b.Included == 0 {

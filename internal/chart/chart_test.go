@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // element is one element of a drawing.
@@ -149,9 +151,7 @@ func TestBars_AnyFiguresAreReadable(t *testing.T) {
 		}
 		drawn := Bars(title, []string{"archived", "rejected"}, bars, plain)
 		checkDrawing(t, title, drawn)
-		if n := strings.Count(string(drawn), "<rect"); n != positive {
-			t.Errorf("%d bars are drawn for %d values above zero", n, positive)
-		}
+		kit.Want(t, "bars", strings.Count(string(drawn), "<rect"), positive)
 		if n := len(bars); n > mostClasses && !strings.Contains(string(drawn), ">"+template.HTMLEscapeString(bars[n-1].Label)+"<") {
 			t.Errorf("the last label is not in %s", drawn)
 		}
@@ -245,9 +245,7 @@ func TestLines_ShareOfTheYear(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(string(drawn), "<circle"); n != 4 {
-		t.Errorf("%d dots for 4 points", n)
-	}
+	kit.Want(t, "dots for 4 points", strings.Count(string(drawn), "<circle"), 4)
 }
 
 func TestLines_AnyFiguresAreReadable(t *testing.T) {

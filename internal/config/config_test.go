@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/archive"
 
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 func noEnv(string) (string, bool) { return "", false }
@@ -39,9 +40,7 @@ drops:
 func load(t *testing.T, text string, vars map[string]string) (Config, []Fault) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	cfg, err := Load(path, envOf(vars))
 	if err == nil {
 		return cfg, nil
@@ -106,9 +105,7 @@ var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(Config{}, "Location", "doc"
 
 func TestConfigDefaults(t *testing.T) {
 	got := mustLoad(t, smallConfig)
-	if diff := cmp.Diff(defaultConfig(), got, ignoreDerived); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	kit.Want(t, "difference (-want +got)", cmp.Diff(defaultConfig(), got, ignoreDerived), "")
 	if got.Location.String() != "Europe/Berlin" {
 		t.Errorf("location %v", got.Location)
 	}
@@ -119,9 +116,7 @@ func TestConfigDefaults(t *testing.T) {
 func TestConfigExample(t *testing.T) {
 	const path = "../../config.example.yaml"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, err = Load(path, noEnv)
 	wrong, ok := errors.AsType[*Error](err)
 	if !ok || len(wrong.Faults) != 2 || wrong.Faults[0].Key != "service.base_url" || wrong.Faults[1].Key != "drops[0].vault" {
@@ -135,16 +130,12 @@ func TestConfigExample(t *testing.T) {
 	want.Extracts.Auth.Method, want.Extracts.Auth.Username, want.Extracts.Auth.SecretFile = "basic", "extract-user", "/etc/vaultd/secret-extracts"
 	want.Extracts.Custody = "/srv/vaultd-custody"
 	want.Network.Auth = BasicAuth{Method: "basic", Username: "network-user", SecretFile: "/etc/vaultd/secret-network"}
-	if diff := cmp.Diff(want, got, ignoreDerived); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	kit.Want(t, "difference (-want +got)", cmp.Diff(want, got, ignoreDerived), "")
 	if first, _, _ := strings.Cut(string(text), "\n"); first != "# yaml-language-server: $schema=/usr/share/vaultd/config.schema.json" {
 		t.Errorf("first line %q", first)
 	}
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	doc := parseDocument(path, text)
 	everyKey(schema, nil, func(loc location) {
 		if _, ok := doc.keys[loc.key()]; !ok {
@@ -169,9 +160,7 @@ func everyKey(n *schemaNode, loc location, visit func(location)) {
 // Schema and types are two lists of the same keys.
 func TestConfigSchemaNamesEveryField(t *testing.T) {
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var walk func(reflect.Type, *schemaNode, location)
 	walk = func(typ reflect.Type, n *schemaNode, loc location) {
 		if typ.Kind() == reflect.Slice && n.items != nil {
@@ -230,9 +219,7 @@ drops:
 		"15:27 drops[1].path: overlaps with drop \"acme-in\"; write a path that neither lies in the other nor holds it",
 		"15:56 drops[1].after_archive.to: is missing, and action is move; add to: the absolute path that archived folders are moved to",
 	}
-	if diff := cmp.Diff(want, lines(faults)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	kit.Want(t, "difference (-want +got)", cmp.Diff(want, lines(faults)), "")
 }
 
 func lines(faults []Fault) []string {
@@ -247,9 +234,7 @@ func lines(faults []Fault) []string {
 func TestConfigFaultForAPerson(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	text := strings.Replace(smallConfig, "vault: V-1", "vault: V-1, setle: 30s", 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err := Load(path, noEnv)
 	want := path + `:5:62: drops[0].setle: is not a known key
   5 |   - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1, setle: 30s}
@@ -446,9 +431,7 @@ func TestConfigEnvironment(t *testing.T) {
 	want := defaultConfig()
 	want.Service.Auth.Username, want.StateDir, want.HTTP.Listen = "other", "/data/vaultd", ""
 	want.Upload.Workers, want.Package.IncludeSidecar, want.Status.AlertAfter = 3, true, 72*time.Hour
-	if diff := cmp.Diff(want, cfg, ignoreDerived); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	kit.Want(t, "difference (-want +got)", cmp.Diff(want, cfg, ignoreDerived), "")
 
 	_, faults = load(t, with("upload: {workers: 99}"), map[string]string{
 		"VAULTD_UPLOAD_WORKERS": "many", "VAULTD_STATE_DIR": "here", "VAULTD_TIME_ZONE": "Mars/Base",
@@ -476,9 +459,7 @@ func TestConfigFileItself(t *testing.T) {
 		t.Errorf("directory: %v", err)
 	}
 	big := filepath.Join(dir, "big.yaml")
-	if err := os.WriteFile(big, make([]byte, maxConfigSize+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(big, make([]byte, maxConfigSize+1), 0o600))
 	if _, err = Load(big, noEnv); err == nil || !strings.Contains(err.Error(), "is larger than") {
 		t.Errorf("big: %v", err)
 	}
@@ -546,9 +527,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("a: \r\r\r://b:")
 	f.Fuzz(func(t *testing.T, text string) {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := Load(path, noEnv)
 		var wrong *Error
 		switch {

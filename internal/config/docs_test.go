@@ -6,14 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // docs/configuration.md is made of the schema and of the words of config.example.yaml.
 func TestConfigDocs_AreTheSchemas(t *testing.T) {
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said := exampleWords(t)
 	var b strings.Builder
 	for _, name := range schema.names {
@@ -79,9 +79,7 @@ func sentence(said string, n *schemaNode) string {
 func exampleWords(t *testing.T) map[string]string {
 	t.Helper()
 	src, err := os.ReadFile("../../config.example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said := map[string]string{}
 	var words []string
 	type open struct {
@@ -125,9 +123,7 @@ func exampleWords(t *testing.T) map[string]string {
 // The example says something of every key, in the schema's order, so that nobody must guess.
 func TestConfigExample_NamesEveryKey(t *testing.T) {
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said := exampleWords(t)
 	var walk func(n *schemaNode, path string)
 	walk = func(n *schemaNode, path string) {
@@ -155,9 +151,7 @@ func inDocs(t *testing.T, path, mark, want string) {
 	t.Helper()
 	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
 	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	head, rest, ok := strings.Cut(string(old), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	switch {
@@ -167,8 +161,6 @@ func inDocs(t *testing.T, path, mark, want string) {
 	case !*updateDocs:
 		t.Errorf("%s: %s is not what the program has; go test ./internal/config -update-docs", path, mark)
 	default:
-		if err := os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 const sound = `service:
@@ -60,9 +62,7 @@ func TestConfig_UsualMistakesInYAML(t *testing.T) {
 // In a file that is right no mistake is seen: the examples and the forms that YAML has for texts and lists.
 func TestConfig_NoMistakeIsSeenInWhatIsRight(t *testing.T) {
 	example, err := os.ReadFile("../../config.example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, text := range []string{string(example), sound,
 		"a: |\n  b:c\n  \"d\n  \te\nf: 'it''s'\ng: \"x\\\"y\" # z: \"\n",
 		"a:\n- b\n- http://x/y\n- c: d\n  e: [1,\n    'f', {g: h}]\ni: {j: k,\n  l: m}\n\"n\": 'o: p'\n",

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // The proxy proves itself in exactly one way; each fault stands at its key, and no secret in it.
@@ -15,12 +17,8 @@ func TestConfigProxy_I7_ProvesItselfInOneWay(t *testing.T) {
 	open := filepath.Join(dir, "open")
 	sticky := filepath.Join(dir, "sticky")
 	for path, mode := range map[string]os.FileMode{open: 0o777, sticky: 0o777 | os.ModeSticky} {
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(path, 0o700))
+		kit.Must(t, os.Chmod(path, mode))
 	}
 	const all = `rights: {"*": [read]}`
 	for name, row := range map[string]struct{ proxy, says string }{
@@ -72,9 +70,7 @@ func checkHTTP(t *testing.T, dir, secret, http string) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "yaml")
 	text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + http + "}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err := Check(path, noEnv)
 	return err
 }

@@ -17,9 +17,7 @@ import (
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	for name, n := range map[string]schemaNode{formatDuration: {Format: formatDuration}, formatSize: {Format: formatSize}, formatYears: {Format: formatYears}} {
@@ -28,13 +26,9 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 			return err
 		}})
 	}
-	if err := c.AddResource("urn:vaultd:config", doc); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.AddResource("urn:vaultd:config", doc))
 	compiled, err := c.Compile("urn:vaultd:config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return compiled
 }
 
@@ -42,9 +36,7 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 func passes(t *testing.T, root any) []Fault {
 	t.Helper()
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := pass{schema: schema, env: noEnv, document: &document{root: root, values: map[string]mark{}, keys: map[string]mark{}, wrong: map[string]bool{}}}
 	if _, err := p.decodeConfig(); err != nil {
 		t.Fatal(err)
@@ -56,9 +48,7 @@ func passes(t *testing.T, root any) []Fault {
 // decodes into a Config.
 func TestSchema_PassAgreesWithAValidator(t *testing.T) {
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	compiled := compileSchema(t)
 	const base = `{"service":{"base_url":"https://x","auth":{"method":"basic","username":"u","secret_file":"/s"},
 		"accounts":{"x":{"method":"basic","username":"u","secret_file":"/s"}}},"drops":[{"name":"a","path":"/a","vault":"V"}]}`
@@ -107,9 +97,7 @@ func TestSchema_PassAgreesWithAValidator(t *testing.T) {
 func decodePlain(t *testing.T, text string) any {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return v
 }
 
@@ -150,18 +138,14 @@ func TestSchema_UsesOnlyWordsThatThePassKnows(t *testing.T) {
 		}
 	}
 	var root any
-	if err := json.Unmarshal(Schema, &root); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal(Schema, &root))
 	walk(root, false)
 }
 
 // Each default is a value that may be written.
 func TestSchema_DefaultsMayBeWritten(t *testing.T) {
 	schema, err := parseSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var walk func(n *schemaNode, loc location)
 	walk = func(n *schemaNode, loc location) {
 		if v := n.defaultValue(); v != nil {

@@ -23,15 +23,11 @@ import (
 func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 	put := func(t *testing.T, dir string) string {
 		path := filepath.Join(dir, "secret")
-		if err := os.WriteFile(path, []byte(canary+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(canary+"\n"), 0o600))
 		return path
 	}
 	chmod := func(t *testing.T, path string, mode fs.FileMode) {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Chmod(path, mode))
 	}
 	chown := func(t *testing.T, path string, uid, gid int) {
 		if os.Geteuid() != 0 {
@@ -56,9 +52,7 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 		}, ""},
 		"FolderAboveForAll": {func(t *testing.T, dir string) string {
 			below := filepath.Join(dir, "below")
-			if err := os.Mkdir(below, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Mkdir(below, 0o700))
 			chmod(t, dir, 0o777)
 			return put(t, below)
 		}, "others could put another file in its place"},
@@ -84,24 +78,18 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 		}, ""},
 		"Link": {func(t *testing.T, dir string) string {
 			link := filepath.Join(dir, "link")
-			if err := os.Symlink(put(t, dir), link); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Symlink(put(t, dir), link))
 			return link
 		}, "is a link; name the file itself"},
 		"LinkedFolder": {func(t *testing.T, dir string) string {
 			real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
-			if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)))
 			put(t, real)
 			return filepath.Join(link, "secret")
 		}, ""},
 		"LinkedFolderForAll": {func(t *testing.T, dir string) string {
 			real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
-			if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)))
 			put(t, real)
 			chmod(t, real, 0o777)
 			return filepath.Join(link, "secret")
@@ -125,23 +113,15 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 func writePair(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "files01"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return cert, key
 }
@@ -174,9 +154,7 @@ func TestConfigHTTP_I20_OthersNeedTLSAndUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "yaml")
 			text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + row.http + "}\n"
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 			_, err := Check(path, noEnv)
 			if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
 				t.Error(err)

@@ -22,12 +22,8 @@ const canary = "hunter2"
 func secretFile(t *testing.T, content string, mode fs.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(content), 0o600))
+	kit.Must(t, os.Chmod(path, mode))
 	return path
 }
 
@@ -37,9 +33,7 @@ func TestSecret_I7_NeverPrintsItself(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
 	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
 	encoded, err := json.Marshal(map[string]any{"s": s, "list": []Secret{s}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S Secret }{s}, &s) + log.String() + string(encoded)
 	if strings.Contains(shown, canary) || strings.Contains(shown, fmt.Sprintf("%x", canary)) {
 		t.Errorf("shown = %v, want shown without %q, shown without %q", shown, canary, fmt.Sprintf("%x", canary))

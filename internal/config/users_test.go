@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"vaultd/internal/test/kit"
 )
 
 // someHash has the form of a hash by bcrypt; no password leads to it.
@@ -76,9 +78,7 @@ func TestParseUsers_I7_FaultsNameTheLineAlone(t *testing.T) {
 // A hash prints itself no more than a password does.
 func TestPageUser_I7_HashNeverPrintsItself(t *testing.T) {
 	users, err := parseUsers([]byte("anna:" + someHash + ":read\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if shown := fmt.Sprintf("%v %+v %#v %s %x", users, users, users, users[0].Hash, users[0].Hash); strings.Contains(shown, "0123456789") || strings.Contains(shown, "30313233") {
 		t.Errorf(`shown = %v, want shown without "0123456789", shown without "30313233"`, shown)
 	}
@@ -87,9 +87,7 @@ func TestPageUser_I7_HashNeverPrintsItself(t *testing.T) {
 // A file of users that is too large is refused before it is read whole.
 func TestReadUsers_I21_SizeIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users")
-	if err := os.WriteFile(path, []byte(strings.Repeat("# CANARY\n", maxUsersSize)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(strings.Repeat("# CANARY\n", maxUsersSize)), 0o600))
 	if _, err := readUsers(path, noEnv); err == nil || !strings.Contains(err.Error(), "larger than 65536 bytes") {
 		t.Errorf(`err = %v, want an error, err with "larger than 65536 bytes"`, err)
 	}

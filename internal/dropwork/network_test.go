@@ -21,6 +21,7 @@ import (
 	"vaultd/internal/networkapi"
 	"vaultd/internal/packager"
 	"vaultd/internal/spool"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -54,18 +55,12 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 	now := func() archive.Instant {
 		return archive.Instant{Wall: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Since(began))}
 	}
-	if err := boltledger.Create(state, ledger.Info{ID: "L", Environment: "test", Created: now().Wall}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(state, ledger.Info{ID: "L", Environment: "test", Created: now().Wall}))
 	l, err := boltledger.Open(boltledger.Config{Dir: state})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	packages, err := spool.Open(spool.Config{StateDir: state, Max: 1e9, Shares: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { packages.Close() })
 	n := &networkDrop{t: t, path: t.TempDir(), claimed: make(chan ledger.Entry, 10)}
 	log := slog.New(slog.DiscardHandler)
@@ -77,9 +72,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 			n.claimed <- ledger.Entry{Key: k, State: ledger.Discovered, Source: ledger.Claimed, Route: ev.Route, Drop: ev.Drop, Folder: ev.Folder, Owner: ev.Owner, Node: ev.Node}
 		}}
 	shared.Scans = NewScans(shared)
-	if err := shared.Returned.Load(l); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, shared.Returned.Load(l))
 	settings := Settings{Name: "acme-out", Path: n.path, Route: ledger.Network, Mode: watch.Poll, Settle: time.Second, Rescan: time.Second,
 		Rules: packager.Rules{Sidecar: "document.json", Complete: "quiet", Compression: "default"}, Network: networkChecks}
 	if change != nil {
@@ -95,9 +88,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 func (n *networkDrop) write(name, content string) {
 	n.t.Helper()
 	path := filepath.Join(n.path, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
-		n.t.Fatal(err)
-	}
+	kit.Must(n.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)))
 }
 
 // run has the drop folder watched until the test ends.
@@ -151,9 +142,7 @@ func TestNetwork_FromTheDropToDelivered(t *testing.T) {
 			t.Errorf("%+v", forEngine)
 		}
 		p, err := forEngine.Packer.Pack(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		s, doc := p.Sealed, p.Document
 		digest := archive.Sum([]byte(networkDocument))
 		if s.Metadata != digest || s.Content != archive.NetworkContent(doc.Files, digest) || s.ID != archive.DeriveNetworkID(s.Content, digest) || s.Seal != doc.Seal(s.Package) || s.Number.IsZero() || s.StrangeDate {
@@ -184,9 +173,7 @@ func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 		n.run()
 		e, forEngine := n.take(), n.ForEngine()
 		p, err := forEngine.Packer.Pack(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		now := n.shared.Now().Wall
 		e.State, e.Source, e.Package, e.UploadedAt, e.Contradicted = ledger.Delivered, ledger.Keeping, p.Sealed.Package, now, true
 		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Lapsed, ClosedAt: now}}
@@ -202,13 +189,9 @@ func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 func (n *networkDrop) place(m ingest.Mover, e *ledger.Entry, doc ledger.Document) string {
 	n.t.Helper()
 	dest, err := m.Destination(*e, n.shared.Now().Wall)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	kit.Must(n.t, err)
 	e.Dest = dest
-	if err := m.Place(n.t.Context(), *e, doc); err != nil {
-		n.t.Fatal(err)
-	}
+	kit.Must(n.t, m.Place(n.t.Context(), *e, doc))
 	for _, name := range []string{"_DELIVERED.txt", "_REASON.txt"} {
 		if text, err := os.ReadFile(filepath.Join(n.path, dest, name)); err == nil {
 			return strings.TrimPrefix(string(text), "\ufeff")
@@ -220,9 +203,7 @@ func (n *networkDrop) place(m ingest.Mover, e *ledger.Entry, doc ledger.Document
 func zipNames(t *testing.T, path string) (names []string) {
 	t.Helper()
 	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer z.Close()
 	for _, f := range z.File {
 		names = append(names, f.Name)
@@ -259,9 +240,7 @@ func TestNetwork_RefusedAndPutRight(t *testing.T) {
 		}
 		// Moved back and put right it is taken again; its note goes with it.
 		n.write("_rejected/RE 4711/document.json", networkDocument)
-		if err := os.Rename(filepath.Join(n.path, e.Dest), filepath.Join(n.path, "RE 4711")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Rename(filepath.Join(n.path, e.Dest), filepath.Join(n.path, "RE 4711")))
 		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
 		if err != nil || len(p.Document.Files) != 0 || !slices.Equal(p.Document.Junk, []string{"_REASON.txt"}) {
 			t.Errorf("%+v, %v", p.Document, err)
@@ -300,9 +279,7 @@ func TestNetwork_RejectionText(t *testing.T) {
 		"InDoubt":      {ledger.Entry{InDoubt: true, Cause: ledger.Cause{Text: "x"}}, ledger.ClosedInDoubt + ". Nobody could tell whether this was delivered. Ask IT before it is dropped again.\nx\n"},
 	} {
 		row.e.Route = ledger.Network
-		if got := m.rejectionText(row.e); got != row.want {
-			t.Errorf("%s: %q", name, got)
-		}
+		kit.Want(t, name, m.rejectionText(row.e), row.want)
 	}
 }
 

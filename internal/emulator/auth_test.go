@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestAuthorization(t *testing.T) {
@@ -343,9 +345,7 @@ func TestOtherReadings(t *testing.T) {
 	w = newWorld(t, func(c *Config) { c.ArchiveMin, c.Readings.InProgressWord = time.Hour, "ArchivingPaused" })
 	ticket = w.register(1)
 	w.mustPut(ticket, zipOf("a"))
-	if got := w.state(ticket.bumID); got != "ArchivingPaused" {
-		t.Errorf("state %s", got)
-	}
+	kit.Want(t, "state", w.state(ticket.bumID), "ArchivingPaused")
 }
 
 func TestConfigIsChecked(t *testing.T) {

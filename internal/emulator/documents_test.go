@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func mustDecode(b64 string) []byte {
@@ -148,9 +150,7 @@ func TestRepeatedClientUUID(t *testing.T) {
 			}
 		},
 		"refuse": func(w *world, first ticket, again answer) {
-			if again.status != 400 {
-				t.Errorf("refuse: status %d", again.status)
-			}
+			kit.Want(t, "status", again.status, 400)
 		},
 		"same": func(w *world, first ticket, again answer) {
 			second := w.tickets(again)[0]
@@ -158,9 +158,7 @@ func TestRepeatedClientUUID(t *testing.T) {
 				t.Errorf("same: %v after %v", second.bumID, first.bumID)
 			}
 			w.now = w.now.Add(14 * time.Minute) // over for the first URL, not for the second
-			if got := w.state(second.bumID); got != waiting {
-				t.Errorf("same: %s while the second URL lives", got)
-			}
+			kit.Want(t, "state", w.state(second.bumID), waiting)
 			w.mustPut(second, zipOf("a"))
 			if a := w.put(first, zipOf("a")); a.status != 403 {
 				t.Errorf("same: status %d with the old URL", a.status)
@@ -200,12 +198,8 @@ func TestStates(t *testing.T) {
 	w.mustPut(bad, zipOf("x")[:80])
 	w.mustPut(notZip, "no zip at all")
 	w.mustPut(once, zipOf("b"))
-	if got := w.state(good.bumID); got != inProgress {
-		t.Errorf("at once: %s", got)
-	}
-	if got := w.state(abandoned.bumID); got != waiting {
-		t.Errorf("at once: %s", got)
-	}
+	kit.Want(t, "at once", w.state(good.bumID), inProgress)
+	kit.Want(t, "at once", w.state(abandoned.bumID), waiting)
 	w.now = w.now.Add(15*time.Minute + time.Second)
 	if got := w.state(abandoned.bumID); !strings.HasPrefix(got, failed+" no package") {
 		t.Errorf("after the window: %s", got)
@@ -223,9 +217,7 @@ func TestStates(t *testing.T) {
 	again := w.tickets(w.call("POST", docs, batch(strings.Replace(document(5), "INV", "FAIL-ONCE", 1))))[0]
 	w.mustPut(again, zipOf("b"))
 	w.now = w.now.Add(3 * time.Hour)
-	if got := w.state(again.bumID); got != successful {
-		t.Errorf("the second time: %s", got)
-	}
+	kit.Want(t, "the second time", w.state(again.bumID), successful)
 	w.wantNoViolations()
 }
 
@@ -266,9 +258,7 @@ func TestPackageThatLandsLate(t *testing.T) {
 		if a := w.put(ticket, zipOf("a")); a.err == nil {
 			t.Errorf("answered %d", a.status)
 		}
-		if got := w.state(ticket.bumID); got != waiting {
-			t.Errorf("before it lands: %s", got)
-		}
+		kit.Want(t, "before it lands", w.state(ticket.bumID), waiting)
 		w.now = w.now.Add(30 * time.Minute)
 		if got := w.state(ticket.bumID); !strings.HasPrefix(got, failed) {
 			t.Errorf("between: %s", got)

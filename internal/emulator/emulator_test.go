@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // world is a server, the clock it runs on, and a client that reaches it without a network.
@@ -47,17 +49,13 @@ func (w *world) restart() {
 		w.close()
 	}
 	s, err := New(w.cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	w.Server = s
 	w.Cleanup(func() { _ = s.Close() })
 }
 
 func (w *world) close() {
-	if err := w.Close(); err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, w.Close())
 }
 
 type answer struct {
@@ -85,9 +83,7 @@ func (w *world) request(method, url, body string, headers ...string) *http.Reque
 		url = "http://api.test" + url
 	}
 	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	if req.URL.Host == "api.test" {
 		req.SetBasicAuth("user", "s3=cret/+")
 		req.Header.Set("Content-Type", "application/json")

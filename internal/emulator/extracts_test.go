@@ -8,23 +8,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // newExtract is a service over a network, with an extract of one large file, and the address of the file.
 func newExtract(t *testing.T, size int, r ExtractReadings) (*Server, *httptest.Server, string) {
 	t.Helper()
 	s, err := New(Config{Dir: t.TempDir(), Username: "u", Secret: "s", Vaults: []Vault{{ID: "V"}}, Readings: Readings{Extracts: r}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		web.Close()
 		s.Close()
 	})
-	if err := s.PublishExtract(PublishedExtract{ID: "e1", Files: []PublishedFile{{Table: "T", Name: "t.zip", Content: bytes.Repeat([]byte("books"), size/5)}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.PublishExtract(PublishedExtract{ID: "e1", Files: []PublishedFile{{Table: "T", Name: "t.zip", Content: bytes.Repeat([]byte("books"), size/5)}}}))
 	return s, web, web.URL + "/v1/dataExtracts/e1/files/0"
 }
 
@@ -32,15 +30,11 @@ func newExtract(t *testing.T, size int, r ExtractReadings) (*Server, *httptest.S
 func askFor(t *testing.T, method, url, body string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	r.SetBasicAuth("u", "s")
 	r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return resp
 }
 
@@ -72,15 +66,11 @@ func TestExtract_I30_SentWithTheLastByte(t *testing.T) {
 				return nil
 			}
 			r, err := http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			r.SetBasicAuth("u", "s")
 			r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 			resp, err := client.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			got, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			askFor(t, "POST", web.URL+"/v1/dataExtracts/e1/acknowledge", `{"succeeded":true}`).Body.Close()
@@ -95,13 +85,9 @@ func TestExtract_I30_SentWithTheLastByte(t *testing.T) {
 func TestExtract_I30_SentUnderFaults(t *testing.T) {
 	for kind, isSent := range map[Kind]bool{None: true, Trickle: true, RevokeTokens: true, Cut: false, Truncate: false, Garble: false, Empty: false, HTML: false, Abort: false} {
 		s, _, file := newExtract(t, 1000, ExtractReadings{Download: "bytes"})
-		if err := s.SetFaults(Faults{Rules: []Rule{{Op: "extract-download", Rate: 1, Fault: Fault{Kind: kind, IsAfterWork: kind == HTML || kind == Abort}}}}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.SetFaults(Faults{Rules: []Rule{{Op: "extract-download", Rate: 1, Fault: Fault{Kind: kind, IsAfterWork: kind == HTML || kind == Abort}}}}))
 		r, err := http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		r.SetBasicAuth("u", "s")
 		r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		if resp, err := http.DefaultClient.Do(r); err == nil {

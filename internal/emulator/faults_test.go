@@ -13,21 +13,20 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // at makes the n-th call of an op fail.
 func (w *world) at(op string, n int, f Fault) {
 	w.Helper()
 	n += w.CountCalls(op)
-	err := w.SetFaults(Faults{Hook: func(o string, i int) Fault {
+	kit.Must(w, w.SetFaults(Faults{Hook: func(o string, i int) Fault {
 		if o == op && i == n {
 			return f
 		}
 		return Fault{}
-	}})
-	if err != nil {
-		w.Fatal(err)
-	}
+	}}))
 }
 
 // Each fault that can strike on either side of the work does exactly that.
@@ -37,16 +36,12 @@ func TestFailedAndDoneOrNot(t *testing.T) {
 			w := newWorld(t, nil)
 			w.at("register", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.call("POST", docs, batch(document(1)))
-			if got := len(w.Registrations()) == 1; got != done {
-				t.Errorf("%s on register: done %v, want %v", kind, got, done)
-			}
+			kit.Want(t, string(kind)+": registered", len(w.Registrations()) == 1, done)
 			ticket := w.register(2)
 			w.at("upload", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.put(ticket, zipOf("a"))
 			seen := w.Registrations()
-			if got := seen[len(seen)-1].PUTs == 1; got != done {
-				t.Errorf("%s on upload: done %v, want %v", kind, got, done)
-			}
+			kit.Want(t, string(kind)+": uploaded", seen[len(seen)-1].PUTs == 1, done)
 		}
 	}
 }
@@ -106,18 +101,14 @@ func TestFaults_OneBumIDAlone(t *testing.T) {
 	w := newWorld(t, nil)
 	chosen, other := w.register(1), w.register(2)
 	ask := func(g ticket) int { return w.call("GET", "/v1/vaults/V1/documents/"+g.bumID+"/status", "").status }
-	if err := w.SetFaults(Faults{Questions: map[string]Fault{chosen.bumID: {Kind: Status, Status: 400}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetFaults(Faults{Questions: map[string]Fault{chosen.bumID: {Kind: Status, Status: 400}}}))
 	if a, b := ask(chosen), ask(other); a != 400 || b != 200 {
 		t.Errorf("status %d for the chosen one, %d for the other", a, b)
 	}
 	if a := w.call("GET", "/v1/vaults/V1/documents/status", ""); !strings.Contains(a.body, chosen.bumID) {
 		t.Errorf("the list leaves it out: %+v", a)
 	}
-	if err := w.SetFaults(Faults{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetFaults(Faults{}))
 	w.at("register", 1, Fault{Kind: Unaskable, Status: 422})
 	third := w.register(3)
 	w.restart() // it is remembered
@@ -220,9 +211,7 @@ func TestFaultsOfRegistration(t *testing.T) {
 		if got = w.tickets(w.call("POST", docs, both)); !check(got) {
 			t.Errorf("%s: %+v, want check(got)", kind, got)
 		}
-		if len(w.Registrations()) != 2 {
-			t.Errorf("%s: %d registered", kind, len(w.Registrations()))
-		}
+		kit.Want(t, string(kind)+": registered", len(w.Registrations()), 2)
 		for _, x := range got {
 			if x.url != "" {
 				w.put(x, zipOf("a"))
@@ -288,17 +277,13 @@ func TestRegistrationThatShowsLate(t *testing.T) {
 	w := newWorld(t, nil)
 	w.at("register", 1, Fault{VisibleAfter: time.Minute})
 	ticket := w.register(1)
-	if got := w.state(ticket.bumID); got != "404" {
-		t.Errorf("at once: %s", got)
-	}
+	kit.Want(t, "at once", w.state(ticket.bumID), "404")
 	if a := w.call("GET", docs+"/status", ""); a.body != "[]" {
 		t.Errorf("list at once: %s", a.body)
 	}
 	w.mustPut(ticket, zipOf("a"))
 	w.now = w.now.Add(time.Minute)
-	if got := w.state(ticket.bumID); got != successful {
-		t.Errorf("later: %s", got)
-	}
+	kit.Want(t, "later", w.state(ticket.bumID), successful)
 }
 
 // A late call honours its caller: gone before the work, nothing is done; gone after it, it is.
@@ -318,13 +303,9 @@ func TestLateOnVirtualTime(t *testing.T) {
 				if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
 					t.Errorf("answer %+v after %v", a, time.Since(start))
 				}
-				if got := len(w.Registrations()) == 1; got != row.done {
-					t.Errorf("done %v", got)
-				}
+				kit.Want(t, "done", len(w.Registrations()) == 1, row.done)
 				w.register(2)
-				if got := time.Since(start); got != time.Minute {
-					t.Errorf("the next call waited as well: %v", got)
-				}
+				kit.Want(t, "the wait of the next call", time.Since(start), time.Minute)
 			})
 		})
 	}
@@ -342,9 +323,7 @@ func TestWindowOnVirtualTime(t *testing.T) {
 			t.Errorf("after the window: %+v", a)
 		}
 		time.Sleep(5 * time.Hour)
-		if got := w.state(in.bumID); got != successful {
-			t.Errorf("in the end: %s", got)
-		}
+		kit.Want(t, "in the end", w.state(in.bumID), successful)
 	})
 }
 
@@ -376,9 +355,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 	if a := get(); a.status != 200 || a.err == nil || a.body != calm[:len(calm)/2] {
 		t.Errorf("cut: %+v", a)
 	}
-	if err := w.SetFaults(Faults{Rules: []Rule{{Op: "vaults", Rate: 1, Fault: Fault{Kind: Abort}}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Op: "vaults", Rate: 1, Fault: Fault{Kind: Abort}}}}))
 	if a := get(); a.err == nil {
 		t.Errorf("abort: %+v", a)
 	}
@@ -431,9 +408,7 @@ func TestSlowUploadOnVirtualTime(t *testing.T) {
 
 func TestReadingsAndFaultsChangeWhileRunning(t *testing.T) {
 	w := newWorld(t, nil)
-	if err := w.SetReadings(Readings{VaultList: "ids"}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetReadings(Readings{VaultList: "ids"}))
 	if a := w.call("GET", "/v1/vaults", ""); a.body != `["V1","V2"]` {
 		t.Errorf("vaults %s", a.body)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // sevenArchived is a world with seven documents in its index.
@@ -36,9 +38,7 @@ func (w *world) pageAt(cursor string) string {
 
 func (w *world) read(r Readings) {
 	w.Helper()
-	if err := w.SetReadings(r); err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, w.SetReadings(r))
 }
 
 // Each reading of what an index page gives as found, on the second page of three.
@@ -51,9 +51,7 @@ func TestIndexFoundReadings(t *testing.T) {
 		}
 	}
 	w.read(Readings{IndexPage: 2, NumbersAsStrings: true})
-	if got := w.pageAt("initial"); got != `INV-0 2 "7" at-2` {
-		t.Errorf("smaller pages: %s", got)
-	}
+	kit.Want(t, "smaller pages", w.pageAt("initial"), `INV-0 2 "7" at-2`)
 	for _, r := range []Readings{{IndexFound: "some"}, {IndexPage: -1}} {
 		if w.SetReadings(r) == nil {
 			t.Errorf("%+v was taken", r)
@@ -73,21 +71,15 @@ func TestIndexFaults(t *testing.T) {
 		cursor := "initial"
 		for _, one := range want {
 			got := w.pageAt(cursor)
-			if got != one {
-				t.Errorf("%s: %q, want %q", kind, got, one)
-			}
+			kit.Want(t, string(kind), got, one)
 			if _, err := fmt.Sscanf(got, "%s %s %s %s", new(string), new(string), new(string), &cursor); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	w := sevenArchived(t)
-	if err := w.SetFaults(Faults{Rules: []Rule{{Op: "index", Rate: 1, Fault: Fault{Kind: CirclePage}}}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Op: "index", Rate: 1, Fault: Fault{Kind: CirclePage}}}}))
 	for cursor, want := range map[string]string{"initial": "INV-0 3 7 at-3", "at-3": "INV-3 3 7 at-0", "at-0": "INV-0 3 7 at-3"} {
-		if got := w.pageAt(cursor); got != want {
-			t.Errorf("circle: %q, want %q", got, want)
-		}
+		kit.Want(t, "the next page", w.pageAt(cursor), want)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // What was answered is known after a restart, also when the last line was torn by the end of the process.
@@ -36,9 +38,7 @@ func TestRestartForgetsNothing(t *testing.T) {
 			_, err = f.WriteString(`{"kind":"registered","bum`)
 			f.Close()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		w.Server = nil
 		w.restart()
 		if after := w.Registrations(); !slices.Equal(before, after) || !slices.Equal(violations, w.Violations()) {
@@ -70,9 +70,7 @@ func TestClaim_I7_JournalHoldsNoSecret(t *testing.T) {
 	w.token("x")
 	w.put(ticket, "x", "Content-MD5: bad")
 	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, secret := range []string{"X-Amz", "s3=cret", "cl%secret", w.keys.SecretKey, w.keys.SessionToken, "the content", "access_token"} {
 		if bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("the journal holds %q", secret)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // TestServerProcess is no test: it is the server that TestKillLosesNothing kills.
@@ -19,13 +21,9 @@ func TestServerProcess(t *testing.T) {
 		t.Skip("only as the child of another test")
 	}
 	s, err := New(realConfig(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	fmt.Println("listening on", ln.Addr())
 	t.Fatal(http.Serve(ln, s))
 }
@@ -87,9 +85,7 @@ func startProcess(t *testing.T, dir string) (base string, cmd *exec.Cmd) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

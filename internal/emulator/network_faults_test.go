@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // A lost call has both forms: not stored, and stored without an answer. The repeat tells which it was.
@@ -30,9 +32,7 @@ func TestNetwork_LostAnswers(t *testing.T) {
 		if row.stored {
 			want = "400 003.0038"
 		}
-		if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))); got != want {
-			t.Errorf("%s: the repeat: %s, want %s", name, got, want)
-		}
+		kit.Want(t, name+": the repeat", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))), want)
 		if sent := w.SentDocuments(); len(sent) != 1 || sent[0].TimesAccepted != 1 {
 			t.Errorf("%s: sent %+v", name, sent)
 		}
@@ -66,25 +66,17 @@ func TestNetwork_OtherBytes(t *testing.T) {
 	w.net("POST", "/v2/creditNotes/"+bumID(1), invoice("")) // the same bytes as another kind of document
 	w.wantViolation("other bytes")
 	w = newNetworkWorld(t, nil)
-	if got := w.codeOf(w.net("POST", invoicesPath+"/"+w.mustPublish(withFiles()), invoice(""))); got != "400 003.0038" {
-		t.Errorf("the bumId of a received document: %s", got)
-	}
+	kit.Want(t, "the bumId of a received document", w.codeOf(w.net("POST", invoicesPath+"/"+w.mustPublish(withFiles()), invoice(""))), "400 003.0038")
 	w.wantViolation("which is that of a received document")
 }
 
 // A number that another client has is refused as in use, and is no fault of this client. Nobody here can fetch that document.
 func TestNetwork_NumberOfAnother(t *testing.T) {
 	w := newNetworkWorld(t, nil)
-	if err := w.OccupyBumID(bumID(1)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.OccupyBumID(bumID(1)))
 	w.restart()
-	if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))); got != "400 003.0038" {
-		t.Errorf("send: %s", got)
-	}
-	if got := w.codeOf(w.net("GET", invoicesPath+"/"+bumID(1), "")); got != "404 003.0001" {
-		t.Errorf("fetch: %s", got)
-	}
+	kit.Want(t, "send", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))), "400 003.0038")
+	kit.Want(t, "fetch", w.codeOf(w.net("GET", invoicesPath+"/"+bumID(1), "")), "404 003.0001")
 	if _, err := w.PublishReceived(ReceivedDocument{BumID: bumID(1), Data: []byte(`{}`)}); err == nil {
 		t.Error("the number was given a second time")
 	}
@@ -109,9 +101,7 @@ func TestNetwork_FetchSent(t *testing.T) {
 // A code of the network can be asked for by name, also in the words of a rule.
 func TestNetwork_CodedFault(t *testing.T) {
 	r, err := ParseRule("network-send:Error.001.0012:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w := newNetworkWorld(t, func(c *Config) { c.Faults.Rules = []Rule{r} })
 	if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))); got != "403 001.0012" {
 		t.Errorf(`%s, want got = "403 001.0012"`, got)
@@ -128,9 +118,7 @@ func TestNetwork_CodedFault(t *testing.T) {
 		t.Errorf("drawn: %v", drawn)
 	}
 	w.setRule("", Fault{Kind: Coded, Code: "Error.001.0010", Status: 503})
-	if got := w.codeOf(w.net("GET", "/v2/files/x", "")); got != "503 001.0010" {
-		t.Errorf("with a status: %s", got)
-	}
+	kit.Want(t, "with a status", w.codeOf(w.net("GET", "/v2/files/x", "")), "503 001.0010")
 }
 
 // The faults of pages: repeated, empty and short pages, a lie about more, another order, and a notification that comes twice.
@@ -225,9 +213,7 @@ func TestNetwork_CutFile(t *testing.T) {
 		if a := w.postFile(bumID(1), "imageFile", "a.pdf", strings.Repeat("x", 5000)); kind == CutRequest && a.err == nil || kind == Early && a.body != "" {
 			t.Errorf("%s: %+v", kind, a)
 		}
-		if len(w.Server.state.network.files) != 0 {
-			t.Errorf("%s: a file was stored", kind)
-		}
+		kit.Want(t, string(kind)+": a file stored", len(w.Server.state.network.files), 0)
 		left, err := filepath.Glob(filepath.Join(w.objectsDir(), "*"))
 		if err != nil || len(left) != 0 {
 			t.Errorf("%s: left %q, %v", kind, left, err)
@@ -245,9 +231,7 @@ func TestNetwork_RestartForgetsNothing(t *testing.T) {
 	w.net("GET", "/v1/files/"+w.ReceivedDocuments()[0].Files[1].ID, "")
 	w.net("POST", notices, fmt.Sprintf(`{"bumid":%q,"responseCode":"TechnicalAccept","actionCode":"DeliveryConfirmed","notificationCreated":"1600000000"}`, id))
 	w.net("DELETE", notices+"/"+w.Notices()[0].AcknowledgementID, "")
-	if err := w.SetDirectory([]DirectoryLine{{SIREN: "123456789"}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, w.SetDirectory([]DirectoryLine{{SIREN: "123456789"}}))
 	sent, received, all, waiting := w.SentDocuments(), w.ReceivedDocuments(), w.Notices(), w.pairs()
 	w.restart()
 	// The monotonic part of a time does not survive JSON, so times are compared as texts.
@@ -295,14 +279,8 @@ func TestNetwork_JournalHoldsNoContent(t *testing.T) {
 	w.mustSend(1, "the note of a document", w.mustStore(bumID(1), "a.pdf", "the content of a file"))
 	w.mustPublish(withFiles())
 	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, secret := range []string{"n/et=secret", "the note of", "the content of", "from afar", http.CanonicalHeaderKey("authorization")} {
-		if strings.Contains(string(raw), secret) {
-			t.Errorf("the journal holds %q", secret)
-		}
-	}
+	kit.Must(t, err)
+	kit.Lacks(t, "the text", string(raw), "n/et=secret", "the note of", "the content of", "from afar", http.CanonicalHeaderKey("authorization"))
 }
 
 // I5 durability, on the service's side: what was answered is there after kill -9.
@@ -358,9 +336,7 @@ func TestNetwork_DocumentToACompanyThatIsNotListed(t *testing.T) {
 		"NoLine":       {func(w *world) { w.net("GET", ask+"111111111", "") }, "111111111", true},
 		"LineCameLater": {func(w *world) {
 			w.net("GET", ask+"111111111", "")
-			if err := w.SetDirectory([]DirectoryLine{{SIREN: "111111111"}}); err != nil {
-				w.Fatal(err)
-			}
+			kit.Must(w, w.SetDirectory([]DirectoryLine{{SIREN: "111111111"}}))
 			w.net("GET", ask+"111111111", "")
 		}, "111111111", false},
 		"Garbled": {func(w *world) { w.net("GET", ask+"123456789", "") }, "123456789", true},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // A file comes in exactly two parts; everything else is refused with its code.
@@ -33,9 +35,7 @@ func TestNetworkFile_Refused(t *testing.T) {
 		"TextRequest":   {[]filePart{{`form-data; name="request"`, "text/plain", request}, file}, "400 004.0004"},
 	} {
 		w := newNetworkWorld(t, func(c *Config) { c.Network.MaxFile = 100 })
-		if got := w.codeOf(w.postParts(row.parts)); got != row.want {
-			t.Errorf("%s: %s, want %s", name, got, row.want)
-		}
+		kit.Want(t, name, w.codeOf(w.postParts(row.parts)), row.want)
 		w.wantNoViolations()
 	}
 	w := newNetworkWorld(t, nil)
@@ -71,18 +71,14 @@ func TestNetworkFile_Fetched(t *testing.T) {
 			got := a.body
 			if form == "base64" {
 				raw, err := base64.StdEncoding.DecodeString(a.body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				got = string(raw)
 			}
 			if a.status != 200 || got != content || a.header.Get("Content-Type") != "application/pdf;charset=utf-8" {
 				t.Errorf(`%s: %+v, want a.status = 200, got = %v, a.header.Get("Content-Type") = "application/pdf;charset=utf-8"`, form, a, content)
 			}
 		}
-		if got := w.codeOf(w.net("GET", "/v2/files/none", "")); got != "404 003.0001" {
-			t.Errorf("an unknown file: %s", got)
-		}
+		kit.Want(t, "an unknown file", w.codeOf(w.net("GET", "/v2/files/none", "")), "404 003.0001")
 	}
 }
 
@@ -101,9 +97,7 @@ func TestNetworkFile_Base64Upload(t *testing.T) {
 	if file := w.net("GET", "/v2/files/"+got.FileID, ""); file.body != "<a/>" || !strings.HasPrefix(file.header.Get("Content-Type"), "application/xml") {
 		t.Errorf("file: %+v", file)
 	}
-	if code := w.codeOf(post("no base64!")); code != "400 004.0004" {
-		t.Errorf("damaged: %s", code)
-	}
+	kit.Want(t, "damaged", w.codeOf(post("no base64!")), "400 004.0004")
 }
 
 // Each misuse of a file is a violation.

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // mustPublish publishes a received document and returns its bumId.
 func (w *world) mustPublish(p ReceivedDocument) string {
 	w.Helper()
 	id, err := w.PublishReceived(p)
-	if err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, err)
 	return id
 }
 
@@ -113,9 +113,7 @@ func (w *world) publishMany(n int) (ids []string) {
 	for range n {
 		w.now = w.now.Add(time.Second)
 		id, err := w.PublishNotice(NetworkNotice{BumID: bumID(1), ResponseCode: "BusinessInformation", ActionCode: "EligibleForEarlyPayment"})
-		if err != nil {
-			w.Fatal(err)
-		}
+		kit.Must(w, err)
 		ids = append(ids, id)
 	}
 	return ids
@@ -207,13 +205,9 @@ func TestNetwork_PostedNotices(t *testing.T) {
 		"NoJSON":        {"{", "400 004.0004"},
 		"Null":          {"null", "400 004.0004"},
 	} {
-		if got := w.codeOf(w.net("POST", notices, row.body)); got != row.want {
-			t.Errorf("%s: %s, want %s", name, got, row.want)
-		}
+		kit.Want(t, name, w.codeOf(w.net("POST", notices, row.body)), row.want)
 	}
-	if got := w.codeOf(w.net("POST", notices, good, "Content-Type: text/plain")); got != "415 004.0004" {
-		t.Errorf("plain text: %s", got)
-	}
+	kit.Want(t, "plain text", w.codeOf(w.net("POST", notices, good, "Content-Type: text/plain")), "415 004.0004")
 	if n := w.ReceivedDocuments()[0].Notified; len(n) != 2 || n[0].Description+n[1].Description != "wrong pricewrong price" {
 		t.Errorf("kept: %+v", n)
 	}
@@ -236,12 +230,8 @@ func TestNetwork_I29_SecondWord(t *testing.T) {
 			post(w, id, "BusinessAccept", "DocumentAccepted")
 			w.setRule("", Fault{})
 			w.wantNoViolations()
-			if err := w.PermitWord(id); err != nil {
-				t.Fatal(err)
-			}
-			if status := post(w, id, "BusinessAccept", "DocumentAccepted"); status != 201 {
-				t.Errorf("permitted: %d", status)
-			}
+			kit.Must(t, w.PermitWord(id))
+			kit.Want(t, "permitted", post(w, id, "BusinessAccept", "DocumentAccepted"), 201)
 			w.wantNoViolations()
 			w.restart()
 			post(w, id, "BusinessReject", "DocumentRejected")
@@ -273,9 +263,7 @@ func TestNetwork_AcknowledgeViolations(t *testing.T) {
 	}
 	w := newNetworkWorld(t, nil)
 	foreign, err := w.PublishNotice(NetworkNotice{BumID: bumID(66), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.net("DELETE", notices+"/"+foreign, "")
 	w.wantViolation("is not the client's")
 }
@@ -306,12 +294,10 @@ func TestNetwork_SpoiledFetchDoesNotCount(t *testing.T) {
 // setRule makes every call of an op fail; of all ops where it is empty.
 func (w *world) setRule(op string, f Fault) {
 	w.Helper()
-	if err := w.SetFaults(Faults{Hook: func(o string, _ int) Fault {
+	kit.Must(w, w.SetFaults(Faults{Hook: func(o string, _ int) Fault {
 		if op == "" || op == o {
 			return f
 		}
 		return Fault{}
-	}}); err != nil {
-		w.Fatal(err)
-	}
+	}}))
 }

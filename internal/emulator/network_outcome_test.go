@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // What a document says in its note becomes of it, and notifications come in that order, each at its time.
@@ -56,9 +58,7 @@ func TestNetwork_PropertiesOfNotices(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"ElectronicDelivery", "EmailDelivery", "MailDelivery"}; !slices.Equal(got, want) {
-		t.Errorf("channels %q, want %q", got, want)
-	}
+	kit.Want(t, "channels", got, []string{"ElectronicDelivery", "EmailDelivery", "MailDelivery"})
 	if a := w.net("GET", "/files/none", ""); w.codeOf(a) != "404 003.0001" {
 		t.Errorf("an unknown reference: %+v", a)
 	}

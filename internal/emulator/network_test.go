@@ -6,11 +6,12 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // newNetworkWorld has a business network with an account of its own, where delivery takes an hour.
@@ -65,13 +66,9 @@ func (w *world) postParts(parts []filePart, headers ...string) answer {
 		if err == nil {
 			_, err = part.Write([]byte(p.body))
 		}
-		if err != nil {
-			w.Fatal(err)
-		}
+		kit.Must(w, err)
 	}
-	if err := m.Close(); err != nil {
-		w.Fatal(err)
-	}
+	kit.Must(w, m.Close())
 	return w.net("POST", "/v2/files", b.String(), append([]string{"Content-Type: multipart/mixed; boundary=" + m.Boundary()}, headers...)...)
 }
 
@@ -157,9 +154,7 @@ func (w *world) pairs(query ...string) (all []string) {
 
 func (w *world) wantPairs(want ...string) {
 	w.Helper()
-	if got := w.pairs(); !slices.Equal(got, want) {
-		w.Errorf("notifications %q, want %q", got, want)
-	}
+	kit.Want(w, "notifications", w.pairs(), want)
 }
 
 // A file, a document that refers to it, and what becomes of it: from the first call to the last notification.
@@ -243,16 +238,12 @@ func TestNetwork_RefusesDocuments(t *testing.T) {
 		w := newNetworkWorld(t, func(c *Config) {
 			c.Network.UnknownReceivers, c.Network.MaxDocument = w.cfg.Network.UnknownReceivers, w.cfg.Network.MaxDocument
 		})
-		if got := w.codeOf(w.net("POST", invoicesPath+"/"+row.id, row.body)); got != row.want {
-			t.Errorf("%s: %s, want %s", name, got, row.want)
-		}
+		kit.Want(t, name, w.codeOf(w.net("POST", invoicesPath+"/"+row.id, row.body)), row.want)
 		if len(w.SentDocuments()) > 0 {
 			t.Errorf("%s: it was accepted", name)
 		}
 	}
-	if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), good, "Content-Type: text/plain")); got != "400 004.0004" {
-		t.Errorf("plain text: %s", got)
-	}
+	kit.Want(t, "plain text", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), good, "Content-Type: text/plain")), "400 004.0004")
 }
 
 // Every call but those about notifications carries a UUID of its own.

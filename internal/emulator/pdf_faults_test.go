@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestPDFReadings(t *testing.T) {
@@ -37,9 +39,7 @@ func TestPDFReadings(t *testing.T) {
 				ticket := w.slotOf(a)
 				id := w.PDFSlots()[0].BumID
 				address := strings.TrimSuffix(strings.TrimPrefix(string(encodeJSON(ticket.url)), `"`), `"`) // as JSON writes it
-				if got := strings.NewReplacer(address, "URL", `"`+id+`"`, `"ID"`).Replace(a.body); got != row.body {
-					t.Errorf("answer %s, want %s", got, row.body)
-				}
+				kit.Want(t, "answer", strings.NewReplacer(address, "URL", `"`+id+`"`, `"ID"`).Replace(a.body), row.body)
 				u, err := url.Parse(ticket.url)
 				if told := strings.Contains(ticket.url, "X-Amz-"); err != nil || told == (row.reading.Validity == "untold") || inQuery != (u.Query().Get("key") == "pdf/"+id+".pdf") {
 					t.Errorf("address %s", ticket.url)
@@ -130,16 +130,12 @@ func TestPDFFaults_DoneOrNot(t *testing.T) {
 			w := newPDFWorld(t, nil)
 			w.at("pdf-register", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.call("POST", slots, goodBody, asClerk)
-			if got := len(w.PDFSlots()) == 1; got != done {
-				t.Errorf("%s on pdf-register: done %v, want %v", kind, got, done)
-			}
+			kit.Want(t, string(kind)+": on pdf-register", len(w.PDFSlots()) == 1, done)
 			ticket := w.slot()
 			w.at("pdf-upload", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.putPDF(ticket, "%PDF-1.7")
 			all := w.PDFSlots()
-			if got := len(all[len(all)-1].PUTs) == 1; got != done {
-				t.Errorf("%s on pdf-upload: done %v, want %v", kind, got, done)
-			}
+			kit.Want(t, string(kind)+": on pdf-upload", len(all[len(all)-1].PUTs) == 1, done)
 			w.wantNoViolations()
 		}
 	}
@@ -331,9 +327,7 @@ func TestPDFJournalHoldsNoSecret(t *testing.T) {
 		w.putPDF(w.slot(), "x", "Content-MD5: bad")
 	}
 	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, secret := range []string{"X-Amz", signatureParameter + "=", "p/df=secret", w.keys.SecretKey, w.keys.TokenKey, "the content"} {
 		if bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("the journal holds %q", secret)

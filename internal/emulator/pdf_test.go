@@ -4,11 +4,12 @@ import (
 	"encoding/base64"
 	"net/http/httptest"
 	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 const slots = "/v2/pdf/invoiceUpload"
@@ -96,9 +97,7 @@ func TestPDFUpload(t *testing.T) {
 			PUTs: []StoredPDF{{sum, 10, at.Add(time.Minute), false, false, true}, {sum, 10, at.Add(2 * time.Minute), false, false, false}}},
 		{BumID: two.bumID, Receiving: "ap@in.example", Notification: "clerk@acme.example", RegisteredAt: at, Deadline: at.Add(time.Hour)},
 	}
-	if got := w.PDFSlots(); !reflect.DeepEqual(got, want) {
-		t.Errorf("slots %+v\nwant %+v", got, want)
-	}
+	kit.Want(t, "slots", w.PDFSlots(), want)
 	if w.CountCalls("pdf-register") != 2 || w.CountCalls("pdf-upload") != 2 || w.CountCalls("register")+w.CountCalls("upload") != 0 {
 		t.Errorf("calls %v", w.callCounts)
 	}
@@ -144,11 +143,7 @@ func TestPDFBody_IsStrict(t *testing.T) {
 			if a.status != row.status {
 				t.Errorf("status %d, want %d: %s", a.status, row.status, a.body)
 			}
-			for _, part := range strings.Fields(row.parts) {
-				if !strings.Contains(a.body, part) {
-					t.Errorf("no %s in %s", part, a.body)
-				}
-			}
+			kit.Holds(t, "the text", a.body, strings.Fields(row.parts)...)
 			if made := len(w.PDFSlots()) == 1; made != (row.status == 200) {
 				t.Errorf("slots %+v", w.PDFSlots())
 			}
@@ -387,9 +382,7 @@ func TestPDFDouble(t *testing.T) {
 	w.mustPutPDF(w.slot(), "%PDF-1.7 a")
 	w.wantViolation("double PDF")
 	release := func() {
-		if err := w.ReleasePDF("AP@in.example", digest([]byte("%PDF-1.7 a"))); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, w.ReleasePDF("AP@in.example", digest([]byte("%PDF-1.7 a"))))
 		w.restart()
 	}
 	release()
@@ -458,9 +451,7 @@ func TestPDFFirstSecond(t *testing.T) {
 				if row.restarts {
 					w.restart()
 				}
-				if err := w.SetFaults(Faults{Rules: []Rule{{Rate: 1, Fault: Fault{DelayAfter: 2 * time.Second}}}}); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Rate: 1, Fault: Fault{DelayAfter: 2 * time.Second}}}}))
 				for range row.atOnce {
 					go func() {
 						switch row.op {

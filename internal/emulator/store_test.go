@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // What one library signs another verifies, whatever the path and the headers, and whatever time it is on either side.
@@ -237,13 +239,9 @@ func TestStoreOnTheWire(t *testing.T) {
 func rawPut(t *testing.T, to, headers, body string) net.Conn {
 	t.Helper()
 	u, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", u.RequestURI(), u.Host, headers, body)
 	return conn
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/xuri/excelize/v2"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"vaultd/internal/test/kit"
 )
 
 func rowsOf(l *List) []Row {
@@ -26,9 +28,7 @@ func rowsOf(l *List) []Row {
 func read(t *testing.T, data []byte, o Options) *List {
 	t.Helper()
 	l, err := Read("list.csv", bytes.NewReader(data), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return l
 }
 
@@ -43,13 +43,9 @@ const german = "Beleg-Nr.;Belegdatum;Lieferant;Betrag;Währung\r\nRE 4711;31.10.
 func TestRead_EncodingsSeparatorsAndNotations(t *testing.T) {
 	english := "Title of the export\n\nInvoice No,Date,Vendor,Gross,Currency\n\"RE 4711\",10/31/2026,Müller & Söhne,\"1,234.56\",EUR\nGS-7,10/30/2026,\"Otto KG\",(75.10),EUR\n,,Total,\"1,159.46\",\n"
 	windows, err := charmap.Windows1252.NewEncoder().String(german)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	utf16, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(strings.ReplaceAll(german, ";", "\t"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, row := range map[string]struct {
 		data  string
 		shift int // rows above
@@ -76,24 +72,18 @@ func workbook(t *testing.T, rows [][]any) []byte {
 	f := excelize.NewFile()
 	defer f.Close()
 	day, err := f.NewStyle(&excelize.Style{NumFmt: 14})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i, row := range rows {
 		for c, v := range row {
 			name, _ := excelize.CoordinatesToCellName(c+1, i+1)
-			if err := f.SetCellValue("Sheet1", name, v); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, f.SetCellValue("Sheet1", name, v))
 			if c == 1 && i > 0 {
 				f.SetCellStyle("Sheet1", name, name, day)
 			}
 		}
 	}
 	b, err := f.WriteToBuffer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return b.Bytes()
 }
 
@@ -106,9 +96,7 @@ func TestRead_Workbook(t *testing.T) {
 		{4712, 46326, "x", 0.1 + 0.2, "EUR"},
 	}), Options{})
 	all := append(slices.Clone(want), Row{4, "4712", "x", "2026-10-31", "0.3", "EUR"})
-	if got := rowsOf(l); !slices.Equal(got, all) {
-		t.Errorf("%+v, want got = %v", got, all)
-	}
+	kit.Want(t, "the rows", rowsOf(l), all)
 }
 
 // What can be read in two ways, or in none, is an error that names the row and says what to do.
@@ -149,9 +137,7 @@ func TestRead_UnknownColumns(t *testing.T) {
 		t.Errorf("%v; %v", err, wrong.Advice())
 	}
 	columns, err := ParseColumns("number=belegnumer, amount=Summe EUR")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if got := rowsOf(read(t, []byte(data), Options{Columns: columns})); len(got) != 1 || got[0] != (Row{Line: 2, Number: "RE 1", Amount: "10.00"}) {
 		t.Errorf("%+v, want len(got) = 1, got[0] = %v", got, (Row{Line: 2, Number: "RE 1", Amount: "10.00"}))
 	}
@@ -177,13 +163,9 @@ func TestList_EncodeDecodeFind(t *testing.T) {
 	}
 	b.WriteString("re 5;1,00\nRE 5;1,00\nRE 5;1,00\n")
 	l := read(t, []byte(b.String()), Options{})
-	if l.Repeated != 1 {
-		t.Errorf("%d repeated", l.Repeated)
-	}
+	kit.Want(t, "repeated", l.Repeated, 1)
 	var wire bytes.Buffer
-	if err := l.Encode(&wire); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Encode(&wire))
 	got, err := Decode(&wire)
 	if err != nil || !slices.Equal(rowsOf(got), rowsOf(l)) || got.SHA256 != l.SHA256 || got.Columns["number"] != "number" {
 		t.Errorf(`%v, %+v, want no error, rowsOf(got) = %v, got.SHA256 = %v, got.Columns["number"] = "number"`, err, got.Info, rowsOf(l), l.SHA256)
@@ -214,9 +196,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := l.Encode(&b); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Encode(&b))
 		again, err := Decode(&b)
 		if err != nil || again.Len() != l.Len() {
 			t.Errorf("%v: %d rows, then %d", err, l.Len(), again.Len())

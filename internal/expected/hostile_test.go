@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/xuri/excelize/v2"
+
+	"vaultd/internal/test/kit"
 )
 
 // A quotation mark that has no partner would make one value of all the rows behind it, and nobody would miss them.
@@ -66,22 +68,16 @@ func TestRead_DatesWithHyphens(t *testing.T) {
 func TestRead_SerialDates(t *testing.T) {
 	for _, is1904 := range []bool{false, true} {
 		f := excelize.NewFile()
-		if err := f.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &is1904}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &is1904}))
 		first := 46326.0
 		if is1904 {
 			first -= 1462
 		}
 		for i, row := range [][]any{{"number", "date"}, {"1", first}, {"2", first + 0.25}, {"3", 20261031}} {
-			if err := f.SetSheetRow("Sheet1", fmt.Sprint("A", i+1), &row); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, f.SetSheetRow("Sheet1", fmt.Sprint("A", i+1), &row))
 		}
 		b, err := f.WriteToBuffer()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, r := range rowsOf(read(t, b.Bytes(), Options{})) {
 			if r.Date != "2026-10-31" {
 				t.Errorf(`1904 %v: %+v, want r.Date = "2026-10-31"`, is1904, r)
@@ -95,15 +91,11 @@ func TestRead_NumbersOfDocumentsAsNumbers(t *testing.T) {
 	f := excelize.NewFile()
 	f.SetSheetRow("Sheet1", "A1", &[]any{"number"})
 	for i, raw := range []string{"20260001.0", "2.0260001E7", "4711", "2026000000000001"} {
-		if err := f.SetCellDefault("Sheet1", fmt.Sprint("A", i+2), raw); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, f.SetCellDefault("Sheet1", fmt.Sprint("A", i+2), raw))
 	}
 	f.SetCellStr("Sheet1", "A6", "007.0")
 	b, err := f.WriteToBuffer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	l := read(t, b.Bytes(), Options{})
 	var got []string
 	for _, r := range rowsOf(l) {
@@ -127,9 +119,7 @@ func TestRead_OtherSheetsAreTold(t *testing.T) {
 		}
 	}
 	b, err := f.WriteToBuffer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if l := read(t, b.Bytes(), Options{}); l.OtherSheets != 2 {
 		t.Errorf("%+v, want l.OtherSheets = 2", l.Info)
 	}
@@ -170,17 +160,13 @@ func TestRead_HugeWorkbook(t *testing.T) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	part, err := z.Create("xl/worksheets/sheet1.xml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for range 65 {
 		if _, err := part.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, z.Close())
 	_, err = Read("x.xlsx", &b, Options{})
 	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, "exceeds the 67108864 bytes limit") || !strings.Contains(wrong.Advice, "CSV") {
 		t.Errorf(`err = %v, want ok, wrong.Text with "exceeds the 67108864 bytes limit", wrong.Advice with "CSV"`, err)
@@ -191,9 +177,7 @@ func TestRead_HugeWorkbook(t *testing.T) {
 func TestRead_LongColumnNames(t *testing.T) {
 	l := read(t, []byte("number"+strings.Repeat("-", 2<<20)+";x\n1;2\n"), Options{})
 	var b bytes.Buffer
-	if err := l.Encode(&b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Encode(&b))
 	if got, err := Decode(&b); err != nil || len(got.Columns["number"]) > 300 {
 		t.Errorf(`err = %v, want no error, len(got.Columns["number"]) <= 300`, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 var published = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
@@ -46,34 +47,26 @@ func newService(t *testing.T, readings emulator.ExtractReadings, change func(*em
 	t.Cleanup(func() { s.Server.Close() })
 	api, _, err := apicall.New(apicall.Config{BaseURL: "https://books.example", AllowedHosts: []string{"files.example"}, Transport: s.Transport(), Now: func() time.Time { return s.now },
 		Auth: apicall.Auth{Method: apicall.OAuth2, Username: own.Name, Secret: func() (string, error) { return own.Secret, nil }, Scopes: []string{ReadScope, WriteScope}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s.Client = New(api)
 	for _, id := range []string{"e1", "e2"} {
 		s.publish(t, emulator.PublishedExtract{ID: id, Type: archive.DeltaExtract, Name: "books", Start: published.AddDate(0, 0, -1), End: published, Made: published,
 			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "IA_INVOICE_1.zip", Content: []byte(zipped(t))}, {Table: "ADM_SUPPLIER", Name: "s.json.gz", Content: []byte(gzipped(t))}}})
 	}
-	if err := s.SetTableDefinition([]byte(definition)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.SetTableDefinition([]byte(definition)))
 	return s
 }
 
 func (s *service) publish(t *testing.T, e emulator.PublishedExtract) {
 	t.Helper()
-	if err := s.PublishExtract(e); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.PublishExtract(e))
 }
 
 // fetchAll downloads every file of an extract.
 func (s *service) fetchAll(t *testing.T, id archive.ExtractID) (contents []string) {
 	t.Helper()
 	files, err := s.Files(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, f := range files {
 		var got bytes.Buffer
 		if _, err := s.Download(t.Context(), f, &got); err != nil {
@@ -126,9 +119,7 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 func TestDownload_I9_FiftyTimes(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	files, err := s.Files(t.Context(), "e1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for n := 1; n <= 51; n++ {
 		_, err := s.Download(t.Context(), files[0], io.Discard)
 		if (err == nil) != (n <= 50) {
@@ -152,9 +143,7 @@ func TestEmulator_I30_Violations(t *testing.T) {
 			s.Acknowledge(t.Context(), "e1", "")
 		}, `before its file "s.json.gz" was sent`},
 		"AcknowledgedAfterACut": {func(t *testing.T, s *service) {
-			if err := s.SetFaults(firstOf("extract-fetch", 1, emulator.Fault{Kind: emulator.Cut})); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, s.SetFaults(firstOf("extract-fetch", 1, emulator.Fault{Kind: emulator.Cut})))
 			files, _ := s.Files(t.Context(), "e1")
 			for _, f := range files {
 				s.Download(t.Context(), f, io.Discard)
@@ -187,17 +176,11 @@ func TestEmulator_I5_RemembersExtracts(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, func(c *emulator.Config) { c.Dir = dir })
 	s.fetchAll(t, "e1")
 	s.publish(t, emulator.PublishedExtract{ID: "e2", ToldFiles: 5, Files: []emulator.PublishedFile{{Table: "T", Name: "added.zip", Content: []byte(zipped(t))}}})
-	if err := s.Acknowledge(t.Context(), "e1", ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Acknowledge(t.Context(), "e1", ""))
 	before := fmt.Sprint(s.PublishedExtracts())
-	if err := s.Server.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.Server.Close())
 	again, err := emulator.New(emulator.Config{Dir: dir, Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer again.Close()
 	if after := fmt.Sprint(again.PublishedExtracts()); after != before || !strings.Contains(after, "added.zip") {
 		t.Errorf("before %s\nafter  %s", before, after)
@@ -212,14 +195,10 @@ func TestEmulator_I30_HeadersDropped(t *testing.T) {
 	})
 	for lacks, has := range map[string]http.Header{"Authorization": {"Date": {published.Format(http.TimeFormat)}}, "Date": {"Authorization": {"Basic dTpz"}}} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", filesURL+"/v1/dataExtractFiles/e1/0", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		r.Header = has
 		resp, err := s.Transport().RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		resp.Body.Close()
 		if v := fmt.Sprint(s.Violations()); resp.StatusCode != http.StatusForbidden || !strings.Contains(v, "headers dropped: the redirect to files.example was followed without "+lacks) {
 			t.Errorf("without %s: %s, %s", lacks, resp.Status, v)
@@ -231,9 +210,7 @@ func TestEmulator_I30_HeadersDropped(t *testing.T) {
 func TestDownload_I20_RedirectToAnUnknownHost(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{Download: "redirect-auth"}, func(c *emulator.Config) { c.Extracts.FilesURL = "https://unlisted.example" })
 	files, err := s.Files(t.Context(), "e1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	_, err = s.Download(t.Context(), files[0], io.Discard)
 	if e := apicall.AsError(err); e == nil || e.Code != "policy" || !strings.Contains(e.Error(), "unlisted.example") || s.CountCalls("extract-fetch") != 0 {
 		t.Errorf("%v, %d calls", err, s.CountCalls("extract-fetch"))
@@ -256,12 +233,8 @@ func TestEmulator_I21_AtOnce(t *testing.T) { synctest.Test(t, threeAtOnce) }
 func threeAtOnce(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	files, err := s.Files(t.Context(), "e1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.SetFaults(firstOf("extract-fetch", 3, emulator.Fault{Delay: time.Second})); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, s.SetFaults(firstOf("extract-fetch", 3, emulator.Fault{Delay: time.Second})))
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() { s.Download(t.Context(), files[0], io.Discard) })

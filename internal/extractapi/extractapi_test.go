@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const secretCanary = "S3cr3t-canary"
@@ -35,9 +36,7 @@ func client(t *testing.T, h http.HandlerFunc, allowed ...string) *Client {
 			resp.Request = r
 			return resp, nil
 		})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return New(api)
 }
 

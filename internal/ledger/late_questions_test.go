@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // given returns an archived entry of which an earlier registration was given up at the epoch.
@@ -171,9 +172,7 @@ func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
 		t.Helper()
 		at = at.Add(time.Minute)
 		next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word, Updated: began.Add(time.Hour)}}, archive.Instant{Wall: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		e = next
 	}
 	for range 2 * maxFailures {

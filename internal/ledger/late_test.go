@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // uploaded returns an entry whose package the store took a minute into its window, and
@@ -56,9 +57,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 		for range 3 * graceParts {
 			at = at.Add(grace / graceParts)
 			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if e = next; e.State != Uploaded && e.State != Unclear {
 				break
 			}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // The bytes of a line are those of json.Marshal, whatever is in it and whichever fields it has: the order and the names of
@@ -34,9 +36,7 @@ func TestLine_I14_BytesOfTheLibrary(t *testing.T) {
 			}
 		}
 		want, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if got := l.Encode(); string(got) != string(want) {
 			t.Fatalf("encoded is\n%s, the library says\n%s", got, want)
 		}

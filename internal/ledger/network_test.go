@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // applied applies events to an entry, and fails where one is not allowed.
@@ -12,9 +13,7 @@ func applied(t *testing.T, e Entry, evs ...Event) Entry {
 	t.Helper()
 	for _, ev := range evs {
 		next, err := Transition(e, ev, at(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		e = next
 	}
 	return e
@@ -124,9 +123,7 @@ func TestReleased_I2_SameNumberAgain(t *testing.T) {
 func TestCompareIdentity_DroppedAgain(t *testing.T) {
 	seal := Sealed{ID: archive.ID{1}, Package: zip(3)}
 	e := applied(t, networkEntry(), append(sent[:4:4], told("TechnicalAccept", "Delivered"))...)
-	if v := CompareIdentity(e, seal, Network, ""); v != Same {
-		t.Errorf("delivered: %v", v)
-	}
+	kit.Want(t, "delivered", CompareIdentity(e, seal, Network, ""), Same)
 	if e = applied(t, e, told("TechnicalReject", "Undelivered")); CompareIdentity(e, seal, Network, "") != Proceed {
 		t.Error("undelivered: it may not be sent again")
 	}

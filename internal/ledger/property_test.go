@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // walk takes an entry through random legal events and shows every attempt.
@@ -86,9 +87,7 @@ func TestTransition_RepeatedAnswersAreQuiet(t *testing.T) {
 	for _, w := range []archive.ServiceStatus{archive.InProgress, archive.InProgress, archive.InProgress, archive.Unfamiliar, archive.InProgress} {
 		for h := range 50 {
 			next, err := Transition(e, StatusSeen{Receipt: archive.Receipt{Remote: "b", Status: w}, Grace: grace}, at(time.Duration(h)*time.Hour))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			revs[w] += next.Rev - e.Rev
 			e = next
 		}
@@ -220,9 +219,7 @@ func TestLine_RoundTripsAsStored(t *testing.T) {
 func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 	l := FirstLine("L1", "test", epoch)
 	want := `{"n":1,"at":"2026-11-20T12:00:00.000Z","event":"created","ledger":"L1","environment":"test"}`
-	if got := string(l.Encode()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	kit.Want(t, "the line", string(l.Encode()), want)
 	e := usual(Unclear)
 	e.PossibleDouble, e.Cause = true, Cause{Code: "c"}
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // TestQuestions_I13_OldRegistrationsAreAskedAboutForEver: a registration that may hold
@@ -44,9 +45,7 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 	step := func(ev Event) {
 		t.Helper()
 		next, err := Transition(e, ev, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		e = next
 	}
 	step(Recovered{State: Archived, Source: Kept, Dest: "_archived/2026-11/x", ID: archive.ID{1}, Content: archive.Digest{1},

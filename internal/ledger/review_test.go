@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // A document with the number of another one, or with a date that cannot be, is told of from the moment on in which it is
@@ -39,9 +40,7 @@ func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 		}
 		held := usual(Packaged)
 		row.change(&held)
-		if held.Attention() != Waiting {
-			t.Errorf("%s: on its way, class %d", name, held.Attention())
-		}
+		kit.Want(t, name+": on its way", held.Attention(), Waiting)
 		if held.Hold = true; held.Attention() != AwaitingDecision {
 			t.Errorf("%s: held, class %d", name, held.Attention())
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // must takes an entry through events at one instant.
@@ -13,9 +14,7 @@ func must(t *testing.T, e Entry, d time.Duration, evs ...Event) Entry {
 	t.Helper()
 	for _, ev := range evs {
 		next, err := Transition(e, ev, at(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		e = next
 	}
 	return e
@@ -47,9 +46,7 @@ func TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced(t *testing.T) {
 			for i, a := range row.answers {
 				e = must(t, e, row.at[i], a)
 			}
-			if e.State != row.want {
-				t.Errorf("%s, want %s", e.State, row.want)
-			}
+			kit.Want(t, "the state", e.State, row.want)
 		})
 	}
 }
@@ -249,9 +246,7 @@ func TestCompareIdentity_Verdicts(t *testing.T) {
 			if row.with != nil {
 				row.with(&e)
 			}
-			if got := CompareIdentity(e, row.ev, Vault, row.vault); got != row.want {
-				t.Errorf("verdict %d, want %d", got, row.want)
-			}
+			kit.Want(t, "verdict", CompareIdentity(e, row.ev, Vault, row.vault), row.want)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 var update = flag.Bool("update", false, "write docs/states.md and internal/proof/edges.txt anew")
@@ -23,14 +24,10 @@ var update = flag.Bool("update", false, "write docs/states.md and internal/proof
 func TestStatesPage(t *testing.T) {
 	for name, want := range map[string][]byte{"../../docs/states.md": renderStates(t), "../proof/edges.txt": edgesText()} {
 		if *update {
-			if err := os.WriteFile(name, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(name, want, 0o644))
 		}
 		have, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if !bytes.Equal(have, want) {
 			t.Errorf("%s is not what the code says; run: go test ./internal/ledger -run StatesPage -update", name)
 		}
@@ -268,9 +265,7 @@ func comments(t *testing.T) map[string]string {
 	said := map[string]string{}
 	for _, name := range []string{"state.go", "transition.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && v.Comment != nil {
 				key := v.Names[0].Name

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // codes are the columns of the tables, in the order of the states.
@@ -600,18 +601,14 @@ func TestTables_NoEventIsMissing(t *testing.T) {
 func eventTypes(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var files []*ast.File
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		files = append(files, f)
 	}
 	var names []string

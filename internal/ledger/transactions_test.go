@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // Each number that the service archived is one transaction, at the service's own time and whatever state the entry is in.
@@ -53,9 +54,7 @@ func TestTransactions_EachSuccessIsOne(t *testing.T) {
 func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 	at := time.Date(2026, 12, 31, 23, 30, 0, 0, time.UTC)
 	e, err := Transition(Entry{Key: archive.Key{1}}, Recovered{State: Archived, Source: Gone, Vault: "V", ID: archive.ID{1}, Remote: "R1", SuccessRecord: []byte("x"), ArchivedAt: at}, archive.Instant{Wall: epoch})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	all := e.Transactions()
 	if len(all) != 1 || all[0].Size != 0 {
 		t.Fatalf("%v", all)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/test/kit"
 )
 
 func TestDirectory(t *testing.T) {
@@ -63,9 +64,7 @@ func TestDirectoryLine_IsValidOn(t *testing.T) {
 		"EffectiveEndBefore": {DirectoryLine{To: "2027-01-01", EffectiveEnd: "2026-11-24T00:00:00Z"}, false}, "EndsLater": {DirectoryLine{To: "2027-01-01", EffectiveEnd: "2026-12-01"}, true},
 		"EndThatCannotBeRead": {DirectoryLine{To: "soon"}, false},
 	} {
-		if got := r.line.IsValidOn(day); got != r.want {
-			t.Errorf("%s: %v, want got = %v", name, got, r.want)
-		}
+		kit.Want(t, name, r.line.IsValidOn(day), r.want)
 	}
 }
 
@@ -89,8 +88,6 @@ func TestDirectoryQuery_Matches(t *testing.T) {
 		"OtherAddress":   {DirectoryQuery{Addressing: "552100554_A"}, DirectoryLine{Addressing: "552100554_B"}, false},
 		"ShortSIRET":     {company, DirectoryLine{SIRET: "5521"}, false},
 	} {
-		if got := r.asked.Matches(r.line); got != r.want {
-			t.Errorf("%s: %v, want got = %v", name, got, r.want)
-		}
+		kit.Want(t, name, r.asked.Matches(r.line), r.want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const told = `{"documentType":"CreditNote","data":{
@@ -88,9 +89,7 @@ func TestReadMetadata_NothingIsGuessed(t *testing.T) {
 // A received document is told in the same words, and not as one that is sent.
 func TestContent_MetadataOfAReceivedDocument(t *testing.T) {
 	r, err := readReceived([]byte(`{"data":{"externalDocumentIdentifier":{},"issueDate":"2026-10-31","accountingSupplierParty":{"partyName":"Müller","endpoint":{"id":17}},"taxTotals":[{"taxSubtotals":{"taxableAmount":"0"}}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	d := r.Content.Metadata(archive.NetworkInvoice)
 	if d.FlowDirection != "" || d.Number != "" || d.SenderName != "Müller" || !slices.Equal(d.SenderIDs, []string{"17"}) || d.Amount != "0" {
 		t.Errorf(`%+v, want d.FlowDirection = "", d.Number = "", d.SenderName = "Müller", d.SenderIDs = %v, d.Amount = "0"`, d, []string{"17"})

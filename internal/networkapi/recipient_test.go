@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // packed returns a package with that document first, and its digest.
@@ -18,9 +19,7 @@ func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.zip")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	z := zip.NewWriter(file)
 	w, err := z.Create("document.json")
 	if err == nil {
@@ -35,9 +34,7 @@ func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 // I32: whom the directory is asked about is who the document goes to, under the scheme that the directory lists, and nobody else.
 func TestRecipientOf(t *testing.T) {
 	check, err := NewRecipientCheck(client(t, says(500, "")), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for preference, want := range map[string]archive.CompanyNumber{
 		`{"sentTo":{"id":"552100554","schemeId":"FR:ORGNR"}}`: "SIREN 552100554", `{"sentTo":{"id":"55210055400013","schemeId":"FR:ORGNR"}}`: "SIRET 55210055400013",
 		`{"sentTo":{"id":"552100554","schemeId":"DE:ORGNR"}}`: "", `{"sentTo":{"id":"552100554","schemeId":"DUNS"}}`: "", `{"sentTo":{"id":"5521005","schemeId":"FR:ORGNR"}}`: "",
@@ -74,9 +71,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 	} {
 		now := asked
 		check, err := NewRecipientCheck(client(t, says(r.status, r.body)), func() time.Time { return now })
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		listed, err := check.Ask(t.Context(), "SIREN 552100554")
 		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
 			t.Errorf("%s: %v, %v, want listed = %v, (err == nil) = %v", name, listed, err, r.listed, (r.status == 200 && name != "Garbled"))
@@ -96,9 +91,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 	body := `[{"siren":"552100554"}]`
 	check, err := NewRecipientCheck(client(t, func(w http.ResponseWriter, r *http.Request) { says(200, body)(w, r) }), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, want := range []bool{true, false, true} {
 		if listed, err := check.Ask(t.Context(), "SIREN 552100554"); listed != want || err != nil || check.IsKnown("SIREN 552100554") != want {
 			t.Errorf(`%v, %v, want listed = %v, no error, check.IsKnown("SIREN 552100554") = %v`, listed, err, want, want)
@@ -115,9 +108,7 @@ func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 func TestRecipientCheck_KeepsNoMoreThanItsBound(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 	check, err := NewRecipientCheck(client(t, says(500, "")), func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	number := func(i int) archive.CompanyNumber { return archive.CompanyNumber(fmt.Sprintf("SIREN %09d", i)) }
 	for i := range mostAnswers + 10 {
 		now = now.Add(time.Millisecond)

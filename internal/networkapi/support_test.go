@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // The canaries: no error holds one of them.
@@ -55,9 +56,7 @@ func apiFor(t *testing.T, cfg apicall.Config) *apicall.API {
 	t.Helper()
 	cfg.Auth = apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }}
 	api, _, err := apicall.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return api
 }
 
@@ -80,11 +79,7 @@ func failed(t *testing.T, err error) *apicall.Error {
 		if strings.ContainsFunc(text, unicode.IsControl) || len(text) > 4000 {
 			t.Errorf("not fit for a log: %q", text)
 		}
-		for _, canary := range []string{secretCanary, signatureCanary, contentCanary} {
-			if strings.Contains(text, canary) {
-				t.Errorf("a secret shows: %q", text)
-			}
-		}
+		kit.Lacks(t, "the text", text, secretCanary, signatureCanary, contentCanary)
 	}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // What can be read of a refused sidecar comes with the refusal, field by field and letter by letter.
@@ -57,9 +58,7 @@ func TestAsRead_OfEveryFolderWithASidecar(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, root := drop(t, tree{"metadata.json": sidecar, "rechnung.pdf": "%PDF"})
 			if row.spoil != nil {
-				if err := row.spoil(dir); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, row.spoil(dir))
 			}
 			row.rules.Vault = "V"
 			s, err := ValidateFolder(t.Context(), root, row.rules)

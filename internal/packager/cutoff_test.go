@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // A file that looks cut off makes a folder wait that changed just now, and no other: it is never a reason to refuse one.
@@ -29,14 +31,10 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, content := range map[string]string{row.file: row.content, "metadata.json": `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`} {
-				if err := os.WriteFile(dir+"/"+file, []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(dir+"/"+file, []byte(content), 0o600))
 			}
 			root, err := os.OpenRoot(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer root.Close()
 			rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
 			if _, err := ValidateFolder(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {

@@ -27,22 +27,16 @@ func squeezed(t testing.TB, s *runDeflater, content string) []byte {
 	var b bytes.Buffer
 	s.reset(&b)
 	for rest := []byte(content); len(rest) > 0; rest = rest[min(len(rest), maxHeld):] {
-		if err := s.write(rest[:min(len(rest), maxHeld)]); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.write(rest[:min(len(rest), maxHeld)]))
 	}
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.close())
 	return b.Bytes()
 }
 
 func mustSqueezer(t testing.TB, level int) *runDeflater {
 	t.Helper()
 	s, err := newRunDeflater(level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return s
 }
 
@@ -150,9 +144,7 @@ func level9(t *testing.T, files tree) (n int64) {
 	for _, content := range files {
 		var b bytes.Buffer
 		w, err := klauspost.NewWriter(&b, 9)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		w.Write([]byte(content))
 		w.Close()
 		n += int64(min(b.Len(), len(content)))
@@ -163,9 +155,7 @@ func level9(t *testing.T, files tree) (n int64) {
 func entrySizes(t *testing.T, path string) (n int64) {
 	t.Helper()
 	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer z.Close()
 	for _, f := range z.File {
 		n += int64(f.CompressedSize64)
@@ -197,9 +187,7 @@ func TestBuild_G6_SizeOfLevel9(t *testing.T) {
 		var folders []tree
 		for _, path := range paths {
 			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			folders = append(folders, tree{filepath.Base(path): string(b)})
 		}
 		asLevel9(t, folders)
@@ -316,9 +304,7 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	z, err := zip.OpenReader(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer z.Close()
 	for _, f := range z.File {
 		if later := f.Flags&sizesFollowFlag != 0; later != (f.Name == "later.bin") {
@@ -333,18 +319,14 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 // I21: what waits for the next folder holds on to nothing of the last.
 func TestBench_I21_ForgetsTheFolder(t *testing.T) {
 	b, err := takeWorkspace(levels["default"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	gone := make(chan struct{})
 	func() {
 		to := &bytes.Buffer{}
 		runtime.AddCleanup(to, func(c chan struct{}) { close(c) }, gone)
 		b.deflater.reset(to)
 		for w := range numEncodings {
-			if err := b.deflater.writeRun(w, []byte("an invoice")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, b.deflater.writeRun(w, []byte("an invoice")))
 		}
 	}()
 	b.deflater.releaseData()

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // sidecar is a good one; rows change it.
@@ -35,21 +35,15 @@ func drop(t testing.TB, files tree) (dir string, root *os.Root) {
 		write(t, filepath.Join(dir, name), content)
 	}
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { root.Close() })
 	return dir, root
 }
 
 func write(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	kit.Must(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 var rules = Rules{Vault: "VAULT-1"}
@@ -114,11 +108,7 @@ func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
 		t.Fatalf("got %v, want a refusal with %q", err, words)
 	}
 	said := refused.Text()
-	for _, w := range words {
-		if !strings.Contains(said, w) {
-			t.Errorf("text lacks %q:\n%s", w, said)
-		}
-	}
+	kit.Holds(t, "the refusal", said, words...)
 	if _, err := ValidateFolder(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
 		t.Errorf("Validate says %v, Build %v", err, refused)
 	}

@@ -96,9 +96,7 @@ func TestFolder_TooManyFiles(t *testing.T) {
 func TestFolder_I21_ListingStopsAtItsBound(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar})
 	for i := range maxEntries + 2_000 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644))
 	}
 	refusalOf(t, root, rules, "more than 10000 files and folders")
 	l, err := listFolder(root, rules.withDefaults())
@@ -123,18 +121,14 @@ func TestFolder_JunkOthersAndNames(t *testing.T) {
 	if got, want := paths(s.Files), []string{"1/2/3/4/5/6/7/8/deep", "Masse.txt", "Maße.txt", "Müller/Rechnung 1.pdf", "b.xml", "sub-a", "sub/metadata.json"}; !slices.Equal(got, want) {
 		t.Errorf("files %q", got)
 	}
-	if want := []string{"@eaDir/x/y@SynoResource", "THUMBS.DB", "_RECEIPT.json", "_Reason.txt", "sub/._b"}; !slices.Equal(s.Junk, want) {
-		t.Errorf("junk %q", s.Junk)
-	}
+	kit.Want(t, "junk", s.Junk, []string{"@eaDir/x/y@SynoResource", "THUMBS.DB", "_RECEIPT.json", "_Reason.txt", "sub/._b"})
 	if got, want := paths(s.Others), []string{"metadata.json", "manifest-sha256.txt", ".DONE"}; !slices.Equal(got, want) {
 		t.Errorf("others %q", got)
 	}
 	if s.Others[0].SHA256 != archive.Sum([]byte(sidecar)) || s.Content != archive.ContentDigest(s.Files) || s.HasChosenID {
 		t.Errorf("digests of %+v", s)
 	}
-	if s.ID != archive.DeriveID("VAULT-1", s.Content, archive.Sum(s.Metadata)) {
-		t.Errorf("identity %s", s.ID)
-	}
+	kit.Want(t, "identity", s.ID, archive.DeriveID("VAULT-1", s.Content, archive.Sum(s.Metadata)))
 }
 
 func TestFolder_IncludeSidecar(t *testing.T) {
@@ -239,19 +233,13 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 		{"SameSize", func(t *testing.T, dir string) { write(t, dir+"/b.xml", "<c/>") }},
 		{"IsSwapped", func(t *testing.T, dir string) {
 			write(t, dir+"/new", "<b/>")
-			if err := os.Rename(dir+"/new", dir+"/b.xml"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(dir+"/new", dir+"/b.xml"))
 		}},
 		{"BecomesALink", func(t *testing.T, dir string) {
-			if err := errors.Join(os.Remove(dir+"/b.xml"), os.Symlink("/etc/passwd", dir+"/b.xml")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Remove(dir+"/b.xml"), os.Symlink("/etc/passwd", dir+"/b.xml")))
 		}},
 		{"BecomesAPipe", func(t *testing.T, dir string) {
-			if err := errors.Join(os.Remove(dir+"/b.xml"), syscall.Mkfifo(dir+"/b.xml", 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Remove(dir+"/b.xml"), syscall.Mkfifo(dir+"/b.xml", 0o644)))
 		}},
 		{"IsRemoved", func(t *testing.T, dir string) { os.Remove(dir + "/b.xml") }},
 		{"EarlierFileChanges", func(t *testing.T, dir string) { write(t, dir+"/a.pdf", "%PDG") }},
@@ -361,9 +349,7 @@ func TestBuild_UnreadableFileForReal(t *testing.T) {
 		t.Skip("root reads everything; TestBuild_I24_EnvironmentIsNoRefusal plays it")
 	}
 	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
-	if err := os.Chmod(dir+"/a.pdf", 0); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(dir+"/a.pdf", 0))
 	if _, err := build(t, root, rules); !errors.Is(err, fs.ErrPermission) || isRefusal(err) {
 		t.Errorf("got %v", err)
 	}
@@ -371,9 +357,7 @@ func TestBuild_UnreadableFileForReal(t *testing.T) {
 
 func TestBuild_FolderGoneIsNotEmpty(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar})
-	if err := errors.Join(os.Remove(dir+"/metadata.json"), os.Remove(dir)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(dir+"/metadata.json"), os.Remove(dir)))
 	if _, err := build(t, root, rules); err == nil || isRefusal(err) {
 		t.Errorf("got %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 var pdfRules = PDFRules{Receiving: "ap@in.example", Notify: "clerk@acme.example", MaxSize: 100_000}
@@ -26,9 +27,7 @@ func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (Sealed
 	t.Helper()
 	spool := t.TempDir()
 	dir, err := durable.Open(spool, hook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer dir.Close()
 	s, err := BuildPDF(context.Background(), root, r, dir, "k.pdf")
 	left, _ := os.ReadDir(spool)
@@ -47,9 +46,7 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, root := drop(t, tree{"Mu\u0308ller 7.PDF": content, "_REASON.txt": "old", "Thumbs.db": "x"})
 			s, path, err := copyPDF(t, root, pdfRules, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			copied, _ := os.ReadFile(path)
 			sum := archive.Sum([]byte(content))
 			if string(copied) != content || s.Content != sum || s.Package != (archive.Package{Path: "k.pdf", Size: int64(len(content)), SHA256: sum, MD5: md5.Sum([]byte(content))}) {
@@ -63,9 +60,7 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 				t.Errorf("%s, %s, %s, want string(s.Request) = %v, s.ID = %v, s.Metadata = %v", s.Request, s.ID, s.Metadata, want, archive.DerivePDFID("ap@in.example", sum), archive.Sum([]byte("ap@in.example")))
 			}
 			// Another name and another person to tell make no other document.
-			if err := os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Rename(filepath.Join(dir, "Mu\u0308ller 7.PDF"), dir+"/x"))
 			r := pdfRules
 			r.Notify = "other@acme.example"
 			if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
@@ -239,9 +234,7 @@ func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
 	dir, root := drop(t, tree{"a.pdf": goodPDF, "b.docx": "x", "sub/c.pdf": "x", "half.part": goodPDF})
 	_, alone := drop(t, tree{"a.pdf": goodPDF})
 	want, _, err := copyPDF(t, alone, pdfRules, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	got, err := ValidatePDF(context.Background(), root, "a.pdf", pdfRules)
 	if err != nil || got.ID != want.ID || got.Content != want.Content || !slices.Equal(got.Files, want.Files) || got.Package != (archive.Package{}) {
 		t.Errorf("%+v, %v, want no error, got.ID = %v, got.Content = %v, got.Files = %v, got.Package = (archive.Package{})", got, err, want.ID, want.Content, want.Files)
@@ -262,9 +255,7 @@ func TestPDF_Canceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	dir, err := durable.Open(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer dir.Close()
 	if _, err := BuildPDF(ctx, root, pdfRules, dir, "k.pdf"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want error context.Canceled", err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 func TestSidecar_Refused(t *testing.T) {
@@ -132,9 +133,7 @@ func TestSidecar_AllFaultsAtOnceWithPlaces(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d:%d %s", f.Line, f.Col, f.Field))
 	}
 	want := "2:19 documentType, 3:33 amount, 4:18 documentDate, 0:0 documentId"
-	if s := strings.Join(got, ", "); s != want {
-		t.Errorf("faults at %s\nwant      %s", s, want)
-	}
+	kit.Want(t, "faults at", strings.Join(got, ", "), want)
 }
 
 func TestRefusal_I7_ErrorHoldsNoValues(t *testing.T) {
@@ -161,9 +160,7 @@ func TestSidecar_ManyFaultsAreBounded(t *testing.T) {
 		fmt.Fprintf(&b, `"x%d": 1, `, i)
 	}
 	_, root := drop(t, tree{"metadata.json": "{" + b.String() + sidecar[1:], "a.pdf": "x"})
-	if n := len(refusalOf(t, root, rules, "8900 more of such faults").Faults); n != maxFaults+1 {
-		t.Errorf("%d faults told", n)
-	}
+	kit.Want(t, "faults", len(refusalOf(t, root, rules, "8900 more of such faults").Faults), maxFaults+1)
 }
 
 func TestSidecar_Understood(t *testing.T) {
@@ -279,9 +276,7 @@ func FuzzSidecar(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	r, err := Rules{Vault: "V", Require: map[string]any{"currencyCode": "EUR"}}.validated()
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Must(f, err)
 	f.Fuzz(func(t *testing.T, src []byte) {
 		form := readSidecar("metadata.json", src, r)
 		for _, x := range form.faults {

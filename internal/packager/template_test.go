@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // What people copy is refused until its number and date are written into it, and then taken; the example in the help is
@@ -45,19 +47,13 @@ func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{rules.withDefaults().Sidecar: sidecar, "rechnung.pdf": "x"} {
-		if err := os.WriteFile(dir+"/"+name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(dir+"/"+name, []byte(content), 0o600))
 	}
 	if rules.Complete == "marker" {
-		if err := os.WriteFile(dir+"/"+markerName, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(dir+"/"+markerName, nil, 0o600))
 	}
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer root.Close()
 	return ValidateFolder(t.Context(), root, rules)
 }

@@ -48,20 +48,14 @@ func mixed() tree {
 func unzip(t *testing.T, path string) tree {
 	t.Helper()
 	z, err := zip.OpenReader(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer z.Close()
 	got := tree{}
 	for _, f := range z.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		got[f.Name] = string(b)
 		if f.Flags&0x800 == 0 || f.Method == zip.Store && f.Flags&8 != 0 || !f.Modified.Equal(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)) {
 			t.Errorf("%s: flags %x, method %d, time %s", f.Name, f.Flags, f.Method, f.Modified)
@@ -75,13 +69,9 @@ func unzip(t *testing.T, path string) tree {
 
 func same(t *testing.T, got, want tree) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%d files, want %d", len(got), len(want))
-	}
+	kit.Want(t, "files", len(got), len(want))
 	for name := range want {
-		if got[name] != want[name] {
-			t.Errorf("%q differs", name)
-		}
+		kit.Want(t, name, string(got[name]), string(want[name]))
 	}
 }
 
@@ -97,18 +87,12 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			r := rules
 			r.Compression = compression
 			s, err := buildAt(t.Context(), root, r, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			same(t, unzip(t, path), files)
 			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			want := archive.Package{Path: path, Size: int64(len(b)), SHA256: archive.Sum(b), MD5: md5.Sum(b)}
-			if s.Package != want {
-				t.Errorf("package %+v, want %+v", s.Package, want)
-			}
+			kit.Want(t, "package", s.Package, want)
 			for _, f := range s.Files {
 				if f.SHA256 != archive.Sum([]byte(files[f.Path])) || f.Size != int64(len(files[f.Path])) {
 					t.Errorf("%s: %+v, want f.SHA256 = %v, f.Size = %v", f.Path, f, archive.Sum([]byte(files[f.Path])), int64(len(files[f.Path])))
@@ -140,9 +124,7 @@ func TestBuild_SameInputSameBytes(t *testing.T) {
 					mustBuild(t, other, r)
 				}
 				dir, root := drop(t, files)
-				if err := os.Chtimes(dir+"/scan.jpg", time.Now(), time.Unix(int64(i)*1e8, 0)); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.Chtimes(dir+"/scan.jpg", time.Now(), time.Unix(int64(i)*1e8, 0)))
 				s := mustBuild(t, root, r)
 				if s.Package.Path = ""; i == 0 {
 					first = s
@@ -187,7 +169,7 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 func readTree(t *testing.T, dir string) tree {
 	t.Helper()
 	got := tree{}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -195,10 +177,7 @@ func readTree(t *testing.T, dir string) tree {
 		rel, _ := filepath.Rel(dir, path)
 		got[rel] = string(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return got
 }
 
@@ -257,18 +236,12 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 	_, root := drop(t, mixed())
 	path := filepath.Join(t.TempDir(), "a.zip")
 	s, err := buildAt(t.Context(), root, rules, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	check := func(b []byte, w written, files []archive.File) error {
 		bench, err := takeWorkspace(7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		sum, err := bench.readBack(context.Background(), bytes.NewReader(b), w, files)
 		if err == nil && sum != archive.Sum(b) {
 			t.Errorf("digest %v", sum)
@@ -276,9 +249,7 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 		return err
 	}
 	wrote := written{size: int64(len(good)), crc: crc32.ChecksumIEEE(good)}
-	if err := check(good, wrote, s.Files); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, check(good, wrote, s.Files))
 	flipped := bytes.Clone(good)
 	flipped[len(good)/2] ^= 1
 	wrongly := wrote // as if the CRC had been taken after the damage
@@ -360,9 +331,7 @@ func TestBuild_RealInvoices(t *testing.T) {
 func corpus(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if found := filepath.Join(dir, "shared", "invoices"); isDir(found) {
 			return found

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const address = "https://bucket.example/in/46aa.pdf?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600&X-Amz-Signature=" + signatureCanary
@@ -73,9 +74,7 @@ func TestRegister_OAuth(t *testing.T) {
 	})
 	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: secret, Scopes: []string{Scope}}})
 	ticket, err := register(t, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary))); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +113,7 @@ func TestRegister_AnswerForms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ticket, err := register(t, answering(t, 200, http.Header{}, row.body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if row.remote != "" && string(ticket.Remote) != row.remote || fmt.Sprint(ticket.Headers) != row.headers || ticket.Life() != untoldLife ||
 				strings.TrimSuffix(string(ticket.URL), "&x-id=PutObject") != url {
 				t.Errorf("gave %q %q %v, for %v", ticket.Remote, string(ticket.URL), ticket.Headers, ticket.Life())
@@ -243,18 +240,14 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 	remote := func(address string) archive.RemoteID {
 		ticket, err := register(t, answering(t, 200, http.Header{}, `{"uploadUrl":"`+address+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if _, err := archive.ParseRemoteID(string(ticket.Remote)); err != nil || !strings.HasPrefix(string(ticket.Remote), "address-") {
 			t.Errorf(`%q: %v, want no error, ticket.Remote that begins with "address-"`, ticket.Remote, err)
 		}
 		return ticket.Remote
 	}
 	one := remote("https://b.example/in/k.pdf?X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600&X-Amz-Signature=1")
-	if again := remote("https://B.example:443/in/%6b.pdf?X-Amz-Expires=900&X-Amz-Date=20261120T110000Z&X-Amz-Signature=2"); again != one {
-		t.Errorf("signed again it is %s, first %s", again, one)
-	}
+	kit.Want(t, "the number of an address signed again", remote("https://B.example:443/in/%6b.pdf?X-Amz-Expires=900&X-Amz-Date=20261120T110000Z&X-Amz-Signature=2"), one)
 	for _, other := range []string{"https://b.example/in/l.pdf?X-Amz-Signature=1", "https://c.example/in/k.pdf?X-Amz-Signature=1", "https://b.example/in/k.pdf?key=2&X-Amz-Signature=1"} {
 		if remote(other) == one {
 			t.Errorf("%s has the same number", other)

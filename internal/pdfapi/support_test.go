@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
+	"vaultd/internal/test/kit"
 )
 
 const (
@@ -58,9 +59,7 @@ func clientFor(t *testing.T, srv *httptest.Server, cfg apicall.Config) *Client {
 	t.Helper()
 	cfg.BaseURL = srv.URL
 	cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600))
 	return newClient(t, cfg)
 }
 
@@ -70,9 +69,7 @@ func newClient(t *testing.T, cfg apicall.Config) *Client {
 		cfg.Auth = apicall.Auth{Method: apicall.Basic, Username: "u", Secret: secret}
 	}
 	api, store, err := apicall.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
 }
 
@@ -128,11 +125,7 @@ func failed(t *testing.T, err error) *apicall.Error {
 	}
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		for _, text := range []string{cause.Error(), fmt.Sprintf("%+v", cause), fmt.Sprintf("%#v", cause)} {
-			for _, canary := range []string{secretCanary, signatureCanary, "c0ntent-canary"} {
-				if strings.Contains(text, canary) {
-					t.Errorf("a secret shows in %T: %s", cause, text)
-				}
-			}
+			kit.Lacks(t, "the error", text, secretCanary, signatureCanary, "c0ntent-canary")
 		}
 	}
 	return e
@@ -142,8 +135,6 @@ func failed(t *testing.T, err error) *apicall.Error {
 func sealed(t *testing.T, content []byte) archive.Package {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.pdf")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, content, 0o600))
 	return archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
 }

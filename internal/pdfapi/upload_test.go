@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // The store gets the PDF, its length and its digest, and no credentials.
@@ -34,9 +35,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 		w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
 	})
 	ticket, err := register(t, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := sealed(t, content)
 	sent, etag, err := c.Upload(t.Context(), ticket, p)
 	if err != nil || len(posted) != 1 || len(put) != 1 {
@@ -113,9 +112,7 @@ func TestUpload_I4_ADamagedPDF(t *testing.T) {
 		got <- len(body)
 	})
 	p := sealed(t, content)
-	if err := os.WriteFile(p.Path, append([]byte("x"), content[1:]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(p.Path, append([]byte("x"), content[1:]...), 0o600))
 	sent, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p)
 	if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || !e.Damaged || !sent.IsZero() {
 		t.Errorf("%+v, sent %s", e, sent)

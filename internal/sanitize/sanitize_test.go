@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestText(t *testing.T) {
@@ -18,9 +20,7 @@ func TestText(t *testing.T) {
 		"\ufffd":              `\u{fffd}`,
 		"":                    "",
 	} {
-		if got := Text(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Want(t, in, Text(in), want)
 	}
 }
 
@@ -52,9 +52,7 @@ func TestName(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\nb": `a\x0ab`, "a\xffb": "a\ufffdb", "a\u200bb": "a\ufffdb", "abcdef": "abcde…", "abcde": "abcde",
 	} {
-		if got := Name(in, 5); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Want(t, in, Name(in, 5), want)
 	}
 }
 
@@ -62,9 +60,7 @@ func TestMessage(t *testing.T) {
 	for in, want := range map[string]string{
 		"  two\r\n\twords ": "two words", "a\x1b[2Jb": "a [2Jb", "a\u200b\u202eb\xff": "ab", "12345678901": "123456789…",
 	} {
-		if got := Message(in, 10); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Want(t, in, Message(in, 10), want)
 	}
 }
 
@@ -79,9 +75,7 @@ func TestFirstLine(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{"a/b-c_d.é": "a/b-c_d.é", "a b": "'a b'", "it's": `'it'\''s'`, "a\nb": `'a\x0ab'`} {
-		if got := ShellWord(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Want(t, in, ShellWord(in), want)
 	}
 }
 
@@ -110,8 +104,6 @@ func TestText_NothingControlsATerminal(t *testing.T) {
 		"gpj\u202eexe": `gpj\u{202e}exe`, "\u2066a\u2069": `\u{2066}a\u{2069}`, "a\u200bb\ufeff": `a\u{200b}b\u{feff}`,
 		"a\u2028b": `a\u{2028}b`, "\xff\xfeok": `\xff\xfeok`, "\ufffd": `\u{fffd}`, "\U000e0041": `\u{e0041}`,
 	} {
-		if got := Text(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
+		kit.Want(t, in, Text(in), want)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 func TestReserveFor(t *testing.T) {
@@ -33,9 +34,7 @@ func TestReserveFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := ledger.Balance{}
 			b.States[ledger.Sending], b.States[ledger.Discovered] = row.running, 1_000_000
-			if got := reserveFor(b, row.minFree); got != row.want {
-				t.Errorf("%d, want %d", got, row.want)
-			}
+			kit.Want(t, "the reserve", reserveFor(b, row.minFree), row.want)
 		})
 	}
 }
@@ -59,9 +58,7 @@ func TestCheckMinFree_LooksAtTheSpool(t *testing.T) {
 	if err := CheckMinFree(stateDir, 1<<62); err == nil {
 		t.Error("a state directory without a spool is not looked at")
 	}
-	if err := os.Symlink(other, filepath.Join(stateDir, statedir.SpoolFolder)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(other, filepath.Join(stateDir, statedir.SpoolFolder)))
 	lacks, ok := errors.AsType[*NoSpaceError](CheckMinFree(stateDir, 1<<62))
 	if !ok || lacks.Free-there > 50e6 || there-lacks.Free > 50e6 {
 		t.Errorf("%+v; the spool's disk has %d, the other one %d", lacks, there, here)
@@ -73,9 +70,7 @@ func TestDisk_OneLineForEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		k := NewDisk(t.TempDir(), 1<<60, nil, time.Now, slog.New(slog.NewTextHandler(&log, nil)))
-		if err := os.Mkdir(k.path, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(k.path, 0o700))
 		for range 100 {
 			if k.CheckSpace() == nil || k.FullSince().IsZero() {
 				t.Fatal("there is room")

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // What lies in the spool is counted beside the work, once: a package that leaves meanwhile
@@ -32,22 +33,16 @@ func countBesideTheWork(t *testing.T, r ledger.Route) {
 	for i := range 4 {
 		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
 		keys = append(keys, k)
-		if err := os.WriteFile(s.PackagePath(r, k), make([]byte, 100+i), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(s.PackagePath(r, k), make([]byte, 100+i), 0o600))
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(r, keys[0]))), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(r, keys[0]))), nil, 0o600))
 	if err := s.CheckSpace("V"); err == nil {
 		t.Error("there is room before anything was counted")
 	}
 	err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) {
 		if k == keys[1] {
 			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
-				if err := s.RemovePackage(r, gone, "V"); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, s.RemovePackage(r, gone, "V"))
 			}
 		}
 		return "V", k != keys[3], nil
@@ -57,9 +52,7 @@ func countBesideTheWork(t *testing.T, r ledger.Route) {
 		t.Errorf("%d bytes, %v left, %v %v %v", s.UsedBy("V"), left, s.CheckSpace("V"), err, readErr)
 	}
 	s.BeginPackage(r, keys[1])
-	if err := os.WriteFile(s.PackagePath(r, keys[1]), make([]byte, 150), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(s.PackagePath(r, keys[1]), make([]byte, 150), 0o600))
 	if s.EndPackage(r, keys[1], "V"); s.Used() != 150 {
 		t.Errorf("packed anew: %d bytes", s.Used())
 	}
@@ -77,9 +70,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	text := []byte("%PDF-1.7 %%EOF")
 	recorded := archive.Package{Size: int64(len(text)), SHA256: archive.Sum(text)}
 	for _, name := range []string{PackageName(ledger.PDF, k), "foreign.pdf", k.String() + ".PDF", k.String()} {
-		if err := os.WriteFile(filepath.Join(s.dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(s.dir, name), text, 0o600))
 	}
 	if p, err := s.FindPackage(ledger.PDF, k, recorded); err != nil || p.Path != filepath.Join(s.dir, k.String()+".pdf") {
 		t.Errorf("%+v, %v, want no error, p.Path = %v", p, err, filepath.Join(s.dir, k.String()+".pdf"))
@@ -91,9 +82,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 		t.Errorf("%v, %v, want is, no error", is, err)
 	}
 	// No entry needs it: the count removes it, and leaves what is not vaultd's.
-	if err := s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }))
 	left, err := os.ReadDir(s.dir)
 	if err != nil || len(left) != 3 {
 		t.Errorf("left %v, %v", left, err)
@@ -104,9 +93,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 func openSpool(t *testing.T, stateDir string) *Spool {
 	t.Helper()
 	s, err := Open(Config{StateDir: stateDir, Max: 1e9, Shares: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -114,9 +101,7 @@ func openSpool(t *testing.T, stateDir string) *Spool {
 // putPackage puts a package of so many bytes into the spool.
 func putPackage(t *testing.T, s *Spool, k archive.Key, bytes int) {
 	t.Helper()
-	if err := os.WriteFile(s.PackagePath(ledger.Vault, k), make([]byte, bytes), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(s.PackagePath(ledger.Vault, k), make([]byte, bytes), 0o600))
 }
 
 // What is packed while the spool is being counted is booked once, whichever comes first: the count, its begin or its end;
@@ -132,9 +117,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 		putPackage(t, s, k, 100)
 	}
 	for _, name := range []string{half(keys[5]), half(keys[4])} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(name, nil, 0o600))
 	}
 	pack := func(k archive.Key, bytes int) {
 		s.BeginPackage(ledger.Vault, k)
@@ -183,13 +166,9 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 		t.Error("what was left half made is still there")
 	}
 	for _, k := range keys {
-		if err := s.RemovePackage(ledger.Vault, k, "V"); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.RemovePackage(ledger.Vault, k, "V"))
 	}
-	if s.Used() != 0 {
-		t.Errorf("%d bytes are booked of nothing", s.Used())
-	}
+	kit.Want(t, "bytes booked", s.Used(), 0)
 }
 
 // replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
@@ -200,13 +179,9 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 	if away != "" {
 		gone = func(dir string) error { return os.Rename(dir, away) }
 	}
-	if err := errors.Join(gone(dir), os.Mkdir(dir, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(gone(dir), os.Mkdir(dir, 0o700)))
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return func() {
 		t.Helper()
@@ -237,9 +212,7 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	}
 	sweep := func(kept archive.Key) {
 		t.Helper()
-		if err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) { return "V", k == kept || kept.IsZero(), nil }); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) { return "V", k == kept || kept.IsZero(), nil }))
 	}
 	sweep(archive.Key{})
 	recorded := archive.Package{Size: int64(len(theirs))}
@@ -256,17 +229,13 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	if is, err := s.HasDigest(t.Context(), ledger.Vault, keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
 		t.Errorf("what lies in its place was examined: %v, %v", is, err)
 	}
-	if err := s.RemovePackage(ledger.Vault, keys[0], "V"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.RemovePackage(ledger.Vault, keys[0], "V"))
 	sweep(keys[2])
 	stays()
 	if left, err := os.ReadDir(away); err != nil || len(left) != 1 || left[0].Name() != PackageName(ledger.Vault, keys[2]) {
 		t.Errorf("left in the spool: %v %v", left, err)
 	}
-	if err := errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)))
 	if p, err := s.FindPackage(ledger.Vault, keys[2], recorded); err != nil || p.Path != s.PackagePath(ledger.Vault, keys[2]) {
 		t.Errorf("in its place again: %+v, %v", p, err)
 	}
@@ -278,15 +247,11 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 // What a sweep meets while a fault keeps it from its end is not told of again and again.
 func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
 	s := openSpool(t, t.TempDir())
-	if err := os.WriteFile(filepath.Join(s.dir, "photo.jpg"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, "photo.jpg"), nil, 0o600))
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	for range 3 {
-		if err := s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
 	}
 	if n := strings.Count(log.String(), "photo.jpg"); n != 1 {
 		t.Errorf("told %d times: %s", n, &log)

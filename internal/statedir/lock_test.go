@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // A planted lock file in the state directory is not opened: what has that content elsewhere is neither written nor cut.
@@ -17,9 +19,7 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, other := t.TempDir(), t.TempDir()
 			const words = "what is precious to somebody else"
-			if err := errors.Join(os.WriteFile(other+"/precious", []byte(words), 0o600), plant(other+"/precious", dir+"/vaultd.lock")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.WriteFile(other+"/precious", []byte(words), 0o600), plant(other+"/precious", dir+"/vaultd.lock")))
 			f, err := Lock(dir, daemonRole)
 			if err == nil {
 				f.Close()
@@ -39,14 +39,10 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	dir := t.TempDir()
 	held, err := Lock(dir, daemonRole) // its name stays in the file
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	time.AfterFunc(2*retryInterval, func() { held.Close() })
 	f, err := LockForDaemon(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	if _, err := LockForDaemon(dir); err == nil || !strings.Contains(err.Error(), daemonRole) {
 		t.Errorf("a second daemon: %v", err)
@@ -59,9 +55,7 @@ func TestOpenLedger_WaitsForACommand(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir := t.TempDir()
 			held, err := Lock(dir, role)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			time.AfterFunc(time.Second, func() { held.Close() })
 			began := time.Now()
 			got, err := lockPatiently(dir, commandRole)

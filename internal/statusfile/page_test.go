@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -72,9 +73,7 @@ ARCHIVED TODAY (57)     last: Kunz 301, 09:04
 DUPLICATE TODAY (1)
   Otto 9                archived 3 Nov 2026, nothing to do
 `
-	if got := p.renderHead() + p.renderBody(); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	kit.Want(t, "the page", p.renderHead()+p.renderBody(), want)
 	empty := page{Drop: "acme-in", Now: now}
 	if got := empty.renderHead() + empty.renderBody(); !strings.Contains(got, "Nothing to put right, nothing waiting.\nARCHIVED TODAY (0)\n") || strings.Contains(got, "TEST") {
 		t.Errorf("empty:\n%s", got)
@@ -157,13 +156,9 @@ func TestDayCounts_CountedOnceBesideTheWork(t *testing.T) {
 func TestOverview_I26_UnusualForAMonth(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 		l, err := boltledger.Open(boltledger.Config{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer l.Close()
 		for n := byte(1); n <= 2; n++ {
 			at := archive.Instant{Wall: time.Now()}
@@ -243,9 +238,7 @@ DELIVERED TODAY (3)     last: scan0.pdf, 09:32
 DUPLICATE TODAY (1)
   copy.pdf              sent 3 Nov 2026, nothing to do
 `
-	if got := p.renderHead() + p.renderBody(); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	kit.Want(t, "the page", p.renderHead()+p.renderBody(), want)
 }
 
 // What a clerk sees of a drop of documents for the business network, to the letter: a rejection after delivery stands among what is to be fixed.
@@ -288,9 +281,7 @@ DELIVERED TODAY (3)     last: Otto 8, 09:32
 DUPLICATE TODAY (1)
   Otto 8 copy           sent 3 Nov 2026, nothing to do
 `
-	if got := p.renderHead() + p.renderBody(); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
+	kit.Want(t, "the page", p.renderHead()+p.renderBody(), want)
 }
 
 // I12: in no state and for no reason does the file of a drop of the network speak of an archive, a PDF or an accounts-payable system.

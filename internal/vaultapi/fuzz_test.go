@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // answering is a client whose every call gets the same answer, without a network.
@@ -20,9 +21,7 @@ func answering(t *testing.T, status int, contentType string, body []byte) *Clien
 			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Request: r, ContentLength: -1,
 				Body: io.NopCloser(strings.NewReader(string(body)))}, nil
 		})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
 }
 

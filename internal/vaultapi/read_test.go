@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 func TestStatus(t *testing.T) {
@@ -193,9 +194,7 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 	walk := newIndexWalk()
 	for cursor, more := walk.nextCursor(); more; cursor, more = walk.nextCursor() {
 		p, err := c.Index(context.Background(), "V", cursor, 1000, "archiveDate asc")
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		all = append(all, walk.addPage(p)...)
 	}
 	if r := walk.result; !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
@@ -248,9 +247,7 @@ func TestClient_EachVaultWithItsAccount(t *testing.T) {
 		w.WriteHeader(http.StatusNotFound)
 	})
 	beta, err := c.api.WithAuth(apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return "S3cr3t-beta", nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c = New(Config{API: c.api, Store: c.store, Now: c.now, Accounts: map[archive.VaultID]*apicall.API{"BETA": beta}})
 	for vault, want := range map[archive.VaultID]string{"BETA": "beta-user", "ACME": "u"} {
 		for call, do := range map[string]func() error{
@@ -424,9 +421,7 @@ func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
 		_, err3 := c.Vaults(ctx, "V")
 		_, err4 := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
 		_, err5 := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
-		if err := errors.Join(err, err2, err3, err4, err5); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, err2, err3, err4, err5))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const signed = "https://bucket.example/k/%s.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256\\u0026X-Amz-Date=20260303T121201Z\\u0026X-Amz-Expires=900\\u0026x=a%%2Fb%%20c\\u0026X-Amz-Signature=" + signatureCanary
@@ -36,9 +37,7 @@ func register(t *testing.T, answer string, ids ...archive.ID) archive.RegisterRe
 	t.Helper()
 	c, _ := client(t, says(200, answer))
 	reg, err := c.Register(context.Background(), "V", requests(ids...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if tell := disjoint(t, reg); tell > len(ids) {
 		t.Errorf("%d IDs were asked for, the result speaks of %d: %+v", len(ids), tell, reg)
 	}
@@ -66,9 +65,7 @@ func disjoint(t *testing.T, reg archive.RegisterResult) int {
 
 func TestFreeze_I10_IdentityBeforeTheMetadata(t *testing.T) {
 	id, err := archive.ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	metadata := archive.Document{Type: "Invoice", Amount: "9007199254740993.10"}.Metadata()
 	body := freezeRequest(archive.RegisterRequest{ID: id, Metadata: metadata})
 	if want := `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178",` + string(metadata[1:]); string(body) != want || !json.Valid(body) {
@@ -91,9 +88,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 		io.WriteString(w, "["+record("r2", idB)+","+record("r1", idA)+"]")
 	})
 	reg, err := c.Register(context.Background(), "V 1/2", requests(idA, idB))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	frozen := requests(idA, idB)
 	if want := "[" + string(freezeRequest(frozen[0])) + "," + string(freezeRequest(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
 		t.Errorf("sent %s\nwant %s", body, want)
@@ -107,9 +102,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 	if fmt.Sprint(ticket) != fmt.Sprint(want) || reg.Tickets[idB].Remote != "r2" {
 		t.Errorf("tickets %+v", reg.Tickets)
 	}
-	if want := "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature=" + signatureCanary; string(ticket.URL) != want {
-		t.Errorf("URL %s\nwant %s", string(ticket.URL), want)
-	}
+	kit.Want(t, "URL", string(ticket.URL), "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature="+signatureCanary)
 }
 
 func TestRegister_AnswerForms(t *testing.T) {
@@ -180,9 +173,7 @@ func TestRegister_I8_CrossWiring(t *testing.T) {
 					t.Errorf("%s: ticket %v, crossed %v, missing %v", id, ticket, crossed, missing)
 				}
 			}
-			if reg.Foreign != r.foreign {
-				t.Errorf("foreign %d, want %d", reg.Foreign, r.foreign)
-			}
+			kit.Want(t, "foreign", reg.Foreign, r.foreign)
 		})
 	}
 }
@@ -355,12 +346,8 @@ func TestRegister_I6_ATicketIsUsedNoLongerThanTheWindow(t *testing.T) {
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, Window: row.window})
 			reg, err := c.Register(t.Context(), "V", requests(idA))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := reg.Tickets[idA].Life(); got != row.want {
-				t.Errorf("it is used for %v, want %v", got, row.want)
-			}
+			kit.Must(t, err)
+			kit.Want(t, "the life of the ticket", reg.Tickets[idA].Life(), row.want)
 		})
 	}
 }

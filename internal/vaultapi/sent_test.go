@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // TestRegister_I6_ATicketCountsFromBeforeItsPOST: an answer that takes its time takes it from the
@@ -25,10 +26,6 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 		return archive.Instant{Wall: before.Wall.Add(d), Boot: before.Boot + d, BootID: before.BootID}
 	}
 	answer, err := c.Register(t.Context(), "V", requests(idA))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sent := answer.Tickets[idA].Sent; sent != before {
-		t.Errorf("the ticket counts from %+v; its POST left at %+v", sent, before)
-	}
+	kit.Must(t, err)
+	kit.Want(t, "the beginning of the ticket", answer.Tickets[idA].Sent, before)
 }

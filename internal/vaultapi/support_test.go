@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const (
@@ -47,9 +48,7 @@ func clientFor(t *testing.T, base string, allowed ...string) *Client {
 	t.Helper()
 	api, store, err := apicall.New(apicall.Config{BaseURL: base, AllowedHosts: allowed,
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
 }
 

@@ -18,15 +18,14 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // sealed returns a package of this content, in a file.
 func sealed(t *testing.T, content []byte) archive.Package {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.zip")
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, content, 0o600))
 	return archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
 }
 
@@ -43,9 +42,7 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 		})
 		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + signatureCanary
 		sent, etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if !bytes.Equal(body, content) || got.ContentLength != p.Size || len(got.TransferEncoding) != 0 || got.RequestURI != uri || got.Method != "PUT" {
 			t.Errorf("received %d bytes, length %d, encoding %v, %s", len(body), got.ContentLength, got.TransferEncoding, got.RequestURI)
 		}
@@ -121,9 +118,7 @@ func TestUpload_I4_ADamagedPackage(t *testing.T) {
 			got <- len(body)
 		})
 		p := sealed(t, content)
-		if err := os.WriteFile(p.Path, have, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(p.Path, have, 0o600))
 		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p)
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
 			t.Errorf("%s: %+v, sent %s", name, e, sent)
@@ -201,9 +196,7 @@ func TestUpload_Outcomes(t *testing.T) {
 			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
 			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, []byte("PK")))
 			e := failed(t, err)
-			if over := strings.HasPrefix(r.name, "Expired"); e.Expired != over {
-				t.Errorf("expired: %v", e.Expired)
-			}
+			kit.Want(t, "expired", e.Expired, strings.HasPrefix(r.name, "Expired"))
 			if e.Outcome != r.want || !strings.Contains(e.Error(), r.words) || e.Denied || n != 1 {
 				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
 			}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // burst is a drop folder in memory, with the kernel's events, into which folders are moved as fast as can be.
@@ -37,13 +39,9 @@ func newBurst(t *testing.T, n int) *burst {
 	write(t, base, "aside/", "in/", "claimed/")
 	for i := range n {
 		dir := filepath.Join(b.aside, fmt.Sprintf("Huber %06d", i))
-		if err := os.Mkdir(dir, 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(dir, 0o770))
 		for _, name := range []string{"/metadata.json", "/.done"} {
-			if err := os.WriteFile(dir+name, nil, 0o660); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(dir+name, nil, 0o660))
 		}
 	}
 	return b
@@ -66,12 +64,8 @@ func (b *burst) move(from, to int) {
 func (b *burst) noise(n int) {
 	name := filepath.Join(b.path, "loose")
 	for range n {
-		if err := os.WriteFile(name, nil, 0o660); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := os.Remove(name); err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, os.WriteFile(name, nil, 0o660))
+		kit.Must(b.t, os.Remove(name))
 	}
 }
 
@@ -195,9 +189,7 @@ func TestBurst_I22_NoticedAtOnce(t *testing.T) {
 func (b *burst) watch(cfg Config) (w *Watcher, end func()) {
 	cfg.Path, cfg.Rules = b.path, rules
 	w, err := New(cfg)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx, b.take) }()

@@ -228,21 +228,15 @@ func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
 	}
 	inBubble(t, Config{Complete: List, IsComplete: list, Settle: 30 * time.Second, Rescan: time.Minute}, func(b *bench) {
 		for _, dir := range []string{"half", "wrong"} {
-			if err := os.Mkdir(filepath.Join(b.path, dir), 0o770); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(b.path, dir, "metadata.json"), nil, 0o660); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Mkdir(filepath.Join(b.path, dir), 0o770))
+			kit.Must(t, os.WriteFile(filepath.Join(b.path, dir, "metadata.json"), nil, 0o660))
 		}
 		b.run()
 		b.pass(5 * time.Second)
 		if b.count() != 0 {
 			t.Error("taken in the middle of the sidecar")
 		}
-		if err := os.WriteFile(filepath.Join(b.path, "half", "metadata.json"), []byte("a.pdf"), 0o660); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(b.path, "half", "metadata.json"), []byte("a.pdf"), 0o660))
 		b.pass(time.Hour)
 		if _, ok := b.takenAt("half"); ok {
 			t.Error("taken without what its list names")
@@ -329,9 +323,7 @@ func TestWatcher_I22_RenameStorm(t *testing.T) {
 func TestWatcher_KernelEvents(t *testing.T) {
 	dir := t.TempDir()
 	w, err := New(Config{Path: dir, Settle: 40 * time.Millisecond, Rescan: time.Hour, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var taken []string
@@ -357,12 +349,8 @@ func TestWatcher_KernelEvents(t *testing.T) {
 	elsewhere := t.TempDir()
 	write(t, elsewhere, "moved/metadata.json")
 	write(t, dir, "made/a.pdf", "made/metadata.json", "new\nline/metadata.json")
-	if err := os.Rename(elsewhere+"/moved", dir+"/moved"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(elsewhere+"/moved", dir+"/moved"))
 	<-ended
 	slices.Sort(taken)
-	if !slices.Equal(taken, []string{"made", "moved", "new\nline"}) {
-		t.Errorf("taken %q", taken)
-	}
+	kit.Want(t, "taken", taken, []string{"made", "moved", "new\nline"})
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // endsWell says that a file is complete once it has its mark at the end.
@@ -27,9 +29,7 @@ const whole = "%PDF-1.7 %%EOF"
 
 func (b *bench) write(name, content string) {
 	b.t.Helper()
-	if err := os.WriteFile(filepath.Join(b.path, name), []byte(content), 0o660); err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, os.WriteFile(filepath.Join(b.path, name), []byte(content), 0o660))
 }
 
 // reasonOf returns why a name is not taken; empty: it is not listed.
@@ -204,9 +204,7 @@ func TestFiles_ScanSeesNoLink(t *testing.T) {
 	write(t, base, "a.pdf", "Mai/")
 	os.Symlink("a.pdf", base+"/link")
 	root, err := os.OpenRoot(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "Mai": syscall.ENOTDIR, "gone": os.ErrNotExist} {
 		if _, err := rules.scanFile(root, name); !errors.Is(err, want) {

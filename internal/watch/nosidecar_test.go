@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // restful runs a watcher over a drop folder in which n folders without a sidecar lie, at a time at which all of them are
@@ -37,12 +39,8 @@ func tick(t *testing.T, path string) {
 		if before.Ctim.Sec == 0 {
 			before = now
 		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Stat(path, &now); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, nil, 0o600))
+		kit.Must(t, syscall.Stat(path, &now))
 		if before.Ctim.Sec == 0 {
 			before = now
 		}
@@ -54,9 +52,7 @@ func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
 	const n = 300
 	restful(t, n, func(b *bench, listed *atomic.Int64) {
 		b.pass(time.Hour)
-		if got := listed.Load(); got != 0 {
-			t.Errorf("%d names read in an hour of rest", got)
-		}
+		kit.Want(t, "names read in an hour of rest", listed.Load(), 0)
 		if got := b.waiting(NoSidecar); got.Count != n {
 			t.Errorf("%d of %d told", got.Count, n)
 		}
@@ -65,9 +61,7 @@ func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
 		}
 		b.w.RequestRescan()
 		b.pass(time.Second)
-		if got := listed.Load(); got != n {
-			t.Errorf("%d names read when it was asked for", got)
-		}
+		kit.Want(t, "names read", listed.Load(), n)
 	})
 }
 
@@ -190,38 +184,26 @@ func TestBare_EachHasItsTurn(t *testing.T) {
 func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 	path := t.TempDir()
 	for _, name := range []string{"bare 1", "bare 2"} {
-		if err := os.Mkdir(filepath.Join(path, name), 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(filepath.Join(path, name), 0o770))
 	}
 	root, err := os.OpenRoot(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer root.Close()
 	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules, IsReserved: func(name string) bool { return name == "own" || name == "own~" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	source, err := kernelEvents(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer source.Stop()
 	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, isLocal: true, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	now := time.Now().Add(time.Minute)
 	readsAll := func() bool {
 		t.Helper()
 		now = now.Add(time.Minute)
-		if err := s.rescan(t.Context(), now, false); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, s.rescan(t.Context(), now, false))
 		bare := &s.rescans.noSidecar
 		for _, name := range []string{"bare 1", "bare 2"} { // as if they had been there for longer
 			info, err := root.Lstat(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			at := dirStateOf(info)
 			bare.remember(bare.hashName(name), name, bare.hashState(at.ino, at.ctime.UnixNano()))
 		}
@@ -242,9 +224,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 				break
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	if !readsAll() || readsAll() {
 		t.Fatal("the first rescan reads all, and the second nothing")
@@ -308,9 +288,7 @@ func TestBare_I21_Bounded(t *testing.T) {
 func TestNetwork_I22_Unknown(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	w, err := New(Config{Path: gone, Settle: time.Second, Rescan: time.Hour, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s := &session{Watcher: w}
 	if s.startEvents(); s.isLocal {
 		t.Error("a drop folder that cannot be asked is taken for a local one")
@@ -322,34 +300,24 @@ func BenchmarkRescanAtRest(b *testing.B) {
 	path := b.TempDir()
 	const n = 100_000
 	for i := range n {
-		if err := os.Mkdir(fmt.Sprintf("%s/bare %06d", path, i), 0o770); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, os.Mkdir(fmt.Sprintf("%s/bare %06d", path, i), 0o770))
 	}
 	time.Sleep(maxCtimeGrain + time.Second)
 	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	root, err := os.OpenRoot(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	defer root.Close()
 	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	s.startEvents()
 	defer s.stop()
 	for range 2 {
-		if err := s.rescan(context.Background(), time.Now(), false); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, s.rescan(context.Background(), time.Now(), false))
 	}
 	var began, ended syscall.Rusage
 	syscall.Getrusage(syscall.RUSAGE_SELF, &began)
 	for b.Loop() {
-		if err := s.rescan(context.Background(), time.Now(), false); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, s.rescan(context.Background(), time.Now(), false))
 	}
 	syscall.Getrusage(syscall.RUSAGE_SELF, &ended)
 	cpu := ended.Utime.Nano() + ended.Stime.Nano() - began.Utime.Nano() - began.Stime.Nano()

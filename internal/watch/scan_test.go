@@ -31,23 +31,17 @@ func write(t *testing.T, base string, names ...string) {
 		} else {
 			err = os.WriteFile(path, []byte(name), 0o660)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 }
 
 func look(t *testing.T, base, name string) Scan {
 	t.Helper()
 	root, err := os.OpenRoot(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer root.Close()
 	l, err := rules.ScanFolder(root, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return l
 }
 
@@ -72,9 +66,7 @@ func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 			if again := look(t, base, "f"); again.Fingerprint != before.Fingerprint {
 				t.Fatal("two looks at the same differ")
 			}
-			if err := change(base + "/f"); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, change(base+"/f"))
 			if look(t, base, "f").Fingerprint == before.Fingerprint {
 				t.Error("change not seen")
 			}
@@ -86,9 +78,7 @@ func TestLook_FingerprintSurvivesTheClaim(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, "f/metadata.json", "f/sub/b.pdf", "claimed/")
 	before := look(t, base, "f")
-	if err := os.Rename(base+"/f", base+"/claimed/f"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(base+"/f", base+"/claimed/f"))
 	if look(t, base+"/claimed", "f").Fingerprint != before.Fingerprint {
 		t.Error("rename alone changed the fingerprint")
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // The daemon is stopped or reloaded while a large drop folder is being listed.
@@ -14,9 +16,7 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 	dir := t.TempDir()
 	const all = 3000
 	for i := range all {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.pdf", i)), nil, 0o660); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -28,16 +28,12 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 			}
 			return false
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	go func() {
 		for w.Snapshot().LastRescan.IsZero() {
 			time.Sleep(10 * time.Millisecond)
 		}
-		if n := w.Snapshot().NotTaken[0].Count; n != all {
-			t.Errorf("whole: %d", n)
-		}
+		kit.Want(t, "not taken", w.Snapshot().NotTaken[0].Count, all)
 		w.RequestRescan()
 	}()
 	began := time.Now()

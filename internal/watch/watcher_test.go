@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // bench runs a watcher over a real directory in a bubble: time is virtual, events are what the test says.
@@ -177,9 +179,7 @@ func TestWatcher_WriterAppendsForAnHour(t *testing.T) {
 		write(t, b.path, "f/metadata.json")
 		b.events <- Event{Name: "f"}
 		f, err := os.OpenFile(b.path+"/f/a.pdf", os.O_CREATE|os.O_WRONLY, 0o660)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer f.Close()
 		for range 3600 / 25 {
 			b.pass(25 * time.Second)
@@ -234,9 +234,7 @@ func TestWatcher_OverflowRescansAtOnce(t *testing.T) {
 		}
 		b.events <- Event{Overflow: true}
 		b.pass(32 * time.Second)
-		if n := b.count(); n != 50 {
-			t.Errorf("%d of 50 taken", n)
-		}
+		kit.Want(t, "taken", b.count(), 50)
 	})
 }
 
@@ -257,9 +255,7 @@ func TestWatcher_I22_EveryHintIsHeeded(t *testing.T) {
 			hints <- Event{Name: fmt.Sprintf("f%d", i)}
 		}
 		b.pass(time.Minute)
-		if got := b.count(); got != 3 {
-			t.Errorf("%d of 3 taken", got)
-		}
+		kit.Want(t, "taken", b.count(), 3)
 	})
 }
 
@@ -278,9 +274,7 @@ func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 				write(t, b.path, "bad/metadata.json", "a/metadata.json", "b/metadata.json")
 				b.run()
 				b.pass(35 * time.Second)
-				if n := b.count(); n != 2 {
-					t.Errorf("%d of 2 good ones taken", n)
-				}
+				kit.Want(t, "taken", b.count(), 2)
 				b.pass(time.Hour)
 				if got := b.waiting(want); got.Count != 1 || got.Items[0].Name != "bad" {
 					t.Errorf("status: %+v", b.w.Snapshot().NotTaken)
@@ -305,9 +299,7 @@ func TestWatcher_I23_RightsAreSetFromTheTopDown(t *testing.T) {
 	inBubble(t, Config{}, func(b *bench) {
 		write(t, b.path, "f/metadata.json", "f/a.pdf")
 		mode := func(name string, m os.FileMode) {
-			if err := os.Chmod(filepath.Join(b.path, name), m); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Chmod(filepath.Join(b.path, name), m))
 		}
 		mode("f", 0o755)
 		b.refuse = func(n string) error {
@@ -379,9 +371,7 @@ func TestWatcher_I23_HangingTakeDelaysNobody(t *testing.T) {
 			b.events <- Event{Name: fmt.Sprintf("f%d", i)}
 		}
 		b.pass(40 * time.Second)
-		if n := b.count(); n != 20 {
-			t.Errorf("%d of 20 taken", n)
-		}
+		kit.Want(t, "taken", b.count(), 20)
 		close(hang)
 	})
 }
@@ -396,9 +386,7 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 			t.Errorf("queued %d, %d named", got.Count, len(got.Items))
 		}
 		b.pass(25 * 40 * time.Second)
-		if n := b.count(); n != 500 {
-			t.Errorf("%d of 500 taken", n)
-		}
+		kit.Want(t, "taken", b.count(), 500)
 		if b.peak > 20 {
 			t.Errorf("%d under observation", b.peak)
 		}
@@ -416,9 +404,7 @@ func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
 		}
 		b.run()
 		b.pass(time.Hour)
-		if n := b.count(); n != 5 {
-			t.Errorf("%d of 5 taken in an hour", n)
-		}
+		kit.Want(t, "taken", b.count(), 5)
 		if got := b.waiting(NoSidecar); got.Count != 60 {
 			t.Errorf("no sidecar: %d", got.Count)
 		}

@@ -3,6 +3,8 @@ package window
 import (
 	"math/rand/v2"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestPace_BeginsSmallAndGrows(t *testing.T) {
@@ -19,9 +21,7 @@ func TestPace_BeginsSmallAndGrows(t *testing.T) {
 		idle.Begin()
 		idle.Succeeded(false)
 	}
-	if idle.Limit() != 2 {
-		t.Errorf("grown to %d though nobody needed more", idle.Limit())
-	}
+	kit.Want(t, "the limit of an idle line", idle.Limit(), 2)
 }
 
 // grown is a pace of eight that has no credit left.
@@ -67,9 +67,7 @@ func TestPace_ASpikeSlowsDown(t *testing.T) {
 		p.Begin()
 		p.Succeeded(true)
 	}
-	if p.Limit() != 8 {
-		t.Errorf("%d at once after thirty good calls", p.Limit())
-	}
+	kit.Want(t, "calls at once after thirty good ones", p.Limit(), 8)
 }
 
 // G13: with 5 % of strained calls and 1 % of broken ones at least 90 % of the speed are

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -36,9 +37,7 @@ func TestLeft_I6_BootClockDecides(t *testing.T) {
 		"BootClockBackwards": {archive.Instant{Wall: noon, Boot: time.Minute, BootID: "b"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Left(ticket, row.now); got != row.want {
-				t.Errorf("Left = %v, want %v", got, row.want)
-			}
+			kit.Want(t, "time left", Left(ticket, row.now), row.want)
 		})
 	}
 }
@@ -80,12 +79,8 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 	for i := range many {
 		many[i] = archive.MB
 	}
-	if n := p.Plan("vault", many, nil, at(0)); n != 2 {
-		t.Errorf("before anything was seen: %d tickets, want no more than 2 MiB", n)
-	}
-	if n := p.Plan("vault", make([]int64, 1000), nil, at(0)); n != 4 {
-		t.Errorf("before anything was seen: %d tickets, want one for each worker", n)
-	}
+	kit.Want(t, "before any upload", p.Plan("vault", many, nil, at(0)), 2)
+	kit.Want(t, "before any upload", p.Plan("vault", make([]int64, 1000), nil, at(0)), 4)
 	for range 50 { // two at once, each as fast as if it were alone
 		one, other := p.BeginUpload(archive.Ticket{Sent: at(0)}, archive.MB, at(0)), p.BeginUpload(archive.Ticket{Sent: at(0)}, archive.MB, at(0))
 		p.EndUpload(one, at(time.Second), true)
@@ -96,12 +91,8 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 	if per := 225.0 / 2 / 0.5; float64(n) < per*0.95 || float64(n) > per*1.05 {
 		t.Errorf("%d tickets; at two a second and half that speed a quarter of the window is filled with about %.0f", n, per)
 	}
-	if again := p.Plan("vault", many, many[:n], at(0)); again != 0 {
-		t.Errorf("%d more tickets though half the window is filled", again)
-	}
-	if one := p.Plan("vault", []int64{100 * archive.MB}, nil, at(0)); one != 1 {
-		t.Errorf("an idle line takes %d documents, want 1", one)
-	}
+	kit.Want(t, "more tickets for half a window", p.Plan("vault", many, many[:n], at(0)), 0)
+	kit.Want(t, "an idle line takes documents", p.Plan("vault", []int64{100 * archive.MB}, nil, at(0)), 1)
 }
 
 // With steady speeds every upload that was planned also ends inside its window.
@@ -151,12 +142,8 @@ func TestMayStart_I6_EachTicketHasItsOwnLife(t *testing.T) {
 		after       time.Duration
 		short, long bool
 	}{"AtOnce": {0, true, true}, "AfterTheWindow": {16 * time.Minute, false, true}, "AfterTheHour": {time.Hour, false, false}} {
-		if got := p.MayStart(short, 1, nil, at(row.after)); got != row.short {
-			t.Errorf("%s: a ticket of 15 minutes may be used: %v", name, got)
-		}
-		if got := p.MayStart(long, 1, nil, at(row.after)); got != row.long {
-			t.Errorf("%s: a ticket of an hour may be used: %v", name, got)
-		}
+		kit.Want(t, name+": a ticket of 15 minutes may be used", p.MayStart(short, 1, nil, at(row.after)), row.short)
+		kit.Want(t, name+": a ticket of an hour may be used", p.MayStart(long, 1, nil, at(row.after)), row.long)
 	}
 }
 
@@ -177,7 +164,5 @@ func TestPlan_I6_GoesByTheTicketsOfItsRoute(t *testing.T) {
 	if n := p.Plan("vault", many, nil, at(0)); n*3 < unseen*9/10 || n*3 > unseen*11/10 {
 		t.Errorf("%d tickets of five minutes, %d before their life was known", n, unseen)
 	}
-	if n := p.Plan("pdf", many, nil, at(0)); n != unseen {
-		t.Errorf("%d tickets of an hour, %d of 15 minutes", n, unseen)
-	}
+	kit.Want(t, "tickets of an hour", p.Plan("pdf", many, nil, at(0)), unseen)
 }

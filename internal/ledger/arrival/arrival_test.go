@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var (
@@ -201,9 +202,7 @@ func TestNewLine_I14_TellsOfAnArrival(t *testing.T) {
 			t.Error(lines[i])
 		}
 	}
-	if want := `{"n":4,"at":"2026-11-20T06:00:00.000Z","event":"download-intended","key":"` + a.Key.String() + `","rev":3,"state":"fetching","item":"4711","file":"a","downloads":1,"kind":"extract"}`; lines[2] != want {
-		t.Errorf("got  %s\nwant %s", lines[2], want)
-	}
+	kit.Want(t, "the line", lines[2], `{"n":4,"at":"2026-11-20T06:00:00.000Z","event":"download-intended","key":"`+a.Key.String()+`","rev":3,"state":"fetching","item":"4711","file":"a","downloads":1,"kind":"extract"}`)
 	if !strings.Contains(lines[3], `"seal":"`+sum.String()+`"`) || !strings.Contains(lines[3], `"size":7`) || !strings.Contains(lines[6], `"files":2`) {
 		t.Errorf("%s\n%s", lines[3], lines[6])
 	}
@@ -218,9 +217,7 @@ func TestBalance_I1_CountsEachOnce(t *testing.T) {
 	a := Arrival{Key: archive.Key{1}}
 	for _, ev := range life {
 		next, err := Transition(a, ev, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		b.CountChange(a.State, next.State)
 		if a = next; !b.IsBalanced() || b.Seen != 1 || b.States[a.State] != 1 {
 			t.Errorf("%+v in %v", b, a.State)

@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // receivedLife is the life of a document that came in over the network.
@@ -78,9 +79,7 @@ func TestTransition_I29_PersonsDecideAboutReceivedDocuments(t *testing.T) {
 	for _, ev := range []Event{RetryAsked{By: by}, Abandoned{By: &by, Cause: ledger.Cause{Code: "closed"}}} {
 		before := after(t, append(receivedLife[:4:4], later)...)
 		a, err := Transition(before, ev, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if line := string(NewLine(9, a, ev, at).Encode()); !strings.Contains(line, `"uid":1000,"reason":"`+sum.String()) || a.Rev != before.Rev+1 {
 			t.Error(line)
 		}
@@ -134,9 +133,7 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	apply := func(ev Event, pass time.Duration) {
 		t.Helper()
 		next, err := Transition(a, ev, archive.Instant{Wall: at.Wall.Add(pass)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		a = next
 	}
 	for _, pass := range []time.Duration{0, time.Minute, 365 * 24 * time.Hour, -time.Hour} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 var update = flag.Bool("update", false, "write docs/arrivals.md and internal/proof/arrivaledges.txt anew")
@@ -64,14 +65,10 @@ func TestStatesPage(t *testing.T) {
 	}
 	for name, want := range map[string][]byte{"../../../docs/arrivals.md": renderPage(edges), "../../proof/arrivaledges.txt": []byte(list.String())} {
 		if *update {
-			if err := os.WriteFile(name, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(name, want, 0o644))
 		}
 		have, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if !bytes.Equal(have, want) {
 			t.Errorf("%s is not what the code says; run: go test ./internal/ledger/arrival -run StatesPage -update", name)
 		}

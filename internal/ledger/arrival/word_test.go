@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // saying says words of a document, each in its own minute, and returns the error of the last one.
@@ -64,9 +65,7 @@ func TestWord_I29_SaidOnce(t *testing.T) {
 // A word that was announced a moment ago may be on its way: nobody says another one beside it.
 func TestWord_I29_OneAtATime(t *testing.T) {
 	a, err := saying(t, after(t, receivedLife[:5]...), WordIntended{Word: Accept})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for after, want := range map[time.Duration]error{time.Second: ErrBeingSaid, sayingTime: nil, -time.Hour: nil} {
 		if _, err := Transition(a, WordIntended{Word: Accept, Again: true}, archive.Instant{Wall: a.Said[0].At.Add(after)}); !errors.Is(err, want) || want == nil && err != nil {
 			t.Errorf("after %v: %v", after, err)
@@ -92,9 +91,7 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 		t.Error("an extract was accepted")
 	}
 	a, err := saying(t, after(t, receivedLife[:5]...), WordIntended{Word: RejectTechnical})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if step, _, _ := Due(a, Rules{Confirm: true}); step != Acknowledge {
 		t.Errorf("%v is due of what cannot be read", step)
 	}
@@ -116,11 +113,7 @@ func TestWord_I29_Lines(t *testing.T) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	line := string(NewLine(9, a, ev, at).Encode())
-	for _, want := range []string{`"event":"word-intended"`, `"word":"BusinessReject/DocumentRejected"`, `"uid":1000`, `"reason":"` + sum.String()} {
-		if !strings.Contains(line, want) {
-			t.Errorf("no %s in %s", want, line)
-		}
-	}
+	kit.Holds(t, "line", line, `"event":"word-intended"`, `"word":"BusinessReject/DocumentRejected"`, `"uid":1000`, `"reason":"`+sum.String())
 	answered := WordAnswered{Intent: a.Rev, Outcome: NotTaken, Cause: ledger.Cause{Code: "http-403"}}
 	if a, err = Transition(a, answered, at); err != nil {
 		t.Fatal(err)
