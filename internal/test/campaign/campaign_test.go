@@ -92,7 +92,7 @@ func TestCampaign(t *testing.T) {
 		defer close(done)
 		c.people.work(ctx, every, func(dropped int) bool { return dropped-c.service.archived() > most+dropped/8 })
 	}()
-	must(t, c.service.SetFaults(faults(c.long)))
+	kit.Must(t, c.service.SetFaults(faults(c.long)))
 	for n := 0; n < kills && !t.Failed(); n++ {
 		if n%2 == 0 || c.r.IntN(4) == 0 {
 			c.publishExtract()
@@ -133,7 +133,7 @@ func newCampaign(t *testing.T, long bool) *campaign {
 	}
 	c.places = append(places(drops, vaults), scans, outgoing, exchanged)
 	for _, sub := range []string{"drops", "moved", "log", "aside", "aside/people", "aside/power", "emulator", "custody"} {
-		must(t, os.Mkdir(c.path(sub), 0o770))
+		kit.Must(t, os.Mkdir(c.path(sub), 0o770))
 	}
 	c.bin, c.config = c.path("vaultd"), c.path("config.yaml")
 	out, err := exec.Command("go", "build", "-o", c.bin, "vaultd/cmd/vaultd").CombinedOutput()
@@ -141,8 +141,8 @@ func newCampaign(t *testing.T, long bool) *campaign {
 		t.Fatalf("build: %v: %s", err, out)
 	}
 	c.service = newService(t, c.path("emulator"), seed, vaults)
-	must(t, os.WriteFile(c.path("secret"), []byte(secret+"\n"), 0o600))
-	must(t, os.WriteFile(c.config, []byte(c.settings()), 0o640))
+	kit.Must(t, os.WriteFile(c.path("secret"), []byte(secret+"\n"), 0o600))
+	kit.Must(t, os.WriteFile(c.config, []byte(c.settings()), 0o640))
 	c.people = &people{t: t, dir: c.path("drops"), aside: c.path("aside", "people"), seed: seed % 1e6, places: c.places[:drops], r: rand.New(rand.NewPCG(seed, 2))}
 	c.power = &power{aside: c.path("aside", "power")}
 	c.run(0, "init")
@@ -176,10 +176,10 @@ func home(t *testing.T) string {
 	t.Helper()
 	keep := os.Getenv("KEEP")
 	dir, err := os.MkdirTemp(keep, "campaign-")
-	must(t, err)
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		if keep == "" {
-			must(t, os.RemoveAll(dir))
+			kit.Must(t, os.RemoveAll(dir))
 		}
 	})
 	return dir
@@ -227,7 +227,7 @@ network:
 drops:
 `, c.dir, c.service.url, user, scope, window, c.pick(window, 2*window), exchanged.name)
 	for _, p := range c.places {
-		must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
+		kit.Must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
 		if p.takesPDFs {
 			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: pdf, receiving: %s, notify: clerk@acme.example, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name), receiving)
 			continue
@@ -238,7 +238,7 @@ drops:
 		}
 		after := p.action
 		if p.action == "move" {
-			must(c.t, os.Mkdir(c.path("moved", p.name), 0o770))
+			kit.Must(c.t, os.Mkdir(c.path("moved", p.name), 0o770))
 			after += ", to: " + c.path("moved", p.name)
 		}
 		if p.action != "keep" {
@@ -259,7 +259,7 @@ func (c *campaign) next(n, kills int) blow {
 	case n == 0: // there must be something to do first
 		return blow{kind: "at random", after: 1500 * time.Millisecond}
 	case n%16 == 15 && n < kills-1:
-		c.live(blow{kind: "asked to end", after: time.Second + after, ask: true})
+		c.live(blow{kind: "the exit code", after: time.Second + after, ask: true})
 		return c.next(n+1, kills)
 	case c.traps && dice < 15: // double: it dies in its recovery
 		at := 1 + c.r.IntN(120)
@@ -297,7 +297,7 @@ func (c *campaign) live(b blow) {
 	c.t.Helper()
 	c.lives++
 	log, err := os.Create(c.path("log", fmt.Sprintf("%04d", c.lives)))
-	must(c.t, err)
+	kit.Must(c.t, err)
 	defer log.Close()
 	cmd := exec.Command(c.bin, "--config", c.config, "run", "-v")
 	cmd.Stderr = log
@@ -331,11 +331,11 @@ func (c *campaign) start(cmd *exec.Cmd, b blow) *watcher {
 	c.t.Helper()
 	if b.fatal == nil {
 		c.power.forget() // what it does is not seen, and so nothing before it can be taken back
-		must(c.t, cmd.Start())
+		kit.Must(c.t, cmd.Start())
 		return nil
 	}
 	l, err := startTrapped(cmd)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	w := &watcher{listener: l, pid: cmd.Process.Pid, dir: c.dir, fatal: b.fatal, power: c.power, over: make(chan struct{}), seen: map[string]int{}}
 	go w.run()
 	return w

@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/catalog"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // foreignText is a file of somebody else that lies in the catalog's place.
@@ -38,22 +39,22 @@ func (c *campaign) spoilCatalog() {
 	case "left alone":
 		return
 	case "removed":
-		must(c.t, os.Remove(path))
+		kit.Must(c.t, os.Remove(path))
 	case "its log removed":
 		if os.Remove(path+"-wal") != nil {
 			return // there was none
 		}
 	case "cut":
-		must(c.t, os.Truncate(path, info.Size()/2))
+		kit.Must(c.t, os.Truncate(path, info.Size()/2))
 	case "overwritten":
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		must(c.t, err)
+		kit.Must(c.t, err)
 		_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, 8192), 4096*(1+c.r.Int64N(max(info.Size()/4096-1, 1))))
-		must(c.t, err)
-		must(c.t, f.Close())
+		kit.Must(c.t, err)
+		kit.Must(c.t, f.Close())
 	case "replaced by a foreign file":
-		must(c.t, os.Remove(path))
-		must(c.t, os.WriteFile(path, []byte(foreignText), 0o600))
+		kit.Must(c.t, os.Remove(path))
+		kit.Must(c.t, os.WriteFile(path, []byte(foreignText), 0o600))
 		c.foreign++
 	case diskFull:
 		c.fillDisk()
@@ -72,12 +73,12 @@ const leastFree = "min_free: 1MB"
 func (c *campaign) fillDisk() {
 	c.t.Helper()
 	var s syscall.Statfs_t
-	must(c.t, syscall.Statfs(c.path("state"), &s))
+	kit.Must(c.t, syscall.Statfs(c.path("state"), &s))
 	b, err := os.ReadFile(c.config)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	c.roomy = b
 	full := bytes.Replace(b, []byte(leastFree), fmt.Appendf(nil, "min_free: %dMB", s.Bavail*uint64(s.Bsize)/1_050_000), 1)
-	must(c.t, os.WriteFile(c.config, full, 0o640))
+	kit.Must(c.t, os.WriteFile(c.config, full, 0o640))
 }
 
 // emptyDisk ends a full disk, and reports whether there was one.
@@ -86,7 +87,7 @@ func (c *campaign) emptyDisk() (wasFull bool) {
 	if c.roomy == nil {
 		return false
 	}
-	must(c.t, os.WriteFile(c.config, c.roomy, 0o640))
+	kit.Must(c.t, os.WriteFile(c.config, c.roomy, 0o640))
 	c.roomy = nil
 	return true
 }
@@ -96,7 +97,7 @@ func (c *campaign) emptyDisk() (wasFull bool) {
 func (c *campaign) countFull(log string) {
 	c.t.Helper()
 	b, err := os.ReadFile(log)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	if bytes.Contains(b, []byte("which the catalog leaves to the work")) {
 		c.spoilt[diskFull]++
 	}
@@ -147,13 +148,13 @@ func (c *campaign) askCatalog(dir string, l *boltledger.Ledger, entries []ledger
 func (c *campaign) countForeign() {
 	c.t.Helper()
 	moved, err := filepath.Glob(c.path("state", catalog.FileName+".foreign-*"))
-	must(c.t, err)
+	kit.Must(c.t, err)
 	moved = slices.DeleteFunc(moved, func(p string) bool {
 		return strings.HasSuffix(p, "-wal") || strings.HasSuffix(p, "-shm") || strings.HasSuffix(p, "-journal")
 	})
 	for _, path := range moved {
 		b, err := os.ReadFile(path)
-		must(c.t, err)
+		kit.Must(c.t, err)
 		if string(b) != foreignText && !bytes.HasPrefix(b, []byte{0xee}) {
 			c.t.Errorf("%s holds %q", path, b)
 		}

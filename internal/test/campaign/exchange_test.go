@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // publishReceived lets a document come in over the business network: an invoice or a credit note, with up to three files.
@@ -21,11 +22,11 @@ func (c *campaign) publishReceived(n int) {
 	for i := range c.r.IntN(4) {
 		content := make([]byte, 1+c.r.IntN(200_000))
 		_, err := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(i), 3}).Read(content)
-		must(c.t, err)
+		kit.Must(c.t, err)
 		d.Files = append(d.Files, emulator.ReceivedFile{Name: fmt.Sprintf("file %d.pdf", i), Content: slices.Concat([]byte("%PDF-1.7\n"), content, []byte("\n%%EOF\n"))})
 	}
 	_, err := c.service.PublishReceived(d)
-	must(c.t, err)
+	kit.Must(c.t, err)
 }
 
 // exchange is what must be archived of the business network, by its identity there: what was delivered to others, and what came in.

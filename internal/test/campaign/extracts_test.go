@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/custody"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // publishExtract makes the service offer one extract more. The list tells too few files of some, and one file more is added to the one before
@@ -30,10 +31,10 @@ func (c *campaign) publishExtract() {
 	if n%3 == 0 {
 		x.ToldFiles = 1
 	}
-	must(c.t, c.service.PublishExtract(x))
+	kit.Must(c.t, c.service.PublishExtract(x))
 	// Where all files were sent, nobody could know of another one.
 	if n > 0 && slices.ContainsFunc(all[n-1].Files, func(f emulator.ExtractFile) bool { return f.Downloads == 0 }) {
-		must(c.t, c.service.PublishExtract(emulator.PublishedExtract{ID: all[n-1].ID, Files: []emulator.PublishedFile{c.makeExtractFile(n-1, len(all[n-1].Files))}}))
+		kit.Must(c.t, c.service.PublishExtract(emulator.PublishedExtract{ID: all[n-1].ID, Files: []emulator.PublishedFile{c.makeExtractFile(n-1, len(all[n-1].Files))}}))
 	}
 }
 
@@ -41,14 +42,14 @@ func (c *campaign) makeExtractFile(n, i int) emulator.PublishedFile {
 	c.t.Helper()
 	content := make([]byte, 1+c.r.IntN(400_000))
 	_, err := rand.NewChaCha8([32]byte{byte(n), byte(i)}).Read(content)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	w, err := z.Create("rows.json")
-	must(c.t, err)
+	kit.Must(c.t, err)
 	_, err = w.Write(content)
-	must(c.t, err)
-	must(c.t, z.Close())
+	kit.Must(c.t, err)
+	kit.Must(c.t, z.Close())
 	return emulator.PublishedFile{Table: "IA_INVOICE", Name: fmt.Sprintf("IA_INVOICE_%d_%d.zip", n, i), Content: b.Bytes()}
 }
 
@@ -92,7 +93,7 @@ func (c *campaign) openExtracts() (left []string) {
 	state := map[string]string{}
 	for in := json.NewDecoder(bytes.NewReader(rows)); in.More(); {
 		var row struct{ ID, State, Need string }
-		must(c.t, in.Decode(&row))
+		kit.Must(c.t, in.Decode(&row))
 		if state[row.ID] = row.State; row.Need != "" {
 			c.command("extracts", "retry", row.ID)
 		}
@@ -121,7 +122,7 @@ func (c *campaign) judgeExtracts(l *boltledger.Ledger) {
 		}
 	}
 	parts, err := filepath.Glob(c.path("custody", "extracts", "*", "files", "*.part"))
-	must(c.t, err)
+	kit.Must(c.t, err)
 	if mark, err := os.Stat(c.path("custody", "custody.json")); err != nil || mark.Size() == 0 || len(parts) > 0 {
 		c.t.Errorf("the custody has the parts %q, and its mark: %v", parts, err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // gauge is what a process holds.
@@ -45,14 +46,14 @@ func measure(pid int) (g gauge, ok bool) {
 // calm ends all faults and lets the program work until everything is through.
 func (c *campaign) calm() {
 	c.t.Helper()
-	must(c.t, c.service.SetFaults(emulator.Faults{}))
+	kit.Must(c.t, c.service.SetFaults(emulator.Faults{}))
 	c.emptyDisk()
 	cmd := exec.Command(c.bin, "--config", c.config, "run", "-v")
 	log, err := os.Create(c.path("log", "calm"))
-	must(c.t, err)
+	kit.Must(c.t, err)
 	defer log.Close()
 	cmd.Stderr = log
-	must(c.t, cmd.Start())
+	kit.Must(c.t, cmd.Start())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = cmd.Wait() }()
 	defer func() { _ = cmd.Process.Kill(); <-done }()
@@ -74,9 +75,7 @@ func (c *campaign) calm() {
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM) // if it has ended by itself, its exit code tells
 	<-done
-	if code := cmd.ProcessState.ExitCode(); code != 0 {
-		c.t.Errorf("asked to end, it ended with %d", code)
-	}
+	kit.Want(c.t, "the exit code", cmd.ProcessState.ExitCode(), 0)
 }
 
 // approve lets disposals go on where there were so many in one day that the program waits for a person.
@@ -109,7 +108,7 @@ func (c *campaign) left() (left []string) {
 	}
 	for in := json.NewDecoder(bytes.NewReader(rows)); in.More(); taken++ {
 		var row struct{ Drop, Folder, State, Source string }
-		must(c.t, in.Decode(&row))
+		kit.Must(c.t, in.Decode(&row))
 		want := ends[row.State]
 		if (row.Drop == scans.name || row.Drop == outgoing.name) && row.State == "quarantined" {
 			want = "decided by a person"

@@ -27,6 +27,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // run runs a command to its end, which must be with code, and returns what it printed.
@@ -62,13 +63,13 @@ func (c *campaign) between(b blow, what string) {
 	c.people.mu.Lock()
 	defer c.people.mu.Unlock()
 	copied := c.path("copy")
-	must(c.t, os.RemoveAll(copied))
-	must(c.t, os.Mkdir(copied, 0o700))
+	kit.Must(c.t, os.RemoveAll(copied))
+	kit.Must(c.t, os.Mkdir(copied, 0o700))
 	for _, name := range names(c.path("state")) {
 		if strings.HasPrefix(name, "ledger.") || strings.HasPrefix(name, catalog.FileName) {
 			data, err := os.ReadFile(c.path("state", name))
-			must(c.t, err)
-			must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
+			kit.Must(c.t, err)
+			kit.Must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
 		}
 	}
 	l, done, err := statedir.OpenLedger(copied, time.UTC)
@@ -87,7 +88,7 @@ func (c *campaign) between(b blow, what string) {
 	if err := c.askCatalog(copied, l, entries); err != nil {
 		c.t.Errorf("life %d (%s): %v", c.lives, what, err)
 	}
-	must(c.t, errors.Join(err, done()))
+	kit.Must(c.t, errors.Join(err, done()))
 	for _, p := range problems {
 		c.t.Errorf("life %d (%s): verify: %v", c.lives, what, p)
 	}
@@ -103,12 +104,12 @@ func (c *campaign) between(b blow, what string) {
 func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 	c.t.Helper()
 	var entries []ledger.Entry
-	must(c.t, l.EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(c.t, l.EntriesOldestFirst(func(e ledger.Entry) error {
 		entries = append(entries, e)
 		return nil
 	}))
 	var arrivals []arrival.Arrival
-	must(c.t, l.Arrivals(func(a arrival.Arrival) error {
+	kit.Must(c.t, l.Arrivals(func(a arrival.Arrival) error {
 		arrivals = append(arrivals, a)
 		return nil
 	}, arrival.States()...))
@@ -126,7 +127,7 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			return nil
 		})
 		if !errors.Is(err, fs.SkipAll) {
-			must(c.t, err)
+			kit.Must(c.t, err)
 		}
 	}}
 	return proof.Check(journal, slices.Values(entries), proof.Seen{Registrations: c.registrations(), Slots: c.slots(), Disk: c.disk()}), entries
@@ -136,14 +137,14 @@ func (c *campaign) registrations() (all []proof.Registration) {
 	c.t.Helper()
 	for _, r := range c.service.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
-		must(c.t, err)
+		kit.Must(c.t, err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		must(c.t, err)
+		kit.Must(c.t, err)
 		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
 			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			must(c.t, err)
+			kit.Must(c.t, err)
 		}
 		all = append(all, reg)
 	}
@@ -210,10 +211,10 @@ func (c *campaign) judge() {
 	c.run(0, "verify", "--whole")
 	c.run(0, "extracts", "verify")
 	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC)
-	must(c.t, err)
+	kit.Must(c.t, err)
 	report, entries := c.proof(l)
 	c.judgeExtracts(l)
-	must(c.t, done())
+	kit.Must(c.t, done())
 	for _, f := range report.Findings {
 		c.t.Error(f)
 	}
@@ -244,9 +245,7 @@ func (c *campaign) entries(entries []ledger.Entry) {
 	for _, e := range entries {
 		of[e.Drop+"/"+e.Folder] = append(of[e.Drop+"/"+e.Folder], e)
 	}
-	if own := len(entries) - countExchanged(entries); own != len(c.people.all) {
-		c.t.Errorf("%d folders were dropped, %d entries are there", len(c.people.all), own)
-	}
+	kit.Want(c.t, "folders", len(entries)-countExchanged(entries), len(c.people.all))
 	for _, p := range c.people.all {
 		es := of[p.place.name+"/"+p.Name]
 		if len(es) != 1 {
@@ -396,7 +395,7 @@ func (c *campaign) audit(b ledger.Balance, exchanged int) {
 		Summary json.RawMessage
 	}
 	out := c.run(0, "audit", "--format", "json")
-	must(c.t, json.Unmarshal(out, &said))
+	kit.Must(c.t, json.Unmarshal(out, &said))
 	whole := said.WholeLedger
 	for _, s := range ledger.States() {
 		if whole.States[s.String()] != b.States[s] {
@@ -413,7 +412,7 @@ func (c *campaign) logs() {
 	c.t.Helper()
 	for _, name := range names(c.path("log")) {
 		text, err := os.ReadFile(c.path("log", name))
-		must(c.t, err)
+		kit.Must(c.t, err)
 		for _, bad := range []string{"panic:", "fatal error:", "goroutine 1 [", secret, "X-Amz-Signature"} {
 			if bytes.Contains(text, []byte(bad)) {
 				c.t.Errorf("log %s holds %q", name, bad)

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // slots are what the service of the PDFs has.
@@ -21,7 +22,7 @@ func (c *campaign) slots() []proof.Slot {
 		one := proof.Slot{Remote: archive.RemoteID(s.BumID)}
 		for _, p := range s.PUTs {
 			sum, err := archive.ParseDigest(p.SHA256)
-			must(c.t, err)
+			kit.Must(c.t, err)
 			one.Uploads = append(one.Uploads, proof.StoredUpload{SHA256: sum, Size: p.Size, Torn: p.IsTruncated})
 		}
 		all = append(all, one)
@@ -47,7 +48,7 @@ func (c *campaign) decide() {
 	rows, _, code := c.command("list", "--json")
 	for in := json.NewDecoder(bytes.NewReader(rows)); code == 0 && in.More(); {
 		var row struct{ Key, Drop, Folder, State, BumID string }
-		must(c.t, in.Decode(&row))
+		kit.Must(c.t, in.Decode(&row))
 		if row.Drop == outgoing.name && row.State == "quarantined" {
 			c.decideDocument(row.Key, row.BumID)
 		}
@@ -83,7 +84,7 @@ func (c *campaign) judgePDF(p parcel, e ledger.Entry) {
 		c.t.Errorf("%q is %s: %+v", p.Name, e.State, e.Cause)
 	}
 	var places []string
-	must(c.t, filepath.WalkDir(c.path("drops", scans.name), func(path string, d fs.DirEntry, err error) error {
+	kit.Must(c.t, filepath.WalkDir(c.path("drops", scans.name), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && d.Name() == p.Name {
 			places = append(places, path)
 		}

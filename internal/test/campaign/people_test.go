@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/test/simulation"
 )
 
@@ -133,7 +134,7 @@ func (p *people) drop(n int) {
 	}
 	p.all = append(p.all, one)
 	if one.Link == "" && one.Pipe == "" && p.r.IntN(4) == 0 {
-		must(p.t, os.Mkdir(p.path(one), 0o770))
+		kit.Must(p.t, os.Mkdir(p.path(one), 0o770))
 		p.busy.Go(func() { p.writeSlowly(one) })
 		return
 	}
@@ -163,13 +164,13 @@ func (p *people) dropPDF(n int) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.all = append(p.all, one) // it is dropped once it has its name
-			must(p.t, os.Rename(p.path(one)+".part", p.path(one)))
+			kit.Must(p.t, os.Rename(p.path(one)+".part", p.path(one)))
 		})
 		return
 	}
 	p.all = append(p.all, one)
-	must(p.t, os.WriteFile(filepath.Join(p.aside, one.Name), one.Files[one.Name], 0o660))
-	must(p.t, os.Rename(filepath.Join(p.aside, one.Name), p.path(one)))
+	kit.Must(p.t, os.WriteFile(filepath.Join(p.aside, one.Name), one.Files[one.Name], 0o660))
+	kit.Must(p.t, os.Rename(filepath.Join(p.aside, one.Name), p.path(one)))
 }
 
 // dropDocument drops a folder for the business network.
@@ -240,16 +241,16 @@ func (p *people) moveIn(one parcel) {
 	aside := filepath.Join(p.aside, one.Name)
 	for name, data := range one.Files {
 		path := filepath.Join(aside, name)
-		must(p.t, os.MkdirAll(filepath.Dir(path), 0o770))
-		must(p.t, os.WriteFile(path, data, 0o660))
+		kit.Must(p.t, os.MkdirAll(filepath.Dir(path), 0o770))
+		kit.Must(p.t, os.WriteFile(path, data, 0o660))
 	}
 	if one.Link != "" {
-		must(p.t, os.Symlink("/etc/hostname", filepath.Join(aside, one.Link)))
+		kit.Must(p.t, os.Symlink("/etc/hostname", filepath.Join(aside, one.Link)))
 	}
 	if one.Pipe != "" {
-		must(p.t, syscall.Mkfifo(filepath.Join(aside, one.Pipe), 0o660))
+		kit.Must(p.t, syscall.Mkfifo(filepath.Join(aside, one.Pipe), 0o660))
 	}
-	must(p.t, os.Rename(aside, p.path(one)))
+	kit.Must(p.t, os.Rename(aside, p.path(one)))
 }
 
 // writeSlowly writes the folder where it lies, piece by piece with pauses; what says that it is whole comes last.
@@ -275,26 +276,19 @@ func (p *people) writeSlowly(one parcel) {
 // writeOne writes a file as copy programs do: under another name until it is whole.
 func (p *people) writeOne(dir, name string, data []byte, r *rand.Rand) {
 	path := filepath.Join(dir, name)
-	must(p.t, os.MkdirAll(filepath.Dir(path), 0o770))
+	kit.Must(p.t, os.MkdirAll(filepath.Dir(path), 0o770))
 	p.writePieces(path, data, r)
-	must(p.t, os.Rename(path+".part", path))
+	kit.Must(p.t, os.Rename(path+".part", path))
 }
 
 // writePieces writes a file under its other name, with pauses.
 func (p *people) writePieces(path string, data []byte, r *rand.Rand) {
 	f, err := os.Create(path + ".part")
-	must(p.t, err)
+	kit.Must(p.t, err)
 	for piece := range slices.Chunk(data, max(len(data)/3, 1)) {
 		_, err := f.Write(piece)
-		must(p.t, err)
+		kit.Must(p.t, err)
 		time.Sleep(time.Duration(r.IntN(120)) * time.Millisecond)
 	}
-	must(p.t, f.Close())
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(p.t, f.Close())
 }

@@ -17,6 +17,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/extractapi"
+	"vaultd/internal/test/kit"
 )
 
 const (
@@ -97,9 +98,9 @@ func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 		cfg.Vaults = append(cfg.Vaults, emulator.Vault{ID: vaultID(v)})
 	}
 	emu, err := emulator.New(cfg)
-	must(t, err)
+	kit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	kit.Must(t, err)
 	s := &service{Server: emu, dir: dir, url: "http://" + l.Addr().String()}
 	srv := &http.Server{Handler: s}
 	done := make(chan struct{})
@@ -107,7 +108,7 @@ func newService(t *testing.T, dir string, seed uint64, vaults int) *service {
 	t.Cleanup(func() {
 		srv.Close()
 		<-done
-		must(t, emu.Close())
+		kit.Must(t, emu.Close())
 	})
 	return s
 }
@@ -223,7 +224,7 @@ func (s *service) archived() (n int) {
 func (s *service) account(t *testing.T) (calls int, fired map[string]int) {
 	t.Helper()
 	f, err := os.Open(filepath.Join(s.dir, "journal.jsonl"))
-	must(t, err)
+	kit.Must(t, err)
 	defer f.Close()
 	fired = map[string]int{}
 	for in := json.NewDecoder(bufio.NewReader(f)); ; {
@@ -231,7 +232,7 @@ func (s *service) account(t *testing.T) (calls int, fired map[string]int) {
 		if err := in.Decode(&l); errors.Is(err, io.EOF) {
 			return calls, fired
 		} else {
-			must(t, err)
+			kit.Must(t, err)
 		}
 		if l.Kind != "call" {
 			continue

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // deedsIn is set, to a directory, for a child that is to do what deeds says.
@@ -50,16 +51,16 @@ func prepare(t *testing.T, fatal func(point, int) bool) (dir string, do func() *
 	}
 	dir = t.TempDir()
 	for _, sub := range []string{"drops/a/removed dir", "drops/b", "drops/c", "aside"} {
-		must(t, os.MkdirAll(filepath.Join(dir, sub), 0o770))
+		kit.Must(t, os.MkdirAll(filepath.Join(dir, sub), 0o770))
 	}
 	for _, name := range []string{"moved", "moving", "replaced", "removed", "overwritten", "emptied"} {
-		must(t, os.WriteFile(filepath.Join(dir, "drops/a", name), []byte("once "+name), 0o660))
+		kit.Must(t, os.WriteFile(filepath.Join(dir, "drops/a", name), []byte("once "+name), 0o660))
 	}
 	return dir, func() *watcher {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), deedsIn+"="+dir)
 		l, err := startTrapped(cmd)
-		must(t, err)
+		kit.Must(t, err)
 		w := &watcher{listener: l, pid: cmd.Process.Pid, dir: dir, fatal: fatal, over: make(chan struct{}), seen: map[string]int{},
 			power: &power{aside: filepath.Join(dir, "aside")}}
 		go w.run()
@@ -87,9 +88,7 @@ func TestPowerCut(t *testing.T) {
 			break
 		}
 	}
-	if after := tree(t, dir); !maps.Equal(after, want) {
-		t.Errorf("after the cut: %q\nwant: %q", after, want)
-	}
+	kit.Want(t, "after the cut", tree(t, dir), want)
 }
 
 // Each trapped call can be the last: the process dies, the call is not made, and those before it are.
@@ -106,9 +105,7 @@ func TestKilledBeforeTheCall(t *testing.T) {
 			}
 			return
 		}
-		if w.all != n {
-			t.Errorf("killed before call %d, the %dth", n, w.all)
-		}
+		kit.Want(t, "calls until the end", w.all, n)
 		now := fmt.Sprint(tree(t, dir))
 		if steps[now] && now != last {
 			t.Errorf("killed before call %d (%s), it is as it was long before: %s", n, killed, now)
@@ -121,7 +118,7 @@ func TestKilledBeforeTheCall(t *testing.T) {
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	must(t, filepath.WalkDir(filepath.Join(dir, "drops"), func(path string, d os.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(filepath.Join(dir, "drops"), func(path string, d os.DirEntry, err error) error {
 		rel, errRel := filepath.Rel(dir, path)
 		if err = cmp.Or(err, errRel); err != nil || d.IsDir() {
 			all[rel] = "/"

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 const (
@@ -80,13 +81,9 @@ func TestJournalOf_I7_LooksIntoDeflatedBlocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			l, err := boltledger.Open(boltledger.Config{Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			const bird = "CANARY-password-in-a-line"
 			for i := range marks {
 				cause := bird
@@ -95,13 +92,9 @@ func TestJournalOf_I7_LooksIntoDeflatedBlocks(t *testing.T) {
 				}
 				err = errors.Join(err, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: cause, At: time.Now()}, nil))
 			}
-			if err := errors.Join(err, l.Close()); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(err, l.Close()))
 			content, err := os.ReadFile(filepath.Join(dir, "ledger.db"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			lines := journalOf(content)
 			if !bytes.Contains(lines, []byte(bird)) || bytes.Count(lines, []byte(`"event":"damaged"`)) < marks {
 				t.Errorf("%d bytes of lines do not hold it", len(lines))

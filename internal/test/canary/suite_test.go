@@ -19,6 +19,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
 )
 
 // birds are the secrets of the suite's fixtures, and what a real one looks like. A new fixture begins its secrets with
@@ -67,9 +69,7 @@ func TestSuite_I7_LeavesNoSecretAnywhere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	kept, err := os.Create(filepath.Join(tmp, "suite.out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer kept.Close()
 	lines := 0
 	for _, module := range modules {
@@ -119,9 +119,7 @@ func (l *look) runTests(ctx context.Context, module, tmp string, kept io.Writer)
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	kit.Must(l.t, err)
 	lines = l.output(io.TeeReader(out, kept))
 	if err := cmd.Wait(); err != nil {
 		l.t.Errorf("the suite itself: %v", err)
@@ -142,9 +140,7 @@ func packages(t *testing.T, module string) []string {
 	list := exec.Command("go", "list", "./...")
 	list.Dir = module
 	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var all []string
 	for _, p := range strings.Fields(string(out)) {
 		if !strings.HasSuffix(p, "/internal/test/canary") {

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 const root = "../../.."
@@ -139,7 +141,7 @@ func checkTourNames(t *testing.T, question string, does func(ast.Node) bool) {
 	answer, _, _ = strings.Cut(answer, "\n**")
 	found := 0
 	for _, dir := range []string{"cmd", "internal"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		kit.Must(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			name, relErr := filepath.Rel(root, path)
 			switch {
 			case err != nil || relErr != nil:
@@ -165,10 +167,7 @@ func checkTourNames(t *testing.T, question string, does func(ast.Node) bool) {
 				t.Errorf("docs/tour.md does not name %s below %q", name, question)
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if found < 10 {
 		t.Errorf("%q: %d files were found", question, found)
@@ -195,9 +194,7 @@ func TestContributing_ListsEveryPackage(t *testing.T) {
 func declaredIn(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	names := map[string]bool{}
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -233,8 +230,6 @@ func receiverName(d *ast.FuncDecl) string {
 func readPage(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(text)
 }

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -59,9 +60,7 @@ func TestReading_I2_RepeatAfterLostAnswer(t *testing.T) {
 				virtual(t, setup{readings: emulator.Readings{Repeat: repeat}, faults: first(2, "register", f)}, func(t *testing.T, w *world) {
 					w.archives(3 * hour)
 					again := slices.ContainsFunc(w.entries(), func(e ledger.Entry) bool { return e.Generation > 0 })
-					if again != (repeat == "refuse") {
-						t.Errorf("a new identity was taken: %v", again)
-					}
+					kit.Want(t, "a new identity is taken", again, (repeat == "refuse"))
 				})
 			})
 		}
@@ -109,16 +108,12 @@ func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
 						t.Errorf("%q is %s", e.Folder, e.State)
 					}
 				}
-				if alarms() != 1 {
-					t.Errorf("%d alarms for one word", alarms())
-				}
-				w.must(w.service.SetReadings(emulator.Readings{InProgressWord: words[1]}))
+				kit.Want(t, "alarms of one word", alarms(), 1)
+				kit.Must(w.t, w.service.SetReadings(emulator.Readings{InProgressWord: words[1]}))
 				w.pass(6*hour, time.Minute, w.allArchived)
 				w.archives(hour)
 				w.says("a status word that vaultd does not know", words[0], words[1])
-				if alarms() != 2 {
-					t.Errorf("%d alarms for two words", alarms())
-				}
+				kit.Want(t, "alarms for two words", alarms(), 2)
 			})
 		})
 	}
@@ -173,12 +168,12 @@ func (w *world) count(s ledger.State) (n int) {
 func (w *world) reason() string {
 	w.t.Helper()
 	found, err := filepath.Glob(filepath.Join(w.dir, "drop-*", "_rejected", "*", "_REASON.txt"))
-	w.must(err)
+	kit.Must(w.t, err)
 	if len(found) != 1 {
 		w.t.Fatalf("found %q", found)
 	}
 	b, err := os.ReadFile(found[0])
-	w.must(err)
+	kit.Must(w.t, err)
 	return string(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 }
 
@@ -203,9 +198,7 @@ func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
 						gets++
 					}
 				}
-				if want := map[string]int{"redirect": len(w.dropped), "json": len(w.dropped)}[form]; gets != want {
-					t.Errorf("%d came from the store, want %d", gets, want)
-				}
+				kit.Want(t, "downloads from the store", gets, map[string]int{"redirect": len(w.dropped), "json": len(w.dropped)}[form])
 				w.proven() // no credentials went along
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // tokensOnly is a service that takes no password.
@@ -101,9 +102,7 @@ func TestReading_I23_WrongVaultCostsFewTokens(t *testing.T) {
 		service: func(c *emulator.Config) { tokensOnly(c); c.TokenLife = 24 * time.Hour }}
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.pass(hour, time.Second, never)
-		if n := w.count(ledger.Archived); n != 3 {
-			t.Errorf("%d archived", n)
-		}
+		kit.Want(t, "archived", w.count(ledger.Archived), 3)
 		w.pass(5*hour, time.Minute, never)
 		w.says("vault WRONG", "403 Forbidden", "no access to this vault")
 		if posts, tokens := w.service.CountCalls("register"), w.service.CountCalls("token"); posts < 60 || tokens > 2+6*4 {
@@ -156,7 +155,7 @@ func TestReading_BasicEncodings(t *testing.T) {
 						w.pass(10*time.Minute, time.Second, never)
 						w.waits()
 						w.says("route paused")
-						w.must(w.service.SetReadings(emulator.Readings{BasicEncoding: ours}))
+						kit.Must(w.t, w.service.SetReadings(emulator.Readings{BasicEncoding: ours}))
 						w.archives(hour)
 					})
 				})
@@ -180,9 +179,7 @@ func TestReading_I23_WrongVaultDelaysNobodyElse(t *testing.T) {
 				archived++
 			}
 		}
-		if archived != 3 {
-			t.Errorf("%d archived", archived)
-		}
+		kit.Want(t, "archived", archived, 3)
 		w.says("vault WRONG", "403 Forbidden", "no access to this vault")
 		w.proven()
 	})

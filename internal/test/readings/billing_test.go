@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // The bill is made of what the service archived, in the calendar year of its own word, per vault and for the customer;
@@ -40,9 +41,9 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 					}
 				}
 				totals, err := w.daemon.Ledger().Totals()
-				w.must(err)
+				kit.Must(w.t, err)
 				bills, err := billing.Bills(totals, billing.Rule{}, time.Time{})
-				w.must(err)
+				kit.Must(w.t, err)
 				if len(bills) != 3 || want[""].Documents != uint64(len(w.dropped)) {
 					t.Fatalf("%+v for %+v", bills, want)
 				}

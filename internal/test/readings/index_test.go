@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // mostCalls is more calls for index pages than any walk of this test needs.
@@ -78,10 +79,8 @@ func TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing(t *testing.T) {
 				w.archives(time.Hour)
 				time.Sleep(time.Hour) // the index must show by now what is archived
 				c, err := w.daemon.Reconcile(t.Context(), operator.Person{UID: 7})
-				w.must(err)
-				if c.Differences() != 0 {
-					t.Errorf("%d differences, of documents that are all there", c.Differences())
-				}
+				kit.Must(w.t, err)
+				kit.Want(t, "differences", c.Differences(), 0)
 				for i, v := range c.Vaults {
 					complete := row.complete || i > 0 && row.fault != nil && row.fault(mostCalls) == emulator.None
 					if v.Index.Complete != complete || v.Indexed > 6 || complete && v.Indexed != 6 || v.Indexed != v.Index.Read || v.Index.Request == "" {

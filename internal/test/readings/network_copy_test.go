@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // archiving is a setup in which copies of what is sent go into the first drop folder of the archive.
@@ -51,15 +52,15 @@ func (d *networkDrop) archivedFiles(e ledger.Entry) map[string]string {
 			continue
 		}
 		z, err := zip.OpenReader(filepath.Join(d.w.dir, "service", "objects", r.SHA256))
-		d.w.must(err)
+		kit.Must(d.w.t, err)
 		for _, f := range z.File {
 			content, err := f.Open()
-			d.w.must(err)
+			kit.Must(d.w.t, err)
 			b, err := io.ReadAll(content)
-			d.w.must(err)
+			kit.Must(d.w.t, err)
 			files[f.Name] = string(b)
 		}
-		d.w.must(z.Close())
+		kit.Must(d.w.t, z.Close())
 	}
 	return files
 }
@@ -138,14 +139,14 @@ func TestReading_I1_CopyWaitsForItsDropFolder(t *testing.T) {
 	s, d := archiving(setup{}, false, "one")
 	virtual(t, s, func(t *testing.T, w *world) {
 		away := w.path(0) + "-away"
-		w.must(os.Rename(w.path(0), away))
+		kit.Must(w.t, os.Rename(w.path(0), away))
 		if !w.pass(hour, time.Second, func() bool { return d.entry(0).Attention() == ledger.CopyNotMade }) {
 			t.Fatalf("%+v", d.entry(0))
 		}
 		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.NoCopy || !strings.HasPrefix(e.Cause.Text, "NOT ARCHIVED YET. ") {
 			t.Errorf(`%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.NoCopy, e.Cause.Text that begins with "NOT ARCHIVED YET. "`, e)
 		}
-		w.must(os.Rename(away, w.path(0)))
+		kit.Must(w.t, os.Rename(away, w.path(0)))
 		d.rests(2*hour, isDelivered)
 		if !w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }) || d.entry(0).Cause.Code != "" {
 			t.Errorf(`%+v, want w.pass(4*hour, time.Minute, func() bool { return d.isCopied(0) }), d.entry(0).Cause.Code = ""`, d.entry(0))
@@ -159,12 +160,12 @@ func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
 	s, d := archiving(setup{}, false, "one")
 	virtual(t, s, func(t *testing.T, w *world) {
 		inTheWay := filepath.Join(d.path(), "_delivered")
-		must(t, os.WriteFile(inTheWay, nil, 0o600))
+		kit.Must(t, os.WriteFile(inTheWay, nil, 0o600))
 		w.pass(6*hour, time.Minute, never)
 		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.CopyIsMade {
 			t.Errorf("%+v, want e.State = ledger.Delivered, e.Source = ledger.Claimed, e.Copy = ledger.CopyIsMade", e)
 		}
-		must(t, os.Remove(inTheWay))
+		kit.Must(t, os.Remove(inTheWay))
 		d.rests(4*hour, isDelivered)
 		if n := len(w.entries()); n != len(w.dropped)+2 { // with the document and its copy
 			t.Errorf("%d entries", n)
@@ -180,15 +181,15 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 		harm   func(t *testing.T, pkg, folder string)
 		copies bool
 	}{
-		"Gone":    {func(t *testing.T, pkg, _ string) { must(t, os.Remove(pkg)) }, true},
-		"Damaged": {func(t *testing.T, pkg, _ string) { must(t, overwrite(pkg, flip)) }, true},
+		"Gone":    {func(t *testing.T, pkg, _ string) { kit.Must(t, os.Remove(pkg)) }, true},
+		"Damaged": {func(t *testing.T, pkg, _ string) { kit.Must(t, overwrite(pkg, flip)) }, true},
 		"Changed": {func(t *testing.T, pkg, folder string) {
-			must(t, os.Remove(pkg))
-			must(t, overwrite(filepath.Join(folder, "anlage.csv"), flip))
+			kit.Must(t, os.Remove(pkg))
+			kit.Must(t, overwrite(filepath.Join(folder, "anlage.csv"), flip))
 		}, false},
 		"Unreadable": {func(t *testing.T, pkg, folder string) {
-			must(t, overwrite(pkg, flip))
-			must(t, os.Remove(filepath.Join(folder, "document.json")))
+			kit.Must(t, overwrite(pkg, flip))
+			kit.Must(t, os.Remove(filepath.Join(folder, "document.json")))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,10 +201,10 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 					t.Fatal("it was not sent")
 				}
 				packages, err := filepath.Glob(filepath.Join(w.dir, "state", "spool", "*", d.entry(0).Key.String()+".zip"))
-				must(t, err)
+				kit.Must(t, err)
 				if len(packages) == 0 {
 					packages, err = filepath.Glob(filepath.Join(w.dir, "state", "spool", d.entry(0).Key.String()+"*.zip"))
-					must(t, err)
+					kit.Must(t, err)
 				}
 				if len(packages) != 1 {
 					t.Fatalf("%q, want len(packages) = 1", packages)
@@ -212,7 +213,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 				saved := map[string][]byte{}
 				for _, f := range []string{"anlage.csv", "document.json"} {
 					saved[f], err = os.ReadFile(filepath.Join(folder, f))
-					must(t, err)
+					kit.Must(t, err)
 				}
 				row.harm(t, packages[0], folder)
 				if !row.copies {
@@ -224,7 +225,7 @@ func TestReading_I4_CopyOfALostPackage(t *testing.T) {
 						t.Errorf("%+v, want e.Source = ledger.Claimed, d.copyOf(e).State = ledger.None", e)
 					}
 					for f, content := range saved { // a person puts it back
-						must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
+						kit.Must(t, os.WriteFile(filepath.Join(folder, f), content, 0o660))
 					}
 				}
 				d.rests(2*hour, isDelivered)
@@ -260,13 +261,6 @@ func TestReading_I9_RestartsAroundACopy(t *testing.T) {
 		d.copiedOnce(2)
 		w.proven()
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // flip changes a byte in the middle.

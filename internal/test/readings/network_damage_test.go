@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // I3, I2, I9: the package in the spool is gone, cut short or other bytes of the same length between an intent and its act, or between two acts. It is
@@ -34,9 +35,9 @@ func TestReading_I2_NetworkPackageDamagedUnderWay(t *testing.T) {
 					calls++
 					if at := map[string]int{"network-file 1": 1, "network-file 2": 2, "network-send 1": 3}[after]; calls == at {
 						all, err := filepath.Glob(filepath.Join(d.w.dir, "state", "spool", "*.zip"))
-						d.w.must(err)
+						kit.Must(d.w.t, err)
 						for _, p := range all {
-							d.w.must(spoil(p))
+							kit.Must(d.w.t, spoil(p))
 						}
 						return nil, http.ErrHandlerTimeout // nobody knows what became of this call
 					}

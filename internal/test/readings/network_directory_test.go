@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 // Companies of the directory in these tests.
@@ -36,7 +37,7 @@ func checking(s setup, require bool, sirens ...string) (setup, *networkDrop) {
 	}
 	d.route = func(r *ingest.Route, client *networkapi.Client) {
 		check, err := networkapi.NewRecipientCheck(client, time.Now)
-		d.w.must(err)
+		kit.Must(d.w.t, err)
 		r.Recipients, r.RequiresListed = check, require
 	}
 	s.daemon = func(dc *daemon.Config) {
@@ -75,12 +76,12 @@ func (d *networkDrop) isHeld(n int) bool {
 func (d *networkDrop) restart() {
 	w := d.w
 	w.halt()
-	w.must(w.daemon.Close())
+	kit.Must(w.t, w.daemon.Close())
 	client := d.client(d.config.BaseURL)
 	d.config.Routes[ledger.Network] = d.newRoute(client)
 	var err error
 	w.daemon, err = daemon.Open(d.config)
-	w.must(err)
+	kit.Must(w.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.daemon.Run(ctx) }()
@@ -117,7 +118,7 @@ func TestReading_I24_RecipientWithoutALineWaits(t *testing.T) {
 				if n := d.asked(); n != 5 || !d.isHeld(0) { // after 1, 7 and 13 hours
 					t.Errorf("after %v it was asked %d times", time.Since(began), n)
 				}
-				w.must(w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: siren}}))
+				kit.Must(w.t, w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: siren}}))
 				w.pass(7*hour, time.Minute, func() bool { return isDelivered(d.entry(0)) })
 				d.rests(hour, isDelivered)
 			})
@@ -221,9 +222,7 @@ func TestReading_DirectoryThatOnlyWarns(t *testing.T) {
 				if p := w.daemon.State().Pauses; len(p) != 0 {
 					t.Errorf("paused: %+v", p)
 				}
-				if n := strings.Count(w.log.String(), "its recipient is not confirmed"); n != 1 {
-					t.Errorf("people were told %d times", n)
-				}
+				kit.Want(t, "messages in the log", strings.Count(w.log.String(), "its recipient is not confirmed"), 1)
 			})
 		})
 	}
@@ -244,11 +243,9 @@ func TestReading_I24_RestartAsksAnew(t *testing.T) {
 		}
 		d.sirens["out-2"], d.notes = listedSIREN, append(d.notes, "third")
 		d.drop("out-2", "R-2", "third")
-		w.must(w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: unlistedSIREN}, {SIREN: listedSIREN}}))
+		kit.Must(w.t, w.service.SetDirectory([]emulator.DirectoryLine{{SIREN: unlistedSIREN}, {SIREN: listedSIREN}}))
 		d.rests(2*hour, isDelivered)
-		if n := d.asked() - before; n != 2 {
-			t.Errorf("asked %d times since the restart", n)
-		}
+		kit.Want(t, "calls since the restart", d.asked()-before, 2)
 	})
 }
 
@@ -288,9 +285,7 @@ func TestReading_I9_EndWhileTheDirectoryIsAsked(t *testing.T) {
 		}
 		d.restart()
 		d.rests(hour, isDelivered)
-		if d.asked() != 2 {
-			t.Errorf("asked %d times", d.asked())
-		}
+		kit.Want(t, "calls", d.asked(), 2)
 	})
 }
 
@@ -306,12 +301,10 @@ func TestReading_I24_WhatWasSentIsNeverHeld(t *testing.T) {
 	d.every = 10 * time.Minute
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.pass(hour, time.Minute, never)
-		w.must(w.service.SetDirectory(nil))
+		kit.Must(w.t, w.service.SetDirectory(nil))
 		d.restart()
 		w.pass(26*hour, time.Minute, func() bool { return isDelivered(d.entry(0)) })
 		d.rests(hour, isDelivered)
-		if d.asked() != 1 {
-			t.Errorf("asked %d times", d.asked())
-		}
+		kit.Want(t, "calls", d.asked(), 1)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // I12, I30: a number that tells another event than the one that was kept under it: nobody can say which of the two is right, so it is not
@@ -38,7 +39,7 @@ func TestReading_I12_NoticeThatSaysSomethingElse(t *testing.T) {
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
 		id, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].NetworkNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered })
 		refuses.Store(false)
 		other.Store(true)
@@ -66,16 +67,16 @@ func TestReading_I12_NoticeBehindABacklog(t *testing.T) {
 		long := strings.Repeat("Wartet auf ein anderes Programm. ", 20)
 		for range backlog {
 			_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-555555555555", ResponseCode: "TechnicalAccept", ActionCode: "Delivered", Description: long})
-			w.must(err)
+			kit.Must(w.t, err)
 		}
 		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
 		_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(d.entries()[0].NetworkNumber()), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		if !w.pass(hour, time.Minute, func() bool { return d.entries()[0].State == ledger.Delivered }) {
 			t.Errorf("it is %s", d.entries()[0].State)
 		}
 		kept := 0
-		w.must(w.daemon.Ledger().Notices(func(n boltledger.Notice) error {
+		kit.Must(w.t, w.daemon.Ledger().Notices(func(n boltledger.Notice) error {
 			if n.IsForeign() {
 				kept++
 			}

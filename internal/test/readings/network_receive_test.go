@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 // receivingDocuments is a setup in which received documents go into the first drop folder.
@@ -26,7 +27,7 @@ func receivingDocuments(s setup) setup {
 	}
 	s.daemon = func(dc *daemon.Config) {
 		api, _, err := apicall.New(apicall.Config{BaseURL: dc.BaseURL, Transport: w.wire(nil), Auth: apicall.Auth{Method: apicall.Basic, Username: user, Secret: w.readSecret}})
-		w.must(err)
+		kit.Must(w.t, err)
 		client := networkapi.New(networkapi.Config{API: api})
 		dc.Notices = &daemon.Notices{Service: client, Every: time.Minute,
 			Receive: &daemon.Receive{Service: networkapi.Receiver{Client: client}, Describe: networkapi.DescribeReceived, Into: dc.Drops[0].Name, Confirm: true, Workers: 2}}
@@ -43,7 +44,7 @@ func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
 			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: readings}}), func(t *testing.T, w *world) {
 				publish := func(data string) archive.ID {
 					id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(data), Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte(contentOf(7) + data)}}})
-					w.must(err)
+					kit.Must(w.t, err)
 					return archive.DeriveReceivedID(archive.RemoteID(id))
 				}
 				whole := publish(`{"externalDocumentIdentifier":{"id":"R-4711"},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","accountingSupplierParty":{"partyName":"Otto","endpoint":{}},"taxTotal":{"taxSubtotals":[{"taxableAmount":12.30}]}}`)
@@ -66,17 +67,17 @@ func TestReading_I30_ReceivedDocumentsAreArchived(t *testing.T) {
 					t.Errorf("%+v, and the other is rejected: %v", find(whole), rejected())
 				}
 				notes, err := filepath.Glob(filepath.Join(w.path(0), "_rejected", "Received", "_REASON.txt"))
-				w.must(err)
+				kit.Must(w.t, err)
 				if len(notes) != 1 || find(bare).State == ledger.Archived {
 					t.Errorf("%q, want len(notes) = 1, find(bare).State other than ledger.Archived", notes)
 				}
 				w.pass(2*time.Hour, time.Minute, never)
 				left, err := os.ReadDir(filepath.Join(w.dir, "state", "received"))
-				w.must(err)
+				kit.Must(w.t, err)
 				if len(left) != 1 { // that of the person
 					t.Errorf("%d folders are left", len(left))
 				}
-				w.must(w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
+				kit.Must(w.t, w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error {
 					if a.State != arrival.Acknowledged || a.ConfirmedAt.IsZero() {
 						t.Errorf("%s is %s: %+v", a.Item, a.State, a.Cause)
 					}
@@ -98,10 +99,10 @@ func TestReading_I30_AnnouncedTwice(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			virtual(t, receivingDocuments(setup{readings: emulator.Readings{Network: emulator.NetworkReadings{Received: how}}}), func(t *testing.T, w *world) {
 				id, err := w.service.PublishReceived(emulator.ReceivedDocument{Data: []byte(`{"externalDocumentIdentifier":{"id":"R-1"},"issueDate":"2026-10-31"}`)})
-				w.must(err)
+				kit.Must(w.t, err)
 				announceAgain := func() {
 					_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: id, Announces: true})
-					w.must(err)
+					kit.Must(w.t, err)
 				}
 				announceAgain()
 				areDeleted := func() bool {
@@ -141,7 +142,7 @@ func TestReading_I30_TrustedListHasOwnDocuments(t *testing.T) {
 		w.pass(time.Minute, time.Second, func() bool { all := d.entries(); return len(all) == 1 && all[0].State == ledger.Uploaded })
 		publish := func(document string) {
 			_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: document, ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-			w.must(err)
+			kit.Must(w.t, err)
 		}
 		publish("11111111-1111-4111-8111-111111111111")
 		publish(string(d.entries()[0].NetworkNumber()))
@@ -151,7 +152,7 @@ func TestReading_I30_TrustedListHasOwnDocuments(t *testing.T) {
 			if all := w.daemon.State().Incoming; len(all) != 1 || !strings.Contains(all[0].Text, "announced_by: type is not followed") {
 				t.Errorf("%s people are told %+v", when, all)
 			}
-			w.must(w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error { t.Errorf("%s %+v came in", when, a); return nil }, arrival.States()...))
+			kit.Must(w.t, w.daemon.Ledger().Arrivals(func(a arrival.Arrival) error { t.Errorf("%s %+v came in", when, a); return nil }, arrival.States()...))
 			if when == "at once" {
 				d.restart()
 				publish("22222222-2222-4222-8222-222222222222")

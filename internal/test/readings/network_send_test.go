@@ -19,6 +19,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/networkapi"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -51,7 +52,7 @@ func (d *networkDrop) add(dc *daemon.Config) {
 	client := d.client(dc.BaseURL)
 	dc.Routes = map[ledger.Route]ingest.Route{ledger.Network: d.newRoute(client)}
 	dc.Notices = &daemon.Notices{Service: client, Every: d.every}
-	w.must(os.Mkdir(d.path(), 0o770))
+	kit.Must(w.t, os.Mkdir(d.path(), 0o770))
 	checks := packager.NetworkRules{Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument,
 		Check: func(document []byte) (faults []packager.DocumentFault) {
 			for _, f := range networkapi.CheckDocument(document) {
@@ -68,7 +69,7 @@ func (d *networkDrop) add(dc *daemon.Config) {
 
 func (d *networkDrop) client(baseURL string) *networkapi.Client {
 	api, _, err := apicall.New(apicall.Config{BaseURL: baseURL, Transport: d.w.wire(d.between), Auth: apicall.Auth{Method: apicall.Basic, Username: user, Secret: d.w.readSecret}})
-	d.w.must(err)
+	kit.Must(d.w.t, err)
 	return networkapi.New(networkapi.Config{API: api})
 }
 
@@ -97,15 +98,15 @@ func (d *networkDrop) drop(folder, number, note string) {
 		recipient = fmt.Sprintf(`"id":%q,"schemeId":"FR:ORGNR"`, siren)
 	}
 	aside := filepath.Join(w.dir, "aside-network")
-	w.must(os.Mkdir(aside, 0o770))
-	w.must(os.WriteFile(filepath.Join(aside, "rechnung.pdf"), []byte(contentOf(byte(len(number)))+folder), 0o660))
-	w.must(os.WriteFile(filepath.Join(aside, "anlage.csv"), []byte("a;b\n"+folder), 0o660))
-	w.must(os.WriteFile(filepath.Join(aside, "document.json"), fmt.Appendf(nil, `{"documentType":%q,
+	kit.Must(w.t, os.Mkdir(aside, 0o770))
+	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "rechnung.pdf"), []byte(contentOf(byte(len(number)))+folder), 0o660))
+	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "anlage.csv"), []byte("a;b\n"+folder), 0o660))
+	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "document.json"), fmt.Appendf(nil, `{"documentType":%q,
 	"data":{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","note":%q,
 		"accountingSupplierParty":{"partyName":"Müller & Söhne"},"accountingCustomerParty":{"partyName":"Acme AG"},
 		"taxTotal":{"taxSubtotals":[{"taxableAmount":9007199254740993.10,"percent":19}]}},
 	"processingPreference":{"sentTo":{%s}}}`, kind, number, note, recipient), 0o660))
-	w.must(os.Rename(aside, filepath.Join(d.path(), folder)))
+	kit.Must(w.t, os.Rename(aside, filepath.Join(d.path(), folder)))
 }
 
 // entries are those of the business network.
@@ -230,7 +231,7 @@ func TestReading_I8_NetworkNumberOfSomebodyElse(t *testing.T) {
 	s, d := sending(setup{}, "")
 	d.between = func(r *http.Request, on http.RoundTripper) (*http.Response, error) {
 		if number, is := strings.CutPrefix(r.URL.Path, "/v2/invoices/"); is && r.Method == http.MethodPost {
-			d.w.must(d.w.service.OccupyBumID(number))
+			kit.Must(d.w.t, d.w.service.OccupyBumID(number))
 		}
 		return on.RoundTrip(r)
 	}
@@ -238,13 +239,11 @@ func TestReading_I8_NetworkNumberOfSomebodyElse(t *testing.T) {
 		d.rests(6*hour, func(e ledger.Entry) bool {
 			return e.State == ledger.Quarantined && e.Cause.Code == ledger.CauseNumberTaken && e.NeedsPerson()
 		})
-		if n := len(w.service.SentDocuments()); n != 0 {
-			t.Errorf("%d documents were taken", n)
-		}
+		kit.Want(t, "documents at the network", len(w.service.SentDocuments()), 0)
 		// What is told of that number is for whoever sent the other document.
 		number := d.entries()[0].Registrations[0].Ticket.Remote
 		id, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: string(number), ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		w.pass(hour, time.Minute, never)
 		for _, n := range w.service.Notices() {
 			if n.AcknowledgementID == id && n.IsAcknowledged {
@@ -272,11 +271,11 @@ func TestReading_I25_NoticesThatCannotBeAcknowledged(t *testing.T) {
 		number := string(d.entries()[0].Registrations[0].Ticket.Remote)
 		for range 600 { // more than are committed together
 			_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: number, ResponseCode: "TechnicalInformation", ActionCode: "DeliveryDelayed"})
-			w.must(err)
+			kit.Must(w.t, err)
 		}
 		w.pass(time.Minute, time.Second, never)
 		_, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: number, ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		if !w.pass(hour, time.Minute, is(ledger.Delivered)) {
 			t.Errorf("told as delivered: %s", d.entries()[0].State)
 		}
@@ -289,13 +288,13 @@ func TestReading_I30_NoticesOfOthersStay(t *testing.T) {
 	s, d := sending(setup{}, "", "emulate:unknown-pair")
 	virtual(t, s, func(t *testing.T, w *world) {
 		foreign, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-555555555555", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		order, err := w.service.PublishNotice(emulator.NetworkNotice{BumID: "11111111-2222-4333-8444-666666666666", DocumentType: "Order", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"})
-		w.must(err)
+		kit.Must(w.t, err)
 		d.rests(6*hour, isDelivered)
 		w.pass(10*time.Minute, time.Minute, never)
 		kept := map[string]boltledger.Notice{}
-		w.must(w.daemon.Ledger().Notices(func(n boltledger.Notice) error { kept[string(n.ID)] = n; return nil }))
+		kit.Must(w.t, w.daemon.Ledger().Notices(func(n boltledger.Notice) error { kept[string(n.ID)] = n; return nil }))
 		for _, n := range w.service.Notices() {
 			k, is := kept[n.AcknowledgementID]
 			switch n.AcknowledgementID {
@@ -340,9 +339,7 @@ func TestReading_I2_NetworkFolderDroppedAgain(t *testing.T) {
 				for _, doc := range w.service.SentDocuments() {
 					numbers[doc.BumID] = true
 				}
-				if sent := map[string]int{"": 1, "emulate:undelivered": 2}[note]; len(numbers) != sent {
-					t.Errorf("it went under %d numbers, not %d", len(numbers), sent)
-				}
+				kit.Want(t, "numbers", len(numbers), map[string]int{"": 1, "emulate:undelivered": 2}[note])
 			})
 		})
 	}

@@ -27,6 +27,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 // quick is how fast things go where time is real.
@@ -56,9 +57,7 @@ func newAuthority(t *testing.T) *authority {
 		t.Fatal(err)
 	}
 	a.key = der.PrivateKey.(*ecdsa.PrivateKey)
-	if err := os.WriteFile(a.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der.Certificate[0]}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(a.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der.Certificate[0]}), 0o600))
 	return a
 }
 
@@ -66,9 +65,7 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) sign(c *x509.Certificate) tls.Certificate {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	kit.Must(a.t, err)
 	c.SerialNumber = big.NewInt(time.Now().UnixNano())
 	if c.NotAfter.IsZero() {
 		c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -78,9 +75,7 @@ func (a *authority) sign(c *x509.Certificate) tls.Certificate {
 		parent, signer = c, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	kit.Must(a.t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -273,9 +268,7 @@ func TestReading_I20_Proxy(t *testing.T) {
 func gone(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

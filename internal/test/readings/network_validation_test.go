@@ -15,20 +15,21 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // foundBeside returns the file with what the check of a document found, as it lies beside the note of that name.
 func (d *networkDrop) foundBeside(e ledger.Entry, note string) (found, noteText string) {
 	d.w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.path(), e.Dest, note))
-	d.w.must(err)
+	kit.Must(d.w.t, err)
 	files, err := filepath.Glob(filepath.Join(d.path(), e.Dest, "_VALIDATION*"))
-	d.w.must(err)
+	kit.Must(d.w.t, err)
 	if len(files) == 0 {
 		return "", string(text)
 	}
 	content, err := os.ReadFile(files[0])
-	d.w.must(err)
+	kit.Must(d.w.t, err)
 	if len(files) > 1 || filepath.Ext(files[0]) != ".xml" {
 		d.w.t.Errorf("it lies there as %q", files)
 	}
@@ -73,14 +74,14 @@ func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
 func (d *networkDrop) documentOf(e ledger.Entry) ledger.Document {
 	d.w.t.Helper()
 	doc, _, err := d.w.daemon.Ledger().Document(e.Key)
-	d.w.must(err)
+	kit.Must(d.w.t, err)
 	return doc
 }
 
 // linesOf are the lines of the journal of one event of an entry.
 func (d *networkDrop) linesOf(e ledger.Entry, event string) (lines []ledger.Line) {
 	d.w.t.Helper()
-	d.w.must(d.w.daemon.Ledger().Lines(1, func(_ uint64, line []byte) error {
+	kit.Must(d.w.t, d.w.daemon.Ledger().Lines(1, func(_ uint64, line []byte) error {
 		var l ledger.Line
 		if err := json.Unmarshal(line, &l); err != nil || l.Key != e.Key.String() || l.Event != event {
 			return err
@@ -176,14 +177,14 @@ func TestReading_I4_ValidationFileOfBefore(t *testing.T) {
 			}
 			back := filepath.Join(d.path(), last.Dest)
 			document, err := os.ReadFile(filepath.Join(back, "document.json"))
-			w.must(err)
+			kit.Must(w.t, err)
 			for _, old := range []string{"emulate:invalid", "emulate:undelivered"} {
 				document = bytes.ReplaceAll(document, []byte(old), []byte(note))
 			}
-			w.must(os.WriteFile(filepath.Join(back, "document.json"), document, 0o660))
-			w.must(os.WriteFile(filepath.Join(back, "_VALIDATION.txt"), []byte("old"), 0o660))
+			kit.Must(w.t, os.WriteFile(filepath.Join(back, "document.json"), document, 0o660))
+			kit.Must(w.t, os.WriteFile(filepath.Join(back, "_VALIDATION.txt"), []byte("old"), 0o660))
 			d.notes = append(d.notes, note)
-			w.must(os.Rename(back, filepath.Join(d.path(), "out-again")))
+			kit.Must(w.t, os.Rename(back, filepath.Join(d.path(), "out-again")))
 			d.rests(4*hour, placed)
 		}
 		for _, e := range d.entries()[1:] {
@@ -227,9 +228,7 @@ func TestReading_I11_SilentChecksHoldNobodyUp(t *testing.T) {
 				t.Errorf("%q was placed after %v", folder, took)
 			}
 		}
-		if len(placedAfter) != len(d.notes) {
-			t.Errorf("%d of %d are placed", len(placedAfter), len(d.notes))
-		}
+		kit.Want(t, "folders in place", len(placedAfter), len(d.notes))
 	})
 }
 
@@ -239,12 +238,12 @@ func TestReading_I1_FileNamedLikeThatOfACheck(t *testing.T) {
 		names := []string{"_VALIDATION.xml", "_VALIDATION.pdf", "_VALIDATION.txt"}
 		for folder, sidecar := range map[string]string{"broken": "{", "whole": `{"documentType":"Invoice","documentId":"V-1","documentDate":"2026-10-31","senderName":"Otto","amount":1.00,"currencyCode":"EUR"}`} {
 			aside := filepath.Join(w.dir, "aside")
-			w.must(os.Mkdir(aside, 0o770))
+			kit.Must(w.t, os.Mkdir(aside, 0o770))
 			for _, name := range names {
-				w.must(os.WriteFile(filepath.Join(aside, name), []byte("a person's "+folder), 0o660))
+				kit.Must(w.t, os.WriteFile(filepath.Join(aside, name), []byte("a person's "+folder), 0o660))
 			}
-			w.must(os.WriteFile(filepath.Join(aside, "metadata.json"), []byte(sidecar), 0o660))
-			w.must(os.Rename(aside, filepath.Join(w.path(0), folder)))
+			kit.Must(w.t, os.WriteFile(filepath.Join(aside, "metadata.json"), []byte(sidecar), 0o660))
+			kit.Must(w.t, os.Rename(aside, filepath.Join(w.path(0), folder)))
 		}
 		if !w.pass(4*hour, time.Minute, func() bool {
 			ended := 0

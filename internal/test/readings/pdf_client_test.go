@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/pdfapi"
+	"vaultd/internal/test/kit"
 )
 
 const (
@@ -61,28 +62,21 @@ func speakPDF(t *testing.T, s pdfSetup, f func(w *pdfWorld)) {
 		}
 		var err error
 		w.service, err = emulator.New(ec)
-		w.must(err)
-		defer func() { w.must(w.service.Close()) }()
+		kit.Must(w.t, err)
+		defer func() { kit.Must(w.t, w.service.Close()) }()
 		cc := apicall.Config{BaseURL: "https://" + apiHost, Transport: w.service.Transport(),
 			Auth: apicall.Auth{Method: apicall.Basic, Username: pdfUser, Secret: func() (string, error) { return password, nil }}}
 		if s.client != nil {
 			s.client(&cc)
 		}
 		api, store, err := apicall.New(cc)
-		w.must(err)
+		kit.Must(w.t, err)
 		boot := time.Now()
 		w.client = pdfapi.New(pdfapi.Config{API: api, Store: store, Path: s.path, Now: func() archive.Instant {
 			return archive.Instant{Wall: time.Now(), Boot: time.Since(boot) + time.Hour, BootID: "boot"}
 		}})
 		f(w)
 	})
-}
-
-func (w *pdfWorld) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // register registers one document and returns its ticket. The error is the call's, or says that the address was refused.
@@ -102,7 +96,7 @@ func (w *pdfWorld) register(n byte, body string) (archive.Ticket, error) {
 func (w *pdfWorld) mustRegister(n byte) archive.Ticket {
 	w.t.Helper()
 	ticket, err := w.register(n, pdfBody)
-	w.must(err)
+	kit.Must(w.t, err)
 	return ticket
 }
 
@@ -113,9 +107,9 @@ func (w *pdfWorld) mustUpload(ticket archive.Ticket, n byte) {
 	w.t.Helper()
 	content := []byte(contentOf(n))
 	path := filepath.Join(w.t.TempDir(), "scan.pdf")
-	w.must(os.WriteFile(path, content, 0o600))
+	kit.Must(w.t, os.WriteFile(path, content, 0o600))
 	sent, _, err := w.client.Upload(w.t.Context(), ticket, archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)})
-	w.must(err)
+	kit.Must(w.t, err)
 	if sent != archive.Sum(content) {
 		w.t.Errorf("document %d: other bytes were sent", n)
 	}
@@ -136,9 +130,7 @@ func (w *pdfWorld) delivered(documents ...byte) {
 	for _, n := range documents {
 		want = append(want, archive.Sum([]byte(contentOf(n))).String())
 	}
-	if !slices.Equal(got, want) {
-		w.t.Errorf("the service holds %q, want %q", got, want)
-	}
+	kit.Want(w.t, "the service holds", got, want)
 	if v := w.service.Violations(); len(v) > 0 {
 		w.t.Errorf("violations: %q", v)
 	}

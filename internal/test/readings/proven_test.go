@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // proven holds ledger and service against each other, and looks for secrets.
@@ -16,7 +17,7 @@ func (w *world) proven() {
 	w.settled()
 	l := w.daemon.Ledger()
 	problems, err := l.Verify(w.t.Context())
-	w.must(err)
+	kit.Must(w.t, err)
 	for _, p := range problems {
 		w.t.Errorf("verify: %v", p)
 	}
@@ -49,7 +50,7 @@ func (w *world) findings() ([]proof.Finding, ledger.Head) {
 			return nil
 		})
 		if err != fs.SkipAll {
-			w.must(err)
+			kit.Must(w.t, err)
 		}
 	}}
 	return proof.Check(journal, slices.Values(w.entries()), w.seen()).Findings, journal.Head
@@ -59,14 +60,14 @@ func (w *world) seen() (s proof.Seen) {
 	w.t.Helper()
 	for _, r := range w.service.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
-		w.must(err)
+		kit.Must(w.t, err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
-		w.must(err)
+		kit.Must(w.t, err)
 		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
 			reg.SHA256, err = archive.ParseDigest(r.SHA256)
-			w.must(err)
+			kit.Must(w.t, err)
 		}
 		s.Registrations = append(s.Registrations, reg)
 	}
@@ -89,11 +90,7 @@ func (w *world) said() string {
 func (w *world) says(words ...string) {
 	w.t.Helper()
 	said := w.said()
-	for _, text := range words {
-		if !strings.Contains(said, text) {
-			w.t.Errorf("nobody was told %q, but:\n%s", text, w.pauses())
-		}
-	}
+	kit.Holds(w.t, "the log", said, words...)
 }
 
 // pauses lists what was heard, without the log.
@@ -112,11 +109,7 @@ func (w *world) pauses() string {
 func (w *world) secretive() {
 	w.t.Helper()
 	said := w.said()
-	for _, s := range []string{"S3cr3t", "canary", "X-Amz-Signature=", "X-Amz-Security-Token=", "eyJhbGciOi"} {
-		if strings.Contains(said, s) {
-			w.t.Errorf("I7: %q was said", s)
-		}
-	}
+	kit.Lacks(w.t, "the log", said, "S3cr3t", "canary", "X-Amz-Signature=", "X-Amz-Security-Token=", "eyJhbGciOi")
 	for _, c := range w.sentTo(storeHost) {
 		if c.authorized {
 			w.t.Errorf("I20: credentials at the store: %+v", c)
@@ -129,9 +122,7 @@ func (w *world) waits() {
 	w.t.Helper()
 	w.settled()
 	es := w.entries()
-	if len(es) != len(w.dropped) {
-		w.t.Errorf("%d entries for %d folders", len(es), len(w.dropped))
-	}
+	kit.Want(w.t, "entries", len(es), len(w.dropped))
 	for _, e := range es {
 		if !e.State.IsOpen() || e.NeedsPerson() {
 			w.t.Errorf("I24: %q is %s while the route should rest: %+v", e.Folder, e.State, e.Cause)

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
 )
 
 func allows(hosts ...string) func(*apicall.Config) {
@@ -81,7 +82,7 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 				if got := w.sentTo(row.host); len(got) > 0 {
 					t.Errorf("reached %s: %+v", row.host, got)
 				}
-				w.must(w.service.SetReadings(emulator.Readings{}))
+				kit.Must(w.t, w.service.SetReadings(emulator.Readings{}))
 				w.archives(2 * hour)
 			})
 		})

@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // What the archive removes once its retention is over is no difference, sixteen years on, where the contract's years are
@@ -43,7 +44,7 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 				calls := len(w.sentTo(apiHost))
 				time.Sleep(row.after - time.Since(began))
 				c, err := w.daemon.Reconcile(t.Context(), operator.Person{UID: 7})
-				w.must(err)
+				kit.Must(w.t, err)
 				ended, missing := 0, 0
 				for _, v := range c.Vaults {
 					ended, missing = ended+v.Ended, missing+v.Missing.Count

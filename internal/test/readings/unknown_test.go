@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // unknownStatuses are the answers with which a service may say that it does not know one bumId. Each of them may also
@@ -51,9 +52,7 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 						paused += len(w.daemon.State().Pauses)
 						return false
 					})
-					if n := w.count(ledger.Unclear); n != 1 {
-						t.Errorf("%d unclear: nobody is called", n)
-					}
+					kit.Want(t, "unclear", w.count(ledger.Unclear), 1)
 					if n := w.service.CountCalls("register") - posts; n > 0 {
 						t.Errorf("registered %d times more: an absent number is no evidence", n)
 					}
@@ -63,9 +62,7 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 					if w.count(ledger.Archived) != s.folders-1 {
 						w.pass(20*hour, time.Minute, func() bool { return w.count(ledger.Archived) == s.folders-1 })
 					}
-					if n := w.count(ledger.Archived); n != s.folders-1 {
-						t.Errorf("%d archived", n)
-					}
+					kit.Want(t, "archived", w.count(ledger.Archived), s.folders-1)
 				})
 			})
 		}
@@ -113,9 +110,7 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 				}}
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.pass(4*hour, time.Minute, never)
-					if n := w.count(ledger.Uploaded); n != 2*folders {
-						t.Errorf("%d uploaded, want %d", n, 2*folders)
-					}
+					kit.Want(t, "uploaded", w.count(ledger.Uploaded), 2*folders)
 					w.says("status of vault ACME", "status of vault BETA", fmt.Sprint(status))
 					broken.Store(false)
 					w.archives(hour)

@@ -3,7 +3,6 @@ package readings
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 )
 
@@ -29,9 +29,7 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 			s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, readings: emulator.Readings{VaultList: form}, daemon: seldomRescan}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(hour, time.Minute, never)
-				if got := w.daemon.State().Advice; !slices.Equal(got, []present.UnlistedVault{{Vault: "ACNE", Text: want}}) {
-					t.Errorf("advice %q", got)
-				}
+				kit.Want(t, "advice", w.daemon.State().Advice, []present.UnlistedVault{{Vault: "ACNE", Text: want}})
 				w.says("letter by letter")
 				for _, e := range w.entries() {
 					if (e.Vault == "BETA") != (e.State == ledger.Archived) {
@@ -39,9 +37,7 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 					}
 				}
 				w.pass(24*hour, 10*time.Minute, never)
-				if n := w.service.CountCalls("vaults"); n != 2 {
-					t.Errorf("the list was asked for %d times in a day and an hour, want 2", n)
-				}
+				kit.Want(t, "calls for the list in a day and an hour", w.service.CountCalls("vaults"), 2)
 			})
 		})
 	}
@@ -86,9 +82,7 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 				if len(state.Advice)+len(state.Pauses) > 0 {
 					t.Errorf("advice %q, pauses %+v", state.Advice, state.Pauses)
 				}
-				if n := w.service.CountCalls("vaults"); n != row.asked {
-					t.Errorf("the list was asked for %d times, want %d", n, row.asked)
-				}
+				kit.Want(t, "calls for the list", w.service.CountCalls("vaults"), row.asked)
 				if n := w.service.CountCalls("token"); n != 2 { // the second when four fifths of the first one's life are over
 					t.Errorf("%d token requests", n)
 				}
@@ -116,9 +110,7 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 						auth.Method = apicall.OAuth2
 					}
 					beta, err := c.API.WithAuth(auth)
-					if err != nil {
-						t.Fatal(err)
-					}
+					kit.Must(t, err)
 					c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
 				}}
 			if tokens {

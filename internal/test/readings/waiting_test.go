@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // times notes when calls of the named ops came, and makes the first of them fail.
@@ -170,9 +171,7 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 					return w.allArchived()
 				})
 				w.archives(hour)
-				if doubted != row.unclear {
-					t.Errorf("in doubt: %v", doubted)
-				}
+				kit.Want(t, "in doubt", doubted, row.unclear)
 			})
 		})
 	}

@@ -121,7 +121,7 @@ func newWorld(t *testing.T, s setup) *world {
 		s.client(&cc)
 	}
 	api, store, err := apicall.New(cc)
-	w.must(err)
+	kit.Must(w.t, err)
 	boot := time.Now()
 	now := func() archive.Instant {
 		return archive.Instant{Wall: time.Now(), Boot: time.Since(boot) + time.Hour, BootID: "boot"}
@@ -155,23 +155,23 @@ func (w *world) openService(s setup) {
 	}
 	var err error
 	w.service, err = emulator.New(ec)
-	w.must(err)
+	kit.Must(w.t, err)
 	w.service.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
-	w.t.Cleanup(func() { w.must(w.service.Close()) })
+	w.t.Cleanup(func() { kit.Must(w.t, w.service.Close()) })
 }
 
 func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) {
 	w.t.Helper()
 	state := filepath.Join(w.dir, "state")
-	w.must(os.Mkdir(state, 0o700))
-	w.must(boltledger.Create(state, ledger.Info{ID: "readings", Environment: "test", BaseURL: baseURL, Schema: boltledger.Schema, Created: time.Now()}))
+	kit.Must(w.t, os.Mkdir(state, 0o700))
+	kit.Must(w.t, boltledger.Create(state, ledger.Info{ID: "readings", Environment: "test", BaseURL: baseURL, Schema: boltledger.Schema, Created: time.Now()}))
 	dc := daemon.Config{StateDir: state, Environment: "test", BaseURL: baseURL, Location: time.UTC, Vault: w.client, Archive: w.client, Lister: w.client, Now: now,
 		Log:      slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
 		PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour,
 		StatusInterval: 10 * time.Minute} // half a minute costs half of a run's time
 	for i, v := range w.vaults {
-		w.must(os.Mkdir(w.path(i), 0o770))
+		kit.Must(w.t, os.Mkdir(w.path(i), 0o770))
 		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
 			Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"}, Settle: time.Second, Rescan: 2 * time.Minute})
 	}
@@ -183,7 +183,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 	}
 	var err error
 	w.daemon, err = daemon.Open(dc)
-	w.must(err)
+	kit.Must(w.t, err)
 }
 
 // run lets the daemon work until the end of the test.
@@ -199,7 +199,7 @@ func (w *world) run() {
 	})
 	w.t.Cleanup(func() {
 		w.halt()
-		w.must(w.daemon.Close())
+		kit.Must(w.t, w.daemon.Close())
 		if w.t.Failed() {
 			text := w.log.String()
 			w.t.Logf("the end of the log:\n%s", text[max(0, len(text)-12_000):])
@@ -207,17 +207,10 @@ func (w *world) run() {
 	})
 }
 
-func (w *world) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 func dropName(i int) string        { return fmt.Sprintf("drop-%d", i) }
 func (w *world) path(i int) string { return filepath.Join(w.dir, dropName(i)) }
 func (w *world) setSecret(text string) {
-	w.must(os.WriteFile(filepath.Join(w.dir, "secret"), []byte(text), 0o600))
+	kit.Must(w.t, os.WriteFile(filepath.Join(w.dir, "secret"), []byte(text), 0o600))
 }
 
 func (w *world) readSecret() (string, error) {
@@ -229,11 +222,11 @@ func (w *world) readSecret() (string, error) {
 func (w *world) drop(vault int, folder, number string) {
 	w.t.Helper()
 	aside := filepath.Join(w.dir, "aside")
-	w.must(os.Mkdir(aside, 0o770))
-	w.must(os.WriteFile(filepath.Join(aside, "rechnung.pdf"), bytes.Repeat([]byte(folder), 500), 0o660))
-	w.must(os.WriteFile(filepath.Join(aside, "metadata.json"), fmt.Appendf(nil,
+	kit.Must(w.t, os.Mkdir(aside, 0o770))
+	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "rechnung.pdf"), bytes.Repeat([]byte(folder), 500), 0o660))
+	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "metadata.json"), fmt.Appendf(nil,
 		`{"documentType":"Invoice","documentId":%q,"documentDate":"2026-10-31","senderName":"Müller & Söhne","amount":119.00,"currencyCode":"EUR"}`, number), 0o660))
-	w.must(os.Rename(aside, filepath.Join(w.path(vault), folder)))
+	kit.Must(w.t, os.Rename(aside, filepath.Join(w.path(vault), folder)))
 	w.dropped = append(w.dropped, proof.Folder{Drop: dropName(vault), Path: folder})
 }
 
@@ -275,7 +268,7 @@ func (w *world) entries() (all []ledger.Entry) {
 		return w.read
 	}
 	defer func() { w.read, w.readAt = all, head }()
-	w.must(w.daemon.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(w.t, w.daemon.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		all = append(all, e)
 		return nil
 	}))

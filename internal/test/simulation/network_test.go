@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // sendingSoon is a world with one drop for the business network beside that of a vault, in which everything ends within hours.
@@ -198,9 +199,7 @@ func TestNetwork_I2_DroppedAgainAfterALateReject(t *testing.T) {
 		if second == nil || second.State != ledger.Duplicate || third == nil || third.State != ledger.Delivered || third.Generation != 0 && third.PossibleDouble {
 			t.Errorf("%+v\n%+v", second, third)
 		}
-		if n := len(w.emulator.SentDocuments()); n != 2 {
-			t.Errorf("the network has it %d times", n)
-		}
+		kit.Want(t, "the network has it times", len(w.emulator.SentDocuments()), 2)
 	})
 }
 
@@ -214,9 +213,7 @@ func TestNetwork_I8_NumberOfSomebodyElse(t *testing.T) {
 		w.Start()
 		w.DropFolders(outgoing, f)
 		w.RunUntilCalm(24 * time.Hour)
-		if n := len(w.emulator.SentDocuments()); n != 0 {
-			t.Errorf("the network took %d documents", n)
-		}
+		kit.Want(t, "the network took documents", len(w.emulator.SentDocuments()), 0)
 		for n := range uint64(5) { // he leaves some for later
 			w.DecideDocuments(rand.New(rand.NewPCG(24, n)), true)
 			w.RunUntilCalm(24 * time.Hour)
@@ -246,8 +243,6 @@ func TestReceive_I30_IsArchivedOnce(t *testing.T) {
 		}
 		w.RunUntilCalm(72 * time.Hour)
 		o := w.Check(false)
-		if len(o.Arrivals) != 20 {
-			t.Errorf("%d arrivals", len(o.Arrivals))
-		}
+		kit.Want(t, "arrivals", len(o.Arrivals), 20)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // TestSetBack_I15 sets the machine back while some folders are through, some under way and
@@ -49,9 +50,7 @@ func TestSetBack_I15(t *testing.T) {
 						once[s.ClientUUID]++
 					}
 				}
-				if len(once) != 6 {
-					t.Errorf("%d documents archived", len(once))
-				}
+				kit.Want(t, "documents archived", len(once), 6)
 				for id, n := range once {
 					if n != 1 {
 						t.Errorf("%s is archived %d times", id, n)

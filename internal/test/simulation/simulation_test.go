@@ -98,9 +98,7 @@ func newRuns(t *testing.T, sampled bool) *runs {
 	r := &runs{began: time.Now(), looked: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
 		seeds: number("SEEDS", otherwise), fired: map[string]int{}, hits: make([]int, len(allClasses)), mishaps: map[string]int{}}
 	text, err := os.ReadFile(seedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		var seed uint64
 		var fingerprint string
