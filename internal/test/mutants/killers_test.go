@@ -106,6 +106,7 @@ func (ks *killers) note(t *testing.T, name string, k killer) {
 	if was := ks.by[name]; was.folder == k.folder && was.test == k.test && was.time > 0 {
 		return
 	}
+	k.time = max(k.time, 100*time.Millisecond)
 	ks.by[name] = k
 	maps.DeleteFunc(ks.by, func(name string, _ killer) bool {
 		return !slices.ContainsFunc(ks.list, func(m mutant) bool { return m.name == name })
@@ -113,7 +114,7 @@ func (ks *killers) note(t *testing.T, name string, k killer) {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(ks.by)) {
 		k := ks.by[name]
-		fmt.Fprintf(&text, "%s %s %s %.1fs\n", name, k.folder, k.test, max(0.1, k.time.Seconds()))
+		fmt.Fprintf(&text, "%s %s %s %.1fs\n", name, k.folder, k.test, k.time.Seconds())
 	}
 	if err := os.WriteFile(killersFile, []byte(text.String()), 0o644); err != nil {
 		t.Error(err)

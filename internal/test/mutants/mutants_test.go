@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func TestMutants(t *testing.T) {
 	}
 	began := time.Now()
 	list := readMutants(t)
-	r := &results{known: readKillers(t, list)}
+	r := &results{known: readKillers(t, list), clean: newSite(t, nil)}
 	chosen := choose(t, which, list, r.known)
 	if len(chosen) == 0 {
 		t.Fatalf("MUTANTS=%s selects none of %d mutants", which, len(list))
@@ -53,18 +54,19 @@ func TestMutants(t *testing.T) {
 		t.Logf("LIVES: %s", text)
 	}
 	for _, text := range r.unnamed {
-		t.Logf("no test alone kills it: %s", text)
+		t.Logf("killed by no test alone: %s", text)
 	}
 	t.Logf("%d planted, %d killed, %d lived, in %v", len(chosen), r.killed, len(r.lived), time.Since(began).Round(time.Second))
 }
 
-// results of a run of mutants. What was killed or lived is guarded by mu.
+// results of a run of mutants.
 type results struct {
 	known *killers
+	clean *site // without a mutant
 
 	mu             sync.Mutex
-	killed         int
-	lived, unnamed []string
+	killed         int      // guarded by mu
+	lived, unnamed []string // guarded by mu
 }
 
 // plant runs the tests of m with m in place: the test that killed it the last
@@ -72,9 +74,9 @@ type results struct {
 func (r *results) plant(t *testing.T, m mutant) {
 	s := newSite(t, &m)
 	if k, isKnown := r.known.of(m.name); isKnown {
-		if o := s.try(k, m); o.hasFailed {
-			k.time = cmp.Or(k.time, o.took)
-			r.kill(t, m, k, o)
+		if took, kills := r.try(t, s, m, k); kills {
+			k.time = cmp.Or(k.time, took)
+			r.kill(t, m, k, took)
 			return
 		}
 		t.Logf("%s is not killed by %s any more", m.name, k.test)
@@ -82,42 +84,70 @@ func (r *results) plant(t *testing.T, m mutant) {
 	var skipped []string
 	for _, test := range append(shorten(m.tests), m.tests...) {
 		folder, flags := splitTest(test)
-		o := s.run(folder, flags, wholeLimit)
+		o := s.run(t, folder, flags, wholeLimit)
 		skipped = append(skipped, o.skipped...)
 		if !o.hasFailed && !o.hung {
 			continue
 		}
-		// The killer is confirmed alone. A test that only did not end counts
-		// if it does not end alone either, and does without the mutant.
 		k := killer{folder: folder, test: o.test}
-		alone := s.try(k, m)
-		switch {
-		case alone.hasFailed:
-			k.time = alone.took
-			r.kill(t, m, k, alone)
-			return
-		case o.hasFailed:
-			r.kill(t, m, killer{}, o)
+		if took, kills := r.try(t, s, m, k); kills {
+			k.time = took
+			r.kill(t, m, k, took)
 			return
 		}
+		if whole := r.clean.run(t, folder, flags, wholeLimit); o.hasFailed && !whole.hasFailed && !whole.hung {
+			r.kill(t, m, killer{test: o.test}, o.took)
+			return
+		}
+		t.Logf("%s shows nothing: %s fails without the mutant, or did not end once\n%s", test, o.test, o.tail)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lived = append(r.lived, m.name+" ("+m.promise+"); skipped were "+strings.Join(skipped, " "))
+	r.lived = append(r.lived, fmt.Sprintf("%s (%s) in %s; skipped were %q", m.name, m.promise, m.file, skipped))
 	t.Errorf("%s LIVES: no test of %q notices that %s is broken; skipped were %q", m.name, m.tests, m.promise, skipped)
 }
 
-// kill notes that m was killed. Without a test in k none kills it alone.
-func (r *results) kill(t *testing.T, m mutant, k killer, o outcome) {
+// try runs the test of k alone. The test kills m if it fails, or twice does
+// not end at its limit. A test whose time is not known, or that did not end,
+// must pass without the mutant too. The time is that of the run that failed,
+// or of the one that passed.
+func (r *results) try(t *testing.T, s *site, m mutant, k killer) (took time.Duration, kills bool) {
+	flags := k.flags(m)
+	o := s.run(t, k.folder, flags, k.limit())
+	if !o.hasFailed && !o.hung {
+		return 0, false
+	}
+	if o.hasFailed && k.time > 0 {
+		return o.took, true
+	}
+	limit := k.limit()
+	if o.hasFailed {
+		limit = killer{time: o.took}.limit()
+	}
+	clean := r.clean.run(t, k.folder, flags, limit)
+	if clean.hasFailed {
+		t.Logf("%s fails without the mutant:\n%s", k.test, clean.tail)
+	}
+	if clean.hasFailed || o.hasFailed {
+		return o.took, !clean.hasFailed
+	}
+	k.time = cmp.Or(k.time, clean.took)
+	inItsTime := !clean.hung && clean.took <= 2*k.time+time.Second
+	return clean.took, inItsTime && s.run(t, k.folder, flags, k.limit()).hung
+}
+
+// kill notes that the test of k killed m; without a folder, together with
+// other tests only.
+func (r *results) kill(t *testing.T, m mutant, k killer, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.killed++
-	if k.test == "" {
-		r.unnamed = append(r.unnamed, m.name)
-		t.Logf("%s (%s) was killed, by no test alone; the last one was %q:\n%s", m.name, m.promise, o.test, o.tail)
+	if k.folder == "" {
+		r.unnamed = append(r.unnamed, m.name+": "+k.test)
+		t.Logf("%s (%s) was killed, but by no test alone; %s failed last", m.name, m.promise, k.test)
 		return
 	}
-	t.Logf("%s (%s) was killed in %v by %s %s", m.name, m.promise, o.took.Round(time.Second/10), k.folder, k.test)
+	t.Logf("%s (%s) was killed in %.1fs by %s %s", m.name, m.promise, took.Seconds(), k.folder, k.test)
 	r.known.note(t, m.name, k)
 }
 

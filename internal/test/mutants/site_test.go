@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,10 +21,11 @@ import (
 // for all that the go command builds. The tree itself stays as it is, so that
 // all other packages are those of the build cache.
 type site struct {
-	t    *testing.T
 	root string // absolute
 	dir  string // the mutated file, test binaries and what the tests write
 	env  []string
+
+	mu sync.Mutex // held while tests are built
 }
 
 // newSite returns a site with m planted; nil: the module as it is.
@@ -37,7 +39,10 @@ func newSite(t *testing.T, m *mutant) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &site{t: t, root: abs, dir: dir, env: append(os.Environ(), "TMPDIR="+dir)}
+	if err := os.Chmod(dir, 0o755); err != nil { // some tests are run by another user
+		t.Fatal(err)
+	}
+	s := &site{root: abs, dir: dir, env: append(os.Environ(), "TMPDIR="+dir)}
 	// In CI a test fails where a tool is missing. That shows nothing of a
 	// mutant: the test is to be skipped.
 	s.env = slices.DeleteFunc(s.env, func(v string) bool { return strings.HasPrefix(v, "MUTANTS") || strings.HasPrefix(v, "CI=") })
@@ -83,7 +88,7 @@ var (
 
 // run runs the tests of one package with flags of "go test", at most as long
 // as limit. The build is not counted.
-func (s *site) run(folder string, flags []string, limit time.Duration) (o outcome) {
+func (s *site) run(t *testing.T, folder string, flags []string, limit time.Duration) (o outcome) {
 	words := []string{"-test.v", "-test.failfast", "-test.timeout=" + limit.String()}
 	for _, flag := range flags {
 		if flag == "-run" || flag == "-short" {
@@ -91,9 +96,9 @@ func (s *site) run(folder string, flags []string, limit time.Duration) (o outcom
 		}
 		words = append(words, flag)
 	}
-	bin := s.build(folder)
+	bin := s.build(t, folder)
 	// The panic at the limit names the test that hangs, this end does not.
-	ctx, cancel := context.WithTimeout(s.t.Context(), limit+20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), limit+20*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin, words...)
 	cmd.Dir, cmd.Env = filepath.Join(s.root, folder), s.env
@@ -106,7 +111,7 @@ func (s *site) run(folder string, flags []string, limit time.Duration) (o outcom
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // programs that the tests left behind
 	}
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay) {
-		s.t.Fatalf("%s %q: %v", bin, words, err)
+		t.Fatalf("%s %q: %v", bin, words, err)
 	}
 	o.hung = ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out after "))
 	o.hasFailed = err != nil && !o.hung
@@ -128,7 +133,9 @@ func (s *site) run(folder string, flags []string, limit time.Duration) (o outcom
 }
 
 // build builds the tests of one package, once.
-func (s *site) build(folder string) string {
+func (s *site) build(t *testing.T, folder string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	bin := filepath.Join(s.dir, strings.ReplaceAll(folder, "/", "-")+".test")
 	if _, err := os.Stat(bin); err == nil {
 		return bin
@@ -137,31 +144,10 @@ func (s *site) build(folder string) string {
 	if top, rest, _ := strings.Cut(folder, "/"); top == "browser" || top == "bench" { // modules of their own
 		module, pkg = top, rest
 	}
-	cmd := exec.CommandContext(s.t.Context(), "go", "test", "-c", "-ldflags=-w", "-o", bin, "./"+pkg)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-w", "-o", bin, "./"+pkg)
 	cmd.Dir, cmd.Env = filepath.Join(s.root, module), s.env
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("the tests of %s do not compile, so they show nothing:\n%s", folder, out)
+		t.Fatalf("the tests of %s do not compile, so they show nothing:\n%s", folder, out)
 	}
 	return bin
-}
-
-// try runs the test of k alone. A test that does not end at its limit has
-// failed if it does not end a second time either, and passes without the
-// mutant in its usual time.
-func (s *site) try(k killer, m mutant) outcome {
-	flags := k.flags(m)
-	o := s.run(k.folder, flags, k.limit())
-	if !o.hung {
-		return o
-	}
-	clean := newSite(s.t, nil).run(k.folder, flags, k.limit())
-	if clean.hasFailed || clean.hung || clean.took > k.limit()/2 {
-		return o
-	}
-	k.time = clean.took
-	again := s.run(k.folder, flags, k.limit())
-	if again.hung {
-		again.hasFailed, again.took = true, clean.took
-	}
-	return again
 }
