@@ -218,6 +218,23 @@ func TestDisposal_I13_StopsWhenContradicted(t *testing.T) {
 	}
 }
 
+// TestDisposal_I3_StoppedItDoesNotBeginAgain: a source that is not what was
+// archived stays. Its time to go is forgotten, so nothing but a decision of an
+// operator can remove it.
+func TestDisposal_I3_StoppedItDoesNotBeginAgain(t *testing.T) {
+	e := usual(Archived)
+	e.Source = Kept
+	ripe(&e)
+	e = must(t, e, 0, DisposeIntended{}, DisposalStopped{Cause: Cause{Code: CauseSourceChanged}})
+	kit.Want(t, "source", e.Source, Kept)
+	if step, when, ok := Due(e); ok {
+		t.Errorf("due = %s at %v, want nothing", step, when)
+	}
+	if _, err := Transition(e, DisposeIntended{}, at(1000*time.Hour)); err == nil {
+		t.Error("the disposal may begin again, want an error")
+	}
+}
+
 func TestCompareIdentity_Verdicts(t *testing.T) {
 	same := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{2}}
 	other := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{3}}

@@ -502,6 +502,8 @@ var sourceTable = []struct {
 	{"dispose-intended, held", DisposeIntended{}, allStates, "                          -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Hold = true })},
 	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
 	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
+	{"dispose-intended, refused by its recipient", DisposeIntended{}, allStates, "      -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Recipient = RecipientRejected })},
+	{"dispose-intended, resolved refusal", DisposeIntended{}, []State{Delivered}, "     -  -  -  -  -  dg =  -  - ", but(func(e *Entry) { e.Recipient, e.Resolved = RecipientRejected, true })},
 	{"dispose-intended, no number", DisposeIntended{}, except(Delivered), "              -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.ArchivedRemote = "" })},
 	{"dispose-intended, unreconciled", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(unreconciled)},
 	{"place-intended, unreconciled", PlaceIntended{"there"}, finals, "                  -  -  -  -  -  -  -  -  - ", unreconciled},

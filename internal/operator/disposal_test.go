@@ -49,6 +49,25 @@ func TestDisposalLimit_I3(t *testing.T) {
 	}
 }
 
+// TestDisposalLimit_I3_AnApprovalIsUsedUp: an operator approves what is due
+// now. The next unusual number needs a decision of its own.
+func TestDisposalLimit_I3_AnApprovalIsUsedUp(t *testing.T) {
+	l := NewDisposalLimit(t.TempDir(), time.Now, slog.New(slog.DiscardHandler))
+	l.AlwaysUsual = 1
+	if err := l.Approve("acme-in", 5); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		due    int
+		isMore bool
+	}{{3, false}, {2, false}, {2, true}} {
+		err := l.Book("acme-in", c.due)
+		if _, stopped := errors.AsType[*ingest.DisposalLimitError](err); stopped != c.isMore {
+			t.Errorf("disposal of %d: error = %v, want one of the limit: %v", c.due, err, c.isMore)
+		}
+	}
+}
+
 func TestDisposalLimit_I3_DamagedMemoryStopsEarlier(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "{", `{"acme-in": null}`, `[1]`, `{"acme-in": {"busiest": "x"}}`} {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -811,6 +812,43 @@ func TestRemoveArchived_I3(t *testing.T) {
 		h.archived = true
 		if err := h.live(time.Hour); err != nil || left() != 0 {
 			t.Errorf("%v, %d folders", err, left())
+		}
+		h.allDone()
+	})
+}
+
+// TestRemoveArchived_I3_NotBeforeTheNetworkKnows: the archive has the document,
+// and the network does not delete its notification. The files stay until it
+// does: the document may be announced again.
+func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		h.archived = true
+		var isDeaf atomic.Bool
+		isDeaf.Store(true)
+		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			if op == "network-acknowledge" && isDeaf.Load() {
+				return emulator.Fault{Kind: emulator.Status}
+			}
+			return emulator.Fault{}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			isDeaf bool
+			want   int
+		}{{true, 1}, {false, 0}} {
+			isDeaf.Store(c.isDeaf)
+			if err := h.live(6 * time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			left, err := os.ReadDir(h.kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kit.Want(t, fmt.Sprintf("folders that are left while the network deletes nothing: %v", c.isDeaf), len(left), c.want)
 		}
 		h.allDone()
 	})

@@ -1,0 +1,174 @@
+package drop
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/test/kit"
+)
+
+// recordOps appends the operations on the drop folder that have one of the
+// names to ops, each with the last element of what it is about.
+func recordOps(ops *[]string, names ...string) func(op, name string, do func() error) error {
+	return func(op, name string, do func() error) error {
+		if slices.Contains(names, op) {
+			*ops = append(*ops, op+" "+filepath.Base(name))
+		}
+		return do()
+	}
+}
+
+// TestPlace_I3_TheReceiptIsSyncedBeforeTheMove: the disposal relies on the
+// receipt. A power loss must not leave a folder in _archived without it.
+func TestPlace_I3_TheReceiptIsSyncedBeforeTheMove(t *testing.T) {
+	path := share(t)
+	cfg := config(path)
+	var ops []string
+	cfg.Hook = recordOps(&ops, "rename", "syncdir")
+	f := open(t, cfg)
+	put(t, path, "as dropped/x")
+	c := claim(t, f, "as dropped")
+	ops = nil
+	if err := f.PlaceFolder(c, "_archived/2026-11/as kept", ReceiptNote("ok")); err != nil {
+		t.Fatal(err)
+	}
+	receipt := slices.Index(ops, "rename _RECEIPT.txt")
+	if receipt < 0 {
+		t.Fatalf("operations = %q, want one that names the receipt", ops)
+	}
+	kit.Want(t, "operations from the receipt on", ops[receipt:], []string{"rename _RECEIPT.txt", "syncdir as dropped", "rename as kept", "syncdir 2026-11", "syncdir " + c.Key.String()})
+}
+
+// TestDispose_I18_TheRemovalIsSynced: the ledger records that the folder is
+// gone. A power loss must not bring it back.
+func TestDispose_I18_TheRemovalIsSynced(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	cfg := config(path)
+	var ops []string
+	cfg.Hook = recordOps(&ops, "rmdir", "syncdir")
+	f := open(t, cfg)
+	ops = nil
+	if _, err := f.DisposeFolder(t.Context(), c, rel, d); err != nil {
+		t.Fatal(err)
+	}
+	removal := slices.Index(ops, "rmdir "+c.Folder)
+	if removal < 0 {
+		t.Fatalf("operations = %q, want one that removes the folder", ops)
+	}
+	kit.Want(t, "operations from the removal on", ops[removal:], []string{"rmdir " + c.Folder, "syncdir " + c.Key.String(), "rmdir " + c.Key.String()})
+}
+
+// TestDispose_I18_SomethingCameIntoTheEmptyFolder: a file that appears after
+// the last removal keeps its folder from being removed, and the caller learns
+// of it.
+func TestDispose_I18_SomethingCameIntoTheEmptyFolder(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	cfg := config(path)
+	cfg.Hook = func(op, name string, do func() error) error {
+		if op == "rmdir" && name == c.Folder {
+			put(t, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder, "late.pdf")
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	stray, ok := errors.AsType[*UnexpectedContentError](err)
+	if !ok || stray.Path != "." || stray.Folder != rel {
+		t.Errorf("error = %v, want an UnexpectedContentError about %q", err, rel)
+	}
+	if _, err := os.Lstat(path + "/" + rel + "/late.pdf"); err != nil {
+		t.Errorf("the late file: %v, want it where its folder is kept", err)
+	}
+}
+
+// TestDispose_I18_AChangeThatKeepsItsTime: a program that sets the time of
+// change back after it wrote does not hide that the file is another one.
+func TestDispose_I18_AChangeThatKeepsItsTime(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	const changed = "RECHNUNG.PDF"
+	cfg, once := config(path), true
+	cfg.Hook = func(op, name string, do func() error) error {
+		if op == "unlink" && name != "rechnung.pdf" && once {
+			once = false
+			rewriteInSecret(t, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder+"/rechnung.pdf", changed)
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf" {
+		t.Errorf("error = %v, want an UnexpectedContentError about rechnung.pdf", err)
+	}
+	got, _ := os.ReadFile(path + "/" + rel + "/rechnung.pdf")
+	kit.Want(t, "content of the changed file", string(got), changed)
+}
+
+// rewriteInSecret writes other content of the same length into a file and sets
+// its time of modification back. It repeats that until the kernel has noted
+// another time of change, which may be some milliseconds coarse.
+func rewriteInSecret(t *testing.T, name, content string) {
+	t.Helper()
+	before, err := os.Lstat(name)
+	if err != nil || before.Size() != int64(len(content)) {
+		t.Fatalf("%v, %v: want a file of %d bytes", before, err, len(content))
+	}
+	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
+		if err := errors.Join(os.WriteFile(name, []byte(content), 0o660), os.Chtimes(name, time.Time{}, before.ModTime())); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sysStat(after).Ctim != sysStat(before).Ctim {
+			kit.Want(t, "time of modification", after.ModTime(), before.ModTime())
+			return
+		}
+	}
+	t.Fatal("the kernel notes no new time of change")
+}
+
+// TestDispose_I18_AFileLikeThatOfACheck: only a drop of the business network
+// has files that tell what a check found. In any other drop a file of that
+// name is a user's.
+func TestDispose_I18_AFileLikeThatOfACheck(t *testing.T) {
+	for mayHold, want := range map[bool]bool{false: true, true: false} {
+		path := share(t)
+		c, rel, d := kept(t, path)
+		put(t, path+"/"+rel, validationXML)
+		d.MayHoldValidation = mayHold
+		_, err := open(t, config(path)).DisposeFolder(t.Context(), c, rel, d)
+		if _, isRefused := errors.AsType[*UnexpectedContentError](err); isRefused != want || !want && err != nil {
+			t.Errorf("may hold it %v: error = %v, want a refusal: %v", mayHold, err, want)
+		}
+		_, err = os.Lstat(path + "/" + rel + "/" + validationXML)
+		kit.Want(t, "the file is there", err == nil, want)
+	}
+}
+
+// TestRecognise_I18_APartOfTheContent: a folder that lacks a file may be
+// another one than the one that was archived.
+func TestRecognise_I18_APartOfTheContent(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	if err := os.Remove(path + "/" + rel + "/rechnung.pdf"); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, config(path))
+	claimed := path + "/.vaultd/claimed/" + c.Key.String()
+	if err := errors.Join(os.Mkdir(claimed, 0o700), os.Rename(path+"/"+rel, claimed+"/"+c.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.RecogniseFolder(t.Context(), c, rel, d)
+	if _, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(err.Error(), "rechnung.pdf is missing") {
+		t.Errorf("error = %v, want an UnexpectedContentError about the missing rechnung.pdf", err)
+	}
+}
