@@ -3,16 +3,17 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // archivedSite has n archived folders of drop acme, "inv 00" and so on, and a budget of downloads.
@@ -52,7 +53,13 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 					t.Errorf("verify --archive does not say %q:\n%s", want, out)
 				}
 			}
-			var told archiveVerdict
+			var told struct {
+				Documents []struct{ Folder, Outcome string }
+				Asked     int
+				Compared  int `json:"comparedDocuments"`
+				Used      int `json:"downloadsThisMonth"`
+				Stopped   string
+			}
 			if err := json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told); err != nil {
 				t.Fatal(err)
 			}
@@ -101,12 +108,11 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 
 func TestFetch_BudgetOfZeroForbids(t *testing.T) {
 	s := newShelf(t)
-	e := stored(t, s, []byte("PK"))
-	s.cfg.Billing.DownloadsPerMonth = 0
+	stored(t, s, []byte("PK"))
+	s.edit("drops:", "billing: {downloads_per_month: 0}\ndrops:")
 	from := &store{t: t, zip: []byte("PK")}
-	_, errs, code := say(t, false, func(a *app) error {
-		return a.downloadAndCompare(t.Context(), s.view, from, archivedDownload(e), &strings.Builder{})
-	})
+	s.archiveIs(from.ServeHTTP)
+	_, errs, code := s.reach("fetch", "Müller 4711", "-o", "-")
 	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") || strings.Contains(errs, "downloading") {
 		t.Errorf("exit %d, %d calls:\n%s", code, from.asks, errs)
 	}
@@ -121,17 +127,18 @@ func TestVerifyArchive_WhatIsWrong(t *testing.T) {
 		outcome string
 	}{
 		"Differs": {store{zip: zipOf(t, 0, "rechnung.pdf", "other")}, exitDifferences, []string{"DIFFERS   Müller 4711", "1 of 1 downloaded and compared, 1 differ", "1 document is not what was sent"}, ledger.FetchDiffers},
-		"Missing": {store{err: &apicall.Error{Outcome: apicall.NotProcessed, Status: 404, Text: "404"}}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
-		"NoZIP":   {store{err: vaultapi.ErrNotZIP}, exitFailed, []string{"FAILED    Müller 4711"}, ledger.FetchFailed},
-		"Denied":  {store{err: &apicall.Error{Outcome: apicall.NotProcessed, Denied: true, Text: "403"}}, exitRights, []string{"403"}, ledger.FetchFailed},
-		"Away":    {store{err: &apicall.Error{Outcome: apicall.NotSent, Text: "dial"}}, exitUnavailable, []string{"dial"}, ledger.FetchFailed},
+		"Missing": {store{status: http.StatusNotFound}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
+		"NoZIP":   {store{zip: []byte("no ZIP")}, exitFailed, []string{"FAILED    Müller 4711"}, ledger.FetchFailed},
+		"Denied":  {store{status: http.StatusForbidden}, exitRights, []string{"403"}, ledger.FetchFailed},
+		"Away":    {store{zip: []byte("PK\x03\x04"), hangUp: true}, exitUnavailable, nil, ledger.FetchFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
 			stored(t, s, []byte("PK"), "rechnung.pdf", "pdf")
 			from := row.from
 			from.t = t
-			out, errs, code := say(t, false, func(a *app) error { return a.verifyArchiveAt(t.Context(), s.view, &from, portion{documents: 5}) })
+			s.archiveIs(from.ServeHTTP)
+			out, errs, code := s.reach("verify", "--archive", "5")
 			for _, want := range row.says {
 				if !strings.Contains(out+errs, want) {
 					t.Errorf("it does not say %q", want)
@@ -150,10 +157,22 @@ func TestVerifyArchive_WhatIsWrong(t *testing.T) {
 }
 
 func TestVerifyArchive_HowMany(t *testing.T) {
+	s := newShelf(t)
+	var all []ledger.Change
+	for n := range 300 {
+		all = append(all, ledger.Change{Key: archive.NewKey(noon), At: archive.Instant{Wall: noon}, Events: []ledger.Event{ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: fmt.Sprint("F", n),
+			ID: archive.ID{1, 14: byte(n >> 8), 15: byte(n)}, Remote: archive.RemoteID(fmt.Sprint("R", n)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: noon, ArchivedAt: noon}, ledger.Reconciled{}}})
+	}
+	if rs, err := s.ledger.Apply(t.Context(), all...); err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs[0].Err)
+	}
+	s.edit("drops:", "billing: {downloads_per_month: 0}\ndrops:")
+	s.archiveIs(func(http.ResponseWriter, *http.Request) { t.Error("the archive was asked") })
 	for text, want := range map[string]int{"1": 1, "60": 60, "5%": 15, "0.1%": 1, "100%": 300, "33.4%": 101, "0": -1, "-1": -1, "0%": -1, "101%": -1, "x": -1, "": -1, "%": -1, "1.5": -1, "5 %": -1} {
-		s, err := parsePortion(text)
-		if n := s.countOf(300); err != nil && want != -1 || err == nil && n != want {
-			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
+		out, errs, code := s.reach("verify", "--json", "--archive="+text)
+		var told struct{ Asked int }
+		if err := json.Unmarshal([]byte(out), &told); want == -1 && code != exitUsage || want != -1 && (err != nil || told.Asked != want) {
+			t.Errorf("%q: exit %d, %d, %v; want %d: %s%s", text, code, told.Asked, err, want, out, errs)
 		}
 	}
 }

@@ -3,15 +3,14 @@ package main
 import (
 	"archive/zip"
 	"bytes"
-	"context"
-	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -38,18 +37,26 @@ func zipOf(t *testing.T, method uint16, files ...string) []byte {
 
 // store is an archive that gives one package, and only for what it belongs to.
 type store struct {
-	t    *testing.T
-	zip  []byte
-	err  error
-	asks int
+	t      *testing.T
+	zip    []byte
+	status int  // zero: 200
+	hangUp bool // in the middle of the answer
+	asks   int
 }
 
-func (s *store) Download(_ context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
-	if s.asks++; v != "V-1" || r != "bum-1" {
-		s.t.Errorf("asked for %s in %s", r, v)
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.asks++; r.URL.Path != "/v1/vaults/V-1/documents/bum-1" {
+		s.t.Errorf("asked for %s", r.URL.Path)
 	}
-	n, err := w.Write(s.zip)
-	return int64(n), archive.Sum(s.zip), errors.Join(err, s.err)
+	if s.status != 0 {
+		w.WriteHeader(s.status)
+		return
+	}
+	w.Write(s.zip) //nolint:errcheck // the client tells
+	if s.hangUp {
+		http.NewResponseController(w).Flush() //nolint:errcheck // as above
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // stored is an archived entry whose package has these bytes.
@@ -87,26 +94,25 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 		"Missing":        {zipOf(t, zip.Store, sent[0], sent[1]), exitDifferences, `"Anlagen/zähler.csv" is missing`},
 		"More":           {zipOf(t, zip.Store, append([]string{"more\x1b.txt", "x"}, sent...)...), exitDifferences, `"more\x1b.txt" is more than what was sent`},
 		"Twice":          {zipOf(t, zip.Store, append([]string{sent[2], "a;b"}, sent...)...), exitDifferences, "more than what was sent"},
-		"NoZIP":          {[]byte("not a zip at all"), exitDifferences, "cannot be read"},
+		"NoZIP":          {[]byte("not a zip at all"), exitUnavailable, "what came is not a ZIP file"},
 		"CutOff":         {pack[:len(pack)-10], exitDifferences, "cannot be read"},
-		"Nothing":        {nil, exitDifferences, "cannot be read"},
+		"Nothing":        {nil, exitUnavailable, "what came is not a ZIP file"},
 		"GrowsUnpacked":  {huge, exitDifferences, "another content"},
 		"DamagedContent": {bytes.Replace(zipOf(t, zip.Store, sent...), []byte("a;b"), []byte("a,b"), 1), exitDifferences, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
-			e := stored(t, s, pack, sent...)
+			stored(t, s, pack, sent...)
 			from := &store{t: t, zip: row.got}
-			var out, errs bytes.Buffer
-			a := &app{stdout: &out, stderr: &errs}
-			code := exitDone
-			if err := a.downloadAndCompare(t.Context(), s.view, from, archivedDownload(e), &out); err != nil {
-				code = a.reportError(err)
+			s.archiveIs(from.ServeHTTP)
+			out, errs, code := s.reach("fetch", "Müller 4711", "-o", "-")
+			if row.code == exitUnavailable { // what came is thrown away
+				row.got = nil
 			}
-			if code != row.code || !strings.Contains(errs.String(), row.says) || !bytes.Equal(out.Bytes(), row.got) || from.asks != 1 {
-				t.Errorf("exit %d, %d bytes\n%s", code, out.Len(), &errs)
+			if code != row.code || !strings.Contains(errs, row.says) || out != string(row.got) || from.asks != 1 {
+				t.Errorf("exit %d, %d bytes\n%s", code, len(out), errs)
 			}
-			if !strings.Contains(errs.String(), "may charge") {
+			if !strings.Contains(errs, "may charge") {
 				t.Error("says nothing about money")
 			}
 			if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
@@ -117,82 +123,82 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 }
 
 func TestDownload_ErasedListCannotBeCompared(t *testing.T) {
-	words, outcome := compareDownload(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{Package: archive.Package{Size: 2}}, ledger.Document{})
-	if outcome != ledger.FetchDiffers || !strings.Contains(words, "erased") {
-		t.Error(words)
+	s := newShelf(t)
+	stored(t, s, []byte("PK\x03\x04 sent"))
+	from := &store{t: t, zip: []byte("PK\x03\x04 other")}
+	s.archiveIs(from.ServeHTTP)
+	if _, errs, code := s.reach("fetch", "Müller 4711", "-o", "-"); code != exitDifferences || !strings.Contains(errs, "the list of its files is erased") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 
 func TestDownload_FailuresByCause(t *testing.T) {
 	for name, row := range map[string]struct {
-		err  error
+		from store
 		code int
 	}{
-		"NotThere":    {&apicall.Error{Outcome: apicall.NotProcessed, Status: 404, Text: "404"}, exitFailed},
-		"Refused":     {&apicall.Error{Outcome: apicall.NotProcessed, Denied: true, Text: "403"}, exitRights},
-		"Busy":        {&apicall.Error{Outcome: apicall.NotProcessed, Status: 503, Text: "503"}, exitTemporary},
-		"Unreachable": {&apicall.Error{Outcome: apicall.NotSent, Text: "dial"}, exitUnavailable},
-		"BrokenOff":   {&apicall.Error{Outcome: apicall.OutcomeUnknown, Text: "reset"}, exitUnavailable},
-		"Stopped":     {context.Canceled, exitTemporary},
+		"NotThere":  {store{status: http.StatusNotFound}, exitFailed},
+		"Refused":   {store{status: http.StatusForbidden}, exitRights},
+		"Busy":      {store{status: http.StatusServiceUnavailable}, exitTemporary},
+		"BrokenOff": {store{zip: []byte("PK\x03\x04 a part"), hangUp: true}, exitUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)
-			e := stored(t, s, []byte("PK"))
+			stored(t, s, []byte("PK"))
+			row.from.t = t
+			s.archiveIs(row.from.ServeHTTP)
 			dir := t.TempDir()
-			a := &app{stdout: io.Discard, stderr: io.Discard}
-			err := a.intoFile(fetchFlags{output: filepath.Join(dir, "x.zip")}, func(w io.Writer) error {
-				return a.downloadAndCompare(t.Context(), s.view, &store{t: t, zip: []byte("PK"), err: row.err}, archivedDownload(e), w)
-			})
-			if code, _ := exitCodeOf(err); code != row.code {
-				t.Errorf("exit %d, %v", code, err)
+			if _, errs, code := s.reach("fetch", "Müller 4711", "-o", filepath.Join(dir, "x.zip")); code != row.code {
+				t.Errorf("exit %d, want %d: %s", code, row.code, errs)
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("left behind %v, %v", left, err)
 			}
 		})
 	}
+	s := newShelf(t)
+	stored(t, s, []byte("PK"))
+	s.archiveIs(nil)
+	s.edit("http://127.0.0.1:", "http://127.0.0.1:1 #")
+	if _, errs, code := s.reach("fetch", "Müller 4711", "-o", "-"); code != exitUnavailable {
+		t.Errorf("unreachable: exit %d: %s", code, errs)
+	}
 }
 
 func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
-	differs := fail(exitDifferences, errors.New("it differs"), "")
 	for name, row := range map[string]struct {
 		before map[string]string
 		force  bool
-		result error
+		daemon int // the exit code of the daemon
 		code   int
 		after  map[string]string
 	}{
-		"New":             {nil, false, nil, exitDone, map[string]string{"x.zip": "new"}},
-		"There":           {map[string]string{"x.zip": "old"}, false, nil, exitCreate, map[string]string{"x.zip": "old"}},
-		"Forced":          {map[string]string{"x.zip": "old"}, true, nil, exitDone, map[string]string{"x.zip": "new"}},
-		"Differs":         {nil, false, differs, exitDifferences, map[string]string{"x.zip.differs": "new"}},
-		"DiffersForced":   {map[string]string{"x.zip": "old"}, true, differs, exitDifferences, map[string]string{"x.zip": "old", "x.zip.differs": "new"}},
-		"DiffersTwice":    {map[string]string{"x.zip.differs": "old"}, false, differs, exitCreate, map[string]string{"x.zip.differs": "old"}},
-		"Failed":          {nil, false, errors.New("no"), exitFailed, nil},
-		"FailedForced":    {map[string]string{"x.zip": "old"}, true, errors.New("no"), exitFailed, map[string]string{"x.zip": "old"}},
-		"DifferedInside":  {nil, false, failSilently(exitDifferences), exitDifferences, map[string]string{"x.zip.differs": "new"}},
-		"RefusedByDaemon": {nil, false, failSilently(exitRights), exitRights, nil},
+		"New":             {nil, false, exitDone, exitDone, map[string]string{"x.zip": "new"}},
+		"There":           {map[string]string{"x.zip": "old"}, false, exitDone, exitCreate, map[string]string{"x.zip": "old"}},
+		"Forced":          {map[string]string{"x.zip": "old"}, true, exitDone, exitDone, map[string]string{"x.zip": "new"}},
+		"Differs":         {nil, false, exitDifferences, exitDifferences, map[string]string{"x.zip.differs": "new"}},
+		"DiffersForced":   {map[string]string{"x.zip": "old"}, true, exitDifferences, exitDifferences, map[string]string{"x.zip": "old", "x.zip.differs": "new"}},
+		"DiffersTwice":    {map[string]string{"x.zip.differs": "old"}, false, exitDifferences, exitCreate, map[string]string{"x.zip.differs": "old"}},
+		"Failed":          {nil, false, exitFailed, exitFailed, nil},
+		"FailedForced":    {map[string]string{"x.zip": "old"}, true, exitFailed, exitFailed, map[string]string{"x.zip": "old"}},
+		"RefusedByDaemon": {nil, false, exitRights, exitRights, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			s, dir := newShelf(t), t.TempDir()
 			for n, content := range row.before {
 				if err := os.WriteFile(filepath.Join(dir, n), []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			a := &app{stdout: io.Discard, stderr: io.Discard}
 			asked := false
-			err := a.intoFile(fetchFlags{output: filepath.Join(dir, "x.zip"), force: row.force}, func(w io.Writer) error {
+			s.standIn(func(out io.Writer) int {
 				asked = true
-				_, err := io.WriteString(w, "new")
-				return errors.Join(err, row.result)
+				_, _ = io.WriteString(out, "new") // the client tells
+				return row.daemon
 			})
-			code := exitDone
-			if err != nil {
-				code, _ = exitCodeOf(err)
-			}
+			code, _, errs := s.ask(t, "fetch", "x", "-o", filepath.Join(dir, "x.zip"), fmt.Sprint("--force=", row.force))
 			if code != row.code || name == "There" && asked {
-				t.Errorf("exit %d, %v, asked %v", code, err, asked)
+				t.Errorf("exit %d, want %d, %s, asked %v", code, row.code, errs, asked)
 			}
 			left, err := os.ReadDir(dir)
 			if err != nil || len(left) != len(row.after) {
@@ -207,20 +213,33 @@ func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
 	}
 }
 
+// The file that fetch writes where none is named has the folder's name, as every system takes it.
 func TestFetch_NameFitsEverywhere(t *testing.T) {
+	s := newShelf(t)
+	n := 0
+	name := func(folder string) string {
+		n++
+		remote := archive.RemoteID(fmt.Sprint("bum-", n))
+		s.send(folder, noon, remote)
+		s.says(folder, noon, remote, archive.Successful)
+		out, errs, code := s.say("fetch", "--print-name", s.keys[folder].String())
+		if code != exitDone {
+			t.Errorf("%q: exit %d: %s", folder, code, errs)
+		}
+		return out
+	}
 	for folder, want := range map[string]string{
 		"Müller 4711": "Müller 4711.zip", "../../etc/passwd": "_.._etc_passwd.zip", "-rf": "rf.zip", ".hidden": "hidden.zip",
 		"a:b*c?\"<>|\\": "a_b_c______.zip", "x\x1b[2J\u202e": "x_[2J_.zip", "\xff": "_.zip",
 	} {
-		if got := fileName(ledger.Entry{Folder: folder}); got != want {
+		if got := name(folder); got != want {
 			t.Errorf("%q: %q, want %q", folder, got, want)
 		}
 	}
-	if got := fileName(ledger.Entry{Folder: strings.Repeat("ä", 300)}); len(got) > 204 || !strings.HasSuffix(got, "ä.zip") {
+	if got := name(strings.Repeat("ä", 300)); len(got) > 204 || !strings.HasSuffix(got, "ä.zip") {
 		t.Error(got)
 	}
-	key := archive.NewKey(noon)
-	if got := fileName(ledger.Entry{Key: key, Folder: "..."}); got != key.String()+".zip" {
+	if got := name("..."); got != s.keys["..."].String()+".zip" {
 		t.Error(got)
 	}
 }

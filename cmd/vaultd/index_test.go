@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/vaultapi"
 )
@@ -26,51 +25,56 @@ type shelfIndex struct {
 	last     func() // before the last page
 }
 
-func (x shelfIndex) Index(_ context.Context, _ archive.VaultID, cursor string, size int, _ string) (vaultapi.Page, error) {
-	from := 0
-	if cursor != vaultapi.FirstPage {
+func (x shelfIndex) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	from, size := 0, 0
+	if cursor := r.FormValue("cursor"); cursor != vaultapi.FirstPage {
 		fmt.Sscan(cursor, &from) //nolint:errcheck // our own
 	}
-	p := vaultapi.Page{Found: x.found, Request: "7c1f"}
-	for i := from; i < min(from+size, x.n); i++ {
-		kind := "Invoice"
-		if i%4 == 3 {
-			kind = "CreditNote"
-		}
-		rec := archive.IndexRecord{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", i)), ArchiveID: fmt.Sprint(i), ArchivedAt: indexBegins.Add(time.Duration(i) * 12 * time.Hour),
-			Document: archive.Document{Type: kind, Number: "=cmd()", SenderIDs: []string{"DE1", "@x"}, Amount: "-1.50"}}
-		if i == 5 {
-			rec.ArchivedAt = time.Time{}
-		}
-		p.Records = append(p.Records, rec)
-	}
-	if end := from + size; end < x.n || x.names && from < x.n {
-		p.Cursor = fmt.Sprint(end)
-	}
+	fmt.Sscan(r.FormValue("size"), &size) //nolint:errcheck // as above
 	if x.last != nil && from+size >= x.n {
 		x.last()
 	}
-	return p, nil
-}
-
-func (s shelfIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
-	return vaultapi.WalkIndex(ctx, s, v, each)
+	fmt.Fprint(w, `{"documents":[`)
+	for i := from; i < min(from+size, x.n); i++ {
+		kind, day, comma := "Invoice", indexBegins.Add(time.Duration(i)*12*time.Hour).Format(time.RFC3339), ","
+		if i%4 == 3 {
+			kind = "CreditNote"
+		}
+		if i == 5 {
+			day = ""
+		}
+		if i == from {
+			comma = ""
+		}
+		fmt.Fprintf(w, `%s{"bumid":"bum-%d","archiveId":"%d","archiveDate":%q,"documentType":%q,"documentId":"=cmd()","senderIds":["DE1","@x"],"amount":"-1.50"}`, comma, i, i, day, kind)
+	}
+	fmt.Fprint(w, "]")
+	if end := from + size; end < x.n || x.names && from < x.n {
+		fmt.Fprintf(w, `,"cursor":"%d"`, end)
+	}
+	if x.found >= 0 {
+		fmt.Fprintf(w, `,"found":%d`, x.found)
+	}
+	fmt.Fprint(w, "}")
 }
 
 // indexBegins is the last hour of October in Berlin, and of UTC's day before.
 var indexBegins = time.Date(2026, 10, 31, 22, 30, 0, 0, time.UTC)
 
-func readIndex(t *testing.T, x shelfIndex, f indexFlags, asJSON bool) (stdout, stderr string, code int) {
+// readIndex runs a command against an index. In its output the id of the last
+// request reads 7c1f.
+func readIndex(t *testing.T, x http.Handler, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	var out strings.Builder
-	errsOut, errs, code := say(t, asJSON, func(a *app) error {
-		f.separator = ","
-		if err := f.checkFlags(a); err != nil {
-			return err
-		}
-		return a.readIndexes(t.Context(), x, mustLoad(t, smallConfig), f, &out)
+	s, id := newShelf(t), ""
+	s.archiveIs(func(w http.ResponseWriter, r *http.Request) {
+		id = r.Header.Get("X-SVC-REQUEST-ID")
+		x.ServeHTTP(w, r)
 	})
-	return out.String() + errsOut, errs, code
+	stdout, stderr, code = s.reach(append([]string{"index"}, args...)...)
+	if id != "" {
+		stdout, stderr = strings.ReplaceAll(stdout, id, "7c1f"), strings.ReplaceAll(stderr, id, "7c1f")
+	}
+	return stdout, stderr, code
 }
 
 // I32: what an index did not give is never taken for all: both numbers are said, and it ends with 3.
@@ -89,7 +93,7 @@ func TestIndex_I32_CompleteOrSaysSo(t *testing.T) {
 		"EmptyPageTooEarly": {shelfIndex{n: 7, found: 8, names: true}, exitPerson, "the index gave 7 of 8 documents"},
 	} {
 		for _, form := range []string{"counts", "csv", "json"} {
-			out, errs, code := readIndex(t, row.x, indexFlags{csv: form == "csv"}, form == "json")
+			out, errs, code := readIndex(t, row.x, fmt.Sprint("--csv=", form == "csv"), fmt.Sprint("--json=", form == "json"))
 			if code != row.code || !strings.Contains(out+errs, row.says) {
 				t.Errorf("%s as %s: exit %d\n%s%s", name, form, code, out, errs)
 			}
@@ -101,7 +105,7 @@ func TestIndex_I32_CompleteOrSaysSo(t *testing.T) {
 }
 
 func TestIndex_CountsByMonthOfTheTimeZone(t *testing.T) {
-	out, _, code := readIndex(t, shelfIndex{n: 8, found: 8}, indexFlags{}, false)
+	out, _, code := readIndex(t, shelfIndex{n: 8, found: 8})
 	want := []string{"2026-10 Invoice 1", "2026-11 CreditNote 2", "2026-11 Invoice 4", "no date Invoice 1"}
 	var have []string
 	for line := range strings.Lines(out) {
@@ -116,13 +120,13 @@ func TestIndex_CountsByMonthOfTheTimeZone(t *testing.T) {
 		from, to string
 		n        int
 	}{{"2026-10-31", "2026-10-31", 1}, {"2026-11-01", "2026-11-01", 2}, {"", "2026-11-01", 3}, {"2026-11-02", "", 4}, {"2027-01-01", "", 0}} {
-		out, _, code := readIndex(t, shelfIndex{n: 8, found: 8}, indexFlags{from: row.from, to: row.to, csv: true}, false)
+		out, _, code := readIndex(t, shelfIndex{n: 8, found: 8}, "--csv", "--from", row.from, "--to", row.to)
 		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff"))).ReadAll()
 		if err != nil || code != exitDone || len(rows) != row.n+1 {
 			t.Errorf("%s to %s: exit %d, %d rows, %v", row.from, row.to, code, len(rows), err)
 		}
 	}
-	_, errs, _ := readIndex(t, shelfIndex{n: 8, found: 8}, indexFlags{to: "2026-11-01", csv: true}, false)
+	_, errs, _ := readIndex(t, shelfIndex{n: 8, found: 8}, "--csv", "--to=2026-11-01")
 	if !strings.Contains(errs, "SELECTED   3 of them, by the day on which the archive took them; of 1 more the index does not tell that day") {
 		t.Error(errs)
 	}
@@ -130,13 +134,13 @@ func TestIndex_CountsByMonthOfTheTimeZone(t *testing.T) {
 
 // No cell becomes a formula, an amount stays a number, and each line of JSON is whole.
 func TestIndex_RecordsAreFitForOthers(t *testing.T) {
-	out, _, _ := readIndex(t, shelfIndex{n: 2, found: 2}, indexFlags{csv: true}, false)
+	out, _, _ := readIndex(t, shelfIndex{n: 2, found: 2}, "--csv")
 	for _, want := range []string{`"'=cmd()"`, `"DE1 | '@x"`, `"-1.50"`, `"TEST, NO EVIDENCE"`, `"2026-10-31T22:30:00Z"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
 	}
-	out, _, _ = readIndex(t, shelfIndex{n: 2, found: 3}, indexFlags{}, true)
+	out, _, _ = readIndex(t, shelfIndex{n: 2, found: 3}, "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct {
 		End struct {
@@ -157,25 +161,18 @@ func TestIndex_RecordsAreFitForOthers(t *testing.T) {
 }
 
 func TestIndex_WrongFlags(t *testing.T) {
-	for name, f := range map[string]indexFlags{
-		"NoDay": {from: "2026-13-01"}, "Backwards": {from: "2026-02-01", to: "2026-01-31"}, "NoForm": {output: "x.txt"}, "NoSeparator": {separator: "x"}, "NoVault": {vault: "A/B"},
+	for name, args := range map[string]string{
+		"NoDay": "--from=2026-13-01", "Backwards": "--from=2026-02-01 --to=2026-01-31", "NoForm": "-o x.txt", "NoSeparator": "--separator=x", "NoVault": "--vault=A/B", "TwoForms": "--csv --json",
 	} {
-		if f.separator == "" {
-			f.separator = ","
+		if _, errs, code := readIndex(t, http.NotFoundHandler(), strings.Fields(args)...); code != exitUsage {
+			t.Errorf("%s: exit %d: %s", name, code, errs)
 		}
-		if err := f.checkFlags(&app{}); err == nil {
-			t.Errorf("%s was taken", name)
-		}
-	}
-	f := indexFlags{csv: true, separator: ","}
-	if err := f.checkFlags(&app{json: true}); err == nil {
-		t.Error("two forms were taken")
 	}
 }
 
 // The records of an index pass through: what stays of each is what tells it from others, some thirty bytes.
 func TestIndex_MemoryStaysSmall(t *testing.T) {
-	const documents = 200_000
+	const documents = 60_000
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -183,9 +180,13 @@ func TestIndex_MemoryStaysSmall(t *testing.T) {
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 	}}
-	a := &app{stdout: io.Discard, stderr: io.Discard, env: noEnv}
-	if err := a.readIndexes(t.Context(), x, mustLoad(t, smallConfig), indexFlags{csv: true, separator: ","}, io.Discard); err != nil {
+	s := newShelf(t)
+	s.archiveIs(x.ServeHTTP)
+	if err := s.ledger.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if code := Run(t.Context(), []string{"--config", s.config, "index", "--csv"}, strings.NewReader(""), io.Discard, io.Discard, noEnv); code != exitDone {
+		t.Fatal("exit", code)
 	}
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > documents*60 {
 		t.Errorf("%d bytes for each document stay in memory", grown/documents)
@@ -227,38 +228,31 @@ func TestIndex_InsideAndBeside(t *testing.T) {
 }
 
 // hostileIndex has one document for each hostile text, which stands in every field of it.
-type hostileIndex struct{}
-
-func (hostileIndex) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
-	p := vaultapi.Page{Found: len(hostileTexts) + 1, Request: "x"}
+func hostileIndex(w http.ResponseWriter, _ *http.Request) {
+	var records []map[string]any
 	for name, text := range hostileTexts {
-		p.Records = append(p.Records, archive.IndexRecord{Remote: archive.RemoteID(name), ArchiveID: text, Document: archive.Document{Type: text, Number: text, Date: text,
-			SenderName: text, SenderIDs: []string{text, text}, RecipientName: text, RecipientIDs: []string{text}, Currency: text, Amount: archive.Decimal(text), BuyerReferenceID: text,
-			BuyerReferenceType: text, TradingPartner: text, FlowDirection: text, Parameters: []archive.Parameter{{Key: text, Value: text}}}})
+		record := map[string]any{"bumid": name, "senderIds": []string{text, text}, "recipientIds": []string{text}, "additionalParameters": []any{map[string]string{"key": text, "value": text}}}
+		for _, field := range []string{"archiveId", "documentType", "documentId", "documentDate", "senderName", "recipientName", "currencyCode", "amount", "buyerReferenceId", "buyerReferenceType", "tradingPartner", "flowDirection"} {
+			record[field] = text
+		}
+		records = append(records, record)
 	}
-	return p, nil
-}
-
-func (s hostileIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
-	return vaultapi.WalkIndex(ctx, s, v, each)
+	_ = json.NewEncoder(w).Encode(map[string]any{"found": len(hostileTexts) + 1, "documents": records}) // the client tells
 }
 
 // No text of an index steers a terminal, forges a line, or becomes a formula.
 func TestInjection_I7_IndexOfAHostileArchive(t *testing.T) {
 	s := newShelf(t)
 	for _, form := range []string{"counts", "csv", "json"} {
-		var out strings.Builder
-		_, errs, code := say(t, form == "json", func(a *app) error {
-			return a.readIndexes(t.Context(), hostileIndex{}, s.cfg, indexFlags{csv: form == "csv", separator: ";"}, &out)
-		})
+		out, errs, code := readIndex(t, http.HandlerFunc(hostileIndex), "--separator=;", fmt.Sprint("--csv=", form == "csv"), fmt.Sprint("--json=", form == "json"))
 		if code != exitPerson {
 			t.Errorf("%s: exit %d, %s", form, code, errs)
 		}
 		s.clean("a text", form+" (stderr)", errs)
 		if form == "csv" {
-			s.tableIsClean(out.String())
+			s.tableIsClean(out)
 			continue
 		}
-		s.clean("a text", form, out.String())
+		s.clean("a text", form, out)
 	}
 }

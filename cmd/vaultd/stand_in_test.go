@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 )
@@ -48,4 +50,26 @@ func (s *shelf) ask(t *testing.T, args ...string) (code int, stdout, stderr stri
 	t.Helper()
 	stdout, stderr, code = runHere(append([]string{"--config", s.config}, args...)...)
 	return code, stdout, stderr
+}
+
+// archiveIs lets the commands of a shelf reach an archive that answers with h.
+func (s *shelf) archiveIs(h http.HandlerFunc) {
+	s.t.Helper()
+	srv := httptest.NewServer(h)
+	s.t.Cleanup(srv.Close)
+	s.edit("https://vault.example", srv.URL)
+	s.edit("/etc/vaultd/secret", secretFile(s.t, "demo\n", 0o600))
+}
+
+// reach runs a command in real time with the ledger closed: what waits for the network
+// cannot wait in a bubble.
+func (s *shelf) reach(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	if err := s.ledger.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	stdout, stderr, code = runHere(append([]string{"--config", s.config}, args...)...)
+	s.ledger = s.open(s.cfg)
+	checkOutput(s.t, nil, []byte(stderr))
+	return stdout, stderr, code
 }
