@@ -125,7 +125,7 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 }
 
 // Figures are counted anew with the downloads that are announced in the same commit.
-func TestRecountFigures_I29_WithADownloadOfTheSameCommit(t *testing.T) {
+func TestIntendFetch_I29_CountedAgainInItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, held := make(chan struct{}), false
 		l := open(t, boltledger.Config{Dir: newLedger(t), Fault: func(op string) error {

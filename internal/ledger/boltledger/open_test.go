@@ -240,7 +240,7 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 	} {
 		b, err := os.ReadFile(pathIn(lag, headName))
 		if err != nil || len(b) != 2*headSlot {
-			t.Fatal(len(b), err)
+			t.Fatalf("the head has %d bytes (%v), want %d", len(b), err, 2*headSlot)
 		}
 		spoil(b)
 		if err := os.WriteFile(pathIn(dir, headName), b, 0o600); err != nil {
