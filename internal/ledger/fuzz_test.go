@@ -31,10 +31,10 @@ func FuzzLine(f *testing.F) {
 		once := l.Encode()
 		again, err := ParseLine(once)
 		if err != nil || !bytes.Equal(again.Encode(), once) || bytes.ContainsAny(once, "\n\r") {
-			t.Errorf("%q, %v", once, err)
+			t.Errorf("%q is read and written as %q (%v), want it unchanged on one line", once, again.Encode(), err)
 		}
 		if h := (Head{}).Next(once); h != (Head{}).Next(again.Encode()) || h.N != 1 {
-			t.Errorf("%+v", h)
+			t.Errorf("head = %+v, want line 1 and one hash for one line", h)
 		}
 	})
 }

@@ -112,7 +112,7 @@ func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
 		third := e
 		third.Registrations = append([]Registration{{Ticket: bare("third"), Fate: Lapsed, ClosedAt: epoch}}, e.Registrations...)
 		if third = must(t, third, 3*time.Hour, answer(archive.Successful, "third")); !third.NeedsPerson() {
-			t.Error("a third copy calls nobody")
+			t.Errorf("a third copy: %s needs attention: false, want true", third.State)
 		}
 		for _, w := range []archive.ServiceStatus{archive.Absent, archive.WaitingForPackage, archive.Unfamiliar, archive.Failed} {
 			for h := range 100 {
@@ -159,7 +159,7 @@ func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
 	orphan(Lapsed)(&racing)
 	racing = must(t, racing, 0, answer(archive.InProgress, "old"), TicketReceived{ticket("new")}, UploadIntended{})
 	if !racing.PossibleDouble {
-		t.Error("sent beside one that is being archived, and not flagged")
+		t.Error("sent while another one is being archived: possible double = false, want true")
 	}
 }
 
@@ -195,7 +195,7 @@ func TestAsksAgain_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}},
 			archive.Instant{Wall: epoch})
 		if err != nil || e.State != Packaged {
-			t.Fatalf("%s, %v", e.State, err)
+			t.Fatalf("state = %s (%v), want %s", e.State, err, Packaged)
 		}
 		return e
 	}
@@ -286,9 +286,9 @@ func TestLateSuccess_I13_I26_AfterItWasClosed(t *testing.T) {
 	e = must(t, e, time.Hour, answer(archive.InProgress, "old"))
 	e = must(t, e, time.Hour, Closed{byPerson})
 	if e.NeedsPerson() {
-		t.Fatal("closed, and it still needs a person")
+		t.Fatalf("closed: %s needs attention: true, want false", e.State)
 	}
 	if e = must(t, e, 2*time.Hour, answer(archive.Successful, "old")); !e.NeedsPerson() {
-		t.Error("the archive has what we call rejected, and nobody is called")
+		t.Errorf("archived after it was rejected: %s needs attention: false, want true", e.State)
 	}
 }

@@ -41,7 +41,7 @@ func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
 			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(row.dated)}},
 				archive.Instant{Wall: began.Add(row.heard)})
 			if err != nil || e.State != row.want {
-				t.Errorf("%v, %v", e.State, err)
+				t.Errorf("state = %v (%v), want %v", e.State, err, row.want)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 			break
 		}
 		if e.State != Packaged {
-			t.Fatalf("%s", e.State)
+			t.Fatalf("state = %s, want %s", e.State, Packaged)
 		}
 	}
 	if e.State != Quarantined || e.Failures != maxFailures {

@@ -240,7 +240,7 @@ func (o setup) survive(t *testing.T) {
 	x := explore(o)
 	t.Logf("%d worlds, all: %t", x.states, !x.capped)
 	if x.bad != nil {
-		t.Fatalf("%s\n  %s", x.bad.text, strings.Join(x.bad.trace, "\n  "))
+		t.Fatalf("the model breaks a promise: %s, want none broken\n  %s", x.bad.text, strings.Join(x.bad.trace, "\n  "))
 	}
 	if x.states < 1000 {
 		t.Errorf("only %d worlds: nothing happened", x.states)

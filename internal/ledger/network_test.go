@@ -82,7 +82,7 @@ func TestDocumentTaken_I2_KnownOnlyAfterAnUnansweredTry(t *testing.T) {
 		t.Errorf("other bytes under the number: %v", err)
 	}
 	if e = applied(t, e, DocumentTaken{WasKnown: true}); e.State != Uploaded || e.PossibleDouble || len(e.Registrations) != 1 {
-		t.Errorf("%+v", e)
+		t.Errorf("entry = %+v, want it %s under one number, and no double", e, Uploaded)
 	}
 	e = applied(t, networkEntry(), body, UploadNotSent{}, body)
 	if _, err := Transition(e, DocumentTaken{WasKnown: true}, at(0)); !errors.Is(err, ErrIllegal) {
@@ -103,7 +103,7 @@ func TestFiles_I9_UnknownOnesAreCounted(t *testing.T) {
 func TestReleased_I2_SameNumberAgain(t *testing.T) {
 	e := applied(t, networkEntry(), body, ReconcileRequired{}, Reconciled{})
 	if e.State != Quarantined || e.Cause.Code != CauseDeliveryUnknown {
-		t.Fatalf("%s: %+v", e.State, e.Cause)
+		t.Fatalf("%s because of %+v, want %s because of %s", e.State, e.Cause, Quarantined, CauseDeliveryUnknown)
 	}
 	number := e.NetworkNumber()
 	e = applied(t, e, Released{byPerson})
@@ -112,10 +112,10 @@ func TestReleased_I2_SameNumberAgain(t *testing.T) {
 	}
 	e = applied(t, e, body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson})
 	if e.NetworkNumber() == number || !e.PossibleDouble || e.sentAs() != nil {
-		t.Errorf("%+v", e)
+		t.Errorf("entry = %+v, want another number than %s, and a possible double", e, number)
 	}
 	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, DocumentTaken{}); e.State != Uploaded || len(e.Registrations) != 2 {
-		t.Errorf("%+v", e)
+		t.Errorf("entry = %+v, want it %s under a second number", e, Uploaded)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestCompareIdentity_DroppedAgain(t *testing.T) {
 	e := applied(t, networkEntry(), append(sent[:4:4], told("TechnicalAccept", "Delivered"))...)
 	kit.Want(t, "delivered", CompareIdentity(e, seal, Network, ""), Same)
 	if e = applied(t, e, told("TechnicalReject", "Undelivered")); CompareIdentity(e, seal, Network, "") != Proceed {
-		t.Error("undelivered: it may not be sent again")
+		t.Errorf("the same document after an undelivered one: %v, want %v", CompareIdentity(e, seal, Network, ""), Proceed)
 	}
 }
 
@@ -135,10 +135,10 @@ func TestReleased_I12_NumberTaken(t *testing.T) {
 	e := applied(t, networkEntry(), body)
 	first := e.NetworkNumber()
 	if !e.IsOwnNumber(first) {
-		t.Error("its own number is not its own")
+		t.Errorf("%s is its own number: false, want true", first)
 	}
 	if e = applied(t, e, SentToQuarantine{Cause{Code: CauseNumberTaken}}); e.IsOwnNumber(first) {
-		t.Error("a number that is taken is its own")
+		t.Errorf("%s is its own number after it was taken: true, want false", first)
 	}
 	e = applied(t, e, Released{byPerson}, DocumentIntended{archive.Digest{9}})
 	if e.IsOwnNumber(first) || !e.IsOwnNumber(e.NetworkNumber()) || e.NetworkNumber() == first {
@@ -162,7 +162,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 			}
 			e = applied(t, e, RegistrationFound{Remote: e.NetworkNumber(), ID: e.ID}, Reconciled{})
 			if e.State != Quarantined || e.MayBeSentByLostPart() || e.WasDocumentSent() || e.PossibleDouble {
-				t.Fatalf("%+v", e)
+				t.Fatalf("entry = %+v, want it %s and certainly not sent", e, Quarantined)
 			}
 			if told := applied(t, e, told("TechnicalAccept", "Delivered")); told.State != Delivered {
 				t.Errorf("the network calls it delivered: %s", told.State)
@@ -172,7 +172,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 			}
 			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{"new"}, body)
 			if len(e.Registrations) != 1 || !e.HasEarlierUnanswered() || e.PossibleDouble {
-				t.Errorf("%+v", e)
+				t.Errorf("entry = %+v, want one number, an earlier unanswered POST and no double", e)
 			}
 			if known := applied(t, e, DocumentTaken{WasKnown: true}); known.State != Uploaded || !known.Body.IsZero() || !known.Registrations[0].Sent.IsZero() {
 				t.Errorf("known to the network: %s, and the bytes are recorded as those that were not sent", known.State)
@@ -186,7 +186,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 		})
 	}
 	if e := applied(t, networkEntry(), body, ReconcileRequired{}); e.MayBeSentByLostPart() {
-		t.Error("its number is listed already")
+		t.Error("a listed number may be sent by the lost part: true, want false")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestCopy_I1_BelongsToANumber(t *testing.T) {
 	e.Registrations, e.Body = nil, archive.Digest{}
 	e = applied(t, e, body, CopyWanted{}, DocumentTaken{}, CopyPut{})
 	if e.Copy != CopyIsMade {
-		t.Fatalf("%+v", e)
+		t.Fatalf("copy state = %d, want %d", e.Copy, CopyIsMade)
 	}
 	e.State, e.Cause.Code = Quarantined, CauseNumberTaken
 	e = applied(t, e, Released{byPerson})
@@ -228,7 +228,7 @@ func TestCopy_I1_BelongsToANumber(t *testing.T) {
 		t.Errorf("generation %d has the copy state %d", e.Generation, e.Copy)
 	}
 	if e = applied(t, e, DocumentIntended{archive.Digest{9}}, CopyWanted{}, DocumentTaken{}); e.Copy != CopyIsWanted || !e.MayBeCopied() {
-		t.Errorf("%+v", e)
+		t.Errorf("copy state = %d, may be copied %v, want %d and true", e.Copy, e.MayBeCopied(), CopyIsWanted)
 	}
 	if step, _, due := Due(e); !due || step != Place {
 		t.Errorf("%v is due: %t", step, due)

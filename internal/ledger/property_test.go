@@ -187,12 +187,12 @@ func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {
 			b.CountChange(before.State, after.State)
 		}
 		if !b.IsBalanced() {
-			t.Fatal(b)
+			t.Fatalf("balance = %s, want one that agrees", b)
 		}
 	})
 	b.Seen++
 	if b.IsBalanced() {
-		t.Error("the balance agrees with one entry too few")
+		t.Errorf("balance = %s, want one that does not agree", b)
 	}
 }
 
@@ -219,13 +219,15 @@ func TestLine_RoundTripsAsStored(t *testing.T) {
 func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 	l := FirstLine("L1", "test", epoch)
 	want := `{"n":1,"at":"2026-11-20T12:00:00.000Z","event":"created","ledger":"L1","environment":"test"}`
-	kit.Want(t, "the line", string(l.Encode()), want)
+	if got := string(l.Encode()); got != want {
+		t.Errorf("first line = %s, want %s", got, want)
+	}
 	e := usual(Unclear)
 	e.PossibleDouble, e.Cause = true, Cause{Code: "c"}
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
 		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
 	if got := string(NewLine(2, e, Released{byPerson}, at(0)).Encode()); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+		t.Errorf("line = %s, want %s", got, want)
 	}
 	if got := (Head{}).Next([]byte("a")).Next([]byte("b")); got.N != 2 || got.Hash != archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')) {
 		t.Errorf("chain of a and b ends as %v", got)

@@ -30,10 +30,10 @@ func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
 	orphan(MaybeStored)(&e)
 	e.PossibleDouble = false
 	if again := must(t, e, 0, answer(archive.Successful, e.ArchivedRemote)); again.PossibleDouble {
-		t.Error("the same success twice is called a double")
+		t.Error("the same success again: possible double = true, want false")
 	}
 	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.PossibleDouble {
-		t.Error("a second registration was archived, and nothing says so")
+		t.Error("a success of a second registration: possible double = false, want true")
 	}
 }
 

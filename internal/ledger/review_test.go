@@ -52,6 +52,6 @@ func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 	plain := usual(Archived)
 	plain.Hold = true
 	if on, err := Transition(plain, Unheld{}, at); err != nil || on.Reviewed {
-		t.Error("looked at, though nothing was unusual", err)
+		t.Errorf("reviewed = %v (%v), want false: nothing was unusual", on.Reviewed, err)
 	}
 }

@@ -23,7 +23,7 @@ func TestRoute_I2_HowItLearnsWhatBecame(t *testing.T) {
 		}
 	}
 	if text := DeliveryUnknown(Network, "").Text; strings.Contains(text, "accounts-payable") || strings.Contains(text, "PDF") || !strings.Contains(text, "no double") {
-		t.Errorf("%q", text)
+		t.Errorf("text = %q, want it without PDF and accounts-payable, and with \"no double\"", text)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestReleased_I2_DoubtOutlivesADecision(t *testing.T) {
 	e := usual(Discovered)
 	e.Route = PDF
 	if e = applied(t, e, sealed, Closed{byPerson}); !e.IsCertainlyRejected() {
-		t.Error("what was never sent is in doubt")
+		t.Errorf("never sent and closed: %s is certainly rejected: false, want true", e.State)
 	}
 }

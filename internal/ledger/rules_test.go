@@ -96,7 +96,7 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 				ev.Receipt.Date = time.Time{}
 			}
 			if e = must(t, e, row.heard, ev); (e.State == Packaged) != row.lost {
-				t.Error(e.State)
+				t.Errorf("state = %s, want %s: %v", e.State, Packaged, row.lost)
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func TestReconcileRequired_I2_EvidenceBeginsAnew(t *testing.T) {
 		}
 	}
 	if e = must(t, e, grace, answer(archive.WaitingForPackage, "now")); e.State != Packaged {
-		t.Error(e.State)
+		t.Errorf("state = %s, want %s", e.State, Packaged)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestSucceeded_I2_SaysWhatElseMayHoldContent(t *testing.T) {
 	e := usual(Quarantined)
 	orphan(Succeeded)(&e)
 	if e = must(t, e, 0, Released{byPerson}); !e.PossibleDouble {
-		t.Error("released to archived while another registration may hold content, and not flagged")
+		t.Error("released to archived with another registration: possible double = false, want true")
 	}
 }
 

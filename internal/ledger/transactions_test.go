@@ -57,7 +57,7 @@ func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 	kit.Must(t, err)
 	all := e.Transactions()
 	if len(all) != 1 || all[0].Size != 0 {
-		t.Fatalf("%v", all)
+		t.Fatalf("transactions = %v, want one without a size", all)
 	}
 	if got, want := all[0].Total("V", time.UTC), (Total{Vault: "V", Year: 2026, Month: 12, Documents: 1, Unsized: 1, Last: at}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
@@ -73,6 +73,6 @@ func TestTransactions_I12_ADeliveryIsNone(t *testing.T) {
 	byPDF(&e)
 	e = must(t, e, 0, DeliveryConfirmed{Sent: e.Package.SHA256})
 	if all := e.Transactions(); e.State != Delivered || len(all) != 0 {
-		t.Errorf("%s: %v", e.State, all)
+		t.Errorf("%s with the transactions %v, want %s and none", e.State, all, Delivered)
 	}
 }

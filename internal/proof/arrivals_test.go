@@ -65,7 +65,7 @@ func TestArrivals_I30_SoundJournal(t *testing.T) {
 	b := newArrivalBook(t)
 	b.live()
 	if r := b.check(); !r.OK() {
-		t.Error(r.Findings)
+		t.Errorf("findings = %v, want none", r.Findings)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestArrivals_I30_ReceivedDocuments(t *testing.T) {
 	b := newArrivalBook(t)
 	b.receive()
 	if r := b.check(); !r.OK() || len(r.GivenUp) > 0 {
-		t.Error(r.Findings)
+		t.Errorf("findings = %v, given up %v, want none", r.Findings, r.GivenUp)
 	}
 	for event, promise := range map[string]string{"document-held": "I1", "file-held": "I30", "arrival-held": "I30", "handed-on": "I30", "confirm-intended": "I11", "acknowledge-intended": "I11"} {
 		b := newArrivalBook(t)
@@ -212,7 +212,7 @@ func TestArrivals_I29_ReceivedDocumentGivenUp(t *testing.T) {
 			}
 		}
 		if r := b.check(); r.OK() != row.isOK {
-			t.Errorf("%s: %v", what, r.Findings)
+			t.Errorf("%s: findings = %v, want none: %v", what, r.Findings, row.isOK)
 		}
 	}
 }

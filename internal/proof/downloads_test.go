@@ -32,19 +32,17 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 		b.fetch(line.word, line.remote, line.outcome)
 	}
 	r := b.check(Seen{})
-	for _, f := range r.Findings {
-		t.Error(f)
-	}
+	kit.Want(t, "findings", r.Findings, nil)
 	if want := (Sample{Archived: 2, Compared: 1}); r.Sample != want || r.Downloads.Announced != 5 {
 		t.Errorf("%+v of %d downloads, want %+v", r.Sample, r.Downloads.Announced, want)
 	}
 	if r.Downloads.LastComparison("V", "b4") != "" || r.Downloads.LastLine("V", "b4") == 0 || r.Downloads.LastLine("V", "b6") != 0 || r.Downloads.LastLine("W", "b1") != 0 {
-		t.Errorf("%+v", r.Downloads)
+		t.Errorf("downloads = %+v, want b4 announced without a comparison, and b6 and vault W unknown", r.Downloads)
 	}
 	b.fetch(ledger.MarkFetchIntended, "b4", "")
 	b.fetch(ledger.MarkFetched, "b4", ledger.FetchDiffers)
 	if r := b.check(Seen{}); r.Sample.Differ != 1 || r.Sample.Compared != 2 {
-		t.Errorf("%+v", r.Sample)
+		t.Errorf("sample = %+v, want 1 of 2 to differ", r.Sample)
 	}
 }
 
@@ -71,7 +69,7 @@ func TestCheck_I11_DownloadWithoutAnIntent(t *testing.T) {
 			}
 			r := b.check(Seen{})
 			if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == "I11" && strings.Contains(f.Text, row.says) }) {
-				t.Errorf("%v", r.Findings)
+				t.Errorf("findings = %v, want one of I11 that tells of %q", r.Findings, row.says)
 			}
 		})
 	}

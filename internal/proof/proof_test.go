@@ -198,7 +198,7 @@ func TestCheck_I4_WhatEndedEarly(t *testing.T) {
 		r.SHA256, r.Size, r.Torn, r.Archived = archive.Digest{99}, 10, row.torn, row.archived
 		report := Check(b.journal(), maps.Values(b.entries), seen)
 		if found := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Promise == "I4" && f.Key == archive.Key{4} }); found != row.found {
-			t.Errorf("%s: %v", name, report.Findings)
+			t.Errorf("%s: findings = %v, want one of I4: %v", name, report.Findings, row.found)
 		}
 	}
 }
@@ -206,9 +206,7 @@ func TestCheck_I4_WhatEndedEarly(t *testing.T) {
 func TestCheck_EverydayHolds(t *testing.T) {
 	b, seen := everyday(t)
 	r := Check(b.journal(), maps.Values(b.entries), seen)
-	for _, f := range r.Findings {
-		t.Error(f)
-	}
+	kit.Want(t, "findings", r.Findings, nil)
 	if r.Lines != uint64(len(b.lines)) || r.Entries != 5 || r.Balance != b.balance || r.LostPosts != 2 {
 		t.Errorf("%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
 	}
@@ -376,9 +374,7 @@ func TestCheck_I8_ARedropMayGetTheSameNumber(t *testing.T) {
 	b.do(1, says("b1", archive.Successful))
 	r := Check(b.journal(), maps.Values(b.entries), Seen{Registrations: []Registration{
 		{ID: archive.ID{1}, Remote: "b1", Stored: true, Archived: true, SHA256: archive.Digest{1}, Size: 1000}}})
-	for _, f := range r.Findings {
-		t.Error(f)
-	}
+	kit.Want(t, "findings", r.Findings, nil)
 }
 
 // TestCheck_EveryPrefixHolds: the check may run at any instant, so it holds after
@@ -431,6 +427,6 @@ func TestCheck_I2_ASecondSuccessMustBeFlagged(t *testing.T) {
 	b.change(1, func(e *ledger.Entry) { e.PossibleDouble = false })
 	r := Check(b.journal(), maps.Values(b.entries), Seen{})
 	if len(r.Findings) != 1 || r.Findings[0].Promise != "I2" {
-		t.Errorf("%v", r.Findings)
+		t.Errorf("findings = %v, want one of I2", r.Findings)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 func (b *book) mark(word string) {
@@ -48,15 +49,13 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 		Registration{ID: archive.ID{3}, Remote: "b10", Metadata: archive.Digest{3}}) // without content, and too old for the status list
 	seen.Disk = nil
 	r := b.check(seen)
-	for _, f := range r.Findings {
-		t.Error(f)
-	}
+	kit.Want(t, "findings", r.Findings, nil)
 	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.NeedReconcile) != 2 {
 		t.Errorf("%d marks, put back %d times, safe %v, %d unreconciled", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
 	}
 	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
 	if r := b.check(seen); r.OK() {
-		t.Error("a forgotten registration with content was let pass")
+		t.Error("a forgotten registration with content: no finding, want one")
 	}
 }
 
@@ -145,7 +144,7 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 				b.upload(1, "b2")
 			}
 			if !b.entries[archive.Key{1}].PossibleDouble {
-				t.Fatal("it is not double")
+				t.Fatal("possible double = false, want true")
 			}
 			for range 3 {
 				b.now = b.now.Add(25 * time.Hour)
@@ -156,7 +155,7 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 			}
 			b.archive(1, "b2")
 			if r := b.check(Seen{}); !r.OK() || len(r.Double) == 0 != row.ends {
-				t.Error(r.Findings)
+				t.Errorf("findings = %v, double = %v, want none, and no double: %v", r.Findings, r.Double, row.ends)
 			}
 		})
 	}

@@ -137,13 +137,13 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		spoil(&broken)
 		b.entries[archive.Key{50}] = broken
 		if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() || r.Findings[0].Key != whole.Key {
-			t.Errorf("%s: %v", what, r.Findings)
+			t.Errorf("%s: findings = %v, want one of %s", what, r.Findings, whole.Key)
 		}
 		b.entries[archive.Key{50}] = whole
 	}
 	delete(b.entries, archive.Key{50})
 	if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() {
-		t.Error("an entry is gone, and nothing was found")
+		t.Error("an entry is gone: no finding, want one")
 	}
 }
 
@@ -202,7 +202,9 @@ func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
 	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
 	s := newService(nil)
 	s.checkEntry(b.entries[archive.Key{1}], newReplay())
-	kit.Want(t, "keys known", len(s.known), 0)
+	if len(s.known) != 0 {
+		t.Errorf("known = %v, want none", s.known)
+	}
 }
 
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
@@ -262,7 +264,7 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		b.upload(key, "own")
 		b.archive(key, "own")
 		if b.entries[archive.Key{key}].Pruned.Total() == 0 {
-			b.t.Fatal("nothing is folded")
+			b.t.Fatalf("pruned registrations of %d = 0, want some", key)
 		}
 	}
 	for name, two := range map[string][2]func(*book, byte){"TheFirst": {folded, listed}, "TheSecond": {listed, folded}, "Both": {folded, folded}} {

@@ -266,14 +266,14 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	// The daemon's check does not stop the work for it, and leaves the evidence.
 	c := &Checker{Ledger: p.Ledger.Ledger, StateDir: p.Dir, Program: "1.2.0", Now: func() archive.Instant { return archive.Instant{Wall: p.now} }}
 	if found, err := c.checkLedger(t.Context()); err != nil || len(found) > 0 {
-		t.Error(found, err)
+		t.Errorf("the daemon's check found %v (%v), want nothing", found, err)
 	}
 	if v := p.verify(p.how()); v.OtherPast == "" {
-		t.Error("the evidence is gone")
+		t.Error("another past after the daemon's check: none, want the evidence kept")
 	}
 	kit.Must(t, os.Remove(filepath.Join(p.Dir, CheckpointName)))
 	if v := p.verify(p.how()); !v.OK() {
-		t.Error("by itself it is sound", v.Problems, v.Findings())
+		t.Errorf("without a checkpoint: problems %v, findings %v, want none", v.Problems, v.Findings())
 	}
 }
 
@@ -284,6 +284,6 @@ func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
 	how := p.how()
 	how.StateDir = filepath.Join(p.Dir, "gone")
 	if v := p.verify(how); !v.OK() || v.NotSaved == nil {
-		t.Error(v.NotSaved, v.Problems)
+		t.Errorf("problems = %v, not saved: %v, want none, and an error", v.Problems, v.NotSaved)
 	}
 }

@@ -183,7 +183,7 @@ func TestAdopted_I30_CountsNeverGoBack(t *testing.T) {
 	a, err := Transition(a, Adopted{Kind: Extract, Extract: delta, Manifest: sum, HeldAt: at.Wall,
 		Files: []File{{Name: "a", Stored: "0001-a", SHA256: sum}, {Name: "b", Stored: "0002-b", SHA256: sum}}}, at)
 	if err != nil || a.State != Held || a.Files[0].Downloads != 3 || a.Files[1].Downloads != 1 {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("adopted as %+v (%v), want %v with 3 and 1 downloads", a, err, Held)
 	}
 }
 
@@ -199,16 +199,18 @@ func TestNewLine_I14_TellsOfAnArrival(t *testing.T) {
 		l := NewLine(uint64(i+2), a, ev, at)
 		lines = append(lines, string(l.Encode()))
 		if !strings.HasSuffix(lines[i], `,"kind":"extract"}`) {
-			t.Error(lines[i])
+			t.Errorf("line = %s, want it to end with the kind", lines[i])
 		}
 	}
-	kit.Want(t, "the line", lines[2], `{"n":4,"at":"2026-11-20T06:00:00.000Z","event":"download-intended","key":"`+a.Key.String()+`","rev":3,"state":"fetching","item":"4711","file":"a","downloads":1,"kind":"extract"}`)
+	if want := `{"n":4,"at":"2026-11-20T06:00:00.000Z","event":"download-intended","key":"` + a.Key.String() + `","rev":3,"state":"fetching","item":"4711","file":"a","downloads":1,"kind":"extract"}`; lines[2] != want {
+		t.Errorf("line = %s, want %s", lines[2], want)
+	}
 	if !strings.Contains(lines[3], `"seal":"`+sum.String()+`"`) || !strings.Contains(lines[3], `"size":7`) || !strings.Contains(lines[6], `"files":2`) {
-		t.Errorf("%s\n%s", lines[3], lines[6])
+		t.Errorf("lines =\n%s\n%s\nwant the seal and the size of the file, and two files", lines[3], lines[6])
 	}
 	closed, _ := Transition(after(t, life[0]), Abandoned{By: &ledger.Operator{UID: 7, Reason: sum}, Cause: ledger.Cause{Code: "closed"}}, at)
 	if line := string(NewLine(9, closed, Abandoned{By: &ledger.Operator{UID: 7, Reason: sum}}, at).Encode()); !strings.Contains(line, `"uid":7,"reason":"`+sum.String()) {
-		t.Error(line)
+		t.Errorf("line = %s, want the user and the reason", line)
 	}
 }
 

@@ -81,7 +81,7 @@ func TestTransition_I29_PersonsDecideAboutReceivedDocuments(t *testing.T) {
 		a, err := Transition(before, ev, at)
 		kit.Must(t, err)
 		if line := string(NewLine(9, a, ev, at).Encode()); !strings.Contains(line, `"uid":1000,"reason":"`+sum.String()) || a.Rev != before.Rev+1 {
-			t.Error(line)
+			t.Errorf("line of revision %d = %s, want the user and the reason, of revision %d", a.Rev, line, before.Rev+1)
 		}
 		if actor, ok := ActorOf(ev); !ok || actor != by {
 			t.Errorf("%T is of %+v", ev, actor)
@@ -141,7 +141,7 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	}
 	f, ok := a.FindDoubted()
 	if d := f.Doubt; !ok || d.Times != 4 || d.For != time.Minute+longestWait || d.Why != came.Why || a.Attempt != 4 || !a.NotBefore.Equal(came.Until) {
-		t.Errorf("%+v", f)
+		t.Errorf("doubted file = %+v of %+v, want four times within %v", f, a, time.Minute+longestWait)
 	}
 	if rev := after(t, receivedLife[:2]...).Rev; a.Rev != rev+1 {
 		t.Errorf("revision %d after %d: the same bytes are told once", a.Rev, rev)
@@ -155,7 +155,7 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	over := DoubtOverruled{By: by, File: "f1", SHA256: sum}
 	apply(over, 0)
 	if line := string(NewLine(9, a, over, at).Encode()); !strings.Contains(line, `"uid":7`) || !strings.Contains(line, sum.String()) || !a.NotBefore.IsZero() {
-		t.Error(line)
+		t.Errorf("line = %s, not before %v, want the user and the digest, and no wait", line, a.NotBefore)
 	}
 	if actor, isHuman := ActorOf(over); !isHuman || actor != by {
 		t.Errorf("it is of %+v", actor)
@@ -173,13 +173,13 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	}
 	a = believed
 	if apply(heldFile("f1"), 0); !a.Files[1].Doubt.Overruled {
-		t.Error("a file that was taken as it is does not tell so any more")
+		t.Errorf("doubt = %+v, want it overruled", a.Files[1].Doubt)
 	}
 	a = overruled
 	if apply(FileHeld{File: "f1", Stored: "s", Size: 1, SHA256: archive.Sum([]byte("sound"))}, 0); a.Files[1].Doubt.IsSet() {
-		t.Error("the doubt of other bytes stays with sound ones")
+		t.Errorf("doubt of sound bytes = %+v, want none", a.Files[1].Doubt)
 	}
 	if _, err := Transition(after(t, life[:2]...), FileDoubted{File: "a", SHA256: sum}, at); err == nil {
-		t.Error("an extract's file is in doubt")
+		t.Error("a doubted file of an extract is legal, want an error")
 	}
 }

@@ -88,7 +88,7 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 		}
 	}
 	if _, err := Transition(after(t, life[:7]...), WordIntended{Word: Accept}, at); err == nil {
-		t.Error("an extract was accepted")
+		t.Error("accepting an extract is legal, want an error")
 	}
 	a, err := saying(t, after(t, receivedLife[:5]...), WordIntended{Word: RejectTechnical})
 	kit.Must(t, err)
@@ -96,7 +96,7 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 		t.Errorf("%v is due of what cannot be read", step)
 	}
 	if _, err := Transition(a, ConfirmIntended{}, at); err == nil {
-		t.Error("what cannot be read is confirmed")
+		t.Error("confirming an unreadable document is legal, want an error")
 	}
 	a, _ = saying(t, a, WordAnswered{Intent: a.Rev, Outcome: NotTaken})
 	if step, _, _ := Due(a, Rules{Confirm: true}); step != Confirm {
@@ -110,7 +110,7 @@ func TestWord_I29_Lines(t *testing.T) {
 	ev := WordIntended{Word: Reject, By: ledger.Operator{UID: 1000, Reason: sum}}
 	a, err := Transition(a, ev, at)
 	if err != nil || a.State != Acknowledged || a.Said[0].Rev != a.Rev || a.Said[0].UID != 1000 {
-		t.Fatalf("%+v, %v", a, err)
+		t.Fatalf("arrival = %+v (%v), want it %v with one word by user 1000", a, err, Acknowledged)
 	}
 	line := string(NewLine(9, a, ev, at).Encode())
 	kit.Holds(t, "line", line, `"event":"word-intended"`, `"word":"BusinessReject/DocumentRejected"`, `"uid":1000`, `"reason":"`+sum.String())
@@ -119,9 +119,9 @@ func TestWord_I29_Lines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if line := string(NewLine(10, a, answered, at).Encode()); !strings.Contains(line, `"event":"word-not-taken"`) || !strings.Contains(line, `"word":"BusinessReject/DocumentRejected"`) || !strings.Contains(line, `"cause":"http-403"`) {
-		t.Error(line)
+		t.Errorf("line = %s, want word-not-taken with both codes and its cause", line)
 	}
 	if by, ok := ActorOf(ev); !ok || by != ev.By {
-		t.Error("nobody said it")
+		t.Errorf("actor = %+v, %v, want %+v", by, ok, ev.By)
 	}
 }
