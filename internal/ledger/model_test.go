@@ -173,7 +173,7 @@ func TestModel_Promises(t *testing.T) {
 }
 
 // sampledWorlds is how many worlds of one service a sampled run walks.
-const sampledWorlds = 100_000
+const sampledWorlds = 40_000
 
 // silentServices are those that have no later word and are never asked, with and without the leave to send the same bytes again.
 func silentServices(posts uint16, f faults) []setup {

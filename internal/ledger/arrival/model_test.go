@@ -158,16 +158,18 @@ func TestModel_I30_EveryOrder(t *testing.T) {
 			w := queue[0]
 			queue = queue[1:]
 			w.check(t, rules)
+			from := w.key()
 			if step, _, _ := Due(w.a, rules); step == NoStep {
-				ended[w.key()] = true
+				ended[from] = true
 			}
 			for _, next := range w.steps(t, rules) {
 				next.checkChange(t, w)
-				after[next.key()] = append(after[next.key()], w.key())
-				if next.a.State.IsOpen() && next.a.MostDownloads() > 2 || next.a.State == Held && next.a.AcknowledgeIntents > 3 || seen[next.key()] {
+				to := next.key()
+				after[to] = append(after[to], from)
+				if next.a.State.IsOpen() && next.a.MostDownloads() > 2 || next.a.State == Held && next.a.AcknowledgeIntents > 3 || seen[to] {
 					continue
 				}
-				seen[next.key()] = true
+				seen[to] = true
 				queue = append(queue, next)
 			}
 			if t.Failed() {

@@ -95,7 +95,11 @@ func proposals() []ledger.Event {
 // that is derived agrees with its source, and each result is what was stored.
 func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 	reached := map[ledger.State]bool{}
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if kit.Sampled(t, "crowds of documents") {
+		seeds = 1
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := newLedger(t)
 		l := open(t, boltledger.Config{Dir: dir})
@@ -129,7 +133,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 		}
 	}
 	for _, s := range ledger.States() {
-		if !reached[s] && s != ledger.Delivered {
+		if !reached[s] && s != ledger.Delivered && seeds == 3 {
 			t.Errorf("no document came to %s, want one", s)
 		}
 	}
