@@ -1,7 +1,6 @@
 package present
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,36 +11,6 @@ import (
 
 // pdfStates are the states that a PDF can be in.
 var pdfStates = []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered, ledger.Sending, ledger.Delivered, ledger.Duplicate, ledger.Rejected, ledger.Quarantined}
-
-// I12: nothing that people read of a PDF calls it archived, or speaks of the archive, in any state that it can be in.
-func TestDelivery_I12_NothingSpeaksOfTheArchive(t *testing.T) {
-	for _, state := range pdfStates {
-		for _, doubt := range []bool{false, true} {
-			e := ledger.Entry{Key: archive.Key{1}, Rev: 1, Route: ledger.PDF, Drop: "ap-scans", Folder: "scan7.pdf", State: state, Source: ledger.Claimed, SeenAt: noon,
-				InDoubt: doubt, PossibleDouble: doubt, Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}}
-			if state == ledger.Delivered {
-				e.UploadedAt, e.Source, e.Dest = noon, ledger.Kept, "_delivered/2026-11/scan7.pdf"
-			}
-			if state == ledger.Quarantined {
-				e.Cause = ledger.DeliveryUnknown(ledger.PDF, "the upload was never answered")
-			}
-			for f := ledger.Unsent; f <= ledger.Declined; f++ {
-				e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: f}}
-				d := Dossier{Entry: e, HasDocument: true, Document: ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "scan7.pdf"}}}}
-				d.Addresses = []Field{{"receivingEmailAddress", "ap@in.example"}}
-				if state == ledger.Duplicate {
-					d.Details.Original = &Original{Key: "k", Folder: "scan1.pdf", DeliveredAt: &noon}
-				}
-				c := Clock{Now: noon.Add(time.Hour), Location: time.UTC}
-				text := string(d.Text(c)) + string(Situation{Clock: c, UnclearGrace: time.Hour, AlertAfter: time.Minute}.Explain(d).Text(c))
-				without := strings.ReplaceAll(text, "Delivered is not archived", "") // the only place that compares the two
-				if strings.Contains(strings.ToLower(without), "archive") || strings.Contains(without, "ZIP") || strings.Contains(text, unknownState) {
-					t.Errorf("%s, fate %d: %s", state, f, text)
-				}
-			}
-		}
-	}
-}
 
 // A PDF of which nobody knows whether it was delivered: why says so, where to look, and what each decision does.
 func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
