@@ -44,9 +44,7 @@ func FuzzScrub_I7(f *testing.F) {
 		if len(secret) < 8 || sanitize.Message(secret, 500) != secret || strings.Contains("[hidden] $1?[hidden]", secret) {
 			return
 		}
-		if got := hideSecrets(before+secret+behind, []string{secret, url.QueryEscape(secret)}, 500); strings.Contains(got, secret) {
-			t.Errorf("%q shows in %q", secret, got)
-		}
+		kit.Lacks(t, "the text", hideSecrets(before+secret+behind, []string{secret, url.QueryEscape(secret)}, 500), secret)
 	})
 }
 

@@ -55,13 +55,9 @@ func TestScrub_I7(t *testing.T) {
 		"known " + signatureCanary,
 		"known " + signatureCanary[:9] + "\u200b" + signatureCanary[9:],
 	} {
-		if got := hideSecrets(text, []string{"known", signatureCanary}, 500); strings.Contains(got, signatureCanary) {
-			t.Errorf("%q -> %q, want got without %q", text, got, signatureCanary)
-		}
+		kit.Lacks(t, "the text", hideSecrets(text, []string{"known", signatureCanary}, 500), signatureCanary)
 	}
-	if got := hideSecrets("The request signature we calculated does not match the signature you provided.", nil, 500); strings.Contains(got, "hidden") {
-		t.Errorf("plain words were hidden: %q", got)
-	}
+	kit.Lacks(t, "the text", hideSecrets("The request signature we calculated does not match the signature you provided.", nil, 500), "hidden")
 }
 
 func TestRetryAfter(t *testing.T) {

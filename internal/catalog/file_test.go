@@ -114,9 +114,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 				}
 				stop()
 			})
-			if log := w.log.String(); !strings.Contains(log, tt.says) {
-				t.Errorf("it says:\n%s", log)
-			}
+			kit.Holds(t, "the log", w.log.String(), tt.says)
 			if _, err := os.Lstat(path + ".foreign-1"); errors.Is(err, fs.ErrNotExist) == tt.foreign {
 				t.Errorf("moved away: %v", err)
 			}

@@ -135,8 +135,6 @@ func TestHistory_I26_DamageIsMetAndMended(t *testing.T) {
 			synctest.Wait()
 		}
 		w.checkHistory(c)
-		if !strings.Contains(w.log.String(), "the catalog is made anew") {
-			t.Errorf("the damage was not met:\n%s", w.log)
-		}
+		kit.Holds(t, "the log", w.log.String(), "the catalog is made anew")
 	})
 }

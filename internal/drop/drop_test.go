@@ -119,18 +119,14 @@ func TestOpen_I16_SecondProcessSaysWhoHoldsIt(t *testing.T) {
 		return string(out)
 	}
 	host, _ := os.Hostname()
-	if out := other(); !strings.Contains(out, fmt.Sprintf("in use by process %d on %s since 20", os.Getpid(), host)) {
-		t.Errorf("second process: %s", out)
-	}
+	kit.Holds(t, "the output", other(), fmt.Sprintf("in use by process %d on %s since 20", os.Getpid(), host))
 	_, err := Open(config(path))
 	var locked *LockedError
 	if !errors.As(err, &locked) {
 		t.Errorf("same process: %v", err)
 	}
 	f.Close()
-	if out := other(); !strings.Contains(out, "RESULT <nil>") {
-		t.Errorf("after release: %s", out)
-	}
+	kit.Holds(t, "the output", other(), "RESULT <nil>")
 }
 
 func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {

@@ -138,9 +138,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			}
 			_, err = y.f.ClaimFolder("Huber 88", time.Now())
 			y.found("claim", err)
-			if !strings.Contains(err.Error(), "is a mount") {
-				t.Errorf(`err = %v, want err with "is a mount"`, err)
-			}
+			kit.Holds(t, "the error", err.Error(), "is a mount")
 			y.lies("Huber 88")
 			done()
 

@@ -67,16 +67,12 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 	if err != nil || note.Route != ledger.Network || note.Receiver() != "Acme AG, 1234567890123" || note.Body != e.Body.String() || len(note.StoredFiles) != 1 || note.Means != ledger.EmailDelivery || len(note.Differs) != 1 {
 		t.Errorf("%+v, %v", note, err)
 	}
-	if text := differencesCause(ledger.Network, differs).Text; !strings.Contains(text, "what was packed is what was sent") {
-		t.Error(text)
-	}
+	kit.Holds(t, "the text", differencesCause(ledger.Network, differs).Text, "what was packed is what was sent")
 }
 
 func checkNetworkWords(t *testing.T, name, text string) {
 	t.Helper()
 	for _, word := range []string{"archiv", "pdf", "zip", "accounts-payable", "clientuuid", "metadata.json"} {
-		if strings.Contains(strings.ToLower(text), word) {
-			t.Errorf("%s: it says %q: %s", name, word, text)
-		}
+		kit.Lacks(t, name, strings.ToLower(text), word)
 	}
 }

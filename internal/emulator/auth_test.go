@@ -336,12 +336,8 @@ func TestOtherReadings(t *testing.T) {
 	}})
 	w.mustPut(ticket, zipOf("a"))
 	w.now = w.now.Add(time.Minute)
-	if a := w.call("GET", "/v1/vaults/V1/index", ""); !strings.Contains(a.body, `"amount":12.50`) || !strings.Contains(a.body, `"found":"1"`) {
-		t.Errorf("index: %s", a.body)
-	}
-	if a := w.token("x"); !strings.Contains(a.body, `"expires_in":"3600"`) {
-		t.Errorf("token: %s", a.body)
-	}
+	kit.Holds(t, "the answer", w.call("GET", "/v1/vaults/V1/index", "").body, `"amount":12.50`, `"found":"1"`)
+	kit.Holds(t, "the answer", w.token("x").body, `"expires_in":"3600"`)
 	w = newWorld(t, func(c *Config) { c.ArchiveMin, c.Readings.InProgressWord = time.Hour, "ArchivingPaused" })
 	ticket = w.register(1)
 	w.mustPut(ticket, zipOf("a"))

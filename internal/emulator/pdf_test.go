@@ -212,13 +212,9 @@ func TestPDFAccess(t *testing.T) {
 	if a := w.call("POST", slots, goodBody); a.status != 200 {
 		t.Errorf("main account: status %d", a.status)
 	}
-	if a := w.token("importDocuments.write x"); !strings.Contains(a.body, `"scope":"importDocuments.write x"`) {
-		t.Errorf("token: %s", a.body)
-	}
+	kit.Holds(t, "the answer", w.token("importDocuments.write x").body, `"scope":"importDocuments.write x"`)
 	w = newWorld(t, func(c *Config) { c.Scopes = []string{"vault.read"} }) // and has no other scopes than it is given
-	if a := w.token("importDocuments.write vault.read"); !strings.Contains(a.body, `"scope":"vault.read"`) {
-		t.Errorf("token: %s", a.body)
-	}
+	kit.Holds(t, "the answer", w.token("importDocuments.write vault.read").body, `"scope":"vault.read"`)
 }
 
 func TestPDFPath(t *testing.T) {

@@ -155,9 +155,7 @@ func TestEmulator_I30_Violations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, emulator.ExtractReadings{}, nil)
 			r.do(t, s)
-			if v := fmt.Sprint(s.Violations()); !strings.Contains(v, r.says) {
-				t.Errorf("%s, want v with %q", v, r.says)
-			}
+			kit.Holds(t, "the violations", fmt.Sprint(s.Violations()), r.says)
 		})
 	}
 	s := newService(t, emulator.ExtractReadings{}, nil)
@@ -240,7 +238,5 @@ func threeAtOnce(t *testing.T) {
 		all.Go(func() { s.Download(t.Context(), files[0], io.Discard) })
 	}
 	all.Wait()
-	if v := fmt.Sprint(s.Violations()); !strings.Contains(v, "3 calls at once") {
-		t.Errorf(`v = %v, want v with "3 calls at once"`, v)
-	}
+	kit.Holds(t, "the violations", fmt.Sprint(s.Violations()), "3 calls at once")
 }

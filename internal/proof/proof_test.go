@@ -389,9 +389,7 @@ func TestCheck_EveryPrefixHolds(t *testing.T) {
 		}
 		r := Check(Journal{Lines: numbered(lines), Head: h}, func(func(ledger.Entry) bool) {}, Seen{})
 		for _, f := range r.Findings {
-			if !strings.Contains(f.Text, "there is no entry") {
-				t.Errorf("after line %d: %v", n, f)
-			}
+			kit.Holds(t, "the finding", f.Text, "there is no entry")
 		}
 	}
 }

@@ -74,9 +74,7 @@ func TestCSV_ReadAgain(t *testing.T) {
 		if !amounts["-75.105"] || !amounts["9007199254740993.10"] || !amounts["119.00"] || !amounts[""] {
 			t.Errorf("%v", amounts)
 		}
-		if !strings.Contains(folders, "Müller 4711\n") || !strings.Contains(folders, "Kern\\u{202e} 6\n") {
-			t.Error(folders)
-		}
+		kit.Holds(t, "folders", folders, "Müller 4711\n", "Kern\\u{202e} 6\n")
 	}
 }
 

@@ -335,9 +335,7 @@ func TestDayCounts_I12_DeliveredIsNotArchived(t *testing.T) {
 		}
 	}
 	p := page{Drop: "ap-scans", Now: now, Today: work.onDay(now)}
-	if got := p.renderBody(); !strings.Contains(got, "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n") {
-		t.Errorf("got = %v, want got with \"ARCHIVED TODAY (1) last: Kunz 301, 14:00\\nDELIVERED TODAY (1) last: scan7.pdf, 14:00\\n\"", got)
-	}
+	kit.Holds(t, "the text", p.renderBody(), "ARCHIVED TODAY (1)     last: Kunz 301, 14:00\nDELIVERED TODAY (1)     last: scan7.pdf, 14:00\n")
 }
 
 // Who dropped a document whose recipient is not listed reads that it is not sent, and what to do.
@@ -349,9 +347,7 @@ func TestPage_I26_RecipientThatIsNotListed(t *testing.T) {
 	part.addCount(e.Attention(), 1)
 	p := page{Drop: "acme-out", Route: ledger.Network, Now: time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)}
 	p.addLedger(part)
-	if got := p.renderBody(); !strings.Contains(got, "PLEASE FIX (1)\n  Huber 88              "+e.Cause.Text) {
-		t.Errorf("got = %v, want got with %q", got, "PLEASE FIX (1)\n Huber 88 "+e.Cause.Text)
-	}
+	kit.Holds(t, "the text", p.renderBody(), "PLEASE FIX (1)\n  Huber 88              "+e.Cause.Text)
 }
 
 // Of each class of entries that need a person it is decided who is told: nobody who dropped a folder misses a class that was forgotten here.

@@ -126,9 +126,7 @@ func TestSession_SignInAndOut(t *testing.T) {
 			if strings.Contains(set, "Secure") != hasTLS || strings.HasPrefix(set, "__Host-") != hasTLS || strings.Contains(set, "Domain") {
 				t.Errorf(`set = %v, want strings.Contains(set, "Secure") = %v, strings.HasPrefix(set, "__Host-") = %v, set without "Domain"`, set, hasTLS, hasTLS)
 			}
-			if w := b.get("/"); !strings.Contains(w.Body.String(), `for "anna" rights {Read:true Fetch:true Metrics:false} token "`) || !strings.Contains(w.Body.String(), "in false out true") {
-				t.Errorf("w.Body = %v, want w.Body.String() with `for \"anna\" rights {Read:true Fetch:true Metrics:false} token \"`, w.Body.String() with \"in false out true\"", w.Body)
-			}
+			kit.Holds(t, "the text", b.get("/").Body.String(), `for "anna" rights {Read:true Fetch:true Metrics:false} token "`, "in false out true")
 			first, token := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value, b.token()
 			b.signIn("anna", canary)
 			if second := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value; second == first || len(second) != 43 || b.token() == token {
@@ -405,9 +403,7 @@ func TestPages_I7_WithoutUsersNoRights(t *testing.T) {
 	h := Handler(NewAccessGuard(Access{}, silent), sample, echo)
 	b := newBrowser(h)
 	b.host = "127.0.0.1:8970"
-	if w := b.get("/document/k"); !strings.Contains(w.Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in false out false`) {
-		t.Errorf("w.Body = %v, want w.Body.String() with `for \"\" rights {Read:false Fetch:false Metrics:false} token \"\" in false out false`", w.Body)
-	}
+	kit.Holds(t, "the text", b.get("/document/k").Body.String(), `for "" rights {Read:false Fetch:false Metrics:false} token "" in false out false`)
 	for _, token := range []string{"", "x"} {
 		if w := b.ask(http.MethodPost, "/report", url.Values{"token": {token}}); w.Code != 403 {
 			t.Error("a form:", w.Code, w.Body)

@@ -209,9 +209,7 @@ func TestNewLine_I14_TellsOfAnArrival(t *testing.T) {
 		t.Errorf("lines =\n%s\n%s\nwant the seal and the size of the file, and two files", lines[3], lines[6])
 	}
 	closed, _ := Transition(after(t, life[0]), Abandoned{By: &ledger.Operator{UID: 7, Reason: sum}, Cause: ledger.Cause{Code: "closed"}}, at)
-	if line := string(NewLine(9, closed, Abandoned{By: &ledger.Operator{UID: 7, Reason: sum}}, at).Encode()); !strings.Contains(line, `"uid":7,"reason":"`+sum.String()) {
-		t.Errorf("line = %s, want the user and the reason", line)
-	}
+	kit.Holds(t, "line", string(NewLine(9, closed, Abandoned{By: &ledger.Operator{UID: 7, Reason: sum}}, at).Encode()), `"uid":7,"reason":"`+sum.String())
 }
 
 func TestBalance_I1_CountsEachOnce(t *testing.T) {

@@ -144,9 +144,7 @@ func TestReading_ErrorBodiesInWords(t *testing.T) {
 					t.Fatalf("%d archived, %d rejected", a, r)
 				}
 				w.pass(time.Minute, time.Second, never) // for the folders to be put where they belong
-				if reason := w.reason(); !strings.Contains(reason, "NOT ARCHIVED. ") || !strings.Contains(reason, "400 Bad Request: "+words[0]) {
-					t.Errorf("the folder that came back says %q", reason)
-				}
+				kit.Holds(t, "reason", w.reason(), "NOT ARCHIVED. ", "400 Bad Request: "+words[0])
 				w.says("403 Forbidden: " + words[1])
 				w.proven()
 			})

@@ -86,9 +86,7 @@ func TestReading_I25_UnaskableNumberIsInTheList(t *testing.T) {
 			s := setup{vaults: []string{"ACME"}, folders: 1, faults: first(1, "register", emulator.Fault{Kind: emulator.Unaskable, Status: status})}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(hour)
-				if text := w.said(); strings.Contains(text, "route paused") {
-					t.Error("a route was paused")
-				}
+				kit.Lacks(t, "what is said", w.said(), "route paused")
 			})
 		})
 	}
