@@ -59,19 +59,11 @@ func (i *Item) Sending(at time.Time) []ledger.Event {
 	if i.Route.IsNotified() {
 		return []ledger.Event{ledger.DocumentIntended{Body: archive.Sum([]byte(i.Name + " body"))}}
 	}
-	return []ledger.Event{ledger.RegisterIntended{}, i.Ticket("", at), ledger.UploadIntended{}}
+	return []ledger.Event{ledger.RegisterIntended{}, Ticket(i.number(), at, i.Route), ledger.UploadIntended{}}
 }
 
-// Ticket is the service's answer to a registration; an empty number is that of
-// the item. The address of the upload holds the word "canary".
-func (i *Item) Ticket(number archive.RemoteID, at time.Time) ledger.TicketReceived {
-	if number == "" {
-		number = i.number()
-	}
-	return Ticket(number, at, i.Route)
-}
-
-// Ticket is an answer to a registration at a time.
+// Ticket is the service's answer to a registration at a time. The address of the
+// upload holds the word "canary".
 func Ticket(number archive.RemoteID, at time.Time, r ledger.Route) ledger.TicketReceived {
 	ticket := archive.Ticket{Remote: number, URL: "https://store.example/x?X-Amz-Signature=canary&key=" + archive.PresignedURL(number), Sent: archive.Instant{Wall: at}}
 	if r == ledger.PDF {
@@ -104,11 +96,6 @@ func (i *Item) accepts(ev ledger.Sealed) ledger.Event {
 	return ledger.DeliveryConfirmed{Sent: ev.Package.SHA256, Seal: ev.Seal}
 }
 
-// Seen is what the service says of the registration.
-func (i *Item) Seen(s archive.ServiceStatus, at time.Time) ledger.StatusSeen {
-	return Seen(i.number(), s, at)
-}
-
 // Seen is what the service says of a registration at a time.
 func Seen(number archive.RemoteID, s archive.ServiceStatus, at time.Time) ledger.StatusSeen {
 	return ledger.StatusSeen{Receipt: archive.Receipt{Remote: number, Status: s, Raw: s.String(), Updated: at, Record: []byte(`{}`)}, Grace: time.Hour}
@@ -123,7 +110,7 @@ func (i *Item) Life(at, end time.Time) [][]ledger.Event {
 	place := "_delivered/"
 	if i.Route.IsAsked() {
 		place = "_archived/"
-		steps = append(steps, []ledger.Event{i.Seen(archive.Successful, end)})
+		steps = append(steps, []ledger.Event{Seen(i.number(), archive.Successful, end)})
 	}
 	return append(steps, []ledger.Event{ledger.PlaceIntended{Dest: place + end.Format("2006-01") + "/" + i.Name}}, []ledger.Event{ledger.Placed{}})
 }

@@ -25,6 +25,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // Ledger is an open ledger in a folder of a test.
@@ -50,9 +51,7 @@ func New(t testing.TB, c boltledger.Config, info ledger.Info) *Ledger {
 	if info.Created.IsZero() {
 		info.Created = time.Date(2025, 11, 20, 13, 32, 0, 0, time.UTC)
 	}
-	if err := boltledger.Create(c.Dir, info); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(c.Dir, info))
 	l := &Ledger{Dir: c.Dir, Vault: "V-1", t: t, config: c, items: map[string]*Item{}}
 	l.Open()
 	t.Cleanup(func() { l.Close() })
@@ -73,9 +72,7 @@ func (l *Ledger) Open() {
 func (l *Ledger) Commit(cs ...ledger.Change) (last ledger.Entry) {
 	l.t.Helper()
 	results, err := l.Apply(context.Background(), cs...) // usable in any bubble
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	kit.Must(l.t, err)
 	for _, r := range results {
 		if last = r.Entry; r.Err != nil {
 			l.t.Fatal(r.Err)
@@ -92,9 +89,7 @@ func (l *Ledger) Mark(m ledger.Mark, reason string) {
 		note = &ledger.Note{Text: reason}
 		m.By.Reason = note.Digest()
 	}
-	if err := l.CommitMark(context.Background(), m, note); err != nil {
-		l.t.Fatal(err)
-	}
+	kit.Must(l.t, l.CommitMark(context.Background(), m, note))
 }
 
 // Item returns the item of that name, if need be a new one of the archive.

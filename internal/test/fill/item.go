@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // Item is a folder or a file that was dropped. An empty field gets the usual
@@ -33,9 +34,7 @@ type Item struct {
 func (i *Item) Entry() ledger.Entry {
 	i.ledger.t.Helper()
 	e, _, err := i.ledger.Entry(i.Key)
-	if err != nil {
-		i.ledger.t.Fatal(err)
-	}
+	kit.Must(i.ledger.t, err)
 	return e
 }
 
@@ -104,7 +103,7 @@ func (i *Item) Archive(at time.Time, took time.Duration) ledger.Entry {
 	i.ledger.t.Helper()
 	i.Store(at)
 	at = at.Add(took)
-	i.Apply(at, i.Seen(archive.Successful, at))
+	i.Apply(at, Seen(i.number(), archive.Successful, at))
 	return i.Place(at, "_archived/"+at.Format("2006-01")+"/"+i.Name)
 }
 
