@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
@@ -48,6 +51,28 @@ func TestApproveDisposal_I29(t *testing.T) {
 		if journaled != 1 {
 			t.Errorf("%d journal lines about the approval", journaled)
 		}
+	})
+}
+
+// TestDispose_I18_AFolderThatIsLostIsNotCalledMoved: a user took the kept
+// folder away before it was due. Nobody knows where it is, so the entry does
+// not say that vaultd moved it.
+func TestDispose_I18_AFolderThatIsLostIsNotCalledMoved(t *testing.T) {
+	to := t.TempDir()
+	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.DisposeTo, d.Grace = true, to, time.Hour }, func(h *testDaemon) {
+		h.drop("Huber 88", "88", "one", false)
+		h.drop("Otto 19", "19", "two", false)
+		h.pass()
+		lost := h.byFolder()["Otto 19"]
+		kit.Want(t, "the source before its grace is over", lost.Source, ledger.Kept)
+		h.must(os.Rename(filepath.Join(h.path, lost.Dest), filepath.Join(h.t.TempDir(), "taken away")))
+		for range 8 {
+			h.pass()
+		}
+		all := h.byFolder()
+		kit.Want(t, "the source of the other folder", all["Huber 88"].Source, ledger.Moved)
+		kit.Want(t, "the source of the lost folder", all["Otto 19"].Source, ledger.Kept)
+		kit.Want(t, "the cause of the lost folder", all["Otto 19"].Cause.Code, "source-missing")
 	})
 }
 

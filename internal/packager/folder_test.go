@@ -284,6 +284,20 @@ func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 	}
 }
 
+// TestFolder_I18_ANoteFurtherDownIsContent: vaultd writes its notes at the top
+// of a folder. A file of such a name in a subfolder is a user's: it is archived,
+// and not removed as junk.
+func TestFolder_I18_ANoteFurtherDownIsContent(t *testing.T) {
+	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "%PDF", "_REASON.txt": "j", "sub/_REASON.txt": "the user's", "sub/_receipt.json": "{}"})
+	s := mustBuild(t, root, rules)
+	var paths []string
+	for _, f := range s.Files {
+		paths = append(paths, f.Path)
+	}
+	kit.Want(t, "files", paths, []string{"a.pdf", "sub/_REASON.txt", "sub/_receipt.json"})
+	kit.Want(t, "junk", s.Junk, []string{"_REASON.txt"})
+}
+
 func TestBuild_JunkMayComeAndGo(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	r := rules
