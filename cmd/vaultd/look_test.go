@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/test/kit"
 )
 
 func changeFile(t *testing.T, path, text string) {
@@ -273,6 +274,17 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestVerify_I9_LostAnswersAreCounted: what cannot be guaranteed is printed,
+// with its number.
+func TestVerify_I9_LostAnswersAreCounted(t *testing.T) {
+	s := newShelf(t)
+	seal, doc := sealed("Otto", 1)
+	s.tell("Otto", noon, doc, seal, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
+	out, errs, code := s.say("verify")
+	kit.Want(t, "exit code", code, exitDone)
+	kit.Holds(t, "verify", out+errs, "2 answers to registrations were lost: at most so many unused registrations are unknown")
 }
 
 // A verification that did not read everything says so first, and its result claims no more.

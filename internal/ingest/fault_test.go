@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 func TestAllGoesWell(t *testing.T) {
@@ -343,5 +344,43 @@ func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// forgetful leaves the first document out of each of its first answers.
+type forgetful struct {
+	*service
+	left *atomic.Int32 // answers that it still shortens
+}
+
+func (s forgetful) Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
+	a, err := s.service.Register(ctx, v, frozen)
+	if s.left.Add(-1) >= 0 {
+		delete(a.Tickets, frozen[0].ID)
+	}
+	return a, err
+}
+
+// TestRegister_I9_LeftOutOfTheAnswer: the service took a POST, and its answer
+// does not name the document. It may be registered, so the answer counts as
+// lost.
+func TestRegister_I9_LeftOutOfTheAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, left := &service{}, &atomic.Int32{}
+		left.Store(2)
+		r := build(t, s)
+		route := r.cfg.Routes[ledger.Vault]
+		route.Client = forgetful{s, left}
+		r.cfg.Routes[ledger.Vault] = route
+		r.start()
+		r.drop("V", 1)
+		r.pass(time.Hour)
+		kit.Want(t, "states", r.states(), map[ledger.State]int{ledger.Archived: 1})
+		kit.Must(t, r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+			kit.Want(t, "POSTs", e.Posts, 3)
+			kit.Want(t, "POSTs without an answer", e.Posts-e.Answers, 2)
+			return nil
+		}))
 	})
 }

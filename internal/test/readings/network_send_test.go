@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,31 @@ func TestReading_I2_NetworkCallsThatFail(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestReading_I9_FilesThatTheNetworkMayHave: the network stores a file, and its
+// answer is lost. The file is stored once more, and the copy that no document
+// names is counted.
+func TestReading_I9_FilesThatTheNetworkMayHave(t *testing.T) {
+	var lost atomic.Int32
+	s, d := sending(setup{faults: func(of string, n int) emulator.Fault {
+		if of == "network-file" && n%2 == 1 && n < 8 {
+			lost.Add(1)
+			return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}
+		}
+		return emulator.Fault{}
+	}}, "", "")
+	virtual(t, s, func(t *testing.T, w *world) {
+		d.rests(24*hour, isDelivered)
+		unused := 0
+		for _, e := range d.entries() {
+			unused += e.CountUnusedFiles()
+		}
+		if lost.Load() == 0 {
+			t.Fatal("no answer was lost: the test shows nothing")
+		}
+		kit.Want(t, "files that no document names", unused, int(lost.Load()))
+	})
 }
 
 // I2, I8: a number that the network has from somebody else is no success. A person is asked, and nothing is sent by itself.
