@@ -62,7 +62,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	if told := toldOf(emu, id); len(told) != 1 || told[0] != "BusinessAccept/DocumentAccepted" {
 		t.Errorf("the network was told %v", told)
 	}
-	var j arrivalJSON
+	var j arrivalShown
 	if err := json.Unmarshal([]byte(s.must(0, "arrivals", "show", id, "--json")), &j); err != nil || len(j.Said) != 1 || j.Said[0].Outcome != "taken" || j.Said[0].At == nil {
 		t.Errorf("%+v, %v", j.Said, err)
 	}
@@ -137,7 +137,7 @@ func publishHere(t *testing.T, emu *emulator.Server, s *site, number string, isW
 	if err != nil {
 		t.Fatal(err)
 	}
-	evs := []arrival.Event{arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: causeUnreadable, Text: "no JSON"}}}
+	evs := []arrival.Event{arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "unreadable", Text: "no JSON"}}}
 	if sum := archive.Sum([]byte(number)); isWhole {
 		evs = []arrival.Event{arrival.DocumentHeld{Stored: "document.json", Size: 3, SHA256: sum}, arrival.HeldWhole{Manifest: sum}}
 	}

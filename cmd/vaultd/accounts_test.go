@@ -88,6 +88,10 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	waitFor(t, "BETA's invoice", func() bool { return s.status().Balance.States["archived"] == 2 })
 
 	out, code := s.vaultd("vaults", "--json")
+	type vaultRow struct {
+		ID, Account        string
+		Listed, Configured bool
+	}
 	var rows []vaultRow
 	for line := range strings.Lines(out) {
 		var r vaultRow

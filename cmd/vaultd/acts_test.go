@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +14,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
-	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -157,19 +156,33 @@ func TestFolded(t *testing.T) {
 }
 
 func TestValidate_WhichDrop(t *testing.T) {
-	c := config.Config{Drops: []config.Drop{{Name: "a", Path: "/srv/a"}, {Name: "ab", Path: "/srv/a/b"}, {Name: "c", Path: "/srv/c"}}}
+	top := t.TempDir()
+	drops := "drops:\n  - {name: a, path: TOP/a, vault: V}\n  - {name: ab, path: TOP/ab, vault: V}\n  - {name: c, path: TOP/c, vault: V}\n"
+	config := func(drops string) string {
+		return writeConfig(t, strings.ReplaceAll(smallConfig[:strings.Index(smallConfig, "drops:")]+drops+"state_dir: TOP/state\n", "TOP", top))
+	}
+	which := func(config, folder string, args ...string) string {
+		path := filepath.Join(top, folder)
+		writeIn(t, path, "metadata.json", `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`)
+		writeIn(t, path, "a.pdf", "%PDF")
+		out, _, code := runHere(append([]string{"validate", "--json", "--config", config, path}, args...)...)
+		var v validatedShown
+		if err := json.Unmarshal([]byte(out), &v); code == exitDone && err != nil {
+			t.Error(err)
+		}
+		return v.Drop
+	}
+	three := config(drops)
 	for _, row := range []struct{ folder, name, want string }{
-		{"/srv/a/Huber 88", "", "a"}, {"/srv/a/b/Huber 88", "", "ab"}, {"/srv/a/_rejected/Huber 88", "", "a"}, {"/srv/abc/x", "", ""},
-		{"/tmp/x", "", ""}, {"/tmp/x", "c", "c"}, {"/srv/a/x", "c", "c"}, {"/srv/a/x", "d", ""},
+		{"a/Huber 88", "", "a"}, {"ab/Huber 88", "", "ab"}, {"a/_rejected/Huber 88", "", "a"}, {"abc/x", "", ""},
+		{"tmp/x", "", ""}, {"tmp/x", "c", "c"}, {"a/x", "c", "c"}, {"a/x", "d", ""},
 	} {
-		d, err := dropForFolder(c, row.folder, row.name)
-		if err == nil != (row.want != "") || err == nil && d.Name != row.want {
-			t.Errorf("%+v: %s %v", row, d.Name, err)
+		if got := which(three, row.folder, "--drop", row.name); got != row.want {
+			t.Errorf("%+v: %q", row, got)
 		}
 	}
-	c.Drops = c.Drops[:1]
-	if d, err := dropForFolder(c, "/tmp/x", ""); err != nil || d.Name != "a" {
-		t.Errorf("the only drop: %s %v", d.Name, err)
+	if got := which(config(drops[:strings.Index(drops, "  - {name: ab")]), "tmp/x"); got != "a" {
+		t.Errorf("the only drop: %q", got)
 	}
 }
 
@@ -178,7 +191,11 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 	cfg, path, _ := startDaemon(t)
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	out, errs, code := runHere("--config", path, "backup", copied, "--json")
-	var b backedUp
+	var b struct {
+		Ledger   string `json:"ledgerId"`
+		HeadLine uint64
+		Size     int64 `json:"bytes"`
+	}
 	if err := json.Unmarshal([]byte(out), &b); err != nil || code != 0 || b.Ledger != "L-1" || b.HeadLine != 2 {
 		t.Errorf("exit %d %v %+v %s", code, err, b, errs)
 	}
@@ -200,24 +217,32 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 
 // A copy that broke off gets no name and leaves nothing behind.
 func TestBackup_BrokenOff(t *testing.T) {
-	s := newShelf(t)
-	dir := t.TempDir()
-	for name, write := range map[string]func() []byte{
-		"Half":  func() []byte { return []byte("half of a ledger") },
-		"Empty": func() []byte { return nil },
+	s, dir := newShelf(t), t.TempDir()
+	var whole bytes.Buffer
+	if _, err := s.ledger.Backup(&whole); err != nil {
+		t.Fatal(err)
+	}
+	var sent []byte
+	exit := exitDone
+	s.standIn(func(out io.Writer) int {
+		_, _ = out.Write(sent) // the client tells
+		return exit
+	})
+	for name, row := range map[string]struct {
+		sent []byte
+		exit int
+		good bool
+	}{
+		"Half": {[]byte("half of a ledger"), exitDone, false}, "Empty": {nil, exitDone, false}, "Failed": {nil, exitTemporary, false}, "Good": {whole.Bytes(), exitDone, true},
 	} {
-		if _, err := newCopy(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(write()); return err }); err == nil {
-			t.Errorf("%s passed", name)
+		sent, exit = row.sent, row.exit
+		code, out, errs := s.ask(t, "backup", filepath.Join(dir, name))
+		if (code == exitDone) != row.good {
+			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
 		}
 	}
-	if _, err := newCopy(filepath.Join(dir, "x"), func(io.Writer) error { return context.Canceled }); err == nil {
-		t.Error("a failure passed")
-	}
-	if b, err := newCopy(filepath.Join(dir, "good"), func(w io.Writer) error { _, err := s.ledger.Backup(w); return err }); err != nil || b.HeadLine != s.ledger.Head().N {
-		t.Errorf("%+v %v", b, err)
-	}
 	names, err := os.ReadDir(dir)
-	if err != nil || len(names) != 1 {
+	if err != nil || len(names) != 1 || names[0].Name() != "Good" {
 		t.Errorf("%v %v", names, err)
 	}
 }

@@ -70,7 +70,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 				t.Errorf("%v: %s", row.args, out)
 			}
 		}
-		var j arrivalJSON
+		var j arrivalShown
 		if err := json.Unmarshal([]byte(s.must(0, "arrivals", "--json")), &j); err != nil || j.ID != id || j.Sender == nil || *j.DocumentID != "R-4711" || len(j.Files) != 2 || j.Entry == nil || j.Waits != "" {
 			t.Errorf("%+v, %v", j, err)
 		}
@@ -281,7 +281,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.begin()
-	var j arrivalJSON
+	var j arrivalShown
 	waitFor(t, "the file to be in doubt", func() bool {
 		out, code := s.vaultd("arrivals", "show", id, "--json")
 		return code == 0 && json.Unmarshal([]byte(out), &j) == nil && j.Cause == "receive-doubt"
@@ -328,5 +328,23 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	p.stop(t)
 	if journal := s.journal(); !strings.Contains(journal, `"event":"doubt-overruled"`) || strings.Contains(journal, "the sender names it so") {
 		t.Error(journal)
+	}
+}
+
+// arrivalShown is what "arrivals --json" says of a document.
+type arrivalShown struct {
+	ID, Key, State, Waits, Cause, Need string
+	Sender, DocumentID                 *string
+	Files                              []struct {
+		Doubt *struct {
+			Stored, SHA256 string
+			Times          int
+			Overruled      bool
+		}
+	}
+	Entry *struct{ Key, State string }
+	Said  []struct {
+		Outcome string
+		At      *time.Time
 	}
 }

@@ -5,10 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"vaultd/internal/apicall"
-	"vaultd/internal/config"
 )
 
 func TestCheck_TroubleAtDrops(t *testing.T) {
@@ -22,20 +18,20 @@ func TestCheck_TroubleAtDrops(t *testing.T) {
 		filepath.Join(dir, "away"): "is not there",
 		file:                       "is not a folder",
 	} {
-		if got := describeDropTrouble(path); got != want && (want == "" || !strings.Contains(got, want)) {
-			t.Errorf("%s: %q; want %q", path, got, want)
+		text := strings.NewReplacer("/etc/vaultd/secret", secretFile(t, canary, 0o600), "/srv/invoices/acme-in", path).Replace(smallConfig) + "state_dir: " + t.TempDir() + "\n"
+		out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text))
+		said := strings.Contains(out, "LOOK AT  drop acme-in: "+path)
+		if code != exitDone || said != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, without %q: %s%s", path, code, want, out, errs)
 		}
 	}
 }
 
 func TestCheck_HastySettle(t *testing.T) {
-	for d, warned := range map[*config.Drop]bool{
-		{Complete: "quiet", Settle: 2 * time.Second}:  true,
-		{Complete: "quiet", Settle: 30 * time.Second}: false,
-		{Complete: "list", Settle: time.Second}:       false,
-	} {
-		if got := warnOfShortSettle(*d); strings.Contains(got, "settle is 2s") != warned || (got != "") != warned {
-			t.Errorf("%+v: %q", d, got)
+	for keys, warned := range map[string]bool{"complete: quiet, settle: 2s": true, "complete: quiet, settle: 30s": false, "complete: list, settle: 1s": false} {
+		text := strings.NewReplacer("/etc/vaultd/secret", secretFile(t, canary, 0o600), "vault: V-1}", "vault: V-1, "+keys+"}").Replace(smallConfig) + "state_dir: " + t.TempDir() + "\n"
+		if out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text)); code != exitDone || strings.Contains(out, "LOOK AT  drop acme-in: settle is 2s") != warned {
+			t.Errorf("%s: exit %d: %s%s", keys, code, out, errs)
 		}
 	}
 }
@@ -49,11 +45,11 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 	text := strings.NewReplacer("/etc/vaultd/secret", secret, "vault: V-1}", "vault: V-1}\n  - {name: beta-in, path: /srv/invoices/beta-in, vault: V-1, retention: 10y}").Replace(smallConfig) +
 		"state_dir: " + t.TempDir() + "\n"
 	out, errs, code := runHere("check", "--config", writeConfig(t, text))
-	if code != 0 || !strings.Contains(out, "LOOK AT  drop acme-in: "+noRetention+"\n") || strings.Contains(out, "drop beta-in: "+noRetention) {
+	if code != 0 || !strings.Contains(out, "LOOK AT  drop acme-in: retention is not known: ") || strings.Contains(out, "drop beta-in: "+"retention is not known: ") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	out, errs, code = runHere("check", "--json", "--config", writeConfig(t, text))
-	if code != 0 || !strings.Contains(out, `"drop acme-in: `+noRetention) || strings.Contains(out, `"drop beta-in: `+noRetention) {
+	if code != 0 || !strings.Contains(out, `"drop acme-in: `+"retention is not known: ") || strings.Contains(out, `"drop beta-in: `+"retention is not known: ") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
@@ -61,13 +57,5 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 	if _, errs, code := runHere("close", "X"); code != exitUsage || !strings.Contains(errs, `see "vaultd help close"`) {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-func TestExit_DeniedBeforeAnythingLeft(t *testing.T) {
-	for _, o := range []apicall.Outcome{apicall.NotSent, apicall.NotProcessed} {
-		if code := exitCodeOfRemote(&apicall.Error{Outcome: o, Denied: true}); code != exitRights {
-			t.Errorf("%v: exit %d; want %d", o, code, exitRights)
-		}
 	}
 }

@@ -38,7 +38,10 @@ func TestBackup_I15_OfADamagedLedgerIsNotCalledWhole(t *testing.T) {
 		t.Error(err)
 	}
 	out, _, code = runHere("--config", config, "backup", copied+"2", "--json")
-	var b backedUp
+	var b struct {
+		Whole    bool
+		Problems []string
+	}
 	if err := json.Unmarshal([]byte(out), &b); err != nil || code != exitDifferences || b.Whole || len(b.Problems) == 0 {
 		t.Errorf("exit %d %v %+v", code, err, b)
 	}

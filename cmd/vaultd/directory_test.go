@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
-	"vaultd/internal/networkapi"
 )
 
 // withNetwork writes the section of the network into the configuration of a site.
@@ -97,9 +96,14 @@ func TestDirectory_JSON(t *testing.T) {
 	t.Parallel()
 	s := directorySite(t, emulator.Config{Readings: emulator.Readings{Network: emulator.NetworkReadings{Directory: "all"}}}, frenchLines())
 	out, code := s.vaultd("directory", otto, "--json")
-	var lines []directoryLineJSON
+	type directoryLine struct {
+		ValidToday, Asked                               bool
+		Company, Facility, SIRET, EffectiveEnd, Routing *string
+		Line                                            json.RawMessage
+	}
+	var lines []directoryLine
 	for text := range strings.Lines(out) {
-		var l directoryLineJSON
+		var l directoryLine
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -177,6 +181,7 @@ func TestDirectory_Failures(t *testing.T) {
 // serveDirectory answers each call with one body.
 func serveDirectory(t *testing.T, body string) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close") // nothing stays behind in a bubble
 		b := bufio.NewWriter(w)
 		_, _ = b.WriteString(body)
 		_ = b.Flush()
@@ -221,20 +226,16 @@ func TestDirectory_HostileLines(t *testing.T) {
 }
 
 // A line counts by the day in France.
-func TestDirectoryAnswer_DayInFrance(t *testing.T) {
-	france, err := time.LoadLocation("Europe/Paris")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := networkapi.DirectoryLine{SIREN: otto, To: "2026-11-24"}
-	for at, want := range map[string]bool{"2026-11-24T22:59:59Z": true, "2026-11-24T23:00:00Z": false} {
+func TestDirectory_DayInFrance(t *testing.T) {
+	s := newShelf(t)
+	s.edit("drops:", "network: {base_url: "+serveDirectory(t, `[{"siren":"`+otto+`","dateTo":"2026-11-24"}]`)+", auth: {method: basic, username: u, secret_file: "+secretFile(t, "demo\n", 0o600)+"}}\ndrops:")
+	for at, want := range map[string]int{"2026-11-24T22:59:59Z": exitDone, "2026-11-24T23:00:00Z": exitDifferences} {
 		now, err := time.Parse(time.RFC3339, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := directoryAnswer{query: networkapi.DirectoryQuery{SIREN: otto}, today: now.In(france)}
-		if d.counts(l) != want {
-			t.Errorf("%s: %v", at, !want)
+		if out, errs, code := s.sayAt(now, "directory", otto); code != want {
+			t.Errorf("%s: exit %d, want %d: %s%s", at, code, want, out, errs)
 		}
 	}
 }

@@ -129,7 +129,8 @@ func TestDoctor_FaultsByName(t *testing.T) {
 		"NoDrop":   {spoil: func(s *site, _ string) { s.away("acme") }, code: exitFailed, what: "drop", want: "FAIL"},
 		"UnwritableDrop": {spoil: func(s *site, _ string) { s.write("acme/.vaultd", "a file in the place of the folder") },
 			code: exitFailed, what: "drop", want: "FAIL a test file cannot be written"},
-		"DiskFull": {spoil: func(s *site, _ string) { s.edit("min_free: 1MB", "min_free: 9000TB") }, code: exitFailed, what: "disk", want: "FAIL"},
+		"DiskFull":     {spoil: func(s *site, _ string) { s.edit("min_free: 1MB", "min_free: 9000TB") }, code: exitFailed, what: "disk", want: "FAIL"},
+		"SeveralKinds": {spoil: func(s *site, _ string) { s.write("secret", "wrong\n"); s.away("acme") }, code: exitFailed, what: "drop", want: "FAIL"},
 		"NoVaultList": {cfg: emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "vaults", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 404}}}}},
 			code: exitDone, what: "credentials", want: "WARN"},
 	} {
@@ -244,23 +245,6 @@ func TestDoctor_TryThatHangs(t *testing.T) {
 		}
 		close(release)
 	})
-}
-
-// The exit code is that of the only kind of failure, and 1 for several; a warning is none.
-func TestDoctor_ExitCode(t *testing.T) {
-	denied, away := tried{Result: tryFail, code: exitRights}, tried{Result: tryFail, code: exitUnavailable}
-	for want, all := range map[int][][]tried{
-		exitDone:        {{}, {newWarning("a", "", "", ""), newSuccess("a", "", "")}},
-		exitRights:      {{denied, denied, newWarning("a", "", "", "")}},
-		exitUnavailable: {{away}},
-		exitFailed:      {{denied, away}, {away, newFailure("a", "", "", "")}, {newFailure("a", "", "", "")}},
-	} {
-		for _, tries := range all {
-			if got := (diagnosis{Tries: tries}).exitCode(); got != want {
-				t.Errorf("%+v: %d, want %d", tries, got, want)
-			}
-		}
-	}
 }
 
 // What a test that died left is removed by the next one, and what it did not make stays.

@@ -14,8 +14,7 @@ import (
 func hashPassword(t *testing.T, input string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	a := &app{stdout: &stdout, stderr: &stderr, stdin: strings.NewReader(input), env: envOf(nil)}
-	code = a.executeArgs(t.Context(), append([]string{"hash-password"}, args...))
+	code = Run(t.Context(), append([]string{"hash-password"}, args...), strings.NewReader(input), &stdout, &stderr, noEnv)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -40,7 +39,10 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 		t.Error(code, hash)
 	}
 	code, told, _ := hashPassword(t, password, "--json", "bob")
-	var o hashedPassword
+	var o struct {
+		Name, Hash string
+		Rights     []string
+	}
 	if err := json.Unmarshal([]byte(told), &o); err != nil || code != 0 || o.Name != "bob" || len(o.Rights) != 1 || o.Rights[0] != "read" || !strings.HasPrefix(o.Hash, "$2") {
 		t.Error(code, told, err)
 	}

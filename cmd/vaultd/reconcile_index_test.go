@@ -66,7 +66,7 @@ func TestReconcile_I15_I29_I32_AcceptedIndex(t *testing.T) {
 					}
 				}
 			}
-			if err := json.Unmarshal([]byte(firstLine(s.must(exitPerson, "reconcile", "--json"))), &told); err != nil {
+			if err := json.Unmarshal([]byte(strings.SplitN(s.must(exitPerson, "reconcile", "--json"), "\n", 2)[0]), &told); err != nil {
 				t.Fatal(err)
 			}
 			if i := told.Vaults[0].Index; !told.Safe || i.Read != 3 || i.Found != 1003 || i.Complete || i.Accepted || i.RequestID == "" {

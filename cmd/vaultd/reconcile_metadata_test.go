@@ -66,7 +66,7 @@ func TestReconcile_I4_NamesWhatTheIndexSaysOtherwise(t *testing.T) {
 			MetadataCompared, MetadataNotCompared int
 		}
 	}
-	if err := json.Unmarshal([]byte(firstLine(s.must(exitDifferences, "reconcile", "--json"))), &told); err != nil {
+	if err := json.Unmarshal([]byte(strings.SplitN(s.must(exitDifferences, "reconcile", "--json"), "\n", 2)[0]), &told); err != nil {
 		t.Fatal(err)
 	}
 	v := told.Vaults[0]

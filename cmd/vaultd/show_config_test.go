@@ -30,8 +30,8 @@ drops:
 	}
 	show := func(args ...string) string {
 		var out, errs bytes.Buffer
-		a := &app{stdout: &out, stderr: &errs, env: envOf(map[string]string{"VAULTD_UPLOAD_WORKERS": "3"})}
-		if code := a.executeArgs(t.Context(), append([]string{"--config", path, "check", "--show"}, args...)); code != 0 {
+		env := envOf(map[string]string{"VAULTD_UPLOAD_WORKERS": "3"})
+		if code := Run(t.Context(), append([]string{"--config", path, "check", "--show"}, args...), strings.NewReader(""), &out, &errs, env); code != 0 {
 			t.Fatalf("exit %d: %s", code, errs.String())
 		}
 		if s := out.String(); strings.Contains(s, "somebody") || strings.Contains(s, "hunter2") {

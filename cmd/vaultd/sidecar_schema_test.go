@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -78,7 +77,8 @@ var sidecars = map[string]struct {
 
 // What an editor accepts with the schema, the packager accepts, and the other way round.
 func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(sidecarSchema))
+	text, _, _ := runHere("check", "--schema", "sidecar")
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 				defer cancel()
 				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
 				code := Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
-				took, wanted := time.Since(began), 2*watchEvery
+				took, wanted := time.Since(began), 2*5*time.Second
 				if name == "Text" {
 					wanted = 6 * time.Second
 				}

@@ -11,7 +11,10 @@ func TestJSON_ErrorsAreObjects(t *testing.T) {
 	config := writeConfig(t, "")
 	for _, args := range [][]string{{"status"}, {"show", "nosuch"}, {"list"}, {"fetch", "nosuch", "-o", "-"}, {"check", "--schema", "nosuch"}} {
 		out, errs, code := runHere(append(args, "--json", "--config", config)...)
-		var one toldError
+		var one struct {
+			Error, Hint string
+			Code        int
+		}
 		if args[0] == "check" { // the schema is asked for without a configuration
 			out, errs, code = runHere(append(args, "--json")...)
 		}

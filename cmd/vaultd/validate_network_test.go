@@ -23,24 +23,24 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 		code   int
 		want   string // all that is printed; a size follows where it ends with two blanks
 	}{
-		"CreditNote": {files{networkDocument: networkGood, "scan.pdf": "x"}, exitDone, "GOOD  folder would be sent as a credit note with 1 file\n  scan.pdf  imageFile  "},
-		"Invoice":    {files{networkDocument: `{"data": {"documentCurrencyCode": "EUR"}}`}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n"},
-		"Junk":       {files{networkDocument: `{"data": {"documentCurrencyCode": "EUR"}}`, "Thumbs.db": "x"}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n  ignored: Thumbs.db\n"},
-		"GLN":        {files{networkDocument: goodAt(12, `"7300010000001"`, `"730001000000"`)}, exitData, "NOT SENT. document.json, line 12, sentTo.id: a GLN has 13 digits, this has 12.\n"},
-		"Ending":     {files{networkDocument: networkGood, "photo.heic": "x"}, exitData, "NOT SENT. photo.heic: " + endings},
-		"All": {files{networkDocument: strings.Replace(goodAt(3, `"7300010000001"`, `"730001000000"`), `"EUR"`, `"Euro"`, 1), "a.pdf": "", "b.heic": ""}, exitData,
+		"CreditNote": {files{"document.json": networkGood, "scan.pdf": "x"}, exitDone, "GOOD  folder would be sent as a credit note with 1 file\n  scan.pdf  imageFile  "},
+		"Invoice":    {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}}`}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n"},
+		"Junk":       {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}}`, "Thumbs.db": "x"}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n  ignored: Thumbs.db\n"},
+		"GLN":        {files{"document.json": goodAt(12, `"7300010000001"`, `"730001000000"`)}, exitData, "NOT SENT. document.json, line 12, sentTo.id: a GLN has 13 digits, this has 12.\n"},
+		"Ending":     {files{"document.json": networkGood, "photo.heic": "x"}, exitData, "NOT SENT. photo.heic: " + endings},
+		"All": {files{"document.json": strings.Replace(goodAt(3, `"7300010000001"`, `"730001000000"`), `"EUR"`, `"Euro"`, 1), "a.pdf": "", "b.heic": ""}, exitData,
 			"NOT SENT. document.json, line 1, documentCurrencyCode: is not an ISO 4217 code; write three capital letters, like EUR.\n" +
 				"NOT SENT. document.json, line 3, sentTo.id: a GLN has 13 digits, this has 12.\n" +
 				"NOT SENT. a.pdf: is empty; the network takes no empty file.\n" +
 				"NOT SENT. b.heic: " + endings + "NOT SENT. b.heic: is empty; the network takes no empty file.\n"},
-		"NoJSON":     {files{networkDocument: "{"}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
-		"Empty":      {files{networkDocument: ""}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
+		"NoJSON":     {files{"document.json": "{"}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
+		"Empty":      {files{"document.json": ""}, exitData, "NOT SENT. document.json, line 1: the file is not JSON here: unexpected end of JSON input. Look at the quotes, commas and brackets just before it.\n"},
 		"NoDocument": {files{"photo.heic": "x"}, exitData, "NOT SENT. document.json: is missing; put it beside the files.\nNOT SENT. photo.heic: " + endings},
-		"Hidden":     {files{networkDocument: networkGood, ".invoice": "x"}, exitData, "NOT SENT. .invoice: " + endings},
-		"Hostile":    {files{networkDocument: networkGood, "a\x1b[2Jb.exe": "x"}, exitData, `NOT SENT. a\x1b[2Jb.exe: ` + endings},
-		"LongName":   {files{networkDocument: networkGood, strings.Repeat("a: ", 80) + ".exe": "x"}, exitData, "NOT SENT. " + strings.Repeat("a: ", 80) + ".exe: " + endings},
-		"Folder":     {files{networkDocument: networkGood, "more/a.pdf": "x"}, exitData, "NOT SENT. more: is a folder or a link; put the file itself beside document.json.\n"},
-		"NoFile":     {files{networkDocument + "/a.pdf": "x"}, exitData, "NOT SENT. document.json: is a folder or a link; put the file itself there.\n"},
+		"Hidden":     {files{"document.json": networkGood, ".invoice": "x"}, exitData, "NOT SENT. .invoice: " + endings},
+		"Hostile":    {files{"document.json": networkGood, "a\x1b[2Jb.exe": "x"}, exitData, `NOT SENT. a\x1b[2Jb.exe: ` + endings},
+		"LongName":   {files{"document.json": networkGood, strings.Repeat("a: ", 80) + ".exe": "x"}, exitData, "NOT SENT. " + strings.Repeat("a: ", 80) + ".exe: " + endings},
+		"Folder":     {files{"document.json": networkGood, "more/a.pdf": "x"}, exitData, "NOT SENT. more: is a folder or a link; put the file itself beside document.json.\n"},
+		"NoFile":     {files{"document.json/a.pdf": "x"}, exitData, "NOT SENT. document.json: is a folder or a link; put the file itself there.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "folder")
@@ -54,7 +54,7 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 			}
 			out.Reset()
 			code = Run(t.Context(), []string{"validate", "--network", "--json", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
-			var v validated
+			var v validatedShown
 			if err := json.Unmarshal(out.Bytes(), &v); err != nil || code != row.code || v.Good != (code == exitDone) || v.Good != (v.DocumentType != "") || len(v.Faults) != strings.Count(row.want, "NOT SENT. ") {
 				t.Errorf("exit %d, %v: %s", code, err, out.String())
 			}
@@ -65,7 +65,7 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 // Whoever has more faults than are listed is told so.
 func TestValidateNetwork_ManyFaults(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
-	writeIn(t, folder, networkDocument, `{"data": {"documentCurrencyCode": "EUR", "x": [`+strings.Repeat("{\"amount\": \"x\"},\n", 200)+`{}]}}`)
+	writeIn(t, folder, "document.json", `{"data": {"documentCurrencyCode": "EUR", "x": [`+strings.Repeat("{\"amount\": \"x\"},\n", 200)+`{}]}}`)
 	var out bytes.Buffer
 	code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 	if code != exitData || strings.Count(out.String(), "NOT SENT. ") != networkapi.MaxFaults || !strings.Contains(out.String(), "there may be more") {
@@ -81,7 +81,7 @@ func TestValidateNetwork_I19_FollowsNoLink(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{networkDocument, "a.pdf"} {
+	for _, name := range []string{"document.json", "a.pdf"} {
 		if err := os.Symlink(filepath.Join(dir, "outside.pdf"), filepath.Join(folder, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -115,8 +115,8 @@ func TestValidateNetwork_I24_ByTheRouteOfTheDrop(t *testing.T) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	out, code = s.vaultd("validate", "--json", in)
-	var v validated
-	if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitData || v.Route != routeNetwork || v.Drop != "out" || len(v.Faults) != 2 {
+	var v validatedShown
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != exitData || v.Route != "network" || v.Drop != "out" || len(v.Faults) != 2 {
 		t.Errorf("exit %d, %v: %s", code, err, out)
 	}
 }
@@ -144,4 +144,12 @@ func writeIn(t *testing.T, folder, name, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// validatedShown is what "validate --json" says of a folder.
+type validatedShown struct {
+	Good                             bool
+	Drop, Vault, Route, DocumentType string
+	Size                             int64 `json:"bytes"`
+	Files, Faults                    []any
 }

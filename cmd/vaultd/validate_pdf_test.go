@@ -35,7 +35,7 @@ func TestValidate_SinglePDF(t *testing.T) {
 		}
 	}
 	out, errs, code := runHere("--config", path, "--json", "validate", "--drop", "scans", filepath.Join(scans, "good.pdf"))
-	var v validated
+	var v validatedShown
 	if err := json.Unmarshal([]byte(out), &v); err != nil || code != 0 || !v.Good || v.Route != "pdf" || v.Vault != "" || v.Size != 14 || len(v.Files) != 1 {
 		t.Errorf("exit %d: %+v, %v: %s", code, v, err, errs)
 	}

@@ -22,7 +22,10 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 		t.Errorf("check: exit %d, asked %d times: %s", code, emu.CountCalls("vaults"), out)
 	}
 	out, code = s.vaultd("check", "--offline", "--json")
-	var told checked
+	var told struct {
+		Good   bool
+		Advice []string
+	}
 	if err := json.Unmarshal([]byte(out), &told); err != nil || code != 0 || !told.Good || told.Advice == nil || len(told.Advice) > 0 || emu.CountCalls("vaults") != 1 {
 		t.Errorf("check --offline: exit %d, %v: %s", code, err, out)
 	}
