@@ -12,7 +12,7 @@ import (
 //
 // Promise I6 needs it: the planner compares a batch with the tickets of all vaults (TestRegister_I6_VaultsCountEachOthersTickets). So does
 // I23: what waits in one vault does not stop the packing for another (TestBacklog_I23_HeldCountsForNothing). The ledger alone does not
-// serve for either: it would be read for each batch, and does not know a grant before its commit (TestBacklog_BookedWhileRead).
+// serve for either: it would be read for each batch, and does not know a grant before its commit (TestBacklog_I6_UploadedWhileTheLedgerIsRead).
 type backlog struct {
 	mu      sync.Mutex
 	packs   map[archive.Key]pack             // guarded by mu

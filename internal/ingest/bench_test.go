@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/window"
@@ -67,10 +68,10 @@ func benchEngine(b *testing.B, takes time.Duration) {
 			b.Fatal(err)
 		}
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
-		c := New(Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: service.now,
+		c := ingest.New(ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: service.now,
 			Log:     slog.New(slog.DiscardHandler),
 			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil },
-			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
+			Drops: []ingest.Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
 		before := processor(b)

@@ -1,10 +1,11 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,17 +14,16 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/window"
 )
 
-// service is a remote side that keeps tickets and hears uploads. A nil answer of one
-// of its functions is the good one.
+// service is a remote side that keeps tickets and accepts uploads. A test sets the
+// functions whose answers it decides; an unset one gives the good answer.
 type service struct {
 	clock
-	committing func(op string) error // called around each commit of the ledger; nil: nothing is
-
 	register func(archive.RegisterRequest) (*archive.Ticket, error)
 	upload   func(archive.RemoteID) error
 	status   func(archive.RemoteID) error
@@ -31,6 +31,7 @@ type service struct {
 	barred   string                                        // why every ticket is against policy
 	damaged  func() bool                                   // asked at each upload: its package is damaged; nil: none is
 	sends    func(archive.Package) archive.Digest          // the digest that leaves; nil: the package's
+	etag     func(archive.RemoteID) string                 // of the store's answer; nil: there is none
 	slow     bool                                          // archiving does not end
 	crosses  archive.VaultID                               // whose documents the answers mix up
 	hangs    func(context.Context, archive.RemoteID) error // an upload that takes its time; nil: none does
@@ -106,10 +107,14 @@ func (s *service) Upload(ctx context.Context, t archive.Ticket, p archive.Packag
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploaded[t.Remote] = time.Now()
+	sent, etag := p.SHA256, ""
 	if s.sends != nil {
-		return s.sends(p), "", nil
+		sent = s.sends(p)
 	}
-	return p.SHA256, "", nil
+	if s.etag != nil {
+		etag = s.etag(t.Remote)
+	}
+	return sent, etag, nil
 }
 
 func (s *service) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
@@ -154,7 +159,7 @@ type folders struct {
 
 func (f *folders) Fingerprint(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
 
-func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
+func (f *folders) Pack(_ context.Context, e ledger.Entry) (ingest.Packed, error) {
 	time.Sleep(f.takes)
 	doc := ledger.Document{Metadata: []byte(`{"documentId":"` + e.Folder + `"}`)}
 	p := archive.Package{Size: 20_000, SHA256: archive.Sum([]byte(e.Folder)), MD5: [16]byte{1}}
@@ -169,7 +174,7 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 	if f.same {
 		content = archive.Sum(nil)
 	}
-	return Packed{Document: doc, AsRead: archive.AsRead{Number: e.Folder}, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
+	return ingest.Packed{Document: doc, AsRead: archive.AsRead{Number: e.Folder}, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
 		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p), Number: f.number, StrangeDate: f.dated}}, nil
 }
 
@@ -221,19 +226,27 @@ var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // clock is the clock of the machine of one test.
 type clock struct {
 	slept atomic.Int64 // for how long the machine was suspended
+	set   atomic.Int64 // by how much the wall clock was set
 }
 
 func (c *clock) now() archive.Instant {
 	s := time.Duration(c.slept.Load())
-	return archive.Instant{Wall: time.Now().Add(s), Boot: time.Since(bubbleStart) + s, BootID: "boot", Slept: s}
+	return archive.Instant{Wall: time.Now().Add(s + time.Duration(c.set.Load())), Boot: time.Since(bubbleStart) + s, BootID: "boot", Slept: s}
 }
 
-// suspend lets the machine sleep: timers stand still, the clocks go on.
+// suspend lets the machine sleep: timers stop, the clocks continue.
 func (c *clock) suspend(d time.Duration) { c.slept.Add(int64(d)) }
 
-// running is an engine at work on a real ledger.
+// setWall sets the wall clock.
+func (c *clock) setWall(by time.Duration) { c.set.Add(int64(by)) }
+
+// running is an engine on a real ledger file. A test changes cfg before start, or
+// between stop and the next start, as a reload does.
 type running struct {
-	*Engine
+	*ingest.Engine // of the last start
+	cfg            ingest.Config
+	stop           func() // ends that engine and waits for its work; once
+
 	t      *testing.T
 	ledger *boltledger.Ledger
 	s      *service
@@ -247,46 +260,82 @@ func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	return r
 }
 
-// build makes an engine that start starts.
+// build makes a ledger, and the configuration of an engine that start starts.
 func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	t.Helper()
-	s.vault = map[archive.RemoteID]archive.VaultID{}
-	s.names, s.uploaded, s.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
+	return buildSlow(t, s, nil, vaults...)
+}
+
+// buildSlow is build with a ledger that calls committing around each commit.
+func buildSlow(t *testing.T, s *service, committing func(op string) error, vaults ...archive.VaultID) *running {
+	t.Helper()
+	s.makeMaps()
 	dir := t.TempDir()
 	if err := boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: s.committing})
+	l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: committing})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Ledger: l, Index: l, Routes: map[ledger.Route]Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 4}, Now: s.now,
-		Log:     slog.New(slog.DiscardHandler),
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cfg := ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}},
+		Planner: &window.Planner{Workers: 4}, Now: s.now, Log: slog.New(slog.DiscardHandler),
 		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil }}
 	if len(vaults) == 0 {
 		vaults = []archive.VaultID{"V"}
 	}
 	for _, v := range vaults {
-		f := &folders{sealed: map[archive.Key]archive.Package{}}
-		cfg.Drops = append(cfg.Drops, Drop{Name: string(v), Vault: v, Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }})
+		cfg.Drops = append(cfg.Drops, newDrop(string(v), ingest.Drop{Vault: v}))
 	}
-	return &running{Engine: New(cfg), t: t, ledger: l, s: s}
+	return &running{cfg: cfg, t: t, ledger: l, s: s}
 }
 
+func (s *service) makeMaps() {
+	s.vault = map[archive.RemoteID]archive.VaultID{}
+	s.names, s.uploaded, s.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
+}
+
+// newDrop completes d to a drop with folders that can always be worked in.
+func newDrop(name string, d ingest.Drop) ingest.Drop {
+	f := &folders{sealed: map[archive.Key]archive.Package{}}
+	d.Name, d.Settle, d.Packer, d.Mover, d.Unavailable = name, time.Second, f, f, func() error { return nil }
+	return d
+}
+
+// start starts a new engine with cfg.
 func (r *running) start() {
-	t, l := r.t, r.ledger
-	ctx, stop := context.WithCancel(t.Context())
+	r.Engine = ingest.New(r.cfg)
+	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
+	go func(c *ingest.Engine) { ended <- c.Run(ctx) }(r.Engine)
+	r.stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := l.Close(); err != nil {
-			t.Error(err)
+			r.t.Error(err)
 		}
 	})
+	r.t.Cleanup(r.stop)
+}
+
+// configured returns the drop of a name, to be changed while no engine runs.
+func (r *running) configured(name string) *ingest.Drop {
+	r.t.Helper()
+	i := slices.IndexFunc(r.cfg.Drops, func(d ingest.Drop) bool { return d.Name == name })
+	if i < 0 {
+		r.t.Fatalf("no drop %q", name)
+	}
+	return &r.cfg.Drops[i]
+}
+
+// folders returns the folders of a drop.
+func (r *running) folders(drop string) *folders {
+	r.t.Helper()
+	return r.configured(drop).Mover.(*folders)
 }
 
 // drop claims n folders for a vault.
@@ -295,7 +344,16 @@ func (r *running) drop(v archive.VaultID, n int) { r.dropNamed(v, string(v), n) 
 func (r *running) dropNamed(v archive.VaultID, name string, n int) {
 	for i := range n {
 		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),
-			Folder: fmt.Sprintf("%s %d", name, i), Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+			Folder: fmt.Sprintf("%s %d", name, i), Fingerprint: archive.Digest{1}, NotBefore: r.s.now().Wall.Add(time.Second)})
+	}
+}
+
+// apply commits events of one entry as another part of vaultd does.
+func (r *running) apply(c ledger.Change) {
+	r.t.Helper()
+	c.At = r.s.now()
+	if rs, err := r.ledger.Apply(r.t.Context(), c); err != nil || rs[0].Err != nil {
+		r.t.Fatalf("not committed: %v, %v", err, rs)
 	}
 }
 
@@ -305,13 +363,69 @@ func (r *running) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *running) states() map[ledger.State]int {
+// entries returns all entries in the order in which they were claimed.
+func (r *running) entries() (es []ledger.Entry) {
 	r.t.Helper()
-	n := map[ledger.State]int{}
-	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { n[e.State]++; return nil }); err != nil {
+	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { es = append(es, e); return nil }); err != nil {
 		r.t.Fatal(err)
 	}
+	return es
+}
+
+// states counts entries by their state.
+type states map[ledger.State]int
+
+func (r *running) states() states {
+	r.t.Helper()
+	n := states{}
+	for _, e := range r.entries() {
+		n[e.State]++
+	}
 	return n
+}
+
+// statesOf counts the entries of a vault.
+func (r *running) statesOf(v archive.VaultID) states {
+	r.t.Helper()
+	n := states{}
+	for _, e := range r.entries() {
+		if e.Vault == v {
+			n[e.State]++
+		}
+	}
+	return n
+}
+
+// sources counts the entries of a vault by where their folders are.
+type sources map[ledger.Source]int
+
+func (r *running) sourcesOf(v archive.VaultID) sources {
+	r.t.Helper()
+	n := sources{}
+	for _, e := range r.entries() {
+		if e.Vault == v {
+			n[e.Source]++
+		}
+	}
+	return n
+}
+
+// paused returns the names of the targets that are paused.
+func (r *running) paused() (names []string) {
+	for _, p := range r.Pauses() {
+		names = append(names, p.Target.String())
+	}
+	return names
+}
+
+// onlyPause returns the one pause that there is.
+func (r *running) onlyPause() ingest.Pause {
+	r.t.Helper()
+	all := r.Pauses()
+	if len(all) != 1 {
+		r.t.Fatalf("pauses = %+v, want one", all)
+	}
+	return all[0]
 }
 
 func (s *service) counts() (posts, granted int) {

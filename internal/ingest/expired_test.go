@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 var expired = &apicall.Error{Outcome: apicall.Refused, Code: "http-403", Text: "Request has expired", Expired: true}
 
-// spoiler is a store for which the tickets of some registrations are over before their time.
+// spoiler is a store that says that the tickets of some registrations are over before their time.
 type spoiler struct {
 	s    *service
 	over func(post int) bool // whether those of that call are; mu is held
@@ -62,8 +62,9 @@ func (p *spoiler) refused() int {
 	return p.puts
 }
 
-// G13, I24: a batch whose tickets the store calls over before their time costs one further call
-// and no more uploads than were under way; the store is not at fault.
+// G13, I24: the store says that the tickets of one batch are over before their time. That
+// costs one further call, and no more uploads than were under way. The store is not
+// paused.
 func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,23 +80,21 @@ func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
 		r.dropNamed("V", "late", 50)
 		for range 600 {
 			r.pass(100 * time.Millisecond)
-			if n := r.Pauses(); len(n) != 0 {
-				t.Fatal(n)
+			if p := r.paused(); p != nil {
+				t.Fatalf("paused targets = %v, want none", p)
 			}
 		}
-		if n := r.states(); n[ledger.Uploaded] != 150 {
-			t.Fatal(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 150})
 		if now, all := p.s.counts(); now-posts != 2 || all-granted != 100 {
 			t.Errorf("%d calls for %d documents, want 2 for 100: the batch, and its documents once more", now-posts, all-granted)
 		}
 		if n := p.refused(); n == 0 || n > 4 {
-			t.Errorf("%d uploads with tickets that are over", n)
+			t.Errorf("%d uploads with tickets that are over, want 1 to 4", n)
 		}
 	})
 }
 
-// G13: one batch in ten is over early, in the midst of a backlog.
+// G13: one batch in ten is over early, during a backlog.
 func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,23 +103,21 @@ func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 		r.drop("V", 1000)
 		for range 150 {
 			r.pass(time.Second)
-			if n := r.Pauses(); len(n) != 0 {
-				t.Fatal(n)
+			if p := r.paused(); p != nil {
+				t.Fatalf("paused targets = %v, want none", p)
 			}
 		}
-		if n := r.states(); n[ledger.Uploaded] != 1000 {
-			t.Fatal(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1000})
 		posts, granted := p.s.counts()
 		spoilt := (posts + 5) / 10
 		if spoilt == 0 || granted > 1000+50*spoilt || p.refused() > 4*spoilt {
-			t.Errorf("%d registrations, %d uploads refused for %d batches that were over", granted, p.refused(), spoilt)
+			t.Errorf("%d registrations, %d uploads refused for %d batches that were over; want at most %d and %d", granted, p.refused(), spoilt, 1000+50*spoilt, 4*spoilt)
 		}
 	})
 }
 
-// I9, I24: where every ticket is over when it comes, whatever is registered is lost: the route
-// is paused, and tickets are not asked for in a circle. It goes on when one works again.
+// I9, I24: every ticket is over when it comes, so each registration is lost. The store
+// is paused, and vaultd asks for few tickets. It continues when one works again.
 func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -138,41 +135,36 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 		now, all := p.s.counts()
 		posts, granted = now-posts, all-granted
 		if posts > 6*30 || granted > 200+6*60 {
-			t.Errorf("%d calls and %d registrations in six hours of which none can be used", posts, granted)
+			t.Errorf("%d calls and %d registrations in six hours of which none can be used, want at most %d and %d", posts, granted, 6*30, 200+6*60)
 		}
 		// Thirty an hour are tried, and eight at most were under way when the first was refused.
 		if n := p.refused(); n > 6*30+8 {
-			t.Errorf("%d uploads refused in six hours", n)
+			t.Errorf("%d uploads refused in six hours, want at most %d", n, 6*30+8)
 		}
-		if n := r.Pauses(); len(n) != 1 || n[0].Target.String() != "store of vault V" {
-			t.Error(n)
-		}
+		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 		p.mu.Lock()
 		wrong = false
 		p.mu.Unlock()
 		r.pass(2 * time.Hour)
-		if n := r.states(); n[ledger.Uploaded] != 300 {
-			t.Error(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 300})
 	})
 }
 
-// I24: a store that refuses and does not say that it is the ticket's time is in doubt itself.
-func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
+// I24: the store refuses every upload, and not because of the tickets' time. It is
+// paused.
+func TestStore_I24_RefusalsPauseTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{upload: func(archive.RemoteID) error { return fault(apicall.Refused, "http-403") }}
 		r := run(t, s)
 		r.drop("V", 200)
 		r.pass(time.Hour)
-		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault V" {
-			t.Error(p)
-		}
+		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 	})
 }
 
-// I24: where nothing holds a ticket any more that could try a store whose breaker is open, a document is
-// registered for that as soon as the store may be tried, and not whenever somebody looks next.
+// I24: the store is paused, and no document holds a ticket any more that could probe
+// it. One is registered for that as soon as the store may be tried.
 func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 	t.Parallel()
 	for range 50 { // the waits of the documents and of the store are random: one in three shows it
@@ -189,15 +181,13 @@ func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 				r.pass(10 * time.Millisecond)
 			}
 			r.pass(15 * time.Second) // two waits of 2.5 and 4.5 s at most, and those of a batch
-			if n := r.states(); n[ledger.Uploaded] != 4 {
-				t.Errorf("%v, paused %v", n, r.Pauses())
-			}
+			kit.Want(t, "states", r.states(), states{ledger.Uploaded: 4})
 		})
 	}
 }
 
-// I2: that a ticket is over says nothing about an earlier upload with it: the service is asked,
-// and nothing is registered again.
+// I2: the store did not answer an upload, and says at the next attempt that the ticket
+// is over. The service is asked, and the document is not registered again.
 func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,17 +201,15 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 1)
 		r.pass(time.Hour)
-		if n := r.states(); n[ledger.Unclear] != 1 || calls != 2 {
-			t.Errorf("%v after %d uploads", n, calls)
-		}
-		if _, granted := s.counts(); granted != 1 {
-			t.Errorf("registered %d times", granted)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Unclear: 1})
+		kit.Want(t, "uploads", calls, 2)
+		_, granted := s.counts()
+		kit.Want(t, "registrations", granted, 1)
 	})
 }
 
-// I25, I26: one document that the store never takes, while it takes all others, is registered again later each time:
-// no breaker opens because of it, so nothing else keeps it from going in a circle.
+// I25, I26: the store refuses one document and accepts all others, so no breaker opens.
+// The document is registered again later each time.
 func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 	t.Parallel()
 	every := 5 * time.Second // another document comes
@@ -248,11 +236,10 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 			r.pass(every)
 		}
 		r.pass(time.Minute)
-		if n := r.states(); n[ledger.Uploaded] != good || n[ledger.Packaged] != 1 || len(r.Pauses()) > 0 {
-			t.Fatal(n, r.Pauses())
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: good, ledger.Packaged: 1})
+		kit.Want(t, "paused targets", r.paused(), nil)
 		if n := bad.Load(); n < 5 || n > 12 {
-			t.Errorf("sent %d times in an hour", n)
+			t.Errorf("the refused document was sent %d times in an hour, want 5 to 12", n)
 		}
 	})
 }
@@ -260,8 +247,9 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 // alwaysRefused is the identity of the folder "bad 0" of the drop V.
 var alwaysRefused = archive.DeriveID("V", archive.Sum([]byte("bad 0")), archive.Sum([]byte(`{"documentId":"bad 0"}`)))
 
-// I4: a package that turns out to be damaged while it is sent is made again and sent to the same address, if what is
-// made is identical. Else the entry stops: nobody knows what the store made of the bytes that left. No route is to blame.
+// I4: a package turns out to be damaged while it is sent. It is made again, and sent to
+// the same address if it is identical. Otherwise the entry stops, because the store may
+// keep the bytes that left. No target is paused.
 func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -275,7 +263,7 @@ func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := build(t, &service{slow: true})
-				f := r.drops["V"].Packer.(*folders)
+				f := r.folders("V")
 				var uploads atomic.Int32
 				r.s.damaged = func() bool { return uploads.Add(1) == 1 }
 				r.start()
@@ -284,18 +272,19 @@ func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 				f.turns = row.other
 				f.mu.Unlock()
 				r.pass(5 * time.Minute)
-				if n := r.states(); n[row.want] != 1 || int(uploads.Load()) != row.sent || f.packed != 2 {
-					t.Errorf("%v, sent %d times, packed %d times", n, uploads.Load(), f.packed)
-				}
-				if posts, _ := r.s.counts(); posts != 1 || len(r.Pauses()) > 0 {
-					t.Errorf("%d registrations, pauses %v", posts, r.Pauses())
-				}
+				kit.Want(t, "states", r.states(), states{row.want: 1})
+				kit.Want(t, "uploads", int(uploads.Load()), row.sent)
+				kit.Want(t, "times that it was packed", f.packed, 2)
+				posts, _ := r.s.counts()
+				kit.Want(t, "registrations", posts, 1)
+				kit.Want(t, "paused targets", r.paused(), nil)
 			})
 		})
 	}
 }
 
-// I4: an acceptance counts only for the digest that was recorded: whatever else left, the entry is not uploaded.
+// I4: other bytes than those of the package left, and the store accepted them. The entry
+// is not uploaded until the recorded digest was sent.
 func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,18 +300,11 @@ func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
 		r.start()
 		r.drop("V", 1)
 		r.pass(time.Minute)
-		if n := r.states(); n[ledger.Sending] != 1 {
-			t.Errorf("other bytes left: %v", n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Sending: 1})
 		wrong.Store(false)
 		r.pass(10 * time.Minute) // whatever the back-off chose, it is within the window
-		if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-			if e.State != ledger.Uploaded || e.Current().Sent != e.Package.SHA256 {
-				t.Errorf("%s, sent %s", e.State, e.Current().Sent)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1})
+		e := r.entries()[0]
+		kit.Want(t, "digest that was sent", e.Current().Sent, e.Package.SHA256)
 	})
 }

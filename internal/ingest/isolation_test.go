@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -12,10 +12,12 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
-// I23: a vault whose bucket takes nothing costs another vault's uploads nothing.
+// I23: the bucket of one vault takes nothing. The uploads of another vault continue.
 func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]apicall.Outcome{"NotSent": apicall.NotSent, "Refused": apicall.Refused, "Unanswered": apicall.OutcomeUnknown} {
@@ -33,18 +35,14 @@ func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 				r.pass(10 * time.Minute)
 				r.drop("B", 100)
 				r.pass(10 * time.Minute)
-				if n := r.stateOf("B", ledger.Archived); n != 100 {
-					t.Errorf("%d of 100 of the other vault are archived", n)
-				}
-				if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault AWAY" {
-					t.Error(p)
-				}
+				kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 100})
+				kit.Want(t, "paused targets", r.paused(), []string{"store of vault AWAY"})
 			})
 		})
 	}
 }
 
-// I23: uploads that hang take no place from another vault's.
+// I23: the uploads of one vault hang. Those of another vault continue.
 func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,48 +59,39 @@ func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 		r.pass(2 * time.Minute)
 		r.drop("B", 50)
 		r.pass(5 * time.Minute)
-		if n := r.stateOf("B", ledger.Archived); n != 50 {
-			t.Errorf("%d of 50 of the other vault are archived", n)
-		}
+		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 50})
 	})
 }
 
-// I23: a share that hangs in the middle of a move keeps no other drop's folders from
-// being moved.
+// I23: a share hangs in the middle of a move. The folders of another drop are moved.
 func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &service{}, "DEAD", "B")
+		r := build(t, &service{}, "DEAD", "B")
 		dead := make(chan struct{})
 		defer close(dead)
-		r.drops["DEAD"].Mover.(*folders).dead = dead
+		r.folders("DEAD").dead = dead
+		r.start()
 		r.drop("DEAD", 30)
 		r.pass(30 * time.Minute)
 		r.drop("B", 30)
 		r.pass(30 * time.Minute)
-		kept := 0
-		if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-			if e.Vault == "B" && e.Source == ledger.Kept {
-				kept++
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if kept != 30 {
-			t.Errorf("%d of 30 folders of the other drop are kept", kept)
-		}
+		kit.Want(t, "folders of the other drop", r.sourcesOf("B"), sources{ledger.Kept: 30})
 	})
 }
 
-// counting counts the entries that looks at what is due came across.
+// counting counts the entries that searches for what is due came across.
 type counting struct {
-	Index
-	mu   sync.Mutex
-	seen map[string]int // by step and queue; guarded by mu
+	ingest.Index
+	mu       sync.Mutex
+	searches int            // guarded by mu
+	seen     map[string]int // by step and queue; guarded by mu
 }
 
 func (c *counting) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	c.mu.Lock()
+	c.searches++
+	c.mu.Unlock()
 	return c.Index.DueInQueue(s, queue, now, limit, busy, func(e ledger.Entry) bool {
 		c.mu.Lock()
 		c.seen[s.String()+" "+queue]++
@@ -111,35 +100,42 @@ func (c *counting) DueInQueue(s ledger.Step, queue string, now time.Time, limit 
 	})
 }
 
-// I23: what waits in a queue whose breaker is open is not even looked at for another one's sake.
+// reset begins to count again, and returns how many searches there were.
+func (c *counting) reset() (searches int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	searches, c.searches = c.searches, 0
+	clear(c.seen)
+	return searches
+}
+
+// I23: the service asked not to be called for one vault. The documents that wait for
+// that are not read while another vault works.
 func TestQueues_I23_PausedOnesAreNotScanned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{}, "AWAY", "B")
-		away := &counting{Index: r.cfg.Index, seen: map[string]int{}}
-		r.cfg.Index = away
+		s := &registering{service: &service{}, answer: func(_ int32, v archive.VaultID, _ []archive.RegisterRequest) (a archive.RegisterResult, mine bool, err error) {
+			return a, v == "AWAY", &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-429", Text: "429", Status: 429, RetryAfter: 24 * time.Hour}
+		}}
+		r := build(t, s.service, "AWAY", "B")
+		row := r.cfg.Routes[ledger.Vault]
+		row.Client = s
+		r.cfg.Routes[ledger.Vault] = row
+		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
+		r.cfg.Index = looks
 		r.start()
-		r.breakers.lockOpen(RegisterTarget("AWAY"), ledger.Cause{Code: "test"}, time.Now())
 		r.drop("AWAY", 300)
 		r.pass(10 * time.Minute)
-		if n := r.stateOf("AWAY", ledger.Packaged); n != 300 {
-			t.Fatalf("vacuous: %d wait", n)
-		}
-		away.mu.Lock()
-		clear(away.seen)
-		away.mu.Unlock()
+		kit.Want(t, "states of the paused vault", r.statesOf("AWAY"), states{ledger.Packaged: 300})
+		looks.reset()
 		r.drop("B", 50)
 		r.pass(time.Hour)
-		if n := r.stateOf("B", ledger.Archived); n != 50 {
-			t.Errorf("%d of 50 of the other vault are archived", n)
-		}
-		if n := away.seen["register vault AWAY"]; n != 0 {
-			t.Errorf("%d looks at entries that rest: %v", n, away.seen)
-		}
+		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 50})
+		kit.Want(t, "entries read of the paused vault", looks.seen["register vault AWAY"], 0)
 	})
 }
 
-// I15: in safe mode folders are sealed and questions asked, and nothing else begins.
+// I15: in safe mode folders are sealed and questions are asked. Nothing else begins.
 func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,9 +146,7 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 		r.start()
 		r.drop("V", 10)
 		r.pass(10 * time.Minute)
-		if n := r.states(); n[ledger.Uploaded] != 10 {
-			t.Fatal(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 10})
 		safe.Store(true)
 		r.pass(2 * time.Minute)
 		posts, _ := s.counts()
@@ -162,37 +156,23 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 		s.mu.Unlock()
 		r.dropNamed("V", "late", 10)
 		r.pass(2 * time.Hour)
-		if now, _ := s.counts(); now != posts {
-			t.Errorf("%d registrations in safe mode", now-posts)
-		}
+		now, _ := s.counts()
+		kit.Want(t, "registrations in safe mode", now-posts, 0)
 		if maps.Equal(asked, s.asked) {
-			t.Error("nothing was asked in safe mode")
+			t.Errorf("questions in safe mode: %v before, %v after, want more", asked, s.asked)
 		}
-		if n := r.states(); n[ledger.Packaged] != 10 || n[ledger.Archived] != 10 {
-			t.Error(n)
-		}
-		if src := r.sources(); src[ledger.Claimed] != 20 {
-			t.Errorf("sources were moved in safe mode: %v", src)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Packaged: 10, ledger.Archived: 10})
+		kit.Want(t, "folders in safe mode", r.sourcesOf("V"), sources{ledger.Claimed: 20})
 		safe.Store(false)
 		r.Wake()
 		r.pass(2 * time.Hour)
-		if n, src := r.states(), r.sources(); n[ledger.Archived] != 20 || src[ledger.Kept] != 20 {
-			t.Error(n, src)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 20})
+		kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Kept: 20})
 	})
 }
 
-func (r *running) sources() map[ledger.Source]int {
-	r.t.Helper()
-	n := map[ledger.Source]int{}
-	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { n[e.Source]++; return nil }); err != nil {
-		r.t.Fatal(err)
-	}
-	return n
-}
-
-// I8: documents that are mixed up in one vault stop that vault, and no other.
+// I8: the service mixed up documents of one vault twice, and of another one once.
+// Only the first vault stops.
 func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,19 +185,16 @@ func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
 		s.mu.Unlock()
 		r.drop("B", 2)
 		r.pass(10 * time.Minute) // once as well
-		if p := r.Pauses(); len(p) != 0 {
-			t.Errorf("each vault mixed up documents once: %v", p)
-		}
+		kit.Want(t, "paused targets", r.paused(), nil)
 		r.dropNamed("B", "late", 2)
 		r.pass(10 * time.Minute)
-		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "vault B" {
-			t.Error(p)
-		}
+		kit.Want(t, "paused targets", r.paused(), []string{"vault B"})
 	})
 }
 
-// I6: an upload ends with its ticket by the boot clock, which goes on while timers stand
-// still; and no suspended machine's ticket is used again.
+// I6: the machine is suspended during an upload. The upload ends with its ticket by the
+// boot clock, which counts the suspend though timers do not, and the ticket is not used
+// again.
 func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,132 +210,114 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 1)
 		r.pass(30 * time.Second)
-		if len(begun) != 1 {
-			t.Fatalf("vacuous: %v", begun)
-		}
+		kit.Want(t, "uploads under way", len(begun), 1)
 		s.suspend(20 * time.Minute)
 		r.pass(2 * time.Second)
-		if len(ended) != 1 {
-			t.Error("the upload goes on though its window is over")
-		}
+		kit.Want(t, "uploads that ended with their window", len(ended), 1)
 		s.suspend(time.Minute)
 		r.pass(10 * time.Minute)
-		if n := r.states(); n[ledger.Unclear] != 1 || len(slices.Compact(used)) != 1 {
-			t.Errorf("%v, uploads to %v", n, used)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Unclear: 1})
+		kit.Want(t, "tickets used", slices.Compact(used), []archive.RemoteID{"bum-1"})
 	})
 }
 
-// I6: a machine that slept for a moment only has lost its connections all the same: the
-// ticket that it held is not used any more.
+// I6: the machine slept for a moment between the intent and the first byte. It has
+// lost its connections, so the ticket that it held is used no more.
 func TestUpload_I6_SuspendVoidsATicketThatWasNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
-		r := run(t, s)
+		r := build(t, s)
 		var once sync.Once
-		f := r.drops["V"].Packer.(*folders)
-		f.finds = func() { once.Do(func() { s.suspend(5 * time.Second) }) } // between the intent and the first byte
+		r.folders("V").finds = func() { once.Do(func() { s.suspend(5 * time.Second) }) }
+		r.start()
 		r.drop("V", 1)
 		r.pass(time.Hour)
-		if _, granted := s.counts(); granted != 2 {
-			t.Errorf("registered %d times", granted)
-		}
-		if _, ok := s.uploaded["bum-1"]; ok || len(s.uploaded) != 1 {
-			t.Errorf("uploads on %v", s.uploaded)
-		}
-		if n := r.states(); n[ledger.Archived] != 1 {
-			t.Error(n)
-		}
+		_, granted := s.counts()
+		kit.Want(t, "registrations", granted, 2)
+		kit.Want(t, "tickets used", slices.Collect(maps.Keys(s.uploaded)), []archive.RemoteID{"bum-2"})
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 1})
 	})
 }
 
-// I3: when far more than usual is due for disposal at once, nothing goes before a person
-// says so; and what people chose to keep since stays.
+// I3: more folders than usual are due for disposal at once. None goes before an
+// operator allows it, and folders that are to be kept since then stay.
 func TestDispose_I3_DisposalLimit(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		change func(*Drop)
-		after  time.Duration // after the grace was over
+		change func(*ingest.Drop)
 		stops  bool
 		gone   int
 	}{
-		"Usual":         {func(*Drop) {}, time.Hour, false, 30},
-		"UnusuallyMany": {func(*Drop) {}, time.Hour, true, 0},
-		"NowKept":       {func(d *Drop) { d.Disposes = false }, time.Hour, false, 0},
-		"NowKeptLonger": {func(d *Drop) { d.Grace = 60 * 24 * time.Hour }, time.Hour, false, 0},
+		"Usual":         {func(*ingest.Drop) {}, false, 30},
+		"UnusuallyMany": {func(*ingest.Drop) {}, true, 0},
+		"NowKept":       {func(d *ingest.Drop) { d.Disposes = false }, false, 0},
+		"NowKeptLonger": {func(d *ingest.Drop) { d.Grace = 60 * 24 * time.Hour }, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := build(t, &service{})
-				d := r.drops["V"]
+				d := r.configured("V")
 				d.Disposes, d.Grace = true, 30*24*time.Hour
-				r.drops["V"] = d
 				var asked []int
 				r.cfg.DisposalLimit = func(drop string, due int) error {
 					if asked = append(asked, due); row.stops {
-						return &DisposalLimitError{Drop: drop, Due: due, Usual: 10}
+						return &ingest.DisposalLimitError{Drop: drop, Due: due, Usual: 10}
 					}
 					return nil
 				}
 				r.start()
 				r.drop("V", 30)
 				r.pass(10 * 24 * time.Hour)
-				if src := r.sources(); src[ledger.Kept] != 30 || len(asked) != 0 {
-					t.Fatalf("vacuous: %v, asked %v", src, asked)
-				}
-				row.change(&d)
-				r.drops["V"] = d
-				r.s.suspend(21 * 24 * time.Hour) // all at once
-				r.pass(row.after)
-				if src := r.sources(); src[ledger.Gone] != row.gone || src[ledger.Kept] != 30-row.gone {
-					t.Error(src)
-				}
-				if p := r.Pauses(); row.stops && (len(p) != 1 || p[0].Target.String() != "disposal of V") || !row.stops && len(p) != 0 {
-					t.Error(p)
-				}
+				kit.Want(t, "folders before they are due", r.sourcesOf("V"), sources{ledger.Kept: 30})
+				kit.Want(t, "disposals that the limit was asked for", asked, nil)
+				r.stop()
+				row.change(d)
+				r.start()
+				r.s.suspend(21 * 24 * time.Hour) // all are due at once
+				r.pass(time.Hour)
 				if !row.stops {
+					kit.Want(t, "folders that went", r.sourcesOf("V")[ledger.Gone], row.gone)
+					kit.Want(t, "folders that stayed", r.sourcesOf("V")[ledger.Kept], 30-row.gone)
+					kit.Want(t, "paused targets", r.paused(), nil)
 					return
 				}
+				kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Kept: 30})
+				kit.Want(t, "paused targets", r.paused(), []string{"disposal of V"})
 				row.stops = false
 				r.pass(24 * time.Hour)
-				if src := r.sources(); src[ledger.Gone] != 0 {
-					t.Errorf("it went on by itself: %v", src)
-				}
+				kit.Want(t, "folders before an operator allows it", r.sourcesOf("V"), sources{ledger.Kept: 30})
 				r.ResumeDisposals("V")
 				r.pass(time.Hour)
-				if src := r.sources(); src[ledger.Gone] != 30 {
-					t.Error(src)
-				}
+				kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Gone: 30})
 			})
 		})
 	}
 }
 
-// I3: what the limit allowed is used up by sources whose time was put off as well: the next that are due are asked for.
+// I3: the time of folders is postponed that the limit had allowed. They use up what it
+// allowed, so it is asked again when they are due again.
 func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
-		d := r.drops["V"]
+		d := r.configured("V")
 		d.Disposes, d.Grace = true, 30*24*time.Hour
-		r.drops["V"] = d
 		var asked []int
 		r.cfg.DisposalLimit = func(_ string, due int) error { asked = append(asked, due); return nil }
 		r.start()
 		r.drop("V", 30)
 		r.pass(10 * 24 * time.Hour)
+		r.stop()
 		d.Grace = 60 * 24 * time.Hour
-		r.drops["V"] = d
+		r.start()
 		r.s.suspend(21 * 24 * time.Hour)
 		r.pass(time.Hour)
-		if src := r.sources(); src[ledger.Kept] != 30 || !slices.Equal(asked, []int{30}) {
-			t.Fatalf("vacuous: %v, asked %v", src, asked)
-		}
+		kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Kept: 30})
+		kit.Want(t, "disposals that the limit was asked for", asked, []int{30})
 		r.s.suspend(31 * 24 * time.Hour)
 		r.pass(time.Hour)
-		if src := r.sources(); src[ledger.Gone] != 30 || !slices.Equal(asked, []int{30, 30}) {
-			t.Errorf("%v, asked %v", src, asked)
-		}
+		kit.Want(t, "folders", r.sourcesOf("V"), sources{ledger.Gone: 30})
+		kit.Want(t, "disposals that the limit was asked for", asked, []int{30, 30})
 	})
 }

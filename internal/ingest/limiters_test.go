@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -10,7 +10,9 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // lasts runs n documents whose uploads take a tenth of a second each and returns how long
@@ -24,7 +26,7 @@ func lasts(t *testing.T, n int, upload func(archive.RemoteID) error) (d time.Dur
 		began := time.Now()
 		for s.took() < n {
 			if time.Sleep(100 * time.Millisecond); time.Since(began) > time.Hour {
-				t.Fatal(r.states())
+				t.Fatalf("states after an hour = %v, want %d uploaded", r.states(), n)
 			}
 		}
 		d = time.Since(began)
@@ -61,11 +63,11 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 	const n = 800
 	calm, strained := lasts(t, n, nil), lasts(t, n, few)
 	if faults < n/30 {
-		t.Fatalf("vacuous: %d faults", faults)
+		t.Fatalf("%d faults, want at least %d: the test shows nothing", faults, n/30)
 	}
 	t.Logf("%v without faults, %v with %d", calm, strained, faults)
 	if float64(calm) < 0.9*float64(strained) {
-		t.Errorf("%v without faults, %v with them", calm, strained)
+		t.Errorf("uploading took %v with faults and %v without, want at most a ninth more", strained, calm)
 	}
 }
 
@@ -83,16 +85,15 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 		}})
 		r.drop("V", 200)
 		r.pass(time.Hour)
-		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault V" {
-			t.Error(p)
-		}
+		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 		if calls > 200 { // those in doubt are sent again until their window ends
-			t.Errorf("%d calls in an hour to a store that takes nothing", calls)
+			t.Errorf("%d calls in an hour to a store that takes nothing, want at most 200", calls)
 		}
 	})
 }
 
-// G13: documents whose tickets ran out together are registered again together.
+// G13: the tickets of a batch run out together, while their uploads are under way. The
+// documents are registered again together.
 func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,55 +101,66 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 100) // speeds are learned
 		r.pass(time.Minute)
-		r.breakers.lockOpen(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Now())
-		r.breakers.unlock(UploadTarget("V"))
 		posts, _ := s.counts()
 		var once sync.Once
-		for _, d := range r.drops {
-			d.Packer.(*folders).finds = func() {
-				once.Do(func() { s.suspend(20 * time.Minute) }) // no ticket outlives that
-			}
+		r.folders("V").finds = func() {
+			once.Do(func() { s.suspend(20 * time.Minute) }) // no ticket outlives that
 		}
 		r.dropNamed("V", "late", 50)
 		r.pass(time.Hour)
-		if n := r.states(); n[ledger.Uploaded] != 150 {
-			t.Fatal(n)
-		}
-		if now, _ := s.counts(); now-posts != 2 {
-			t.Errorf("%d calls, want 2: for one batch, and again because its tickets ran out under way", now-posts)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 150})
+		now, _ := s.counts()
+		kit.Want(t, "calls for the batch, and for its expired tickets", now-posts, 2)
 	})
 }
 
-// I21: a service that starts gently gets few calls until one went well and a second has passed, and again once a pause is over, before any call of the next
-// burst began.
+// I21: a PDF service wants few calls when they begin. It gets two at once until one
+// went well and a second has passed, and again after a pause of more than 5 minutes.
 func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, store := limiters{by: map[Target]*limiter{}}, Target{Service: PDFService, Purpose: ToUpload}
-		const most = 8
-		want := func(when string, limit int) {
-			t.Helper()
-			if got := p.limit(store, most); got != limit {
-				t.Errorf("%s: %d calls at once, want %d", when, got, limit)
+		var mu sync.Mutex
+		under, early, later := 0, 0, 0 // the most at once
+		var first time.Time            // of a burst
+		pdf := &service{hangs: func(context.Context, archive.RemoteID) error {
+			mu.Lock()
+			if under++; time.Since(first) < time.Second {
+				early = max(early, under)
+			} else {
+				later = max(later, under)
+			}
+			mu.Unlock()
+			time.Sleep(250 * time.Millisecond)
+			mu.Lock()
+			under--
+			mu.Unlock()
+			return nil
+		}}
+		r := buildPDF(t, pdf, "scans")
+		r.changePDF(func(row *ingest.Route) { row.Workers = 8 })
+		r.start()
+		burst := func(name string, n int) {
+			mu.Lock()
+			first, early, later = time.Now().Add(time.Second), 0, 0 // a folder settles for a second
+			mu.Unlock()
+			r.dropPDFNamed("scans", name, n)
+			for done := r.states()[ledger.Delivered]; r.states()[ledger.Delivered] < done+n; {
+				r.pass(time.Second)
 			}
 		}
-		want("before the first", startCalls)
-		for range 10 * most {
-			p.begin(store, most)
-			p.succeeded(store, most)
+		burst("first", 80)
+		if early > 2 || later < 4 {
+			t.Errorf("the first burst: %d calls at once in its first second and %d later, want at most 2 and then at least 4", early, later)
 		}
-		want("before a second has passed", startCalls)
-		time.Sleep(startTime + 1)
-		grown := p.limit(store, most)
-		if grown <= startCalls {
-			t.Fatalf("vacuous: %d calls at once", grown)
+		r.pass(4 * time.Minute)
+		burst("after a short pause", 40)
+		if early < 4 {
+			t.Errorf("after 4 minutes: %d calls at once in the first second, want at least 4", early)
 		}
-		time.Sleep(startPause - startTime - 1)
-		want("at the end of the longest pause", grown)
-		time.Sleep(time.Second)
-		want("after it", startCalls)
-		p.begin(store, most)
-		want("once a call began", startCalls)
+		r.pass(6 * time.Minute)
+		burst("after a long pause", 80)
+		if early > 2 || later < 4 {
+			t.Errorf("after 6 minutes: %d calls at once in the first second and %d later, want at most 2 and then at least 4", early, later)
+		}
 	})
 }

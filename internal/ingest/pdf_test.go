@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"bytes"
@@ -14,70 +14,42 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // buildPDF makes an engine with a vault and a PDF service, and a drop of single files for each name.
 func buildPDF(t *testing.T, pdf *service, drops ...string) *running {
 	t.Helper()
 	r := build(t, &service{})
-	pdf.vault = map[archive.RemoteID]archive.VaultID{}
-	pdf.names, pdf.uploaded, pdf.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
+	pdf.makeMaps()
 	pdf.crosses, pdf.serial = "none", 500_000 // its numbers are not the vault's
-	cfg := r.cfg
-	cfg.Routes[ledger.PDF] = Route{Client: pdf, Workers: 2, BatchSize: 1, RefusalPauses: true}
+	r.cfg.Routes[ledger.PDF] = ingest.Route{Client: pdf, Workers: 2, BatchSize: 1, RefusalPauses: true}
 	for _, name := range drops {
-		f := &folders{sealed: map[archive.Key]archive.Package{}}
-		cfg.Drops = append(cfg.Drops, Drop{Name: name, Route: ledger.PDF, Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }})
+		r.cfg.Drops = append(r.cfg.Drops, newDrop(name, ingest.Drop{Route: ledger.PDF}))
 	}
-	return &running{Engine: New(cfg), t: t, ledger: r.ledger, s: r.s}
+	return r
 }
 
 // dropPDF claims n single files in a drop.
-func (r *running) dropPDF(drop string, n int) {
+func (r *running) dropPDF(drop string, n int) { r.dropPDFNamed(drop, drop, n) }
+
+func (r *running) dropPDFNamed(drop, name string, n int) {
 	for i := range n {
-		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.PDF, Drop: drop, Folder: fmt.Sprintf("%s %d.pdf", drop, i),
-			Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.PDF, Drop: drop, Folder: fmt.Sprintf("%s %d.pdf", name, i),
+			Fingerprint: archive.Digest{1}, NotBefore: r.s.now().Wall.Add(time.Second)})
 	}
 }
 
-// restartPDF returns an engine that goes on with the ledger of r, with one row and its drops changed.
-func (r *running) restartPDF(change func(*Route, []Drop)) *running {
-	cfg := r.cfg
-	row := cfg.Routes[ledger.PDF]
-	cfg.Drops = slices.Clone(cfg.Drops)
-	change(&row, cfg.Drops)
-	cfg.Routes = map[ledger.Route]Route{ledger.Vault: cfg.Routes[ledger.Vault], ledger.PDF: row}
-	return &running{Engine: New(cfg), t: r.t, ledger: r.ledger, s: r.s}
+// changePDF changes the row of the PDF route in the configuration.
+func (r *running) changePDF(change func(*ingest.Route)) {
+	row := r.cfg.Routes[ledger.PDF]
+	change(&row)
+	r.cfg.Routes[ledger.PDF] = row
 }
 
-// startUntilStopped is start for an engine that another one follows.
-func (r *running) startUntilStopped() (stop func()) {
-	ctx, cancel := context.WithCancel(r.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-ended; err != nil {
-			r.t.Error(err)
-		}
-	}
-}
-
-// entriesIn returns all entries of a state.
-func (r *running) entriesIn(s ledger.State) (all []ledger.Entry) {
-	r.t.Helper()
-	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		if e.State == s {
-			all = append(all, e)
-		}
-		return nil
-	}); err != nil {
-		r.t.Fatal(err)
-	}
-	return all
-}
-
+// I12: the store's answer alone makes a PDF delivered; the service is not asked.
 func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,22 +59,24 @@ func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 		r.dropPDF("scans", 40)
 		r.drop("V", 40)
 		r.pass(time.Hour)
-		if n := r.states(); n[ledger.Delivered] != 40 || n[ledger.Archived] != 40 {
-			t.Fatal(n)
-		}
-		if posts, granted := pdf.counts(); posts != 40 || granted != 40 || len(pdf.uploaded) != 40 || len(pdf.asked) != 0 {
-			t.Errorf("%d POSTs, %d slots, %d uploads, %d questions", posts, granted, len(pdf.uploaded), len(pdf.asked))
-		}
-		for _, e := range r.entriesIn(ledger.Delivered) {
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 40, ledger.Archived: 40})
+		posts, granted := pdf.counts()
+		kit.Want(t, "POSTs, slots, uploads and questions", [4]int{posts, granted, len(pdf.uploaded), len(pdf.asked)}, [4]int{40, 40, 40, 0})
+		for _, e := range r.entries() {
+			if e.Route != ledger.PDF {
+				continue
+			}
 			if last := e.Current(); last.Fate != ledger.Succeeded || last.Sent != e.Package.SHA256 || e.UploadedAt.IsZero() || !e.ArchivedAt.IsZero() || e.PossibleDouble || e.Source != ledger.Kept {
-				t.Errorf("%+v", e)
+				t.Errorf("entry = %+v, want the digest of its package as sent, an upload time, no archive time, no doubt, a kept source", e)
 			}
 		}
 	})
 }
 
-// An upload that nobody answered may have started a flow at the service. Nothing is ever sent again without a person.
-func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
+// I2: the store did not answer an upload, and may have started a flow at the service.
+// Nothing is sent again without a decision. A release sends it again, flagged
+// permanently.
+func TestPDF_I2_UnansweredUploadWaitsForADecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var answers atomic.Bool
@@ -116,110 +90,101 @@ func TestPDF_I2_UnansweredUploadWaitsForAPerson(t *testing.T) {
 		r.start()
 		r.dropPDF("scans", 1)
 		r.pass(40 * 24 * time.Hour)
-		stuck := r.entriesIn(ledger.Quarantined)
-		if posts, _ := pdf.counts(); len(stuck) != 1 || stuck[0].Cause.Code != ledger.CauseDeliveryUnknown || posts != 1 {
-			t.Fatal(stuck, posts)
-		}
-		// A release sends it again, flagged for ever.
+		kit.Want(t, "states", r.states(), states{ledger.Quarantined: 1})
+		posts, _ := pdf.counts()
+		kit.Want(t, "POSTs", posts, 1)
+		e := r.entries()[0]
+		kit.Want(t, "cause", e.Cause.Code, ledger.CauseDeliveryUnknown)
 		answers.Store(true)
-		e := stuck[0]
-		by := ledger.Released{By: ledger.Operator{UID: 7}}
-		if res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{by}, At: r.s.now()}); err != nil || res[0].Err != nil {
-			t.Fatal(err, res)
-		}
+		r.apply(ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Released{By: ledger.Operator{UID: 7}}}})
 		r.Wake()
 		r.pass(time.Hour)
-		if sent := r.entriesIn(ledger.Delivered); len(sent) != 1 || !sent[0].PossibleDouble || sent[0].Source != ledger.Kept {
-			t.Error(r.states())
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 1})
+		if e := r.entries()[0]; !e.PossibleDouble || e.Source != ledger.Kept {
+			t.Errorf("possible double = %t, source = %v, want true, %v", e.PossibleDouble, e.Source, ledger.Kept)
 		}
 	})
 }
 
-// A store of which nobody knows what it did with the last uploads is tried ever more rarely, with one document. A person, or a success,
-// ends that. A definite refusal does not, and costs no document.
+// I2: the outcome of the last uploads to the store is unknown. It is tried ever more
+// rarely, with one document. An operator or a success ends that. A definite refusal
+// does not, and costs no document.
 func TestPDF_I2_StoreInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var outcome atomic.Pointer[error]
 		says := func(err error) { outcome.Store(&err) }
-		pdf := &service{upload: func(archive.RemoteID) error { return *outcome.Load() }}
+		r := buildPDF(t, &service{upload: func(archive.RemoteID) error { return *outcome.Load() }}, "scans")
 		// One worker, so that no second upload is under way when the outage begins: that one would end in doubt too.
-		r := buildPDF(t, pdf, "scans").restartPDF(func(row *Route, _ []Drop) { row.Workers = 1 })
-		inDoubt := func() int { return r.states()[ledger.Quarantined] }
+		r.changePDF(func(row *ingest.Route) { row.Workers = 1 })
+		want := func(when string, inDoubt int, needsPerson bool) {
+			t.Helper()
+			kit.Want(t, when+": documents in doubt", r.states()[ledger.Quarantined], inDoubt)
+			kit.Want(t, when+": paused target", r.onlyPause().Target, ingest.PDFStoreTarget())
+			kit.Want(t, when+": the pause needs an operator", r.onlyPause().NeedsPerson(), needsPerson)
+		}
 		says(fault(apicall.OutcomeUnknown, "timeout"))
 		began := time.Now()
 		r.start()
 		r.dropPDF("scans", 40)
 		for _, at := range []struct {
 			after       time.Duration
-			want        int
+			inDoubt     int
 			needsPerson bool
 		}{{4 * time.Minute, 1, false}, {6 * time.Minute, 2, false}, {20 * time.Minute, 3, true}, {2 * time.Hour, 3, true}, {3 * time.Hour, 4, true}, {8 * time.Hour, 5, true}} {
 			r.pass(at.after - time.Since(began))
-			p := r.Pauses()
-			if n := inDoubt(); n != at.want || len(p) != 1 || p[0].Target != PDFStoreTarget() || p[0].NeedsPerson() != at.needsPerson {
-				t.Fatalf("after %v: %d in doubt, %+v", at.after, n, p)
-			}
+			want(fmt.Sprintf("after %v", at.after), at.inDoubt, at.needsPerson)
 		}
-		// A probe that is refused leaves the document as it was, and does not begin the row anew.
+		// A probe that is refused leaves its document as it was, and does not end the row of doubts.
 		says(fault(apicall.NotSent, "no-connection"))
 		r.pass(24 * time.Hour)
-		if n := inDoubt(); n != 5 || r.Pauses()[0].NeedsPerson() {
-			t.Fatal(n, r.Pauses())
-		}
+		want("after refused probes", 5, false)
 		says(fault(apicall.OutcomeUnknown, "timeout"))
 		r.pass(time.Hour)
-		if n := inDoubt(); n != 6 || !r.Pauses()[0].NeedsPerson() {
-			t.Fatal(n, r.Pauses())
-		}
+		want("after another probe in doubt", 6, true)
 		says(nil)
-		if !r.MayResumeUploads(PDFStoreTarget()) || !r.ResumeUploads(PDFStoreTarget()) || r.MayResumeUploads(PDFStoreTarget()) {
-			t.Error("a person could not let it go on")
-		}
+		may := r.MayResumeUploads(ingest.PDFStoreTarget())
+		kit.Want(t, "an operator may resume, resumes, may again", [3]bool{may, r.ResumeUploads(ingest.PDFStoreTarget()), r.MayResumeUploads(ingest.PDFStoreTarget())}, [3]bool{true, true, false})
 		r.pass(10 * time.Minute)
-		if n := r.states(); n[ledger.Delivered] != 34 {
-			t.Fatal(n)
-		}
-		// After a success the row begins anew.
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 34, ledger.Quarantined: 6})
+		// A success ended the row of doubts.
 		says(fault(apicall.OutcomeUnknown, "timeout"))
-		r.EnterClaimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "last.pdf", Fingerprint: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+		r.dropPDFNamed("scans", "last", 1)
 		r.pass(4 * time.Minute)
-		if p := r.Pauses(); inDoubt() != 7 || len(p) != 1 || p[0].NeedsPerson() {
-			t.Error(inDoubt(), p)
-		}
+		want("after the first doubt since a success", 7, false)
 	})
 }
 
-// A restart that finds an upload under way cannot tell whether the store has it.
+// I2: vaultd ended during an upload, and cannot tell whether the store has it. The
+// document waits for a decision, or is sent again where the configuration allows it.
 func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 	t.Parallel()
-	for name, repeats := range map[string]bool{"AsksAPerson": false, "SendsAgainWhereAllowed": true} {
+	for name, row := range map[string]struct {
+		repeats bool
+		want    ledger.State
+		uploads int
+	}{"WaitsForADecision": {false, ledger.Quarantined, 0}, "SendsAgainWhereAllowed": {true, ledger.Delivered, 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pdf := &service{}
-				r := buildPDF(t, pdf, "scans").restartPDF(func(row *Route, _ []Drop) { row.RepeatsUpload = repeats })
+				r := buildPDF(t, pdf, "scans")
+				r.changePDF(func(route *ingest.Route) { route.RepeatsUpload = row.repeats })
 				key := archive.NewKey(time.Now())
 				p, doc := archive.Package{Size: 9, SHA256: archive.Sum([]byte("scans 0.pdf"))}, ledger.Document{Metadata: []byte("{}")}
 				ticket := archive.Ticket{Remote: "slot", URL: "https://store.example/slot", Sent: r.s.now(), Validity: time.Hour}
 				pdf.names["slot"] = archive.ID{1}
-				f := r.drops["scans"].Packer.(*folders)
-				f.sealed[key] = p
-				res, err := r.ledger.Apply(t.Context(), ledger.Change{Key: key, Document: &doc, At: r.s.now(), Events: []ledger.Event{
+				r.folders("scans").sealed[key] = p
+				r.apply(ledger.Change{Key: key, Document: &doc, Events: []ledger.Event{
 					ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scans 0.pdf"}, ledger.Sealed{ID: archive.ID{1}, Content: p.SHA256, Package: p, Seal: doc.Seal(p)},
 					ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}}})
-				if err != nil || res[0].Err != nil {
-					t.Fatal(err, res)
-				}
 				r.start()
 				r.pass(time.Minute)
-				if !repeats {
-					if stuck := r.entriesIn(ledger.Quarantined); len(stuck) != 1 || stuck[0].Cause.Code != ledger.CauseDeliveryUnknown || len(pdf.uploaded) != 0 {
-						t.Error(r.states(), pdf.uploaded)
-					}
-					return
-				}
-				if sent := r.entriesIn(ledger.Delivered); len(sent) != 1 || !sent[0].PossibleDouble || len(pdf.uploaded) != 1 {
-					t.Error(r.states(), pdf.uploaded)
+				kit.Want(t, "states", r.states(), states{row.want: 1})
+				kit.Want(t, "uploads", len(pdf.uploaded), row.uploads)
+				e := r.entries()[0]
+				kit.Want(t, "flagged as possibly sent twice", e.PossibleDouble, row.repeats)
+				if !row.repeats {
+					kit.Want(t, "cause", e.Cause.Code, ledger.CauseDeliveryUnknown)
 				}
 			})
 		})
@@ -238,69 +203,67 @@ func hangsFor(d time.Duration) func(context.Context, archive.RemoteID) error {
 	}
 }
 
-// A stop waits for an upload that nobody can be asked about, longer than for others, and not for ever.
+// I2: a stop waits for an upload whose outcome no one can be asked about, longer than
+// for others, and for 45 seconds at most.
 func TestPDF_I2_StopWaitsForAnUpload(t *testing.T) {
 	t.Parallel()
+	const grace = 45 * time.Second
 	for put, want := range map[time.Duration]ledger.State{30 * time.Second: ledger.Delivered, 10 * time.Minute: ledger.Quarantined} {
 		synctest.Test(t, func(t *testing.T) {
 			pdf := &service{hangs: hangsFor(put)}
 			r := buildPDF(t, pdf, "scans")
-			stop := r.startUntilStopped()
+			r.start()
 			r.dropPDF("scans", 1)
 			r.pass(5 * time.Second)
-			if n := r.states(); n[ledger.Sending] != 1 {
-				t.Fatal(n)
-			}
-			r.drop("V", 1) // it is taken in, and none of it is worked on during the stop
+			kit.Want(t, "states", r.states(), states{ledger.Sending: 1})
+			r.drop("V", 1) // it is claimed, and not worked on during the stop
 			began := time.Now()
-			stop()
-			if took := time.Since(began); took > unaskedGrace+time.Second || took < min(put, unaskedGrace)-10*time.Second {
-				t.Errorf("the stop took %v", took)
+			r.stop()
+			if took := time.Since(began); took > grace+time.Second || took < min(put, grace)-10*time.Second {
+				t.Errorf("an upload of %v: the stop took %v, want the rest of the upload, at most %v", put, took, grace)
 			}
 			pdf.hangs = nil
-			r = r.restartPDF(func(*Route, []Drop) {})
 			r.start()
 			r.pass(time.Hour)
-			if n := r.states(); n[want] != 1 || n[ledger.Archived] != 1 {
-				t.Errorf("a PUT of %v: %v", put, n)
-			}
+			kit.Want(t, fmt.Sprintf("states after an upload of %v", put), r.states(), states{want: 1, ledger.Archived: 1})
 		})
 	}
 }
 
-// A reload waits for such an upload while all other work goes on, begins no other one meanwhile, and waits not for ever.
+// I2: a reload waits for such an upload while all other work continues. It begins no
+// other such upload meanwhile, and waits for DrainLimit at most.
 func TestPDF_I2_ReloadWaitsForUploads(t *testing.T) {
 	t.Parallel()
-	for put, most := range map[time.Duration]time.Duration{30 * time.Second: 31 * time.Second, time.Hour: DrainLimit} {
+	for put, most := range map[time.Duration]time.Duration{30 * time.Second: 31 * time.Second, time.Hour: ingest.DrainLimit} {
 		synctest.Test(t, func(t *testing.T) {
 			pdf := &service{hangs: hangsFor(put)}
 			r := buildPDF(t, pdf, "scans")
-			stop := r.startUntilStopped()
+			r.start()
 			r.dropPDF("scans", 9)
 			r.pass(5 * time.Second)
 			r.drop("V", 5)
 			began := time.Now()
 			r.DrainUploads(t.Context())
-			if took := time.Since(began); took > most || took < min(put, DrainLimit)-10*time.Second {
-				t.Errorf("a PUT of %v: the reload waited %v", put, took)
+			if took := time.Since(began); took > most || took < min(put, ingest.DrainLimit)-10*time.Second {
+				t.Errorf("uploads of %v: the reload waited %v, want the rest of the upload, at most %v", put, took, most)
 			}
 			n := r.states()
-			if n[ledger.Registered]+n[ledger.Packaged]+n[ledger.Registering] != 7 || n[ledger.Uploaded]+n[ledger.Archived] != 5 {
-				t.Errorf("a PUT of %v: %v", put, n)
-			}
-			stop()
+			kit.Want(t, fmt.Sprintf("uploads of %v: documents that wait", put), n[ledger.Registered]+n[ledger.Packaged]+n[ledger.Registering], 7)
+			kit.Want(t, fmt.Sprintf("uploads of %v: documents of the vault that were sent", put), n[ledger.Uploaded]+n[ledger.Archived], 5)
+			r.stop()
 			pdf.hangs = nil
-			r = r.restartPDF(func(*Route, []Drop) {})
 			r.start()
 			r.pass(time.Hour)
-			if n := r.states(); put < DrainLimit && n[ledger.Delivered] != 9 || n[ledger.Delivered] < 7 || n[ledger.Archived] != 5 {
-				t.Errorf("a PUT of %v: %v", put, n)
+			n = r.states()
+			if least := map[bool]int{true: 9, false: 7}[put < ingest.DrainLimit]; n[ledger.Delivered] < least || n[ledger.Archived] != 5 {
+				t.Errorf("uploads of %v: states = %v, want at least %d delivered and 5 archived", put, n, least)
 			}
 		})
 	}
 }
 
-// What a crash leaves in doubt is no more than what the slots can hold.
+// I2: no more uploads are announced than there are slots. A crash leaves no more
+// documents in doubt.
 func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -317,16 +280,18 @@ func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
 		}}
 		r = buildPDF(t, pdf, "scans")
 		r.start()
-		r.dropPDF("scans", 400)
+		r.dropPDF("scans", 250)
 		r.pass(time.Hour)
-		if n := r.states(); n[ledger.Delivered] != 400 || most > 3 || most == 0 {
-			t.Errorf("%v; %d at most were announced at once", n, most)
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 250})
+		if most < 1 || most > 3 {
+			t.Errorf("at most %d uploads were announced at once, want 1 to 3", most)
 		}
 	})
 }
 
-// The body of a registration holds nothing but configured addresses: a refusal stops that drop, rejects nothing, and stops no other drop.
-// Once the configuration is corrected, what waits is packed anew for the new address.
+// I24: a registration holds only configured addresses, so its refusal stops that drop,
+// rejects nothing, and stops no other drop. Once the configuration is corrected, the
+// files that wait are packed again for the new address.
 func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -342,40 +307,30 @@ func TestPDF_I24_RefusedAddressIsTheConfigurations(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		address := func(drops []Drop, typo string) {
-			for i, d := range drops {
-				if d.Route == ledger.PDF {
-					to := "ap@in.example"
-					if d.Name == "wrong" {
-						to = typo
-					}
-					drops[i].Request = request(to)
-					drops[i].Packer = &requesting{folders: d.Packer.(interface{ inner() *folders }).inner(), request: request(to)}
-				}
-			}
+		r := buildPDF(t, pdf, "wrong", "right")
+		sendTo := func(drop, to string) {
+			d := r.configured(drop)
+			d.Request, d.Packer = request(to), &requesting{folders: r.folders(drop), request: request(to)}
 		}
-		r := buildPDF(t, pdf, "wrong", "right").restartPDF(func(_ *Route, drops []Drop) { address(drops, "typo@in.example") })
-		stop := r.startUntilStopped()
+		sendTo("wrong", "typo@in.example")
+		sendTo("right", "ap@in.example")
+		r.start()
 		r.dropPDF("wrong", 12)
 		r.dropPDF("right", 12)
 		r.pass(6 * time.Hour)
-		if n := r.states(); n[ledger.Delivered] != 12 || n[ledger.Packaged] != 12 {
-			t.Fatal(n)
-		}
-		pauses := r.Pauses()
-		if len(pauses) != 1 || pauses[0].Target != PDFTarget("wrong") || !pauses[0].NeedsPerson() || !strings.Contains(pauses[0].Advice(), `correct drops[1].receiving of the drop "wrong", then reload`) {
-			t.Errorf("%+v", pauses)
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 12, ledger.Packaged: 12})
+		if p := r.onlyPause(); p.Target != ingest.PDFTarget("wrong") || !p.NeedsPerson() || !strings.Contains(p.Advice(), `correct drops[1].receiving of the drop "wrong", then reload`) {
+			t.Errorf("pause = %+v, want one of the drop wrong, with advice on drops[1].receiving", p)
 		}
 		if n := said[string(request("typo@in.example"))]; n > 250 { // after a while every two and a half minutes
-			t.Errorf("it was asked %d times in six hours", n)
+			t.Errorf("%d calls in six hours with the wrong address, want at most 250", n)
 		}
-		stop()
-		r = r.restartPDF(func(_ *Route, drops []Drop) { address(drops, "books@in.example") })
+		r.stop()
+		sendTo("wrong", "books@in.example")
 		r.start()
 		r.pass(time.Hour)
-		if n := r.states(); n[ledger.Delivered] != 24 || said[string(request("books@in.example"))] != 12 {
-			t.Error(n, said)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 24})
+		kit.Want(t, "calls with the corrected address", said[string(request("books@in.example"))], 12)
 	})
 }
 
@@ -385,16 +340,15 @@ type requesting struct {
 	request []byte
 }
 
-func (f *folders) inner() *folders    { return f }
-func (q *requesting) inner() *folders { return q.folders }
-
-func (q *requesting) Pack(ctx context.Context, e ledger.Entry) (Packed, error) {
+func (q *requesting) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
 	packed, err := q.folders.Pack(ctx, e)
 	packed.Document.Metadata, packed.Sealed.Metadata = q.request, archive.Sum(q.request)
 	packed.Sealed.ID = archive.DeriveID("", packed.Sealed.Content, packed.Sealed.Metadata)
 	return packed, err
 }
 
+// I24: the store certainly takes nothing. No document is in doubt, the store is
+// paused, and the vault continues.
 func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -412,21 +366,18 @@ func TestPDF_I24_StoreThatRefuses(t *testing.T) {
 		r.drop("V", 20)
 		r.pass(10 * time.Minute)
 		n := r.states()
-		if n[ledger.Packaged]+n[ledger.Registered] != 20 || n[ledger.Archived] != 20 {
-			t.Fatal(n) // certainly nothing was taken, and the vault goes on
-		}
-		if p := r.Pauses(); len(p) != 1 || p[0].Target != PDFStoreTarget() || p[0].NeedsPerson() || strings.Contains(p[0].Advice(), "receiving") {
-			t.Errorf("%+v", p)
+		kit.Want(t, "PDFs that wait", n[ledger.Packaged]+n[ledger.Registered], 20)
+		kit.Want(t, "documents of the vault that are archived", n[ledger.Archived], 20)
+		if p := r.onlyPause(); p.Target != ingest.PDFStoreTarget() || p.NeedsPerson() || strings.Contains(p.Advice(), "receiving") {
+			t.Errorf("pause = %+v, want one of the PDF store that needs no operator, without advice on an address", p)
 		}
 		refuse.Store(false)
 		r.pass(2 * time.Hour)
-		if n := r.states(); n[ledger.Delivered] != 20 {
-			t.Error(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Delivered: 20, ledger.Archived: 20})
 	})
 }
 
-// The second mix-up stops the service of all its drops, and no vault.
+// I8: the second mix-up stops the service of all its drops, and no vault.
 func TestPDF_I8_MixedUpTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -443,15 +394,16 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 		r.pass(2 * 24 * time.Hour)
 		n := r.states()
 		if n[ledger.Delivered] > 1 || n[ledger.Quarantined] < 2 || n[ledger.Archived] != 3 {
-			t.Error(n)
+			t.Errorf("states = %v, want at most 1 delivered, at least 2 quarantined, 3 archived", n)
 		}
 		if posts, _ := pdf.counts(); posts > 4 {
-			t.Errorf("%d POSTs went to a service that mixes documents up", posts)
+			t.Errorf("%d POSTs to a service that mixes documents up, want at most 4", posts)
 		}
 	})
 }
 
-// Where the route is left out of the configuration, what it took before waits as it is, and the vault goes on.
+// I24: the route is removed from the configuration. Its documents wait as they are,
+// and the vault continues.
 func TestPDF_I24_RouteLeftOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -459,51 +411,33 @@ func TestPDF_I24_RouteLeftOut(t *testing.T) {
 			return nil, fault(apicall.NotProcessed, "http-403")
 		}}
 		r := buildPDF(t, pdf, "scans")
-		stop := r.startUntilStopped()
+		r.start()
 		r.dropPDF("scans", 3)
 		r.pass(time.Minute)
-		stop()
-		cfg := r.cfg
-		cfg.Routes = map[ledger.Route]Route{ledger.Vault: cfg.Routes[ledger.Vault]}
-		cfg.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d Drop) bool { return d.Route == ledger.PDF })
-		r = &running{Engine: New(cfg), t: t, ledger: r.ledger, s: r.s}
+		r.stop()
+		delete(r.cfg.Routes, ledger.PDF)
+		r.cfg.Drops = slices.DeleteFunc(r.cfg.Drops, func(d ingest.Drop) bool { return d.Route == ledger.PDF })
 		r.start()
 		r.drop("V", 3)
 		r.pass(24 * time.Hour)
-		if n := r.states(); n[ledger.Packaged] != 3 || n[ledger.Archived] != 3 {
-			t.Error(n)
-		}
+		kit.Want(t, "states", r.states(), states{ledger.Packaged: 3, ledger.Archived: 3})
 	})
 }
 
+// A file that was sent before is a duplicate, or is sent again where the drop is
+// configured so.
 func TestPDF_SendsAgainWhereAsked(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		pdf := &service{}
-		r := buildPDF(t, pdf, "scans")
-		r.start()
-		r.dropPDF("scans", 1)
-		r.pass(time.Minute)
-		r.dropPDF("scans", 1)
-		r.pass(time.Minute)
-		if n := r.states(); n[ledger.Delivered] != 1 || n[ledger.Duplicate] != 1 {
-			t.Fatal(n)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		pdf := &service{}
-		r := buildPDF(t, pdf, "scans").restartPDF(func(_ *Route, drops []Drop) {
-			for i := range drops {
-				drops[i].SendsAgain = true
+	for sendsAgain, want := range map[bool]states{false: {ledger.Delivered: 1, ledger.Duplicate: 3}, true: {ledger.Delivered: 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := buildPDF(t, &service{}, "scans")
+			r.configured("scans").SendsAgain = sendsAgain
+			r.start()
+			for range 4 {
+				r.dropPDF("scans", 1)
+				r.pass(time.Minute)
 			}
+			kit.Want(t, fmt.Sprintf("states where it is sent again: %t", sendsAgain), r.states(), want)
 		})
-		r.start()
-		for range 4 {
-			r.dropPDF("scans", 1)
-			r.pass(time.Minute)
-		}
-		if n := r.states(); n[ledger.Delivered] != 4 {
-			t.Fatal(n)
-		}
-	})
+	}
 }

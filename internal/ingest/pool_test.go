@@ -1,103 +1,122 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
-// upload.workers is how many uploads may run at once, of all vaults: beyond that only a vault in which none runs may
-// begin one.
+// underWay counts the uploads of each vault that have not ended.
+type underWay struct {
+	mu sync.Mutex
+	n  map[archive.VaultID]int // guarded by mu
+}
+
+func (u *underWay) add(v archive.VaultID, n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.n[v] += n; u.n[v] == 0 {
+		delete(u.n, v)
+	}
+}
+
+func (u *underWay) counts() map[archive.VaultID]int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.n)
+}
+
+// upload.workers is how many uploads may be under way at once, of all vaults. Beyond
+// that, a vault of which none is under way may always begin one.
 func TestPool_WidthHoldsForAllQueuesTogether(t *testing.T) {
 	t.Parallel()
-	p := &pool{width: 4}
-	queues := []*worker{newWorker(nil, step{}, p, "A"), newWorker(nil, step{}, p, "B"), newWorker(nil, step{}, p, "C")}
-	n := byte(0)
-	offer := func(w *worker) {
-		n++
-		task := &task{entries: []ledger.Entry{{Key: archive.Key{n}}}}
-		task.acts = task.entries
-		p.bookEntries(w, task)
-		p.makeReady(w, task)
-	}
-	begins := func() (all int) {
-		for _, begun := p.giveNextSlot(); begun != nil; _, begun = p.giveNextSlot() {
-			all++
-		}
-		return all
-	}
-	for range 4 {
-		offer(queues[0])
-		offer(queues[1])
-	}
-	if n := begins(); n != 4 {
-		t.Errorf("%d tasks of two queues at once, there are 4 slots", n)
-	}
-	offer(queues[2])
-	offer(queues[2])
-	if n := begins(); n != 1 {
-		t.Errorf("%d tasks of a queue in which nothing is done, one may begin beyond the slots", n)
-	}
-	if free := p.freeTasks(newWorker(nil, step{}, p, "D")); free != 1 {
-		t.Errorf("another queue may take %d tasks, one is its right", free)
-	}
-}
-
-// A task that began is kept by nobody once it ends: the list of those that wait grows and shrinks in one array, and
-// whatever the array still names stays in memory while the queue is idle.
-func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
-	t.Parallel()
-	p := &pool{width: 4}
-	w := newWorker(nil, step{}, p, "A")
-	for n := range byte(4) {
-		es := []ledger.Entry{{Key: archive.Key{n + 1}}}
-		task := &task{entries: es, acts: es}
-		p.bookEntries(w, task)
-		p.makeReady(w, task)
-	}
-	waiting := w.ready
-	for _, begun := p.giveNextSlot(); begun != nil; _, begun = p.giveNextSlot() {
-	}
-	if len(w.ready) != 0 {
-		t.Fatal("vacuous: not all began")
-	}
-	for i, kept := range waiting {
-		if kept != nil {
-			t.Errorf("task %d began, and the list still holds it", i)
-		}
-	}
-}
-
-// A worker that found no room is woken when another queue of its step makes room, and does not sleep for a minute.
-func TestPool_I25_RoomIsToldToOtherQueues(t *testing.T) {
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{}, "A", "B")
-		a, b := r.workerOf(ledger.Upload, "vault A"), r.workerOf(ledger.Upload, "vault B")
-		ended := &task{entries: []ledger.Entry{{Key: archive.Key{1}}}}
-		a.pool.bookEntries(a, ended)
-		a.pool.releaseSlot(a, ended)
-		a.pool.committing = maxCommitting // the disk hangs
-		if _, err := b.takeDue(t.Context()); err != nil || len(b.wake) != 0 {
-			t.Fatal("vacuous", err)
+		s, u, hold := &service{slow: true}, &underWay{n: map[archive.VaultID]int{}}, atomic.Bool{}
+		s.hangs = func(ctx context.Context, id archive.RemoteID) error {
+			if !hold.Load() {
+				return nil
+			}
+			u.add(s.of(id), 1)
+			defer u.add(s.of(id), -1)
+			<-ctx.Done()
+			return ctx.Err()
 		}
-		a.endTask(ended)
-		if len(b.wake) != 1 {
-			t.Error("the other queue is not woken")
+		vaults := []archive.VaultID{"A", "B", "C"}
+		r := run(t, s, vaults...)
+		for _, v := range vaults { // speeds are learned: each alone may use all four slots
+			r.dropNamed(v, "before", 60)
+			r.pass(time.Minute)
 		}
-		r.end()
+		hold.Store(true)
+		want := map[archive.VaultID]int{}
+		for i, v := range vaults {
+			r.drop(v, 10)
+			r.pass(10 * time.Second)
+			want[v] = map[bool]int{true: 4, false: 1}[i == 0]
+			kit.Want(t, "uploads at once", u.counts(), want)
+		}
 	})
 }
 
-// The share of the spool that a folder gives back which was not sealed after all is used at once by another drop.
+// remembering keeps weak pointers to what it gave the engine of entries that are sent.
+type remembering struct {
+	ingest.Ledger
+	mu   sync.Mutex
+	gave []weak.Pointer[ledger.Registration] // guarded by mu
+}
+
+func (l *remembering) Submit(cs []ledger.Change, then func([]ledger.Result)) {
+	l.Ledger.Submit(cs, func(rs []ledger.Result) {
+		l.mu.Lock()
+		for i := range rs {
+			if e := &rs[i].Entry; e.State == ledger.Sending {
+				l.gave = append(l.gave, weak.Make(&e.Registrations[0]))
+			}
+		}
+		l.mu.Unlock()
+		then(rs)
+	})
+}
+
+// I21: an idle engine keeps no entry in memory that waited for its upload before.
+func TestPool_I21_QueueKeepsNoTaskThatBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		l := &remembering{Ledger: r.cfg.Ledger}
+		r.cfg.Ledger = l
+		r.start()
+		r.drop("V", 100)
+		r.pass(time.Hour)
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 100})
+		runtime.GC()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		kept := 0
+		for _, p := range l.gave {
+			if p.Value() != nil {
+				kept++
+			}
+		}
+		kit.Want(t, "entries kept in memory", kept, 0)
+		kit.Want(t, "entries that were sent", len(l.gave), 100)
+	})
+}
+
+// I25: a folder took all space of the spool for a while, and is not sealed after all.
+// The space is used at once by another drop.
 func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,24 +124,18 @@ func TestSeal_I25_SpaceThatIsGivenBackIsUsed(t *testing.T) {
 		var full atomic.Bool
 		r.cfg.SpoolSpace = func(string) error {
 			if full.Load() {
-				return ErrFull
+				return ingest.ErrFull
 			}
 			return nil
 		}
-		d := r.drops["A"]
-		d.Packer = &changing{folders: d.Packer.(*folders), full: &full}
-		r.drops["A"] = d
+		r.configured("A").Packer = &changing{folders: r.folders("A"), full: &full}
 		r.start()
 		r.drop("A", 1)
 		r.pass(2 * time.Second)
-		if !full.Load() {
-			t.Fatal("vacuous: nothing is being packed")
-		}
+		kit.Want(t, "the spool is full", full.Load(), true)
 		r.drop("B", 1)
 		r.pass(20 * time.Second)
-		if n := r.stateOf("B", ledger.Discovered); n != 0 {
-			t.Error("the other folder waits, though there is space for it")
-		}
+		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
 	})
 }
 
@@ -132,31 +145,37 @@ type changing struct {
 	full *atomic.Bool
 }
 
-func (c *changing) Pack(context.Context, ledger.Entry) (Packed, error) {
+func (c *changing) Pack(context.Context, ledger.Entry) (ingest.Packed, error) {
 	c.full.Store(true)
 	time.Sleep(10 * time.Second)
 	c.full.Store(false)
-	return Packed{}, ErrChanged
+	return ingest.Packed{}, ingest.ErrChanged
 }
 
-// I6: workers that decide at the same moment how much to register count each other's tickets. Each vault may have one
-// ticket beyond what the network link can carry.
+// I6: the workers of six vaults decide at the same moment how much to register, after
+// an act that the engine did not see. They count each other's tickets: each vault may
+// have one ticket beyond what the network link can carry.
 func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // they come in turn then, whatever else the machine does
 	synctest.Test(t, func(t *testing.T) {
 		vaults := []archive.VaultID{"A", "B", "C", "D", "E", "F"}
-		r := build(t, &service{}, vaults...)
+		var asked atomic.Int32
+		release := make(chan struct{})
+		s := &registering{service: &service{}, answer: func(_ int32, _ archive.VaultID, frozen []archive.RegisterRequest) (a archive.RegisterResult, mine bool, err error) {
+			asked.Add(int32(len(frozen)))
+			<-release
+			return a, false, nil
+		}}
+		r := build(t, s.service, vaults...)
+		row := r.cfg.Routes[ledger.Vault]
+		row.Client = s
+		r.cfg.Routes[ledger.Vault] = row
 		r.learn(20 * time.Second)
-		sizes := make([]int64, r.cfg.Routes[ledger.Vault].BatchSize)
+		sizes := make([]int64, row.BatchSize)
 		for i := range sizes {
 			sizes[i] = 20_000
 		}
 		can := r.cfg.Planner.Plan(string(ledger.Vault), sizes, nil, r.s.now())
-		for _, v := range vaults {
-			packaged(t, r, v, len(sizes))
-		}
-		intents := &registerIntents{Ledger: r.cfg.Ledger}
-		r.cfg.Ledger = intents
 		found := &foundTogether{Index: r.cfg.Index}
 		found.looks.Add(len(vaults))
 		r.cfg.Index = found
@@ -166,35 +185,35 @@ func TestRegister_I6_VaultsCountEachOthersTickets(t *testing.T) {
 			}
 			return r.s.now()
 		}
-		var wg sync.WaitGroup
+		r.start()
+		r.pass(time.Minute)
 		for _, v := range vaults {
-			w := r.workerOf(ledger.Register, "vault "+string(v))
-			w.linger = 0
-			wg.Go(func() {
-				if _, err := w.takeDue(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
+			for range sizes {
+				r.commitPackaged(v)
+			}
 		}
-		wg.Wait()
-		if n := int(intents.n.Load()); can < 2 || n < can || n > can+len(vaults)-1 {
-			t.Errorf("%d tickets at once, the link carries %d and each vault may have one", n, can)
+		r.Wake()
+		synctest.Wait()
+		if n := int(asked.Load()); can < 2 || n < can || n > can+len(vaults)-1 {
+			t.Errorf("%d tickets at once, want %d that the link carries and at most one more for each other vault", n, can)
 		}
-		if err := r.ledger.Close(); err != nil {
-			t.Error(err)
-		}
+		close(release)
 	})
 }
 
-// foundTogether lets the first look of each of several workers end at the same moment.
+// foundTogether lets the first search of each of several workers that finds documents
+// to register end at the same moment.
 type foundTogether struct {
-	Index
+	ingest.Index
 	looks  sync.WaitGroup
 	looked sync.Map // queue → true
 }
 
 func (f *foundTogether) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
 	es, at, err := f.Index.DueInQueue(s, queue, now, limit, busy, skip)
+	if s != ledger.Register || len(es) == 0 {
+		return es, at, err
+	}
 	if _, again := f.looked.LoadOrStore(queue, true); !again {
 		f.looks.Done()
 		f.looks.Wait()
@@ -202,103 +221,60 @@ func (f *foundTogether) DueInQueue(s ledger.Step, queue string, now time.Time, l
 	return es, at, err
 }
 
-// I25: a wall clock that is set back while a batch fills does not keep it waiting.
+// learn lets the planner see an upload of the usual size that took so long.
+func (r *running) learn(took time.Duration) {
+	u, end := r.cfg.Planner.BeginUpload(archive.Ticket{Sent: r.s.now()}, 20_000, r.s.now()), r.s.now()
+	end.Boot += took
+	r.cfg.Planner.EndUpload(u, end, true)
+}
+
+// commitPackaged commits an entry that waits for its ticket, and then the events.
+func (r *running) commitPackaged(v archive.VaultID, more ...ledger.Event) {
+	r.t.Helper()
+	e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: v}
+	e.Folder = e.Key.String()
+	p, err := r.folders(string(v)).Pack(r.t.Context(), e)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}
+	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append(evs, more...)})
+}
+
+// I25: the wall clock is set back by an hour while a batch fills. The batch is
+// registered when it would have been.
 func TestRegister_I25_ClockSetBackWhileABatchFills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{slow: true})
-		packaged(t, r, "V", 1)
-		set := time.Duration(0)
-		r.cfg.Now = func() archive.Instant {
-			at := r.s.now()
-			at.Wall = at.Wall.Add(set)
-			return at
-		}
-		w := r.workerOf(ledger.Register, "vault V")
-		next, err := w.takeDue(t.Context())
-		if wait := time.Until(next); err != nil || wait != r.cfg.Routes[ledger.Vault].BatchWait || !r.Idle() {
-			t.Fatal("vacuous", wait, err)
-		}
-		set = -time.Hour
-		time.Sleep(r.cfg.Routes[ledger.Vault].BatchWait)
-		if _, err := w.takeDue(t.Context()); err != nil || r.Idle() {
-			t.Error("it waits on", err)
-		}
-		r.end()
+		r := run(t, &service{slow: true})
+		r.drop("V", 1)
+		r.pass(2 * time.Second)
+		kit.Want(t, "states while the batch fills", r.states(), states{ledger.Packaged: 1})
+		r.s.setWall(-time.Hour)
+		r.pass(2 * time.Second)
+		posts, _ := r.s.counts()
+		kit.Want(t, "registrations", posts, 1)
 	})
 }
 
-// registerIntents counts the documents whose registration is intended. It commits none of that, so that nothing goes on.
-type registerIntents struct {
-	Ledger
-	n atomic.Int32
-}
-
-func (i *registerIntents) Submit(cs []ledger.Change, _ func([]ledger.Result)) {
-	for _, c := range cs {
-		if _, is := c.Events[0].(ledger.RegisterIntended); is {
-			i.n.Add(1)
-		}
-	}
-}
-
-// packaged commits n entries of a vault that wait for their ticket.
-func packaged(t *testing.T, r *running, v archive.VaultID, n int) {
-	t.Helper()
-	for i := range n {
-		e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: v, Folder: fmt.Sprint(v, i)}
-		p, err := r.drops[string(v)].Packer.Pack(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan []ledger.Result, 1)
-		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: r.s.now(), Document: &p.Document, Events: []ledger.Event{
-			ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}}},
-			func(rs []ledger.Result) { done <- rs })
-		rs := <-done
-		if rs[0].Err != nil {
-			t.Fatal(rs[0].Err)
-		}
-		r.backlog.update(rs[0].Entry)
-	}
-}
-
-// G10: a worker whose queue is empty does not run, however many queues there have been. It runs again at once when there
-// is something to do.
+// G10: empty queues cost nothing, however many there have been. Their workers continue
+// at once when there is something to do.
 func TestWorker_G10_EmptyQueuesCostNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &service{}, "A", "B")
-		runs := func() (all []string) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for s, workers := range r.workers {
-				for queue, w := range workers {
-					if w.running.Load() {
-						all = append(all, s.String()+" "+queue)
-					}
-				}
-			}
-			return all
-		}
+		r := build(t, &service{}, "A", "B")
+		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
+		r.cfg.Index = looks
+		r.start()
 		for n := range 3 {
 			r.dropNamed("A", fmt.Sprint("round ", n), 3)
 			r.pass(3 * time.Second)
-			if n := r.stateOf("A", ledger.Discovered); n != 0 || len(runs()) == 0 {
-				t.Errorf("%d folders are not packed, %v run", n, runs())
-			}
-			r.pass(2 * time.Hour)
-			if got := r.stateOf("A", ledger.Archived); got != 3*(n+1) {
-				t.Errorf("%d of %d are archived", got, 3*(n+1))
-			}
-			if all := runs(); len(all) != 0 {
-				t.Errorf("nothing waits, and %v run", all)
-			}
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if n := len(r.workers[ledger.Seal]); n != 1 {
-			t.Errorf("%d workers to seal, for one queue that ever was", n)
+			kit.Want(t, "folders that are not packed", r.statesOf("A")[ledger.Discovered], 0)
+			r.pass(time.Hour)
+			kit.Want(t, "states", r.states(), states{ledger.Archived: 3 * (n + 1)})
+			looks.reset()
+			r.pass(time.Hour)
+			kit.Want(t, "searches in an hour in which nothing waits", looks.reset(), 0)
 		}
 	})
 }

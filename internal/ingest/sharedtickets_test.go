@@ -1,8 +1,9 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,135 +11,147 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
-// I8: a document is given the upload address, or the number, of one that is on its way. Nothing of it is uploaded.
-// What was not sent yet with the first one's ticket is not sent either; an upload that has begun ends as usual.
+// I8: the service gives a document the upload address, or the number, of one that is
+// on its way. Nothing of the new document is uploaded. What was not sent yet with the
+// first one's ticket is not sent either; an upload that has begun ends as usual. The
+// second time the vault stops.
 func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 	t.Parallel()
-	for _, what := range []string{ledger.TakenObject, ledger.TakenRemote} {
+	for what, cause := range map[string]string{ledger.TakenObject: "address-taken", ledger.TakenRemote: "bumid-taken"} {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/begun=%v", what, begun), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s, release, sent := &service{}, make(chan struct{}), map[archive.RemoteID]int{}
-					s.hangs = func(ctx context.Context, r archive.RemoteID) error {
-						s.mu.Lock()
-						sent[r]++
-						s.mu.Unlock()
-						select {
-						case <-release:
-							return nil
-						case <-ctx.Done():
-							return fault(apicall.OutcomeUnknown, "timeout")
-						}
-					}
-					hangs := s.hangs
-					s.hangs = nil
-					r := run(t, s)
-					r.dropNamed("V", "before", 20) // shows how quick the line is
-					r.pass(10 * time.Minute)
-					s.hangs = hangs
+					r, h := buildHanging(t)
 					r.drop("V", 12)
 					r.pass(30 * time.Second)
 					first := archive.RemoteID("")
 					for n := 21; n <= 32; n++ {
-						if id := numbered(n); (sent[id] > 0) == begun && r.byNumber(id).State == ledger.Sending {
+						if id := numbered(n); (h.sent[id] > 0) == begun && r.byNumber(id).State == ledger.Sending {
 							first = id
 						}
 					}
 					if first == "" {
-						t.Fatalf("vacuous: %v sent, %v", sent, r.states())
+						t.Fatalf("no document is being sent, begun %t: %v were sent, states = %v", begun, h.sent, r.states())
 					}
-					s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
-						own := archive.Ticket{Remote: "second", URL: addressed(33), Sent: s.now()}
-						if what == ledger.TakenRemote {
-							own.Remote = first
-							return &own, nil
-						}
-						var n int
-						fmt.Sscanf(string(first), "bum-%d", &n)
-						own.URL = addressed(n) + "?X-Amz-Signature=anew"
-						return &own, nil
-					}
+					r.shareNext(first, what)
 					r.dropNamed("V", "second", 1)
 					r.pass(30 * time.Second)
-					s.register = nil
-					close(release)
+					close(h.release)
 					r.pass(10 * time.Minute)
 
-					owner := r.byNumber(first)
-					stopped := owner.State == ledger.Quarantined && owner.Cause.Code == "ticket-shared" && len(owner.OpenQuestions()) == 0
-					if stopped == begun || begun && owner.State != ledger.Archived || sent[first] > 0 != begun {
-						t.Errorf("the first is %s, %+v, %d uploads", owner.State, owner.Cause, sent[first])
+					owner, want := r.byNumber(first), states{ledger.Quarantined: 1, ledger.Archived: 32}
+					if begun {
+						kit.Want(t, "state of the first", owner.State, ledger.Archived)
+					} else {
+						want = states{ledger.Quarantined: 2, ledger.Archived: 31}
+						kit.Want(t, "state of the first", owner.State, ledger.Quarantined)
+						kit.Want(t, "cause of the first", owner.Cause.Code, "ticket-shared")
+						kit.Want(t, "open questions about the first", len(owner.OpenQuestions()), 0)
 					}
-					n := r.states()
-					if want := map[bool]int{false: 2, true: 1}[begun]; n[ledger.Quarantined] != want || n[ledger.Archived] != 33-want || sent["second"] > 0 {
-						t.Errorf("%v, %d uploads of the second", n, sent["second"])
+					kit.Want(t, "uploads of the first", h.sent[first] > 0, begun)
+					kit.Want(t, "states", r.states(), want)
+					kit.Want(t, "uploads of the second", h.sent["second"], 0)
+					es := r.entries()
+					if c := es[len(es)-1].Cause; c.Code != cause || strings.Contains(c.Text, "store.example") {
+						t.Errorf("cause of the second = %+v, want %s, without the address", c, cause)
 					}
-					if p := r.Pauses(); len(p) != 0 {
-						t.Errorf("once: %v", p)
-					}
+					kit.Want(t, "paused targets after one mix-up", r.paused(), nil)
+
+					r.shareNext(first, what)
+					r.dropNamed("V", "third", 1)
+					r.pass(time.Minute)
+					kit.Want(t, "paused targets after the second", r.paused(), []string{"vault V"})
 				})
 			})
 		}
 	}
 }
 
-// byNumber returns the entry whose last registration has a number.
-func (r *running) byNumber(id archive.RemoteID) (found ledger.Entry) {
-	r.t.Helper()
-	err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
-		if c := e.Current(); c != nil && c.Ticket.Remote == id {
-			found = e
-		}
-		return nil
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return found
-}
-
-// I8: a ticket that an entry got after the other one was heard of is its own.
+// I8: a document is given the address of one whose upload is under way. The store then
+// refuses that upload, because its ticket is over. The ticket that the first document
+// gets after that is its own.
 func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{})
-		defer r.ledger.Close()
-		e := inState(ledger.Registered)
-		e.Registrations[0].Ticket.Sent = r.s.now()
-		if r.sharedTickets.has(e) {
-			t.Error("nothing was heard")
+		r, h := buildHanging(t)
+		r.dropNamed("V", "first", 1)
+		r.pass(30 * time.Second)
+		first := numbered(21)
+		kit.Want(t, "uploads of the first", h.sent[first], 1)
+		r.shareNext(first, ledger.TakenObject)
+		r.dropNamed("V", "second", 1)
+		r.pass(30 * time.Second)
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 20, ledger.Sending: 1, ledger.Quarantined: 1})
+		r.s.upload = func(id archive.RemoteID) error {
+			if id == first {
+				return expired
+			}
+			return nil
 		}
-		time.Sleep(time.Second)
-		r.sharedTickets.add(e.Key, r.s.now())
-		if !r.sharedTickets.has(e) {
-			t.Error("its ticket is older")
-		}
-		time.Sleep(time.Second)
-		if e.Registrations[0].Ticket.Sent = r.s.now(); r.sharedTickets.has(e) {
-			t.Error("its ticket is later")
-		}
+		close(h.release)
+		r.pass(time.Hour)
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 21, ledger.Quarantined: 1})
 	})
 }
 
-// I8: an upload address that belongs elsewhere is a mix-up, and the document it was given to stops. Its cause does not
-// hold the address.
-func TestCollision_I8_AddressOfAnotherEntry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{})
-		defer r.ledger.Close()
-		e := inState(ledger.Registering)
-		for n := 1; n <= 2; n++ {
-			change, ok := r.correctCollision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: ledger.TakenObject, By: archive.Key{2}}})
-			crossed, is := change.Events[0].(ledger.AnswerMixedUp)
-			if !ok || !is || crossed.Cause.Code != "address-taken" {
-				t.Errorf("%v %+v", ok, change.Events)
-			}
-			if p := r.Pauses(); len(p) != n-1 {
-				t.Errorf("after %d: %v", n, p)
-			}
+// hanging counts the uploads of a service that end only when release is closed.
+type hanging struct {
+	release chan struct{}
+	sent    map[archive.RemoteID]int
+}
+
+// buildHanging makes an engine that has archived 20 documents and knows how quick the
+// line is. Each upload after that hangs.
+func buildHanging(t *testing.T) (*running, *hanging) {
+	t.Helper()
+	s, h := &service{}, &hanging{release: make(chan struct{}), sent: map[archive.RemoteID]int{}}
+	r := run(t, s)
+	r.dropNamed("V", "before", 20)
+	r.pass(10 * time.Minute)
+	s.hangs = func(ctx context.Context, id archive.RemoteID) error {
+		s.mu.Lock()
+		h.sent[id]++
+		s.mu.Unlock()
+		select {
+		case <-h.release:
+			return nil
+		case <-ctx.Done():
+			return fault(apicall.OutcomeUnknown, "timeout")
 		}
-	})
+	}
+	return r, h
+}
+
+// shareNext lets the service give the next document the number of another one, or its
+// address under a new signature.
+func (r *running) shareNext(with archive.RemoteID, what string) {
+	r.t.Helper()
+	own := &archive.Ticket{Remote: "second", URL: addressed(33), Sent: r.s.now()}
+	if what == ledger.TakenRemote {
+		own.Remote = with
+	} else {
+		var n int
+		if _, err := fmt.Sscanf(string(with), "bum-%d", &n); err != nil {
+			r.t.Fatal(err)
+		}
+		own.URL = addressed(n) + "?X-Amz-Signature=anew"
+	}
+	r.s.register = func(archive.RegisterRequest) (*archive.Ticket, error) { // its caller holds mu
+		r.s.register, own.Sent = nil, r.s.now()
+		return own, nil
+	}
+}
+
+// byNumber returns the entry whose last registration has a number.
+func (r *running) byNumber(id archive.RemoteID) (found ledger.Entry) {
+	r.t.Helper()
+	for _, e := range r.entries() {
+		if c := e.Current(); c != nil && c.Ticket.Remote == id {
+			found = e
+		}
+	}
+	return found
 }

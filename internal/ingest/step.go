@@ -24,7 +24,7 @@ type step struct {
 	handle func(ledger.Entry, archive.Instant) handling
 	// admit returns which entries of a queue may go now; nil: all. Sealing needs it for the room of a vault's packages
 	// (TestSeal_I23_AFullVaultHoldsUpNoOther), disposal for its limit (TestDispose_I3_DisposalLimit), registering to know what a
-	// person changed (TestWake_ReadsNothingItself).
+	// person changed (TestRegister_I6_VaultsCountEachOthersTickets).
 	admit func(queue string, now archive.Instant) (func(ledger.Entry) bool, error)
 	// limit returns how many of the ready entries may go now, and when to ask again; zero: a change of an entry will wake the
 	// worker. nil: all may go. Registering needs it: no more tickets than uploads that end in time

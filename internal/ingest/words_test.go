@@ -1,3 +1,5 @@
+// The test of this file is inside the package: it reads the words of all routes, where
+// a test from outside would have to bring about each situation in each route.
 package ingest
 
 import (
@@ -8,12 +10,12 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// I12: what the engine says of a document of a route names nothing that belongs to another one.
+// I12: the words about a document of a route name nothing that belongs to another route.
 func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, r := range ledger.Routes() {
 		if _, ok := wordsByRoute[r]; !ok {
-			t.Errorf("route %s has no words", r)
+			t.Errorf("route %s has no words, want some", r)
 		}
 		w := wordsOf(r)
 		first := ledger.Entry{Route: r, Folder: "Otto 9"}
@@ -23,11 +25,11 @@ func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 		for _, text := range texts {
 			for _, word := range map[ledger.Route][]string{ledger.PDF: {"archive", "clientUUID", "network"}, ledger.Network: {"archive", "clientUUID", "PDF", "accounts-payable"}}[r] {
 				if strings.Contains(text, word) {
-					t.Errorf("%s says %q: %s", r, word, text)
+					t.Errorf("text of route %s = %q, want it without %q", r, text, word)
 				}
 			}
 			if text == "" || strings.Contains(text, "%!") {
-				t.Errorf("%s: %q", r, text)
+				t.Errorf("text of route %s = %q, want a complete one", r, text)
 			}
 		}
 	}
