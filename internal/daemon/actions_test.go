@@ -49,6 +49,7 @@ func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry
 
 // The old entry moves on between the look and the act: both are committed all the same, with who acted and why.
 func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
+	t.Parallel()
 	h, l, old, path := returned(t)
 	held, err := h.Act(t.Context(), old, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 	if err != nil || !held.Hold {
@@ -84,6 +85,7 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 
 // Where the folder cannot be taken, nothing has changed.
 func TestRetry_FolderCannotBeTaken(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(h *operator.Actions, dir string, old *ledger.Entry) error{
 		"Gone": func(_ *operator.Actions, dir string, _ *ledger.Entry) error { return os.Rename(dir, dir+" moved") },
 		"AFileNow": func(_ *operator.Actions, dir string, _ *ledger.Entry) error {
@@ -126,6 +128,7 @@ func foreign(path string) error {
 
 // The process ends between the claim and the commit: the folder lies claimed, durably, for the next start to adopt.
 func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
+	t.Parallel()
 	h, l, old, path := returned(t)
 	if err := l.Close(); err != nil { // every later change is refused
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 // The catalog stops growing before the work has to stop for want of room, on the disk of the state directory itself: the spool may be a mount of
 // its own. What it says is the same each time, so it is logged once.
 func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
+	t.Parallel()
 	free := int64(0)
 	d := &Daemon{cfg: Config{StateDir: "/state", SpoolMinFree: 1000e6}, shared: &dropwork.Shared{FreeBytes: func(path string) int64 {
 		if path != "/state" {

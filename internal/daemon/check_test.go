@@ -18,6 +18,7 @@ import (
 // A kept folder that cannot be read is told, and nothing is concluded from it: it is not taken for one that people took away, and not for one
 // whose receipt is wrong. The check goes on with the others.
 func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []error{unix.EACCES, unix.EIO, unix.ESTALE} {
 		t.Run(fault.Error(), func(t *testing.T) {
 			withDaemon(t, nil, func(h *testDaemon) {

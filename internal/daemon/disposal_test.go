@@ -17,6 +17,7 @@ import (
 
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
 func TestApproveDisposal_I29(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *testDaemon) {
 		h.d.disposalLimit.AlwaysUsual = 1
 		for _, n := range []string{"1", "2", "3"} {

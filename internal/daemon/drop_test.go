@@ -203,6 +203,7 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 
 // What is dropped again resolves what came back, but never an invoice that only bears the same name.
 func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
+	t.Parallel()
 	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
 	for name, row := range map[string]struct {
 		again func(h *testDaemon)
@@ -250,6 +251,7 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
 func TestDrop_I16_RightFolderComesBack(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -292,6 +294,7 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 
 // A drop folder that can only be read is paused: status, log and health say so with the way out, and it goes on by itself.
 func TestDrop_I24_TurnsReadOnly(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
@@ -323,6 +326,7 @@ func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 
 // That the service refuses the credentials is certain after its first answer: clerks read of it at once.
 func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		h.lost.Store(true)
@@ -346,6 +350,7 @@ func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
 func TestDrop_CompleteByListAndMarker(t *testing.T) {
+	t.Parallel()
 	list := func(d *dropwork.Settings) { d.Rules.Complete = "list" }
 	withDaemon(t, list, func(h *testDaemon) {
 		dir := filepath.Join(h.path, "Wagner 5")
@@ -385,6 +390,7 @@ func TestDrop_CompleteByListAndMarker(t *testing.T) {
 
 // _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
 func TestStatusFile_TimeAndDelay(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		path := filepath.Join(h.path, "_STATUS.txt")

@@ -48,6 +48,7 @@ func (s *oneExtract) Acknowledge(_ context.Context, id archive.ExtractID, _ stri
 
 // The daemon takes extracts in beside its documents, and a full check of its ledger passes after it. The file stays in the custody folder.
 func TestDaemon_I30_TakesExtractsIn(t *testing.T) {
+	t.Parallel()
 	d, cfg := idle(t)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)

@@ -106,6 +106,7 @@ func (h *testDaemon) wantHandedOn() {
 
 // An extract comes, and its files end archived.
 func TestHandOn_I1_ExtractEndsArchived(t *testing.T) {
+	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		x := h.offerExtract()
 		h.halt()
@@ -123,6 +124,7 @@ func TestHandOn_I1_ExtractEndsArchived(t *testing.T) {
 // The process dies when files are in the drop folder and the ledger does not know it. They are found there by the next start, or were archived
 // meanwhile, and what is put there once more is a duplicate: nothing is archived twice.
 func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
+	t.Parallel()
 	for _, folders := range []int32{1, 2} {
 		for _, isTaken := range []bool{false, true} {
 			withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
@@ -165,6 +167,7 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 
 // While the drop folder is away nothing is lost and the service is not told; when it is back, the extract goes on.
 func TestHandOn_I24_DropFolderIsAway(t *testing.T) {
+	t.Parallel()
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		x := h.offerExtract()
 		h.halt()

@@ -60,6 +60,7 @@ func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 // I17, I18: a program writes into its mapping of a file after the folder was packed. The archive has what was packed. The folder is kept for
 // good, and receipts, ledger and log name the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.lost.Store(true) // packed, and not registered before the file changed
 		h.drop("Otto 19", "19", "what was archived", false)
@@ -117,6 +118,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 
 // I17, I25: the process ends after the folder was moved and before that was noted down: the next start still tells.
 func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		var armed atomic.Bool
 		var cut atomic.Int32

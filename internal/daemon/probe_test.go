@@ -14,6 +14,7 @@ import (
 // I26: a share that does not answer is told within a minute, by whoever asks, at once; and
 // I23: nobody touches it meanwhile, so that nothing else waits for it.
 func TestProbe_I26_AShareThatHangs(t *testing.T) {
+	t.Parallel()
 	var hangs atomic.Pointer[chan struct{}]
 	counted := func() {}
 	withConfiguredDaemon(t, func(c *Config) {

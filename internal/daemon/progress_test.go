@@ -51,6 +51,7 @@ func idle(t *testing.T) (*Daemon, Config) {
 // I26: loops that come round are progress, however little there is to do; loops that do not are a stall, however well the
 // rest of the process does.
 func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
+	t.Parallel()
 	t.Run("LoopsTurn", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, _ := idle(t)
@@ -92,6 +93,7 @@ func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 
 // I23: one drop folder that hangs is told, and is no reason to start everything anew; all of them are.
 func TestProgress_I23_OneDropAloneDoesNotHang(t *testing.T) {
+	t.Parallel()
 	one := Progress{Drops: 2, Stalls: []Stall{{What: "drop acme", Drop: true}}}
 	all := Progress{Drops: 1, Stalls: one.Stalls}
 	step := Progress{Drops: 2, Stalls: []Stall{{What: "step upload"}}}
@@ -102,6 +104,7 @@ func TestProgress_I23_OneDropAloneDoesNotHang(t *testing.T) {
 
 // I16: the lock never changes hands while a daemon is exchanged, whether the new configuration works or not.
 func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
+	t.Parallel()
 	d, cfg := idle(t)
 	held := func() {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 // I1: a person takes a folder again at the very moment of a reload. What was claimed has
 // its entry before the drop folders are closed.
 func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 1", "INV-1", "content 1", true)
 		h.pass()

@@ -14,6 +14,7 @@ import (
 // I24: whatever the disk of a drop folder answers, nothing is rejected and nothing is lost; it is told in words, once,
 // and goes on by itself.
 func TestDisk_I24_DropDiskFails(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		err   error
 		words string // for a clerk

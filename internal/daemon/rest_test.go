@@ -18,6 +18,7 @@ import (
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
 func TestRest_G10_NothingIsWritten(t *testing.T) {
+	t.Parallel()
 	var syncs durable.SyncCounter
 	withConfiguredDaemon(t, func(c *Config) { c.FileFault = syncs.CountSync }, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
@@ -49,6 +50,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 
 // I4: a package whose bytes on disk were changed is made again, once, and goes to the address that was open.
 func TestSpool_I4_DamagedOnDisk(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var damaged atomic.Int32
 		spoil := durable.Hook(func(op, name string, do func() error) error {
@@ -78,6 +80,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 // I5: before a package is registered its name is on disk; where that cannot be told nothing is sent and the process ends.
 // The two packages share one sync, or the second is sealed after the first was registered and has one of its own.
 func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		var names, early int
 		watch := durable.Hook(func(op, name string, do func() error) error {

@@ -173,6 +173,7 @@ func (w *pendingWorld) check(when string) {
 // away, over restarts, hours without vaultd and a share that goes away: whatever lies there for longer than remind_after keeps the
 // audit from being complete, and since when it lies there is never forgotten.
 func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
+	t.Parallel()
 	audits, green := 0, 0
 	for seed := range uint64(8) {
 		withDaemon(t, nil, func(h *testDaemon) {
@@ -197,6 +198,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 
 // What lies in the drop keeps the result from being complete, is told in status file and log, and is known without a daemon.
 func TestScans_I32_ThingsNeverTaken(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF"), 0o660))
@@ -246,6 +248,7 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 
 // More things than are named are counted; the ledger keeps a thousand names.
 func TestScans_I32_MoreThanAreNamed(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
@@ -265,6 +268,7 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 
 // Names of what lies in the drop never stand in the journal, and are gone from the ledger with the thing.
 func TestScans_I7_NamesAreErasable(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Frau Schmidt"), 0o770))
 		time.Sleep(time.Hour)
@@ -288,6 +292,7 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 
 // What a comparison came to is a line of the journal, and the audit tells it.
 func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.pass()
@@ -305,6 +310,7 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 
 // Of 1,500 loose files a clerk takes the thousand away that are named: the others are as old as they were.
 func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
@@ -325,6 +331,7 @@ func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 
 // The drop gets another name in the configuration; the folder is the same.
 func TestScans_I32_RenamedDrop(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		time.Sleep(2 * time.Hour)
@@ -346,6 +353,7 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 
 // After kill -9 it is known when vaultd last looked, though nothing was written for hours.
 func TestScans_I32_LastLookAfterACrash(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
@@ -364,6 +372,7 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 
 // The machine began with a clock of 2037 (no RTC), saw the thing, and was set right: the ledger has the future time.
 func TestScans_I32_ClockWasAhead(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
 		h.drop("good", "1", "1", false)
@@ -387,6 +396,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 
 // What people read on the share keeps "since" over a restart, and calls for a hand at once where the time is over.
 func TestScans_I26_StatusFileKeepsSince(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
 		time.Sleep(time.Hour)

@@ -115,6 +115,7 @@ func (h *testDaemon) reason(folder string) string {
 
 // I18: a PDF goes from the drop folder to the service, and lies beside its note then, byte for byte.
 func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
+	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.must(os.Mkdir(filepath.Join(h.path, "Mai"), 0o770))
@@ -139,6 +140,7 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 
 // I2: the same PDF again, under any name, is not sent again, unless the drop says so.
 func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		sends bool
 		want  string
@@ -163,6 +165,7 @@ func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
 
 // Each hostile file has its verdict, in words that a clerk understands, and delays no good neighbour (I23).
 func TestPDFDrop_I23_HostileFiles(t *testing.T) {
+	t.Parallel()
 	const refused, stays, delivered = "rejected", "", "delivered"
 	write := func(content string) func(h *testDaemon, at string) error {
 		return func(_ *testDaemon, at string) error { return os.WriteFile(at, []byte(content), 0o660) }
@@ -249,6 +252,7 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 
 // I17: a file that goes on growing after it was taken settles once more, and is sent whole.
 func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
+	t.Parallel()
 	var held *os.File
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		time.Sleep(time.Second)
@@ -283,6 +287,7 @@ func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
 
 // I1: a process that dies at any step of a claim has lost nothing: the next one takes the file once, and leaves no empty claim.
 func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
+	t.Parallel()
 	for _, done := range []bool{false, true} {
 		for _, at := range []string{"mkdir key", "mkdir folder", "rename", "syncdir"} {
 			t.Run(fmt.Sprintf("%s/%v", at, done), func(t *testing.T) {
@@ -339,6 +344,7 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 
 // A corrected PDF resolves what came back, and one that only bears the same name does not.
 func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		again func(h *testDaemon) error
 		want  []string
@@ -364,6 +370,7 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 
 // A rejected PDF that was put right where it lies is taken again from there, under whatever place it was given.
 func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
+	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		for _, half := range []string{"half", "another half"} { // the second one lies in _rejected/scan7.pdf (2)
 			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.7 "+half), 0o660))
@@ -389,6 +396,7 @@ func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
 
 // I17: a file that is exchanged at the moment of the claim settles again in its claim, and what was there at the end is sent.
 func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
+	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		var once atomic.Bool
 		hook := durable.Hook(func(op, name string, do func() error) error {
@@ -419,6 +427,7 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 
 // I8: a drop that takes folders now does not touch what it took as single files, and goes on when its route is put back.
 func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
+	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.awaitTaken()
@@ -443,6 +452,7 @@ func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
 
 // I24: a PDF that nobody may read stays, and says so; it is no fault of the PDF.
 func TestPDFDrop_I24_UnreadableIsNotRefused(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root reads everything; TestFiles_I24_UnreadableStays plays it")
 	}

@@ -45,6 +45,7 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 // A spool that is replaced while vaultd runs is no document's fault: nothing is sent of what lies in its place, whoever looks is told
 // what to do, and all goes on when it is done.
 func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	for _, row := range []string{"PutBack", "Restarted", "Removed"} {
 		t.Run(row, func(t *testing.T) {
 			withDaemon(t, nil, func(h *testDaemon) {

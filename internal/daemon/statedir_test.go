@@ -18,6 +18,7 @@ import (
 
 // A link in the place of one of vaultd's own folders is a fault in words, and what it leads to stays as it is.
 func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{statedir.SpoolFolder, statedir.DropsFolder} {
 		t.Run(name, func(t *testing.T) {
 			foreign := t.TempDir()
@@ -72,6 +73,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 
 // state_dir itself may be a link: an administrator wrote the path.
 func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.stop()
 		h.must(<-h.ended)
@@ -91,6 +93,7 @@ func TestOpen_I19_StateDirMayBeALink(t *testing.T) {
 
 // Only what bears a name of vaultd's own is removed from the spool; the rest is told of once, and stays.
 func TestSpool_I19_ForeignFilesStay(t *testing.T) {
+	t.Parallel()
 	k := archive.NewKey(time.UnixMilli(1)).String()
 	foreign := []string{"photo.jpg", "half.tmp", "fetch-.tmp", "fetch-12.tmp.bak", "fetch-012.tmp", "fetch-x.tmp", strings.ToUpper(k) + ".zip", k + ".zip.part", k + ".zip.tmp",
 		k + ".tmp", "." + k + ".tmp", ".photo.zip.tmp", k, "new\nline"}

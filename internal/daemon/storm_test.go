@@ -305,6 +305,7 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 
 // A folder that was given back and taken away before that was committed has come to its end.
 func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", true)
 		h.pass()
@@ -329,6 +330,7 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 // A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
 // by its content, and what is not what was archived stays.
 func TestDrop_I18_PutBackFromABackup(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()

@@ -169,7 +169,7 @@ var guarantees = []guarantee{
 		id: "I24", checked: false,
 		promise: "A fault of the network, the credentials, the clock or the disk pauses what it affects and never rejects an invoice.",
 		how:     "Only the service's refusal of one invoice alone, or our own rules, reject.",
-		tests:   []string{"internal/test/simulation TestEnvironment_I24", "internal/packager TestBuild_I24_EnvironmentIsNoRefusal", "internal/daemon TestEnvironment_I24_ComesBackByItself"},
+		tests:   []string{"internal/test/simulation TestEnvironment_I24", "internal/packager TestBuild_I24_EnvironmentIsNoRefusal"},
 	},
 	{
 		id: "I25", checked: false,
