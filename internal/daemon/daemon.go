@@ -56,7 +56,7 @@ type Config struct {
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
-	StatusInterval         time.Duration // between two inspections of a drop folder's share, and between two checks of _STATUS.txt; 0: half a minute. After a reported change _STATUS.txt may be written ten times as often
+	ProbeEvery             time.Duration // between two inspections of a drop folder's share; 0: half a minute
 
 	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 
@@ -159,7 +159,7 @@ func (d *Daemon) openParts() error {
 	}
 	d.statusFiles = statusfile.New(statusfile.Config{
 		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
-		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusInterval,
+		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log,
 	})
 	for _, settings := range cfg.Drops {
 		r, err := dropwork.New(settings, d.shared)
@@ -207,7 +207,7 @@ func (d *Daemon) makeShared() error {
 	d.shared = &dropwork.Shared{
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
 		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.endProcess), EndProcess: d.endProcess,
-		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusInterval, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
+		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.ProbeEvery, Returned: dropwork.NewReturned(), HeldReason: d.heldReason,
 		OnChange: func(drop string) { d.statusFiles.NoteChange(drop) },
 		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 			d.engine.EnterClaimed(k, ev, more...)

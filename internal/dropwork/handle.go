@@ -220,8 +220,9 @@ func (h *Handle) HoldOpen() (f *drop.Folder, done func(), err error) {
 	return f, h.inUse.RUnlock, nil
 }
 
-// CheckUsable returns why the folder cannot be worked in now; it is called before every rescan and every piece of work. It opens a folder
-// that was away again when it is back: the folder may be mounted anew, on another device, and its mark says whose it is.
+// CheckUsable reads the mark of the folder and returns why the folder cannot be worked in now. It is called before each claim and each
+// other piece of work, and by the probe, for all who only show the state. It opens a folder that was away again when it is back: the
+// folder may be mounted again, on another device, and its mark says whose it is.
 func (h *Handle) CheckUsable() error {
 	f, done, err := h.HoldOpen()
 	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {

@@ -75,6 +75,10 @@ func (d *Drop) takeItem(ctx context.Context, w watch.Item) error {
 	if why := d.shared.HeldReason(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
+	if err := d.CheckUsable(); err != nil {
+		d.RequestRescan() // the watcher pauses
+		return err
+	}
 	if err := d.shared.Disk.CheckSpace(); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share
+	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share; the result may be that old for all who only show it
 	probePatience = 10 * time.Second // after which a share counts as one that does not answer
 )
 
@@ -45,6 +45,9 @@ func (d *Drop) newProbe() *probe {
 		f := probeResult{err: d.CheckUsable(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
 		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
 			d.logPause(f.err)
+		}
+		if before, _ := d.probe.lastFound(); (before.err == nil) != (f.err == nil) {
+			d.RequestRescan() // the watcher pauses, or goes on
 		}
 		for _, w := range d.SnapshotWithRights().NotTaken {
 			if w.Reason != watch.NoRight {

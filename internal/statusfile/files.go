@@ -26,7 +26,6 @@ type Config struct {
 	Location    *time.Location // nil: UTC
 	Now         func() archive.Instant
 	Log         *slog.Logger
-	Interval    time.Duration // between two checks of what a file should say where nobody told of a change; 0: half a minute
 }
 
 // Files keeps the status files of all drop folders.
@@ -39,7 +38,6 @@ type Files struct {
 // New returns the status files of no drop folder yet.
 func New(cfg Config) *Files {
 	cfg.Location = cmp.Or(cfg.Location, time.UTC)
-	cfg.Interval = cmp.Or(cfg.Interval, usualInterval)
 	return &Files{cfg: cfg, writers: map[string]*writer{}}
 }
 

@@ -22,6 +22,7 @@ import (
 type page struct {
 	Drop, Sidecar string
 	Now           time.Time // in the zone that people read
+	Until         time.Time // when the page may say something else although no change is reported; zero: never
 	Test          bool
 	Route         ledger.Route // of the drop
 	Delayed       time.Time    // since when; zero: it is not
@@ -128,7 +129,11 @@ func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 	for _, w := range s.NotTaken {
 		to := p.sectionOf(w.Reason)
 		for _, n := range w.Items {
-			text, act := p.describeWaiting(w.Reason, n, p.Now.Sub(n.FirstSeen) >= remind)
+			late := n.FirstSeen.Add(remind)
+			if late.After(p.Now) {
+				p.Until = earlierOf(p.Until, late)
+			}
+			text, act := p.describeWaiting(w.Reason, n, !late.After(p.Now))
 			switch to = p.sectionOf(w.Reason); {
 			case w.Reason == watch.Held:
 				to = &p.Held

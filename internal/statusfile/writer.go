@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	writesPerInterval = 10               // files may be written in one interval, however much happens
-	rewriteAfter      = 5 * time.Minute  // people see by its time whether vaultd lives
-	usualInterval     = 30 * time.Second // for changes that nobody reports, such as a pause that lasts
-	delayedAfter      = 30 * time.Second // a shorter pause is no delay that a person should read of
+	rewriteAfter = 5 * time.Minute  // between two writes where nothing changes: people see by the time in the file whether vaultd works
+	writeGap     = 3 * time.Second  // between two writes at least, however much changes
+	recheckAfter = 30 * time.Second // between two checks of a state whose end is not reported: a pause, a full disk, a folder that is away
+	delayedAfter = 30 * time.Second // a shorter pause is no delay that a person should read of
 
 )
 
@@ -30,7 +30,7 @@ type writer struct {
 	drop  *dropwork.Drop
 	wake  chan struct{} // size 1: something may have changed
 
-	checkedAt  time.Time              // when its text was last made, written or not; the loop's alone
+	checkedAt  time.Time              // when its text was last rendered, written or not; the loop's alone
 	written    time.Time              // of the last _STATUS.txt; the loop's alone
 	body       string                 // what it said beside the time; the loop's alone
 	faults     map[string]loggedFault // faults that were logged, by folder; the loop's alone
@@ -72,13 +72,12 @@ func (w *writer) keepFile(ctx context.Context) {
 			return
 		case <-timer.C:
 		case <-w.wake:
-			if wait := time.Until(w.checkedAt.Add(w.files.cfg.Interval / writesPerInterval)); wait > 0 {
+			if wait := time.Until(w.checkedAt.Add(writeGap)); wait > 0 {
 				timer.Reset(wait)
 				w.waitFor(ctx, timer)
 			}
 		}
-		w.writeIfChanged()
-		timer.Reset(w.files.cfg.Interval)
+		timer.Reset(w.writeIfChanged())
 	}
 }
 
@@ -89,40 +88,51 @@ func (w *writer) waitFor(ctx context.Context, timer *time.Timer) {
 	}
 }
 
-// writeIfChanged writes _STATUS.txt where it would say something new, or is old. It writes nothing where the drop
-// folder cannot be worked in, for that may be another folder, and nothing before it is known what happened earlier today.
-func (w *writer) writeIfChanged() {
+// writeIfChanged writes _STATUS.txt if its body has changed, or if it is due because of its time. It returns the wait until the next
+// call if no change is reported before. It writes nothing while the drop folder cannot be worked in, for that may be another
+// folder, and nothing before it is known what happened earlier today.
+func (w *writer) writeIfChanged() (wait time.Duration) {
 	if w.isRecalling() {
-		return
+		return rewriteAfter // the end of the recall is reported
 	}
 	now := time.Now()
 	w.checkedAt = now
 	f, done, err := w.drop.HoldOpen()
 	if err != nil {
-		return
+		return recheckAfter
 	}
 	defer done()
 	w.writeTemplate(f)
 	p, err := w.gatherPage()
 	if err != nil {
-		return // the ledger has failed, and the process is about to end for it
+		return recheckAfter // the ledger has failed, and the process is about to end for it
 	}
-	// The time in the head changes always, the body only with the facts: the file is written anew for the body, or when its time is old.
 	body := p.renderBody()
-	if body == w.body && now.Sub(w.written) < rewriteAfter-usualInterval || f.CheckStillOurs() != nil {
-		return
+	if body != w.body || now.Sub(w.written) >= rewriteAfter {
+		if err := f.CheckStillOurs(); err != nil || !w.writeFile(f, p.renderHead()+body) {
+			return recheckAfter
+		}
+		w.body, w.written = body, now
 	}
+	wait = w.written.Add(rewriteAfter).Sub(now)
+	if !p.Until.IsZero() {
+		wait = min(wait, max(p.Until.Sub(p.Now), writeGap))
+	}
+	return wait
+}
+
+// writeFile writes _STATUS.txt, and logs each new reason why that failed once.
+func (w *writer) writeFile(f *drop.Folder, text string) (ok bool) {
 	// After a crash here the former file is there or this one, each whole.
-	err = f.WriteStatusFile(p.renderHead() + body)
+	err := f.WriteStatusFile(text)
 	if text := fmt.Sprint(err); err != nil && text != w.failed {
 		w.files.cfg.Log.Error("status for people not written", "drop", w.drop.Settings.Name, "err", err)
 	}
 	w.failed = ""
 	if err != nil {
 		w.failed = err.Error()
-		return
 	}
-	w.body, w.written = body, now
+	return err == nil
 }
 
 // gatherPage gathers what people should know.
@@ -143,9 +153,16 @@ func (w *writer) gatherPage() (page, error) {
 		p.Delayed, p.Stopped = earlierOf(p.Delayed, safe.Since), true
 	}
 	for _, pause := range w.files.cfg.Pauses() {
-		if w.isDelayedBy(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
+		if !w.isDelayedBy(pause.Target) {
+			continue
+		}
+		p.Until = now.Add(recheckAfter)
+		if pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter {
 			p.Delayed = earlierOf(p.Delayed, pause.Since)
 		}
+	}
+	if !p.Delayed.IsZero() {
+		p.Until = now.Add(recheckAfter)
 	}
 	snap := w.drop.SnapshotWithRights()
 	w.logFaults(snap)

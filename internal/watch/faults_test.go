@@ -78,6 +78,72 @@ func TestWatcher_RightFolderUnderAnotherInode(t *testing.T) {
 	})
 }
 
+// The watcher asks whose folder it is when it opens it and at a request, and not at each of its own rescans.
+func TestWatcher_I16_AsksWhoseFolderItIs(t *testing.T) {
+	var asked atomic.Int32
+	var wrong atomic.Bool
+	check := func() error {
+		if asked.Add(1); wrong.Load() {
+			return errors.New("another ledger")
+		}
+		return nil
+	}
+	inBubble(t, Config{Mode: Poll, CheckDropFolder: check}, func(b *bench) {
+		b.run()
+		b.pass(time.Hour)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("calls of CheckDropFolder in an hour without a request = %d, want 1", n)
+		}
+		wrong.Store(true)
+		b.w.RequestRescan()
+		b.pass(time.Second)
+		if p := b.w.Snapshot().Paused; p == nil || p.Kind != Refused {
+			t.Errorf("after a request in a folder of another ledger: paused = %v, want %s", p, Refused)
+		}
+		write(t, b.path, "f/metadata.json")
+		b.pass(time.Hour)
+		if n := b.count(); n != 0 {
+			t.Errorf("folders taken while paused = %d, want 0", n)
+		}
+		wrong.Store(false)
+		b.pass(2 * time.Minute)
+		if n := b.count(); n != 1 {
+			t.Errorf("folders taken after the pause = %d, want 1", n)
+		}
+	})
+}
+
+// Only rescans that find something else report a change.
+func TestWatcher_ReportsWhatChanged(t *testing.T) {
+	var reported atomic.Int32
+	inBubble(t, Config{Mode: Poll, OnChange: func() { reported.Add(1) }}, func(b *bench) {
+		write(t, b.path, "stray.pdf", "Huber 88/rechnung.pdf")
+		b.run()
+		b.pass(time.Minute)
+		for _, change := range []struct {
+			what string
+			do   func()
+			want bool
+		}{
+			{"nothing", func() {}, false},
+			{"a loose file comes", func() { write(t, b.path, "other.pdf") }, true},
+			{"nothing again", func() {}, false},
+			{"a folder without a sidecar comes", func() { write(t, b.path, "Otto 19/rechnung.pdf") }, true},
+			{"a folder says more", func() { write(t, b.path, "Otto 19/metadata.json.txt") }, true},
+			{"a loose file goes", func() { os.Remove(filepath.Join(b.path, "other.pdf")) }, true},
+			{"the drop folder goes", func() { os.Rename(b.path, b.path+".aside") }, true},
+			{"the drop folder is there again", func() { os.Rename(b.path+".aside", b.path) }, true},
+		} {
+			reported.Store(0)
+			change.do()
+			b.pass(2 * time.Minute)
+			if n := reported.Load(); n > 0 != change.want {
+				t.Errorf("%s: calls of OnChange = %d, want any: %v", change.what, n, change.want)
+			}
+		}
+	})
+}
+
 // A clerk learns what a folder waits for, and about a sidecar whose name Explorer spoilt, also where no event tells of it.
 func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 	var told atomic.Int32

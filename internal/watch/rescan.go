@@ -149,9 +149,6 @@ func (s *session) isItem(mode fs.FileMode) bool {
 // rescan brings the watcher up to date with what really lies in the drop folder. It reads the whole drop folder, except when
 // nothing can have changed: then it only looks again at the folders without a sidecar.
 func (s *session) rescan(ctx context.Context, now time.Time, requested bool) error {
-	if err := s.verifyDropFolder(now); err != nil {
-		return err
-	}
 	l := &s.rescans
 	// The state is read before the names: a change while they are read shows as another state at the next rescan.
 	before, err := s.dropState()
@@ -192,10 +189,12 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 	l.eventsLost = false
 	l.noSidecar.endFullRead(before, now, !r.isIncomplete)
 	s.mu.Lock()
-	s.sched.setCounts(r.counts)
+	hasChanged := s.sched.setCounts(r.counts)
 	s.mu.Unlock()
 	s.recordRescan(now)
-	s.cfg.OnChange()
+	if hasChanged {
+		s.cfg.OnChange()
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -91,14 +92,16 @@ func newScheduler(cfg Config) *scheduler {
 	return s
 }
 
-// setCounts replaces the counts by those of a new rescan.
-func (s *scheduler) setCounts(counts notTakenCounts) {
+// setCounts replaces the counts by those of a new rescan, and reports whether they differ.
+func (s *scheduler) setCounts(counts notTakenCounts) (hasChanged bool) {
+	hasChanged = !maps.EqualFunc(s.counts, counts, func(a, b *NotTakenGroup) bool { return a.Count == b.Count && slices.Equal(a.Items, b.Items) })
 	s.counts, s.known = counts, map[string]NotTakenItem{}
 	for _, group := range counts {
 		for _, item := range group.Items {
 			s.known[item.Name] = item
 		}
 	}
+	return hasChanged
 }
 
 // observe puts name under observation if there is a free place. It reports whether name is under observation now.

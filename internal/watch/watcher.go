@@ -52,7 +52,7 @@ func (w *Watcher) Run(ctx context.Context, take func(context.Context, Item) erro
 	return context.Cause(ctx)
 }
 
-// RequestRescan makes the watcher read the whole drop folder now.
+// RequestRescan makes the watcher read the whole drop folder now, after CheckDropFolder.
 func (w *Watcher) RequestRescan() {
 	w.mu.Lock()
 	w.rescanRequested = true
@@ -97,10 +97,11 @@ func (w *Watcher) setPaused(err error) {
 type session struct {
 	*Watcher
 	root     *os.Root
+	here     fs.FileInfo  // root
 	events   <-chan Event // nil: polling
 	stop     func()
 	isLocal  bool      // no other machine changes the drop folder, so the kernel sees each change
-	verified time.Time // when the drop folder was last found to be the right one
+	verified time.Time // when the path was last found to lead to root
 	rescans  rescanState
 }
 
@@ -111,8 +112,12 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	defer root.Close() // read-only
-	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
-	if err := s.verifyDropFolder(time.Now()); err != nil {
+	here, err := root.Stat(".")
+	if err != nil {
+		return &Pause{Kind: Vanished, Err: err}
+	}
+	s := &session{Watcher: w, root: root, here: here, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
+	if err := s.checkDropFolder(); err != nil {
 		return err
 	}
 	// Events start before the first rescan: what changes while it reads is announced.
@@ -121,6 +126,7 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 	w.mu.Lock()
 	w.paused = nil
 	w.mu.Unlock()
+	w.cfg.OnChange()
 	for ctx.Err() == nil {
 		if err := s.doDueWork(ctx); err != nil {
 			return err
@@ -135,13 +141,19 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 
 // doDueWork verifies the drop folder, then makes a rescan and folder scans as far as they are due.
 func (s *session) doDueWork(ctx context.Context) error {
-	now := time.Now()
-	if now.Sub(s.verified) >= time.Second {
-		if err := s.verifyDropFolder(now); err != nil {
+	now, requested := time.Now(), s.takeRescanRequest()
+	isDue := requested || !s.rescans.dueAt(s.cfg.Rescan).After(now)
+	if isDue || now.Sub(s.verified) >= time.Second {
+		if err := s.verifyPath(now); err != nil {
 			return err
 		}
 	}
-	if requested := s.takeRescanRequest(); requested || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
+	if requested {
+		if err := s.checkDropFolder(); err != nil {
+			return err
+		}
+	}
+	if isDue {
 		if err := s.rescan(ctx, now, requested); err != nil {
 			return err
 		}
@@ -285,27 +297,36 @@ func (w *Watcher) waitForWork(ctx context.Context, events <-chan Event, d time.D
 	return Event{}, false
 }
 
-// verifyDropFolder checks that the path still leads to the folder that is open, and that it is the right one.
-func (s *session) verifyDropFolder(now time.Time) error {
+// verifyPath checks that the path still leads to the folder that is open.
+func (s *session) verifyPath(now time.Time) error {
 	there, err := os.Stat(s.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	here, err := s.root.Stat(".")
-	if err != nil {
-		return &Pause{Kind: Vanished, Err: err}
+	if !os.SameFile(s.here, there) {
+		return s.pauseReplaced()
 	}
-	another := s.openedAs != nil && !os.SameFile(s.openedAs, there)
-	if !os.SameFile(here, there) || another && s.cfg.CheckDropFolder == nil {
-		return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
+	s.verified = now
+	return nil
+}
+
+// checkDropFolder checks that the folder that is open is the right one: the one seen first, or one that CheckDropFolder accepts.
+func (s *session) checkDropFolder() error {
+	isAnother := s.openedAs != nil && !os.SameFile(s.openedAs, s.here)
+	if s.cfg.CheckDropFolder == nil && isAnother {
+		return s.pauseReplaced()
 	}
 	if s.cfg.CheckDropFolder != nil {
-		if err := s.cfg.CheckDropFolder(); err != nil && another {
+		if err := s.cfg.CheckDropFolder(); err != nil && isAnother {
 			return &Pause{Kind: Replaced, Err: err}
 		} else if err != nil {
 			return &Pause{Kind: Refused, Err: err}
 		}
 	}
-	s.openedAs, s.verified = there, now
+	s.openedAs = s.here
 	return nil
+}
+
+func (s *session) pauseReplaced() error {
+	return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
 }

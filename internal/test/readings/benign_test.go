@@ -30,7 +30,7 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 	bearer := func(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 	for name, s := range map[string]setup{
 		"MostLikely":               {},
-		"UsualStatusInterval":      {daemon: func(c *daemon.Config) { c.StatusInterval = 0 }},
+		"UsualProbeInterval":       {daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }},
 		"URLIsObject":              {readings: emulator.Readings{URLForm: "object"}},
 		"URLIsString":              {readings: emulator.Readings{URLForm: "string"}},
 		"URLHasHeaders":            {readings: emulator.Readings{URLForm: "headers"}},

@@ -41,7 +41,7 @@ func TestFlat_I21(t *testing.T) {
 func work(t *testing.T, waves, size int) (h held) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := soon(13)
-		cfg.Daemon = func(c *daemon.Config) { c.StatusInterval = time.Hour }
+		cfg.Daemon = func(c *daemon.Config) { c.ProbeEvery = time.Hour }
 		w := New(t, cfg)
 		w.Start()
 		for wave := range waves {

@@ -32,7 +32,7 @@ func TestHappyPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.StatusInterval = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
+				w := New(t, Config{Seed: 1, Daemon: func(c *daemon.Config) { c.ProbeEvery = 0 }, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
 				w.Start()
 				for i := range 8 {
 					w.DropFolders(0, MakeFolder(1, i, Good))

@@ -284,7 +284,7 @@ func (s scenario) config() Config {
 		Seed: s.Seed, Vaults: len(s.Disposal), PDFs: s.PDFs, Extracts: s.Extracts, Network: s.Network, OAuth: s.OAuth, Accounts: s.Accounts,
 		Daemon: func(c *daemon.Config) {
 			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
-			c.StatusInterval, c.LongestSleep = 6*time.Hour, s.Sleep
+			c.ProbeEvery, c.LongestSleep = 6*time.Hour, s.Sleep
 		},
 		Drop: func(vault int, d *dropwork.Settings, moved string) {
 			it := s.Disposal[vault]

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
+)
+
+// That the service refuses the credentials is certain after its first answer: clerks read of it at once.
+func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.pass()
+		h.lost.Store(true)
+		h.drop("Otto 19", "19", "one", false)
+		for range 600 {
+			if time.Sleep(time.Second); len(h.d.State().Pauses) > 0 {
+				break
+			}
+		}
+		pauses := h.d.State().Pauses
+		if len(pauses) != 1 || !pauses[0].NeedsPerson() {
+			t.Fatalf("%+v", pauses)
+		}
+		time.Sleep(4 * time.Second) // a status file is written at most every three seconds
+		synctest.Wait()
+		if s := h.status(); !strings.Contains(s, "DELAYED since") || time.Since(pauses[0].Since) >= 30*time.Second {
+			t.Errorf("%v after the first answer:\n%s", time.Since(pauses[0].Since), s)
+		}
+	})
+}
+
+// _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
+func TestStatusFile_TimeAndDelay(t *testing.T) {
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.pass()
+		path := filepath.Join(h.path, "_STATUS.txt")
+		for range 100 {
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
+			written, err := time.Parse("Mon 2 Jan 2006 15:04 MST", strings.TrimSpace(stamp))
+			if age := time.Since(written); err != nil || age > 6*time.Minute {
+				t.Fatalf("%v old, %v", age, err)
+			}
+		}
+		h.lost.Store(true)
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		want := "DELAYED since 01:0"
+		if s := h.status(); !strings.Contains(s, want) || !strings.Contains(s, "TAKEN, NOT YET ARCHIVED (1, newest first)\n  Otto 19               taken 01:0") {
+			t.Errorf("no %q in\n%s", want, s)
+		}
+		h.lost.Store(false)
+		h.pass()
+		if s := h.status(); strings.Contains(s, "DELAYED") || !strings.Contains(s, "ARCHIVED TODAY (1)") {
+			t.Errorf("%s", s)
+		}
+		h.must(os.Remove(path))
+		h.pass()
+		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+			t.Error("a removed status did not come back")
+		}
+	})
+}
+
+// What becomes late with time alone is in _STATUS.txt at once, though nothing in the drop folder changes.
+func TestStatusFile_ReminderIsOnTime(t *testing.T) {
+	withDaemon(t, func(s *dropwork.Settings) { s.RemindAfter = 17 * time.Minute }, func(h *testDaemon) {
+		h.must(os.Mkdir(filepath.Join(h.path, "Huber 88"), 0o770))
+		for _, row := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{2 * time.Minute, "NOT TAKEN YET (1)"},
+			{14 * time.Minute, "NOT TAKEN YET (1)"},
+			{2*time.Minute + 10*time.Second, "PLEASE FIX (1)"},
+		} {
+			time.Sleep(row.after)
+			synctest.Wait()
+			if s := h.status(); !strings.Contains(s, row.want) {
+				t.Errorf("after %v: no %q in\n%s", row.after, row.want, s)
+			}
+		}
+	})
+}
+
+// A drop folder at rest is read as seldom as may be: its mark twice a minute by the probe and at each write of _STATUS.txt, which comes
+// every five minutes.
+func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.pass()
+		marks, writes := 0, 0
+		count := durable.Hook(func(op, name string, do func() error) error {
+			switch {
+			case op == "statfs": // asked whenever the mark is read
+				marks++
+			case op == "rename" && name == "_STATUS.txt":
+				writes++
+			}
+			return do()
+		})
+		h.files.Store(&count)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		h.files.Store(nil)
+		if writes != 12 || marks != 120+writes {
+			t.Errorf("in an hour the mark was read %d times, want %d; the status file written %d times, want 12", marks, 120+writes, writes)
+		}
+	})
+}
