@@ -1,4 +1,4 @@
-package ingest
+package ingest_test
 
 import (
 	"context"
@@ -30,9 +30,8 @@ func TestDispose_I3_WhatIsDueMeanwhileIsAskedAbout(t *testing.T) {
 	const day = 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
-		d := r.drops["V"]
-		d.Disposes, d.Grace, d.Mover = true, 30*day, slowRemover{r.drops["V"].Packer.(*folders), 25 * time.Minute}
-		r.drops["V"] = d
+		d := r.configured("V")
+		d.Disposes, d.Grace, d.Mover = true, 30*day, slowRemover{r.folders("V"), 25 * time.Minute}
 		var asked []int
 		r.cfg.DisposalLimit = func(_ string, due int) error { asked = append(asked, due); return nil }
 		r.start()
@@ -40,10 +39,10 @@ func TestDispose_I3_WhatIsDueMeanwhileIsAskedAbout(t *testing.T) {
 		r.pass(time.Hour)
 		r.dropNamed("V", "later", 5)
 		r.pass(time.Hour)
-		kit.Want(t, "folders that are kept", r.sources()[ledger.Kept], 8)
+		kit.Want(t, "folders that are kept", r.sourcesOf("V")[ledger.Kept], 8)
 		r.s.suspend(30*day - 110*time.Minute) // the first three are due since some minutes, the others in about 50
 		r.pass(day)
-		kit.Want(t, "folders that are gone", r.sources()[ledger.Gone], 8)
+		kit.Want(t, "folders that are gone", r.sourcesOf("V")[ledger.Gone], 8)
 		kit.Want(t, "numbers that the limit was asked about", asked, []int{3, 5})
 	})
 }
@@ -65,17 +64,16 @@ func TestDispose_I3_GraceBeginsWhenTheFolderIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		r := build(t, s)
-		d := r.drops["V"]
+		d := r.configured("V")
 		d.Disposes, d.Grace = true, 30*day
-		r.drops["V"] = d
 		route := r.cfg.Routes[ledger.Vault]
 		route.Asker = oldArchive{s}
 		r.cfg.Routes[ledger.Vault] = route
 		r.start()
 		r.drop("V", 1)
 		r.pass(29 * day)
-		kit.Want(t, "sources before the grace is over", r.sources(), map[ledger.Source]int{ledger.Kept: 1})
+		kit.Want(t, "sources before the grace is over", r.sourcesOf("V"), sources{ledger.Kept: 1})
 		r.pass(2 * day)
-		kit.Want(t, "sources after it", r.sources(), map[ledger.Source]int{ledger.Gone: 1})
+		kit.Want(t, "sources after it", r.sourcesOf("V"), sources{ledger.Gone: 1})
 	})
 }

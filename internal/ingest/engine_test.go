@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/window"
 )
 
@@ -271,18 +272,10 @@ func buildSlow(t *testing.T, s *service, committing func(op string) error, vault
 	t.Helper()
 	s.makeMaps()
 	dir := t.TempDir()
-	if err := boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}))
 	l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: committing})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	kit.Must(t, err)
+	t.Cleanup(func() { kit.Must(t, l.Close()) })
 	cfg := ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}},
 		Planner: &window.Planner{Workers: 4}, Now: s.now, Log: slog.New(slog.DiscardHandler),
 		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(string) error { return nil }, SyncPackages: func() error { return nil }}
@@ -315,9 +308,7 @@ func (r *running) start() {
 	go func(c *ingest.Engine) { ended <- c.Run(ctx) }(r.Engine)
 	r.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			r.t.Error(err)
-		}
+		kit.Must(r.t, <-ended)
 	})
 	r.t.Cleanup(r.stop)
 }
@@ -366,9 +357,7 @@ func (r *running) pass(d time.Duration) {
 // entries returns all entries in the order in which they were claimed.
 func (r *running) entries() (es []ledger.Entry) {
 	r.t.Helper()
-	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { es = append(es, e); return nil }); err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { es = append(es, e); return nil }))
 	return es
 }
 

@@ -234,9 +234,7 @@ func (r *running) commitPackaged(v archive.VaultID, more ...ledger.Event) {
 	e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: v}
 	e.Folder = e.Key.String()
 	p, err := r.folders(string(v)).Pack(r.t.Context(), e)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, err)
 	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}
 	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append(evs, more...)})
 }

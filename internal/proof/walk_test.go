@@ -12,7 +12,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/test/kit"
 )
 
 // attempts are events that may or may not be legal where an entry stands; r is a
