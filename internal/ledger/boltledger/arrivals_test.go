@@ -65,7 +65,8 @@ func (c *comes) hold(id string) {
 	c.do(arrival.AcknowledgementTaken{})
 }
 
-// An arrival, its line, its balance and its index are there again after the ledger was closed, between entries and in one chain with them.
+// An arrival, its line, its balance and its index are there again after the
+// ledger was closed, between entries and in one chain with them.
 func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -132,7 +133,8 @@ func TestArrivals_RefusedAlone(t *testing.T) {
 	sound(t, l)
 }
 
-// A person's reason is kept beside the ledger's line, and its digest is in the line.
+// The reason that an operator gave is stored apart from the line, and its
+// digest is in the line.
 func TestArrivals_I29_Reason(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	one := newArrival(t, l, 1)
@@ -151,7 +153,8 @@ func TestArrivals_I29_Reason(t *testing.T) {
 	sound(t, l)
 }
 
-// A commit that failed leaves the arrival as it was or as it is now, never between.
+// A commit that failed leaves the arrival as it was or as it is now, never
+// between.
 func TestArrivals_I5_CommitFails(t *testing.T) {
 	for op, want := range map[string]uint32{"commit": 1, "committed": 2} {
 		dir := newLedger(t)
@@ -180,7 +183,8 @@ func TestArrivals_I5_CommitFails(t *testing.T) {
 	}
 }
 
-// One record or key is altered or taken away, and the check says so; from a checkpoint on too.
+// One record or key is altered or taken away, and the check says so; from a
+// checkpoint on too.
 func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 	for what, harm := range map[string]func(tx *bbolt.Tx, a arrival.Arrival) error{
 		"the record is gone": func(tx *bbolt.Tx, a arrival.Arrival) error { return tx.Bucket(arrivalBucket).Delete(a.Key[:]) },

@@ -12,8 +12,9 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I26: what people are told of is counted by class, drop folder and vault as the entries
-// change, by the times at which they were taken, and the latest of them can be named.
+// I26: entries that need attention are counted by class, drop folder and vault
+// as they change, by the times at which they were claimed, and the latest of
+// them can be named.
 func TestCountAttention_I26_FollowsTheEntries(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	var all []*doc

@@ -12,8 +12,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// An address that was wiped from its entry is in no backup, though pages of the ledger
-// that are free now still hold it.
+// An address that was wiped from its entry is in no backup, though pages of the
+// ledger that are free now still hold it.
 func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -69,8 +69,8 @@ func (s *stalled) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A stalled reader of a backup holds no page of the ledger: pages that commits free
-// meanwhile are used again.
+// A stalled reader of a backup holds no page of the ledger: pages that commits
+// free meanwhile are used again.
 func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

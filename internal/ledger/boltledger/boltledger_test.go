@@ -44,7 +44,7 @@ func open(t testing.TB, c boltledger.Config) *boltledger.Ledger {
 	return l
 }
 
-// doc plays one document: it applies events and keeps the entry.
+// doc applies events to one document and keeps its entry.
 type doc struct {
 	l   *boltledger.Ledger
 	e   ledger.Entry
@@ -339,8 +339,8 @@ func TestChange_OneKeyTwiceInAGather(t *testing.T) {
 	sound(t, l)
 }
 
-// A result holds what a restart would read: no monotonic clock, no foreign zone,
-// no slice that still belongs to the caller.
+// A result holds what a restart would read: no monotonic clock, no foreign
+// zone, no slice that still belongs to the caller.
 func TestResult_I5_IsWhatARestartFinds(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	d := newDoc(t, l, 1)

@@ -1,6 +1,6 @@
-// The test of this file is inside the package because it compares the two ways in
-// which the check looks names up, on chosen numbers of cores. Both ways are the
-// package's own matter, and go with the second one.
+// The test of this file is inside the package because it compares the two ways
+// in which the check looks names up, on chosen numbers of cores. Both ways are
+// the package's own matter, and go with the second one.
 
 package boltledger
 
@@ -70,8 +70,8 @@ func crowd(t *testing.T) (dir string) {
 // bucketNames are the buckets that the check reads; meta is read by the start.
 var bucketNames = strings.Fields("open done doc due journal totals counts find scan arrivals arrivalindex notices")
 
-// damageAtRandom spoils a few records: some against their checksum, others so that
-// they look correct.
+// damageAtRandom spoils a few records: some against their checksum, others so
+// that they look correct.
 func damageAtRandom(rng *rand.Rand) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) (err error) {
 		for range 1 + rng.IntN(5) {
@@ -116,8 +116,8 @@ func pick(rng *rand.Rand, b *bbolt.Bucket) (k, v []byte) {
 	return bytes.Clone(k), bytes.Clone(v)
 }
 
-// spoil changes what a record says and keeps its checksum right. It returns nil for
-// a bucket without such records.
+// spoil changes what a record says and keeps its checksum right. It returns nil
+// for a bucket without such records.
 func spoil(rng *rand.Rand, bucket string, v []byte) []byte {
 	switch bucket {
 	case "open", "done":
@@ -146,7 +146,7 @@ func spoil(rng *rand.Rand, bucket string, v []byte) []byte {
 		return blockForm.encode(&b)
 	case "find":
 		const pairSize = 24
-		if len(v) < pairSize { // a name with a key of its own
+		if len(v) < pairSize { // a name under a separate key
 			return nil
 		}
 		i := rng.IntN(len(v) / pairSize)
@@ -195,9 +195,9 @@ func spoilEntry(rng *rand.Rand, e *ledger.Entry) {
 	}
 }
 
-// On one core with every name looked up, and on many cores with most names compared
-// at once, the same problems are found in the same order and in the same words,
-// whatever is damaged.
+// On one core with every name looked up, and on many cores with most names
+// compared at once, the same problems are found in the same order and in the
+// same words, whatever is damaged.
 func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 	source := crowd(t)
 	seeds := uint64(60)

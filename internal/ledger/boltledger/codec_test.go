@@ -1,6 +1,6 @@
 // The tests of this file are inside the package because no caller gives or gets
-// the bytes of a record, or an entry with every field: they take the codec's round
-// trip from a value to its bytes and back.
+// the bytes of a record, or an entry with every field: they take the codec's
+// round trip from a value to its bytes and back.
 
 package boltledger
 
@@ -24,9 +24,9 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// The golden records of an entry and of an arrival, with every field. The values and
-// the bytes belong together for as long as their schema is read; until it is released
-// UPDATE_GOLDEN=1 writes them again.
+// The golden records of an entry and of an arrival, with every field. The
+// values and the bytes belong together for as long as their schema is read;
+// until it is released UPDATE_GOLDEN=1 writes them again.
 func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "entry", entryForm, goldenEntry())
 	golden(t, "arrival", arrivalForm, goldenArrival())
@@ -62,8 +62,8 @@ func sum(s string) archive.Digest { return archive.Sum([]byte(s)) }
 
 func goldenTime(n int) time.Time { return time.Date(2026, 11, 20, 9, 0, n, 123456789, time.UTC) }
 
-// goldenEntry has every field of a stored entry. Its identity and the path of its
-// package are not stored: the rest of the entry gives them.
+// goldenEntry has every field of a stored entry. Its identity and the path of
+// its package are not stored: the rest of the entry gives them.
 func goldenEntry() ledger.Entry {
 	base := archive.ID{0x80, 0x87, 0xdf, 0xba, 0x45, 0xef, 0x5a, 0x37, 0xac, 0x3c, 0xd5, 0x56, 0x7c, 0xfb, 0x6d, 0x39}
 	return ledger.Entry{

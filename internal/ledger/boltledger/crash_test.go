@@ -20,8 +20,9 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// The files are copied at every commit, just before and just after it, as a kill
-// would leave them. Every copy opens, is sound, and holds what was acknowledged.
+// The files are copied at every commit, just before and just after it, as a
+// kill would leave them. Every copy opens, is sound, and holds what was
+// acknowledged.
 func TestCrash_I5_AtEveryCommit(t *testing.T) {
 	dir := newLedger(t)
 	type copied struct {
@@ -57,9 +58,9 @@ func TestCrash_I5_AtEveryCommit(t *testing.T) {
 	}
 }
 
-// Each commit fails once, in both forms. The ledger refuses all further changes,
-// each caller that waits gets the error, and the next start finds the change wholly
-// or not at all.
+// Each commit fails once, in both forms. The ledger refuses all further
+// changes, each caller that waits gets the error, and the next start finds the
+// change wholly or not at all.
 func TestFail_I5_StopsAtTheFirstFailedCommit(t *testing.T) {
 	for _, op := range []string{"commit", "committed"} {
 		t.Run(op, func(t *testing.T) {
@@ -170,8 +171,8 @@ func TestApply_StopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-// While busy the outside head is synced once a second; after the last commit once
-// more; then never.
+// While busy the outside head is synced once a second; after the last commit
+// once more; then never.
 func TestHead_SyncedOnceASecondNeverAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := open(t, boltledger.Config{Dir: newLedger(t)})
@@ -200,8 +201,8 @@ func TestHead_SyncedOnceASecondNeverAtRest(t *testing.T) {
 	})
 }
 
-// A process that commits as fast as it can is killed. Each change whose commit it
-// reported is there.
+// A process that commits as fast as it can is killed. Each change whose commit
+// it reported is there.
 func TestCrash_I5_KilledProcess(t *testing.T) {
 	if dir := os.Getenv("BOLTLEDGER_TEST_DIR"); dir != "" {
 		childThatCommits(t, dir)

@@ -59,8 +59,8 @@ func edit(t testing.TB, dir string, fn func(tx *bbolt.Tx) error) {
 	}
 }
 
-// damages are changes of a ledger made by filled: each one alters, adds or removes
-// one record.
+// damages are changes of a ledger made by filled: each one alters, adds or
+// removes one record.
 func damages(t *testing.T) map[string]func(*bbolt.Tx) error {
 	flipFirst := func(bucket []byte) func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
@@ -187,13 +187,13 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 	}
 }
 
-// Bits flip anywhere in the file. Either opening or the check notices it, or every
-// record is as it was: the bit is in free space, or in the older of the two meta
-// pages. No flip ends the process.
+// Bits flip anywhere in the file. Either opening or the check notices it, or
+// every record is as it was: the bit is in free space, or in the older of the
+// two meta pages. No flip ends the process.
 func TestOpen_I15_AnyFlippedBitIsSeenOrHarmless(t *testing.T) {
 	source, _ := filled(t)
 	seen, harmless, from := 0, 0, 0
-	for from < flips { // in a child, so that one that dies of what it reads is told, and the next one goes on behind it
+	for from < flips { // a child that dies of what it reads is reported, and the next one continues behind it
 		out, err := flipsFrom(t, source, from)
 		for line := range strings.Lines(out) {
 			var n, changed int
@@ -224,7 +224,7 @@ func TestOpen_I15_AnyFlippedBitIsSeenOrHarmless(t *testing.T) {
 
 const flips = 300
 
-// flipsFrom tries the flips from one on in a process of its own.
+// flipsFrom tries the flips from one on in a child process.
 func flipsFrom(t *testing.T, source string, from int) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFlipsInAProcess$", "-test.v")
@@ -233,7 +233,7 @@ func flipsFrom(t *testing.T, source string, from int) (string, error) {
 	return string(out), err
 }
 
-// TestFlipsInAProcess is the child of the test above and does nothing by itself.
+// TestFlipsInAProcess is the child of the test above, which alone starts it.
 func TestFlipsInAProcess(t *testing.T) {
 	source := os.Getenv("VAULTD_FLIP_SOURCE")
 	if source == "" {

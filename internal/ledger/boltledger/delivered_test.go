@@ -12,8 +12,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// I12: what was delivered on a day is counted by drop folder, and by no count of what is archived, by no total and no last success. The
-// counts agree with the entries, also where the day begins within a quarter of an hour.
+// I12: what was delivered on a day is counted by drop folder, and by no count
+// of what is archived, by no total and no last success. The counts agree with
+// the entries, also where the day begins within a quarter of an hour.
 func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	if at, err := l.LastDelivery(); err != nil || !at.IsZero() {
@@ -31,7 +32,8 @@ func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 			ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}, Validity: time.Hour}},
 			ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: p.SHA256, Seal: doc.Seal(p)}}})
 	}
-	// No zone is seven minutes away from another one: all entries are counted then, one by one.
+	// No zone is seven minutes away from another one: all entries are counted
+	// then, one by one.
 	for offset, post := range map[time.Duration]int{0: 1, 7 * time.Minute: 2} {
 		isToday := func(at time.Time) bool {
 			return at.Add(offset).Format(time.DateOnly) == noon.Format(time.DateOnly)

@@ -50,7 +50,8 @@ func TestDocs_ChainExample(t *testing.T) {
 	}
 }
 
-// The table of the page has the fields of a line, all of them and in their order.
+// The table of the page has the fields of a line, all of them and in their
+// order.
 func TestDocs_FieldsOfALine(t *testing.T) {
 	var want []string
 	for i := range reflect.TypeFor[ledger.Line]().NumField() {
@@ -79,7 +80,8 @@ func TestDocs_FieldsOfALine(t *testing.T) {
 	}
 }
 
-// describes fails the test unless docs/ledger.md, or a part of it, has the words.
+// describes fails the test unless docs/ledger.md, or a part of it, has the
+// words.
 func describes(t *testing.T, text, words string) {
 	t.Helper()
 	if !strings.Contains(text, words) {

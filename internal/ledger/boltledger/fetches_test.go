@@ -19,7 +19,8 @@ func fetchOf(at time.Time) ledger.Mark {
 	return ledger.Mark{Vault: "V", Remote: "bum-1", By: ledger.Operator{UID: 7}, At: at}
 }
 
-// I29: the budget holds however many ask at once, for each of them is a line before anything is downloaded.
+// I29: the budget holds however many ask at once, for each of them is a line
+// before anything is downloaded.
 func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	const askers, budget = 40, 7
@@ -52,7 +53,8 @@ func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 	sound(t, l)
 }
 
-// A month begins where the time zone says, whatever time the clock tells next, and a restart forgets nothing of it.
+// A month begins where the time zone says, whatever the clock says next, and a
+// restart keeps the count.
 func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -101,8 +103,8 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	sound(t, l)
 }
 
-// The check finds that a download was forgotten, and no other mark gets around the
-// budget.
+// The check finds that a download was forgotten, and no other mark gets around
+// the budget.
 func TestIntendFetch_NoWayAround(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

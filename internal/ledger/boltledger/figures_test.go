@@ -35,8 +35,8 @@ func hasToken(c <-chan struct{}) bool {
 	}
 }
 
-// A total or a count that cannot be read ends no commit. The commit reports it, the
-// check finds it, and a recount replaces it.
+// A total or a count that cannot be read ends no commit. The commit reports it,
+// the check finds it, and a recount replaces it.
 func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 	source, _ := filled(t)
 	for name, bucket := range map[string][]byte{"Totals": totalsBucket, "Counts": countsBucket} {
@@ -63,8 +63,8 @@ func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A count from which more is taken than is in it stays wrong, also when it should
-// become zero.
+// A count from which more is taken than is in it stays wrong, also when it
+// should become zero.
 func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -91,8 +91,8 @@ func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	sound(t, d.l)
 }
 
-// A download is refused while the count of its month cannot be read, and the ledger
-// continues. The recount takes the number from the journal.
+// A download is refused while the count of its month cannot be read, and the
+// ledger continues. The recount takes the number from the journal.
 func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -124,7 +124,7 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 	sound(t, l)
 }
 
-// Figures are counted anew with the downloads that are announced in the same commit.
+// A recount includes the downloads that are announced in its own commit.
 func TestIntendFetch_I29_CountedAgainInItsOwnCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, held := make(chan struct{}), false
@@ -164,7 +164,7 @@ func TestIntendFetch_I29_CountedAgainInItsOwnCommit(t *testing.T) {
 	})
 }
 
-// Figures are not counted anew from entries that cannot be read: they would look
+// A recount from entries that cannot be read is refused: its figures would look
 // correct.
 func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 	source, _ := filled(t)

@@ -22,7 +22,8 @@ func numbered(d *doc, number byte) ledger.Sealed {
 	return s
 }
 
-// sealNumber seals a document under a number, as the ledger says which other one has it, and returns that one.
+// sealNumber seals a document under a number, as the ledger says which other
+// one has it, and returns that one.
 func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 	d.t.Helper()
 	after, err := ledger.Transition(d.e, s, archive.Instant{Wall: d.at})
@@ -36,7 +37,8 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 	return d.e.SameNumber
 }
 
-// Two documents with one invoice number that are sealed at once cannot miss each other, and of many each names the first.
+// Two documents with one invoice number that are sealed at once cannot miss
+// each other, and of many each names the first.
 func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -67,9 +69,9 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	sound(t, l)
 }
 
-// A document that was certainly rejected does not count, one that was rejected with
-// an unknown outcome does. When the first is gone, those that named it still name
-// each other.
+// A document that was certainly rejected does not count, one that was rejected
+// with an unknown outcome does. When the first is gone, those that named it
+// still name each other.
 func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	first, second, third := newDoc(t, l, 1), newDoc(t, l, 2), newDoc(t, l, 3)
@@ -130,7 +132,8 @@ func TestSameNumber_AfterARebuild(t *testing.T) {
 	sound(t, l)
 }
 
-// The check finds a pair of numbers that differ, and a number that leads to no entry.
+// The check finds a pair of numbers that differ, and a number that leads to no
+// entry.
 func TestVerify_I14_InvoiceNumbers(t *testing.T) {
 	for name, row := range map[string]struct {
 		field string

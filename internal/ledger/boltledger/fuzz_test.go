@@ -12,8 +12,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// I15: whatever bytes stand in the ledger file and its outside head: opening them is refused in words or succeeds, the
-// check comes to an end, and nothing panics.
+// I15: whatever bytes are in the ledger file and its outside head: opening
+// them is refused in words or succeeds, the check comes to an end, and nothing
+// panics.
 func FuzzOpen_I15(f *testing.F) {
 	dir, _ := filled(f)
 	whole, err := os.ReadFile(pathIn(dir, fileName))

@@ -47,8 +47,8 @@ func goldenNote() ledger.Note {
 	return ledger.Note{Salt: [16]byte{1, 2, 3, 15: 9}, Text: "mit Frau Müller geklärt"}
 }
 
-// goldenLedger writes a small ledger with a record of each kind. Its keys, times
-// and salts are fixed, and so is the secret that it makes.
+// goldenLedger writes a small ledger with a record of each kind. Its keys,
+// times and salts are fixed, and so is the secret that it makes.
 func goldenLedger(t *testing.T) (dir string) {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 1)
@@ -187,9 +187,10 @@ func rebuilt(t *testing.T, pairs string, head ledger.Head) (dir string) {
 	return dir
 }
 
-// The pairs of a small ledger and their bytes belong together for as long as their
-// schema is read: a ledger that was written once must be readable in fifteen years.
-// Until the schema is released UPDATE_GOLDEN=1 writes them again.
+// The pairs of a small ledger and their bytes belong together for as long as
+// their schema is read: a ledger that was written once must be readable in
+// fifteen years. Until the schema is released UPDATE_GOLDEN=1 writes them
+// again.
 func TestLedger_I28_Golden(t *testing.T) {
 	dir := goldenLedger(t)
 	path := filepath.Join("testdata", fmt.Sprintf("schema%d", boltledger.Schema), "ledger.txt")
@@ -215,8 +216,8 @@ func TestLedger_I28_Golden(t *testing.T) {
 	}
 }
 
-// Whatever is added to one of these types must be added to its table. Entries and
-// arrivals, which no caller gives as a whole, have their own test.
+// Whatever is added to one of these types must be added to its table. Entries
+// and arrivals, which no caller gives as a whole, have their own test.
 func TestRecord_EveryFieldThatIsGivenIsStored(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: goldenLedger(t)})
 	stored := map[string]ledger.Document{}
@@ -283,8 +284,8 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 	}
 }
 
-// A record leaves out what the rest of it gives, and what an entry at rest no longer
-// needs.
+// A record leaves out what the rest of it gives, and what an entry at rest no
+// longer needs.
 func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -318,8 +319,8 @@ func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
 	kit.Want(t, "path of the package", e.Package.Path, "")
 }
 
-// hasEveryField fails the test where a value leaves a field empty: what is stored of
-// that field would not be seen.
+// hasEveryField fails the test where a value leaves a field empty: what is
+// stored of that field would not be seen.
 func hasEveryField(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
 	switch {

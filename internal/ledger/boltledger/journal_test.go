@@ -46,8 +46,8 @@ func blocks(t *testing.T) (dir string, lines []string) {
 	return dir, lines
 }
 
-// The lines of a block, short or long, repeated or random, are read as they were
-// written, and no block becomes longer than its lines.
+// The lines of a block, short or long, repeated or random, are read as they
+// were written, and no block becomes longer than its lines.
 func TestDeflate_I14_EveryBlockComesBack(t *testing.T) {
 	dir, lines := blocks(t)
 	edit(t, dir, func(tx *bbolt.Tx) error {
@@ -108,8 +108,8 @@ func deflated(t *testing.T, tx *bbolt.Tx, payload []byte) []byte {
 	return b.Bytes()
 }
 
-// I14: the first line of a block is read without the others, short or long; of a
-// damaged block none is read.
+// I14: the first line of a block is read without the others, short or long; of
+// a damaged block none is read.
 func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 	dir, lines := blocks(t)
 	begins := func(dir string, n uint64, want string) {
@@ -145,8 +145,8 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 	}
 }
 
-// A record that was made by hand, with a right checksum, neither fills the memory
-// nor hides anything.
+// A record that was made by hand, with a right checksum, neither fills the
+// memory nor hides anything.
 func TestDeflate_I21_MadeRecordsAreRefused(t *testing.T) {
 	dir, _ := blocks(t)
 	for name, made := range map[string]func(tx *bbolt.Tx, payload []byte) []byte{

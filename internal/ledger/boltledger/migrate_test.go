@@ -15,8 +15,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// nextForm is a form that could follow this program's: its upgrade leaves a mark of
-// its own in the ledger.
+// nextForm is a form that could follow this program's: its upgrade leaves a
+// key in the ledger.
 func nextForm() *storedForm {
 	f := currentForm()
 	f.upgrades = []upgrade{{from: f.digest, apply: func(tx *bbolt.Tx) error {

@@ -18,8 +18,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// The text of a reason is stored with the document, and its digest in the journal.
-// The check finds that the text was exchanged or lost.
+// The text of a reason is stored with the document, and its digest in the
+// journal. The check finds that the text was exchanged or lost.
 func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	dir, keys := filled(t)
 	l := open(t, boltledger.Config{Dir: dir})

@@ -331,8 +331,8 @@ func TestCreate_I15_NeverOverALedgerThatIsOrWas(t *testing.T) {
 	kit.Want(t, "line of the head", readHead(t, dir).N, 1)
 }
 
-// A form that was never released is refused, whatever its number, and the file is
-// left as it is.
+// A form that was never released is refused, whatever its number, and the file
+// is left as it is.
 func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
 	set := func(key, value string) func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put([]byte(key), []byte(value)) }

@@ -98,8 +98,9 @@ func whileWorking(t *testing.T, l *boltledger.Ledger, fn func()) {
 	<-stopped
 }
 
-// I12, I15: a backup that is taken in full swing is of one moment: its entries, its
-// lines, its head and its balance agree. Opened without its head it is refused.
+// I12, I15: a backup that is taken in full swing is of one moment: its entries,
+// its lines, its head and its balance agree. Opened without its head it is
+// refused.
 func TestBackup_I15_WhileWriting(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	whileWorking(t, l, func() {

@@ -11,7 +11,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// Every arrival is seen once, the newest first, also where they are more than one part.
+// Every arrival is seen once, the newest first, also where they are more than
+// one part.
 func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	const many = 600
@@ -35,7 +36,8 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 	}
 }
 
-// I30, I5: a notification and the arrival that it announces are one commit, once for each document, and are there after a reopening.
+// I30, I5: a notification and the arrival that it announces are one commit,
+// once for each document, and are there after a reopening.
 func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

@@ -98,8 +98,8 @@ func payloadOf(t testing.TB, tx *bbolt.Tx, record []byte) []byte {
 
 // setField puts a value into one field of the record under a key, or takes it
 // away, and leaves the record well formed. The field is named as in
-// docs/ledger.proto, "Entry.registrations.ticket.remote"; of a repeated one it is
-// the first.
+// docs/ledger.proto, "Entry.registrations.ticket.remote"; of a repeated one it
+// is the first.
 func setField(t testing.TB, tx *bbolt.Tx, bucket, key []byte, field string, value func(old []byte) []byte) error {
 	t.Helper()
 	message, path, _ := strings.Cut(field, ".")

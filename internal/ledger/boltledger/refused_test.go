@@ -10,8 +10,8 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// The readable part of a folder that ends unsealed is committed with its end, and is
-// there after a restart.
+// The readable part of a folder that ends unsealed is committed with its end,
+// and is there after a restart.
 func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

@@ -44,7 +44,8 @@ func copyAll(t testing.TB, dir string) string {
 	return to
 }
 
-// lived makes a ledger, a backup from the middle of its life, and what came after.
+// lived makes a ledger, a backup from the middle of its life, and what came
+// after.
 func lived(t *testing.T) (dir, backup string) {
 	t.Helper()
 	dir = newLedger(t)
@@ -89,8 +90,8 @@ func lived(t *testing.T) (dir, backup string) {
 	return dir, backup
 }
 
-// inDoubt fails the test unless the ledger is in safe mode, and every entry that is not
-// at rest as one that needs reconciling.
+// inDoubt fails the test unless the ledger is in safe mode, and every entry
+// that is not at rest as one that needs reconciling.
 func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 	t.Helper()
 	s, ok := l.SafeMode()
@@ -220,8 +221,9 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 }
 
-// The state directory is copied at each commit and each naming of a restore, just before
-// and just after it. What lies there is the old ledger or the new one, wholly.
+// The state directory is copied at each commit and each naming of a restore,
+// just before and just after it. Each copy is the old ledger or the new one,
+// wholly.
 func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 	source, backup := lived(t)
 	for name, row := range map[string]struct {
@@ -275,7 +277,8 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 	}
 }
 
-// The machine is set back to a snapshot, and only the head outside knows better.
+// The machine is set back to a snapshot, and only the head outside knows
+// better.
 func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	source, backup := lived(t)
 	b, err := os.ReadFile(backup)
@@ -334,7 +337,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A rebuild fills a new ledger beside the old one.
+// A rebuild fills a new ledger while the old one stays in its place.
 func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	source, _ := lived(t)
 	os.Truncate(pathIn(source, fileName), 3000)
@@ -395,67 +398,4 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 		t.Error(err)
 	}
 	kit.Want(t, "files left behind", copies(t, c.Dir, "*"), nil)
-}
-
-func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
-	mark := func(word string, note *ledger.Note, at time.Time) error {
-		m := ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
-		if note != nil {
-			m.By.Reason = note.Digest()
-		}
-		return l.CommitMark(t.Context(), m, note)
-	}
-	for name, err := range map[string]error{
-		"unknown":    mark("created", nil, began),
-		"not in it":  mark(ledger.MarkReconciled, nil, began),
-		"other note": l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
-		"no vault":   l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, By: ledger.Operator{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
-		"no reason":  l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, Vault: "V", By: ledger.Operator{UID: 7}, At: began}, nil),
-		"no note":    l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
-		"novel":      l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
-	} {
-		if !errors.Is(err, ledger.ErrIllegal) {
-			t.Errorf("a mark, %s: %v, want %v", name, err, ledger.ErrIllegal)
-		}
-	}
-	kit.Want(t, "last line", l.Head().N, 1)
-	steps := []struct {
-		word string
-		safe string
-	}{
-		{ledger.MarkDisposal, ""}, {ledger.MarkDamaged, ledger.MarkDamaged}, {ledger.MarkRestored, ledger.MarkDamaged},
-		{ledger.MarkDisposal, ledger.MarkDamaged}, {ledger.MarkReconciled, ""}, {ledger.MarkRestored, ledger.MarkRestored},
-	}
-	for i, s := range steps {
-		if err := mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
-			t.Errorf("safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
-		}
-	}
-	is, _ := l.SafeMode()
-	kit.Want(t, "safe mode", is, ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)})
-	d := newDoc(t, l, 1)
-	d.do(d.claim()) // in one journal with the marks
-	sound(t, l)
-	l.Close()
-	l = open(t, boltledger.Config{Dir: dir})
-	sound(t, l)
-	again, _ := l.SafeMode()
-	kit.Want(t, "safe mode after a restart", again, is)
-	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {
-		t.Errorf("%d notes (%v), want 6", len(ns), err)
-	}
-	var marks []string
-	if err := l.Lines(1, func(_ uint64, b []byte) error {
-		line, err := ledger.ParseLine(b)
-		marks = append(marks, fmt.Sprint(line.Event, line.Rev))
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	kit.Want(t, "events of the journal", fmt.Sprint(marks), "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]")
 }

@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,13 +10,14 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/test/kit"
 )
 
-// I15: a second alarm joins the first: the past is unknown from the earliest moment
-// on, and entries may be on their way since the latest.
+// I15: a second alarm joins the first: the past is unknown from the earliest
+// moment on, and entries may be on their way since the latest.
 func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	mark := func(word string, after time.Duration) ledger.SafeMode {
@@ -38,8 +41,9 @@ func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	}
 }
 
-// I15: the ledger keeps the time of the latest alarm, whatever the clock said later
-// on. It outlasts safe mode and a restart, and the check finds that it was changed.
+// I15: the ledger keeps the time of the latest alarm, whatever the clock said
+// later on. It outlasts safe mode and a restart, and the check finds that it
+// was changed.
 func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -80,4 +84,67 @@ func found(t *testing.T, l *boltledger.Ledger, words string) bool {
 		t.Fatal(err)
 	}
 	return slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, words) })
+}
+
+func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	mark := func(word string, note *ledger.Note, at time.Time) error {
+		m := ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
+		if note != nil {
+			m.By.Reason = note.Digest()
+		}
+		return l.CommitMark(t.Context(), m, note)
+	}
+	for name, err := range map[string]error{
+		"unknown":    mark("created", nil, began),
+		"not in it":  mark(ledger.MarkReconciled, nil, began),
+		"other note": l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
+		"no vault":   l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, By: ledger.Operator{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
+		"no reason":  l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, Vault: "V", By: ledger.Operator{UID: 7}, At: began}, nil),
+		"no note":    l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
+		"novel":      l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
+	} {
+		if !errors.Is(err, ledger.ErrIllegal) {
+			t.Errorf("a mark, %s: %v, want %v", name, err, ledger.ErrIllegal)
+		}
+	}
+	kit.Want(t, "last line", l.Head().N, 1)
+	steps := []struct {
+		word string
+		safe string
+	}{
+		{ledger.MarkDisposal, ""}, {ledger.MarkDamaged, ledger.MarkDamaged}, {ledger.MarkRestored, ledger.MarkDamaged},
+		{ledger.MarkDisposal, ledger.MarkDamaged}, {ledger.MarkReconciled, ""}, {ledger.MarkRestored, ledger.MarkRestored},
+	}
+	for i, s := range steps {
+		if err := mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
+			t.Errorf("safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
+		}
+	}
+	is, _ := l.SafeMode()
+	kit.Want(t, "safe mode", is, ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)})
+	d := newDoc(t, l, 1)
+	d.do(d.claim()) // in one journal with the marks
+	sound(t, l)
+	l.Close()
+	l = open(t, boltledger.Config{Dir: dir})
+	sound(t, l)
+	again, _ := l.SafeMode()
+	kit.Want(t, "safe mode after a restart", again, is)
+	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {
+		t.Errorf("%d notes (%v), want 6", len(ns), err)
+	}
+	var marks []string
+	if err := l.Lines(1, func(_ uint64, b []byte) error {
+		line, err := ledger.ParseLine(b)
+		marks = append(marks, fmt.Sprint(line.Event, line.Rev))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	kit.Want(t, "events of the journal", fmt.Sprint(marks), "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]")
 }

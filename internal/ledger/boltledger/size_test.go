@@ -13,9 +13,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// A document at rest takes a bounded number of bytes in each bucket, all of it of
-// the usual length and a hundred of them in each commit: what the rest of it tells
-// is not stored.
+// A document at rest takes a bounded number of bytes in each bucket, all of it
+// of the usual length and a hundred of them in each commit: what the rest of it
+// gives is not stored.
 func TestSize_G8_OfADocument(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})

@@ -1,6 +1,7 @@
-// The tests of this file are inside the package because they count what bbolt does:
-// whether it syncs, how many pages a commit writes, and whether readers and a file
-// that outgrows its mapping wait for each other. No caller sees the bbolt database.
+// The tests of this file are inside the package because they count what bbolt
+// does: whether it syncs, how many pages a commit writes, and whether readers
+// and a file that outgrows its mapping wait for each other. No caller sees the
+// bbolt database.
 
 package boltledger
 
@@ -134,8 +135,9 @@ func filledWith(t testing.TB, n int) *Ledger {
 	return l
 }
 
-// hundred commits the lives of a hundred documents, each step of them in one commit,
-// and returns the time and the largest number of bytes that one commit wrote.
+// hundred commits the lives of a hundred documents, each step of them in one
+// commit, and returns the time and the largest number of bytes that one commit
+// wrote.
 func hundred(t testing.TB, l *Ledger, round int) (took time.Duration, most int64) {
 	t.Helper()
 	steps := make([][]ledger.Change, len(life(0)))
@@ -162,8 +164,8 @@ func written(l *Ledger) int64 {
 // G7: the number of bytes that a commit writes does not grow with the number of
 // documents in the ledger. Time is measured by the benchmark.
 func TestFlat_G7_WhatACommitWrites(t *testing.T) {
-	// A run of names that is merged while the hundreds are committed ends at a power of
-	// four of commits.
+	// A run of names that is merged while the hundreds are committed ends at a
+	// power of four of commits.
 	large := 25_000
 	if kit.Sampled(t, "a larger ledger to compare with") {
 		large = 6000
@@ -186,9 +188,9 @@ func TestFlat_G7_WhatACommitWrites(t *testing.T) {
 	}
 }
 
-// BenchmarkFlat commits the lives of a hundred documents at a time to ledgers that
-// hold more and more already, in turns, and reports what the median hundred took on
-// each, and how much was written for it.
+// BenchmarkFlat commits the lives of a hundred documents at a time to ledgers
+// that hold more and more already, in turns, and reports what the median
+// hundred took on each, and how much was written for it.
 func BenchmarkFlat(b *testing.B) {
 	sizes := []int{10_000, 100_000, 1_000_000}
 	var ls []*Ledger
@@ -236,8 +238,9 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	}
 }
 
-// outgrowMapping commits documents each of which makes the file larger than its mapping. Each commit then waits until no
-// transaction reads, and lets no new one begin meanwhile.
+// outgrowMapping commits documents each of which makes the file larger than its
+// mapping. Each commit then waits until no transaction reads, and lets no new
+// one begin meanwhile.
 func outgrowMapping(ctx context.Context, t *testing.T, l *Ledger, first int) {
 	for n := range 9 {
 		cs := life(first + n)
@@ -254,7 +257,7 @@ func outgrowMapping(ctx context.Context, t *testing.T, l *Ledger, first int) {
 	}
 }
 
-// endsInTime fails the test where fn waits for somebody who waits for it.
+// endsInTime fails the test where fn and another goroutine wait for each other.
 func endsInTime(t *testing.T, fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -266,7 +269,8 @@ func endsInTime(t *testing.T, fn func()) {
 	}
 }
 
-// A check opens several transactions of one moment. A commit that makes the file larger than its mapping comes in between.
+// A check opens several transactions of one moment. A commit that makes the
+// file larger than its mapping comes in between.
 func TestVerify_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 	l := newLedger(t, Config{mapped: 1})
 	endsInTime(t, func() {
@@ -297,8 +301,10 @@ func TestVerify_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 	sound(t, l)
 }
 
-// growing is the context of a check. The first time that the check asks it, within its transactions, a commit begins that makes the file
-// larger than its mapping; from then on no new transaction can begin before those of the check have ended.
+// growing is the context of a check. The first time that the check asks it,
+// within its transactions, a commit begins that makes the file larger than its
+// mapping; from then on no new transaction can begin before those of the check
+// have ended.
 type growing struct {
 	context.Context
 	once *sync.Once
@@ -315,7 +321,8 @@ func (g growing) Err() error {
 	return g.Context.Err()
 }
 
-// A check from an earlier one on holds its transactions to its end. It opens no other ones, and does not wait within them for what runs beside it.
+// A check from an earlier one on holds its transactions to its end. It opens no
+// other ones, and does not wait within them for what runs at the same time.
 func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 	l := newLedger(t, Config{mapped: 1})
 	apply(t, l, atOnce(life(1)))

@@ -9,9 +9,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// A start removes what a crash left of copies and replacements. Files that only look
-// like it stay, and so do the targets of links, and what is in another directory that
-// a pattern of the path would match.
+// A start removes what a crash left of copies and replacements. Files that only
+// look like it stay, and so do the targets of links, and what is in another
+// directory that a pattern of the path would match.
 func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "state[12]")

@@ -14,9 +14,9 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// A check that continues an earlier one finds nothing in a sound ledger, and leaves
-// the same for the next one as a check of the whole, as long as no entry that was at
-// rest has changed.
+// A check that continues an earlier one finds nothing in a sound ledger, and
+// leaves the same for the next one as a check of the whole, as long as no entry
+// that was at rest has changed.
 func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	r := rand.New(rand.NewPCG(5, 1))

@@ -64,7 +64,7 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	if d.e.NeedsReconcile && r.IntN(3) == 0 {
 		return ledger.Reconciled{} // else hardly any walk came far
 	}
-	if r.IntN(8) == 0 { // the ledger is put back, and what comes of it
+	if r.IntN(8) == 0 { // the ledger is restored, and what follows
 		all = []ledger.Event{
 			ledger.ReconcileRequired{}, ledger.Reconciled{}, ledger.Reconciled{}, ledger.RegistrationFound{Remote: remote, ID: d.e.ID},
 			ledger.RegistrationFound{Remote: remote, ID: d.e.FirstID.Generation(r.IntN(3))}, ledger.SourceFound{Source: ledger.Kept, Dest: "_archived/y"},
@@ -91,8 +91,9 @@ func proposals() []ledger.Event {
 	}
 }
 
-// Random lives of many documents, several changes to a commit, with restarts: all
-// that is derived agrees with its source, and each result is what was stored.
+// Random lives of many documents, several changes to a commit, with restarts:
+// all that is derived agrees with its source, and each result is what was
+// stored.
 func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 	reached := map[ledger.State]bool{}
 	seeds := uint64(3)
@@ -213,8 +214,8 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	}
 }
 
-// BenchmarkSubmit makes the eight changes of a document's life for many at once, as
-// the engine does, which never waits for the disk.
+// BenchmarkSubmit makes the eight changes of a document's life for many at
+// once, as the engine does, which never waits for the disk.
 func BenchmarkSubmit(b *testing.B) {
 	b.Run("64", func(b *testing.B) { benchmarkSubmit(b, 64, 0) })
 	b.Run("1024Gathered10ms", func(b *testing.B) { benchmarkSubmit(b, 1024, 10*time.Millisecond) })

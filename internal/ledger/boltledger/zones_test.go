@@ -18,13 +18,14 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// chooseTime proposes times at which zones disagree about the month or the day. With old times some are of years in which
-// zones were no quarter of an hour away from UTC, or went back at another time.
+// chooseTime proposes times at which zones disagree about the month or the day.
+// With old times some are of years in which zones were no quarter of an hour
+// away from UTC, or went back at another time.
 type chooseTime func(r *rand.Rand) time.Time
 
 func oldTimes(r *rand.Rand) time.Time {
 	switch r.IntN(20) {
-	case 0: // in Newfoundland November began twice, and October came back between
+	case 0: // in Newfoundland November began twice, and October was there again between
 		return time.Date(2009, 11, 1, 2, 30, r.IntN(120), 0, time.UTC)
 	case 1, 2:
 		return time.Date([]int{1, 1690, 1900, 1969, 1971, 2250, 2400}[r.IntN(7)], 12, 31, 23, r.IntN(60), r.IntN(60), 0, time.UTC)
@@ -52,7 +53,8 @@ func zones(t *testing.T) (all []*time.Location) {
 	return append(all, time.FixedZone("odd", 20*60+7), time.FixedZone("far", -86_399), time.FixedZone("farther", 30*3600))
 }
 
-// successes gives a ledger n documents that were archived at such times, in two vaults and three drop folders; the size of some of them is not known.
+// successes gives a ledger n documents that were archived at such times, in two
+// vaults and three drop folders; the size of some of them is not known.
 func successes(t *testing.T, l *boltledger.Ledger, r *rand.Rand, n int, at chooseTime) {
 	t.Helper()
 	var cs []ledger.Change
@@ -102,7 +104,8 @@ func totalsFromEntries(entries []ledger.Entry, zone *time.Location) []ledger.Tot
 	})
 }
 
-// recentOf leaves what RecentTotals promises: the months from since on, and each vault's first month before it with a known size.
+// recentOf leaves what RecentTotals promises: the months from since on, and
+// each vault's first month before it with a known size.
 func recentOf(all []ledger.Total, since time.Time) (recent []ledger.Total) {
 	first := map[archive.VaultID]bool{}
 	for _, one := range all {
@@ -115,9 +118,9 @@ func recentOf(all []ledger.Total, since time.Time) (recent []ledger.Total) {
 	return recent
 }
 
-// Totals, the archived of a day and the downloads of a month are the same in every
-// time zone as counting every entry and every line gives, and another zone needs no
-// recount.
+// Totals, the archived of a day and the downloads of a month are the same in
+// every time zone as counting every entry and every line gives, and another
+// zone needs no recount.
 func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 	every := 1
 	if kit.Sampled(t, "time zones of each ledger") {
@@ -155,7 +158,8 @@ func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 	}
 }
 
-// checkTotals compares what is said of totals with those that all entries add up to.
+// checkTotals compares what is said of totals with those that all entries add
+// up to.
 func checkTotals(t *testing.T, l *boltledger.Ledger, all []ledger.Total, since time.Time) {
 	t.Helper()
 	zone := since.Location()
@@ -177,8 +181,8 @@ func checkTotals(t *testing.T, l *boltledger.Ledger, all []ledger.Total, since t
 	}
 }
 
-// checkDayAndMonth compares what is said of the day and of the month of a time with
-// counting one by one.
+// checkDayAndMonth compares what is said of the day and of the month of a time
+// with counting one by one.
 func checkDayAndMonth(t *testing.T, l *boltledger.Ledger, entries []ledger.Entry, now time.Time, fetched []time.Time) {
 	t.Helper()
 	zone, today := now.Location(), map[string]int{}
@@ -219,9 +223,9 @@ func checkDayAndMonth(t *testing.T, l *boltledger.Ledger, entries []ledger.Entry
 	}
 }
 
-// Every month of these zones begins with a span since 1980, so that the totals are
-// read without the entries: here no entry can be read. In Newfoundland clocks went
-// back at one minute past midnight until 2011.
+// Every month of these zones begins with a span since 1980, so that the totals
+// are read without the entries: here no entry can be read. In Newfoundland
+// clocks went back at one minute past midnight until 2011.
 func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -241,7 +245,8 @@ func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
 	}
 }
 
-// I21: what is counted by class is read by the day and not by the entry, and of the day that a time lies in no further than that.
+// I21: entries of a class are counted by the day, and one by one only in the
+// day of the given time, up to that time.
 func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
@@ -282,7 +287,8 @@ func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The index loses all keys but those of its first day. An answer that is made from the counts does not see that.
+	// The index loses all keys but those of its first day. An answer that is
+	// made from the counts does not see that.
 	day := uint64(began.Truncate(24*time.Hour).AddDate(0, 0, 1).UnixNano())
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		c := tx.Bucket(dueBucket).Cursor()

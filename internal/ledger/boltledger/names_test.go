@@ -1,0 +1,282 @@
+package boltledger_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
+)
+
+// I8: a number or an object that two documents have was given to one of them by
+// mistake. The check finds it though both are at rest, and whether both still
+// list it or not.
+func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error
+		wrong bool
+	}{
+		"Nothing": {func(*testing.T, *bbolt.Tx, ledger.Entry, ledger.Entry) error { return nil }, false},
+		"Listed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			rebind(t, tx, numberKind, a.Key, b.Key)
+			return setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.remote", text(a.ArchivedRemote))
+		}, true},
+		"Object": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			rebind(t, tx, objectKind, a.Key, b.Key)
+			return setField(t, tx, openBucket, b.Key[:], "Entry.registrations.ticket.object", text(a.Registrations[0].Ticket.Object[:]))
+		}, true},
+		"NotListed": {func(t *testing.T, tx *bbolt.Tx, a, b ledger.Entry) error {
+			return errors.Join(
+				tx.Bucket(findBucket).Put([]byte("r"+a.ArchivedRemote), append(b.Key[:], 0)),
+				setField(t, tx, openBucket, b.Key[:], "Entry.registrations", func([]byte) []byte { return nil }),
+				setField(t, tx, openBucket, b.Key[:], "Entry.folded.unsent", number(1)),
+			)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := newLedger(t)
+			l := open(t, boltledger.Config{Dir: dir})
+			a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2)
+			b.do(b.claim())
+			b.do(b.sealed(), ledger.RegisterIntended{}, b.ticket())
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, dir, func(tx *bbolt.Tx) error { return row.spoil(t, tx, a.e, b.e) })
+			l = open(t, boltledger.Config{Dir: dir})
+			if found(t, l, "(I8)") != row.wrong {
+				ps, err := l.Verify(t.Context())
+				t.Errorf("the check found %v (%v), want a problem of I8: %v", ps, err, row.wrong)
+			}
+		})
+	}
+}
+
+// The kinds of names in the last three bits of a hash.
+const (
+	numberKind = 1
+	objectKind = 3
+)
+
+// pairs calls fn with the pairs of each chunk of names, and stores what it
+// returns.
+func pairs(t *testing.T, tx *bbolt.Tx, fn func(chunk [][]byte) [][]byte) {
+	t.Helper()
+	b := tx.Bucket(findBucket)
+	changed := map[string][]byte{}
+	err := b.ForEach(func(k, v []byte) error {
+		if k[0] == 's' {
+			changed[string(k)] = slices.Concat(fn(slices.Collect(slices.Chunk(bytes.Clone(v), pairSize)))...)
+		}
+		return nil
+	})
+	for k, v := range changed {
+		err = errors.Join(err, b.Put([]byte(k), v))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rebind has the name of one kind that leads to a lead to b too, in the place
+// of b's own.
+func rebind(t *testing.T, tx *bbolt.Tx, kind byte, a, b archive.Key) {
+	t.Helper()
+	leadsTo := func(p []byte, key archive.Key) bool { return p[7]&7 == kind && archive.Key(p[8:]) == key }
+	var hash []byte
+	pairs(t, tx, func(chunk [][]byte) [][]byte {
+		for _, p := range chunk {
+			if leadsTo(p, a) {
+				hash = bytes.Clone(p[:8])
+			}
+		}
+		return chunk
+	})
+	rebound := 0
+	pairs(t, tx, func(chunk [][]byte) [][]byte {
+		for _, p := range chunk {
+			if leadsTo(p, b) {
+				rebound += copy(p, hash)
+			}
+		}
+		slices.SortStableFunc(chunk, func(p, q []byte) int { return bytes.Compare(p[:8], q[:8]) })
+		return chunk
+	})
+	if rebound != 8 {
+		t.Fatalf("%d bytes of a hash were bound again, want 8", rebound)
+	}
+}
+
+// Many commits bind names, some of them again: each name leads to the entry
+// that took it last, whatever is being merged, and after a restart.
+func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
+	commits := 300
+	if kit.Sampled(t, "commits that bind names") {
+		commits = 100
+	}
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []ledger.Sealed // by the number of the name
+	var holder []ledger.Entry
+	n := 0
+	for commit := range commits {
+		var cs []ledger.Change
+		var took []int
+		for range 34 {
+			d := newDoc(t, l, n)
+			s := d.sealed()
+			n++
+			if i := r.IntN(n); n%10 == 0 && i < len(all) && holder[i].State == ledger.Packaged && !slices.Contains(took, i) {
+				before := holder[i] // rejected, and dropped again
+				cs = append(cs, ledger.Change{Key: before.Key, Rev: before.Rev, Events: []ledger.Event{ledger.Refused{}}, At: archive.Instant{Wall: began}})
+				s.ID, s.Content, s.Supersedes = all[i].ID, all[i].Content, before.Key
+				took = append(took, i)
+			} else {
+				all, holder = append(all, s), append(holder, ledger.Entry{})
+				took = append(took, len(all)-1)
+			}
+			cs = append(cs, d.change(d.claim(), s))
+		}
+		made := applied(t, l, cs...)
+		made = slices.DeleteFunc(made, func(r ledger.Result) bool { return r.Entry.State == ledger.Rejected })
+		for i, of := range took {
+			holder[of] = made[i].Entry
+		}
+		if commit%70 == 50 {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l = open(t, boltledger.Config{Dir: dir})
+		}
+		for range 20 {
+			leads(t, l, holder[r.IntN(len(holder))])
+		}
+	}
+	sound(t, l)
+}
+
+// Two names with one hash are distinguished by the entries: neither hides the
+// other.
+func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2).archived()
+	l.Close()
+	edit(t, dir, func(tx *bbolt.Tx) error { // as if names of b had the hashes of those of a, and were bound later
+		pairs(t, tx, func(chunk [][]byte) (all [][]byte) {
+			for _, p := range chunk {
+				if archive.Key(p[8:]) == a.e.Key {
+					all = append(all, slices.Concat(p[:8], b.e.Key[:]), slices.Concat(p[:8], bytes.Repeat([]byte{9}, 16)))
+				}
+				all = append(all, p)
+			}
+			return all
+		})
+		return nil
+	})
+	l = open(t, boltledger.Config{Dir: dir})
+	for _, d := range []*doc{a, b} {
+		leads(t, l, d.e)
+	}
+	c := newDoc(t, l, 3)
+	c.do(c.claim())
+	same := c.sealed()
+	same.ID = a.e.ID
+	var taken *ledger.TakenError
+	if err := c.try(same); !errors.As(err, &taken) || taken.By != a.e.Key {
+		t.Errorf("an identity that is taken: %v, want it taken by %s", err, a.e.Key)
+	}
+	if k, ok, err := l.FindByRemote("bum-none"); ok || err != nil {
+		t.Errorf("a number that no entry has: %v, %v (%v), want none", k, ok, err)
+	}
+	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
+	if err != nil {
+		t.Error(err)
+	}
+	kit.Want(t, "entries of five numbers", es, []ledger.Entry{b.e, {}, a.e, {}, b.e})
+}
+
+// leads fails the test unless each name of an entry leads to it.
+func leads(t testing.TB, l *boltledger.Ledger, e ledger.Entry) {
+	t.Helper()
+	names := map[string]func() (archive.Key, bool, error){
+		"identity": func() (archive.Key, bool, error) { return l.FindByID(e.ID) },
+		"content":  func() (archive.Key, bool, error) { return l.FindByContent(e.Content) },
+	}
+	if e.ArchivedRemote != "" {
+		names["number"] = func() (archive.Key, bool, error) { return l.FindByRemote(e.ArchivedRemote) }
+	}
+	for name, find := range names {
+		if k, ok, err := find(); k != e.Key || !ok || err != nil {
+			t.Errorf("%s of %s leads to %v, %v (%v), want the entry", name, e.Key, k, ok, err)
+		}
+	}
+}
+
+// Numbers that an entry no longer lists stay its own, for its own identity
+// alone.
+func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	d, other := newDoc(t, l, 1), newDoc(t, l, 2)
+	d.do(d.claim(), d.sealed())
+	var all []archive.RemoteID
+	for n := range 14 {
+		ticket := func() ledger.TicketReceived {
+			g := d.ticket()
+			g.Ticket.Remote = archive.RemoteID(fmt.Sprintf("bum-%d", len(all)))
+			all = append(all, g.Ticket.Remote)
+			return g
+		}
+		if n == 10 { // so many at once that the first of them are never stored as listed
+			var evs []ledger.Event
+			for range 12 {
+				evs = append(evs, ledger.RegisterIntended{}, ticket(), ledger.WindowClosed{})
+			}
+			d.do(evs...)
+		}
+		d.do(ledger.RegisterIntended{}, ticket(), ledger.WindowClosed{})
+	}
+	again := func() {
+		d.do(ledger.RegisterIntended{})
+		g := d.ticket()
+		g.Ticket.Remote = all[0]
+		d.do(g, ledger.WindowClosed{})
+	}
+	for range 2 {
+		if n := d.e.Pruned.Total(); n < 10 {
+			t.Fatalf("%d registrations are listed no more, want 10 at least", n)
+		}
+		es, err := l.FindEntriesByRemote(all)
+		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
+			t.Errorf("entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
+		}
+		for _, r := range all {
+			if k, ok, err := l.FindByRemote(r); k != d.e.Key || !ok || err != nil {
+				t.Errorf("number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)
+			}
+		}
+		sound(t, l)
+		again() // given again, it is listed again, and then it is not
+		sound(t, l)
+		l.Close()
+		l = open(t, boltledger.Config{Dir: dir})
+		d.l, other.l = l, l
+	}
+	other.do(other.claim(), other.sealed(), ledger.RegisterIntended{})
+	crossed := other.ticket()
+	crossed.Ticket.Remote = all[3]
+	var taken *ledger.TakenError
+	if err := other.try(crossed); !errors.As(err, &taken) || taken.What != "bumId" || taken.By != d.e.Key {
+		t.Errorf("a number that is taken: %v, want it taken by %s", err, d.e.Key)
+	}
+}
