@@ -308,3 +308,40 @@ func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
 		}
 	})
 }
+
+// omitting leaves the first document out of each of its first answers.
+type omitting struct {
+	*service
+	left *atomic.Int32 // answers that it still shortens
+}
+
+func (s omitting) Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
+	a, err := s.service.Register(ctx, v, frozen)
+	if s.left.Add(-1) >= 0 {
+		delete(a.Tickets, frozen[0].ID)
+	}
+	return a, err
+}
+
+// TestRegister_I9_LeftOutOfTheAnswer: the service took a POST, and its answer
+// does not name the document. It may be registered, so the answer counts as
+// lost.
+func TestRegister_I9_LeftOutOfTheAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, left := &service{}, &atomic.Int32{}
+		left.Store(2)
+		r := build(t, s)
+		route := r.cfg.Routes[ledger.Vault]
+		route.Client = omitting{s, left}
+		r.cfg.Routes[ledger.Vault] = route
+		r.start()
+		r.drop("V", 1)
+		r.pass(time.Hour)
+		kit.Want(t, "states", r.states(), states{ledger.Archived: 1})
+		for _, e := range r.entries() {
+			kit.Want(t, "POSTs", e.Posts, 3)
+			kit.Want(t, "POSTs without an answer", e.Posts-e.Answers, 2)
+		}
+	})
+}
