@@ -1,6 +1,8 @@
 package mutants
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,14 +85,11 @@ func changedSince(t *testing.T, base string) []string {
 // its killer is among those that changed, or no killer is known.
 func concerns(t *testing.T, changed []string, known *killers) func(mutant) bool {
 	tests := map[string]bool{} // folder and name of the tests in changed files
-	declared := regexp.MustCompile(`(?m)^func (\w+)\(`)
 	for _, file := range changed {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil || !strings.HasSuffix(file, "_test.go") { // removed, or no test
-			continue
-		}
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			tests[filepath.Dir(file)+" "+string(m[1])] = true
+		if strings.HasSuffix(file, "_test.go") {
+			for _, name := range functionsIn(t, file) {
+				tests[filepath.Dir(file)+" "+name] = true
+			}
 		}
 	}
 	return func(m mutant) bool {
@@ -98,6 +97,30 @@ func concerns(t *testing.T, changed []string, known *killers) func(mutant) bool 
 		function, _, _ := strings.Cut(k.test, "/")
 		return !isKnown || slices.Contains(changed, m.file) || tests[k.folder+" "+function]
 	}
+}
+
+var declared = regexp.MustCompile(`(?m)^func (\w+)\(`)
+
+// functionsIn returns the names of the functions in a test file, or in all
+// those of a folder. A file that was removed has none.
+func functionsIn(t *testing.T, path string) (names []string) {
+	files := []string{filepath.Join(root, path)}
+	if !strings.HasSuffix(path, ".go") {
+		var err error
+		if files, err = filepath.Glob(filepath.Join(root, path, "*_test.go")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names
 }
 
 // TestMutants_EachHasItsDay sees to it that the days of a rotation plant each

@@ -5,15 +5,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// TestMutants_EachFitsItsPlace keeps the table from growing stale.
+// TestMutants_EachFitsItsPlace keeps the table from growing stale, and a test
+// that is the known killer of a mutant from being lost in silence.
 func TestMutants_EachFitsItsPlace(t *testing.T) {
-	for _, m := range readMutants(t) {
+	list := readMutants(t)
+	known := readKillers(t, list)
+	functions := map[string][]string{} // by folder
+	for _, m := range list {
 		text, err := os.ReadFile(filepath.Join(root, m.file))
 		if err != nil {
 			t.Errorf("%s: %v", m.name, err)
@@ -21,6 +26,16 @@ func TestMutants_EachFitsItsPlace(t *testing.T) {
 		}
 		if n := strings.Count(string(text), m.old); n != 1 {
 			t.Errorf("%s: %s contains %q %d times, want once", m.name, m.file, m.old, n)
+		}
+		k, isKnown := known.of(m.name)
+		if !isKnown {
+			continue
+		}
+		if functions[k.folder] == nil {
+			functions[k.folder] = functionsIn(t, k.folder)
+		}
+		if name, _, _ := strings.Cut(k.test, "/"); !slices.Contains(functions[k.folder], name) {
+			t.Errorf("%s: the test that kills it, %s, is gone from %s; if another one does, MUTANTS='^%s$' finds it", m.name, name, k.folder, m.name)
 		}
 	}
 }
