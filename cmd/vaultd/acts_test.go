@@ -203,11 +203,11 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 		t.Error(info, err)
 	}
 	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
-	line, err := json.Marshal(controlRequest{Args: []string{"backup", "--", elsewhere}})
+	line, err := json.Marshal(map[string][]string{"args": {"backup", "--", elsewhere}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := frames(t, socketPath(cfg), string(line)+"\n"); code != exitUsage || out != "" || !strings.Contains(errs, "writes no files for others") {
+	if out, errs, code := frames(t, cfg.StateDir, string(line)+"\n"); code != exitUsage || out != "" || !strings.Contains(errs, "writes no files for others") {
 		t.Errorf("exit %d %q %s", code, out, errs)
 	}
 	if _, err := os.Lstat(elsewhere); err == nil {

@@ -146,7 +146,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	if out, _, code := runHere("--config", path, "audit", "--json"); code != exitDone || !json.Valid([]byte(out)) {
 		t.Errorf("exit %d, %s", code, out)
 	}
-	if _, errs, code := frames(t, socketPath(cfg), `{"args":["audit","--output=/tmp/x.html"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "writes no files") {
+	if _, errs, code := frames(t, cfg.StateDir, `{"args":["audit","--output=/tmp/x.html"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "writes no files") {
 		t.Errorf("the daemon would write a file: exit %d, %s", code, errs)
 	}
 	list := filepath.Join(dir, "erp.csv")
@@ -159,7 +159,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	if errs, code := audit("--force", "--expected", list, "--columns", "number=Nummer"); code != exitData || !strings.Contains(errs, `no column "Nummer"`) || !strings.Contains(errs, `--columns "number=NAME"`) {
 		t.Errorf("an unknown column: exit %d, %s", code, errs)
 	}
-	if _, errs, code := frames(t, socketPath(cfg), `{"args":["audit","--expected=/etc/passwd"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "the daemon reads no files") {
+	if _, errs, code := frames(t, cfg.StateDir, `{"args":["audit","--expected=/etc/passwd"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "the daemon reads no files") {
 		t.Errorf("the daemon would read a file: exit %d, %s", code, errs)
 	}
 	stop()

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -65,7 +64,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	status := func(p peer) (code int) {
 		who.set(p)
 		for until := time.Now().Add(10 * time.Second); time.Now().Before(until); runtime.Gosched() {
-			if _, _, code = frames(t, path, `{"args":["status"]}`+"\n"); code != exitTemporary {
+			if _, _, code = framesAt(t, path, `{"args":["status"]}`+"\n"); code != exitTemporary {
 				break
 			}
 		}
@@ -88,7 +87,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 		}
 	}
 	fill(member)
-	if _, _, code := frames(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
+	if _, _, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
 		t.Error("one too many:", code)
 	}
 	if a, b := status(root), status(member); a != exitDone || b != exitDone {
@@ -153,14 +152,14 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	slow := stick(t, path, `{"args":["audit"],"input":1000}`+"\n"+"some of it")
 	<-began
 	list := func() (string, int) {
-		_, errs, code := frames(t, path, `{"args":["audit"],"input":3}`+"\nabc")
+		_, errs, code := framesAt(t, path, `{"args":["audit"],"input":3}`+"\nabc")
 		return errs, code
 	}
 	errs, code := list()
 	if code != exitTemporary || !strings.Contains(errs, "another report that compares with a list") {
 		t.Errorf("a second list: exit %d, %s", code, errs)
 	}
-	if _, errs, code := frames(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
+	if _, errs, code := framesAt(t, path, `{"args":["audit"]}`+"\n"); code != exitDone {
 		t.Errorf("a report without a list: exit %d, %s", code, errs)
 	}
 	who.set(peer{uid: 0})
@@ -188,46 +187,6 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	}
 }
 
-// What lies where the socket belongs is removed only when it is the socket of a daemon that is gone.
-func TestControl_I19_WhatIsNoSocketStays(t *testing.T) {
-	dir := shortDir(t)
-	path := dir + "/vaultd.sock"
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.SetUnlinkOnClose(false)
-	dead.Close()
-	l, err := listenControl(path, nil)
-	if err != nil {
-		t.Fatal("a dead daemon's socket:", err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
-		t.Error(info.Mode(), err)
-	}
-	if _, err := listenControl(path, nil); err == nil || !strings.Contains(err.Error(), "vaultd.sock") {
-		t.Error("a living daemon's socket:", err)
-	}
-	l.Close()
-	for name, put := range map[string]func() error{
-		"File": func() error { return os.WriteFile(path, []byte("x"), 0o600) },
-		"Link": func() error { return os.Symlink("/etc/passwd", path) },
-		"FIFO": func() error { return syscall.Mkfifo(path, 0o600) },
-	} {
-		if err := put(); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := listenControl(path, nil); err == nil {
-			t.Errorf("%s: listens", name)
-			l.Close()
-		}
-		if _, err := os.Lstat(path); err != nil {
-			t.Errorf("%s was removed", name)
-		}
-		os.Remove(path)
-	}
-}
-
 // Whatever arrives on the socket is answered with words, soon, and never runs.
 func TestControl_I21_HostileRequests(t *testing.T) {
 	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, _, _ io.Writer) int {
@@ -251,7 +210,7 @@ func TestControl_I21_HostileRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			out, errs, code := frames(t, path, said)
+			out, errs, code := framesAt(t, path, said)
 			if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
 				t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
 			}

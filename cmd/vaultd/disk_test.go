@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,7 +113,7 @@ func hog(t *testing.T, dir string) (stop func()) {
 func (s *site) begin() *process {
 	s.t.Helper()
 	p := s.start("run")
-	s.awaitSocket()
+	p.awaitSocket(s.t, filepath.Join(s.dir, "state"))
 	return p
 }
 
@@ -122,22 +121,8 @@ func (s *site) begin() *process {
 func (s *site) beginProcess() *process {
 	s.t.Helper()
 	p := s.spawn("run")
-	s.awaitSocket()
+	p.awaitSocket(s.t, filepath.Join(s.dir, "state"))
 	return p
-}
-
-// awaitSocket waits until somebody listens on the daemon's socket: one that was
-// killed leaves its own.
-func (s *site) awaitSocket() {
-	s.t.Helper()
-	waitFor(s.t, "the daemon", func() bool {
-		conn, err := net.Dial("unix", filepath.Join(s.dir, "state", "vaultd.sock"))
-		if err != nil {
-			return false
-		}
-		conn.Close()
-		return true
-	})
 }
 
 // onSmallState puts the state directory on a small file system, with an empty ledger.

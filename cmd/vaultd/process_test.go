@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -219,4 +220,23 @@ func waitFor(t *testing.T, what string, ready func() bool) {
 		time.Sleep(min(max(5*time.Millisecond, 10*time.Since(asked)), time.Second))
 	}
 	t.Fatalf("waited %v in vain for %s", patience, what)
+}
+
+// awaitSocket waits until the process listens on its socket: one that was
+// killed leaves its own.
+func (p *process) awaitSocket(t *testing.T, stateDir string) {
+	t.Helper()
+	waitFor(t, "the daemon", func() bool {
+		select {
+		case <-p.done:
+			t.Fatalf("%s ended with %d: %s", p.name, p.code, p.out)
+		default:
+		}
+		conn, err := net.Dial("unix", filepath.Join(stateDir, "vaultd.sock"))
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	})
 }

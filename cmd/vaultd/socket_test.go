@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"vaultd/internal/config"
+	"vaultd/internal/statedir"
+)
+
+// startDaemon runs a daemon that packs nothing, for its disk is too small, and
+// knows of one folder. It runs until stop, or the end of the test.
+func startDaemon(t *testing.T) (cfg config.Config, configPath string, stop func()) {
+	t.Helper()
+	s := newShelf(t)
+	s.forDaemon()
+	s.edit("drops:", "spool: {min_free: 9000TB}\ndrops:")
+	s.tell("Otto\x1b 19", time.Now(), nil)
+	return s.cfg, s.config, s.daemon()
+}
+
+// forDaemon completes the configuration and binds the ledger, which must be
+// empty, so that a daemon starts and reaches nothing.
+func (s *shelf) forDaemon() {
+	s.t.Helper()
+	s.edit("https://vault.example", "http://127.0.0.1:1")
+	s.edit("/etc/vaultd/secret", secretFile(s.t, "demo\n", 0o600))
+	s.edit("/srv/invoices/acme-in", s.t.TempDir())
+	s.edit("drops:", "http: {listen: \"\"}\ndrops:")
+	if out, errs, code := s.reach("init"); code != exitDone {
+		s.t.Fatalf("init: exit %d: %s%s", code, out, errs)
+	}
+}
+
+// daemon runs the daemon of a shelf until stop, or the end of the test.
+func (s *shelf) daemon() (stop func()) {
+	s.t.Helper()
+	if err := s.ledger.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	p := (&site{t: s.t, config: s.config}).start("run")
+	p.awaitSocket(s.t, s.cfg.StateDir)
+	return func() {
+		s.t.Helper()
+		if code := p.stop(s.t); code != exitDone {
+			s.t.Errorf("the daemon ends with %d: %s", code, p.out)
+		}
+	}
+}
+
+// frames asks on the socket by hand.
+func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code int) {
+	t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(stateDir, "vaultd.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // the test would hang, no more
+	io.WriteString(conn, request)                      //nolint:errcheck // refused early: the answer counts
+	var out, errs bytes.Buffer
+	for dec := json.NewDecoder(conn); ; {
+		var f struct {
+			Out, Err []byte
+			Exit     *int
+		}
+		if err := dec.Decode(&f); err != nil {
+			t.Fatal(err)
+		}
+		out.Write(f.Out)
+		errs.Write(f.Err)
+		if f.Exit != nil {
+			return out.String(), errs.String(), *f.Exit
+		}
+	}
+}
+
+// The same command gives the same answer inside the daemon and, when that is down, beside it.
+func TestControl_SameCommandInsideAndBeside(t *testing.T) {
+	_, path, stop := startDaemon(t)
+	commands := [][]string{
+		{"list", "--limit", "3"}, {"list", "--json", "--state=open"}, {"show", "Otto\x1b 19"}, {"verify", "--whole", "--json"},
+		{"show", "--", "--json"}, {"list", "--state=archved"}, {"fetch", "Otto\x1b 19", "-o", "-"},
+	}
+	answers := func() (all []string) {
+		for _, c := range commands {
+			out, errs, code := runHere(append([]string{"--config", path}, c...)...)
+			out = regexp.MustCompile(`"catalogNotCompared":"[^"]*"`).ReplaceAllString(out, "") // this daemon keeps no catalog
+			all = append(all, fmt.Sprintf("%v: exit %d\n%s%s", c, code, out, errs))
+		}
+		return all
+	}
+	inside := answers()
+	if out, _, _ := runHere("--config", path, "status"); strings.Contains(out, "not running") {
+		t.Errorf("status did not run inside\n%s", out)
+	}
+	stop()
+	beside := answers()
+	if out, _, _ := runHere("--config", path, "status"); !strings.Contains(out, "not running") {
+		t.Errorf("the daemon was stopped\n%s", out)
+	}
+	for i := range commands {
+		if inside[i] != beside[i] {
+			t.Errorf("inside\n%s\nbeside\n%s", inside[i], beside[i])
+		}
+	}
+	if got := inside[4]; !strings.Contains(got, "exit 1\n") || !strings.Contains(got, `nothing is known as "--json"`) {
+		t.Errorf("an argument was taken for a flag: %s", got)
+	}
+}
+
+func TestControl_OnlyWhatReads(t *testing.T) {
+	cfg, path, _ := startDaemon(t)
+	line := func(args ...string) string {
+		b, err := json.Marshal(map[string][]string{"args": args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b) + "\n"
+	}
+	for name, request := range map[string]string{
+		"NotAllowed":     line("init"),
+		"AnotherDaemon":  line("run", "--once"),
+		"FlagFirst":      line("--config", "/etc/passwd", "init"),
+		"Nothing":        line(),
+		"NoJSON":         "list\n",
+		"TooLong":        line("list", strings.Repeat("x", 64<<10)),
+		"WritesAFile":    line("fetch", "Otto 19", "--output="+filepath.Join(cfg.StateDir, "config.yaml"), "--force"),
+		"DefaultFile":    line("fetch", "Otto 19"),
+		"UnknownFlag":    line("list", "--nonsense"),
+		"CompletionTrap": line("__complete", "list"),
+		"EndlessWatch":   line("status", "--watch"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := frames(t, cfg.StateDir, request)
+			if code != exitUsage || out != "" || !strings.HasPrefix(errs, "vaultd: ") {
+				t.Errorf("exit %d: %q %q", code, out, errs)
+			}
+		})
+	}
+	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "service:") {
+		t.Error("the configuration was written over")
+	}
+	if info, err := os.Stat(filepath.Join(cfg.StateDir, "vaultd.sock")); err != nil || info.Mode().Perm() != 0o660 {
+		t.Error(info.Mode(), err)
+	}
+}
+
+// Two commands at once, without a daemon: the second waits for the first.
+func TestReach_WaitsForAnotherCommand(t *testing.T) {
+	cfg, path, stop := startDaemon(t)
+	stop()
+	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() { released <- closeLedger() })
+	out, errs, code := runHere("--config", path, "list", "--json")
+	if code != exitDone || strings.Count(out, "\n") != 1 {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
+}
+
+// I16, I19: what is in the place of the socket is removed only when it is the socket of a daemon that is gone.
+func TestControl_I16_OnlyADeadSocketIsRemoved(t *testing.T) {
+	cfg, path, stop := startDaemon(t)
+	socket := filepath.Join(cfg.StateDir, "vaultd.sock")
+	if out, errs, code := runHere("--config", path, "run"); code != exitTemporary {
+		t.Errorf("beside a daemon: exit %d: %s%s", code, out, errs)
+	}
+	stop()
+	for name, put := range map[string]func() error{
+		"File": func() error { return os.WriteFile(socket, []byte("mine"), 0o600) },
+		"Link": func() error { return os.Symlink("/etc/passwd", socket) },
+		"FIFO": func() error { return syscall.Mkfifo(socket, 0o600) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		before, err := os.Lstat(socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, errs, code := runHere("--config", path, "run"); code == exitDone || !strings.Contains(errs, "vaultd.sock") {
+			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
+		}
+		if after, err := os.Lstat(socket); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s was removed: %v", name, err)
+		}
+		if err := os.Remove(socket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	if out, errs, code := runHere("--config", path, "list", "--json"); code != exitDone || !strings.Contains(out, "Otto") {
+		t.Errorf("beside a dead socket: exit %d: %s%s", code, out, errs)
+	}
+	(&site{t: t, config: path}).start("run").awaitSocket(t, cfg.StateDir)
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
+		t.Error(info.Mode(), err)
+	}
+}
+
+// The path of a socket has a limit of the kernel's.
+func TestControl_PathTooLong(t *testing.T) {
+	s := newShelf(t)
+	s.edit("/etc/vaultd/secret", secretFile(t, "demo\n", 0o600))
+	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
+	s.edit(s.cfg.StateDir, long)
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.cfg.StateDir, long); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := runHere("--config", s.config, "run"); code != exitConfig || !strings.Contains(errs, "longer than") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+// Files' rights let in those who may ask; the ledger beside the socket stays closed to them.
+func TestControl_I27_RightsOfTheSocket(t *testing.T) {
+	for groups, rights := range map[string][2]os.FileMode{
+		"": {0o660, 0o700},
+		fmt.Sprintf("%q", fmt.Sprint(os.Getegid())): {0o660, 0o710},
+		fmt.Sprintf(`"%d", "2000"`, os.Getegid()):   {0o666, 0o711},
+	} {
+		s := newShelf(t)
+		s.forDaemon()
+		s.edit("drops:", "access: {groups: ["+groups+"]}\ndrops:")
+		stop := s.daemon()
+		for i, path := range []string{filepath.Join(s.cfg.StateDir, "vaultd.sock"), s.cfg.StateDir} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != rights[i] {
+				t.Errorf("groups [%s]: %s: %v, want %v, %v", groups, path, info.Mode(), rights[i], err)
+			}
+		}
+		stop()
+	}
+}
