@@ -1,3 +1,5 @@
+// These tests are inside the package: the figures are drawn on the pages, and
+// counted here one by one.
 package main
 
 import (
@@ -24,25 +26,23 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 )
 
 // historyWorld is a ledger in which documents come to their ends around the ends of days and months.
 type historyWorld struct {
-	*shelf
+	*inside
 	r   *rand.Rand
 	n   int
 	was []ledger.Entry // rejected, and not taken again yet
 }
 
+// historyNoon is when most histories are looked at.
+var historyNoon = time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
+
 func newHistoryWorld(t *testing.T, seed uint64, zone string, now time.Time) *historyWorld {
 	t.Helper()
-	s := newShelf(t)
-	cfg := mustLoad(t, smallConfig+"time_zone: "+zone+"\nstate_dir: "+s.cfg.StateDir+"\n")
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s.view = view{Clock: present.Clock{Now: now, Location: cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
-	return &historyWorld{shelf: s, r: rand.New(rand.NewPCG(seed, 20))}
+	return &historyWorld{inside: lookInside(t, now, "time_zone: "+zone+"\n"), r: rand.New(rand.NewPCG(seed, 20))}
 }
 
 // anyTime proposes a time of the last 26 months, most often near the end of a day, of which some are the ends of summer time, of a month
@@ -109,7 +109,7 @@ func (w *historyWorld) goOn(documents int) {
 
 // deliveredEvents lets a PDF live until it is delivered.
 func (w *historyWorld) deliveredEvents(claim ledger.ClaimedFolder, at time.Time) ([]ledger.Event, *ledger.Document) {
-	seal, doc := sealed(claim.Folder, 1+w.r.Int64N(3_000_000))
+	seal, doc := (&fill.Item{Name: claim.Folder, Vault: claim.Vault, Route: claim.Route, Size: 1 + w.r.Int64N(3_000_000)}).Sealed()
 	remote := archive.RemoteID("slot-" + claim.Folder)
 	return []ledger.Event{claim, seal, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote),
 		Sent: archive.Instant{Wall: at}, Validity: time.Hour}}, ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: seal.Package.SHA256, Seal: seal.Seal}}, doc
@@ -117,7 +117,7 @@ func (w *historyWorld) deliveredEvents(claim ledger.ClaimedFolder, at time.Time)
 
 // archivedEvents lets a document live until it is archived, twice where that is asked for. The archive's clock is that of another machine.
 func (w *historyWorld) archivedEvents(claim ledger.ClaimedFolder, at time.Time, isTwice bool) ([]ledger.Event, *ledger.Document) {
-	seal, doc := sealed(claim.Folder, 1+w.r.Int64N(3_000_000))
+	seal, doc := (&fill.Item{Name: claim.Folder, Vault: claim.Vault, Route: claim.Route, Size: 1 + w.r.Int64N(3_000_000)}).Sealed()
 	ticket := func(again string) ledger.TicketReceived {
 		remote := archive.RemoteID(claim.Folder + again)
 		one := ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote), Sent: archive.Instant{Wall: at}}}
@@ -322,7 +322,7 @@ func TestHistory_I12_AsCountedOneByOne(t *testing.T) {
 // Where the catalog cannot tell, the history says why and has the rest.
 func TestHistory_I32_WithoutACatalog(t *testing.T) {
 	t.Parallel()
-	w := newHistoryWorld(t, 1, "Europe/Berlin", noon)
+	w := newHistoryWorld(t, 1, "Europe/Berlin", historyNoon)
 	w.goOn(100)
 	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
 	ask := func(name, missing string) {
@@ -362,7 +362,7 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 // A running catalog that is made anew, or damaged while it runs, is said to be that; a page asks it while it comes back.
 func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 	t.Parallel()
-	w := newHistoryWorld(t, 2, "Europe/Berlin", noon)
+	w := newHistoryWorld(t, 2, "Europe/Berlin", historyNoon)
 	for range 25 { // more than one transaction of a new file
 		w.goOn(100)
 	}
@@ -385,7 +385,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 		t.Errorf("%v, missing %q, want %q: %+v", err, h.Missing, want, h)
 	}
 	close(goOn)
-	waitFor(t, "the catalog", func() bool { return w.catalog.Status().Describe() == "" })
+	waitUntil(t, func() bool { return w.catalog.Status().Describe() == "" })
 	h, err = w.collectHistory(t.Context())
 	if err != nil || h.Missing != "" || h.DelaysOf == 0 {
 		t.Errorf("%v: %+v", err, h)
@@ -409,7 +409,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 func TestHistory_I26_DamageIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, bucket := range []string{"counts", "totals", "done"} {
-		w := newHistoryWorld(t, 4, "Europe/Berlin", noon)
+		w := newHistoryWorld(t, 4, "Europe/Berlin", historyNoon)
 		w.goOn(200)
 		w.makeCatalog()
 		want := w.countPlainly()
@@ -431,7 +431,7 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(err)
 		}
-		w.ledger = w.open(w.cfg)
+		w.open()
 		h, err := w.collectHistory(t.Context())
 		if err != nil || h.Missing == "" || h.Delays != nil {
 			t.Errorf("%s: %v: %+v", bucket, err, h)
@@ -446,7 +446,7 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 // the history says that there were more.
 func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 	t.Parallel()
-	w := newHistoryWorld(t, 3, "Europe/Berlin", noon)
+	w := newHistoryWorld(t, 3, "Europe/Berlin", historyNoon)
 	const older = 40 // that took long, before all others
 	n := 0
 	add := func(change func(i int, at time.Time) ledger.Event, count int) {
@@ -454,7 +454,7 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 		var cs []ledger.Change
 		for i := range count {
 			n++
-			at := noon.AddDate(0, -6, 0).Add(time.Duration(n) * time.Minute)
+			at := historyNoon.AddDate(0, -6, 0).Add(time.Duration(n) * time.Minute)
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{change(i, at), ledger.Reconciled{}}})
 		}
 		if rs, err := w.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
@@ -489,13 +489,13 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 
 // The history costs the same however much was archived in its days: thousands more documents make it read no more of them.
 func TestHistory_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
-	w := newHistoryWorld(t, 5, "Europe/Berlin", noon)
+	w := newHistoryWorld(t, 5, "Europe/Berlin", historyNoon)
 	archived := 0
 	addArchived := func(count int) float64 {
 		t.Helper()
 		var cs []ledger.Change
 		for range count {
-			at := noon.AddDate(0, 0, -archived%20).Add(-time.Duration(archived%3600) * time.Second)
+			at := historyNoon.AddDate(0, 0, -archived%20).Add(-time.Duration(archived%3600) * time.Second)
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{recoveredAt(archived, at.Add(-time.Minute), at), ledger.Reconciled{}}})
 			archived++
 		}
@@ -531,8 +531,8 @@ func BenchmarkHistory(b *testing.B) {
 	if n, err := strconv.Atoi(os.Getenv("DOCS")); err == nil {
 		docs = n
 	}
-	dir, now := b.TempDir(), noon
-	if err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: noon}); err != nil {
+	dir, now := b.TempDir(), historyNoon
+	if err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: historyNoon}); err != nil {
 		b.Fatal(err)
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")
@@ -569,7 +569,6 @@ func BenchmarkHistory(b *testing.B) {
 		"days":     func() error { _, err := l.CountArchivedByDay(now, present.HistoryDays); return err },
 		"totals":   func() error { _, err := l.RecentTotals(oldest); return err },
 		"rejected": func() error { _, err := v.catalog.RejectedSince(ctx, oldest, present.RejectedAtMost); return err },
-		"delays":   func() error { _, err := v.newestDelays(ctx, v.catalog, ledger.Archived); return err },
 	} {
 		began := time.Now()
 		for range 10 {

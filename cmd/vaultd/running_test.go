@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,62 +13,15 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
-
-// beside is what a command sees of a daemon that runs and has this state.
-func beside(t *testing.T, state daemon.State) view {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := "service: {base_url: https://vault.example, auth: {method: basic, username: u, secret_file: /s}}\nstate_dir: " + filepath.Dir(path) +
-		"\ndrops: [{name: acme-in, path: /srv/acme-in, vault: V-1}]\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(path, func(string) (string, bool) { return "", false })
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Date(2026, 11, 20, 13, 32, 0, 0, time.UTC)
-	v := view{Clock: present.Clock{Now: now, Location: cfg.Location}, state: func() daemon.State { return state }, cfg: cfg}
-	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: now}); err != nil {
-		t.Fatal(err)
-	}
-	if v.ledger, err = boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { v.ledger.Close() })
-	return v
-}
-
-// takes lets a new folder live through events an hour ago.
-func (v view) takes(t *testing.T, doc *ledger.Document, evs ...ledger.Event) {
-	t.Helper()
-	at := v.Now.Add(-time.Hour)
-	rs, err := v.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at), Events: evs, Document: doc, At: archive.Instant{Wall: at}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
-	}
-}
-
-// asks runs a command inside the daemon and returns what it wrote and its exit
-// code.
-func asks(do func(a *app) error) (out string, code int) {
-	var b bytes.Buffer
-	a := &app{stdout: &b, stderr: &b}
-	if err := do(a); err != nil {
-		code, _ = exitCodeOf(err)
-	}
-	return b.String(), code
-}
 
 func TestStatus_PausesOfTheDaemon(t *testing.T) {
 	v := beside(t, daemon.State{})
@@ -91,10 +43,10 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 			}}}},
 		}
 	}
-	v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
-	out, code := asks(func(a *app) error { return a.runStatus(t.Context(), v) })
-	if code != exitPerson {
-		t.Errorf("exit %d, want %d", code, exitPerson)
+	v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
+	out, code := asks(func(a *app) error { return a.runStatus(t.Context(), v.view) })
+	if code != 3 {
+		t.Errorf("exit %d, want 3", code)
 	}
 	for _, want := range []string{
 		"NOW      vault V-5 paused since 14:31: the secret cannot be read; 1 wait, none lost\n         renew the secret file",
@@ -114,9 +66,9 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 	if regexp.MustCompile(`disposal of acme-in.*next try`).MatchString(out) {
 		t.Errorf("a pause that waits for a decision has a next try:\n%s", out)
 	}
-	out, code = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v) })
+	out, code = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view) })
 	var got present.StatusSummary
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || got.Open.Total != 1 || !got.Running || !strings.Contains(out, `"next":null`) {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 3 || got.Open.Total != 1 || !got.Running || !strings.Contains(out, `"next":null`) {
 		t.Errorf("%v, exit %d\n%s", err, code, out)
 	}
 }
@@ -125,9 +77,9 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
 	for target, want := range map[ingest.Target]int{ingest.PDFStoreTarget(): 1, ingest.PDFTarget("ap-scans"): 1, ingest.UploadTarget("V-1"): 1, ingest.SpoolTarget(): 2} {
 		v := beside(t, daemon.State{Pauses: []ingest.Pause{{Target: target, Cause: ledger.Cause{Code: "http-403", Text: "refused"}}}})
-		v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
-		v.takes(t, nil, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: "scan4.pdf"})
-		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
+		v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
+		v.takes(nil, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: "scan4.pdf"})
+		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v.view) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
 			t.Errorf("%s: not %d wait:\n%s", target, want, out)
 		}
 	}
@@ -151,18 +103,18 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 	}
 	doc := &ledger.Document{Metadata: []byte("{}"), Files: []archive.File{{Path: "a.pdf", Size: 1, SHA256: archive.Sum([]byte("a"))}}}
 	p := archive.Package{Path: "x.zip", Size: 1, SHA256: archive.Sum([]byte("x"))}
-	v.takes(t, doc, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"},
+	v.takes(doc, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"},
 		ledger.Sealed{ID: archive.ID{15: 1}, Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)})
-	out, _ := asks(func(a *app) error { return a.runWhy(t.Context(), v, "Otto 19") })
+	out, _ := asks(func(a *app) error { return a.runWhy(t.Context(), v.view, "Otto 19") })
 	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32 CET): paused: the service asks us to slow down until 14:33: 429 Too Many Requests; next try 14:33 CET") || strings.Contains(out, "another") {
 		t.Error(out)
 	}
 	for name, do := range map[string]func(a *app) error{
-		"why":  func(a *app) error { return a.runWhy(t.Context(), v, "Meier\x1b 12") },
-		"find": func(a *app) error { return a.runFind(t.Context(), v, []string{"meier", "12"}, 5) },
+		"why":  func(a *app) error { return a.runWhy(t.Context(), v.view, "Meier\x1b 12") },
+		"find": func(a *app) error { return a.runFind(t.Context(), v.view, []string{"meier", "12"}, 5) },
 	} {
 		out, code := asks(do)
-		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32 CET") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
+		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32 CET") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": 1}[name] {
 			t.Errorf("%s: exit %d\n%s", name, code, out)
 		}
 	}
@@ -179,12 +131,36 @@ func TestInjection_I7_WhatTheDaemonTells(t *testing.T) {
 			return daemon.State{Drops: []dropwork.State{d}, Pauses: []ingest.Pause{{Target: ingest.RegisterTarget(archive.VaultID(text)), Since: v.Now.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}}}}
 		}
 		for _, json := range []bool{false, true} {
-			out, _ := asks(func(a *app) error { a.json = json; return a.runStatus(t.Context(), v) })
+			out, _ := asks(func(a *app) error { a.json = json; return a.runStatus(t.Context(), v.view) })
 			for line := range strings.Lines(out) {
 				if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "FORGED") || strings.ContainsFunc(line, func(r rune) bool { return !sanitize.IsPrintable(r) }) {
 					t.Errorf("%q: %q", text, line)
 				}
 			}
+		}
+	}
+}
+
+// A running daemon knows how full its spool is, and status looks at none of the packages then; until they are counted, and
+// without a daemon, it adds them up itself.
+func TestStatus_G15_SpoolIsTheDaemons(t *testing.T) {
+	for name, row := range map[string]struct {
+		state func() daemon.State
+		want  int64
+	}{
+		"NoDaemon":      {nil, 300},
+		"Counted":       {func() daemon.State { return daemon.State{Spool: daemon.SpoolState{Used: 7, IsCounted: true}} }, 7},
+		"NotCountedYet": {func() daemon.State { return daemon.State{Spool: daemon.SpoolState{Used: 7}} }, 300},
+	} {
+		v := beside(t, daemon.State{})
+		v.state = row.state
+		dir := filepath.Join(v.cfg.StateDir, "spool")
+		kit.Must(t, os.Mkdir(dir, 0o700))
+		kit.Must(t, os.WriteFile(filepath.Join(dir, "a.zip"), make([]byte, 300), 0o600))
+		out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view) })
+		var st present.StatusSummary
+		if err := json.Unmarshal([]byte(out), &st); err != nil || st.Disk.SpoolUsed != row.want {
+			t.Errorf("%s: %d bytes (%v), want %d", name, st.Disk.SpoolUsed, err, row.want)
 		}
 	}
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
+)
+
+// allocations counts what a command allocates at noon. check looks at its
+// output.
+func (s *shelf) allocations(check func(out string), args ...string) float64 {
+	s.t.Helper()
+	return testing.AllocsPerRun(3, func() {
+		out, errs, code := s.run(noon, args...)
+		if code != exitDone && code != exitPerson {
+			s.t.Fatalf("%v: exit %d: %s", args, code, errs)
+		}
+		check(out)
+	})
+}
+
+// statusOf reads what status says with --json.
+func statusOf(t *testing.T, out string) (st present.StatusSummary) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// status names a few of those that need a person, and reads no more of them than it names. Whoever reads an entry must allocate for it.
+func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
+	s := newShelf(t)
+	waiting := 0
+	pile := func(n int) {
+		for range n / 20 { // a new start reads the last block of the journal
+			var cs []ledger.Change
+			for i := range 20 {
+				c := ledger.Change{Key: archive.NewKey(noon), At: archive.Instant{Wall: noon}, Events: []ledger.Event{
+					ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Huber 88", NotBefore: noon.Add(time.Hour)}}}
+				if i%10 == 0 {
+					c.Events = append(c.Events, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
+				} else {
+					waiting++
+				}
+				cs = append(cs, c)
+			}
+			if rs, err := s.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs[0].Err)
+			}
+		}
+	}
+	check := func(out string) {
+		st := statusOf(t, out)
+		i := slices.IndexFunc(st.Needs, func(n present.Need) bool { return n.What == "rejected" })
+		if i < 0 || len(st.Needs[i].Names) != min(present.NamedAtMost, st.Needs[i].Count) || st.Open.Total != waiting || waiting != 9*st.Needs[i].Count || st.Drops[0].Open != waiting {
+			t.Fatalf("%d wait: %+v %+v", waiting, st.Needs, st.Open)
+		}
+	}
+	pile(60)
+	few := s.allocations(check, "status", "--json")
+	pile(5_000)
+	if many := s.allocations(check, "status", "--json"); many > few+1000 {
+		t.Errorf("%.0f allocations with 60 entries, %.0f with 5,000 more", few, many)
+	}
+}
+
+// status costs the same however much was archived, today above all, and whatever the time zone is now: thousands of archived
+// documents make it read none of them, and no line of the journal.
+func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
+	s := newShelf(t)
+	archived := 0
+	addArchived := func(n int) {
+		t.Helper()
+		for range n {
+			var cs []ledger.Change
+			for range 100 {
+				at := noon.Add(-time.Duration(archived%3600) * time.Second)
+				cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{
+					ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Huber 88", ID: archive.ID{1, 13: byte(archived >> 16), 14: byte(archived >> 8), 15: byte(archived)},
+						Remote: archive.RemoteID(fmt.Sprint("R", archived)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: at, ArchivedAt: at},
+					ledger.Reconciled{}}})
+				archived++
+			}
+			rs, err := s.ledger.Apply(t.Context(), cs...)
+			if err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs[0].Err)
+			}
+		}
+	}
+	check := func(out string) {
+		st := statusOf(t, out)
+		if len(st.Drops) == 0 || st.Drops[0].Today != archived || len(st.Billing) == 0 || int(st.Billing[0].Documents) != archived {
+			t.Fatalf("%+v %+v, want %d", st.Drops, st.Billing, archived)
+		}
+	}
+	addArchived(2)
+	few := s.allocations(check, "status", "--json")
+	addArchived(60)
+	if many := s.allocations(check, "status", "--json"); many > few+500 {
+		t.Errorf("%.0f allocations with 200 archived, %.0f with 6,200", few, many)
+	}
+	s.edit("drops:", "time_zone: Asia/Tokyo\ndrops:")
+	if most := s.allocations(check, "status", "--json"); most > few+4000 { // reading the archived ones costs more than one for each of them
+		t.Errorf("%.0f allocations to open it in another time zone and to tell the status, %.0f to tell it with 200", most, few)
+	}
+}
