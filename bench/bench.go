@@ -58,7 +58,7 @@ func (b *bench) makeRunDir(name string) (dir string, drop func() error, err erro
 	if dir, err = os.MkdirTemp(b.work, "run-"+name+"-"); err != nil {
 		return "", nil, fmt.Errorf("make a directory for a run: %w", err)
 	}
-	return dir, func() error { return os.RemoveAll(dir) }, nil //nolint:forbidigo // made above, by us and for us
+	return dir, func() error { return os.RemoveAll(dir) }, nil //lint:ignore forbidigo made above, by us and for us
 }
 
 // lockWorkDir makes the work directory this bench's alone until release is called, and removes what runs left in it that were
@@ -75,7 +75,7 @@ func (b *bench) lockWorkDir() (release func(), err error) {
 	}
 	left, err := filepath.Glob(filepath.Join(b.work, "run-*"))
 	for _, dir := range left {
-		err = errors.Join(err, os.RemoveAll(dir)) //nolint:forbidigo // of a run of ours that nobody ended
+		err = errors.Join(err, os.RemoveAll(dir)) //lint:ignore forbidigo of a run of ours that nobody ended
 	}
 	if err != nil {
 		release()
@@ -93,7 +93,7 @@ func (b *bench) makeOnce(ctx context.Context, name string, fill func(ctx context
 		return dir, nil
 	}
 	b.log.Info("making", "what", name)
-	if err := os.RemoveAll(dir); err != nil { //nolint:forbidigo // an earlier attempt of ours that did not end
+	if err := os.RemoveAll(dir); err != nil { //lint:ignore forbidigo an earlier attempt of ours that did not end
 		return "", fmt.Errorf("make %s: %w", name, err)
 	}
 	if err := os.MkdirAll(dir, 0o770); err != nil {

@@ -139,11 +139,11 @@ func writeBooked(to io.Writer, from, end int) error {
 		if err != nil {
 			return err
 		}
-		out.WriteString(separator) //nolint:errcheck // bufio keeps the first error for Flush
-		out.Write(raw)             //nolint:errcheck // as above
+		out.WriteString(separator) //lint:ignore errcheck bufio keeps the first error for Flush
+		out.Write(raw)             //lint:ignore errcheck as above
 		separator = ","
 	}
-	out.WriteString("]") //nolint:errcheck // as above
+	out.WriteString("]") //lint:ignore errcheck as above
 	return errors.Join(out.Flush(), z.Close())
 }
 

@@ -53,7 +53,7 @@ func (v view) describeReceived(x arrival.Arrival, e ledger.Entry, isTaken bool) 
 	}
 	d, err := networkapi.DescribeReceived(archive.NetworkKind(x.Type), raw)
 	if err != nil {
-		return "", "", nil //nolint:nilerr // it cannot be read, which stands in the arrival's own cause
+		return "", "", nil // the cause of the arrival reports that
 	}
 	return d.SenderName, d.Number, nil
 }

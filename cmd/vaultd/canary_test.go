@@ -114,7 +114,7 @@ func (b *blab) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(rec.Code)
-	w.Write(body) //nolint:errcheck // the client went away
+	w.Write(body)
 }
 
 type spite struct {
@@ -398,8 +398,8 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 			s.t.Fatal(err)
 		}
 		w := new(bytes.Buffer)
-		res.Header.Write(w)  //nolint:errcheck // into memory
-		w.ReadFrom(res.Body) //nolint:errcheck // as above
+		res.Header.Write(w)
+		w.ReadFrom(res.Body)
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
 			s.t.Error(path, res.Status)
@@ -427,8 +427,8 @@ func (s *site) ask(c *canaryCheck, address string) {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			res.Header.Write(w)  //nolint:errcheck // into memory
-			w.ReadFrom(res.Body) //nolint:errcheck // as above
+			res.Header.Write(w)
+			w.ReadFrom(res.Body)
 			res.Body.Close()
 			c.nothing(path, w.Bytes())
 		}

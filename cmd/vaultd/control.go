@@ -199,7 +199,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 	defer cancel()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
+	conn.SetDeadline(time.Now().Add(requestTime)) //lint:ignore errcheck fails on a closed connection only
 	line, rest, err := readRequest(conn)
 	if err != nil {
 		refuseClient(conn, exitUsage, err.Error())
@@ -248,7 +248,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 // runCommand executes the command and sends what it writes. rest is what the client sends behind the request. forgotten is called when
 // the input is, and before the client hears of the end: it may ask again at once.
 func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, req controlRequest, rest io.Reader, forgotten func()) {
-	conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime))) //nolint:errcheck // fails on a closed connection only
+	conn.SetReadDeadline(time.Now().Add(cmp.Or(s.patient, inputTime))) //lint:ignore errcheck fails on a closed connection only
 	gone := make(chan struct{})
 	input, fed := io.Pipe()
 	go func() {
@@ -260,15 +260,15 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = fmt.Errorf("it did not arrive in time: %w", err)
 		}
-		fed.CloseWithError(err)           //nolint:errcheck // it returns none
-		conn.SetReadDeadline(time.Time{}) //nolint:errcheck // as above
+		fed.CloseWithError(err)           //lint:ignore errcheck it returns none
+		conn.SetReadDeadline(time.Time{}) //lint:ignore errcheck as above
 		// Input that the command did not read is thrown away, and nothing comes behind it: this ends when the client goes away.
-		io.Copy(io.Discard, conn) //nolint:errcheck // whatever happens, the command ends
+		io.Copy(io.Discard, conn) //lint:ignore errcheck whatever happens, the command ends
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
 	code := s.executeGuarded(ctx, p, req.Args, input, w)
-	input.Close() //nolint:errcheck // it returns none; input that the command did not read is not waited for
+	input.Close() //lint:ignore errcheck it returns none; input that the command did not read is not waited for
 	forgotten()
 	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()
@@ -302,7 +302,7 @@ func readRequest(conn io.Reader) (line []byte, rest io.Reader, err error) {
 
 // refuseClient answers with a message and an exit code, and closes the connection.
 func refuseClient(conn *net.UnixConn, code int, words string) {
-	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
+	conn.SetDeadline(time.Now().Add(requestTime)) //lint:ignore errcheck fails on a closed connection only
 	w := &frameWriter{conn: conn, lost: func() {}}
 	w.sendFrame(controlFrame{Err: []byte("vaultd: " + words + "\n")})
 	w.sendFrame(controlFrame{Exit: &code})
@@ -331,7 +331,7 @@ func (w *frameWriter) trySendFrame(f controlFrame) error {
 	if err != nil {
 		panic(fmt.Sprintf("encode a frame: %v", err)) // bytes and numbers always encode
 	}
-	w.conn.SetWriteDeadline(time.Now().Add(answerTime)) //nolint:errcheck // then the write fails
+	w.conn.SetWriteDeadline(time.Now().Add(answerTime)) //lint:ignore errcheck then the write fails
 	if _, w.err = w.conn.Write(append(line, '\n')); w.err != nil {
 		w.lost()
 	}

@@ -126,7 +126,7 @@ func stick(t *testing.T, path, said string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	io.WriteString(conn, said) //nolint:errcheck // refused early: then the test sees it by what follows
+	io.WriteString(conn, said)
 	return conn
 }
 

@@ -27,7 +27,7 @@ func shortDir(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		for _, name := range []string{"spool", "ledger.db", "ledger.head", "vaultd.lock", "vaultd.sock", "config.yaml", "."} {
-			os.Remove(filepath.Join(dir, name)) //nolint:errcheck // some are not there
+			os.Remove(filepath.Join(dir, name))
 		}
 	})
 	return dir
@@ -75,8 +75,8 @@ func framesAt(t *testing.T, path, request string) (stdout, stderr string, code i
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // the test would hang, no more
-	io.WriteString(conn, request)                      //nolint:errcheck // refused early: the answer counts
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(conn, request)
 	var out, errs bytes.Buffer
 	for dec := json.NewDecoder(conn); ; {
 		var f struct {
@@ -177,8 +177,8 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 func TestControl_BinaryAndExitCode(t *testing.T) {
 	all := bytes.Repeat([]byte("\x00\xff\n\r{\"exit\":0}\n\xf0\x9f"), 20_000)
 	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-		io.WriteString(stderr, strings.Join(args, "|")) //nolint:errcheck // the test looks at what arrives
-		stdout.Write(all)                               //nolint:errcheck // as above
+		io.WriteString(stderr, strings.Join(args, "|"))
+		stdout.Write(all)
 		return 42
 	}})
 	var out, errs bytes.Buffer
@@ -218,7 +218,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			io.WriteString(conn, `{"args":["list"]}`+"\n") //nolint:errcheck // else nothing begins
+			io.WriteString(conn, `{"args":["list"]}`+"\n")
 			<-began
 			if row.stop {
 				stop()
@@ -264,7 +264,7 @@ func TestControl_ClientStopsWhileItSends(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		conn.Read(make([]byte, 1)) //nolint:errcheck // the client tells
+		conn.Read(make([]byte, 1))
 		cancel()
 		<-t.Context().Done()
 	}()
@@ -291,7 +291,7 @@ func TestControl_TooManyAtOnce(t *testing.T) {
 		return exitDone
 	}})
 	for range maxCommands {
-		go callControlWithInput(t.Context(), path, []string{"list"}, nil, io.Discard, io.Discard) //nolint:errcheck // only takes a place
+		go callControl(t.Context(), path, []string{"list"}, io.Discard, io.Discard)
 		<-began
 	}
 	if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {

@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log" //nolint:depguard // only to silence a server whose failed handshakes are the point
+	"log" // only to silence a server whose failed handshakes are the point
 	"math/big"
 	"net"
 	"net/http"

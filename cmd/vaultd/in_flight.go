@@ -44,5 +44,5 @@ func (f *inFlightCall[T]) getResult(ctx context.Context, patience time.Duration)
 
 // waitForEnd returns when no call is in flight. Nobody may ask any more.
 func (f *inFlightCall[T]) waitForEnd() {
-	f.calls.Do("", func() (any, error) { return nil, nil }) //nolint:errcheck // it joins the call in flight, or makes an empty one
+	f.calls.Do("", func() (any, error) { return nil, nil }) //lint:ignore errcheck it joins the call in flight, or makes an empty one
 }

@@ -28,9 +28,9 @@ type shelfIndex struct {
 func (x shelfIndex) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from, size := 0, 0
 	if cursor := r.FormValue("cursor"); cursor != vaultapi.FirstPage {
-		fmt.Sscan(cursor, &from) //nolint:errcheck // our own
+		fmt.Sscan(cursor, &from)
 	}
-	fmt.Sscan(r.FormValue("size"), &size) //nolint:errcheck // as above
+	fmt.Sscan(r.FormValue("size"), &size)
 	if x.last != nil && from+size >= x.n {
 		x.last()
 	}

@@ -335,7 +335,7 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 			default:
 			}
 			k := archive.NewKey(noon)
-			s.ledger.Apply(t.Context(), ledger.Change{Key: k, At: archive.Instant{Wall: noon}, //nolint:errcheck // the check is what counts
+			s.ledger.Apply(t.Context(), ledger.Change{Key: k, At: archive.Instant{Wall: noon},
 				Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "more"}, ledger.StillChanging{}}})
 		}
 	}()

@@ -14,7 +14,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log" //nolint:depguard // only to silence it: net/http prints with it what a peer sends unasked
+	"log" //lint:ignore imports only to silence it: net/http prints with it what a peer sends unasked
 	"os"
 	"os/signal"
 	"slices"

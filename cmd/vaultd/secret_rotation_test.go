@@ -57,7 +57,7 @@ func (l *lock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(rec.Code)
-	w.Write(rec.Body.Bytes()) //nolint:errcheck // the client went away
+	w.Write(rec.Body.Bytes())
 }
 
 // A renewed secret counts without a restart and without a reload, from a file and from a systemd credential.

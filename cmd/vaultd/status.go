@@ -269,7 +269,7 @@ func diskFree(path string) int64 {
 	if unix.Statfs(path, &st) != nil {
 		return -1
 	}
-	return int64(st.Bavail) * int64(st.Bsize) //nolint:unconvert // of other widths on some machines
+	return int64(st.Bavail) * int64(st.Bsize) // of other widths on some machines
 }
 
 // spoolUsed returns what waits in the spool. A running daemon knows it; without one every package is looked at.

@@ -260,7 +260,7 @@ func discardBody(resp *http.Response) {
 	if resp.Body == http.NoBody {
 		return
 	}
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // best effort
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) //lint:ignore errcheck best effort
 	resp.Body.Close()
 }
 

@@ -88,7 +88,7 @@ func (m *Inspection) inspectProxy(ctx context.Context, cfg Config) error {
 		m.addCertificate(proxy.Hostname(), true, refusedCertificate(err))
 		return err
 	}
-	m.addCertificate(proxy.Hostname(), true, conn.(*tls.Conn).ConnectionState().PeerCertificates) //nolint:forcetypeassert // a tls.Dialer makes no other
+	m.addCertificate(proxy.Hostname(), true, conn.(*tls.Conn).ConnectionState().PeerCertificates) // a tls.Dialer only makes these
 	return conn.Close()
 }
 

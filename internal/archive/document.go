@@ -149,7 +149,7 @@ func (d Document) Metadata() []byte {
 			b.WriteString(`"` + s + `"`)
 			return
 		}
-		enc.Encode(v)           //nolint:errcheck // strings, pairs and checked numbers always encode
+		enc.Encode(v)           //lint:ignore errcheck strings, pairs and checked numbers always encode
 		b.Truncate(b.Len() - 1) // the encoder ends each value with a line feed
 	}
 	text := func(name, s string) { field(name, s, s == "") }

@@ -49,7 +49,7 @@ func (b *Books) keepMatches(ctx context.Context, m *matches, of archive.Digest, 
 	if err != nil {
 		return
 	}
-	defer conn.Close() //nolint:errcheck // it is thrown away
+	defer conn.Close() //lint:ignore errcheck it is thrown away
 	// It waits for nobody, because the answer is there, and needs no memory for pages beside those of the answer.
 	_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
 	if err == nil {
@@ -67,7 +67,7 @@ func writeMatches(ctx context.Context, conn *sql.Conn, m *matches, of archive.Di
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // it does nothing after the commit
+	defer tx.Rollback() //lint:ignore errcheck it does nothing after the commit
 	for _, statement := range []string{"DELETE FROM matching", "DELETE FROM matching_part"} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err

@@ -76,7 +76,7 @@ type readable struct {
 
 func newReadable(db *sql.DB, at position, of fs.FileInfo) *readable {
 	f := &readable{db: db, at: at, of: of}
-	f.ending, f.end = context.WithCancel(context.Background()) //nolint:forbidigo // it ends with the file, and not with who opened it
+	f.ending, f.end = context.WithCancel(context.Background()) //lint:ignore forbidigo it ends with the file, and not with who opened it
 	return f
 }
 

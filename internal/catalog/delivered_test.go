@@ -21,7 +21,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
 	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	defer c.closeFile(t.Context(), f)
 	balance := w.led.Balance()
 	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
 		t.Fatal(balance, c.Compare(t.Context()))
@@ -68,7 +68,7 @@ func TestSearch_I32_FindsTheAddressesOfAPDF(t *testing.T) {
 	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
 	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	defer c.closeFile(t.Context(), f)
 	for words, want := range map[string]bool{"rechnungen@in.example": true, "RECHNUNGEN@IN": true, "buero.mueller@acme": true, "büro.müller@out": false, "Müller@Acme": true, "rechnungen@out": false} {
 		var byIndex []archive.Key
 		s := &candidates{c: c, ask: NewQuery([]string{words}).question}

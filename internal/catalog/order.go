@@ -133,7 +133,7 @@ type firstRanks struct {
 func (h *firstRanks) Len() int           { return len(h.all) }
 func (h *firstRanks) Less(i, j int) bool { return h.sorting.compare(h.all[i], h.all[j]) > 0 }
 func (h *firstRanks) Swap(i, j int)      { h.all[i], h.all[j] = h.all[j], h.all[i] }
-func (h *firstRanks) Push(r any)         { h.all = append(h.all, r.(rank)) } //nolint:forcetypeassert // container/heap gives back what it got
+func (h *firstRanks) Push(r any)         { h.all = append(h.all, r.(rank)) } // container/heap gives back what it got
 func (h *firstRanks) Pop() any {
 	last := h.all[len(h.all)-1]
 	h.all = h.all[:len(h.all)-1]

@@ -155,7 +155,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 	kit.Must(t, c.rebuild(t.Context()))
 	f, _, err := c.openFile(t.Context())
 	kit.Must(t, err)
-	defer c.closeFile(t.Context(), f) //nolint:errcheck // nothing is written after it
+	defer c.closeFile(t.Context(), f)
 	for name, row := range map[string]struct {
 		s    Sorting
 		want string

@@ -224,7 +224,7 @@ func (d *drawing) drawLabel(i int) {
 
 func (d *drawing) finish() template.HTML {
 	d.WriteString("</svg>")
-	return template.HTML(d.String()) //nolint:gosec // numbers, and texts that are escaped
+	return template.HTML(d.String()) // numbers, and texts that are escaped
 }
 
 // leftOf returns where the bars of a slot begin.

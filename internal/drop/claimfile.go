@@ -148,7 +148,7 @@ func finishFileClaim(claim *durable.Dir, c ClaimedFolder) (ClaimedFolder, error)
 	}
 	// rmdir is itself the check that the folder is empty. One that holds anything else was returned to people before and taken again.
 	if err := claim.Rmdir(c.Folder); err != nil {
-		return c, nil //nolint:nilerr // it holds something, so it is a claimed folder
+		return c, nil // it holds something, so it is a claimed folder
 	}
 	return c, &fs.PathError{Op: "find the claimed file", Path: claimPath(c), Err: fs.ErrNotExist}
 }

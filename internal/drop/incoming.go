@@ -247,7 +247,7 @@ func clearIncoming(incoming *durable.Dir, in archive.DropFolder) error {
 	return incoming.EachName(func(name string) error {
 		key, err := archive.ParseKey(name)
 		if err != nil || key.String() != name {
-			return nil //nolint:nilerr // no call made it, so none removes it
+			return nil // calls make and remove only names of this form
 		}
 		err = clearStaged(incoming, name, in)
 		if key == in.Key || errors.Is(err, durable.ErrSync) {

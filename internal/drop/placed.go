@@ -50,7 +50,7 @@ func (f *Folder) PlacedFolders(kind Kind) iter.Seq2[PlacedFolder, error] {
 // yieldMonth yields the folders of one month of _archived or _delivered.
 func yieldMonth(top *durable.Dir, kind Kind, name string, yield func(PlacedFolder, error) bool) error {
 	if _, err := time.Parse("2006-01", name); err != nil {
-		return nil //nolint:nilerr // not made by vaultd
+		return nil // made by others
 	}
 	dir, err := top.OpenDir(name)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func yieldMonth(top *durable.Dir, kind Kind, name string, yield func(PlacedFolde
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !yield(linkError(path.Join(string(kind), name))) {
 			return errStopped
 		}
-		return nil //nolint:nilerr // it is gone, or a file
+		return nil // it is gone, or a file
 	}
 	if err != nil {
 		return err

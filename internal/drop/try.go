@@ -71,7 +71,7 @@ func removeOldTestFiles(dir *durable.Dir, now time.Time) error {
 		}
 		info, err := dir.Root().Lstat(name)
 		if err != nil || !info.Mode().IsRegular() || now.Sub(info.ModTime()) <= testFileOld {
-			return nil //nolint:nilerr // it is gone, not ours, or of a test that still runs
+			return nil // gone, made by others, or of a test that still runs
 		}
 		if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

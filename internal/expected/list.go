@@ -147,14 +147,14 @@ func (l *List) Encode(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out.Write(head) //nolint:errcheck // bufio keeps the first error for Flush
+	out.Write(head) //lint:ignore errcheck bufio keeps the first error for Flush
 	inOrder := slices.Clone(l.rows)
 	slices.SortFunc(inOrder, func(a, b entry) int { return cmp.Compare(a.from, b.from) })
 	for _, e := range inOrder {
-		out.WriteByte('\n')             //nolint:errcheck // as above
-		out.Write(l.texts[e.from:e.to]) //nolint:errcheck // as above
+		out.WriteByte('\n')             //lint:ignore errcheck as above
+		out.Write(l.texts[e.from:e.to]) //lint:ignore errcheck as above
 	}
-	out.WriteByte('\n') //nolint:errcheck // as above
+	out.WriteByte('\n') //lint:ignore errcheck as above
 	return out.Flush()
 }
 

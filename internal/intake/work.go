@@ -117,7 +117,7 @@ func (w *work) askFiles(ctx context.Context) (ok bool, err error) {
 		return true, nil
 	}
 	if ctx.Err() != nil {
-		return false, nil //nolint:nilerr // the program ends; the step stays due
+		return false, nil // the program ends; the step stays due
 	}
 	// Two words of the service: a whole list without it, and that it does not know its number. A missing right is neither.
 	if w.a.Gone && apicall.AsError(err).Status == http.StatusNotFound {
@@ -187,7 +187,7 @@ func (w *work) download(ctx context.Context, name string) error {
 	}
 	if _, err := w.cfg.Service.Download(ctx, w.files[i], p); err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the program ends; the intent stands, and the next start downloads again
+			return nil // the program ends; the intent stands, and the next start downloads again
 		}
 		if e := apicall.AsError(err); e.Code == "local" {
 			return w.postponeLocal(ctx, err)
@@ -273,7 +273,7 @@ func (w *work) holdIfComplete(ctx context.Context) error {
 	definition, err := w.cfg.Service.Definition(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the program ends; the step stays due
+			return nil // the program ends; the step stays due
 		}
 		return w.postponeAfterFault(ctx, "table definition", err)
 	}
@@ -331,7 +331,7 @@ func (w *work) acknowledge(ctx context.Context) error {
 		return w.commit(ctx, arrival.AcknowledgementTaken{})
 	}
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the program ends; the intent stands
+		return nil // the program ends; the intent stands
 	}
 	return w.postponeAfterFault(ctx, "acknowledge", err)
 }

@@ -252,7 +252,7 @@ func (p *Pages) sendReceipt(w http.ResponseWriter, r *http.Request, f *frame) er
 	if err != nil {
 		return err
 	}
-	beginFile(w, "receipt-"+key.String()+".json", "application/json").Write(receipt) //nolint:errcheck // the visitor went away
+	beginFile(w, "receipt-"+key.String()+".json", "application/json").Write(receipt) //lint:ignore errcheck the visitor went away
 	return nil
 }
 

@@ -175,7 +175,7 @@ func (p *Pages) tellPanic(r *http.Request) {
 	if fault == nil {
 		return
 	}
-	if fault != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so too
+	if fault != http.ErrAbortHandler { //lint:ignore errorlint net/http compares it so too
 		p.log.Error("a page failed: a fault of the program", "path", routeOf(r), "fault", fault, "stack", string(debug.Stack()))
 	}
 	panic(http.ErrAbortHandler)
@@ -203,7 +203,7 @@ func (f *frame) writePage(w http.ResponseWriter, status int, name, title string,
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	w.Write(out.Bytes()) //nolint:errcheck // the visitor went away
+	w.Write(out.Bytes()) //lint:ignore errcheck the visitor went away
 }
 
 func (p *Pages) showLogin(w http.ResponseWriter, r *http.Request, f *frame) error {

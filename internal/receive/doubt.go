@@ -84,7 +84,7 @@ func (w *work) takeKept(ctx context.Context, id string) (isTaken bool, err error
 	}
 	sum, size, err := w.digestKept(f.Doubt.Stored)
 	if err != nil || sum != f.Doubt.SHA256 {
-		return false, nil //nolint:nilerr // it is fetched again, and a fault of the disk is told then
+		return false, nil // it is fetched again, and a fault of the disk is told then
 	}
 	w.cfg.Log.Warn("a file of a received document looks wrong; it is taken as it is, because a person decided so", "document", w.a.Item, "file", id, "why", f.Doubt.Why)
 	// The file is durable under its name. A crash before this commit finds it there again.

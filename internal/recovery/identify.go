@@ -24,7 +24,7 @@ func (p *comparison) identifyClosedInDoubt(ctx context.Context, d Drop, l drop.P
 	ev.InDoubt = true
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
-		return nil, nil, nil //nolint:nilerr // somebody took it away, or something is mounted there: there is no file to identify
+		return nil, nil, nil // the folder was taken away, or something is mounted on it
 	}
 	defer dir.Close() // read-only
 	sealed, found, err := d.asSentOnce().identifyContent(ctx, dir)

@@ -105,7 +105,7 @@ func (d Drop) readReason(l drop.PlacedFolder) (string, error) {
 	defer dir.Close() // read-only
 	file, _, err := durable.OpenRegular(dir.Root(), reasonName)
 	if err != nil {
-		return "It was given back before the ledger was lost; why is not known.", nil //nolint:nilerr // missing or not ours to read
+		return "It was given back before the ledger was lost; why is not known.", nil // missing or unreadable
 	}
 	defer file.Close() // read-only
 	text, err := io.ReadAll(io.LimitReader(file, mostReason))

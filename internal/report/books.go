@@ -118,7 +118,7 @@ var booksHeader = []string{"environment", "verdict", "number", "type", "date", "
 // CSV writes every row in the form of [Audit.CSV].
 func (b *Books) CSV(ctx context.Context, w io.Writer, separator rune) error {
 	out := bufio.NewWriterSize(w, buffered)
-	out.WriteString("\ufeff") //nolint:errcheck // bufio keeps the first error for Flush
+	out.WriteString("\ufeff") //lint:ignore errcheck bufio keeps the first error for Flush
 	if err := writeRecord(out, separator, booksHeader); err != nil {
 		return err
 	}
@@ -191,22 +191,22 @@ func (b *Books) JSON(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out.Write(bytes.TrimSuffix(head, []byte("}"))) //nolint:errcheck // bufio keeps the first error for Flush
-	out.WriteString(",\n\"invoices\":[")           //nolint:errcheck // as above
+	out.Write(bytes.TrimSuffix(head, []byte("}"))) //lint:ignore errcheck bufio keeps the first error for Flush
+	out.WriteString(",\n\"invoices\":[")           //lint:ignore errcheck as above
 	separator := "\n"
 	if err := b.eachRow(ctx, func(r bookedRow) error {
 		line, err := marshalJSON(r)
 		if err != nil {
 			return err
 		}
-		out.WriteString(separator) //nolint:errcheck // as above
+		out.WriteString(separator) //lint:ignore errcheck as above
 		separator = ",\n"
 		_, err = out.Write(line)
 		return err
 	}); err != nil {
 		return err
 	}
-	out.WriteString("\n]}\n") //nolint:errcheck // as above
+	out.WriteString("\n]}\n") //lint:ignore errcheck as above
 	return flush(out)
 }
 

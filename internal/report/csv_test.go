@@ -24,7 +24,7 @@ func TestCSV_NoFormula(t *testing.T) {
 			var b bytes.Buffer
 			out := bufio.NewWriter(&b)
 			kit.Must(t, writeRecord(out, wrote, []string{sanitize.Cell("first"), sanitize.Cell(text), sanitize.Cell(text + text), sanitize.Cell("last")}))
-			out.Flush() //nolint:errcheck // into memory
+			out.Flush()
 			for _, read := range []rune{',', ';', '\t', '|'} {
 				for _, c := range naive(b.String(), read) {
 					if c = strings.TrimLeft(c, "\" \t\r\n\u2028\u200b"); c != "" && strings.ContainsAny(c[:1], "=+-@") || strings.HasPrefix(c, "＝") || strings.HasPrefix(c, "－") {

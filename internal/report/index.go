@@ -38,7 +38,7 @@ func NewIndexTable(w io.Writer, separator rune, environment string) (*IndexTable
 	if environment != "production" {
 		t.mark = TestMark
 	}
-	t.out.WriteString("\ufeff") //nolint:errcheck // bufio keeps the first error for Flush
+	t.out.WriteString("\ufeff") //lint:ignore errcheck bufio keeps the first error for Flush
 	return t, writeRecord(t.out, separator, indexHeader)
 }
 

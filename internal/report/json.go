@@ -20,15 +20,15 @@ func (a *Audit) JSON(ctx context.Context, w io.Writer) (Closing, error) {
 	if err != nil {
 		return Closing{}, err
 	}
-	out.Write(bytes.TrimSuffix(head, []byte("}"))) //nolint:errcheck // bufio keeps the first error for Flush
-	out.WriteString(",\n\"documents\":[")          //nolint:errcheck // as above
+	out.Write(bytes.TrimSuffix(head, []byte("}"))) //lint:ignore errcheck bufio keeps the first error for Flush
+	out.WriteString(",\n\"documents\":[")          //lint:ignore errcheck as above
 	sep := "\n"
 	closing, err := a.eachRow(ctx, func(r row) error {
 		b, err := marshalJSON(r)
 		if err != nil {
 			return err
 		}
-		out.WriteString(sep) //nolint:errcheck // as above
+		out.WriteString(sep) //lint:ignore errcheck as above
 		sep = ",\n"
 		_, err = out.Write(b)
 		return err

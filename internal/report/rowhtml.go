@@ -66,7 +66,7 @@ func (p *htmlPage) Row(r row) template.HTML {
 		w.writeCode(number)
 	}
 	w.WriteString("</td></tr>")
-	return template.HTML(w.String()) //nolint:gosec // text escaped each part of it
+	return template.HTML(w.String()) // text escaped each part of it
 }
 
 // noteWord says what proves the end of a document.

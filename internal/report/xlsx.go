@@ -337,7 +337,7 @@ func (t *xlsxTable) copyPart(part *zip.File) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, from) //nolint:gosec // excelize made it just now
+	_, err = io.Copy(to, from) // excelize made it just now
 	return err
 }
 

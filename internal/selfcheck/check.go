@@ -171,7 +171,7 @@ func (c *Checker) checkReceipt(e ledger.Entry) (what string, err error) {
 		}
 		f, done, err := r.HoldOpen()
 		if err != nil {
-			return "", nil //nolint:nilerr // the drop is away, and says so itself
+			return "", nil // the drop is away, and says so itself
 		}
 		defer done()
 		dir, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
@@ -216,7 +216,7 @@ func (c *Checker) compareReceipt(e ledger.Entry, text []byte) (what string, err 
 	have.Double, have.Journal = want.Double, want.Journal // may have come later
 	have.Differs = nil                                    // was said of the folder of then
 	if err != nil || !reflect.DeepEqual(have, want) {
-		return "the receipt in its kept folder is not the one that was written", nil //nolint:nilerr // said so
+		return "the receipt in its kept folder is not the one that was written", nil // said so
 	}
 	return "", nil
 }

@@ -243,7 +243,7 @@ func reserveFor(b ledger.Balance, minFree int64) int64 {
 		running += b.States[s]
 	}
 	base := min(max(minFree/8, leastReserve), basicReserve)
-	return max(base, min(base+int64(running)*documentReserve, minFree/2)) //nolint:gosec // far below 2^63
+	return max(base, min(base+int64(running)*documentReserve, minFree/2)) // far below 2^63
 }
 
 // isWhole reports whether all that is wanted was held at the last check, and the

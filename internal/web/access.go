@@ -71,7 +71,7 @@ func (*AccessGuard) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[acc
 // NewAccessGuard returns a guard. Who signs in goes to log, and that wrong passwords come, without the names and passwords that came.
 func NewAccessGuard(a Access, log *slog.Logger) *AccessGuard {
 	g := &AccessGuard{attempts: newAttempts(), places: newPlaces(), log: log, access: a, verified: map[pairKey]time.Time{}, sessions: map[sessionKey]session{}}
-	rand.Read(g.key[:]) //nolint:errcheck // it never fails: the program ends where the system has no random numbers
+	rand.Read(g.key[:])
 	return g
 }
 

@@ -158,7 +158,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	guard := NewAccessGuard(NewAccess(certificate(t, "one"), scraper(t, canary), Proxy{}), silent)
 	address := serve(t, guard, sample())
 	name := func(c *tls.Config) string {
-		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
+		c.InsecureSkipVerify = true // the test looks at the certificate itself
 		conn, err := tls.Dial("tcp", address, c)
 		if err != nil {
 			return err.Error()
@@ -170,7 +170,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	if got := name(&tls.Config{MaxVersion: tls.VersionTLS12}); got != "one" {
 		t.Error("TLS 1.2:", got)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as above
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // as above
 	ask := func(password string) int {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
 		kit.Must(t, err)
@@ -185,7 +185,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 		t.Error("before:", a, b)
 	}
 	guard.SetAccess(NewAccess(certificate(t, "two"), scraper(t, "the-renewed-one"), Proxy{}))
-	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { //nolint:gosec // as above
+	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { // as above
 		t.Error("after:", a, b, c)
 	}
 	if res, err := http.Get("http://" + address + "/livez"); err == nil {
@@ -213,12 +213,12 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 		mute = append(mute, dial("GET /livez HTTP/1.1\r\n"))
 	}
 	next := dial("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	next.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) //nolint:errcheck // else the test hangs
+	next.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 	if n, err := next.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a connection beyond the %d was answered: %d bytes, %v", maxConnections, n, err)
 	}
 	mute[0].Close()
-	next.SetReadDeadline(time.Now().Add(2 * headerTime)) //nolint:errcheck // else the test hangs
+	next.SetReadDeadline(time.Now().Add(2 * headerTime))
 	if res, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || res.StatusCode != http.StatusOK {
 		t.Errorf("not answered when a place was free: %v", err)
 	}
@@ -238,7 +238,7 @@ func TestServe_I21_IdleConnectionsAreGivenBack(t *testing.T) {
 		conn, err := net.Dial("tcp", address)
 		kit.Must(t, err)
 		defer conn.Close()
-		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n") //nolint:errcheck // read below
+		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || res.StatusCode != http.StatusOK || res.Close {
 			t.Fatal("no idle connection:", err)
@@ -268,7 +268,7 @@ func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, guard, sample, pages, silent) }()
-	go http.Get("http://" + l.Addr().String() + "/") //nolint:errcheck,bodyclose // it is cut off
+	go http.Get("http://" + l.Addr().String() + "/")
 	<-begun
 	stop()
 	if err := <-done; err != nil {
@@ -291,7 +291,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		conn, err := net.Dial("tcp", address)
 		kit.Must(t, err)
 		defer conn.Close()
-		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") //nolint:errcheck // it is there or not
+		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
 		slow = append(slow, conn)
 	}
 	if res, err := http.Get("http://" + address + "/livez"); err != nil || res.StatusCode != 200 {
@@ -307,8 +307,8 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	} {
 		conn, err := net.Dial("tcp", address)
 		kit.Must(t, err)
-		conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // else the test hangs
-		go io.WriteString(conn, request)                   //nolint:errcheck // refused early
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		go io.WriteString(conn, request)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err == nil && res.StatusCode < 400 {
 			t.Errorf("%s: %s", name, res.Status)
@@ -316,7 +316,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		conn.Close()
 	}
 	for _, conn := range slow {
-		conn.SetReadDeadline(time.Now().Add(2 * headerTime)) //nolint:errcheck // else the test hangs
+		conn.SetReadDeadline(time.Now().Add(2 * headerTime))
 		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a silent connection stays open:", err)
 		}

@@ -241,5 +241,5 @@ func writeHealth(w http.ResponseWriter, reasons []string, tell bool) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	w.Write(append(body, '\n')) //nolint:errcheck // the client went away
+	w.Write(append(body, '\n')) //lint:ignore errcheck the client went away
 }

@@ -143,7 +143,7 @@ func (g *groupCommit) applyArrival(c arrival.Change, made *arrival.Arrival) (ref
 	for _, ev := range c.Events {
 		after, err := arrival.Transition(next, ev, at)
 		if err != nil {
-			return err, nil //nolint:nilerr // a refusal, and not the ledger's own error
+			return err, nil // the event is refused
 		}
 		// Each new revision has its line in the same transaction: a crash leaves both or neither.
 		if after.Rev != next.Rev {

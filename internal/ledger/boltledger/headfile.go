@@ -72,7 +72,7 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 	b := make([]byte, 2*slotSize)
 	n, err := f.ReadAt(b, 0)
 	if n == 0 && err != nil {
-		return nil, 0, nil //nolint:nilerr // empty, or unreadable: either way it holds no record
+		return nil, 0, nil // empty or unreadable, which is the same here
 	}
 	for i := range 2 {
 		var r headRecord

@@ -102,7 +102,7 @@ func (n *provenNames) addEntry(e ledger.Entry) {
 func (n *provenNames) compareWithRuns(ctx context.Context, txs []*bbolt.Tx) error {
 	x, err := readNameIndex(txs[0])
 	if err != nil {
-		return nil //nolint:nilerr // reported with the runs
+		return nil // reported with the runs
 	}
 	n.doubtOwnKeys(txs[0])
 	ranges := uint64(1) << max(bits.Len64(uint64(len(n.sums)))-14, 0) // a range of hashes has some 64,000 pairs

@@ -247,7 +247,7 @@ func (c *checker) recountAtOnce(txs []*bbolt.Tx) (all, done *recount, err error)
 					p.countEntry(e)
 					c.names.addEntry(e)
 				}
-				return nil //nolint:nilerr // reported by the pass over entries
+				return nil // reported by the pass over entries
 			},
 			merge: func(p *part) error {
 				all.add(p.counted)

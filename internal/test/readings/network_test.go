@@ -120,7 +120,7 @@ func TestReading_I20_CertificateAuthority(t *testing.T) {
 		"Expired": {trusts: true, leaf: func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
 		}, says: []string{"was valid until ", "cause=certificate-expired"}},
-		"OldProtocol": {trusts: true, conf: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, //nolint:gosec // that is the point
+		"OldProtocol": {trusts: true, conf: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, // that is the point
 			says: []string{"protocol version", "cause=tls"}},
 		"PlainHTTP": {trusts: true, plain: true, says: []string{"that port does not speak TLS", "cause=tls"}},
 	} {
