@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,34 +14,27 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // returned makes a ledger in which one folder was rejected and given back, and the people's side of it.
 func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry, string) {
 	t.Helper()
 	now, err := Clock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cfg := Config{StateDir: t.TempDir(), Now: now, Log: slog.New(slog.DiscardHandler), Drops: []dropwork.Settings{{Name: "acme", Path: t.TempDir(), Vault: "V-1", Settle: time.Minute}}}
-	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", Created: now().Wall}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", Created: now().Wall}))
 	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	dir := filepath.Join(cfg.Drops[0].Path, "_rejected", "Huber 88")
-	if err := errors.Join(os.MkdirAll(dir, 0o770), os.WriteFile(filepath.Join(dir, "metadata.json"), []byte("{}"), 0o660)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.MkdirAll(dir, 0o770), os.WriteFile(filepath.Join(dir, "metadata.json"), []byte("{}"), 0o660)))
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(now().Wall), At: now(), Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme", Folder: "Huber 88"}, ledger.Refused{Cause: ledger.Cause{Code: "x"}},
 		ledger.PlaceIntended{Dest: "_rejected/Huber 88"}, ledger.Placed{},
 	}})
 	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
+		t.Fatalf("not committed: %v, %v", err, rs)
 	}
 	return NewActions(cfg, l), l, rs[0].Entry, cfg.Drops[0].Path
 }
@@ -53,33 +45,28 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	h, l, old, path := returned(t)
 	held, err := h.Act(t.Context(), old, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 	if err != nil || !held.Hold {
-		t.Fatal(held, err)
+		t.Fatalf("held = %t (error %v), want true", held.Hold, err)
 	}
 	next, err := h.Retry(t.Context(), old, operator.Person{UID: 8, Reason: "corrected"}) // as it was before
 	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Fingerprint.IsZero() {
-		t.Fatalf("%+v %v", next, err)
+		t.Fatalf("the folder is taken again as %+v (error %v), want a discovered entry with a fingerprint that supersedes %s", next, err, old.Key)
 	}
 	if _, err := os.Stat(filepath.Join(path, ".vaultd", "claimed", next.Key.String(), "Huber 88", "metadata.json")); err != nil {
 		t.Error(err)
 	}
 	now, _, err := l.Entry(old.Key)
 	if err != nil || !now.Resolved || now.State != ledger.Rejected {
-		t.Errorf("%+v %v", now, err)
+		t.Errorf("the old entry = %+v (error %v), want it rejected and resolved", now, err)
 	}
 	notes, err := l.Notes(old.Key)
 	if err != nil || len(notes) != 1 || notes[now.Rev].Text != "corrected" {
-		t.Errorf("rev %d: %v %v", now.Rev, notes, err)
+		t.Errorf("notes = %v (error %v), want only %q at revision %d", notes, err, "corrected", now.Rev)
 	}
 	var last []string
-	if err := l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	acted := last[len(last)-1]
-	if !strings.Contains(acted, `"event":"retaken"`) || !strings.Contains(acted, `"uid":8`) || !strings.Contains(acted, `"other":"`+next.Key.String()) {
-		t.Error(acted)
-	}
+	kit.Must(t, l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }))
+	kit.Holds(t, "last line of the journal", last[len(last)-1], `"event":"retaken"`, `"uid":8`, `"other":"`+next.Key.String())
 	if found, err := l.Verify(t.Context()); err != nil || len(found) > 0 {
-		t.Error(found, err)
+		t.Errorf("findings = %v (error %v), want none", found, err)
 	}
 }
 
@@ -103,15 +90,13 @@ func TestRetry_FolderCannotBeTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, l, old, path := returned(t)
-			if err := spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old))
 			before := l.Head()
 			if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
-				t.Errorf("taken as %+v", next)
+				t.Errorf("taken as %+v, want an error", next)
 			}
 			if after := l.Head(); after != before || l.Balance().Seen != 1 {
-				t.Errorf("the journal went on from %d to %d", before.N, after.N)
+				t.Errorf("journal lines = %d, entries = %d, want %d and 1", after.N, l.Balance().Seen, before.N)
 			}
 		})
 	}
@@ -134,20 +119,16 @@ func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
-		t.Fatalf("committed as %+v", next)
+		t.Fatalf("committed as %+v, want an error", next)
 	}
 	f, err := drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	n := 0
 	for c, err := range f.AllClaims() {
 		if n++; err != nil || c.Folder != "Huber 88" {
-			t.Errorf("%+v %v", c, err)
+			t.Errorf("claim = %+v (error %v), want Huber 88", c, err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d claimed folders", n)
-	}
+	kit.Want(t, "claimed folders", n, 1)
 }

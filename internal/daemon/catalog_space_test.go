@@ -14,14 +14,14 @@ func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
 	free := int64(0)
 	d := &Daemon{cfg: Config{StateDir: "/state", SpoolMinFree: 1000e6}, shared: &dropwork.Shared{FreeBytes: func(path string) int64 {
 		if path != "/state" {
-			t.Errorf("looks at %s", path)
+			t.Errorf("the free space of %s is asked for, want that of /state", path)
 		}
 		return free
 	}}}
 	for bytes, isRefused := range map[int64]bool{0: true, 1060e6: true, 1099e6: true, 1100e6: false, 1 << 50: false, -1: false} {
 		free = bytes
 		if err := d.checkCatalogSpace(); isRefused != (err != nil) || err != nil && !strings.Contains(err.Error(), "less than 1100.0 MB") {
-			t.Errorf("with %d bytes free: %v", bytes, err)
+			t.Errorf("with %d bytes free: error = %v, want one about 1100.0 MB: %t", bytes, err, isRefused)
 		}
 	}
 }

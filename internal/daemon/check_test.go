@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/durable"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/test/kit"
 )
 
 // A kept folder that cannot be read is told, and nothing is concluded from it: it is not taken for one that people took away, and not for one
@@ -37,19 +38,18 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 					h.files.Store(&f)
 					c := h.d.selfChecker().Check(t.Context())
 					if c.OK() || c.Failed != "" || len(c.Ledger) != 0 || len(c.Unread) != unread || len(c.Files) != 2-unread {
-						t.Errorf("at %s: %+v", at, c)
+						t.Errorf("at %s: check = %+v, want %d unread and %d that differ, and no fault of its own", at, c, unread, 2-unread)
 					}
-					if text := strings.Join(c.Unread, "\n"); !strings.Contains(text, huber.Key.String()) || !strings.Contains(text, fault.Error()) || strings.Contains(text, "Huber") {
-						t.Errorf("at %s: %q", at, text)
-					}
+					kit.Holds(t, "unread at "+at, strings.Join(c.Unread, "\n"), huber.Key.String(), fault.Error())
+					kit.Lacks(t, "unread at "+at, strings.Join(c.Unread, "\n"), "Huber")
 					if unread == 1 && !strings.HasPrefix(c.Files[0], otto.Key.String()) {
-						t.Errorf("the other one: %+v", c)
+						t.Errorf("the other entry: files = %q, want them to begin with %s", c.Files, otto.Key)
 					}
 				}
 				h.mounts("", nil, nil)
 				h.must(os.RemoveAll(filepath.Join(h.path, huber.Dest)))
 				if c := h.d.selfChecker().Check(t.Context()); len(c.Unread) != 0 || len(c.Files) != 1 {
-					t.Errorf("taken away: %+v", c)
+					t.Errorf("a folder was removed: check = %+v, want one file that differs, and all read", c)
 				}
 			})
 		})
@@ -78,7 +78,7 @@ func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
 			h.must(errors.Join(unix.Setfsuid(0), unix.Setfsgid(0)))
 		}
 		if err != nil || len(c.Files) != 0 || len(c.Unread) != 1 || !strings.Contains(c.Unread[0], "permission denied") {
-			t.Errorf("%+v, %v", c, err)
+			t.Errorf("check = %+v (error %v), want one unread: permission denied", c, err)
 		}
 	})
 }

@@ -25,22 +25,22 @@ func TestApproveDisposal_I29(t *testing.T) {
 		}
 		h.pass()
 		if _, err := h.d.Actions().ApproveDisposal(t.Context(), "acme-in", operator.Person{UID: 1000, Reason: "too early"}); !errors.Is(err, operator.ErrNothingDue) {
-			t.Errorf("nothing is due yet: %v", err)
+			t.Errorf("approval before anything is due: error = %v, want %v", err, operator.ErrNothingDue)
 		}
 		time.Sleep(25 * time.Hour)
 		synctest.Wait()
 		p := h.d.State().Pauses
 		if len(p) != 1 || p[0].Target.String() != "disposal of acme-in" || !p[0].Next.IsZero() || h.sources()[ledger.Kept] < 2 {
-			t.Fatalf("%+v, %v", p, h.sources())
+			t.Fatalf("pauses = %+v, sources = %v, want the disposal of acme-in paused and at least 2 kept", p, h.sources())
 		}
 		stopped := h.sources()[ledger.Kept] // the first may have been due alone, and gone
 		n, err := h.d.Actions().ApproveDisposal(t.Context(), "acme-in", operator.Person{UID: 1000, Reason: "it is right"})
 		if err != nil || n != stopped {
-			t.Fatal(n, err)
+			t.Fatalf("approved = %d (error %v), want %d", n, err, stopped)
 		}
 		h.pass()
 		if len(h.d.State().Pauses) != 0 || h.sources()[ledger.Gone] != 3 {
-			t.Errorf("%v, %v", h.d.State().Pauses, h.sources())
+			t.Errorf("pauses = %v, sources = %v, want no pause and 3 gone", h.d.State().Pauses, h.sources())
 		}
 		journaled := 0
 		h.must(h.d.Ledger().Lines(1, func(_ uint64, line []byte) error {
@@ -49,9 +49,7 @@ func TestApproveDisposal_I29(t *testing.T) {
 			}
 			return nil
 		}))
-		if journaled != 1 {
-			t.Errorf("%d journal lines about the approval", journaled)
-		}
+		kit.Want(t, "journal lines about the approval", journaled, 1)
 	})
 }
 

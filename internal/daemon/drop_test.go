@@ -24,6 +24,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
 )
@@ -145,9 +146,7 @@ func (h *testDaemon) file(op, name string, do func() error) error {
 
 func (h *testDaemon) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 }
 
 // drop makes a folder; bad makes a sidecar that is refused.
@@ -194,9 +193,7 @@ func (h *testDaemon) entries() (words []string, all []ledger.Entry) {
 func (h *testDaemon) want(words ...string) []ledger.Entry {
 	h.t.Helper()
 	got, all := h.entries()
-	if strings.Join(got, ", ") != strings.Join(words, ", ") {
-		h.t.Errorf("entries %q, want %q", got, words)
-	}
+	kit.Want(h.t, "entries", got, words)
 	return all
 }
 
@@ -238,10 +235,10 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 				h.pass()
 				all := h.want(row.want...)
 				if resolved := all[0].Resolved; resolved != (all[1].Supersedes == all[0].Key) {
-					t.Errorf("resolved %v, but the new entry supersedes %v", resolved, all[1].Supersedes)
+					t.Errorf("resolved = %v, want it exactly where the new entry supersedes the old one; it supersedes %v", resolved, all[1].Supersedes)
 				}
 				if fix := strings.Contains(h.status(), "PLEASE FIX (1)"); fix != !(all[0].Resolved && all[1].State == ledger.Archived) {
-					t.Errorf("the clerk reads:\n%s", h.status())
+					t.Errorf("status file asks for a fix: %t, want it unless the invoice is resolved and archived:\n%s", fix, h.status())
 				}
 			})
 		})
@@ -261,13 +258,13 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.pass()
 		h.want("Otto 19 archived")
 		if s := h.d.State().Drops[0]; s.Paused == "" || s.Watch.Paused == nil {
-			t.Errorf("not paused: %+v", s)
+			t.Errorf("drop = %+v, want it paused", s)
 		}
 		if _, err := os.Lstat(filepath.Join(h.path, "_STATUS.txt")); err == nil {
-			t.Error("a status was written into another folder")
+			t.Error("a status file was written into another folder, want none")
 		}
 		if _, err := os.Lstat(filepath.Join(h.path, ".vaultd")); err == nil {
-			t.Error("another folder was marked as ours")
+			t.Error("another folder was marked as ours, want no mark")
 		}
 		h.must(os.Rename(h.path, h.path+".wrong"))
 		h.must(exec.Command("cp", "-a", aside, h.path).Run()) // other inodes, the same mark
@@ -279,15 +276,14 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.drop("Kern 6", "6", "two", false)
 		h.pass()
 		h.want("Otto 19 archived")
-		if s := h.d.State().Drops[0]; !strings.Contains(s.Paused, "another ledger") {
-			t.Errorf("paused: %q", s.Paused)
-		}
+		kit.Holds(t, "reason of the pause", h.d.State().Drops[0].Paused, "another ledger")
 		h.must(os.WriteFile(mark, ours, 0o600))
 		h.pass()
 		h.want("Otto 19 archived", "Kern 6 archived")
-		if s := h.d.State().Drops[0]; s.Paused != "" || s.Watch.Paused != nil || !strings.Contains(h.status(), "ARCHIVED TODAY (2)") {
-			t.Errorf("%+v\n%s", s, h.status())
+		if s := h.d.State().Drops[0]; s.Paused != "" || s.Watch.Paused != nil {
+			t.Errorf("drop = %+v, want no pause", s)
 		}
+		kit.Holds(t, "status file", h.status(), "ARCHIVED TODAY (2)")
 	})
 }
 
@@ -332,18 +328,16 @@ func TestDrop_I24_TurnsReadOnly(t *testing.T) {
 		h.pass()
 		h.want("Otto 19 archived")
 		s := h.d.State().Drops[0]
-		if !strings.HasSuffix(s.Paused, "is read-only for vaultd: nothing can be taken from it, and its _STATUS.txt is old") || !strings.Contains(s.Do, "ReadWritePaths="+h.path) {
-			t.Errorf("paused: %q, do: %q", s.Paused, s.Do)
-		}
-		if n := strings.Count(h.log.String(), "msg=\"drop paused\""); n != 1 || !strings.Contains(h.log.String(), "systemctl edit vaultd") {
-			t.Errorf("it was logged %d times", n)
-		}
+		kit.Holds(t, "reason of the pause", s.Paused, "is read-only for vaultd: nothing can be taken from it, and its _STATUS.txt is old")
+		kit.Holds(t, "advice", s.Do, "ReadWritePaths="+h.path)
+		kit.Want(t, "log lines about the pause", strings.Count(h.log.String(), "msg=\"drop paused\""), 1)
+		kit.Holds(t, "log", h.log.String(), "systemctl edit vaultd")
 		h.files.Store(nil)
 		h.pass()
 		h.want("Otto 19 archived", "Kern 6 archived")
-		if s := h.d.State().Drops[0]; s.Paused != "" || s.Do != "" || !strings.Contains(h.log.String(), "drop works again") {
-			t.Errorf("%+v", s)
-		}
+		s = h.d.State().Drops[0]
+		kit.Want(t, "reason of a pause, and advice", s.Paused+s.Do, "")
+		kit.Holds(t, "log", h.log.String(), "drop works again")
 	})
 }
 
@@ -358,16 +352,12 @@ func TestDrop_CompleteByListAndMarker(t *testing.T) {
 			[]byte(`{"documentType": "Invoice", "documentId": "5", "documentDate": "2026-10-31", "files": ["rechnung.pdf"]}`), 0o660))
 		h.must(os.WriteFile(filepath.Join(dir, "~$brief.docx"), nil, 0o660))
 		h.pass()
-		if s := h.status(); !strings.Contains(s, "STILL COPYING (1)\n  Wagner 5              waits for rechnung.pdf, named in its list, and still has ~$brief.docx since 00:0") {
-			t.Errorf("%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "STILL COPYING (1)\n  Wagner 5              waits for rechnung.pdf, named in its list, and still has ~$brief.docx since 00:0")
 		h.pass()
 		h.pass() // now it is late
-		if s := h.status(); !strings.Contains(s, "PLEASE FIX (1)\n  Wagner 5              waits for rechnung.pdf") {
-			t.Errorf("%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "PLEASE FIX (1)\n  Wagner 5              waits for rechnung.pdf")
 		if w := h.d.State().Drops[0].Watch; w.Mode != watch.Poll || w.ModeReason != "configured" {
-			t.Errorf("mode %q, %q", w.Mode, w.ModeReason)
+			t.Errorf("mode = %q because %q, want %q because %q", w.Mode, w.ModeReason, watch.Poll, "configured")
 		}
 		h.must(os.Remove(filepath.Join(dir, "~$brief.docx")))
 		h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte("x"), 0o660))
@@ -378,9 +368,7 @@ func TestDrop_CompleteByListAndMarker(t *testing.T) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.want()
-		if s := h.status(); !strings.Contains(s, "Otto 19               no .done file yet since 00:0") {
-			t.Errorf("%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "Otto 19               no .done file yet since 00:0")
 		h.must(os.WriteFile(filepath.Join(h.path, "Otto 19/.done"), nil, 0o660))
 		h.pass()
 		h.want("Otto 19 archived")

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/test/kit"
 )
 
 // oneExtract is a service that has one extract of one file.
@@ -50,44 +51,36 @@ func (s *oneExtract) Acknowledge(_ context.Context, id archive.ExtractID, _ stri
 func TestDaemon_I30_TakesExtractsIn(t *testing.T) {
 	t.Parallel()
 	d, cfg := idle(t)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, d.Close())
 	s := &oneExtract{taken: make(chan archive.ExtractID, 1)}
 	cfg.Extracts = &Extracts{Service: s, Acknowledger: s, Custody: t.TempDir(), Every: time.Hour, Workers: 2, MaxDownloads: 10}
 	d, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	select {
 	case <-s.taken:
 	case err := <-ended:
-		t.Fatal(err)
+		t.Fatalf("the daemon ended: %v, want it to work", err)
 	case <-time.After(30 * time.Second):
-		t.Fatal("nothing was taken in")
+		t.Fatal("no extract was taken in within 30 s, want one")
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Extracts.Custody, "extracts", "4711", "manifest.json")); err != nil {
-		t.Errorf("I30 acknowledged without a manifest: %v", err)
+		t.Errorf("acknowledged without a manifest (%v), want one before", err)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, <-ended)
 	a, _, err := d.Ledger().FindArrival(arrival.Extract, "4711")
 	if err != nil || a.State != arrival.Held && a.State != arrival.Acknowledged || s.downloads.Load() != 1 {
-		t.Errorf("%v, %v, %d downloads", a.State, err, s.downloads.Load())
+		t.Errorf("state = %v (error %v) after %d downloads, want held or acknowledged after 1", a.State, err, s.downloads.Load())
 	}
 	// Twice: the second one goes on from the checkpoint of the first.
 	for n := range 2 {
 		checks := selfcheck.Verification{StateDir: cfg.StateDir, Program: "test", Now: time.Now}
 		if v, err := checks.Verify(t.Context(), d.Ledger()); err != nil || !v.OK() || (n == 1) != (v.Basis != nil) {
-			t.Errorf("%d: %v, %v, %v, on a checkpoint: %t (%s, %v)", n, v.Problems, v.Report.Findings, err, v.Basis != nil, v.NotUsed, v.NotSaved)
+			t.Errorf("verify %d: problems %v, findings %v (error %v), on a checkpoint: %t (%s, %v), want a good ledger, the second time on a checkpoint", n, v.Problems, v.Report.Findings, err, v.Basis != nil, v.NotUsed, v.NotSaved)
 		}
 	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, d.Close())
 }

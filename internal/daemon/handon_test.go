@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/extractapi"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/test/kit"
 )
 
 // booksAccount is the account of the extracts at the emulator.
@@ -34,9 +35,7 @@ func zipWith(t *testing.T, content string) []byte {
 	if err == nil {
 		_, err = io.WriteString(w, content)
 	}
-	if err := errors.Join(err, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, z.Close()))
 	return b.Bytes()
 }
 
@@ -80,7 +79,7 @@ func (h *testDaemon) dieAfterThePut(folders int32) {
 func (h *testDaemon) restart(x *Extracts) {
 	h.t.Helper()
 	if err := <-h.ended; err == nil {
-		h.t.Error("the process did not die")
+		h.t.Error("the process ended without an error, want it to die")
 	}
 	_ = h.d.Close() // its ledger has failed
 	h.cfg.Extracts, h.cfg.LedgerFault = x, nil
@@ -93,14 +92,14 @@ func (h *testDaemon) wantHandedOn() {
 	h.t.Helper()
 	a, _, err := h.d.Ledger().FindArrival(arrival.Extract, "4711")
 	if err != nil || a.State != arrival.Acknowledged || a.HandedOnAt.IsZero() {
-		h.t.Errorf("%v, %v, %v, %v", a.State, a.Cause, a.HandedOnAt, err)
+		h.t.Errorf("extract is %v for %v, handed on at %v (error %v), want %v and handed on", a.State, a.Cause, a.HandedOnAt, err, arrival.Acknowledged)
 	}
 	h.onceEach("4711/i.zip", "4711/s.zip")
 	if all := h.archived(); len(all) != 2 {
-		h.t.Errorf("archived are %v", all)
+		h.t.Errorf("archived = %v, want 2", all)
 	}
 	if left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "incoming")); err != nil || len(left) > 0 {
-		h.t.Errorf("%v, %v", left, err)
+		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
 	}
 }
 
@@ -115,9 +114,8 @@ func TestHandOn_I1_ExtractEndsArchived(t *testing.T) {
 		h.pass()
 		h.wantHandedOn()
 		got, _ := h.entries() // in the order in which they were seen
-		if slices.Sort(got); !slices.Equal(got, []string{"Extract 4711 0001-i.zip archived", "Extract 4711 0002-s.zip archived"}) {
-			t.Errorf("%q", got)
-		}
+		slices.Sort(got)
+		kit.Want(t, "entries", got, []string{"Extract 4711 0001-i.zip archived", "Extract 4711 0002-s.zip archived"})
 	})
 }
 
@@ -137,7 +135,7 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 					h.restart(nil)
 					h.pass()
 					if got := h.archived(); len(got) != int(folders) {
-						t.Errorf("archived before the extract goes on: %v", got)
+						t.Errorf("archived before the extract continues = %v, want %d", got, folders)
 					}
 					h.halt()
 					h.cfg.Extracts = x
@@ -154,11 +152,11 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 					if e.State == ledger.Duplicate {
 						duplicates++
 					} else if e.State != ledger.Archived {
-						t.Errorf("%s is %s", e.Folder, e.State)
+						t.Errorf("%s is %s, want %s", e.Folder, e.State, ledger.Archived)
 					}
 				}
 				if want := map[bool]int32{true: folders}[isTaken]; isTaken && duplicates != int(want) {
-					t.Errorf("%d duplicates, %d folders were there", duplicates, want)
+					t.Errorf("duplicates = %d, want %d", duplicates, want)
 				}
 			})
 		}
@@ -177,7 +175,7 @@ func TestHandOn_I24_DropFolderIsAway(t *testing.T) {
 		h.pass()
 		a, _, err := h.d.Ledger().FindArrival(arrival.Extract, "4711")
 		if err != nil || a.State != arrival.Held || a.Cause.Code != "drop" || !a.HandedOnAt.IsZero() {
-			t.Errorf("%v, %v, %v, %v", a.State, a.Cause, a.HandedOnAt, err)
+			t.Errorf("extract is %v for %v, handed on at %v (error %v), want %v for the drop, not handed on", a.State, a.Cause, a.HandedOnAt, err, arrival.Held)
 		}
 		h.must(os.Rename(h.path+".away", h.path))
 		for range 4 {

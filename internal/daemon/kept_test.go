@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/kit"
 )
 
 // mapFile maps a file of a dropped folder as a program does that edits it in place, and changes nothing yet: what it writes later needs no
@@ -70,7 +70,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		h.pass()
 		for folder, e := range h.byFolder() {
 			if e.State != ledger.Packaged || e.Package.IsZero() {
-				t.Fatalf("%s is not packed: %v", folder, e.State)
+				t.Fatalf("%s is %v, want %v", folder, e.State, ledger.Packaged)
 			}
 		}
 		copy(pages, "WHAT")
@@ -79,38 +79,33 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		h.pass()
 		kern, otto := h.byFolder()["Kern 6"], h.byFolder()["Otto 19"]
 		if kern.Source != ledger.Kept || kern.Cause != (ledger.Cause{}) || kern.DisposeAt.IsZero() {
-			t.Errorf("unchanged: %v %+v %v", kern.Source, kern.Cause, kern.DisposeAt)
+			t.Errorf("the unchanged folder is %v for %+v, to be disposed of at %v, want %v, no cause, and a time", kern.Source, kern.Cause, kern.DisposeAt, ledger.Kept)
 		}
 		if otto.Source != ledger.Kept || otto.Cause.Code != "source-changed" || !strings.Contains(otto.Cause.Text, `"rechnung.pdf" has another content`) || !otto.DisposeAt.IsZero() {
-			t.Errorf("changed: %v %+v %v", otto.Source, otto.Cause, otto.DisposeAt)
+			t.Errorf("the changed folder is %v for %+v, to be disposed of at %v, want %v, source-changed, and no time", otto.Source, otto.Cause, otto.DisposeAt, ledger.Kept)
 		}
 		rc, text := h.receipts(otto)
 		if len(rc.Differs) != 1 || rc.Differs[0].Path != "rechnung.pdf" || rc.Files[0].SHA256 != archive.Sum([]byte("what was archived")).String() {
-			t.Errorf("receipt: %+v %+v", rc.Differs, rc.Files)
+			t.Errorf("receipt differs in %+v, files = %+v, want rechnung.pdf, with the digest of what was archived", rc.Differs, rc.Files)
 		}
-		if !strings.Contains(text, "THIS FOLDER IS NOT WHAT WAS ARCHIVED") || !strings.Contains(text, "rechnung.pdf has another content") {
-			t.Errorf("receipt for people:\n%s", text)
-		}
+		kit.Holds(t, "receipt for users", text, "THIS FOLDER IS NOT WHAT WAS ARCHIVED", "rechnung.pdf has another content")
 		if rc, text := h.receipts(kern); len(rc.Differs) > 0 || !strings.HasPrefix(text, "\ufeffARCHIVED. ") {
-			t.Errorf("receipt of the unchanged one: %+v\n%s", rc.Differs, text)
+			t.Errorf("receipt of the unchanged folder differs in %+v, want nothing, and a text that begins with ARCHIVED:\n%s", rc.Differs, text)
 		}
-		if otto.Attention() != ledger.SourceChanged || kern.Attention() != ledger.NoAttention {
-			t.Errorf("what people are told of: %d, %d", otto.Attention(), kern.Attention())
-		}
-		if !bytes.Contains(h.log.Bytes(), []byte("folder changed after it was packed")) {
-			t.Error("the log does not tell")
-		}
+		kit.Want(t, "attention for the changed folder", otto.Attention(), ledger.SourceChanged)
+		kit.Want(t, "attention for the other folder", kern.Attention(), ledger.NoAttention)
+		kit.Holds(t, "log", h.log.String(), "folder changed after it was packed")
 		if c := h.d.selfChecker().Check(t.Context()); !c.OK() {
-			t.Errorf("the check does not know its receipts: %+v", c)
+			t.Errorf("check = %+v, want it to accept the receipts", c)
 		}
 		for range 20 {
 			h.pass()
 		}
 		if all := h.byFolder(); all["Kern 6"].Source != ledger.Gone || all["Otto 19"].Source != ledger.Kept {
-			t.Errorf("after the grace: %v, %v", all["Kern 6"].Source, all["Otto 19"].Source)
+			t.Errorf("after the grace: Kern 6 is %v, Otto 19 is %v, want %v, %v", all["Kern 6"].Source, all["Otto 19"].Source, ledger.Gone, ledger.Kept)
 		}
 		if now, err := os.ReadFile(filepath.Join(h.path, otto.Dest, "rechnung.pdf")); err != nil || string(now) != "WHAT was archived" {
-			t.Errorf("the changed file: %q %v", now, err)
+			t.Errorf("the changed file = %q (error %v), want it as the user left it", now, err)
 		}
 		h.onceEach("19", "6")
 	})
@@ -145,10 +140,10 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 		h.pass()
 		e := h.want("Otto 19 archived")[0]
 		if cut.Load() == 0 {
-			t.Error("never cut off: vacuous")
+			t.Error("the work was never cut off, want it once: the test shows nothing")
 		}
 		if e.Source != ledger.Kept || e.Cause.Code != "source-changed" || !e.DisposeAt.IsZero() {
-			t.Errorf("%v %+v %v", e.Source, e.Cause, e.DisposeAt)
+			t.Errorf("the folder is %v for %+v, to be disposed of at %v, want %v, source-changed, and no time", e.Source, e.Cause, e.DisposeAt, ledger.Kept)
 		}
 	})
 }

@@ -1,11 +1,9 @@
 package daemon
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +16,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -75,16 +74,12 @@ func TestMount_I19_NotTaken(t *testing.T) {
 		h.drop("Otto 19", "19", "%PDF", false)
 		h.pass()
 		h.want("Otto 19 archived")
-		if at := h.lies("Huber 88"); at != "." {
-			t.Errorf("it lies in %s", at)
-		}
+		kit.Want(t, "place of the folder", h.lies("Huber 88"), ".")
 		not := h.d.State().Drops[0].Watch.NotTaken
 		if len(not) != 1 || not[0].Reason != watch.OtherDevice || not[0].Items[0].Name != "Huber 88" || !strings.Contains(not[0].Items[0].Detail, "Anlagen") {
-			t.Errorf("%+v", not)
+			t.Errorf("not taken = %+v, want Huber 88 for a mount in Anlagen", not)
 		}
-		if text := h.status(); !strings.Contains(text, "Huber 88") || !strings.Contains(text, "mount") {
-			t.Errorf("%s", text)
-		}
+		kit.Holds(t, "status file", h.status(), "Huber 88", "mount")
 		on.Store(false)
 		h.pass()
 		h.want("Otto 19 archived", "Huber 88 archived")
@@ -106,27 +101,21 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 			h.pass()
 			e := h.want("Huber 88 quarantined")[0]
 			if e.Cause.Code != ingest.CauseMounted || !strings.Contains(e.Cause.Text, filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), "Huber 88/Anlagen")) || e.Posts != 0 {
-				t.Errorf("%+v", e)
+				t.Errorf("entry = %+v, want the cause to name the mount in the claimed folder, and no registration", e)
 			}
-			if at := h.lies("Huber 88"); at != ".vaultd" {
-				t.Errorf("it lies in %s", at)
-			}
+			kit.Want(t, "place of the folder", h.lies("Huber 88"), ".vaultd")
 			if _, err := h.d.Actions().Act(t.Context(), e, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 				t.Fatal(err)
 			}
 			h.pass()
 			h.want("Huber 88 rejected resolved")
-			if at := h.lies("Huber 88"); at != ".vaultd" {
-				t.Errorf("closed, it lies in %s", at)
-			}
-			if p := h.pauses(); len(p) != 1 || p[0] != "folder "+e.Key.String()+" "+ingest.CauseMounted {
-				t.Errorf("pauses %q", p)
-			}
+			kit.Want(t, "place of the closed folder", h.lies("Huber 88"), ".vaultd")
+			kit.Want(t, "pauses", h.pauses(), []string{"folder " + e.Key.String() + " " + ingest.CauseMounted})
 			on.Store(false)
 			h.mounts("Anlagen", &on, nil)
 			h.pass()
 			if at, p := h.lies("Huber 88"), h.pauses(); at != "_rejected" || len(p) != 0 {
-				t.Errorf("it lies in %s, pauses %q", at, p)
+				t.Errorf("the folder is in %s, pauses = %q, want _rejected and none", at, p)
 			}
 		})
 	}
@@ -165,20 +154,18 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 				synctest.Wait()
 				e := h.want("Huber 88 archived")[0]
 				if !on.Load() {
-					t.Fatal("vacuous: nothing was mounted")
+					t.Fatal("nothing was mounted, want it: the test shows nothing")
 				}
 				if at, p := h.lies("Huber 88"), h.pauses(); at != row.at || len(p) != 1 || !strings.HasPrefix(p[0], "folder ") {
-					t.Errorf("it lies in %s, pauses %q, %s", at, p, e.Source)
+					t.Errorf("the folder (%s) is in %s, pauses = %q, want %s and one of the folder", e.Source, at, p, row.at)
 				}
-				if n := bytes.Count(h.log.Bytes(), []byte("something is mounted in a folder")); n != 1 {
-					t.Errorf("told %d times", n)
-				}
+				kit.Want(t, "log lines about the mount", strings.Count(h.log.String(), "something is mounted in a folder"), 1)
 				on.Store(false)
 				h.mounts("Anlagen", &on, nil)
 				time.Sleep(6 * time.Hour)
 				synctest.Wait()
 				if at, p := h.lies("Huber 88"), h.pauses(); at != "nowhere" || len(p) != 0 || h.want("Huber 88 archived")[0].Source != ledger.Gone {
-					t.Errorf("nothing is mounted any more: it lies in %s, pauses %q", at, p)
+					t.Errorf("unmounted: the folder is in %s, pauses = %q, want it gone, and none", at, p)
 				}
 			})
 		})
@@ -200,7 +187,7 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 		h.lost.Store(false)
 		h.pass()
 		if e := h.want("Huber 88 quarantined")[0]; e.Cause.Code != ingest.CauseMounted || h.lies("Huber 88") != ".vaultd" {
-			t.Errorf("%+v, it lies in %s", e.Cause, h.lies("Huber 88"))
+			t.Errorf("cause = %+v, the folder is in %s, want %s, .vaultd", e.Cause, h.lies("Huber 88"), ingest.CauseMounted)
 		}
 	})
 }
@@ -230,18 +217,18 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 		time.Sleep(6 * time.Hour)
 		synctest.Wait()
 		if !on.Load() {
-			t.Fatal("vacuous: nothing was mounted")
+			t.Fatal("nothing was mounted, want it: the test shows nothing")
 		}
 		e = h.want("Huber 88 archived")[0]
 		if at, p := h.lies("Huber 88"), h.pauses(); at != ".vaultd" || len(p) != 1 || e.Source != ledger.Kept && e.Source != ledger.Disposing {
-			t.Errorf("it lies in %s, pauses %q, %s", at, p, e.Source)
+			t.Errorf("the folder (%s) is in %s, pauses = %q, want it kept or being removed, in .vaultd, and one pause", e.Source, at, p)
 		}
 		on.Store(false)
 		time.Sleep(6 * time.Hour)
 		synctest.Wait()
 		e = h.want("Huber 88 archived")[0]
 		if at, p := h.lies("Huber 88"), h.pauses(); at != "_archived" || len(p) != 0 || !strings.Contains(e.Cause.Text, "neu.pdf") {
-			t.Errorf("it lies in %s, pauses %q, %s, %s", at, p, e.Source, e.Cause.Text)
+			t.Errorf("the folder (%s) is in %s, pauses = %q, cause = %q, want _archived, none, and neu.pdf", e.Source, at, p, e.Cause.Text)
 		}
 	})
 }
@@ -266,34 +253,23 @@ func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
 		}
 		h.pass()
 		want := []string{"_archived of drop " + h.d.drops[0].Settings.Name + " " + ingest.CauseMounted}
-		if p := h.pauses(); !slices.Equal(p, want) {
-			t.Errorf("pauses %q, want %q", p, want)
-		}
+		kit.Want(t, "pauses", h.pauses(), want)
 		h.withAttachment("Otto 9", "9", true) // returned meanwhile
 		h.pass()
-		if p := h.pauses(); !slices.Equal(p, want) || h.lies("Otto 9") != "_rejected" || h.lies("Huber 1") != ".vaultd" {
-			t.Errorf("pauses %q, want %q; %s, %s", p, want, h.lies("Otto 9"), h.lies("Huber 1"))
-		}
-		if p := h.d.State().Pauses; !strings.Contains(p[0].Cause.Text, filepath.Join(h.path, "_archived")) || strings.Contains(p[0].Cause.Text, "vaultd why") {
-			t.Errorf("%q", p[0].Cause.Text)
-		}
-		if n := bytes.Count(h.log.Bytes(), []byte("something is mounted where folders are kept")); n != 1 {
-			t.Errorf("told %d times", n)
-		}
+		kit.Want(t, "pauses", h.pauses(), want)
+		kit.Want(t, "places of Otto 9 and Huber 1", [2]string{h.lies("Otto 9"), h.lies("Huber 1")}, [2]string{"_rejected", ".vaultd"})
+		kit.Holds(t, "cause of the pause", h.d.State().Pauses[0].Cause.Text, filepath.Join(h.path, "_archived"))
+		kit.Lacks(t, "cause of the pause", h.d.State().Pauses[0].Cause.Text, "vaultd why")
+		kit.Want(t, "log lines about the mount", strings.Count(h.log.String(), "something is mounted where folders are kept"), 1)
 		fault.Store(&broken)
 		h.pass()
-		if p := h.pauses(); slices.ContainsFunc(p, func(p string) bool { return strings.Contains(p, ingest.CauseMounted) }) {
-			t.Errorf("another error is called a mount: %q", p)
-		}
+		kit.Lacks(t, "pauses for another error", strings.Join(h.pauses(), "\n"), ingest.CauseMounted)
 		fault.Store(&mount)
 		h.pass()
-		if p := h.pauses(); !slices.Equal(p, want) {
-			t.Errorf("mounted again: pauses %q, want %q", p, want)
-		}
+		kit.Want(t, "pauses once it is mounted again", h.pauses(), want)
 		fault.Store(nil)
 		h.pass()
-		if p := h.pauses(); len(p) != 0 || h.lies("Huber 1") != "_archived" {
-			t.Errorf("pauses %q, it lies in %s", p, h.lies("Huber 1"))
-		}
+		kit.Want(t, "number of pauses", len(h.pauses()), 0)
+		kit.Want(t, "place of Huber 1", h.lies("Huber 1"), "_archived")
 	})
 }

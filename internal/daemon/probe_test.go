@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // I26: a share that does not answer is told within a minute, by whoever asks, at once; and
@@ -29,7 +30,7 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 		h.drop("Huber 1", "INV-1", "content 1", false)
 		h.pass()
 		if s := h.d.State().Drops[0]; s.Paused != "" || s.Free <= 0 {
-			t.Fatalf("before: %+v", s)
+			t.Fatalf("drop before the fault = %+v, want no pause and free space", s)
 		}
 		looks, dead := 0, make(chan struct{})
 		counted = func() { looks++ }
@@ -39,25 +40,21 @@ func TestProbe_I26_AShareThatHangs(t *testing.T) {
 		began := time.Now()
 		s := h.d.State().Drops[0]
 		if !strings.Contains(s.Paused, "has not been answering since") || time.Since(began) > 0 {
-			t.Errorf("after a minute: %+v, told after %v", s, time.Since(began))
+			t.Errorf("drop after a minute = %+v, read in %v, want a pause because it does not answer, at once", s, time.Since(began))
 		}
 		if err := h.d.drops[0].Unavailable(); err == nil || !strings.Contains(err.Error(), "answering") {
-			t.Errorf("work would touch it: %v", err)
+			t.Errorf("error of its use = %v, want one that says that it does not answer", err)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if looks != 1 {
-			t.Errorf("%d looks hang", looks)
-		}
+		kit.Want(t, "checks that hang", looks, 1)
 		hangs.Store(nil)
 		close(dead)
 		h.drop("Huber 2", "INV-2", "content 2", false)
 		h.pass()
 		if s := h.d.State().Drops[0]; s.Paused != "" || s.Free <= 0 {
-			t.Errorf("afterwards: %+v", s)
+			t.Errorf("drop after the fault = %+v, want no pause and free space", s)
 		}
-		if b := h.d.Ledger().Balance(); b.States[ledger.Archived] != 2 {
-			t.Errorf("%v", b)
-		}
+		kit.Want(t, "archived", h.d.Ledger().Balance().States[ledger.Archived], 2)
 	})
 }

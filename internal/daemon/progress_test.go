@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -30,21 +31,13 @@ func idle(t *testing.T) (*Daemon, Config) {
 	for _, name := range []string{"acme", "beta"} {
 		d := dropwork.Settings{Name: name, Path: filepath.Join(dir, name), Vault: "V", Mode: watch.Poll, Settle: time.Second, Rescan: time.Minute,
 			Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Complete: "quiet"}}
-		if err := os.Mkdir(d.Path, 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(d.Path, 0o770))
 		cfg.Drops = append(cfg.Drops, d)
 	}
-	if err := os.Mkdir(cfg.StateDir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.BaseURL, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(cfg.StateDir, 0o700))
+	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.BaseURL, Created: time.Now()}))
 	d, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return d, cfg
 }
 
@@ -61,16 +54,12 @@ func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 			for range 30 {
 				time.Sleep(time.Minute)
 				if p := d.Progress(); p.Hangs() || len(p.Stalls) > 0 || p.Drops != 2 {
-					t.Fatalf("%+v", p)
+					t.Fatalf("progress = %+v, want two drops and no stall", p)
 				}
 			}
 			stop()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			kit.Must(t, <-done)
+			kit.Must(t, d.Close())
 		})
 	})
 	t.Run("LoopsStandStill", func(t *testing.T) {
@@ -78,15 +67,13 @@ func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 			d, _ := idle(t) // Run was never called: nothing turns
 			time.Sleep(time.Minute)
 			if p := d.Progress(); p.Hangs() {
-				t.Errorf("too early: %+v", p)
+				t.Errorf("progress after a minute = %+v, want it not to hang yet", p)
 			}
 			time.Sleep(10 * time.Minute)
 			if p := d.Progress(); !p.Hangs() || len(p.Stalls) != 6+2 {
-				t.Errorf("%+v", p)
+				t.Errorf("progress = %+v, want it to hang, with stalls of 6 steps and 2 drops", p)
 			}
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			kit.Must(t, d.Close())
 		})
 	})
 }
@@ -97,9 +84,7 @@ func TestProgress_I23_OneDropAloneDoesNotHang(t *testing.T) {
 	one := Progress{Drops: 2, Stalls: []Stall{{What: "drop acme", Drop: true}}}
 	all := Progress{Drops: 1, Stalls: one.Stalls}
 	step := Progress{Drops: 2, Stalls: []Stall{{What: "step upload"}}}
-	if one.Hangs() || !all.Hangs() || !step.Hangs() || (Progress{}).Hangs() {
-		t.Error(one.Hangs(), all.Hangs(), step.Hangs())
-	}
+	kit.Want(t, "hangs with one of two drops, with all, with a step, with nothing", [4]bool{one.Hangs(), all.Hangs(), step.Hangs(), Progress{}.Hangs()}, [4]bool{false, true, true, false})
 }
 
 // I16: the lock never changes hands while a daemon is exchanged, whether the new configuration works or not.
@@ -109,42 +94,34 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	held := func() {
 		t.Helper()
 		if other, err := Open(cfg); err == nil {
-			t.Error("a second daemon got the lock", other.Close())
+			t.Errorf("a second daemon got the lock (closed: %v), want an error", other.Close())
 		}
 	}
 	bad := cfg
 	bad.Drops = []dropwork.Settings{cfg.Drops[0]}
 	bad.Drops[0].Group = "no-such-group-here"
 	if _, err := d.Reopen(bad); err == nil {
-		t.Fatal("opened with a group that does not exist")
+		t.Fatal("opened again with a group that does not exist, want an error")
 	}
 	held()
 	moved := cfg
 	moved.StateDir = t.TempDir()
 	if _, err := d.Reopen(moved); err == nil {
-		t.Error("moved to another state directory")
+		t.Error("opened again with another state directory, want an error")
 	}
 	next, err := d.Reopen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	held()
 	if next.Ledger() != d.Ledger() {
-		t.Error("another ledger")
+		t.Errorf("opened again with ledger %p, want %p", next.Ledger(), d.Ledger())
 	}
 	if err := d.Close(); err != nil { // the old one has nothing any more
 		t.Error(err)
 	}
 	held()
-	if err := next.Ledger().Err(); err != nil {
-		t.Error(err)
-	}
-	if err := next.Close(); err != nil {
-		t.Error(err)
-	}
-	if again, err := Open(cfg); err != nil {
-		t.Error(err)
-	} else if err := again.Close(); err != nil {
-		t.Error(err)
-	}
+	kit.Must(t, next.Ledger().Err())
+	kit.Must(t, next.Close())
+	again, err := Open(cfg)
+	kit.Must(t, err)
+	kit.Must(t, again.Close())
 }

@@ -58,22 +58,20 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 			runtime.Gosched()
 		}
 		if len(reopened) > 0 {
-			t.Error("the drop folder was closed while a folder in it was taken again")
+			t.Error("the drop folder was closed while a folder in it was taken again, want the reload to wait")
 		}
 		close(goOn)
 		r := <-again
 		h.files.Store(nil)
 		h.must(<-reopened)
 		h.run()
-		if r.err != nil {
-			t.Errorf("taken again: %v", r.err)
-		}
+		h.must(r.err)
 		h.pass()
 		if e, ok, err := h.d.Ledger().Entry(r.e.Key); err != nil || !ok || e.Supersedes != old.Key {
-			t.Errorf("its entry: %v, %v, %+v", ok, err, e)
+			t.Errorf("entry of the folder = %+v (known %t, error %v), want one that supersedes %s", e, ok, err, old.Key)
 		}
 		if e, _, err := h.d.Ledger().Entry(old.Key); err != nil || !e.Resolved {
-			t.Errorf("the old one is not resolved: %v %+v", err, e)
+			t.Errorf("the old entry = %+v (error %v), want it resolved", e, err)
 		}
 	})
 }

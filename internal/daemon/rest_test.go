@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
@@ -27,7 +27,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 1 || b.States[ledger.Rejected] != 1 {
-			t.Fatal(b)
+			t.Fatalf("balance = %v, want 1 archived and 1 rejected", b)
 		}
 		type written struct{ commits, changes, syncs, files, dirs uint64 }
 		all := func() (w written) {
@@ -38,13 +38,11 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		}
 		before := all()
 		if before.commits == 0 || before.files < 2 || before.dirs == 0 {
-			t.Fatal("vacuous", before)
+			t.Fatalf("writes before the rest = %+v, want some: the test shows nothing", before)
 		}
 		time.Sleep(12 * time.Hour)
 		synctest.Wait()
-		if after := all(); after != before {
-			t.Errorf("%+v before twelve hours of rest, %+v after", before, after)
-		}
+		kit.Want(t, "writes after twelve hours without work", all(), before)
 	})
 }
 
@@ -69,11 +67,9 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 		h.pass()
 		e := h.want("Huber 88 archived")[0]
 		if n := damaged.Load(); n != 2 || e.Posts != 1 {
-			t.Errorf("packed %d times, registered %d times", n, e.Posts)
+			t.Errorf("packed %d times and registered %d times, want 2 and 1", n, e.Posts)
 		}
-		if e.State == ledger.Archived && !bytes.Contains(h.log.Bytes(), []byte("no longer what was sealed")) {
-			t.Error("nobody was told of the damage")
-		}
+		kit.Holds(t, "log", h.log.String(), "no longer what was sealed")
 	})
 }
 
@@ -102,10 +98,10 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		h.drop("Huber 89", "89", "two", false)
 		h.pass()
 		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 2 {
-			t.Fatal(b)
+			t.Fatalf("balance = %v, want 2 archived", b)
 		}
 		if names < 1 || names > 2 || early != 0 {
-			t.Errorf("the spool was synced %d times, %d times after more documents were registered than were synced", names, early)
+			t.Errorf("the spool was synced %d times, %d times too late for a registration, want 1 or 2 and 0", names, early)
 		}
 	})
 	withDaemon(t, nil, func(h *testDaemon) {
@@ -119,11 +115,11 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		if err := <-h.ended; !errors.Is(err, durable.ErrSync) {
-			t.Error(err)
+			t.Errorf("error = %v, want %v", err, durable.ErrSync)
 		}
 		h.ended <- nil
 		if e := h.want("Huber 88 packaged")[0]; len(e.Registrations) != 0 {
-			t.Errorf("%+v", e)
+			t.Errorf("registrations = %+v, want none", e.Registrations)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // backup copies the ledger as it stands.
@@ -70,12 +70,10 @@ func (h *testDaemon) onceEach(numbers ...string) {
 	h.t.Helper()
 	got := h.archived()
 	for _, n := range numbers {
-		if got[n] != 1 {
-			h.t.Errorf("%s is archived %d times", n, got[n])
-		}
+		kit.Want(h.t, "times that "+n+" is archived", got[n], 1)
 	}
 	for _, v := range h.emu.Violations() {
-		h.t.Errorf("the service saw: %s", v)
+		h.t.Errorf("the service saw a violation, want none: %s", v)
 	}
 }
 
@@ -127,10 +125,10 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 		h.again()
 		c := h.reconcile() // at once: the folder settles once more first
 		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || e.State == ledger.Discovered {
-			t.Errorf("the comparison did not wait for the folder to be packed: %v %v %v", e.State, ok, err)
+			t.Errorf("state after the comparison = %v (known %t, error %v), want the folder packed before", e.State, ok, err)
 		}
 		if !c.Left || c.Unpacked != 0 {
-			t.Errorf("reconciled: %+v", c)
+			t.Errorf("reconciled = %+v, want safe mode left and no folder unpacked", c)
 		}
 		h.drop("Otto 19", "19", "one", false)
 		time.Sleep(48 * time.Hour)
@@ -165,26 +163,24 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		h.restored(file)
 		h.pass()
 		calls := h.emu.CountCalls("register")
-		if why := h.d.State().HeldReason; !strings.Contains(why, "safe mode") {
-			t.Errorf("held: %q", why)
-		}
+		kit.Holds(t, "reason why work is held", h.d.State().HeldReason, "safe mode")
 		c := h.reconcile()
 		if !c.Left || c.Vaults[0].Reaches || c.Vaults[0].Found.Count != 1 || c.Waits != 1 || c.Waiting[0].Folder != "Huber 88" || c.Waiting[0].Until.IsZero() {
-			t.Errorf("reconciled: %+v", c)
+			t.Errorf("reconciled = %+v, want safe mode left, one found where the list does not reach, and Huber 88 waiting for a time", c)
 		}
 		time.Sleep(time.Until(c.Waiting[0].Until) - time.Minute)
 		synctest.Wait()
 		if n := h.emu.CountCalls("register"); n != calls {
-			t.Fatalf("%d registrations before anybody could know", n-calls)
+			t.Fatalf("%d registrations before the list could name the document, want 0", n-calls)
 		}
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
-		if words, _ := h.entries(); len(words) != 2 || !slices.Contains(words, "Otto 19 archived") || !slices.Contains(words, "Huber 88 archived") {
-			t.Errorf("entries %q", words)
-		}
+		words, _ := h.entries()
+		slices.Sort(words)
+		kit.Want(t, "entries", words, []string{"Huber 88 archived", "Otto 19 archived"})
 		h.onceEach("19", "88")
 		if c := h.reconcile(); c.Differences() != 0 || c.Waits != 0 {
-			t.Errorf("afterwards: %+v", c)
+			t.Errorf("the comparison after that = %+v, want no difference and none that waits", c)
 		}
 	})
 }
@@ -200,7 +196,7 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 		h.restored(file)
 		h.lost.Store(false)
 		if c := h.reconcile(); c.Waits != 1 || c.Vaults[0].Reaches {
-			t.Errorf("a moment after the restore: %+v", c)
+			t.Errorf("the comparison right after the restore = %+v, want one that waits, because the list does not reach", c)
 		}
 		time.Sleep(8 * time.Hour) // a quarter of the grace, and the comparison after that
 		synctest.Wait()
@@ -209,7 +205,7 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 		head := h.d.Ledger().Head() // but for the line that says that it was compared
 		h.registered(3)
 		if c := h.reconcile(); c.Safe || c.Differences() != 0 || h.d.Ledger().Head().N != head.N+1 {
-			t.Errorf("a plain comparison: %+v", c)
+			t.Errorf("a comparison outside safe mode = %+v, want no difference and one line in the journal", c)
 		}
 		h.onceEach("19")
 	})
@@ -223,7 +219,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		h.pass()
 		h.want("Otto 19 archived")
 		if c := h.d.State().Check; c.At.IsZero() || !c.OK() {
-			t.Fatalf("the first check: %+v", c)
+			t.Fatalf("the first check = %+v, want it done and good", c)
 		}
 		damaged := filepath.Join(h.cfg.StateDir, "ledger.db")
 		text, err := os.ReadFile(damaged)
@@ -244,19 +240,17 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		synctest.Wait()
 		safe, is := h.d.Ledger().SafeMode()
 		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
-			t.Fatalf("after the damage: %+v %+v", safe, s.Check)
+			t.Fatalf("after the damage: safe mode = %+v, check = %+v, want safe mode for the damage", safe, s.Check)
 		}
 		h.drop("Huber 88", "88", "two", false)
 		h.pass()
 		if _, err := os.Stat(filepath.Join(h.path, "Huber 88")); err != nil {
-			t.Errorf("a folder was taken in safe mode: %v", err)
+			t.Errorf("a folder was taken in safe mode (%v), want it left in place", err)
 		}
-		if s := h.status(); !strings.Contains(s, "DELAYED") || !strings.Contains(s, "no folder is taken") {
-			t.Errorf("the clerk reads:\n%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "DELAYED", "no folder is taken")
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})
 		if err == nil && (c.Left || len(c.Why) == 0) {
-			t.Errorf("safe mode ended: %+v", c)
+			t.Errorf("reconciled = %+v, want safe mode to stay, with reasons", c)
 		}
 	})
 }
@@ -277,14 +271,14 @@ func TestCheck_I23_AFigureIsDamagedWhileRunning(t *testing.T) {
 		synctest.Wait()
 		safe, is := h.d.Ledger().SafeMode()
 		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.HeldReason == "" || len(s.Check.Ledger) == 0 {
-			t.Fatalf("after the damage: %+v %+v", safe, s.Check)
+			t.Fatalf("after the damage: safe mode = %+v, check = %+v, want safe mode for the damage", safe, s.Check)
 		}
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 7})
 		if h.must(err); !c.Left {
-			t.Errorf("safe mode stays: %+v", c)
+			t.Errorf("reconciled = %+v, want safe mode left", c)
 		}
 		if ts, err := h.d.Ledger().Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 {
-			t.Errorf("%+v, %v", ts, err)
+			t.Errorf("totals = %+v (error %v), want one of 2 documents", ts, err)
 		}
 	})
 }
@@ -310,7 +304,7 @@ func (h *testDaemon) spoilBehind(key string) {
 		spoiled++
 	}
 	if h.must(f.Close()); spoiled == 0 {
-		h.t.Fatal("no such key")
+		h.t.Fatal("no key of the figure was found, want one to damage")
 	}
 }
 
@@ -323,9 +317,7 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 	withConfiguredDaemon(t, func(c *Config) {
 		release = make(chan struct{}) // of the bubble
 		other = filepath.Join(filepath.Dir(c.Drops[0].Path), "other")
-		if err := os.Mkdir(other, 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(other, 0o770))
 		second := c.Drops[0]
 		second.Name, second.Path = "beta-in", other
 		c.Drops = append(c.Drops, second)
@@ -343,9 +335,7 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 				paused++
 			}
 		}
-		if paused != 1 {
-			t.Errorf("%d drops are paused", paused)
-		}
+		kit.Want(t, "paused drops", paused, 1)
 		for i, dir := range []string{h.path, other} {
 			was := h.path
 			h.path = dir

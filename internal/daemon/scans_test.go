@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
+	"vaultd/internal/test/kit"
 )
 
 // audit examines the ledger as the command does; running says whether the daemon answers.
@@ -147,23 +148,23 @@ func (w *pendingWorld) check(when string) {
 		if now.Sub(since) > remind+slowScan {
 			overdue++
 			if green {
-				w.t.Errorf("%s: the audit is green, and %q lies there since %s", when, name, now.Sub(since))
+				w.t.Errorf("%s: the audit is complete, want it incomplete: %q was not taken for %s", when, name, now.Sub(since))
 			}
 		}
 	}
 	if !w.away.IsZero() && now.Sub(w.away) > remind+slowScan && green {
-		w.t.Errorf("%s: the audit is green, and the drop folder is away since %s", when, now.Sub(w.away))
+		w.t.Errorf("%s: the audit is complete, want it incomplete: the drop folder is missing for %s", when, now.Sub(w.away))
 	}
 	if len(w.there) == 0 && w.away.IsZero() && s.NotTaken.Overdue > 0 {
-		w.t.Errorf("%s: %d overdue, and nothing lies there", when, s.NotTaken.Overdue)
+		w.t.Errorf("%s: %d overdue, want 0: the drop folder is empty", when, s.NotTaken.Overdue)
 	}
 	if w.away.IsZero() && s.NotTaken.Overdue < uint64(overdue) {
-		w.t.Errorf("%s: %d overdue, want %d at least", when, s.NotTaken.Overdue, overdue)
+		w.t.Errorf("%s: %d overdue, want at least %d", when, s.NotTaken.Overdue, overdue)
 	}
 	for _, d := range s.NotTaken.Drops {
 		for _, i := range d.Items {
 			if since, lies := w.there[i.Name]; lies && i.Since.Sub(since) > slowScan {
-				w.t.Errorf("%s: %q is said to lie there since %s, and lies there since %s", when, i.Name, i.Since, since)
+				w.t.Errorf("%s: %q is there since %s by the audit, want %s", when, i.Name, i.Since, since)
 			}
 		}
 	}
@@ -192,7 +193,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 		})
 	}
 	if green == 0 || green == audits {
-		t.Errorf("%d of %d audits were complete: the worlds show nothing", green, audits)
+		t.Errorf("%d of %d audits were complete, want some and not all: the worlds show nothing", green, audits)
 	}
 }
 
@@ -205,30 +206,27 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
 		h.pass()
 		if s := h.audit(true); s.Result.Code != "complete-as-dropped" || s.NotTaken.Count != 2 {
-			t.Errorf("before remind_after: %+v, %d not taken", s.Result, s.NotTaken.Count)
+			t.Errorf("before remind_after: result = %+v, %d not taken, want complete-as-dropped, 2", s.Result, s.NotTaken.Count)
 		}
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
 		s := h.audit(true)
 		if s.Result.Code != "not-complete" || !strings.HasPrefix(s.Result.Text, "2 things in the drop folders were never taken. ") {
-			t.Errorf("after it: %+v", s.Result)
+			t.Errorf("after remind_after: result = %+v, want not-complete for 2 things", s.Result)
 		}
 		if n := s.Needs; len(n) != 1 || n[0].What != "not-taken" || n[0].Count != 2 || len(n[0].Names) != 2 {
-			t.Errorf("needs %+v", n)
+			t.Errorf("needs = %+v, want one of 2 things not taken, with their names", n)
 		}
-		if log := h.log.String(); strings.Count(log, "not taken for longer than remind_after") != 2 || strings.Contains(log, "Meier") {
-			t.Errorf("log %s", log)
-		}
-		if page := h.status(); !strings.Contains(page, "PLEASE FIX (2)") {
-			t.Errorf("page %s", page)
-		}
+		kit.Want(t, "log lines about what was not taken", strings.Count(h.log.String(), "not taken for longer than remind_after"), 2)
+		kit.Lacks(t, "log", h.log.String(), "Meier")
+		kit.Holds(t, "status file", h.status(), "PLEASE FIX (2)")
 		began := time.Now()
 		h.stop()
 		h.must(<-h.ended)
 		time.Sleep(24 * time.Hour)
 		s = h.audit(false)
 		if s.Result.Code != "not-complete" || s.NotTaken.Overdue != 2 || s.NotTaken.Drops[0].Looked.Before(began.Add(-2*time.Minute)) {
-			t.Errorf("without a daemon: %+v, %+v", s.Result, s.NotTaken)
+			t.Errorf("without a daemon: result = %+v, not taken = %+v, want not-complete, 2 overdue, as of the last scan", s.Result, s.NotTaken)
 		}
 		h.must(os.Remove(filepath.Join(h.path, "scan7.pdf")))
 		h.must(os.Remove(filepath.Join(h.path, "Meier 12")))
@@ -239,7 +237,7 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 		h.must(<-h.ended)
 		s = h.audit(false)
 		if s.Result.Code != "complete-as-dropped" || !strings.HasPrefix(s.Result.Title, "COMPLETE AS DROPPED, AS OF ") {
-			t.Errorf("once they are gone: %+v", s.Result)
+			t.Errorf("once they are removed: result = %+v, want complete-as-dropped, as of a time", s.Result)
 		}
 		h.must(h.d.Close())
 		h.again()
@@ -258,10 +256,10 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 		scans, err := h.d.Ledger().Scans()
 		h.must(err)
 		if len(scans) != 1 || len(scans[0].Pending) != ledger.MaxPending || scans[0].Unnamed != 500 {
-			t.Fatalf("stored: %d scans", len(scans))
+			t.Fatalf("scans in the ledger = %+v, want one with %d names and 500 more", scans, ledger.MaxPending)
 		}
 		if s := h.audit(true); s.NotTaken.Overdue != ledger.MaxPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {
-			t.Errorf("%d overdue: %+v", s.NotTaken.Overdue, s.Result)
+			t.Errorf("%d overdue, result = %+v, want %d, and 1,500 things", s.NotTaken.Overdue, s.Result, ledger.MaxPending+500)
 		}
 	})
 }
@@ -275,17 +273,17 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 		synctest.Wait()
 		h.must(h.d.Ledger().Lines(1, func(_ uint64, line []byte) error {
 			if strings.Contains(string(line), "Schmidt") {
-				t.Errorf("line %s", line)
+				t.Errorf("line of the journal = %s, want it without the name", line)
 			}
 			return nil
 		}))
 		h.must(os.Remove(filepath.Join(h.path, "Frau Schmidt")))
 		h.pass()
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].CountPending() != 0 {
-			t.Errorf("it is gone, and the ledger has %+v (%v)", scans, err)
+			t.Errorf("scans in the ledger after it was removed = %+v (error %v), want one with nothing pending", scans, err)
 		}
 		if found, err := h.d.Ledger().Verify(h.t.Context()); err != nil || len(found) > 0 {
-			t.Errorf("verify: %v %v", found, err)
+			t.Errorf("findings = %v (error %v), want none", found, err)
 		}
 	})
 }
@@ -297,13 +295,13 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 		h.drop("good", "1", "1", false)
 		h.pass()
 		if s := h.audit(true); len(s.Compared) != 0 {
-			t.Errorf("before: %+v", s.Compared)
+			t.Errorf("compared = %+v, want nothing before the comparison", s.Compared)
 		}
 		_, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 1000})
 		h.must(err)
 		s := h.audit(true)
 		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {
-			t.Errorf("after: %+v, %+v", s.Compared, s.Check)
+			t.Errorf("compared = %+v, check = %+v, want vault V with the same documents, and agreement", s.Compared, s.Check)
 		}
 	})
 }
@@ -324,7 +322,7 @@ func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 		synctest.Wait()
 		s := h.audit(true)
 		if s.NotTaken.Count != 500 || s.NotTaken.Overdue != 500 {
-			t.Errorf("500 things are there for two hours, and the audit says %s, %d of %d", s.Result.Title, s.NotTaken.Overdue, s.NotTaken.Count)
+			t.Errorf("the audit says %q, %d overdue of %d, want 500 of 500", s.Result.Title, s.NotTaken.Overdue, s.NotTaken.Count)
 		}
 	})
 }
@@ -343,10 +341,10 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 		synctest.Wait()
 		scan := h.d.State().Drops[0].Scan
 		if named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].Settings.Reminder()); len(named) == 0 {
-			t.Error("renamed, the drop forgets since when the thing is there")
+			t.Error("the renamed drop has nothing overdue, want the thing that was there before")
 		}
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Drop != "acme-invoices" {
-			t.Errorf("the ledger has %+v (%v)", scans, err)
+			t.Errorf("scans in the ledger = %+v (error %v), want one of the drop acme-invoices", scans, err)
 		}
 	})
 }
@@ -360,12 +358,12 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 		synctest.Wait()
 		looked := dropwork.LastScanTime(h.cfg.StateDir, h.path)
 		if time.Since(looked) > 12*time.Minute || time.Since(looked) < 0 {
-			t.Errorf("it is said that vaultd last looked on %s", looked)
+			t.Errorf("time of the last scan = %s, want at most 12 minutes before %s", looked, time.Now())
 		}
 		h.halt()
 		h.again()
 		if again := dropwork.LastScanTime(h.cfg.StateDir, h.path); !again.Equal(looked) {
-			t.Errorf("opening the drop folder counts as a look: %s, %s", looked, again)
+			t.Errorf("time of the last scan after the drop folder was opened = %s, want %s", again, looked)
 		}
 	})
 }
@@ -389,7 +387,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 		synctest.Wait()
 		s := h.audit(true)
 		if s.Result.Code == "complete-as-dropped" {
-			t.Errorf("after two hours of running: %s; %+v", s.Result.Title, s.NotTaken.Drops[0].Items)
+			t.Errorf("after two hours: result = %s, not taken = %+v, want it incomplete", s.Result.Title, s.NotTaken.Drops[0].Items)
 		}
 	})
 }
@@ -402,16 +400,12 @@ func TestScans_I26_StatusFileKeepsSince(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		const line = "no metadata.json since 00:00"
-		if page := h.status(); !strings.Contains(page, line) {
-			t.Fatalf("before: %s", page)
-		}
+		kit.Holds(t, "status file", h.status(), line)
 		h.halt()
 		time.Sleep(3 * time.Hour)
 		h.again()
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if page := h.status(); !strings.Contains(page, line) || !strings.Contains(page, "PLEASE FIX (1)") {
-			t.Errorf("after a restart: %s", page)
-		}
+		kit.Holds(t, "status file after a restart", h.status(), line, "PLEASE FIX (1)")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/packager"
+	"vaultd/internal/test/kit"
 )
 
 // pdfFlow is a PDF service in memory that complains: of a request that is not the configured one, of bytes that are not the
@@ -41,7 +41,7 @@ func (s *pdfFlow) Register(_ context.Context, v archive.VaultID, frozen []archiv
 	defer s.mu.Unlock()
 	const want = `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
 	if v != "" || len(frozen) != 1 || string(frozen[0].Metadata) != want {
-		s.t.Errorf("registered for %q: %q", v, frozen)
+		s.t.Errorf("registered for vault %q: %q, want none and one with %s", v, frozen, want)
 	}
 	r := archive.RemoteID(fmt.Sprintf("P-%d", len(s.slots)+1))
 	s.slots[r] = frozen[0].ID
@@ -57,10 +57,10 @@ func (s *pdfFlow) Upload(_ context.Context, t archive.Ticket, p archive.Package)
 	defer s.mu.Unlock()
 	sum := archive.Sum(data)
 	if id := s.slots[t.Remote]; !s.mayTwice && id != archive.DerivePDFID("ap@in.example", sum) || sum != p.SHA256 {
-		s.t.Errorf("other bytes in slot %s", t.Remote)
+		s.t.Errorf("slot %s got bytes with digest %s, want %s", t.Remote, sum, p.SHA256)
 	}
 	if s.contents[string(data)]++; s.contents[string(data)] > 1 && !s.mayTwice {
-		s.t.Errorf("%q was delivered twice", data)
+		s.t.Errorf("%q was delivered twice, want once", data)
 	}
 	return sum, "", nil
 }
@@ -103,7 +103,7 @@ func (h *testDaemon) awaitTaken() {
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
-	h.t.Fatal("nothing was taken within three minutes")
+	h.t.Fatal("no file was taken within three minutes, want one")
 }
 
 func (h *testDaemon) reason(folder string) string {
@@ -122,19 +122,17 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 		h.pass()
 		e := h.want("scan7.pdf delivered")[0]
 		if e.Route != ledger.PDF || e.Vault != "" || e.Dest != "_delivered/2000-01/scan7.pdf" || e.Content != e.Package.SHA256 || s.delivered() != 1 {
-			t.Errorf("%+v", e)
+			t.Errorf("entry = %+v after %d deliveries, want one of the PDF route in _delivered/2000-01 after 1", e, s.delivered())
 		}
 		for name, words := range map[string]string{"scan7.pdf": "seven", "_DELIVERED.txt": "ap@in.example", "_DELIVERED.json": e.Package.SHA256.String()} {
 			if text, err := os.ReadFile(filepath.Join(h.path, e.Dest, name)); err != nil || !strings.Contains(string(text), words) {
-				t.Errorf("%s: %q, %v", name, text, err)
+				t.Errorf("%s = %q (error %v), want it to hold %q", name, text, err, words)
 			}
 		}
 		if left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, "spool")); err != nil || len(left) != 0 {
-			t.Errorf("left in the spool: %v, %v", left, err)
+			t.Errorf("left in the spool: %v (error %v), want nothing", left, err)
 		}
-		if status := h.status(); !strings.Contains(status, "is a folder; this drop takes single PDFs") {
-			t.Error(status)
-		}
+		kit.Holds(t, "status file", h.status(), "is a folder; this drop takes single PDFs")
 	})
 }
 
@@ -154,9 +152,7 @@ func TestPDFDrop_I2_TheSamePDFAgain(t *testing.T) {
 				h.pass()
 				h.want("scan7.pdf delivered", row.want)
 				if !row.sends {
-					if text := h.reason("_duplicates/again.pdf"); !strings.HasPrefix(text, `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`) {
-						t.Error(text)
-					}
+					kit.Holds(t, "reason", h.reason("_duplicates/again.pdf"), `ALREADY SENT on 1 Jan 2000 as "scan7.pdf". Nothing to do.`)
 				}
 			})
 		})
@@ -217,7 +213,7 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 			good = good || e.Folder == "good.pdf" && e.State == ledger.Delivered
 		}
 		if !good {
-			t.Error("the good neighbour waits for the others")
+			t.Error("good.pdf is not delivered, want it delivered before the others end")
 		}
 		h.pass()
 		status := h.status()
@@ -231,22 +227,18 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 			switch {
 			case row.want == stays:
 				if _, err := os.Lstat(filepath.Join(h.path, name)); taken || err != nil || !strings.Contains(status, row.says) {
-					t.Errorf("%q: taken %v, %v; the clerk reads\n%s", name, taken, err, status)
+					t.Errorf("%q: taken %t (%v), want it left, and the status file to hold %q:\n%s", name, taken, err, row.says, status)
 				}
 			case !taken || e.State.String() != row.want:
-				t.Errorf("%q: taken %v, %s (%s)", name, taken, e.State, e.Cause.Text)
+				t.Errorf("%q: taken %t, %s (%s), want it taken and %s", name, taken, e.State, e.Cause.Text, row.want)
 			case row.want == refused:
-				if text := h.reason(e.Dest); !strings.Contains(text, row.says) || strings.Contains(text, "ARCHIVED") {
-					t.Errorf("%q: %s", name, text)
-				}
-				if _, err := os.Lstat(filepath.Join(h.path, e.Dest, name)); err != nil {
-					t.Error(err)
-				}
+				kit.Holds(t, "reason of "+name, h.reason(e.Dest), row.says)
+				kit.Lacks(t, "reason of "+name, h.reason(e.Dest), "ARCHIVED")
+				_, err := os.Lstat(filepath.Join(h.path, e.Dest, name))
+				kit.Must(t, err)
 			}
 		}
-		if n := s.delivered(); n != 8 {
-			t.Errorf("%d delivered", n)
-		}
+		kit.Want(t, "deliveries", s.delivered(), 8)
 	})
 }
 
@@ -278,9 +270,7 @@ func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
 		synctest.Wait()
 		h.want("scan7.pdf delivered")
 		for text := range s.contents {
-			if n := strings.Count(text, "another page"); n != 5 {
-				t.Errorf("sent with %d of 5 pages", n)
-			}
+			kit.Want(t, "pages that were sent", strings.Count(text, "another page"), 5)
 		}
 	})
 }
@@ -320,7 +310,7 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 					time.Sleep(2 * time.Minute)
 					synctest.Wait()
 					if !died.Load() {
-						t.Fatal("it never came to that step")
+						t.Fatal("the step was never reached, want the process to die there: the test shows nothing")
 					}
 					h.stop()
 					<-h.ended // it may have ended by itself, because nobody knows what is on disk
@@ -328,13 +318,11 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 					h.files.Store(nil)
 					h.again()
 					h.pass()
-					if s.delivered() != 1 {
-						t.Errorf("%d delivered", s.delivered())
-					}
+					kit.Want(t, "deliveries", s.delivered(), 1)
 					h.want("scan7.pdf delivered")
 					left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "claimed"))
 					if err != nil || len(left) != 0 {
-						t.Errorf("left: %v, %v", left, err)
+						t.Errorf("left in the claimed folder: %v (error %v), want nothing", left, err)
 					}
 				})
 			})
@@ -377,19 +365,17 @@ func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
 			h.pass()
 		}
 		old := h.want("scan7.pdf rejected", "scan7.pdf rejected")[1]
-		if old.Dest != "_rejected/scan7.pdf (2)" {
-			t.Errorf("lies at %s", old.Dest)
-		}
+		kit.Want(t, "place of the file", old.Dest, "_rejected/scan7.pdf (2)")
 		h.must(os.WriteFile(filepath.Join(h.path, old.Dest, "scan7.pdf"), []byte("%PDF-1.7 whole %%EOF"), 0o660))
 		next, err := h.d.Actions().Retry(t.Context(), old, operator.Person{UID: 8})
 		h.must(err)
 		h.pass()
 		e := h.want("scan7.pdf rejected", "scan7.pdf rejected resolved", "scan7.pdf (2) delivered")[2]
 		if e.Key != next.Key || e.Route != ledger.PDF || s.delivered() != 1 || e.Dest != "_delivered/2000-01/scan7.pdf (2)" {
-			t.Errorf("%+v", e)
+			t.Errorf("entry = %+v after %d deliveries, want the one taken again, in _delivered/2000-01, after 1", e, s.delivered())
 		}
 		if left, err := os.ReadDir(filepath.Join(h.path, e.Dest)); err != nil || len(left) != 3 { // the old reason is gone: it is no longer true
-			t.Errorf("%v, %v", left, err)
+			t.Errorf("files next to the PDF = %v (error %v), want 3", left, err)
 		}
 	})
 }
@@ -402,9 +388,7 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 		hook := durable.Hook(func(op, name string, do func() error) error {
 			if op == "mkdir" && name == "scan7.pdf" && once.CompareAndSwap(false, true) {
 				at := filepath.Join(h.path, name)
-				if err := errors.Join(os.Rename(at, at+".part"), os.WriteFile(at, []byte("%PDF-1.7 another %%EOF"), 0o660)); err != nil {
-					t.Error(err)
-				}
+				kit.Must(t, errors.Join(os.Rename(at, at+".part"), os.WriteFile(at, []byte("%PDF-1.7 another %%EOF"), 0o660)))
 			}
 			return do()
 		})
@@ -412,13 +396,11 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 		h.scan("scan7.pdf", "settled")
 		h.awaitTaken()
 		if e := h.want("scan7.pdf discovered")[0]; !once.Load() || !e.Fingerprint.IsZero() {
-			t.Errorf("exchanged %v, and taken for the settled one: %s", once.Load(), e.Fingerprint)
+			t.Errorf("exchanged %t, fingerprint = %s, want true and none: it is not the file that was quiet", once.Load(), e.Fingerprint)
 		}
 		h.pass()
 		h.want("scan7.pdf delivered")
-		if s.contents["%PDF-1.7 another %%EOF"] != 1 || len(s.contents) != 1 {
-			t.Errorf("%v", s.contents)
-		}
+		kit.Want(t, "deliveries by content", s.contents, map[string]int{"%PDF-1.7 another %%EOF": 1})
 		if _, err := os.Lstat(filepath.Join(h.path, "scan7.pdf.part")); err != nil {
 			t.Error(err)
 		}
@@ -439,9 +421,8 @@ func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
 		h.cfg.Drops = []dropwork.Settings{folders}
 		h.again()
 		h.pass()
-		if e := h.want("scan7.pdf discovered")[0]; s.delivered() != 0 || e.Route != ledger.PDF {
-			t.Errorf("%+v", e)
-		}
+		kit.Want(t, "route", h.want("scan7.pdf discovered")[0].Route, ledger.PDF)
+		kit.Want(t, "deliveries", s.delivered(), 0)
 		h.halt()
 		h.cfg.Drops = []dropwork.Settings{single}
 		h.again()
@@ -454,15 +435,15 @@ func TestPDFDrop_I8_RouteChangedUnderWay(t *testing.T) {
 func TestPDFDrop_I24_UnreadableIsNotRefused(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
-		t.Skip("root reads everything; TestFiles_I24_UnreadableStays plays it")
+		t.Skip("root reads everything; TestFiles_I24_UnreadableStays simulates it")
 	}
 	withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
 		h.scan("scan7.pdf", "seven")
 		h.must(os.Chmod(filepath.Join(h.path, "scan7.pdf"), 0))
 		h.pass()
 		h.want()
-		if _, err := os.Lstat(filepath.Join(h.path, "scan7.pdf")); errors.Is(err, fs.ErrNotExist) || !strings.Contains(h.status(), "no right") {
-			t.Error(err, h.status())
-		}
+		_, err := os.Lstat(filepath.Join(h.path, "scan7.pdf"))
+		h.must(err)
+		kit.Holds(t, "status file", h.status(), "no right")
 	})
 }

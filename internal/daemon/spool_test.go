@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/spool"
+	"vaultd/internal/test/kit"
 )
 
 // replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
@@ -20,23 +21,19 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 	if away != "" {
 		gone = func(dir string) error { return os.Rename(dir, away) }
 	}
-	if err := errors.Join(gone(dir), os.Mkdir(dir, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(gone(dir), os.Mkdir(dir, 0o700)))
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return func() {
 		t.Helper()
 		left, err := os.ReadDir(dir)
 		if err != nil || len(left) != len(names) {
-			t.Errorf("left in the other folder: %v %v, want %q", left, err, names)
+			t.Errorf("left in the other folder: %v (error %v), want %q", left, err, names)
 		}
 		for _, name := range names {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
-				t.Errorf("%s in the other folder: %q, %v", name, text, err)
+				t.Errorf("%s in the other folder = %q (error %v), want %q", name, text, err, content)
 			}
 		}
 	}
@@ -74,13 +71,11 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				}
 				if !told() {
 					_, all := h.entries()
-					t.Errorf("entries %+v, pauses %+v", all, h.d.State().Pauses)
+					t.Errorf("entries = %+v, pauses = %+v, want one of them to name the spool", all, h.d.State().Pauses)
 				}
 				h.pass() // longer than the address is good for
 				stays()
-				if n := h.emu.CountCalls("upload"); n != 0 {
-					t.Errorf("%d uploads", n)
-				}
+				kit.Want(t, "uploads", h.emu.CountCalls("upload"), 0)
 				if row == "PutBack" {
 					h.must(errors.Join(os.RemoveAll(dir), os.Rename(away, dir)))
 				} else {
@@ -92,9 +87,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				h.pass()
 				h.want("Huber 88 archived", "Otto 19 archived")
 				h.onceEach("88", "19")
-				if p := h.pauses(); len(p) != 0 {
-					t.Errorf("pauses %q", p)
-				}
+				kit.Want(t, "number of pauses", len(h.pauses()), 0)
 			})
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // A link in the place of one of vaultd's own folders is a fault in words, and what it leads to stays as it is.
@@ -25,9 +26,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 			key := archive.NewKey(time.Now()).String()
 			files := []string{"photo.jpg", "half.tmp", key + ".zip", "." + key + ".zip.tmp"}
 			for _, file := range files {
-				if err := os.WriteFile(filepath.Join(foreign, file), []byte("theirs"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(filepath.Join(foreign, file), []byte("theirs"), 0o600))
 			}
 			withDaemon(t, nil, func(h *testDaemon) {
 				h.stop()
@@ -41,16 +40,16 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				own, is := errors.AsType[*statedir.OwnFolderError](err)
 				if !is || !own.Link || own.Path != place || !strings.Contains(own.Error(), "is a link") ||
 					!strings.Contains(own.Advice(), "mount --bind") || !strings.Contains(own.Advice(), "state_dir") {
-					t.Errorf("%v", err)
+					t.Errorf("error = %v, want one that says that %s is a link, with advice on mount --bind and state_dir", err, place)
 				}
 				if err == nil {
 					h.must(d.Close())
 				}
 				if _, err := statedir.OpenFolder(h.cfg.StateDir, name, nil); err == nil {
-					t.Error("opened by who does not ask before")
+					t.Error("the folder was opened without the check before, want an error")
 				}
 				if _, err := spool.NamelessFile(h.cfg.StateDir); name == statedir.SpoolFolder && err == nil {
-					t.Error("a download was written through the link")
+					t.Error("a download was written through the link, want an error")
 				}
 				h.must(os.Remove(place))
 				h.must(os.Rename(place+".away", place))
@@ -65,7 +64,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 			}
 			slices.Sort(files)
 			if err != nil || !slices.Equal(left, files) {
-				t.Errorf("left of foreign files %q: %v", left, err)
+				t.Errorf("left of foreign files: %q (error %v), want %q", left, err, files)
 			}
 		})
 	}
@@ -101,24 +100,16 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 	var log bytes.Buffer
 	withConfiguredDaemon(t, func(c *Config) {
 		dir := filepath.Join(c.StateDir, statedir.SpoolFolder)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(dir, 0o700))
 		for _, name := range slices.Concat(foreign, ours) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o600))
 		}
 		for _, name := range []string{"folder", archive.NewKey(time.UnixMilli(2)).String() + ".zip"} {
-			if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Mkdir(filepath.Join(dir, name), 0o700))
 			foreign = append(foreign, name)
 		}
 		link := archive.NewKey(time.UnixMilli(3)).String() + ".zip"
-		if err := os.Symlink("photo.jpg", filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Symlink("photo.jpg", filepath.Join(dir, link)))
 		foreign = append(foreign, link)
 	}, func(h *testDaemon) {
 		h.drop("Huber 88", "88", "one", false)
@@ -131,12 +122,9 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 			names = append(names, e.Name())
 		}
 		slices.Sort(foreign)
-		if !slices.Equal(names, foreign) {
-			t.Errorf("left %q, want %q", names, foreign)
-		}
+		kit.Want(t, "files that are left", names, foreign)
 		log.Write(h.log.Bytes())
 	})
-	if n := strings.Count(log.String(), "files that are not vaultd's"); n != 1 || !strings.Contains(log.String(), ".photo.zip.tmp") || !strings.Contains(log.String(), "count=17") {
-		t.Errorf("told %d times: %s", n, &log)
-	}
+	kit.Want(t, "log lines about foreign files", strings.Count(log.String(), "files that are not vaultd's"), 1)
+	kit.Holds(t, "log", log.String(), ".photo.zip.tmp", "count=17")
 }

@@ -11,10 +11,12 @@ import (
 
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
 )
 
 // That the service refuses the credentials is certain after its first answer: clerks read of it at once.
 func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		h.lost.Store(true)
@@ -26,18 +28,20 @@ func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 		}
 		pauses := h.d.State().Pauses
 		if len(pauses) != 1 || !pauses[0].NeedsPerson() {
-			t.Fatalf("%+v", pauses)
+			t.Fatalf("pauses = %+v, want one that needs an operator", pauses)
 		}
 		time.Sleep(4 * time.Second) // a status file is written at most every three seconds
 		synctest.Wait()
-		if s := h.status(); !strings.Contains(s, "DELAYED since") || time.Since(pauses[0].Since) >= 30*time.Second {
-			t.Errorf("%v after the first answer:\n%s", time.Since(pauses[0].Since), s)
+		kit.Holds(t, "status file", h.status(), "DELAYED since")
+		if age := time.Since(pauses[0].Since); age >= 30*time.Second {
+			t.Errorf("the status file was read %v after the first answer, want less than 30 s", age)
 		}
 	})
 }
 
 // _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
 func TestStatusFile_TimeAndDelay(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		path := filepath.Join(h.path, "_STATUS.txt")
@@ -47,31 +51,28 @@ func TestStatusFile_TimeAndDelay(t *testing.T) {
 			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
 			written, err := time.Parse("Mon 2 Jan 2006 15:04 MST", strings.TrimSpace(stamp))
 			if age := time.Since(written); err != nil || age > 6*time.Minute {
-				t.Fatalf("%v old, %v", age, err)
+				t.Fatalf("the status file is %v old (error %v), want at most 6 minutes", age, err)
 			}
 		}
 		h.lost.Store(true)
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
-		want := "DELAYED since 01:0"
-		if s := h.status(); !strings.Contains(s, want) || !strings.Contains(s, "TAKEN, NOT YET ARCHIVED (1, newest first)\n  Otto 19               taken 01:0") {
-			t.Errorf("no %q in\n%s", want, s)
-		}
+		kit.Holds(t, "status file", h.status(), "DELAYED since 01:0", "TAKEN, NOT YET ARCHIVED (1, newest first)\n  Otto 19               taken 01:0")
 		h.lost.Store(false)
 		h.pass()
-		if s := h.status(); strings.Contains(s, "DELAYED") || !strings.Contains(s, "ARCHIVED TODAY (1)") {
-			t.Errorf("%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "ARCHIVED TODAY (1)")
+		kit.Lacks(t, "status file", h.status(), "DELAYED")
 		h.must(os.Remove(path))
 		h.pass()
 		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			t.Error("a removed status did not come back")
+			t.Error("a removed status file did not come back, want it written again")
 		}
 	})
 }
 
 // What becomes late with time alone is in _STATUS.txt at once, though nothing in the drop folder changes.
 func TestStatusFile_ReminderIsOnTime(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, func(s *dropwork.Settings) { s.RemindAfter = 17 * time.Minute }, func(h *testDaemon) {
 		h.must(os.Mkdir(filepath.Join(h.path, "Huber 88"), 0o770))
 		for _, row := range []struct {
@@ -84,9 +85,7 @@ func TestStatusFile_ReminderIsOnTime(t *testing.T) {
 		} {
 			time.Sleep(row.after)
 			synctest.Wait()
-			if s := h.status(); !strings.Contains(s, row.want) {
-				t.Errorf("after %v: no %q in\n%s", row.after, row.want, s)
-			}
+			kit.Holds(t, "status file after "+row.after.String(), h.status(), row.want)
 		}
 	})
 }
@@ -94,6 +93,7 @@ func TestStatusFile_ReminderIsOnTime(t *testing.T) {
 // A drop folder at rest is read as seldom as may be: its mark twice a minute by the probe and at each write of _STATUS.txt, which comes
 // every five minutes.
 func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
+	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
 		marks, writes := 0, 0

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
 
@@ -32,12 +33,8 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		h.lost.Store(false)
 		silent := func(when string) {
 			t.Helper()
-			if why := h.d.State().HeldReason; !strings.Contains(why, "(epoch 7)") {
-				t.Errorf("%s: held %q", when, why)
-			}
-			if n := len(h.emu.Registrations()); n != 0 {
-				t.Fatalf("%s: %d registrations", when, n)
-			}
+			kit.Holds(t, when+": reason why work is held", h.d.State().HeldReason, "(epoch 7)")
+			kit.Want(t, when+": registrations", len(h.emu.Registrations()), 0)
 		}
 		silent("taken over")
 		away := h.path + ".away"
@@ -62,7 +59,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		h.must(drop.TakeOverFolder(h.path, later))
 		h.again()
 		if e := h.d.Ledger().Info().Epoch; e != 8 || h.d.shared.Takeover.Epoch() != 0 {
-			t.Errorf("after taking over in turn: epoch %d, taken over by %d", e, h.d.shared.Takeover.Epoch())
+			t.Errorf("after taking over in turn: epoch = %d, taken over by %d, want 8, 0", e, h.d.shared.Takeover.Epoch())
 		}
 	})
 }
@@ -75,7 +72,7 @@ func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 		name := filepath.Join(h.cfg.StateDir, "taken-over")
 		h.must(os.WriteFile(name, nil, 0o600))
 		if d, err := Open(h.cfg); err == nil {
-			t.Errorf("it started")
+			t.Error("the daemon was opened, want an error")
 			h.must(d.Close())
 		}
 		h.must(os.Remove(name))
@@ -95,17 +92,15 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 		head := h.d.Ledger().Head()
 		_, err := h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
 		if !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "run vaultd reconcile first") {
-			t.Errorf("inside: %v", err)
+			t.Errorf("error of the daemon = %v, want %v, with the way out", err, operator.ErrNothingTaken)
 		}
-		if h.d.Ledger().Head() != head {
-			t.Error("the journal went on")
-		}
+		kit.Want(t, "end of the journal", h.d.Ledger().Head(), head)
 		h.reconcile()
 		_, err = h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
 		h.must(err)
 		h.must(os.WriteFile(filepath.Join(h.cfg.StateDir, "taken-over"), []byte("9\n"), 0o600))
 		if _, err := NewActions(h.cfg, h.d.Ledger()).Retry(h.t.Context(), all[0], operator.Person{}); !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "epoch 9") {
-			t.Errorf("taken over, beside no daemon: %v", err)
+			t.Errorf("error without a daemon = %v, want %v for epoch 9", err, operator.ErrNothingTaken)
 		}
 	})
 }
@@ -141,12 +136,12 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 				h.damage("Otto 19")
 				h.pass()
 				if _, is := h.d.Ledger().SafeMode(); is {
-					t.Fatal("vacuous: found already")
+					t.Fatal("the damage was found before, want it found by the check: the test shows nothing")
 				}
 				h.d.CheckNow()
 				time.Sleep(time.Minute)
 				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().HeldReason == "" {
-					t.Errorf("a minute later: %+v", safe)
+					t.Errorf("safe mode a minute later = %+v, want it for the damage", safe)
 				}
 			})
 		})
@@ -174,7 +169,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.restored(file)
 		h.pass()
 		if c := h.reconcile(); !c.Left {
-			t.Fatalf("safe mode stays: %+v", c)
+			t.Fatalf("reconciled = %+v, want safe mode left", c)
 		}
 		deadClock(h)
 		h.halt()
@@ -185,7 +180,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.again()
 		time.Sleep(10 * time.Second)
 		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || !e.NeedsReconcile {
-			t.Errorf("adopted without a doubt: %v %v %v", e.State, ok, err)
+			t.Errorf("adopted entry = %+v (known %t, error %v), want it to need the comparison", e, ok, err)
 		}
 		time.Sleep(48 * time.Hour)
 		h.onceEach("19")
@@ -215,14 +210,11 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		waiting := h.d.State().Drops[0].Watch.NotTaken
 		if len(waiting) != 1 || waiting[0].Reason != watch.Held || !strings.Contains(waiting[0].Items[0].Detail, "safe mode") {
-			t.Errorf("not taken: %+v", waiting)
+			t.Errorf("not taken = %+v, want one, held because of safe mode", waiting)
 		}
-		if s := h.status(); strings.Contains(s, "PLEASE FIX") || !strings.Contains(s, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (1)") {
-			t.Errorf("the clerk reads:\n%s", s)
-		}
-		if log := h.log.String(); strings.Contains(log, "level=ERROR") {
-			t.Errorf("logged:\n%s", log)
-		}
+		kit.Holds(t, "status file", h.status(), "WAITING FOR IT'S CHECK WITH THE ARCHIVE (1)")
+		kit.Lacks(t, "status file", h.status(), "PLEASE FIX")
+		kit.Lacks(t, "log", h.log.String(), "level=ERROR")
 		h.reconcile()
 		time.Sleep(2 * time.Minute)
 		h.pass()

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // dropDated makes a folder whose invoice has a date of its own.
@@ -37,18 +37,15 @@ func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
 		h.want("Huber 88 archived", "Huber 88 neu archived", "Huber 9 archived")
 		const pair = `  Huber 88 neu          same invoice number, sender and date as "Huber 88", archived 1 Jan 2000` + "\n"
 		const date = "  Huber 9               document date is before 1990 or in the future\n"
-		s := h.status()
-		if !strings.Contains(s, "PLEASE CHECK (2)\n") || !strings.Contains(s, pair) || !strings.Contains(s, date) || strings.Contains(s, "Nothing to put right") {
-			t.Errorf("the clerk reads:\n%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "PLEASE CHECK (2)\n", pair, date)
+		kit.Lacks(t, "status file", h.status(), "Nothing to put right")
 		e := h.byFolder()["Huber 88 neu"]
 		if _, err := h.d.Actions().Act(t.Context(), e, operator.Person{UID: 7, Reason: "both are right"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 			t.Fatal(err)
 		}
 		h.pass()
-		if s := h.status(); !strings.Contains(s, "PLEASE CHECK (1)\n") || strings.Contains(s, pair) || !strings.Contains(s, date) {
-			t.Errorf("after one was looked at the clerk reads:\n%s", s)
-		}
+		kit.Holds(t, "status file after one was checked", h.status(), "PLEASE CHECK (1)\n", date)
+		kit.Lacks(t, "status file after one was checked", h.status(), pair)
 	})
 }
 
@@ -62,24 +59,20 @@ func TestStatusFile_SameNumberHeldAndGivenBack(t *testing.T) {
 		h.dropDated("Huber 89", "RE-88", "1999-10-31", "another")
 		h.pass()
 		h.want("Huber 88 archived", "Huber 89 packaged")
-		if s := h.status(); !strings.Contains(s, "stopped; same invoice number as another folder; IT must decide\n") {
-			t.Errorf("the clerk reads:\n%s", s)
-		}
+		kit.Holds(t, "status file", h.status(), "stopped; same invoice number as another folder; IT must decide\n")
 		_, err := h.d.Actions().Act(t.Context(), h.byFolder()["Huber 89"], operator.Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
 		h.must(err)
 		h.pass()
 		text, err := os.ReadFile(filepath.Join(h.path, "_rejected/Huber 89/_REASON.txt"))
 		h.must(err)
-		if !strings.Contains(string(text), `same invoice number, sender and date as "Huber 88", archived 1 Jan 2000`) {
-			t.Errorf("the reason:\n%s", text)
-		}
+		kit.Holds(t, "reason", string(text), `same invoice number, sender and date as "Huber 88", archived 1 Jan 2000`)
 		h.must(os.Rename(filepath.Join(h.path, "_rejected/Huber 89"), filepath.Join(h.path, "Huber 89")))
 		h.dropDated("Huber 89", "RE-89", "1999-10-31", "another")
 		h.pass()
 		h.pass()
 		for _, e := range h.want("Huber 88 archived", "Huber 89 rejected resolved", "Huber 89 archived") {
 			if e.State == ledger.Archived && e.NeedsReview() {
-				t.Errorf("%s still counts as unusual", e.Folder)
+				t.Errorf("%s still needs a review, want none", e.Folder)
 			}
 		}
 	})
