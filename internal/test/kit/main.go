@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is where files cost no time for a sync.
+// memory is a file system whose syncs are free.
 const memory = "/dev/shm"
 
 // MainOfManyFiles runs the tests of a package that opens very many files, and
 // returns the exit code. The files are in memory where there is room and TMPDIR
-// names no other place, and memory is collected late. The go command notes each
+// is unset, and memory is collected late. The go command notes each
 // file that a test opens to know when a result may be used again: here that
 // takes minutes and gigabytes, so it is switched off and the tests always run.
 func MainOfManyFiles(m *testing.M) int {

@@ -12,7 +12,7 @@ import (
 
 const bareCounter = "bare"
 
-// countBare counts the failures of a test that print values without a word.
+// countBare counts the failures of a test that print bare values.
 func (t *tree) countBare(f goFile) {
 	if !slices.ContainsFunc(f.syntax.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }) {
 		return

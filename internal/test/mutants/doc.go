@@ -3,7 +3,7 @@
 //
 // The mistakes are those that the promises of docs/guarantees.md exclude: an
 // upload repeated blindly, a source disposed of too early, an error that is
-// ignored. A mutant that lives shows a promise that no test holds.
+// ignored. A mutant that lives shows a promise without a test.
 //
 // The table testdata/mutants lists them. The ordinary tests check that each
 // fits its place and compiles; "make mutants" plants them. A mutant is planted
