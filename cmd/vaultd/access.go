@@ -25,21 +25,21 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// view is what a command knows of one vaultd. The command runs inside the daemon, or alone while no daemon runs.
+// view is what a command knows of one vaultd. The command runs inside the running daemon, or alone.
 type view struct {
 	present.Clock
 	cfg    config.Config
 	ledger *boltledger.Ledger
-	state  func() daemon.State // nil: no daemon runs
+	state  func() daemon.State // nil: the command runs alone
 
 	reloadFault string // why the daemon goes on with an older configuration; empty: it does not
 
-	catalog *catalog.Catalog // of the running daemon; nil: no daemon runs
+	catalog *catalog.Catalog // of the running daemon; nil: the command runs alone
 
-	booksTurn chan struct{} // full while the running daemon answers about booked invoices; nil: no daemon runs
+	booksTurn chan struct{} // full while the running daemon answers about booked invoices; nil: the command runs alone
 }
 
-// openCatalog returns the catalog, and a function that gives it back. While no daemon runs it opens the file for this command.
+// openCatalog returns the catalog, and a function that gives it back. A command that runs alone opens the file itself.
 func (v view) openCatalog(ctx context.Context) (c *catalog.Catalog, release func() error) {
 	if v.catalog != nil {
 		return v.catalog, func() error { return nil }
@@ -148,7 +148,7 @@ func (a *app) runWithoutLedger(c *cobra.Command, args []string, do func(context.
 	return a.askDaemonOrRun(c.Context(), cfg, commandLine(c, args, nil), a.stdout, func() error { return do(c.Context(), cfg) })
 }
 
-// askDaemonOrRun runs a command that needs no ledger inside the daemon and copies its output to stdout. When no daemon runs, it
+// askDaemonOrRun runs a command that needs no ledger inside the daemon and copies its output to stdout. Otherwise it
 // calls do in this process.
 func (a *app) askDaemonOrRun(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func() error) error {
 	code, err := callControl(ctx, socketPath(cfg), request, stdout, a.stderr)

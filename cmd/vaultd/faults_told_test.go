@@ -49,7 +49,7 @@ type plantedSite struct {
 	*site
 	emu    *emulator.Server
 	url    string
-	daemon *process // nil: none runs
+	daemon *process // nil: it is stopped
 	pages  string   // the address of its pages; empty: none
 }
 

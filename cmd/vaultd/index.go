@@ -122,7 +122,7 @@ func (f *indexFlags) checkFlags(a *app) error {
 	return nil
 }
 
-// runIndex reads the index inside the daemon, which has the credentials. When no daemon runs, this process reads it.
+// runIndex reads the index inside the daemon, which has the credentials. Otherwise this process reads it.
 func (a *app) runIndex(c *cobra.Command, f indexFlags) error {
 	if a.inside != nil {
 		if f.output != "" && f.output != "-" { // the daemon would write it with its own rights

@@ -119,7 +119,7 @@ func (a *app) loadConfig() (config.Config, error) {
 	return config.Load(a.configPath, a.env)
 }
 
-// commandGroups orders the commands by what people want to do. Commands in no group come last.
+// commandGroups orders the commands by what people want to do. Other commands come last.
 var commandGroups = []struct {
 	id, title string
 	commands  []string

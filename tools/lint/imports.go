@@ -75,13 +75,13 @@ var onlyIn = map[string]string{
 	"modernc.org/sqlite/...":                   "books catalog",
 }
 
-// pure packages decide; they do no I/O.
+// pure packages decide, without I/O.
 const (
 	pure = "archive billing ledger window"
 	io   = "os/... net net/http/... syscall/... golang.org/x/sys/..."
 )
 
-// nowhere lists what not even tests import.
+// nowhere lists what tests must leave out as well.
 const nowhere = "vaultd/cmd/... math/rand io/ioutil github.com/pkg/errors gopkg.in/yaml... " +
 	"github.com/stretchr/testify/... github.com/golang/mock/... go.uber.org/mock/..."
 
