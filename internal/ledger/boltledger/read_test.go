@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -142,25 +141,4 @@ func TestVerify_BesideTheCommitter(t *testing.T) {
 			commits, _ = l.CommitCounts()
 		}
 	})
-}
-
-func TestTotals_YearBeginsInTheConfiguredZone(t *testing.T) {
-	dir := newLedger(t)
-	l := open(t, boltledger.Config{Dir: dir})
-	d := newDoc(t, l, 1)
-	d.at = time.Date(2026, 12, 31, 22, 30, 0, 0, time.UTC) // archived an hour later, at 23:30 in UTC
-	d.archived()
-	berlin := time.FixedZone("Europe/Somewhere", 3600)
-	for _, row := range []struct {
-		zone *time.Location
-		year int
-	}{{time.UTC, 2026}, {berlin, 2027}, {berlin, 2027}, {nil, 2026}} {
-		l.Close()
-		l = open(t, boltledger.Config{Dir: dir, Location: row.zone})
-		ts, err := l.Totals()
-		if err != nil || len(ts) != 1 || ts[0].Year != row.year || ts[0].Documents != 1 || ts[0].Bytes != 1001 {
-			t.Errorf("totals in %v = %v (%v), want one document of 1001 bytes in %d", row.zone, ts, err, row.year)
-		}
-		sound(t, l)
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -136,9 +135,8 @@ func filledWith(t testing.TB, n int) *Ledger {
 }
 
 // hundred commits the lives of a hundred documents, each step of them in one
-// commit, and returns the time and the largest number of bytes that one commit
-// wrote.
-func hundred(t testing.TB, l *Ledger, round int) (took time.Duration, most int64) {
+// commit, and returns the largest number of bytes that one commit wrote.
+func hundred(t testing.TB, l *Ledger, round int) (most int64) {
 	t.Helper()
 	steps := make([][]ledger.Change, len(life(0)))
 	for i := range 100 {
@@ -147,12 +145,11 @@ func hundred(t testing.TB, l *Ledger, round int) (took time.Duration, most int64
 		}
 	}
 	for _, cs := range steps {
-		before, start := written(l), time.Now()
+		before := written(l)
 		apply(t, l, cs...)
-		took += time.Since(start)
 		most = max(most, written(l)-before)
 	}
-	return took, most
+	return most
 }
 
 // written returns the bytes of all pages that were written since the start.
@@ -162,7 +159,7 @@ func written(l *Ledger) int64 {
 }
 
 // G7: the number of bytes that a commit writes does not grow with the number of
-// documents in the ledger. Time is measured by the benchmark.
+// documents in the ledger. vaultbench measures the time.
 func TestFlat_G7_WhatACommitWrites(t *testing.T) {
 	// A run of names that is merged while the hundreds are committed ends at a
 	// power of four of commits.
@@ -175,8 +172,7 @@ func TestFlat_G7_WhatACommitWrites(t *testing.T) {
 		const rounds = 5
 		before := written(l)
 		for round := range rounds {
-			_, m := hundred(t, l, round)
-			most = max(most, m)
+			most = max(most, hundred(t, l, round))
 		}
 		return (written(l) - before) / (100 * rounds), most
 	}
@@ -185,37 +181,6 @@ func TestFlat_G7_WhatACommitWrites(t *testing.T) {
 	t.Logf("%d bytes a document and at most %d a commit with a thousand documents, %d and %d with %d", small, mostSmall, more, mostMore, large)
 	if 4*more > 5*small || 2*mostMore > 5*mostSmall {
 		t.Errorf("%d bytes a document and at most %d a commit with %d documents, want about the %d and %d of a thousand", more, mostMore, large, small, mostSmall)
-	}
-}
-
-// BenchmarkFlat commits the lives of a hundred documents at a time to ledgers
-// that hold more and more already, in turns, and reports what the median
-// hundred took on each, and how much was written for it.
-func BenchmarkFlat(b *testing.B) {
-	sizes := []int{10_000, 100_000, 1_000_000}
-	var ls []*Ledger
-	for _, n := range sizes {
-		ls = append(ls, filledWith(b, n))
-		ls[len(ls)-1].db.NoSync = false
-	}
-	took, begin := make([][]time.Duration, len(sizes)), make([]int64, len(sizes))
-	for i, l := range ls {
-		begin[i] = written(l)
-	}
-	b.ResetTimer()
-	for n := range b.N {
-		for i, l := range ls {
-			d, _ := hundred(b, l, n)
-			took[i] = append(took[i], d)
-		}
-	}
-	b.StopTimer()
-	for i, n := range sizes {
-		slices.Sort(took[i])
-		p50, p99 := took[i][len(took[i])/2], took[i][len(took[i])*99/100]
-		b.ReportMetric(float64(p50.Microseconds())/1000, "p50ms@"+strconv.Itoa(n))
-		b.ReportMetric(float64(p99.Microseconds())/1000, "p99ms@"+strconv.Itoa(n))
-		b.ReportMetric(float64(written(ls[i])-begin[i])/1024/float64(b.N), "KB@"+strconv.Itoa(n))
 	}
 }
 

@@ -86,13 +86,12 @@ type stretch struct {
 
 // walk hands the stretches of a bucket out, and merges what was found in them.
 type walk struct {
-	bucket  []byte
-	view    func(worker int, fn func(*bbolt.Tx) error) error
-	check   func(p *part, tx *bbolt.Tx, k, v []byte) error
-	merge   func(*part) error // called with one part after the other, in the order of the keys
-	records int               // of a stretch
-	from    []byte            // the walk begins behind this key; nil: with the first one
-	keys    []archive.Key     // in order; where given, check is called with the records of these keys alone, their notes included
+	bucket []byte
+	view   func(worker int, fn func(*bbolt.Tx) error) error
+	check  func(p *part, tx *bbolt.Tx, k, v []byte) error
+	merge  func(*part) error // called with one part after the other, in the order of the keys
+	from   []byte            // the walk begins behind this key; nil: with the first one
+	keys   []archive.Key     // in order; where given, check is called with the records of these keys alone, their notes included
 
 	mu      sync.Mutex
 	changed sync.Cond
@@ -115,7 +114,7 @@ func (c *checker) walkBucket(w *walk) error {
 		return nil
 	}
 	w.changed.L, w.waiting = &w.mu, map[int]*part{}
-	w.after, w.records = w.from, cmp.Or(c.stretch, chunkEntries)
+	w.after = w.from
 	var workers sync.WaitGroup
 	for worker := range c.workers {
 		workers.Go(func() { c.workOn(w, worker) })
@@ -176,7 +175,7 @@ func (w *walk) findStretch(tx *bbolt.Tx) (last []byte, end bool) {
 	}
 	cur := tx.Bucket(w.bucket).Cursor()
 	k, v := seekBehind(cur, w.after)
-	for n := 0; k != nil && n < w.records; k, v = cur.Next() {
+	for n := 0; k != nil && n < chunkEntries; k, v = cur.Next() {
 		last = k
 		n += recordsToCheck(w.bucket, v)
 	}

@@ -142,9 +142,7 @@ type checker struct {
 
 	tx *bbolt.Tx // of what no worker reads, where all is read at one moment; nil: a short one each time
 
-	stretch   int  // records of a stretch; 0: chunkEntries
-	everyName bool // looks every name up, without comparing them at once first; tests hold the two against each other
-	found     []ledger.Problem
+	found []ledger.Problem
 
 	beside  Beside // nil: nothing, or it runs already
 	running sync.WaitGroup
@@ -202,9 +200,6 @@ func (c *checker) compareRecount() error {
 		}
 		if err := c.names.compareWithRuns(c.ctx, txs); err != nil {
 			return err
-		}
-		if c.everyName {
-			c.names = nil
 		}
 		return c.runAlone(func(p *part) error { return p.compareSummary(txs[0], s, r) })
 	})

@@ -1,17 +1,24 @@
 package boltledger_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"testing/cryptotest"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // A check that continues an earlier one finds nothing in a sound ledger, and
@@ -71,5 +78,152 @@ func TestVerify_I25_EndsWithItsContext(t *testing.T) {
 	cancel(enough)
 	if _, err := l.Verify(ctx); !errors.Is(err, enough) {
 		t.Errorf("a check whose context is over: %v, want %v", err, enough)
+	}
+}
+
+// wandered makes a ledger by random events: several entries have one content or one
+// number, identities were taken over, and registrations are listed no more. Its
+// journal has many blocks.
+func wandered(t *testing.T) (dir string) {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, 1) // the secret decides where the names of objects are
+	dir = newLedger(t)
+	l := open(t, boltledger.Config{Dir: dir})
+	r := rand.New(rand.NewPCG(3, 1))
+	var ds []*doc
+	for n := range 60 {
+		ds = append(ds, newDoc(t, l, n))
+	}
+	for range 300 {
+		var cs []ledger.Change
+		for range 8 {
+			d := ds[r.IntN(len(ds))]
+			d.at = d.at.Add(time.Duration(r.IntN(90)) * time.Minute)
+			cs = append(cs, d.change(d.likely(r)))
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		latest(t, ds, rs)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// damagedAtRandom deletes a record, flips a bit of it, moves it to another key, or
+// changes one field of it and leaves it well formed. It returns in words what it did.
+func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
+	t.Helper()
+	bucket := [][]byte{openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, countsBucket, findBucket}[r.IntN(8)]
+	b := tx.Bucket(bucket)
+	var keys [][]byte
+	err := b.ForEach(func(k, _ []byte) error {
+		if !bytes.Equal(bucket, findBucket) || k[0] == 's' { // the others are of registrations that the journal alone lists
+			keys = append(keys, bytes.Clone(k))
+		}
+		return nil
+	})
+	k := keys[r.IntN(len(keys))]
+	v := bytes.Clone(b.Get(k))
+	fields := map[string][]string{
+		"open": {"state", "rev", "key"}, "done": {"state", "rev", "key", "registrations.ticket.remote", "registrations.ticket.object"}, "journal": {"prev", "count"},
+		"totals": {"documents", "bytes"}, "counts": {"number"},
+	}[string(bucket)]
+	message := map[string]string{"open": "Entry", "done": "Entry", "journal": "Block", "totals": "Total", "counts": "Count"}[string(bucket)]
+	how := ""
+	switch i := r.IntN(4); {
+	case i == 0:
+		how, err = "deleted", errors.Join(err, b.Delete(k))
+	case i == 1 && len(v) > 0:
+		v[r.IntN(len(v))] ^= 1 << r.IntN(8)
+		how, err = "flipped", b.Put(k, v)
+	case i == 2 && bytes.Equal(bucket, findBucket) && len(v) > pairSize:
+		at := pairSize * r.IntN(len(v)/pairSize)
+		v = slices.Concat(v[:at], v[at+pairSize:])
+		how, err = "without a pair", b.Put(k, v)
+	case i == 2 || len(fields) == 0:
+		err = b.Delete(k)
+		k[len(k)-1] ^= 1 << r.IntN(3)
+		how, err = "under another key", errors.Join(err, b.Put(k, v))
+	default:
+		how = "with another " + fields[r.IntN(len(fields))]
+		err = setField(t, tx, bucket, k, message+"."+strings.TrimPrefix(how, "with another "), func(old []byte) []byte {
+			if len(old) > 9 {
+				return another(old)
+			}
+			return oneMore(append(old, make([]byte, max(0, 1-len(old)))...))
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %x %s", bucket, k, how)
+}
+
+// Whatever record is damaged, the check finds it, and says the same in the same
+// order on any number of cores.
+func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	source := wandered(t)
+	seeds := uint64(200)
+	if kit.Sampled(t, "ledgers that are damaged at random") {
+		seeds = 40
+	}
+	for seed := range seeds {
+		dir, what := copyLedger(t, source, fileName, headName), ""
+		edit(t, dir, func(tx *bbolt.Tx) error {
+			what = damagedAtRandom(t, rand.New(rand.NewPCG(seed, 7)), tx)
+			return nil
+		})
+		l, err := boltledger.Open(boltledger.Config{Dir: dir})
+		if err != nil {
+			continue // found by the start
+		}
+		runtime.GOMAXPROCS(1)
+		slow, err := l.Verify(t.Context())
+		if err != nil || len(slow) == 0 {
+			t.Errorf("seed %d, %s: the check found %v (%v), want a problem", seed, what, slow, err)
+		}
+		runtime.GOMAXPROCS(7)
+		fast, err := l.Verify(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		kit.Want(t, "problems of "+what+" on many cores", fast, slow)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The check reads the journal in parts, on many cores: a line that was changed is
+// found wherever its block is, also where a part ends with it.
+func TestVerify_I14_ChangedLineOfAnyBlock(t *testing.T) {
+	source := newLedger(t)
+	l := open(t, boltledger.Config{Dir: source})
+	d := newDoc(t, l, 1)
+	d.do(d.claim())
+	for range 150 {
+		d.do(ledger.Held{})
+		d.do(ledger.Unheld{})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	first, end := uint64(2), uint64(300)
+	if kit.Sampled(t, "blocks that are changed") {
+		first, end = 250, 260 // a part has about as many
+	}
+	for n := first; n < end; n++ {
+		changed := withBlock(t, source, n, func(tx *bbolt.Tx, b []byte) []byte {
+			return sealed(codecPlain, bytes.Replace(payloadOf(t, tx, b), []byte(`"at":"2026`), []byte(`"at":"2027`), 1))
+		})
+		ps, err := boltledger.VerifyFile(t.Context(), pathIn(changed, fileName))
+		if err != nil || !slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, "does not follow") }) {
+			t.Errorf("line %d was changed: the check found %v (%v), want a block that does not follow", n, ps, err)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package boltledger_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -212,61 +211,4 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	for c, n := range counted {
 		kit.Want(t, fmt.Sprintf("entries of class %d, counted too often", c), n, 0)
 	}
-}
-
-// BenchmarkSubmit makes the eight changes of a document's life for many at
-// once, as the engine does, which never waits for the disk.
-func BenchmarkSubmit(b *testing.B) {
-	b.Run("64", func(b *testing.B) { benchmarkSubmit(b, 64, 0) })
-	b.Run("1024Gathered10ms", func(b *testing.B) { benchmarkSubmit(b, 1024, 10*time.Millisecond) })
-}
-
-func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
-	l := open(b, boltledger.Config{Dir: newLedger(b), CommitInterval: gather})
-	under := make(chan struct{}, width)
-	start, startChanges := l.CommitCounts()
-	for n := range b.N {
-		under <- struct{}{}
-		d := newDoc(b, l, n)
-		life := []func() []ledger.Event{
-			func() []ledger.Event { return []ledger.Event{d.claim()} },
-			func() []ledger.Event { return []ledger.Event{d.sealed()} },
-			func() []ledger.Event { return []ledger.Event{ledger.RegisterIntended{}} },
-			func() []ledger.Event {
-				t := d.ticket()
-				t.Ticket.Remote += archive.RemoteID(fmt.Sprint("-", n))
-				return []ledger.Event{t, ledger.UploadIntended{}}
-			},
-			func() []ledger.Event { return []ledger.Event{d.accepted()} },
-			func() []ledger.Event { return []ledger.Event{d.success()} },
-			func() []ledger.Event { return []ledger.Event{ledger.PlaceIntended{Dest: "_archived/x"}} },
-			func() []ledger.Event { return []ledger.Event{ledger.Placed{}} },
-		}
-		d.own.Salt[2], d.own.Salt[3] = byte(n>>8), byte(n>>16)
-		d.next(life, func() { <-under })
-	}
-	for range cap(under) {
-		under <- struct{}{}
-	}
-	b.StopTimer()
-	commits, changes := l.CommitCounts()
-	b.ReportMetric(float64(commits-start)/float64(b.N), "commits/doc")
-	b.ReportMetric(float64(changes-startChanges)/float64(b.N), "changes/doc")
-	if n, err := l.Backup(io.Discard); err == nil {
-		b.ReportMetric(float64(n)/float64(b.N), "B/doc")
-	}
-}
-
-func (d *doc) next(life []func() []ledger.Event, done func()) {
-	if len(life) == 0 {
-		done()
-		return
-	}
-	d.l.Submit([]ledger.Change{d.change(life[0]()...)}, func(rs []ledger.Result) {
-		if rs[0].Err != nil {
-			d.t.Error(rs[0].Err)
-		}
-		d.e = rs[0].Entry
-		d.next(life[1:], done)
-	})
 }
