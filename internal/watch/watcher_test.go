@@ -395,13 +395,12 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 
 func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
 	inBubble(t, Config{MaxObserved: 10}, func(b *bench) {
+		write(t, b.path, "good0/metadata.json", "good1/metadata.json") // the file system may list these last
 		for i := range 60 {
 			write(t, b.path, fmt.Sprintf("stuck%d/metadata.json", i), fmt.Sprintf("stuck%d/x.part", i))
 			write(t, b.path, fmt.Sprintf("bare%d/x.pdf", i))
 		}
-		for i := range 5 {
-			write(t, b.path, fmt.Sprintf("good%d/metadata.json", i))
-		}
+		write(t, b.path, "good2/metadata.json", "good3/metadata.json", "good4/metadata.json") // or these
 		b.run()
 		b.pass(time.Hour)
 		kit.Want(t, "taken", b.count(), 5)
