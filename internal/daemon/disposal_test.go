@@ -54,8 +54,8 @@ func TestApproveDisposal_I29(t *testing.T) {
 }
 
 // TestDispose_I18_AFolderThatIsLostIsNotCalledMoved: a user took the kept
-// folder away before it was due. Nobody knows where it is, so the entry does
-// not say that vaultd moved it.
+// folder away before it was due. Its place is unknown, so the entry does not say
+// that vaultd moved it.
 func TestDispose_I18_AFolderThatIsLostIsNotCalledMoved(t *testing.T) {
 	to := t.TempDir()
 	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.DisposeTo, d.Grace = true, to, time.Hour }, func(h *testDaemon) {

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/test/kit"
@@ -219,5 +220,93 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		h.pass()
 		h.want("Otto 19 archived")
+	})
+}
+
+// TestTakenOver_I16_TheOtherOneHoldsTheLock: the vaultd that took the folder over
+// works in it and holds its lock. The one that starts after that reads the mark
+// all the same, and remembers it when the share is away.
+func TestTakenOver_I16_TheOtherOneHoldsTheLock(t *testing.T) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.pass()
+		m := h.d.shared.Takeover.Mark()
+		h.halt()
+		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch + 6})
+		h.must(err)
+		d, err := Open(h.cfg)
+		if foreign, ok := errors.AsType[*drop.ForeignError](err); !ok || !foreign.IsLaterEpoch() {
+			t.Errorf("error = %v, want a ForeignError of a later epoch", err)
+		}
+		if err == nil {
+			h.must(d.Close())
+		}
+		h.must(other.Close())
+		h.must(os.Rename(h.path, h.path+".away"))
+		h.again()
+		h.pass()
+		kit.Holds(h.t, "why nothing is sent", h.d.State().HeldReason, "(epoch 7)")
+	})
+}
+
+// TestTakenOver_I16_TheFolderIsLetGo: the vaultd that was taken over closes the
+// folder, so that the other one gets its lock.
+func TestTakenOver_I16_TheFolderIsLetGo(t *testing.T) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.pass()
+		later := h.d.shared.Takeover.Mark()
+		later.Epoch += 6
+		h.must(drop.TakeOverFolder(h.path, later))
+		h.pass()
+		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: later.LedgerID, Environment: later.Environment, Epoch: later.Epoch})
+		h.must(err)
+		h.must(other.Close())
+	})
+}
+
+// TestTakenOver_I16_KnownAfterAReload: the disk does not take the note of a
+// takeover, and the share is away when the configuration is read again. The
+// takeover is not forgotten.
+func TestTakenOver_I16_KnownAfterAReload(t *testing.T) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.pass()
+		note := filepath.Join(h.cfg.StateDir, "taken-over")
+		h.must(os.Mkdir(note, 0o700)) // no file gets this name
+		later := h.d.shared.Takeover.Mark()
+		later.Epoch += 6
+		h.must(drop.TakeOverFolder(h.path, later))
+		h.pass()
+		kit.Holds(h.t, "why nothing is sent", h.d.State().HeldReason, "(epoch 7)")
+		h.must(os.Rename(h.path, h.path+".away"))
+		h.stop()
+		h.must(<-h.ended)
+		h.must(os.Remove(note))
+		next, err := h.d.Reopen(h.cfg)
+		h.must(err)
+		h.d = next
+		h.run()
+		h.pass()
+		kit.Holds(h.t, "why nothing is sent after the reload", h.d.State().HeldReason, "(epoch 7)")
+	})
+}
+
+// TestRestore_I16_TakesOverEachFolder: a folder that is away keeps no other one
+// from being taken over.
+func TestRestore_I16_TakesOverEachFolder(t *testing.T) {
+	withConfiguredDaemon(t, func(c *Config) {
+		away := c.Drops[0]
+		away.Name, away.Path = "away", away.Path+"-away"
+		c.Drops = append([]dropwork.Settings{away}, c.Drops...)
+	}, func(h *testDaemon) {
+		h.pass()
+		file := h.backup()
+		before := h.d.shared.Takeover.Mark()
+		h.halt()
+		out, err := Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
+		h.must(err)
+		kit.Want(h.t, "folders that are away", out.Away, []string{"away"})
+		mark, _, err := drop.ReadMark(h.path)
+		h.must(err)
+		kit.Want(h.t, "epoch of the folder that is there", mark.Epoch, before.Epoch+1)
+		h.again()
 	})
 }

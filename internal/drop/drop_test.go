@@ -176,6 +176,52 @@ func TestOpen_UnmountedIsNotNew(t *testing.T) {
 	}
 }
 
+// TestOpen_I16_LostMark: a folder in which this ledger worked and that has no
+// mark any more may be another ledger's by now. It gets no new mark.
+func TestOpen_I16_LostMark(t *testing.T) {
+	path := share(t)
+	open(t, config(path)).Close()
+	kit.Must(t, os.Remove(path+"/.vaultd/drop.json"))
+	cfg := config(path)
+	cfg.HasWorkedHere = true
+	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("error = %v, want %v", err, ErrUnavailable)
+	}
+	_, ok, err := ReadMark(path)
+	kit.Must(t, err)
+	kit.Want(t, "the folder has a mark", ok, false)
+}
+
+// TestTakeOver_I16_OnlyWhatIsOurs: a takeover never writes its mark into the
+// folder of another ledger, of the other environment or of a later epoch.
+func TestTakeOver_I16_OnlyWhatIsOurs(t *testing.T) {
+	ours := OwnershipMark{LedgerID: "L1", Environment: "test", Epoch: 1}
+	for name, row := range map[string]struct {
+		mark      OwnershipMark
+		isRefused bool
+	}{
+		"NextEpoch":        {OwnershipMark{"L1", "test", 2}, false},
+		"SameEpoch":        {ours, false},
+		"EarlierEpoch":     {OwnershipMark{"L1", "test", 0}, true},
+		"OtherLedger":      {OwnershipMark{"L2", "test", 2}, true},
+		"OtherEnvironment": {OwnershipMark{"L1", "production", 2}, true},
+	} {
+		path := share(t)
+		open(t, config(path)).Close()
+		err := TakeOverFolder(path, row.mark)
+		if _, isForeign := errors.AsType[*ForeignError](err); isForeign != row.isRefused || !isForeign && err != nil {
+			t.Errorf("%s: error = %v, want a ForeignError: %v", name, err, row.isRefused)
+		}
+		want := row.mark
+		if row.isRefused {
+			want = ours
+		}
+		got, _, err := ReadMark(path)
+		kit.Must(t, err)
+		kit.Want(t, name+": mark", got, want)
+	}
+}
+
 func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 	path := share(t)
 	os.Symlink(t.TempDir(), path+"/.vaultd")

@@ -2,6 +2,7 @@ package statedir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -46,6 +47,30 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	defer f.Close()
 	if _, err := LockForDaemon(dir); err == nil || !strings.Contains(err.Error(), daemonRole) {
 		t.Errorf("a second daemon: %v", err)
+	}
+}
+
+// TestLock_I16_NamesTheHolderAlone: the file keeps nothing of a longer name of a
+// former holder.
+func TestLock_I16_NamesTheHolderAlone(t *testing.T) {
+	dir := t.TempDir()
+	former, err := Lock(dir, strings.Repeat("x", 100))
+	kit.Must(t, err)
+	kit.Must(t, former.Close())
+	held, err := Lock(dir, daemonRole)
+	kit.Must(t, err)
+	defer held.Close()
+	_, err = Lock(dir, commandRole)
+	inUse, ok := errors.AsType[*InUseError](err)
+	if !ok {
+		t.Fatalf("error = %v, want an InUseError", err)
+	}
+	host, err := os.Hostname()
+	kit.Must(t, err)
+	begin := fmt.Sprintf("%s, process %d on %s since ", daemonRole, os.Getpid(), host)
+	since, ok := strings.CutPrefix(inUse.By, begin)
+	if _, err := time.Parse(time.RFC3339, since); !ok || err != nil {
+		t.Errorf("holder = %q, want %q and a time", inUse.By, begin)
 	}
 }
 
