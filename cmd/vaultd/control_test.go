@@ -16,6 +16,12 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/statedir"
+	"vaultd/internal/test/kit"
 )
 
 // shortDir is a directory whose path leaves room for a socket's name.
@@ -142,6 +148,29 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 				t.Errorf("exit %d: %s", code, errs)
 			}
 		})
+	}
+}
+
+// TestControl_I27_BackupIsForOwners: the copy has upload addresses that still
+// work. Members of a group, who may give all other commands, do not get it.
+func TestControl_I27_BackupIsForOwners(t *testing.T) {
+	for name, row := range map[string]struct {
+		who  peer
+		want int
+	}{
+		"Root":       {peer{uid: 0}, exitDone},
+		"DaemonsOwn": {peer{uid: 990, groups: []uint32{990}}, exitDone},
+		"Member":     {peer{uid: 1001, groups: []uint32{2000}}, exitRights},
+	} {
+		path, _ := listen(t, &commandServer{
+			uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
+			execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone },
+		})
+		_, errs, code := frames(t, path, `{"args":["backup","-"]}`+"\n")
+		kit.Want(t, name+": exit code", code, row.want)
+		if row.want == exitRights {
+			kit.Holds(t, name+": refusal", errs, "goes to root and vaultd's own user alone")
+		}
 	}
 }
 

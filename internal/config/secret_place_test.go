@@ -94,6 +94,16 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 			chmod(t, real, 0o777)
 			return filepath.Join(link, "secret")
 		}, "others could put another file in its place"},
+		"FolderAboveALinkedOneForAll": {func(t *testing.T, dir string) string {
+			above, link := filepath.Join(dir, "above"), filepath.Join(dir, "link")
+			real := filepath.Join(above, "real")
+			if err := errors.Join(os.MkdirAll(real, 0o700), os.Symlink(real, link)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, real)
+			chmod(t, above, 0o777)
+			return filepath.Join(link, "secret")
+		}, "others could put another file in its place"},
 		"Missing": {func(_ *testing.T, dir string) string { return filepath.Join(dir, "none") }, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

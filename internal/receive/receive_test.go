@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -851,6 +852,27 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 			kit.Want(t, fmt.Sprintf("folders that are left while the network deletes nothing: %v", c.isDeaf), len(left), c.want)
 		}
 		h.allDone()
+	})
+}
+
+// TestReceive_I27_FilesAreItsOwn: a received document is for vaultd's user
+// alone until it is in the drop folder.
+func TestReceive_I27_FilesAreItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, emulator.NetworkReadings{})
+		defer h.net.Close()
+		h.publish("Invoice", "R-1", "x")
+		kit.Must(t, h.live(3*time.Hour))
+		kinds := map[fs.FileMode]int{}
+		kit.Must(t, filepath.WalkDir(h.kept, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || path == h.kept {
+				return err
+			}
+			info, err := e.Info()
+			kinds[info.Mode()]++
+			return err
+		}))
+		kit.Want(t, "modes of what is kept", kinds, map[fs.FileMode]int{fs.ModeDir | 0o700: 1, 0o600: 2})
 	})
 }
 

@@ -1,0 +1,30 @@
+package books
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/test/kit"
+)
+
+// TestOpen_I27_ForItsUserAlone: the file of booked invoices is for vaultd's user
+// alone, whatever the umask is.
+func TestOpen_I27_ForItsUserAlone(t *testing.T) {
+	w := newWorld(t)
+	defer unix.Umask(unix.Umask(0))
+	w.open(testSettings())
+	all, err := filepath.Glob(filepath.Join(w.dir, FileName+"*"))
+	kit.Must(t, err)
+	if len(all) == 0 {
+		t.Fatalf("no file in %s, want %s", w.dir, FileName)
+	}
+	for _, path := range all {
+		info, err := os.Lstat(path)
+		kit.Must(t, err)
+		kit.Want(t, "rights of "+filepath.Base(path), info.Mode().Perm(), fs.FileMode(0o600))
+	}
+}
