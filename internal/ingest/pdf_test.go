@@ -42,6 +42,25 @@ func (r *running) dropPDFNamed(drop, name string, n int) {
 	}
 }
 
+// commitPDF commits a packed PDF of a drop, and then the events.
+func (r *running) commitPDF(drop string, more ...ledger.Event) {
+	r.t.Helper()
+	e := ledger.Entry{Key: archive.NewKey(time.Now())}
+	e.Folder = e.Key.String() + ".pdf"
+	p, err := r.folders(drop).Pack(r.t.Context(), e)
+	kit.Must(r.t, err)
+	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: drop, Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}
+	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append(evs, more...)})
+}
+
+// slot gives out the next slot of a PDF service.
+func (s *service) slot(sent archive.Instant) archive.Ticket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serial++
+	return archive.Ticket{Remote: numbered(s.serial), URL: addressed(s.serial), Sent: sent, Validity: time.Hour}
+}
+
 // changePDF changes the row of the PDF route in the configuration.
 func (r *running) changePDF(change func(*ingest.Route)) {
 	row := r.cfg.Routes[ledger.PDF]
@@ -169,14 +188,7 @@ func TestPDF_I2_RestartDuringAnUpload(t *testing.T) {
 				pdf := &service{}
 				r := buildPDF(t, pdf, "scans")
 				r.changePDF(func(route *ingest.Route) { route.RepeatsUpload = row.repeats })
-				key := archive.NewKey(time.Now())
-				p, doc := archive.Package{Size: 9, SHA256: archive.Sum([]byte("scans 0.pdf"))}, ledger.Document{Metadata: []byte("{}")}
-				ticket := archive.Ticket{Remote: "slot", URL: "https://store.example/slot", Sent: r.s.now(), Validity: time.Hour}
-				pdf.names["slot"] = archive.ID{1}
-				r.folders("scans").sealed[key] = p
-				r.apply(ledger.Change{Key: key, Document: &doc, Events: []ledger.Event{
-					ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scans 0.pdf"}, ledger.Sealed{ID: archive.ID{1}, Content: p.SHA256, Package: p, Seal: doc.Seal(p)},
-					ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}}})
+				r.commitPDF("scans", ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: pdf.slot(r.s.now())}, ledger.UploadIntended{})
 				r.start()
 				r.pass(time.Minute)
 				kit.Want(t, "states", r.states(), states{row.want: 1})
