@@ -68,7 +68,7 @@ long: ## in full, what the short form leaves out or samples: the tests that call
 	cd bench && $(MODULE_TOOLS) $(TEST) -count=1 -run '$(shell tools/longtests names)' ./...
 
 # These start no goroutine and hold no lock, so the race detector has nothing to find in them.
-RACELESS := archive billing books chart expected extractapi ledger ledger/arrival pdfapi present sanitize vaultapi \
+RACELESS := archive billing chart expected ledger ledger/arrival pdfapi present sanitize \
 	test/docs test/measure test/mutants
 
 race: ## the short form of every test that has goroutines, with the race detector

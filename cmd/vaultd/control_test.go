@@ -16,11 +16,6 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/config"
-	"vaultd/internal/daemon"
-	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
-	"vaultd/internal/statedir"
 	"vaultd/internal/test/kit"
 )
 
