@@ -96,7 +96,7 @@ func inOrder(seen map[edge]bool) []edge {
 }
 
 // edgesText is the file that package proof holds journals against.
-func edgesText() []byte {
+func edgesText() string {
 	var b strings.Builder
 	b.WriteString("# Where each event of the journal may lead: event, the service's status, state, next state, source, next source.\n" +
 		"# \"none none\" at the end: the source stays where it is, wherever that is.\n" +
@@ -108,7 +108,7 @@ func edgesText() []byte {
 		}
 		fmt.Fprintln(&b, m.event, status, m.from, m.to, m.source, m.then)
 	}
-	return []byte(b.String())
+	return b.String()
 }
 
 // lies returns where the source may be in a state.

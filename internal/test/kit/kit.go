@@ -8,6 +8,7 @@ package kit
 import (
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,4 +60,34 @@ func Missing(t testing.TB, what string) {
 		t.Fatalf("%s: CI must have what its tests need", what)
 	}
 	t.Skipf("NOT TESTED: %s", what)
+}
+
+// Generated fails the test where a file of the tree differs from what the code
+// says: the part of it between "<!-- name: begin -->" and "<!-- name: end -->",
+// or the whole file if name is empty. With update it writes that instead.
+func Generated(t testing.TB, path, name, text string, update bool) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := text
+	if name != "" {
+		before, rest, _ := strings.Cut(string(b), "<!-- "+name+": begin -->\n")
+		_, after, ok := strings.Cut(rest, "<!-- "+name+": end -->")
+		if !ok {
+			t.Fatalf("%s has no part %q, want one", path, name)
+		}
+		want = before + "<!-- " + name + ": begin -->\n" + text + "<!-- " + name + ": end -->" + after
+	}
+	if string(b) == want {
+		return
+	}
+	if !update {
+		t.Errorf("%s is not what the code says (-want +got):\n%s\nrun this test with -update", path, cmp.Diff(want, string(b)))
+		return
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
