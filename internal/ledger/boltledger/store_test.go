@@ -186,7 +186,7 @@ func TestFlat_G7_WhatACommitWrites(t *testing.T) {
 
 // A check of all pages needs memory for one of them, however many there are.
 func TestPages_I21_OneLeafAtATime(t *testing.T) {
-	l := filledWith(t, 2000)
+	l := filledWith(t, 1000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if err := l.checkAllPages(func() error { return nil }); err != nil {

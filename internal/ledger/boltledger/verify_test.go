@@ -170,7 +170,7 @@ func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 	source := wandered(t)
 	seeds := uint64(200)
 	if kit.Sampled(t, "ledgers that are damaged at random") {
-		seeds = 40
+		seeds = 20
 	}
 	for seed := range seeds {
 		dir, what := copyLedger(t, source, fileName, headName), ""
