@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 )
 
 // party is a company that does not exist, with how much it charges at most and how often it writes.
@@ -101,56 +103,29 @@ func (h *history) digest() (d archive.Digest) {
 func (h *history) document(at time.Time) ledger.Change {
 	h.made++
 	from := h.sender()
-	number, folder := fmt.Sprintf("RE-%d-%04d", at.Year(), h.made), fmt.Sprintf("%s %d", from.name, 1000+h.made)
-	claimed := ledger.ClaimedFolder{Route: ledger.Vault, Vault: "ACME", Drop: "acme-in", Folder: folder, Owner: 1000,
-		Node: ledger.Node{Dev: 1, Ino: uint64(h.made)}, Fingerprint: h.digest()}
-	change := ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{claimed}}
+	it := fill.Item{Name: fmt.Sprintf("%s %d", from.name, 1000+h.made), Route: ledger.Vault, Vault: "ACME", Remote: archive.RemoteID(h.uuid().String())}
+	change := ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}}
 	if h.rng.IntN(30) == 0 {
-		change.Events = append(change.Events, ledger.Refused{Cause: ledger.Cause{Code: "documentDate-not-understood", Text: "31.10. is no date"}},
-			ledger.PlaceIntended{Dest: "_rejected/" + folder}, ledger.Placed{})
+		change.Events = []ledger.Event{it.Claimed(), ledger.Refused{Cause: ledger.Cause{Code: "documentDate-not-understood", Text: "31.10. is no date"}},
+			ledger.PlaceIntended{Dest: "_rejected/" + it.Name}, ledger.Placed{}}
 		if time.Since(at) > 30*24*time.Hour {
 			change.Events = append(change.Events, ledger.Closed{By: ledger.Operator{UID: 1000}})
 		}
 		return change
 	}
+	done := at
 	if h.rng.IntN(8) == 0 {
-		h.deliver(&change, at)
-		return change
+		it.Name, it.Route, it.Vault, it.Size = fmt.Sprintf("Scan %d.pdf", 1000+h.made), ledger.PDF, "", 300_000
+	} else {
+		it.Size = 20_000 + h.rng.Int64N(900_000)
+		it.Files = []archive.File{{Path: "rechnung.pdf", Size: it.Size, SHA256: h.digest()}}
+		it.Document = archive.Document{Type: "Invoice", Number: fmt.Sprintf("RE-%d-%04d", at.Year(), h.made), Date: at.Format("2006-01-02") + "T00:00:00Z", SenderName: from.name,
+			SenderIDs: []string{"DE014814804"}, RecipientName: "Acme GmbH", Currency: "EUR", Amount: h.amount(from)}
+		done = at.Add(2*time.Minute + time.Duration(h.rng.ExpFloat64()*float64(20*time.Minute)))
 	}
-	size := 20_000 + h.rng.Int64N(900_000)
-	doc := &ledger.Document{Metadata: archive.Document{Type: "Invoice", Number: number, Date: at.Format("2006-01-02") + "T00:00:00Z", SenderName: from.name,
-		SenderIDs: []string{"DE014814804"}, RecipientName: "Acme GmbH", Currency: "EUR", Amount: h.amount(from)}.Metadata(),
-		Files: []archive.File{{Path: "rechnung.pdf", Size: size, SHA256: h.digest()}}}
-	pkg := archive.Package{Path: fmt.Sprintf("%08d.zip", h.made), Size: size, SHA256: h.digest(), MD5: [16]byte(h.uuid())}
-	remote := archive.RemoteID(h.uuid().String())
-	done := at.Add(2*time.Minute + time.Duration(h.rng.ExpFloat64()*float64(20*time.Minute)))
-	receipt := archive.Receipt{Remote: remote, Status: archive.Successful, Raw: "ArchivingSuccessful", Updated: done,
-		Record: fmt.Appendf(nil, `{"bumId":"%s","status":"ArchivingSuccessful"}`, remote)}
-	ticket := archive.Ticket{Remote: remote, URL: "https://store.example/" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}, Date: at, SignedAt: at, Validity: 15 * time.Minute}
-	change.Document = doc
-	change.Events = append(change.Events,
-		ledger.Sealed{ID: archive.ID(h.uuid()), Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg), Number: archive.NumberDigest(h.uuid())},
-		ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{},
-		ledger.UploadAccepted{NotBefore: at.Add(time.Minute), Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
-		ledger.StatusSeen{Receipt: receipt, Grace: 24 * time.Hour},
-		ledger.PlaceIntended{Dest: "_archived/" + done.Format("2006-01") + "/" + folder}, ledger.Placed{})
+	_, change.Document = it.Sealed()
+	change.Events = slices.Concat(it.Life(at, done)...)
 	return change
-}
-
-// deliver makes a document a PDF that was delivered.
-func (h *history) deliver(change *ledger.Change, at time.Time) {
-	file := fmt.Sprintf("Scan %d.pdf", 1000+h.made)
-	doc := &ledger.Document{Metadata: archive.PDFRequest{Receiving: "ap@in.example", Notify: "clerk@acme.example"}.Encode(),
-		Files: []archive.File{{Path: file, Size: 300_000, SHA256: h.digest()}}}
-	pkg := archive.Package{Path: fmt.Sprintf("%08d.pdf", h.made), Size: 300_000, SHA256: doc.Files[0].SHA256, MD5: [16]byte(h.uuid())}
-	remote := archive.RemoteID(h.uuid().String())
-	ticket := archive.Ticket{Remote: remote, URL: "https://store.example/" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}, Date: at, SignedAt: at, Validity: time.Hour}
-	change.Document = doc
-	change.Events = []ledger.Event{
-		ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file, Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(h.made)}, Fingerprint: h.digest()},
-		ledger.Sealed{ID: archive.DerivePDFID("ap@in.example", pkg.SHA256), Content: pkg.SHA256, Metadata: archive.ReceivingDigest("ap@in.example"), Package: pkg, Seal: doc.Seal(pkg)},
-		ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}, ledger.UploadIntended{}, ledger.DeliveryConfirmed{Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
-		ledger.PlaceIntended{Dest: "_delivered/" + at.Format("2006-01") + "/" + file}, ledger.Placed{}}
 }
 
 func (h *history) amount(from party) archive.Decimal {
