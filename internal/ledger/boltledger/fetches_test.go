@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -19,42 +20,46 @@ func fetchOf(at time.Time) ledger.Mark {
 	return ledger.Mark{Vault: "V", Remote: "bum-1", By: ledger.Operator{UID: 7}, At: at}
 }
 
-// I29: the budget holds however many ask at once, for each of them is a line
-// before anything is downloaded.
+// I29: the budget holds for 39 downloads of one commit, which waited for another
+// one. Each has a line before anything is downloaded.
 func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
-	l := open(t, boltledger.Config{Dir: newLedger(t)})
-	const askers, budget = 40, 7
-	var allowed atomic.Uint64
-	var all sync.WaitGroup
-	for range askers {
-		all.Go(func() {
-			used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, budget)
-			spent, over := errors.AsType[*ledger.BudgetError](err)
-			switch {
-			case err == nil && used > 0 && used <= budget:
-				allowed.Add(1)
-			case over && spent.Used == budget && spent.Allowed == budget:
-			default:
-				t.Errorf("%d downloads are used (%v), want one of %d, or the budget spent", used, err, budget)
-			}
-		})
-	}
-	all.Wait()
-	announced := 0
-	err := l.Lines(2, func(_ uint64, line []byte) error {
-		if strings.Contains(string(line), `"event":"fetch-intended"`) && strings.Contains(string(line), `"vault":"V","bumId":"bum-1","uid":7`) {
-			announced++
+	synctest.Test(t, func(t *testing.T) {
+		queued := make(chan struct{})
+		l := open(t, boltledger.Config{Dir: newLedger(t), Fault: func(string) error { <-queued; return nil }})
+		const askers, budget = 40, 7
+		var allowed atomic.Uint64
+		var all sync.WaitGroup
+		for range askers {
+			all.Go(func() {
+				used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, budget)
+				spent, over := errors.AsType[*ledger.BudgetError](err)
+				switch {
+				case err == nil && used > 0 && used <= budget:
+					allowed.Add(1)
+				case over && spent.Used == budget && spent.Allowed == budget:
+				default:
+					t.Errorf("%d downloads are used (%v), want one of %d, or the budget spent", used, err, budget)
+				}
+			})
 		}
-		return nil
+		synctest.Wait()
+		close(queued)
+		all.Wait()
+		announced := 0
+		err := l.Lines(2, func(_ uint64, line []byte) error {
+			if strings.Contains(string(line), `"event":"fetch-intended"`) && strings.Contains(string(line), `"vault":"V","bumId":"bum-1","uid":7`) {
+				announced++
+			}
+			return nil
+		})
+		if err != nil || allowed.Load() != budget || announced != budget {
+			t.Errorf("%d downloads allowed and %d announced (%v), want %d", allowed.Load(), announced, err, budget)
+		}
+		sound(t, l)
 	})
-	if err != nil || allowed.Load() != budget || announced != budget {
-		t.Errorf("%d downloads allowed and %d announced (%v), want %d", allowed.Load(), announced, err, budget)
-	}
-	sound(t, l)
 }
 
-// A month begins where the time zone says, whatever the clock says next, and a
-// restart keeps the count.
+// A month begins where the time zone says, whatever time the clock tells next, and a restart forgets nothing of it.
 func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -103,8 +108,8 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	sound(t, l)
 }
 
-// The check finds that a download was forgotten, and no other mark gets around
-// the budget.
+// The check finds that a download was forgotten, and no other mark gets around the
+// budget.
 func TestIntendFetch_NoWayAround(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
