@@ -260,15 +260,15 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = fmt.Errorf("it did not arrive in time: %w", err)
 		}
-		fed.CloseWithError(err)           //lint:ignore errcheck it returns none
-		conn.SetReadDeadline(time.Time{}) //lint:ignore errcheck as above
+		fed.CloseWithError(err)
+		conn.SetReadDeadline(time.Time{}) //lint:ignore errcheck fails on a closed connection only
 		// Input that the command did not read is thrown away, and nothing comes behind it: this ends when the client goes away.
 		io.Copy(io.Discard, conn) //lint:ignore errcheck whatever happens, the command ends
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
 	code := s.executeGuarded(ctx, p, req.Args, input, w)
-	input.Close() //lint:ignore errcheck it returns none; input that the command did not read is not waited for
+	input.Close() // input that the command left is dropped
 	forgotten()
 	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()

@@ -181,18 +181,6 @@ func filled(t *testing.T) *shelf {
 	return s
 }
 
-// say runs a command's inner part and gives what it wrote and its exit code.
-func say(t *testing.T, asJSON bool, do func(a *app) error) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	a := &app{stdout: &out, stderr: &errs, env: noEnv, json: asJSON}
-	if err := do(a); err != nil {
-		code = a.reportError(err)
-	}
-	checkOutput(t, out.Bytes(), errs.Bytes())
-	return out.String(), errs.String(), code
-}
-
 // damageJournal changes a byte of a block of the journal on the disk.
 func (s *shelf) damageJournal() {
 	s.t.Helper()

@@ -177,7 +177,7 @@ func (s *pageSource) Download(ctx context.Context, user string, key archive.Key,
 	if err != nil {
 		return err
 	}
-	defer tmp.Close() //lint:ignore errcheck it was only read, and it has no name
+	defer tmp.Close()
 	s.h.log.Info("a person downloads from the archive", "user", user, "key", e.Key)
 	// The name stands beside the journal, where it can be erased; the journal has its digest.
 	by := operator.Person{UID: a.uid, Reason: "on the pages, by the user " + user}

@@ -77,7 +77,7 @@ func (s *pageSource) WriteBooks(ctx context.Context, user string, q page.BooksQu
 	if err != nil {
 		return err
 	}
-	defer tmp.Close() //lint:ignore errcheck it was only read, and it has no name
+	defer tmp.Close()
 	bounded := &boundedFile{file: tmp, check: func() error { return spool.CheckMinFree(v.cfg.StateDir, v.cfg.Spool.MinFree) }}
 	if err := bounded.check(); err != nil {
 		return s.refuseBooks(err)

@@ -65,8 +65,8 @@ func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // the test would hang, no more
-	io.WriteString(conn, request)                      //nolint:errcheck // refused early: the answer counts
+	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	io.WriteString(conn, request)
 	var out, errs bytes.Buffer
 	for dec := json.NewDecoder(conn); ; {
 		var f struct {

@@ -49,7 +49,7 @@ func (b *Books) keepMatches(ctx context.Context, m *matches, of archive.Digest, 
 	if err != nil {
 		return
 	}
-	defer conn.Close() //lint:ignore errcheck it is thrown away
+	defer conn.Close()
 	// It waits for nobody, because the answer is there, and needs no memory for pages beside those of the answer.
 	_, err = conn.ExecContext(ctx, "PRAGMA busy_timeout = 0")
 	if err == nil {

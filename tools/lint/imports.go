@@ -46,7 +46,7 @@ var mayImport = map[string]string{
 	"spool":             "archive durable ingest ledger statedir",
 	"statedir":          "durable ledger ledger/boltledger",
 	"statusfile":        "archive drop dropwork ingest ledger ledger/boltledger packager present sanitize spool watch",
-	"test/fill":         "archive ledger ledger/boltledger",
+	"test/fill":         "archive ledger ledger/boltledger test/kit",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
 	"web":               "archive ledger report",
@@ -54,7 +54,7 @@ var mayImport = map[string]string{
 
 	"cmd/vaultd": "...",
 	"bench":      "...",
-	"browser":    "archive emulator ledger ledger/boltledger", // it sees the program from outside
+	"browser":    "archive emulator ledger ledger/boltledger test/kit", // it sees the program from outside
 }
 
 // onlyIn lists the packages that alone may import a package, apart from tests:

@@ -93,18 +93,6 @@ func (w *world) says(words ...string) {
 	kit.Holds(w.t, "the log", said, words...)
 }
 
-// pauses lists what was heard, without the log.
-func (w *world) pauses() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var all []string
-	for text := range w.heard {
-		all = append(all, "  "+text)
-	}
-	slices.Sort(all)
-	return strings.Join(all, "\n")
-}
-
 // secretive wants no secret in what was said (I7), and no credential at a host that is not the service's (I20).
 func (w *world) secretive() {
 	w.t.Helper()
