@@ -42,18 +42,18 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 	for _, x := range s.PublishedExtracts() {
 		a := h.want(archive.ExtractID(x.ID), arrival.Acknowledged)
 		if !x.IsAcknowledged {
-			t.Errorf("extract %s is not acknowledged at the service", x.ID)
+			t.Errorf("extract %s is not acknowledged at the service, want it acknowledged", x.ID)
 		}
 		for _, f := range x.Files {
 			for _, had := range a.Files {
 				if had.Name == f.Name && (int(had.Downloads) < f.Downloads || had.SHA256.String() != f.SHA256) {
-					t.Errorf("I11 %s of extract %s: the service counted %d downloads, the ledger %d; or other bytes are held", f.Name, x.ID, f.Downloads, had.Downloads)
+					t.Errorf("%s of extract %s: downloads = %d, digest %s, want at least %d, %s", f.Name, x.ID, had.Downloads, had.SHA256, f.Downloads, f.SHA256)
 				}
 			}
 		}
 	}
 	if v := s.Violations(); len(v) != 0 {
-		t.Errorf("the service saw %v", v)
+		t.Errorf("violations that the service saw = %v, want none", v)
 	}
 }
 
@@ -110,10 +110,10 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 			checkService(t, h, s)
 		})
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("seed %d failed, want each to succeed", seed)
 		}
 	}
 	if struck < 20 {
-		t.Errorf("only %d faults struck", struck)
+		t.Errorf("%d faults were injected, want at least 20", struck)
 	}
 }

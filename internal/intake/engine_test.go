@@ -140,7 +140,7 @@ func (s *service) Download(ctx context.Context, f archive.ExtractFile, w io.Writ
 	err = s.call("download", func() error {
 		k := s.have[f.Extract]
 		if k.downloads[f.Name]++; k.downloads[f.Name] > arrival.ServiceLimit {
-			s.t.Errorf("I11 download %d of %s", k.downloads[f.Name], f.Name)
+			s.t.Errorf("%d downloads of %s, want at most %d", k.downloads[f.Name], f.Name, arrival.ServiceLimit)
 		}
 		b := content(f.Name)
 		written, err := w.Write(b)
@@ -166,7 +166,7 @@ func (s *service) Acknowledge(_ context.Context, id archive.ExtractID, _ string)
 		k := s.have[id]
 		for _, name := range k.files {
 			if !k.sent[name] {
-				s.t.Errorf("I30 extract %s is acknowledged before %s was sent whole", id, name)
+				s.t.Errorf("extract %s is acknowledged, want %s sent whole before", id, name)
 			}
 		}
 		if s.beforeAcknowledge != nil {
@@ -249,12 +249,10 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 	kit.Must(h.t, err)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
-		h.t.Errorf("%v, %v", problems, err)
+		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
 	}
 	var all []arrival.Arrival
-	if err := l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...); err != nil {
-		h.t.Error(err)
-	}
+	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
 	balance := l.ArrivalBalance()
 	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
 		_ = l.Lines(1, func(n uint64, line []byte) error {
@@ -265,7 +263,7 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 		})
 	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
 	if !report.OK() {
-		h.t.Errorf("%v", report.Findings)
+		h.t.Errorf("findings = %v, want none", report.Findings)
 	}
 	h.holdAgainst(all)
 	if fn != nil {
@@ -289,7 +287,7 @@ func (h *house) holdAgainst(all []arrival.Arrival) {
 		}
 		for _, f := range a.Files {
 			if n := k.downloads[f.Name]; n > int(f.Downloads) && !a.UnknownPast {
-				h.t.Errorf("I11 extract %s: the service counted %d downloads of %s, the ledger %d", a.Item, n, f.Name, f.Downloads)
+				h.t.Errorf("extract %s: downloads of %s = %d, want at least the %d that the service counted", a.Item, f.Name, f.Downloads, n)
 			}
 		}
 		if a.State != arrival.Held && a.State != arrival.Acknowledged && k.acked == 0 {
@@ -300,7 +298,7 @@ func (h *house) holdAgainst(all []arrival.Arrival) {
 			err = c.Verify(h.t.Context(), m)
 		}
 		if err != nil || len(m.Files) != len(k.files) {
-			h.t.Errorf("I30 extract %s is %s, acknowledged %d times, and custody has %d of %d files: %v", a.Item, a.State, k.acked, len(m.Files), len(k.files), err)
+			h.t.Errorf("extract %s is %s, acknowledged %d times, and custody has %d of %d files (error %v), want all", a.Item, a.State, k.acked, len(m.Files), len(k.files), err)
 		}
 	}
 }
@@ -326,7 +324,7 @@ func TestIntake_TakesIn(t *testing.T) {
 		for _, id := range h.svc.order {
 			h.want(id, arrival.Acknowledged)
 			if k := h.svc.have[id]; k.acked != 1 || k.downloads["a"] != 1 {
-				t.Errorf("acknowledged %d times, downloaded %v", k.acked, k.downloads)
+				t.Errorf("acknowledged %d times, downloads = %v, want each once", k.acked, k.downloads)
 			}
 		}
 		kit.Want(t, "downloads at once", h.svc.most, mostWorkers)
@@ -342,7 +340,7 @@ func TestIntake_I30_HeldIsTheEndWithoutLeave(t *testing.T) {
 		_ = h.live(3 * time.Hour)
 		h.want("4711", arrival.Held)
 		if h.svc.have["4711"].acked != 0 {
-			t.Error("it was acknowledged")
+			t.Errorf("acknowledged %d times, want 0", h.svc.have["4711"].acked)
 		}
 		h.acknowledge = true // a person changed the configuration
 		_ = h.live(time.Hour)
@@ -357,7 +355,7 @@ func TestIntake_I30_AddedFile(t *testing.T) {
 		h.svc.add("4711", "a", "b").added = true
 		_ = h.live(time.Hour)
 		if a := h.want("4711", arrival.Acknowledged); len(a.Files) != 3 {
-			t.Errorf("%d files", len(a.Files))
+			t.Errorf("%d files, want 3", len(a.Files))
 		}
 	})
 }
@@ -377,7 +375,7 @@ func TestIntake_I30_TooFewFiles(t *testing.T) {
 		}
 		_ = h.live(24 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); a.Cause.Code != CauseFilesUnclear || asked > 60 || a.Rev > 20 {
-			t.Errorf("%v, asked %d times, %d revisions", a.Cause, asked, a.Rev)
+			t.Errorf("cause = %v, asked %d times, %d revisions, want %s, at most 60 and 20", a.Cause, asked, a.Rev, CauseFilesUnclear)
 		}
 		k.files = append(k.files, "c")
 		_ = h.live(time.Hour)
@@ -401,7 +399,7 @@ func TestIntake_I11_DownloadsUsed(t *testing.T) {
 		_ = h.live(10 * time.Hour)
 		a := h.want("4711", arrival.Fetching)
 		if n := h.svc.have["4711"].downloads["a"]; n != 3 || a.MostDownloads() != 3 {
-			t.Errorf("%d downloads, the ledger counts %d", n, a.MostDownloads())
+			t.Errorf("%d downloads, the ledger counts %d, want 3, 3", n, a.MostDownloads())
 		}
 		h.look(func(l *boltledger.Ledger) {
 			ev := arrival.Allowed{By: ledger.Operator{UID: 7}}
@@ -431,13 +429,13 @@ func TestIntake_I24_Denied(t *testing.T) {
 			asked = 0
 			_ = h.live(5 * time.Hour)
 			if asked > 30 {
-				t.Errorf("%s: asked %d times in five hours", denied, asked)
+				t.Errorf("%s: asked %d times in five hours, want at most 30", denied, asked)
 			}
 		}
 		k.hidden = true // another one acknowledged it
 		_ = h.live(3 * time.Hour)
 		if a := h.want("4711", arrival.Announced); !a.Gone {
-			t.Error("nobody noticed that it is left out")
+			t.Error("the extract does not count as gone, want it: the list leaves it out")
 		}
 		denied = ""
 		_ = h.live(2 * time.Hour)
@@ -493,7 +491,7 @@ func TestIntake_NoRoomAndSafeMode(t *testing.T) {
 		h.noRoom, h.held = false, true
 		_ = h.live(5 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); a.MostDownloads() != 0 || k.downloads["a"] != 0 {
-			t.Errorf("%d downloads", a.MostDownloads())
+			t.Errorf("%d downloads, the service counted %d, want 0, 0", a.MostDownloads(), k.downloads["a"])
 		}
 		h.held = false
 		_ = h.live(time.Hour)
@@ -527,11 +525,11 @@ func TestIntake_I15_RebuiltLedger(t *testing.T) {
 		_ = h.live(3 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
 		if one.downloads["a"] != before {
-			t.Error("what custody holds was downloaded again")
+			t.Errorf("%d downloads of what custody holds, want %d", one.downloads["a"], before)
 		}
 		if two.acked == 0 {
 			if a := h.want("4712", arrival.Fetching); !a.UnknownPast {
-				t.Errorf("%+v", a)
+				t.Errorf("arrival = %+v, want its past unknown", a)
 			}
 		}
 	})

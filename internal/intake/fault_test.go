@@ -82,7 +82,7 @@ func TestIntake_I11_PutBackLedger(t *testing.T) {
 		})
 		_ = h.live(5 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); !a.UnknownPast || a.MostDownloads() != 1 || k.downloads["a"] != 1 {
-			t.Errorf("unknown past %t, %d downloads, the service counted %d", a.UnknownPast, a.MostDownloads(), k.downloads["a"])
+			t.Errorf("unknown past %t, %d downloads, the service counted %d, want true, 1, 1", a.UnknownPast, a.MostDownloads(), k.downloads["a"])
 		}
 		h.allowMore()
 		_ = h.live(5 * time.Hour)
@@ -108,7 +108,7 @@ func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
 		h.acknowledge, k.gone = true, true
 		_ = h.live(2 * time.Hour)
 		if k.acked != 0 {
-			t.Error("an extract was acknowledged whose custody is damaged")
+			t.Errorf("an extract whose custody is damaged was acknowledged %d times, want 0", k.acked)
 		}
 		h.look(func(l *boltledger.Ledger) {
 			kit.Want(t, "arrivals seen", l.ArrivalBalance().Seen, 0)

@@ -45,7 +45,7 @@ func newArchivingHouse(t *testing.T) *house {
 	h.svc.beforeAcknowledge = func(id archive.ExtractID) {
 		for i, name := range h.svc.have[id].files {
 			if _, err := os.Stat(h.dropped(id, i, name)); err != nil {
-				t.Errorf("I30 extract %s is acknowledged, and %s is not in the drop folder: %v", id, name, err)
+				t.Errorf("extract %s is acknowledged, want %s in the drop folder before (error %v)", id, name, err)
 			}
 		}
 	}
@@ -65,21 +65,21 @@ func (h *house) wantInDrop(a arrival.Arrival) {
 	for i, f := range a.Files {
 		path := h.dropped(a.Item, i, f.Name)
 		if b, err := os.ReadFile(path); err != nil || archive.Sum(b) != f.SHA256 {
-			h.t.Errorf("I30 extract %s is called handed on, and %s is not in the drop folder: %v", a.Item, f.Name, err)
+			h.t.Errorf("extract %s is handed on, want %s in the drop folder with digest %s (error %v)", a.Item, f.Name, f.SHA256, err)
 			continue
 		}
 		var meta sidecar
 		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), "metadata.json"))
 		if err := errors.Join(err, json.Unmarshal(b, &meta)); err != nil || meta.Number != string(a.Item)+"/"+f.Name || meta.Type != "Invoice" || meta.Date != a.Made.UTC().Format(time.RFC3339) {
-			h.t.Errorf("%s, %v", b, err)
+			h.t.Errorf("metadata.json = %s (error %v), want an invoice with the number and date of the file", b, err)
 		}
 		numbers[meta.ID]++
 	}
 	if len(numbers) != len(a.Files) {
-		h.t.Errorf("%d files have the identities %v", len(a.Files), numbers)
+		h.t.Errorf("identities = %v, want one for each of %d files", numbers, len(a.Files))
 	}
 	if left, err := os.ReadDir(filepath.Join(h.into, ".vaultd", "incoming")); err != nil || len(left) > 0 {
-		h.t.Errorf("%v, %v", left, err)
+		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
 	}
 }
 
@@ -99,19 +99,19 @@ func TestHandOn_I30_BeforeTheAcknowledgement(t *testing.T) {
 		h.acknowledge, h.into = false, ""
 		_ = h.live(2 * time.Hour)
 		if a := h.want("4711", arrival.Held); !a.HandedOnAt.IsZero() {
-			t.Error("handed on, and no drop folder is configured")
+			t.Errorf("handed on at %v, want not at all: no drop folder is configured", a.HandedOnAt)
 		}
 		h.into = into
 		_ = h.live(2 * time.Hour)
 		if a := h.want("4711", arrival.Held); a.HandedOnAt.IsZero() {
-			t.Error("not handed on")
+			t.Error("the extract is not handed on, want it handed on")
 		}
 		h.acknowledge = true
 		h.svc.add("4712", "a", "b", "c")
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
 		if a := h.want("4712", arrival.Acknowledged); a.HandedOnAt.IsZero() || h.countDropped() != 5 {
-			t.Errorf("%v, %d folders", a.HandedOnAt, h.countDropped())
+			t.Errorf("handed on at %v, %d folders, want a time and 5", a.HandedOnAt, h.countDropped())
 		}
 	})
 }
@@ -148,12 +148,12 @@ func TestHandOn_I24_WaitsForTheDropFolder(t *testing.T) {
 			h.away = fault
 			_ = h.live(5 * time.Hour)
 			if a := h.want("4711", arrival.Held); a.Cause.Code != code || !a.HandedOnAt.IsZero() || k.acked != 0 {
-				t.Errorf("%v, %v, acknowledged %d times", a.Cause, a.HandedOnAt, k.acked)
+				t.Errorf("cause = %v, handed on at %v, acknowledged %d times, want %s, not at all, 0", a.Cause, a.HandedOnAt, k.acked, code)
 			}
 			h.away = nil
 			_ = h.live(2 * time.Hour)
 			if a := h.want("4711", arrival.Acknowledged); a.Cause.Code != "" || h.countDropped() != 2 {
-				t.Errorf("%v, %d folders", a.Cause, h.countDropped())
+				t.Errorf("cause = %v, %d folders, want none, 2", a.Cause, h.countDropped())
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestHandOn_PutsEachFileOnceInOneRun(t *testing.T) {
 		_ = h.live(5 * time.Hour)
 		h.look(func(l *boltledger.Ledger) {
 			if a, _, err := l.FindArrival(arrival.Extract, "4711"); err != nil || a.Cause.Code != CauseDropFull || puts != 1 {
-				t.Errorf("%v, %v, put %d times", a.Cause, err, puts)
+				t.Errorf("cause = %v (error %v), put %d times, want %s, once", a.Cause, err, puts, CauseDropFull)
 			}
 		})
 	})
@@ -201,7 +201,7 @@ func TestHandOn_I4_DamagedCustody(t *testing.T) {
 		h.away = nil
 		_ = h.live(2 * time.Hour)
 		if h.countDropped() != 0 || k.acked != 0 {
-			t.Errorf("%d folders, acknowledged %d times", h.countDropped(), k.acked)
+			t.Errorf("%d folders, acknowledged %d times, want 0, 0", h.countDropped(), k.acked)
 		}
 		b[len(b)/2] ^= 1
 		kit.Must(t, os.WriteFile(kept, b, 0o640))
@@ -218,18 +218,18 @@ func TestHandOn_NamesAndNumbers(t *testing.T) {
 		number := documentNumber("4711", name)
 		d := archive.Document{Type: "Invoice", Number: number, Date: "2026-10-31T00:00:00Z"}
 		if faults := d.Faults(); len(faults) > 0 || !utf8.ValidString(number) || strings.ContainsAny(number, "\t") || seen[number] {
-			t.Errorf("%q: %v", number, faults)
+			t.Errorf("document number %q has faults %v, want none, and each number once", number, faults)
 		}
 		seen[number] = true
 	}
 	for _, stored := range []string{"0001-a.zip", "0001-a.PART", "0001-a.tmp", "0001-a.zip.other-1"} {
 		if name := fileNameInDrop(stored); !strings.HasPrefix(name, stored) || strings.HasSuffix(strings.ToLower(name), ".tmp") || strings.HasSuffix(strings.ToLower(name), ".part") {
-			t.Errorf("%q", name)
+			t.Errorf("name in the drop folder = %q, want it to begin with %q and to end with no mark of a part", name, stored)
 		}
 	}
 	id := archive.ExtractID(strings.Repeat("x", 199) + ":")
 	if name := folderNameInDrop(id, "0001-a.zip"); len(name) > maxFolderName || !strings.HasSuffix(name, " 0001-a.zip") {
-		t.Errorf("%q", name)
+		t.Errorf("folder name = %q, want at most %d bytes that end with the file name", name, maxFolderName)
 	}
 	kit.Want(t, "the folder", folderNameInDrop("a:b", "0001-a.zip"), "Extract a_b 0001-a.zip")
 }

@@ -133,12 +133,10 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	kit.Must(h.t, err)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
-		h.t.Errorf("%v, %v", problems, err)
+		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
 	}
 	var all []arrival.Arrival
-	if err := l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...); err != nil {
-		h.t.Error(err)
-	}
+	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
 	balance := l.ArrivalBalance()
 	report := proof.Check(proof.Journal{Head: l.Head(), Arrivals: slices.Values(all), ArrivalBalance: &balance, Lines: func(yield func(uint64, []byte) bool) {
 		_ = l.Lines(1, func(n uint64, line []byte) error {
@@ -149,10 +147,10 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 		})
 	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
 	if !report.OK() {
-		h.t.Errorf("%v", report.Findings)
+		h.t.Errorf("findings = %v, want none", report.Findings)
 	}
 	if v := h.net.Violations(); len(v) != 0 {
-		h.t.Errorf("the network saw %v", v)
+		h.t.Errorf("violations that the network saw = %v, want none", v)
 	}
 	h.nothingIsLost()
 	if fn != nil {
@@ -172,7 +170,7 @@ func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
 		_, err = l.ApplyArrival(h.t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{event(all[0])}, At: archive.Instant{Wall: time.Now()}})
 	}
 	if err != nil || len(all) != 1 {
-		h.t.Fatalf("%+v, %v", all, err)
+		h.t.Fatalf("arrivals = %+v (error %v), want one that was changed", all, err)
 	}
 }
 
@@ -205,7 +203,7 @@ func (h *house) nothingIsLost() {
 		}
 		folders := dropped[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]
 		if len(folders) == 0 {
-			h.t.Errorf("I30 the notification of %s is deleted, and it is not in the drop folder", d.BumID)
+			h.t.Errorf("the notification of %s is deleted, want the document in the drop folder before", d.BumID)
 		}
 		for _, folder := range folders {
 			var sums []string
@@ -216,11 +214,11 @@ func (h *house) nothingIsLost() {
 			}
 			for _, f := range d.Files {
 				if !slices.Contains(sums, f.SHA256) {
-					h.t.Errorf("I4 %s lacks file %s", folder, f.ID)
+					h.t.Errorf("%s lacks file %s, want all files", folder, f.ID)
 				}
 			}
 			if raw, err := os.ReadFile(filepath.Join(folder, "document.json")); err != nil || !bytes.Contains(raw, []byte(d.BumID)) {
-				h.t.Errorf("I4 %s lacks its document: %v", folder, err)
+				h.t.Errorf("%s lacks its document (error %v), want document.json with number %s", folder, err, d.BumID)
 			}
 		}
 	}
@@ -232,22 +230,22 @@ func (h *house) allDone() {
 	h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 		for _, a := range all {
 			if a.State != arrival.Acknowledged {
-				h.t.Errorf("%s is %s since attempt %d, due %v: %+v", a.Item, a.State, a.Attempt, a.NotBefore, a.Cause)
+				h.t.Errorf("%s is %s since attempt %d, due %v: %+v, want %s", a.Item, a.State, a.Attempt, a.NotBefore, a.Cause, arrival.Acknowledged)
 			}
 		}
 		docs := h.net.ReceivedDocuments()
 		kit.Want(h.t, "arrivals", len(all), len(docs))
 		for _, d := range docs {
 			if n := len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]); n != 1 {
-				h.t.Errorf("%s lies in the drop folder %d times", d.BumID, n)
+				h.t.Errorf("%s is in the drop folder %d times, want once", d.BumID, n)
 			}
 			if (len(d.Notified) > 0) != h.confirm || h.confirm && d.Notified[0].ResponseCode+"/"+d.Notified[0].ActionCode != "TechnicalAccept/DeliveryConfirmed" {
-				h.t.Errorf("of %s the network was told %+v", d.BumID, d.Notified)
+				h.t.Errorf("the network was notified about %s: %+v, want a confirmed delivery: %t", d.BumID, d.Notified, h.confirm)
 			}
 		}
 		for _, n := range h.net.Notices() {
 			if !n.IsAcknowledged {
-				h.t.Errorf("%+v is not deleted", n)
+				h.t.Errorf("notification %+v is not deleted, want it deleted", n)
 			}
 		}
 	})
@@ -310,10 +308,10 @@ func TestHandOn_NeverGuesses(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join(folder, "metadata.json"))
 			var plain bytes.Buffer
 			if err := errors.Join(err, json.Compact(&plain, b)); err != nil || !strings.HasSuffix(plain.String(), want) {
-				t.Errorf("%s, %v", plain.String(), err)
+				t.Errorf("metadata = %s (error %v), want them to end with %s", plain.String(), err, want)
 			}
 			if id == full && filepath.Base(folder) != "Received Müller & Söhne G_1" {
-				t.Errorf("%q", folder)
+				t.Errorf("folder = %q, want %q", filepath.Base(folder), "Received Müller & Söhne G_1")
 			}
 		}
 	})
@@ -337,14 +335,14 @@ func TestFetchFile_I4_WebPages(t *testing.T) {
 		_ = h.live(2 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.Announced || len(h.dropped()) != 0 {
-				t.Errorf("%+v", all)
+				t.Errorf("arrivals = %+v, want one that is announced, and no folder", all)
 			}
 		})
 		page = false
 		_ = h.live(23 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.Fetching || all[0].Cause.Code != CauseDoubt {
-				t.Errorf("%+v", all)
+				t.Errorf("arrivals = %+v, want one that is being fetched, in doubt", all)
 			}
 		})
 		_ = h.live(26 * time.Hour)
@@ -387,7 +385,7 @@ func TestFetchFile_I4_LooksWrong(t *testing.T) {
 				h.allDone()
 				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 					if len(all) != 1 || len(all[0].Files) != 2 || all[0].Files[1].SHA256 != archive.Sum(r.content) {
-						t.Errorf("%+v", all)
+						t.Errorf("arrivals = %+v, want one with two files, the second with digest %s", all, archive.Sum(r.content))
 					}
 				})
 			})
@@ -411,19 +409,19 @@ func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 0 {
-				t.Errorf("nothing told that these are received documents: %+v", all)
+				t.Errorf("arrivals = %+v, want none: no notification says that these are received documents", all)
 			}
 		})
 		h.trustsType = true
 		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 2 || all[0].State != arrival.Acknowledged || all[1].State != arrival.Acknowledged {
-				t.Errorf("%+v", all)
+				t.Errorf("arrivals = %+v, want two that are acknowledged", all)
 			}
 		})
 		for _, n := range h.net.Notices() {
 			if n.IsAcknowledged == (n.BumID == foreign.BumID) {
-				t.Errorf("%+v", n)
+				t.Errorf("notification = %+v, want it deleted unless it is of another company", n)
 			}
 		}
 	})
@@ -444,7 +442,7 @@ func TestReceive_I30_GoneByAPage(t *testing.T) {
 		kit.Must(t, h.live(time.Hour))
 		h.allDone()
 		if h.net.CountCalls("network-acknowledge") < 2 {
-			t.Error("vacuous")
+			t.Errorf("%d calls to delete notifications, want at least 2: the test shows nothing", h.net.CountCalls("network-acknowledge"))
 		}
 	})
 }
@@ -466,7 +464,7 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 			_ = h.live(time.Hour)
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 				if len(all) != 1 || all[0].State != arrival.Held || !all[0].HandedOnAt.IsZero() {
-					t.Fatalf("vacuous: %+v", all)
+					t.Fatalf("arrivals = %+v, want one that is held and not handed on: the test shows nothing", all)
 				}
 			})
 			before := t.TempDir()
@@ -474,13 +472,13 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 			h.fileFault, h.archived = nil, true
 			kit.Must(t, h.live(3*time.Hour))
 			if left, err := os.ReadDir(h.kept); err != nil || len(left) != 0 {
-				t.Fatalf("vacuous: %v, %v", left, err)
+				t.Fatalf("left in custody: %v (error %v), want nothing: the test shows nothing", left, err)
 			}
 			h.state, h.archived = before, isArchived
 			kit.Must(t, h.live(3*time.Hour))
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 				if len(all) != 1 || isArchived != (all[0].State == arrival.Acknowledged) || isArchived == (all[0].Cause.Code == CauseLost) {
-					t.Errorf("the archive has it: %v; %+v", isArchived, all)
+					t.Errorf("arrivals = %+v, want it acknowledged exactly where the archive has it: %t", all, isArchived)
 				}
 			})
 		})
@@ -503,7 +501,7 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 		}
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if f, ok := all[0].FindDoubted(); !ok || f.Doubt.Times < 20 || f.Doubt.For > 2*time.Minute || f.Doubt.Overruled || all[0].State != arrival.Fetching {
-				t.Errorf("%+v", all)
+				t.Errorf("arrivals = %+v, want a file in doubt for at least 20 fetches and at most 2 minutes", all)
 			}
 		})
 		for range 8 { // half an hour of life, in eight parts
@@ -513,7 +511,7 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 			d := all[0].Files[1].Doubt
 			if d.Why == "" || d.Overruled || d.Times < 20 || d.For < sameUntilWhole {
-				t.Errorf("%+v", d)
+				t.Errorf("doubt = %+v, want at least 20 fetches in %v, and no decision", d, sameUntilWhole)
 			}
 			lines := 0
 			_ = l.Lines(1, func(_ uint64, line []byte) error {
@@ -523,7 +521,7 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 				return nil
 			})
 			if lines == 0 || lines > 31 {
-				t.Errorf("%d lines tell of the doubt; one for each life that begins with nothing failed", lines)
+				t.Errorf("%d lines of the journal record the doubt, want 1 to 31: one for each start without a failure", lines)
 			}
 		})
 	})
@@ -562,7 +560,7 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 					f, _ := a.FindDoubted()
 					path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
 					if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, answer) {
-						t.Errorf("a person finds %q, %v", kept, err)
+						t.Errorf("the kept answer = %q (error %v), want %q", kept, err, answer)
 					}
 					kit.Must(t, r.here(path))
 					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
@@ -571,7 +569,7 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 				kit.Must(t, h.live(time.Minute))
 				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 					if d := all[0].Files[1].Doubt; d.Overruled == r.staysInHold || (all[0].State == arrival.Acknowledged) == r.staysInHold || !r.staysInHold && all[0].Files[1].SHA256 != archive.Sum(answer) {
-						t.Errorf("%+v", all)
+						t.Errorf("arrivals = %+v, want the decision to count: %t", all, !r.staysInHold)
 					}
 				})
 				if !r.staysInHold {
@@ -598,7 +596,7 @@ func TestFetchFile_I4_PageOnceTheDocumentIsHere(t *testing.T) {
 		kit.Must(t, h.live(50*time.Hour))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.Fetching || h.net.CountCalls("network-fetch") < 3 {
-				t.Errorf("%+v, after the document was asked for %d times", all, h.net.CountCalls("network-fetch"))
+				t.Errorf("arrivals = %+v after %d calls for the document, want one that is being fetched after at least 3", all, h.net.CountCalls("network-fetch"))
 			}
 		})
 		page = false
@@ -633,21 +631,21 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 					kit.Must(t, h.live(time.Hour))
 					h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 						if len(all) != 1 || string(all[0].Item) != ours || all[0].State != arrival.Acknowledged {
-							t.Errorf("%s: %+v", when, all)
+							t.Errorf("%s: arrivals = %+v, want only %s, acknowledged", when, all, ours)
 						}
 					})
 				}
 				onlyOurs("while the proof is listed")
 				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
 					if isUnfiltered, err := l.IsListUnfiltered(); !isUnfiltered || err != nil {
-						t.Errorf("what was seen is not kept: %v", err)
+						t.Errorf("the list counts as filtered (error %v), want it kept as unfiltered", err)
 					}
 				})
 				h.trustsType = false
 				onlyOurs("with the other setting")
 				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
 					if isUnfiltered, err := l.IsListUnfiltered(); isUnfiltered || err != nil {
-						t.Errorf("it is kept although nobody believes that list any more: %v", err)
+						t.Errorf("the list counts as unfiltered (error %v), want that dropped with the other setting", err)
 					}
 				})
 			})
@@ -712,7 +710,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 			by := ledger.Operator{UID: 1000}
 			if len(all) != 1 || all[0].Cause.Code == "" {
-				t.Fatalf("%+v", all)
+				t.Fatalf("arrivals = %+v, want one with a cause", all)
 			}
 			if _, err := l.ApplyArrival(t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{arrival.Abandoned{By: &by}}, At: archive.Instant{Wall: time.Now()}}); err != nil {
 				t.Fatal(err)
@@ -723,7 +721,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 		_ = h.live(24 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
 			if len(all) != 1 || all[0].State != arrival.GivenUp || h.net.CountCalls("network-fetch") != asked || h.net.Notices()[0].IsAcknowledged {
-				t.Errorf("%+v, %d calls after %d, %+v", all, h.net.CountCalls("network-fetch"), asked, h.net.Notices())
+				t.Errorf("arrivals = %+v after %d calls, notifications = %+v, want one given up after %d, and its notification kept", all, h.net.CountCalls("network-fetch"), h.net.Notices(), asked)
 			}
 		})
 	})
@@ -772,11 +770,11 @@ func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
 				case a.State == arrival.Acknowledged:
 					done++
 				case a.State != arrival.Announced || !strings.Contains(a.Cause.Text, "403"):
-					t.Errorf("%+v", a)
+					t.Errorf("arrival = %+v, want it acknowledged, or announced because of 403", a)
 				}
 			}
 			if done != 3 || len(all) != denied+3 {
-				t.Errorf("%d of %d are received", done, len(all))
+				t.Errorf("%d of %d are received, want 3 of %d", done, len(all), denied+3)
 			}
 		})
 	})
@@ -788,10 +786,10 @@ func TestTryNow_EndsAPause(t *testing.T) {
 		e := New(Config{Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, Log: slog.New(slog.DiscardHandler)})
 		e.pauseCalls("fetch a document", &apicall.Error{Code: "http-503", RetryAfter: time.Hour})
 		if e.mayAct() {
-			t.Fatal("no pause")
+			t.Fatal("calls may be made after Retry-After, want a pause")
 		}
 		if e.TryNow(); !e.mayAct() || len(e.wake) != 1 {
-			t.Error("it still pauses, or nobody looks")
+			t.Errorf("after TryNow: may act %t, wake-ups %d, want true, 1", e.mayAct(), len(e.wake))
 		}
 	})
 }
@@ -808,11 +806,11 @@ func TestRemoveArchived_I3(t *testing.T) {
 			return len(all)
 		}
 		if err := h.live(3 * time.Hour); err != nil || left() != 1 {
-			t.Fatalf("%v, %d folders", err, left())
+			t.Fatalf("%d folders in custody (error %v), want 1", left(), err)
 		}
 		h.archived = true
 		if err := h.live(time.Hour); err != nil || left() != 0 {
-			t.Errorf("%v, %d folders", err, left())
+			t.Errorf("%d folders in custody (error %v), want 0", left(), err)
 		}
 		h.allDone()
 	})
@@ -842,13 +840,9 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 			want   int
 		}{{true, 1}, {false, 0}} {
 			isDeaf.Store(c.isDeaf)
-			if err := h.live(6 * time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, h.live(6*time.Hour))
 			left, err := os.ReadDir(h.kept)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			kit.Want(t, fmt.Sprintf("folders that are left while the network deletes nothing: %v", c.isDeaf), len(left), c.want)
 		}
 		h.allDone()
@@ -922,12 +916,12 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 			h.allDone()
 		})
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("seed %d failed, want each to succeed", seed)
 		}
 	}
 	for _, op := range []string{"network-notices", "network-fetch", "network-fetch-file", "network-notify", "network-acknowledge"} {
 		if struck[op] == 0 {
-			t.Errorf("%s was never struck", op)
+			t.Errorf("no fault was injected at %s, want some", op)
 		}
 	}
 }
