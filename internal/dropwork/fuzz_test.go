@@ -12,7 +12,7 @@ func FuzzCodeOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		if code := codeOf(s); strings.Trim(code, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
-			t.Errorf("%q: %q", s, code)
+			t.Errorf("code of %q = %q, want only letters, digits, _, . and -", s, code)
 		}
 	})
 }

@@ -2,11 +2,11 @@ package dropwork
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 func TestDifferencesCause_NamesAFew(t *testing.T) {
@@ -14,7 +14,7 @@ func TestDifferencesCause_NamesAFew(t *testing.T) {
 	for i := range 7 {
 		many = append(many, drop.Difference{Path: fmt.Sprint(i, ".pdf"), What: "was not archived"})
 	}
-	if text := differencesCause(ledger.Vault, many).Text; !strings.Contains(text, `"4.pdf" was not archived; and 2 more;`) || strings.Contains(text, "5.pdf") {
-		t.Error(text)
-	}
+	text := differencesCause(ledger.Vault, many).Text
+	kit.Holds(t, "cause", text, `"4.pdf" was not archived; and 2 more;`)
+	kit.Lacks(t, "cause", text, "5.pdf")
 }

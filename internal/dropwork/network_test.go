@@ -64,7 +64,7 @@ func openNetworkDrop(t *testing.T, change func(s *Settings)) *networkDrop {
 	t.Cleanup(func() { packages.Close() })
 	n := &networkDrop{t: t, path: t.TempDir(), claimed: make(chan ledger.Entry, 10)}
 	log := slog.New(slog.DiscardHandler)
-	end := func(err error) { t.Errorf("the process would end: %v", err) }
+	end := func(err error) { t.Errorf("the process would end (%v), want it to continue", err) }
 	shared := &Shared{StateDir: state, Environment: "test", Now: now, Log: log, Ledger: l, Takeover: NewTakeover(state, l, log, end), EndProcess: end,
 		Spool: packages, Disk: spool.NewDisk(state, 0, l, func() time.Time { return now().Wall }, log), Returned: NewReturned(),
 		HeldReason: func() string { return "" }, OnChange: func(string) {},
@@ -111,7 +111,7 @@ func (n *networkDrop) take() ledger.Entry {
 	case e := <-n.claimed:
 		return e
 	case <-time.After(time.Minute):
-		n.t.Fatal("nothing was taken in a minute")
+		n.t.Fatal("no folder was taken in a minute, want one")
 	}
 	return ledger.Entry{}
 }
@@ -130,36 +130,36 @@ func TestNetwork_FromTheDropToDelivered(t *testing.T) {
 			pending = append(pending, p.Name+": "+p.Detail)
 		}
 		if len(n.claimed) > 0 || !slices.Equal(pending, []string{"RE 4711: no document.json", "RE 4712: has document.json.txt: rename it to document.json (Explorer: View > File name extensions)"}) {
-			t.Errorf("%q", pending)
+			t.Errorf("pending = %q, want RE 4711 without document.json and RE 4712 with document.json.txt", pending)
 		}
 		n.write("RE 4711/document.json", networkDocument)
 		e := n.take()
 		if e.Folder != "RE 4711" || e.Route != ledger.Network {
-			t.Fatalf("%+v", e)
+			t.Fatalf("taken = %+v, want RE 4711 by the network route", e)
 		}
 		forEngine := n.ForEngine()
 		if _, is := forEngine.Packer.(*NetworkPacker); !is || forEngine.Request != nil || forEngine.SendsAgain {
-			t.Errorf("%+v", forEngine)
+			t.Errorf("drop of the engine = %+v, want a NetworkPacker, no request, not sent again", forEngine)
 		}
 		p, err := forEngine.Packer.Pack(t.Context(), e)
 		kit.Must(t, err)
 		s, doc := p.Sealed, p.Document
 		digest := archive.Sum([]byte(networkDocument))
 		if s.Metadata != digest || s.Content != archive.NetworkContent(doc.Files, digest) || s.ID != archive.DeriveNetworkID(s.Content, digest) || s.Seal != doc.Seal(s.Package) || s.Number.IsZero() || s.StrangeDate {
-			t.Errorf("%+v", s)
+			t.Errorf("sealed = %+v, want the identity of its files and its document, with a number", s)
 		}
 		if len(doc.Files) != 1 || doc.Files[0].Path != "rechnung.pdf" || len(doc.ControlFiles) != 1 || doc.ControlFiles[0].SHA256 != digest || !strings.HasPrefix(string(doc.Metadata), `{"documentType":"Invoice","documentId":"RE-4711",`) {
-			t.Errorf("%+v, %s", doc, doc.Metadata)
+			t.Errorf("document = %+v, metadata %s, want rechnung.pdf and document.json", doc, doc.Metadata)
 		}
 		if names := zipNames(t, s.Package.Path); !slices.Equal(names, []string{"document.json", "rechnung.pdf"}) || filepath.Base(s.Package.Path) != e.Key.String()+".zip" {
-			t.Errorf("%q in %s", names, s.Package.Path)
+			t.Errorf("package %s holds %q, want document.json and rechnung.pdf, named for the key", s.Package.Path, names)
 		}
 		e.State, e.Source, e.ID, e.Package, e.UploadedAt = ledger.Delivered, ledger.Keeping, s.ID, s.Package, n.shared.Now().Wall
 		e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "10d90000-0000-5000-8000-00000000000a"}, Fate: ledger.Succeeded}}
 		note := n.place(forEngine.Mover, &e, doc)
 		if e.Dest != "_delivered/2026-11/RE 4711" || !strings.HasPrefix(note, "DELIVERED. The business network has delivered this document") ||
 			!strings.Contains(note, "To              Acme, 4012345000009\r\n") || strings.Contains(note, "PDF; it") {
-			t.Errorf("%s: %s", e.Dest, note)
+			t.Errorf("in %s: %s, want it delivered to Acme, in _delivered/2026-11", e.Dest, note)
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 		note := n.place(forEngine.Mover, &e, p.Document)
 		record, err := os.ReadFile(filepath.Join(n.path, e.Dest, "_DELIVERED.json"))
 		if err != nil || !strings.Contains(string(record), `"rejectedAt": "`) || !strings.Contains(note, "REJECTED LATER: the business network rejected it after it had delivered it.") {
-			t.Errorf("%v: %s\n%s", err, record, note)
+			t.Errorf("record = %s (error %v), want a time of rejection, and a note that says so:\n%s", record, err, note)
 		}
 	})
 }
@@ -211,9 +211,7 @@ func zipNames(t *testing.T, path string) (names []string) {
 		if err == nil {
 			_, err = io.Copy(io.Discard, r)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Must(t, err)
 	}
 	return names
 }
@@ -228,22 +226,22 @@ func TestNetwork_RefusedAndPutRight(t *testing.T) {
 		_, err := n.ForEngine().Packer.Pack(t.Context(), e)
 		refused, is := errors.AsType[*ingest.RefusedError](err)
 		if !is || refused.AsRead.Number != "RE-4711" || refused.Cause.Code != "document.json-not-accepted" {
-			t.Fatalf("%+v", err)
+			t.Fatalf("error = %+v, want document.json not accepted, with number RE-4711", err)
 		}
 		e.State, e.Source, e.Cause = ledger.Rejected, ledger.Returning, refused.Cause
 		note := n.place(n.ForEngine().Mover, &e, ledger.Document{})
 		if e.Dest != "_rejected/RE 4711" || !strings.HasPrefix(note, `NOT SENT. document.json, line 4, "sentTo.id": a GLN has 13 digits, this has 12. Put it right, then move this whole folder back to acme-out (where _STATUS.txt lies).`) {
-			t.Errorf("%s: %s", e.Dest, note)
+			t.Errorf("in %s: %s, want it not sent because of its GLN, in _rejected", e.Dest, note)
 		}
 		if left, err := os.ReadDir(filepath.Join(n.shared.StateDir, "spool")); err != nil || len(left) > 0 {
-			t.Errorf("the spool holds %v, %v", left, err)
+			t.Errorf("the spool holds %v (error %v), want nothing", left, err)
 		}
 		// Moved back and put right it is taken again; its note goes with it.
 		n.write("_rejected/RE 4711/document.json", networkDocument)
 		kit.Must(t, os.Rename(filepath.Join(n.path, e.Dest), filepath.Join(n.path, "RE 4711")))
 		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
 		if err != nil || len(p.Document.Files) != 0 || !slices.Equal(p.Document.Junk, []string{"_REASON.txt"}) {
-			t.Errorf("%+v, %v", p.Document, err)
+			t.Errorf("document = %+v (error %v), want no file, and _REASON.txt as junk", p.Document, err)
 		}
 	})
 }
@@ -257,12 +255,12 @@ func TestNetwork_WaitsForItsList(t *testing.T) {
 		n.run()
 		time.Sleep(time.Minute) // virtual
 		if pending := n.StateWithScan().Scan.Pending; len(n.claimed) > 0 || len(pending) != 1 || pending[0].Detail != "waits for a.xml, named in its list" {
-			t.Errorf("%+v", pending)
+			t.Errorf("pending = %+v, want one that waits for a.xml", pending)
 		}
 		n.write("RE 1/a.xml", "<a/>")
 		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
 		if err != nil || len(p.Document.Files) != 1 || len(p.Document.ControlFiles) != 2 {
-			t.Errorf("%+v, %v", p.Document, err)
+			t.Errorf("document = %+v (error %v), want one file and two control files", p.Document, err)
 		}
 	})
 }
@@ -294,12 +292,10 @@ func TestNetwork_NumberOfADocument(t *testing.T) {
 		if m := s.numberPattern().FindStringSubmatch(text); m != nil {
 			got = m[1]
 		}
-		if got != want {
-			t.Errorf("%s: %q", text, got)
-		}
+		kit.Want(t, "number in "+text, got, want)
 	}
 	if !(archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero() {
-		t.Error("documents without a number have one in common")
+		t.Error("documents without a number have a digest in common, want none")
 	}
 }
 
@@ -307,6 +303,6 @@ func TestNetwork_NumberOfADocument(t *testing.T) {
 func TestNetwork_NoChecks(t *testing.T) {
 	_, err := New(Settings{Name: "a", Path: "/srv/a", Route: ledger.Network, Rules: packager.Rules{Sidecar: "document.json"}}, &Shared{Now: func() archive.Instant { return archive.Instant{} }})
 	if err == nil || !strings.Contains(err.Error(), "drop a: route has no check") {
-		t.Error(err)
+		t.Errorf("error = %v, want one that says that the route has no check", err)
 	}
 }

@@ -42,7 +42,7 @@ func TestNotes_I12_OfNetworkDocuments(t *testing.T) {
 		text := networkMover().rejectionText(e)
 		checkNetworkWords(t, name, text)
 		if text != row.want && !(name == "ClosedInDoubt" && strings.HasPrefix(text, row.want)) {
-			t.Errorf("%s: %q", name, text)
+			t.Errorf("%s: text = %q, want %q", name, text, row.want)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 	differs := []drop.Difference{{Path: "scan.tif", What: "was not sent"}}
 	files, err := networkMover().composeNotes(e, doc, differs)
 	if err != nil || len(files) != 3 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" || files[2].Name != drop.NoValidation().Name {
-		t.Fatal(err, files)
+		t.Fatalf("files = %v (error %v), want the record, the note and the mark of no validation", files, err)
 	}
 	text := string(files[1].Data)
 	kit.Holds(t, "the text", text, "DELIVERED. The business network has delivered this document to its recipient", "may still reject it some days later", "It may have been sent twice", "Delivered       20 Nov 2026 09:00:00 UTC",
@@ -65,7 +65,7 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 	checkNetworkWords(t, "DELIVERED", text)
 	note, err := proof.ParseDelivery(files[0].Data)
 	if err != nil || note.Route != ledger.Network || note.Receiver() != "Acme AG, 1234567890123" || note.Body != e.Body.String() || len(note.StoredFiles) != 1 || note.Means != ledger.EmailDelivery || len(note.Differs) != 1 {
-		t.Errorf("%+v, %v", note, err)
+		t.Errorf("record = %+v (error %v), want the delivery to Acme by e-mail, with one difference", note, err)
 	}
 	kit.Holds(t, "the text", differencesCause(ledger.Network, differs).Text, "what was packed is what was sent")
 }

@@ -11,7 +11,7 @@ import (
 func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
 	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
 	if !isCorrectable(ok) {
-		t.Error("a plain rejection cannot be corrected")
+		t.Error("a plain rejection cannot be corrected, want it correctable")
 	}
 	for name, change := range map[string]func(e *ledger.Entry){
 		"InDoubt":      func(e *ledger.Entry) { e.InDoubt = true },
@@ -27,7 +27,7 @@ func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
 	} {
 		e := ok
 		if change(&e); isCorrectable(e) {
-			t.Errorf("%s: resolved by dropping it again", name)
+			t.Errorf("%s: correctable by dropping it again, want not", name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/drop"
+	"vaultd/internal/test/kit"
 )
 
 // The files of a copy keep their names, unless the drop folder or a system would take that for something else. No two get one name.
@@ -20,7 +21,5 @@ func TestCopyNames(t *testing.T) {
 			t.Errorf("%q becomes %q, not %q", row.name, got, row.want)
 		}
 	}
-	if len(n.all) != 11 {
-		t.Errorf("%q", n.all)
-	}
+	kit.Want(t, "number of names", len(n.all), 11)
 }

@@ -47,7 +47,7 @@ func TestAnnouncedByType_I30(t *testing.T) {
 					}
 				}
 				if slices.Sort(believed); !slices.Equal(believed, at.believed) || is.HasDoubt != at.hasDoubt {
-					t.Errorf("round %d: %v, doubt %v", n, believed, is.HasDoubt)
+					t.Errorf("round %d: believed = %v, doubt %t, want %v, %t", n, believed, is.HasDoubt, at.believed, at.hasDoubt)
 				}
 			}
 		})

@@ -67,29 +67,29 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 	} {
 		out := compare(900, accept...)
 		if _, safe := a.SafeMode(); !safe || out.Left || out.Complete() || len(a.lines()) != before {
-			t.Errorf("%s: safe mode ends: %+v", name, out)
+			t.Errorf("%s: comparison = %+v, want safe mode to stay, and no line in the journal", name, out)
 		}
 		want := "Vault V: the index gave 2 of 900 documents. Nothing is concluded from it; safe mode stays. Run reconcile again; if it lasts, show the provider request 7c1f."
 		if len(out.Why) != 1 || !strings.HasPrefix(out.Why[0], want) {
-			t.Errorf("%s: %q", name, out.Why)
+			t.Errorf("%s: reasons = %q, want one that begins with %q", name, out.Why, want)
 		}
 	}
 	out := compare(900, AcceptedIndex{"W", 1, 1}, AcceptedIndex{"V", 2, 900})
 	if _, safe := a.SafeMode(); safe || !out.Left || !out.Complete() || !out.Vaults[0].Accepted || out.Vaults[0].Index.Complete {
-		t.Fatalf("safe mode stays: %+v", out)
+		t.Fatalf("comparison = %+v, want safe mode left, by the accepted index of V", out)
 	}
 	told := a.lines()[before:]
 	if len(told) != 2 || !strings.Contains(told[0], `"event":"index-accepted"`) || !strings.Contains(told[0], `"vault":"V","cause":"2 of 900 documents","uid":7,"reason":"`) ||
 		!strings.Contains(told[1], `"event":"reconciled"`) || strings.Contains(strings.Join(told, ""), "provider says") {
-		t.Errorf("journaled: %s", told)
+		t.Errorf("lines of the journal = %s, want the acceptance with its numbers and the comparison, without the reason", told)
 	}
 	notes, err := a.Notes(archive.Key{})
 	kit.Must(a.t, err)
 	if len(notes) != 2 || !slices.ContainsFunc(slices.Collect(maps.Values(notes)), func(n ledger.Note) bool { return n.Text == "the provider says so" }) {
-		t.Errorf("%+v", notes)
+		t.Errorf("notes = %+v, want two, one with the reason", notes)
 	}
 	if out = compare(900); out.Complete() || strings.Contains(out.Why[0], "safe mode") { // it held for that comparison alone
-		t.Errorf("%q", out.Why)
+		t.Errorf("reasons = %q, want the index incomplete again: it was accepted for one comparison", out.Why)
 	}
 }
 
@@ -113,8 +113,6 @@ func TestAcceptedIndex_I32_Covers(t *testing.T) {
 	} {
 		a := AcceptedIndex{"V", row.accepted[0], row.accepted[1]}
 		v := recovery.VaultReport{Vault: "V", Index: archive.IndexResult{Read: row.walk[0], Found: row.walk[1]}}
-		if got := a.coversWalk(v); got != row.want {
-			t.Errorf("%v accepts %v: %v", row.accepted, row.walk, got)
-		}
+		kit.Want(t, fmt.Sprintf("%v accepts %v", row.accepted, row.walk), a.coversWalk(v), row.want)
 	}
 }

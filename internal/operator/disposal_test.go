@@ -37,12 +37,12 @@ func TestDisposalLimit_I3(t *testing.T) {
 				b := NewDisposalLimit(dir, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 				err := b.Book("acme-in", p.due)
 				if stopped, ok := errors.AsType[*ingest.DisposalLimitError](err); ok != p.stops || err != nil && !ok {
-					t.Errorf("pass %d: %v", i, err)
+					t.Errorf("pass %d: error = %v, want a stop: %t", i, err, p.stops)
 				} else if ok && stopped.Due != p.due {
-					t.Errorf("pass %d: %+v", i, stopped)
+					t.Errorf("pass %d: stopped = %+v, want %d due", i, stopped, p.due)
 				}
 				if err := b.Book("another", 200); err != nil && i == 0 {
-					t.Errorf("another drop: %v", err)
+					t.Errorf("another drop: error = %v, want none", err)
 				}
 			}
 		})
@@ -54,9 +54,7 @@ func TestDisposalLimit_I3(t *testing.T) {
 func TestDisposalLimit_I3_AnApprovalIsUsedUp(t *testing.T) {
 	l := NewDisposalLimit(t.TempDir(), time.Now, slog.New(slog.DiscardHandler))
 	l.AlwaysUsual = 1
-	if err := l.Approve("acme-in", 5); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Approve("acme-in", 5))
 	for _, c := range []struct {
 		due    int
 		isMore bool
@@ -74,10 +72,10 @@ func TestDisposalLimit_I3_DamagedMemoryStopsEarlier(t *testing.T) {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, disposalsFile), []byte(text), 0o600))
 		b := NewDisposalLimit(dir, time.Now, slog.New(slog.DiscardHandler))
 		if err := b.Book("acme-in", 201); err == nil {
-			t.Errorf("%q let all go", text)
+			t.Errorf("a file that holds %q lets 201 go, want a stop", text)
 		}
 		if err := b.Book("acme-in", 200); err != nil {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("a file that holds %q: error = %v, want 200 allowed", text, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type tray struct {
 func (s *tray) Download(_ context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
 	s.asks++
 	if last := lastLine(s.t, s.ledger.Ledger); last.Event != ledger.MarkFetchIntended || last.Vault != string(v) || last.Remote != string(r) || last.UID == nil || *last.UID != 7 {
-		s.t.Errorf("the archive is asked, and the journal ends with %+v", last)
+		s.t.Errorf("the journal ends with %+v when the archive is asked, want the intent for %s of vault %s by 7", last, r, v)
 	}
 	if s.meet != nil {
 		s.meet()
@@ -68,19 +68,19 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != outcome || last.Size != 2 || last.Remote != "b1" || *last.UID != 7 {
-			t.Errorf("%s: the journal ends with %+v", outcome, last)
+			t.Errorf("the journal ends with %+v, want the download of b1 by 7 as %s, with 2 bytes", last, outcome)
 		}
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	from.err, from.meet = errors.New("broken off"), leave
 	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, from.err) {
-		t.Errorf("%v", err)
+		t.Errorf("error = %v, want %v", err, from.err)
 	}
 	if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != ledger.FetchFailed {
-		t.Errorf("the journal ends with %+v", last)
+		t.Errorf("the journal ends with %+v, want a download that failed", last)
 	}
 	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, context.Canceled) || from.asks != 5 {
-		t.Errorf("who is gone already: %v, %d calls", err, from.asks)
+		t.Errorf("with an ended context: error = %v after %d calls, want %v after 5", err, from.asks, context.Canceled)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
 	}
 	notes, err := d.Ledger.Notes(archive.Key{})
 	if err != nil || len(notes) != 1 {
-		t.Fatal(notes, err)
+		t.Fatalf("notes = %v (error %v), want one", notes, err)
 	}
 	digests := 0
 	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
@@ -105,7 +105,7 @@ func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
 		return err
 	})
 	if err != nil || digests != 1 {
-		t.Errorf("%d digests, %v", digests, err)
+		t.Errorf("digests = %d (error %v), want 1", digests, err)
 	}
 }
 
@@ -116,22 +116,21 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 2 {
-		t.Fatal(got, err)
+		t.Fatalf("fetched = %+v (error %v), want 2 of the budget used", got, err)
 	}
 	_, err := d.get(t.Context(), "b1", ledger.FetchSame)
 	if spent, over := errors.AsType[*ledger.BudgetError](err); !over || spent.Used != 2 || from.asks != 1 {
-		t.Errorf("%v, the archive was asked %d times", err, from.asks)
+		t.Errorf("error = %v, the archive was asked %d times, want the budget spent, 1", err, from.asks)
 	}
 	month := d.Now().AddDate(0, 1, 0)
 	d.Now = func() time.Time { return month }
 	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 1 {
-		t.Errorf("next month: %+v, %v", got, err)
+		t.Errorf("next month: fetched = %+v (error %v), want 1 of the budget used", got, err)
 	}
-	if d.Budget = 0; from.asks != 2 {
-		t.Errorf("%d calls", from.asks)
-	}
+	d.Budget = 0
+	kit.Want(t, "calls", from.asks, 2)
 	if _, err := d.get(t.Context(), "b1", ledger.FetchSame); err == nil || from.asks != 2 {
-		t.Errorf("forbidden: %v, %d calls", err, from.asks)
+		t.Errorf("without a budget: error = %v after %d calls, want one after 2", err, from.asks)
 	}
 }
 

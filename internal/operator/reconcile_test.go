@@ -138,7 +138,7 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 		}, Person{UID: 7})
 		kit.Must(a.t, err)
 		if _, safe := a.SafeMode(); out.Left == found || safe != found || len(out.Why) > 0 != found {
-			t.Errorf("found %v: left %v, safe %v, %q", found, out.Left, safe, out.Why)
+			t.Errorf("found %t: left %t, safe mode %t, reasons %q, want left exactly where nothing was found", found, out.Left, safe, out.Why)
 		}
 		var last ledger.Line
 		kit.Must(a.t, a.Lines(1, func(_ uint64, line []byte) (err error) { last, err = ledger.ParseLine(line); return err }))
@@ -161,7 +161,7 @@ func TestReconcile_I15_NotWhileAPDFCannotBeRead(t *testing.T) {
 		kit.Must(a.t, err)
 		named := len(out.Why) == 1 && strings.HasPrefix(out.Why[0], "scans/scan.pdf: its drop folder is away. Dropped again, it would not be recognised")
 		if _, safe := a.SafeMode(); safe != held || named != held || out.Waits != 1 {
-			t.Errorf("drop %s: safe %v, %d wait, %q", name, safe, out.Waits, out.Why)
+			t.Errorf("drop %s: safe mode %t, %d wait, reasons %q, want %t, 1, and the missing drop named: %t", name, safe, out.Waits, out.Why, held, held)
 		}
 	}
 }

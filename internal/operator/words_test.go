@@ -58,7 +58,7 @@ func (s *speaking) stored() arrival.Arrival {
 	s.t.Helper()
 	a, known, err := s.ledger.Arrival(s.key)
 	if err != nil || !known {
-		s.t.Fatal(err)
+		s.t.Fatalf("arrival known: %t (error %v), want true", known, err)
 	}
 	return a
 }
@@ -92,30 +92,28 @@ func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
 				}
 				calls++
 				if said := s.stored().Said; len(said) != 1 || !said[0].AnsweredAt.IsZero() || said[0].UID != 1000 {
-					t.Errorf("the word leaves, and the ledger has %+v", said)
+					t.Errorf("words in the ledger when the word leaves = %+v, want one of 1000, unanswered", said)
 				}
 				return row.fault
 			}}))
 			after, answer, err := s.say(SpokenWord{Word: arrival.Reject})
 			if err != nil || (answer == nil) != (row.want == arrival.Taken) {
-				t.Fatalf("%v, %v", answer, err)
+				t.Fatalf("answer = %v (error %v), want one unless the word is taken: %s", answer, err, row.want)
 			}
 			if said := after.Said[0]; said.Outcome != row.want || said.AnsweredAt.IsZero() || (said.Cause.Code == "") != (answer == nil) {
-				t.Errorf("%+v", said)
+				t.Errorf("word in the ledger = %+v, want %s, with a time", said, row.want)
 			}
 			notified := s.net.ReceivedDocuments()[0].Notified
 			if len(notified) != row.posted || calls > 1 {
-				t.Errorf("the network keeps %+v after %d calls", notified, calls)
+				t.Errorf("the network has %+v after %d calls, want %d after at most 1", notified, calls, row.posted)
 			}
 			if len(notified) > 0 && (notified[0].ResponseCode != "BusinessReject" || notified[0].ActionCode != "DocumentRejected" || notified[0].Description != "") {
-				t.Errorf("said: %+v", notified[0])
+				t.Errorf("notification = %+v, want BusinessReject, DocumentRejected, without a text", notified[0])
 			}
-			if v := s.net.Violations(); len(v) > 0 {
-				t.Error(v)
-			}
+			kit.Want(t, "violations", len(s.net.Violations()), 0)
 			notes, err := s.ledger.Notes(s.key)
 			if err != nil || notes[after.Said[0].Rev].Text != "the price is wrong" {
-				t.Errorf("%v, %v", notes, err)
+				t.Errorf("notes = %v (error %v), want the reason", notes, err)
 			}
 		})
 	}
@@ -126,7 +124,7 @@ func TestSayWord_I29_OnlyWhereItMay(t *testing.T) {
 	s := newSpeaking(t)
 	s.held = "safe mode"
 	if _, _, err := s.say(SpokenWord{Word: arrival.Accept}); !errors.Is(err, ErrNothingSaid) || !strings.Contains(err.Error(), "safe mode") || len(s.stored().Said) != 0 {
-		t.Errorf("%v, %+v", err, s.stored().Said)
+		t.Errorf("error = %v, words = %+v, want %v because of safe mode, none", err, s.stored().Said, ErrNothingSaid)
 	}
 	s.held = ""
 	kit.Must(t, s.net.SetFaults(emulator.Faults{Hook: func(string, int) emulator.Fault { return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true} }}))
@@ -136,16 +134,14 @@ func TestSayWord_I29_OnlyWhereItMay(t *testing.T) {
 	kit.Must(t, s.net.SetFaults(emulator.Faults{}))
 	for _, w := range []SpokenWord{{Word: arrival.Accept}, {Word: arrival.Reject, Again: true}} {
 		if _, _, err := s.say(w); !errors.Is(err, ledger.ErrIllegal) {
-			t.Errorf("%+v: %v", w, err)
+			t.Errorf("%+v: error = %v, want %v", w, err, ledger.ErrIllegal)
 		}
 	}
 	kit.Must(t, s.net.PermitWord(s.bumID))
 	if after, answer, err := s.say(SpokenWord{Word: arrival.Accept, Again: true}); err != nil || answer != nil || len(after.Said) != 2 || after.Said[1].Outcome != arrival.Taken {
-		t.Errorf("%+v, %v, %v", after.Said, answer, err)
+		t.Errorf("words = %+v, answer = %v (error %v), want a second one that was taken", after.Said, answer, err)
 	}
-	if v := s.net.Violations(); len(v) > 0 {
-		t.Error(v)
-	}
+	kit.Want(t, "violations", len(s.net.Violations()), 0)
 }
 
 // goingAway is a network that is told while the asker goes away.
@@ -165,6 +161,6 @@ func TestSayWord_AskerGoesAway(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	after, answer, err := s.SayWord(ctx, s.stored(), Person{UID: 1000, Reason: "x"}, SpokenWord{Word: arrival.Accept}, goingAway{s.client, leave})
 	if err != nil || answer != nil || after.Said[0].Outcome != arrival.Taken {
-		t.Errorf("%+v, %v, %v", after.Said, answer, err)
+		t.Errorf("words = %+v, answer = %v (error %v), want one that was taken", after.Said, answer, err)
 	}
 }
