@@ -113,7 +113,7 @@ func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
 				r.pass(time.Minute)
 				asked := r.onlyPause()
 				kit.Want(t, "paused target", asked.Target, ingest.RegisterTarget("V"))
-				if !asked.Next.Equal(asked.Asked) || asked.Asked.Sub(time.Now()) < 58*time.Minute {
+				if !asked.Next.Equal(asked.Asked) || time.Until(asked.Asked) < 58*time.Minute {
 					t.Errorf("the next try is at %v, asked until %v, want both about 59 minutes after %v", asked.Next, asked.Asked, time.Now())
 				}
 				r.pass(time.Until(asked.Asked) - time.Second)
