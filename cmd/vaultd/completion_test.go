@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,11 +21,17 @@ import (
 	"vaultd/internal/ledger/boltledger"
 )
 
-// texts gives what is suggested, without the words about it.
-func texts(lines []string) (all []string) {
-	for _, line := range lines {
-		text, _, _ := strings.Cut(line, "\t")
-		all = append(all, text)
+// suggested returns what a shell is offered behind the words of a command line.
+func (s *shelf) suggested(words ...string) (all []string) {
+	s.t.Helper()
+	out, errs, code := s.say(append([]string{"__completeNoDesc"}, words...)...)
+	if code != exitDone {
+		s.t.Errorf("%q: exit %d: %s", words, code, errs)
+	}
+	for line := range strings.Lines(out) {
+		if line = strings.TrimSuffix(line, "\n"); !strings.HasPrefix(line, ":") {
+			all = append(all, line)
+		}
 	}
 	return all
 }
@@ -51,12 +58,12 @@ func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
 		"Unhold":        {"unhold", "", "Otto 19"},
 		"Receipt":       {"receipt", "", "Müller 4711"},
 		"Fetch":         {"fetch", "", "Müller 4711"},
-		"Drops":         {suggestDrops, "ac", "acme-in"},
-		"Vaults":        {suggestVaults, "", "V-1"},
+		"Drops":         {"list --drop", "ac", "acme-in"},
+		"Vaults":        {"list --vault", "", "V-1"},
 		"NothingOfThat": {"backup", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := texts(s.view.listSuggestions(row.what, row.typed, s.ledger.EntriesNewestFirst))
+			got := s.suggested(append(strings.Fields(row.what), row.typed)...)
 			if name == "Key" {
 				if len(got) == 0 || !strings.HasPrefix(got[0], row.typed) {
 					t.Errorf("%q", got)
@@ -76,55 +83,54 @@ func TestSuggest_SameNameAndMany(t *testing.T) {
 	first := s.tell("Otto", noon, nil)
 	delete(s.keys, "Otto")
 	second := s.tell("Otto", noon.Add(time.Minute), nil)
-	if got := texts(s.view.listSuggestions("show", "", s.ledger.EntriesNewestFirst)); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
+	if got := s.suggested("show", ""); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
 		t.Errorf("%q", got)
 	}
-	if got := texts(s.view.listSuggestions("show", "Ot", s.ledger.EntriesNewestFirst)); len(got) != 1 || got[0] != "Otto" {
+	if got := s.suggested("show", "Ot"); len(got) != 1 || got[0] != "Otto" {
 		t.Errorf("%q", got)
 	}
-	for i := range suggestAtMost + 5 {
+	for i := range 55 {
 		s.tell(fmt.Sprint("F", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
 	}
-	got := texts(s.view.listSuggestions("show", "", s.ledger.EntriesNewestFirst))
-	if len(got) != suggestAtMost || got[0] != fmt.Sprint("F", suggestAtMost+4) {
+	got := s.suggested("show", "")
+	if len(got) != 50 || got[0] != "F54" {
 		t.Errorf("%d: %q", len(got), got)
+	}
+}
+
+// What was typed leads to a folder by the catalog, whatever the newer ones are like; the ledger is walked where that leads to nothing.
+func TestSuggest_ByTheCatalog(t *testing.T) {
+	s := newShelf(t)
+	s.forDaemon()
+	s.edit("drops:", "spool: {min_free: 9000TB}\ndrops:")
+	key := s.tell("Rechnung 0815 Müller", noon, nil).Key.String()
+	for i := range 20 {
+		s.tell(fmt.Sprint("Beleg ", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
+	}
+	s.daemon()
+	awaitCatalog(t, s.config)
+	suggested := func(typed string) []string {
+		out, _, _ := runHere("__completeNoDesc", "--config", s.config, "show", typed)
+		return slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return line == "" || strings.HasPrefix(line, ":") })
+	}
+	for typed, want := range map[string]int{"": 21, " ": 0, key[:4]: 21, "rechnung": 0, "R": 1} {
+		if got := suggested(typed); len(got) != want {
+			t.Errorf("%q: %q, want %d", typed, got, want)
+		}
+	}
+	spoil(t, filepath.Join(s.cfg.StateDir, "ledger.db"), "Beleg 19") // a walk ends here
+	for typed, want := range map[string]string{"Rechnung 08": "Rechnung 0815 Müller", "Rechnung 0815 Mü": "Rechnung 0815 Müller", key[:8]: key} {
+		if got := suggested(typed); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, want %q", typed, got, want)
+		}
+	}
+	if got := suggested("rechnung"); len(got) != 0 {
+		t.Errorf("a walk over a damaged entry gives %q", got)
 	}
 }
 
 // Where no daemon runs the ledger is looked at and not changed, and whatever is missing or broken suggests nothing, in
 // silence.
-// What was typed leads to a folder by the catalog, however many newer ones there are; the ledger is walked where that leads to nothing.
-func TestSuggest_ByTheCatalog(t *testing.T) {
-	s := newShelf(t)
-	old := s.tell("Rechnung 0815 Müller", noon, nil)
-	for i := range 20 {
-		s.tell(fmt.Sprint("Beleg ", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
-	}
-	s.makeCatalog()
-	c, release := s.openCatalog(t.Context())
-	defer release()
-	v := s.view
-	v.catalog = c
-	visited := 0
-	counted := func(typed string) entryWalk {
-		return func(fn func(ledger.Entry) error) error {
-			visited = 0
-			return v.entriesWith(t.Context(), typed)(func(e ledger.Entry) error { visited++; return fn(e) })
-		}
-	}
-	walked := func(func(ledger.Entry) error) error { t.Error("the ledger is walked"); return nil }
-	for _, typed := range []string{"R", "Rechnung 08", "Rechnung 0815 Mü", old.Key.String()[:8]} {
-		if got := v.listSuggestions("show", typed, counted(typed), walked); len(got) != 1 || visited != 1 || !strings.Contains(got[0], "Rechnung 0815 Müller, ") {
-			t.Errorf("%q: %q, %d entries read", typed, got, visited)
-		}
-	}
-	for typed, want := range map[string]int{"": 21, " ": 0, old.Key.String()[:4]: 21, "rechnung": 0} {
-		if got := v.listSuggestions("show", typed, counted(typed), s.ledger.EntriesNewestFirst); len(got) != want {
-			t.Errorf("%q: %q", typed, got)
-		}
-	}
-}
-
 func TestSuggest_WithoutDaemon(t *testing.T) {
 	s := filled(t)
 	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")

@@ -26,6 +26,7 @@ import (
 
 // What scripts rely on is documented, field for field, and nothing is promised that is not there.
 func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
+	doctor, _ := newSite(t, "http://127.0.0.1:1", fast).vaultd("doctor", "--json")
 	audit := jsonFields("", reflect.TypeFor[report.Summary]())
 	audit = append(audit, "table", "documents")
 	audit = append(audit, jsonFields("table.", reflect.TypeFor[report.Closing]())...)
@@ -35,7 +36,7 @@ func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
 		"show --json":   jsonFields("", reflect.TypeFor[present.ShowJSON]()),
 		"status --json": jsonFields("", reflect.TypeFor[present.StatusSummary]()),
 		"audit --json":  audit,
-		"doctor --json": jsonFields("", reflect.TypeFor[diagnosis]()),
+		"doctor --json": jsonNames(t, "", doctor),
 	} {
 		have := documentedFields(t, name)
 		if name == "show --json" { // the page says so, and does not repeat them
@@ -291,4 +292,22 @@ func TestDocs_I26_PauseText(t *testing.T) {
 	if p.Asked = noon; present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p) != p.Cause.Text {
 		t.Errorf("after that time it says %q", present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p))
 	}
+}
+
+// jsonNames lists the JSON fields of an object and of the first object within
+// each list, as jsonFields does.
+func jsonNames(t *testing.T, prefix, object string) (all []string) {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(object), &fields); err != nil {
+		t.Fatalf("%v: %s", err, object)
+	}
+	for name, value := range fields {
+		all = append(all, prefix+name)
+		var list []json.RawMessage
+		if json.Unmarshal(value, &list) == nil && len(list) > 0 && list[0][0] == '{' {
+			all = append(all, jsonNames(t, prefix+name+"[].", string(list[0]))...)
+		}
+	}
+	return all
 }

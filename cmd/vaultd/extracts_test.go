@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/config"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
-	"vaultd/internal/present"
 	"vaultd/internal/statedir"
 )
 
@@ -181,41 +179,54 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 
 // I26: many downloads of all files of one extract are told, though each file has some left: the service does not say what its limit is of.
 func TestExtracts_I26_SumOfDownloads(t *testing.T) {
-	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: config.Config{Extracts: config.Extracts{MaxDownloads: 10}}}
-	x := arrival.Arrival{Item: "4711", State: arrival.Fetching, Made: v.Now}
-	for i := range 9 {
-		x.Files = append(x.Files, arrival.File{Name: fmt.Sprint(i), Downloads: 4})
-	}
-	if need := describeExtractNeed(v, x); need != "" {
-		t.Errorf("of 36 downloads: %s", need)
-	}
-	x.Files[0].Downloads = 9
-	if need := describeExtractNeed(v, x); !strings.Contains(need, "downloaded 41 times in all") {
-		t.Errorf("of 41 downloads: %q", need)
-	}
-	x.Files = nil
-	for i := range 60 {
-		x.Files = append(x.Files, arrival.File{Name: fmt.Sprint(i), Downloads: 1})
-	}
-	if need := describeExtractNeed(v, x); need != "" {
-		t.Errorf("of 60 files once each: %s", need)
+	t.Parallel()
+	for name, row := range map[string]struct {
+		files, each, more int // downloads of each file, and more of the first
+		says              string
+	}{"Of36": {9, 4, 0, ""}, "Of41": {9, 4, 5, "downloaded 41 times in all"}, "Of60FilesOnceEach": {60, 1, 0, ""}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, "http://127.0.0.1:1", fast)
+			s.edit("drops:", "extracts: {base_url: http://127.0.0.1:1, custody: "+s.dir+"/custody, max_downloads: 10, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+			listed := arrival.FilesListed{}
+			var downloads []arrival.Event
+			for i := range row.files {
+				file := fmt.Sprint(i, ".zip")
+				listed.Files = append(listed.Files, archive.ExtractFile{Table: "IA_INVOICE", Name: file})
+				for range row.each {
+					downloads = append(downloads, arrival.DownloadIntended{File: file})
+				}
+			}
+			for range row.more {
+				downloads = append(downloads, arrival.DownloadIntended{File: "0.zip"})
+			}
+			s.addArrival("4711", time.Now(), append([]arrival.Event{listed}, downloads...)...)
+			if out, code := s.vaultd("status"); strings.Contains(out, "4711") != (row.says != "") || !strings.Contains(out, row.says) || (code == exitPerson) != (row.says != "") {
+				t.Errorf("exit %d, without %q:\n%s", code, row.says, out)
+			}
+		})
 	}
 }
 
 // I26: what is held and does not get into the drop folder that archives it is told, with the cause.
 func TestExtracts_I26_NotInTheDrop(t *testing.T) {
-	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: config.Config{Extracts: config.Extracts{ToDrop: "books-in"}}}
-	x := arrival.Arrival{Item: "4711", State: arrival.Held}
-	if need := describeExtractNeed(v, x); need != "" {
-		t.Errorf("not tried yet: %s", need)
+	t.Parallel()
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	s.edit("drops:", "extracts: {base_url: http://127.0.0.1:1, custody: "+s.dir+"/custody, to_drop: acme, to_drop_type: Invoice, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	sum := archive.Sum([]byte("x"))
+	files := []archive.ExtractFile{{Table: "IA_INVOICE", Name: "one.zip"}}
+	held := []arrival.Event{arrival.FilesListed{Files: files}, arrival.DownloadIntended{File: "one.zip"},
+		arrival.FileHeld{File: "one.zip", Stored: "0001-one.zip", Size: 1, SHA256: sum}, arrival.HeldWhole{Manifest: sum, Again: files}}
+	s.addArrival("4711", time.Now(), held...)
+	if out, code := s.vaultd("status"); strings.Contains(out, "4711") {
+		t.Errorf("not tried yet: exit %d\n%s", code, out)
 	}
-	x.Cause = ledger.Cause{Code: "drop-full", Text: "no space left on device"}
-	if need := describeExtractNeed(v, x); !strings.Contains(need, "drop books-in") || !strings.Contains(need, "no space left") {
-		t.Errorf("%q", need)
+	s.addArrival("4712", time.Now(), append(held, arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "drop-full", Text: "no space left on device"}})...)
+	if out := s.must(exitPerson, "status"); !strings.Contains(out, "4712: It is held, and its files do not get into the drop acme") || !strings.Contains(out, "no space left") {
+		t.Error(out)
 	}
-	x.HandedOnAt = v.Now
-	if need := describeExtractNeed(v, x); need != "" {
-		t.Errorf("handed on: %s", need)
+	s.addArrival("4713", time.Now(), append(held, arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "drop-full", Text: "x"}}, arrival.HandedOn{})...)
+	if out, _ := s.vaultd("status"); strings.Contains(out, "4713") {
+		t.Errorf("handed on:\n%s", out)
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
 	"vaultd/internal/test/fill"
+	"vaultd/internal/test/kit"
 )
 
 // historyWorld is a ledger in which documents come to their ends around the ends of days and months.
@@ -229,10 +231,10 @@ func (w *historyWorld) checkHistory(name string) present.History {
 
 func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 	w.t.Helper()
-	bills, err := w.billsOfThisYear()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(w.t.Context(), w.view) })
+	var st present.StatusSummary
+	kit.Must(w.t, json.Unmarshal([]byte(out), &st))
+	bills := st.Billing
 	if len(bills) == 2 {
 		bills = bills[1:]
 	}

@@ -67,15 +67,12 @@ func (in *inside) takes(doc *ledger.Document, evs ...ledger.Event) {
 	}
 }
 
-// asks runs a command inside the daemon and returns what it wrote and its exit
-// code.
-func asks(do func(a *app) error) (out string, code int) {
+// asks runs a command inside the daemon and returns what it wrote, and whether
+// it ended with an error.
+func asks(do func(a *app) error) (out string, failed bool) {
 	var b bytes.Buffer
-	a := &app{stdout: &b, stderr: &b}
-	if err := do(a); err != nil {
-		code = a.reportError(err)
-	}
-	return b.String(), code
+	err := do(&app{stdout: &b, stderr: &b})
+	return b.String(), err != nil
 }
 
 // makeCatalog makes the catalog of the ledger.

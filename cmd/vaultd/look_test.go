@@ -342,9 +342,9 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	defer func() { close(stop); <-done }()
 	dir := t.TempDir() // for the checkpoint
 	for n := range 40 {
-		found, err := s.verifyLedger(t.Context(), selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now})
-		if err != nil || len(found.Findings) > 0 || len(found.Problems) > 0 {
-			t.Fatal(err, found.Problems, found.Findings)
+		found, err := selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now}.Verify(t.Context(), s.ledger)
+		if err != nil || !found.OK() {
+			t.Fatalf("%v, %+v", err, found)
 		}
 	}
 }

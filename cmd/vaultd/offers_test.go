@@ -63,7 +63,7 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 		n++
 		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(present.ExplainFlags(e), ", "))
 		var offered []present.Action
-		for _, o := range v.situationOf(e).Options(present.Dossier{Entry: e}) {
+		for _, o := range (present.Situation{Clock: v.Clock, AlertAfter: v.cfg.Status.AlertAfter, UnclearGrace: v.cfg.Status.UnclearGrace}).Options(present.Dossier{Entry: e}) {
 			offered = append(offered, commandsIn(o.Command, e)...)
 		}
 		for _, one := range offered {

@@ -1,88 +1,109 @@
 package main
 
 import (
-	"crypto/md5"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
-
-	"vaultd/internal/archive"
-	"vaultd/internal/config"
-	"vaultd/internal/dropwork"
-	"vaultd/internal/ledger"
-	"vaultd/internal/networkapi"
+	"time"
+	"vaultd/internal/emulator"
 )
 
 // The configured type of a package reaches the store.
 func TestService_ContentType(t *testing.T) {
-	var got string
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got = r.Header.Get("Content-Type")
-		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	defer srv.Close()
-	secretFile := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secretFile, []byte("demo\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
 	for _, want := range []string{"application/octet-stream", "application/zip"} {
-		cfg := mustLoad(t, strings.Replace(smallConfig, "https://vault.example", srv.URL, 1)+"upload: {content_type: "+want+"}\n")
-		cfg.Service.Auth.SecretFile = secretFile
-		client, err := (&app{env: os.LookupEnv}).newServiceClient(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content := []byte("PK")
-		p := archive.Package{Path: filepath.Join(t.TempDir(), "p.zip"), Size: 2, SHA256: archive.Sum(content), MD5: md5.Sum(content)}
-		if err := os.WriteFile(p.Path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := client.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p); err != nil {
-			t.Fatal(err)
-		}
-		if got != want {
-			t.Errorf("sent as %q, want %q", got, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			emu, address := serveEmulator(t, emulator.Config{ArchiveMax: 50 * time.Millisecond})
+			var mu sync.Mutex
+			var sent []string // guarded by mu
+			store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut {
+					mu.Lock()
+					sent = append(sent, r.Header.Get("Content-Type"))
+					mu.Unlock()
+				}
+				emu.ServeHTTP(w, r)
+			}))
+			t.Cleanup(store.Close)
+			s := newSite(t, address, strings.Replace(fast, "upload: {", "upload: {content_type: "+want+", ", 1))
+			s.edit(address, store.URL)
+			s.must(0, "init")
+			s.add("acme", "otto", 1)
+			s.must(0, "run", "--once", "--wait")
+			mu.Lock()
+			defer mu.Unlock()
+			if len(sent) != 1 || sent[0] != want {
+				t.Errorf("sent as %q, want %q", sent, want)
+			}
+		})
 	}
 }
 
-// A drop of the business network is wired with its document's name and with the checks of the client.
+// A drop of the business network takes the document by its configured name, waits for its marker, and holds a number that came before; what the
+// client would not send is refused with its place.
 func TestWireDrops_Network(t *testing.T) {
-	section := "network: {base_url: 'https://net.acme.example', auth: {method: basic, username: n, secret_file: /etc/vaultd/secret-network}}\n"
-	cfg := mustLoad(t, strings.Replace(smallConfig, "drops:", section+"drops:\n  - {name: acme-out, path: /srv/acme-out, route: network, document: invoice.json, complete: marker, same_number: hold}", 1))
-	i := slices.IndexFunc(cfg.Drops, func(d config.Drop) bool { return d.Name == "acme-out" })
-	s := wireDrops(cfg)[i]
-	if s.Route != ledger.Network || s.Rules.Sidecar != "invoice.json" || s.Rules.Complete != "marker" || !s.Holds.SameNumber || s.Vault != "" || s.TakesFiles() {
-		t.Errorf("%+v", s)
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.withNetwork(address)
+	s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network, document: invoice.json, complete: marker, same_number: hold, settle: 100ms}\n")
+	put := func(folder, document string, isComplete bool) {
+		writeIn(t, filepath.Join(s.dir, "out", folder), "invoice.json", document)
+		if isComplete {
+			writeIn(t, filepath.Join(s.dir, "out", folder), ".done", "")
+		}
 	}
-	rules := s.Network
-	rules.Rules = s.Rules
-	if faults := rules.FindFaults(); len(faults) > 0 || rules.MaxDocument != networkapi.MaxDocument {
-		t.Errorf("%+v", faults)
+	good := func(number string) string {
+		return strings.Replace(networkGood, `"data": {`, `"data": {"externalDocumentIdentifier": {"id": "`+number+`"}, "issueDate": "2026-10-31", `, 1)
 	}
-	if faults := rules.Check([]byte(`{"data":{"documentCurrencyCode":"Euro"}}`)); len(faults) != 1 || faults[0].Line != 1 || faults[0].Field != "documentCurrencyCode" {
-		t.Errorf("%+v", faults)
+	put("not yet", good("R-1"), false)
+	put("first", good("R-2"), true)
+	put("wrong", `{"data":{"documentCurrencyCode":"Euro"}}`, true)
+	out, _ := s.vaultd("run", "--once")
+	if n := len(emu.SentDocuments()); n != 1 || !strings.Contains(out, "seen 2 new") {
+		t.Fatalf("%d documents were sent: %s", n, out)
 	}
-	if _, err := dropwork.New(s, &dropwork.Shared{Scans: &dropwork.Scans{}}); err != nil {
-		t.Error(err)
+	if reason, err := os.ReadFile(filepath.Join(s.dir, "out", "_rejected", "wrong", "_REASON.txt")); err != nil || !strings.Contains(string(reason), "documentCurrencyCode") {
+		t.Errorf("%v\n%s", err, reason)
+	}
+	put("second", strings.Replace(good("R-2"), "EUR", "CHF", 1), true)
+	if out, _ := s.vaultd("run", "--once"); len(emu.SentDocuments()) != 1 {
+		t.Errorf("the same number was sent twice: %s", out)
+	}
+	if out, _ := s.vaultd("list"); !strings.Contains(out, "on hold") {
+		t.Errorf("the second one is not held:\n%s", out)
 	}
 }
 
 // I24: the word of network.directory_fr decides whether recipients are checked, and what becomes of one that is not listed. Off is the default.
 func TestWireRoutes_I24_DirectoryOfFrance(t *testing.T) {
-	for word, want := range map[string]struct{ asks, requires bool }{"": {}, ", directory_fr: off": {}, ", directory_fr: warn": {asks: true}, ", directory_fr: require": {asks: true, requires: true}} {
-		section := "network: {base_url: 'https://net.acme.example', auth: {method: basic, username: n, secret_file: /etc/vaultd/secret-network}" + word + "}\n"
-		routes, err := wireRoutes(mustLoad(t, section+smallConfig), os.LookupEnv, func() archive.Instant { return archive.Instant{} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := routes[ledger.Network]; (r.Recipients != nil) != want.asks || r.RequiresListed != want.requires {
-			t.Errorf("%q: %+v", word, r)
-		}
+	t.Parallel()
+	for word, want := range map[string]struct{ asks, sends bool }{"default": {false, true}, "off": {false, true}, "warn": {true, true}, "require": {true, false}} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			emu, address := serveEmulator(t, emulator.Config{})
+			s := newSite(t, address, fast)
+			s.withNetwork(address)
+			s.edit("secret_file: "+s.dir+"/secret}}", "secret_file: "+s.dir+"/secret}, directory_fr: "+strings.Replace(word, "default", "off", 1)+"}")
+			if word == "default" {
+				s.edit(", directory_fr: off", "")
+			}
+			s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network, settle: 100ms}\n")
+			writeIn(t, filepath.Join(s.dir, "out", "one"), "document.json", `{"data": {"documentCurrencyCode": "EUR"}, "processingPreference": {"sentTo": {"id": "`+otto+`", "schemeId": "FR:ORGNR"}}}`)
+			s.begin()
+			waitFor(t, "an outcome", func() bool {
+				why, _ := s.vaultd("why", "one")
+				return len(emu.SentDocuments()) > 0 || strings.Contains(why, "not be found in the directory") || strings.Contains(why, "no valid line")
+			})
+			if asks, sends := emu.CountCalls("network-directory") > 0, len(emu.SentDocuments()) > 0; asks != want.asks || sends != want.sends {
+				why, _ := s.vaultd("why", "one")
+				t.Errorf("asks %v, sends %v, want %+v: %s", asks, sends, want, why)
+			}
+		})
 	}
 }

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"vaultd/testdata"
+)
+
+// The demo drops every sample there is, and each ends as it was made to end: a clerk's mistake, a repetition, a refusal of the archive and a
+// rejection after the delivery are among them. What was booked is compared, and one invoice was never dropped.
+func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	dir := filepath.Join(t.TempDir(), "demo")
+	if code := Run(t.Context(), []string{"demo", "--dir", dir}, strings.NewReader(""), &out, &errs, noEnv); code != exitDone {
+		t.Fatalf("exit %d: %s%s", code, &out, &errs)
+	}
+	states := map[string]string{}
+	listed, _, code := runHere("--config", filepath.Join(dir, "config.yaml"), "list", "--json")
+	for line := range strings.Lines(listed) {
+		var row struct{ Drop, Folder, State string }
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatalf("exit %d, %v: %s", code, err, line)
+		}
+		states[row.Drop+"/"+row.Folder] = row.State
+	}
+	want := map[string]string{
+		"ap-scans/scan1 nochmal.pdf": "duplicate", "acme-in/Otto 19 Kopie": "duplicate", "acme-in/Schulz 3": "rejected", "acme-in/Kern 6": "quarantined", "acme-out/GS 12": "rejected",
+		"acme-out/RE 5001": "delivered", "acme-out/RE 5002": "delivered",
+	}
+	for files, pattern := range map[*embed.FS]string{&testdata.Drops: "*/*", &testdata.Network: "acme-out/*"} {
+		names, err := fs.Glob(files, pattern)
+		if err != nil || len(names) < 3 {
+			t.Fatal(names, err)
+		}
+		for _, name := range names {
+			if got := states[name]; got != cmp.Or(want[name], "archived") {
+				t.Errorf("%s is %q, want %q", name, got, cmp.Or(want[name], "archived"))
+			}
+		}
+	}
+	said := regexp.MustCompile(`[0-9.,]+ [kM]?B`).ReplaceAllString(out.String(), "SIZE")
+	for _, part := range []string{
+		"BALANCE  seen 24 = archived 13 + delivered 5 + rejected 3 + quarantined 1 + duplicate 2 + open 0  agrees",
+		"NETWORK  1 delivered, 1 REJECTED AFTER DELIVERY, 1 refused before anything was sent", `"sentTo.id": a GLN has 13 digits, this has 12.`, "2 came in",
+		"see _rejected/Schulz 3/_REASON.txt: documentDate not understood", "archiving refused by configuration of the vault; a person must decide",
+		"BOOKED   1 Oct 2026 to 31 Oct 2026: 12 invoices, 9 archived, 3 not", "No delta covers 30 Oct 2026",
+		"S-2026-118      Sommer Druck      2026-10-28  never dropped", "rejected, see Schulz 3", "quarantined, see Kern 6",
+	} {
+		if !strings.Contains(said, part) {
+			t.Errorf("it does not say %q:\n%s", part, said)
+		}
+	}
+}
+
+// What the README shows of a sample is in testdata, letter by letter.
+func TestSamples_AsTheReadmeShowsThem(t *testing.T) {
+	const shown = "acme-in/Müller 4711"
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta, err := testdata.Drops.ReadFile(shown + "/metadata.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	indented := "    " + strings.ReplaceAll(strings.TrimSpace(string(meta)), "\n", "\n    ")
+	if text := string(readme); !strings.Contains(text, "testdata/"+shown) || !strings.Contains(text, indented) {
+		t.Errorf("the README does not show testdata/%s as it is:\n%s", shown, indented)
+	}
+}
