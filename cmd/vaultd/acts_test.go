@@ -360,7 +360,7 @@ func TestShow_G15_HistoryOfARemovedFolder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counted := &countedLines{Ledger: s.ledger}
+		counted := &countedLines{Ledger: s.ledger.Ledger}
 		d, err := present.ReadDossier(t.Context(), counted, e, time.UTC)
 		if err != nil || len(d.History) != int(e.Rev) || counted.read > others/2 {
 			t.Errorf("%d: %d lines of %d revisions, %d lines read, %v", steps, len(d.History), e.Rev, counted.read, err)
@@ -381,7 +381,7 @@ func TestShow_I14_HistoryIsWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := present.ReadDossier(t.Context(), s.ledger, e, time.UTC)
+		d, err := present.ReadDossier(t.Context(), s.ledger.Ledger, e, time.UTC)
 		if err != nil || len(d.History) != int(e.Rev) {
 			t.Errorf("%s: %d lines of %d revisions, %v", folder, len(d.History), e.Rev, err)
 		}

@@ -262,7 +262,7 @@ func ofAnotherPast(t *testing.T) *shelf {
 		t.Fatal(err)
 	}
 	copyFiles(t, copied, s.cfg.StateDir)
-	s.ledger = s.open(s.cfg)
+	s.ledger.Open()
 	return s
 }
 

@@ -1,103 +1,175 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/present"
-	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 )
 
-// I12: what the commands say of a document of the business network, when a person acts on it, takes its delivery note or tries the demo, is true of
-// such a document alone.
+// withNetwork configures the business network and a drop that sends over it.
+func (s *shelf) withNetwork() {
+	s.t.Helper()
+	s.edit("drops:\n", `network: {base_url: "https://vault.example", auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}}
+drops:
+  - {name: out, path: `+s.t.TempDir()+`, route: network}
+`)
+}
+
+// hear lets the network say something of an item.
+func hear(i *fill.Item, at time.Time, response, action string, properties ...archive.NamedValue) ledger.Entry {
+	e := i.Entry()
+	return i.Apply(at, ledger.NotificationSeen{Notification: archive.Notification{AcknowledgementID: archive.AcknowledgementID(action + i.Name), Document: e.NetworkNumber(),
+		Response: response, Action: action, Properties: properties}})
+}
+
+// I12: what the commands say of a document of the business network, when a person acts on it or takes its delivery note, is true of such a
+// document alone.
 func TestNetwork_I12_CommandsSpeakOfNothingElse(t *testing.T) {
-	c := present.Clock{Now: noon, Location: time.UTC}
-	e := ledger.Entry{Key: archive.Key{1}, Route: ledger.Network, Drop: "out", Folder: "Huber 88", State: ledger.Delivered, Source: ledger.Kept, SeenAt: noon, RegisteredAt: noon, UploadedAt: noon, PossibleDouble: true,
-		Means: ledger.MailDelivery, Recipient: ledger.RecipientAccepted, Contradicted: true, Body: archive.Digest{2}, Package: archive.Package{Size: 9, SHA256: archive.Digest{1}},
-		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.Succeeded}}}
-	note, err := proof.NewDelivery("production", e, ledger.Document{Metadata: archive.Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}.Metadata()}, nil)
-	if err != nil {
-		t.Fatal(err)
+	s := newShelf(t)
+	s.withNetwork()
+	at := noon.Add(-5 * time.Hour)
+	doubted := func(name string) *fill.Item {
+		i := s.ledger.Add(fill.Item{Name: name, Route: ledger.Network, Document: archive.Document{Type: "Invoice", Number: name, RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}})
+		i.Send(at)
+		i.Apply(at, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout", Text: "no answer"}})
+		i.Quarantine(at.Add(time.Hour), ledger.DeliveryUnknown(ledger.Network, "it was never answered"))
+		return i
 	}
-	page := string(deliveryPage(c, e, note))
-	for _, want := range []string{"The business network says that it delivered the document", "Acme AG, 1234567890123", "by letter", "the recipient accepted it", "number-1 (bumId)", "rejected it after it had delivered it", "possibly sent twice"} {
+	huber := doubted("Huber 88")
+	doubted("Otto 19")
+	refused := s.ledger.Add(fill.Item{Name: "Refused 1", Route: ledger.Network})
+	refused.Deliver(at, time.Minute)
+	hear(refused, at.Add(time.Hour), "BusinessReject", "DocumentRejected")
+	say := func(args ...string) string {
+		out, errs, code := s.say(args...)
+		if code != exitDone {
+			t.Errorf("%q: exit %d: %s", args, code, errs)
+		}
+		return out
+	}
+	texts := []string{
+		say("release", "Huber 88", "--reason", "the network says it has none"), say("close", "Otto 19", "--reason", "it is not needed"), say("close", "Refused 1", "--reason", "sent by letter"),
+	}
+	huber.Apply(at.Add(2*time.Hour), append(huber.Sending(at), huber.Accepted())...)
+	hear(huber, at.Add(3*time.Hour), "TechnicalAccept", "Delivered", archive.NamedValue{Name: "DeliveryMeansCode", Value: ledger.MailDelivery})
+	huber.Place(at.Add(3*time.Hour), "_delivered/2026-11/Huber 88")
+	hear(huber, at.Add(3*time.Hour), "BusinessAccept", "DocumentAccepted")
+	page := say("receipt", "Huber 88")
+	hear(huber, at.Add(4*time.Hour), "TechnicalReject", "Undelivered")
+	page += say("receipt", "Huber 88")
+	for _, want := range []string{"The business network says that it delivered the document", "Acme AG, 1234567890123", "by letter", "the recipient accepted it", "(bumId)", "rejected it after it had delivered it"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing in:\n%s", want, page)
 		}
 	}
-	texts := []string{page, demoWhy(e)}
-	rejected, sending, doubtful := e, e, e
-	rejected.State, rejected.InDoubt = ledger.Rejected, true
-	sending.State = ledger.Packaged
-	doubtful.State = ledger.Quarantined
-	resolved, certain, duplicate := e, sending, e
-	resolved.Resolved, certain.PossibleDouble, duplicate.State = true, false, ledger.Duplicate
-	texts = append(texts, closeAct().done(doubtful, rejected), closeAct().done(e, resolved), releaseAct().done(doubtful, sending), releaseAct().done(doubtful, certain), demoWhy(duplicate))
-	for _, text := range texts {
+	for _, text := range append(texts, page) {
 		for _, word := range []string{"archiv", "pdf", "accounts-payable", "zip", "clientuuid"} {
 			if strings.Contains(strings.ToLower(text), word) {
 				t.Errorf("it says %q: %s", word, text)
 			}
 		}
-		if text == "" {
-			t.Error("nothing is said")
-		}
 	}
 }
 
-// I12: what needs a person is counted by the route of the drop that it came from: words of the archive, of PDFs and of the network do not mix.
-func TestStatus_I12_CountsByRoute(t *testing.T) {
-	n := &entryCounts{routes: map[string]ledger.Route{"out": ledger.Network, "ap-scans": ledger.PDF, "acme-in": ledger.Vault}}
-	class := func(a ledger.Attention) attentionClass {
-		for _, c := range n.attentionClasses() {
-			if c.class == a {
-				return c
-			}
+// classes are ways to come into each class of what needs a person, by what status calls it on the routes to the archive, of single PDFs
+// and of the business network.
+var classes = []struct {
+	class               ledger.Attention
+	vault, pdf, network string
+	live                func(s *shelf, i *fill.Item)
+}{
+	{ledger.Waiting, "overdue", "overdue", "overdue", func(_ *shelf, i *fill.Item) { i.Send(noon.Add(-49 * time.Hour)) }},
+	{ledger.RejectedUnresolved, "rejected", "rejected", "rejected", func(_ *shelf, i *fill.Item) { i.Refuse(noon, ledger.Cause{Code: "x"}) }},
+	{ledger.InQuarantine, "quarantined", "quarantined", "quarantined", func(_ *shelf, i *fill.Item) { i.Quarantine(noon, ledger.Cause{Code: "x"}) }},
+	{ledger.AwaitingDecision, "undecided", "undecided", "undecided", func(_ *shelf, i *fill.Item) {
+		i.Change = func(ev *ledger.Sealed) { ev.SameContent = archive.Key{1} }
+		i.Seal(noon)
+		i.Apply(noon, ledger.Held{})
+	}},
+	{ledger.WaitingForRights, "unreadable", "unreadable", "unreadable", func(_ *shelf, i *fill.Item) {
+		i.Apply(noon, ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseCannotBeRead}})
+	}},
+	{ledger.SourceChanged, "kept-differs", "delivered-differs", "sent-differs", func(_ *shelf, i *fill.Item) {
+		end(i)
+		i.Apply(noon, ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged}})
+	}},
+	{ledger.ContradictedByService, "contradicted", "", "rejected-late", func(s *shelf, i *fill.Item) {
+		end(i)
+		if i.Route == ledger.Network {
+			hear(i, noon, "TechnicalReject", "Undelivered")
+			return
 		}
-		t.Fatalf("%d is no class that status tells of", a)
-		return attentionClass{}
-	}
-	for _, row := range []struct {
-		drop  string
-		vault archive.VaultID
-		class ledger.Attention
-		want  *present.NamedCount
-	}{
-		{"acme-in", "V", ledger.SourceChanged, &n.KeptDiffers}, {"ap-scans", "", ledger.SourceChanged, &n.DeliveredDiffers}, {"gone", "", ledger.SourceChanged, &n.DeliveredDiffers},
-		{"out", "", ledger.SourceChanged, &n.SentDiffers}, {"out", "", ledger.ContradictedByService, &n.RejectedLate}, {"acme-in", "V", ledger.ContradictedByService, &n.Contradicted},
-		{"out", "", ledger.RefusedByRecipient, &n.RejectedByRecipient}, {"out", "V", ledger.ContradictedByService, &n.Contradicted}, {"out", "", ledger.InQuarantine, &n.Quarantined},
-	} {
-		if got := n.countFor(class(row.class), n.routeOf(row.drop, row.vault)); got != row.want {
-			t.Errorf("%s, vault %q, class %d counts elsewhere", row.drop, row.vault, row.class)
-		}
-	}
+		i.Apply(noon, fill.Seen(archive.RemoteID("bum-"+i.Name), archive.Failed, noon))
+	}},
+	{ledger.RefusedByRecipient, "", "", "rejected-by-recipient", func(_ *shelf, i *fill.Item) { end(i); hear(i, noon, "BusinessReject", "DocumentRejected") }},
+	{ledger.RecipientNotListed, "", "", "recipient-not-listed", func(_ *shelf, i *fill.Item) {
+		i.Seal(noon)
+		i.Apply(noon, ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseRecipientNotListed}})
+	}},
+	{ledger.CopyNotMade, "", "", "copy-waits", func(_ *shelf, i *fill.Item) {
+		i.Send(noon)
+		i.Apply(noon, ledger.CopyWanted{}, i.Accepted(), ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseCopyWaits}})
+	}},
+	{ledger.ArchivedTwice, "archived-twice", "", "", func(_ *shelf, i *fill.Item) {
+		i.Send(noon)
+		i.Apply(noon, ledger.UploadRefused{}, ledger.RegisterIntended{}, fill.Ticket("again", noon, ledger.Vault), ledger.UploadIntended{}, i.Accepted(),
+			fill.Seen("again", archive.Successful, noon), fill.Seen(archive.RemoteID("bum-"+i.Name), archive.Successful, noon))
+	}},
+	{ledger.RepeatedNumber, "same-number", "", "", func(s *shelf, i *fill.Item) {
+		first := s.ledger.Add(fill.Item{Name: "first", Change: func(ev *ledger.Sealed) { ev.Number = archive.NumberDigest{1} }})
+		first.Archive(noon.Add(-2*time.Hour), time.Minute)
+		i.Change = func(ev *ledger.Sealed) { ev.Number, ev.SameNumber = archive.NumberDigest{1}, first.Key }
+		end(i)
+	}},
+	{ledger.StrangeDate, "strange-date", "", "", func(_ *shelf, i *fill.Item) {
+		i.Change = func(ev *ledger.Sealed) { ev.StrangeDate = true }
+		end(i)
+	}},
 }
 
-// I26: status counts each class of entries that need a person or are on their way, in a count that metrics and needs know.
-func TestStatus_I26_CountsEveryClass(t *testing.T) {
+// end brings an item to its good end.
+func end(i *fill.Item) {
+	if i.Route.IsAsked() {
+		i.Archive(noon.Add(-time.Hour), time.Minute)
+		return
+	}
+	i.Deliver(noon.Add(-time.Hour), time.Minute)
+}
+
+// I12, I26: each class of what needs a person is told once, in words of the route that the drop takes: words of the archive, of PDFs and of the
+// network do not mix.
+func TestStatus_I12_I26_EveryClassByItsRoute(t *testing.T) {
 	told := map[ledger.Attention]bool{}
-	for _, r := range []ledger.Route{ledger.Vault, ledger.PDF, ledger.Network} {
-		n := &entryCounts{}
-		for _, c := range n.attentionClasses() {
-			before := sumOf(n.ByName())
-			n.countFor(c, r).Count++
-			if sumOf(n.ByName()) != before+1 {
-				t.Errorf("%s, class %d: it counts where no metric tells it", r, c.class)
+	for _, row := range classes {
+		for route, want := range map[ledger.Route]string{ledger.Vault: row.vault, ledger.PDF: row.pdf, ledger.Network: row.network} {
+			if want == "" {
+				continue
 			}
-			told[c.class] = true
-		}
-		s := present.StatusSummary{Attention: n.AttentionCounts}
-		s.Balance.Agrees = true
-		s.AddNeeds(present.Clock{Location: time.UTC})
-		needs := 0
-		for _, need := range s.Needs {
-			needs += need.Count
-		}
-		if needs != sumOf(n.ByName()) {
-			t.Errorf("%s: %d counted, and %d told as needs: %+v", r, sumOf(n.ByName()), needs, s.Needs)
+			s := newShelf(t)
+			s.withNetwork()
+			s.edit("drops:\n", `pdf: {base_url: "https://vault.example", auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}}
+drops:
+  - {name: ap-scans, path: `+t.TempDir()+`, route: pdf, receiving: ap@in.example, notify: clerk@acme.example}
+`)
+			i := s.ledger.Add(fill.Item{Name: "Huber 88", Route: route})
+			row.live(s, i)
+			if class := i.Entry().Attention(); class != row.class {
+				t.Errorf("%s: the entry is of class %d, not %d", route, class, row.class)
+			}
+			told[row.class] = true
+			var needs []string
+			for _, n := range s.summary().Needs {
+				if n.What != "not-running" {
+					needs = append(needs, fmt.Sprint(n.What, " ", n.Count))
+				}
+			}
+			if text := strings.Join(needs, ", "); text != want+" 1" {
+				t.Errorf("%s, class %d: needs %q, want %q", route, row.class, text, want+" 1")
+			}
 		}
 	}
 	for _, class := range ledger.AttentionClasses() {
@@ -105,11 +177,4 @@ func TestStatus_I26_CountsEveryClass(t *testing.T) {
 			t.Errorf("class %d is no class that status tells of", class)
 		}
 	}
-}
-
-func sumOf(counts map[string]int) (sum int) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
 }

@@ -19,13 +19,15 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/fill"
 )
 
 // shelf is the state directory of a vaultd that does not run, with a real
 // ledger, and the configuration that leads to it.
 type shelf struct {
-	view
 	t      *testing.T
+	cfg    config.Config
+	ledger *fill.Ledger           // open, except while a command runs
 	config string                 // the file
 	keys   map[string]archive.Key // by folder
 	stdin  string                 // what commands read
@@ -41,24 +43,12 @@ func newShelf(t *testing.T) *shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info := ledger.Info{ID: "L-1", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: noon}
-	if err := boltledger.Create(cfg.StateDir, info); err != nil {
-		t.Fatal(err)
-	}
-	s.view = view{Clock: present.Clock{Now: noon, Location: cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
+	s.cfg = cfg
+	s.ledger = fill.New(t, boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location}, ledger.Info{BaseURL: cfg.Service.BaseURL, Created: noon})
 	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}); err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-func (s *shelf) open(cfg config.Config) *boltledger.Ledger {
-	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { l.Close() })
-	return l
 }
 
 // edit replaces the first occurrence of a text in the configuration.
@@ -98,7 +88,7 @@ func (s *shelf) run(now time.Time, args ...string) (stdout, stderr string, code 
 		time.Sleep(time.Until(now))
 		code = Run(t.Context(), append([]string{"--config", s.config}, args...), strings.NewReader(s.stdin), &out, &errs, noEnv)
 	})
-	s.ledger = s.open(s.cfg)
+	s.ledger.Open()
 	return out.String(), errs.String(), code
 }
 
@@ -202,7 +192,7 @@ func (s *shelf) damageJournal() {
 	if err := errors.Join(err, db.Close()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.ledger = s.open(s.cfg)
+	s.ledger.Open()
 }
 
 // damage changes a byte of each record that holds text on the disk.
@@ -212,7 +202,7 @@ func (s *shelf) damage(text string) {
 		s.t.Fatal(err)
 	}
 	changeFile(s.t, filepath.Join(s.cfg.StateDir, "ledger.db"), text)
-	s.ledger = s.open(s.cfg)
+	s.ledger.Open()
 }
 
 // folders returns the folders that a list names, in its order, and whether its

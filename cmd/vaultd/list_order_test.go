@@ -134,7 +134,7 @@ func TestList_SortedInParts(t *testing.T) {
 		}
 		return got
 	}
-	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
+	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
 	got := ask(c)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestList_SortedInParts(t *testing.T) {
 // Times are a day in the operator's zone, a time, RFC 3339, or how long ago; the day of --until counts whole.
 func TestList_SinceUntil(t *testing.T) {
 	s := newShelf(t)
-	berlin := s.Location
+	berlin := s.cfg.Location
 	s.tell("eve", time.Date(2026, 11, 17, 23, 59, 59, 0, berlin), nil)
 	s.tell("morning", time.Date(2026, 11, 18, 0, 0, 0, 0, berlin), nil)
 	s.tell("night", time.Date(2026, 11, 18, 23, 59, 59, 0, berlin), nil)

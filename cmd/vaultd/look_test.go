@@ -342,7 +342,7 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	defer func() { close(stop); <-done }()
 	dir := t.TempDir() // for the checkpoint
 	for n := range 40 {
-		found, err := selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now}.Verify(t.Context(), s.ledger)
+		found, err := selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now}.Verify(t.Context(), s.ledger.Ledger)
 		if err != nil || !found.OK() {
 			t.Fatalf("%v, %+v", err, found)
 		}

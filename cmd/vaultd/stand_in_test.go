@@ -69,7 +69,7 @@ func (s *shelf) reach(args ...string) (stdout, stderr string, code int) {
 		s.t.Fatal(err)
 	}
 	stdout, stderr, code = runHere(append([]string{"--config", s.config}, args...)...)
-	s.ledger = s.open(s.cfg)
+	s.ledger.Open()
 	checkOutput(s.t, nil, []byte(stderr))
 	return stdout, stderr, code
 }
