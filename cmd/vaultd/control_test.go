@@ -161,7 +161,7 @@ func TestControl_I27_BackupIsForOwners(t *testing.T) {
 			uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
 			execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone },
 		})
-		_, errs, code := frames(t, path, `{"args":["backup","-"]}`+"\n")
+		_, errs, code := framesAt(t, path, `{"args":["backup","-"]}`+"\n")
 		kit.Want(t, name+": exit code", code, row.want)
 		if row.want == exitRights {
 			kit.Holds(t, name+": refusal", errs, "goes to root and vaultd's own user alone")
