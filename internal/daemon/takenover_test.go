@@ -310,3 +310,47 @@ func TestRestore_I16_TakesOverEachFolder(t *testing.T) {
 		h.again()
 	})
 }
+
+// laterLedger is the ledger of a vaultd that has taken over.
+type laterLedger struct{ info ledger.Info }
+
+func (l laterLedger) Info() ledger.Info { return l.info }
+
+// TestTakenOver_I16_InTimeForTheOther: a vaultd that is taken over notices it in an
+// idle folder before the other one stops waiting for the lock.
+func TestTakenOver_I16_InTimeForTheOther(t *testing.T) {
+	state := t.TempDir()
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.pass() // it has just read the mark, and does so again after its usual time
+		info := h.d.Ledger().Info()
+		info.Epoch = 7
+		h.must(drop.TakeOverFolder(h.path, drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: info.Epoch}))
+		other := *h.d.shared
+		other.StateDir = state
+		other.Takeover = dropwork.NewTakeover(state, laterLedger{info}, h.cfg.Log, func(err error) { t.Error(err) })
+		handle := dropwork.NewHandle(h.cfg.Drops[0], &other)
+		h.must(handle.OpenForStart())
+		h.must(handle.Close())
+	})
+}
+
+// TestTakenOver_I16_AllFoldersAtOnce: a takeover that is met in one folder is one
+// of all. The others are let go at once, idle or not.
+func TestTakenOver_I16_AllFoldersAtOnce(t *testing.T) {
+	second := t.TempDir()
+	withConfiguredDaemon(t, func(c *Config) {
+		idle := c.Drops[0]
+		idle.Name, idle.Path = "idle", second
+		c.Drops = append(c.Drops, idle)
+	}, func(h *testDaemon) {
+		h.pass()
+		later := h.d.shared.Takeover.Mark()
+		later.Epoch = 7
+		h.must(errors.Join(drop.TakeOverFolder(h.path, later), drop.TakeOverFolder(second, later)))
+		h.d.drops[0].RequestRescan()
+		time.Sleep(time.Second)
+		other, err := drop.Open(drop.Config{Path: second, Name: "idle", LedgerID: later.LedgerID, Environment: later.Environment, Epoch: later.Epoch})
+		h.must(err)
+		h.must(other.Close())
+	})
+}

@@ -93,7 +93,9 @@ func (h *Handle) openHolding() error {
 }
 
 const (
-	lockedPatience = 15 * time.Second // for a vaultd that was taken over to let a drop folder go
+	// lockedPatience is how long a start waits for a vaultd that was taken over to let a drop folder go. An idle one reads the new mark
+	// within probeEvery.
+	lockedPatience = probeEvery + 15*time.Second
 	lockRetry      = 200 * time.Millisecond
 )
 

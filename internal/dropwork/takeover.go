@@ -27,6 +27,9 @@ type Takeover struct {
 	log        *slog.Logger
 	endProcess func(error) // ends the process
 
+	// OnMet is called when a later epoch is met. It must not block. nil: nothing is called. It is set before the first folder is opened.
+	OnMet func()
+
 	mu    sync.Mutex
 	epoch uint64 // zero: none was met; guarded by mu
 	saved uint64 // of it, what the file says; guarded by mu
@@ -93,6 +96,9 @@ func (t *Takeover) NoteForeignMark(err error) {
 	t.epoch = max(t.epoch, foreign.Epoch)
 	if news && t.log != nil {
 		t.log.Error("another vaultd has taken over this ledger's drop folders: nothing is taken, sent, moved or removed here any more", "epoch", t.epoch, "do", "leave this one stopped")
+	}
+	if news && t.OnMet != nil {
+		t.OnMet()
 	}
 	if t.saved >= t.epoch {
 		return
