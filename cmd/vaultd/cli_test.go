@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -15,7 +16,9 @@ import (
 // In script tests the program is this test binary under another name.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // many daemons in one process: it is short of time, not of memory
-	testscript.Main(m, map[string]func(){"vaultd": main})
+	testscript.Main(m, map[string]func(){"vaultd": func() {
+		os.Exit(Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+	}})
 }
 
 func TestScripts(t *testing.T) {

@@ -35,12 +35,12 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 // entries make it read none of them. Whoever reads an entry must allocate for it.
 func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	var log bytes.Buffer
-	h := resting(t, &log)
-	defer h.currentGeneration().d.Close()
+	h, d := resting(t, &log)
+	defer d.Close()
 	p := newHealthMonitor(h)
 	look := func() { p.gatherFacts() }
 	look()
-	l := h.currentGeneration().d.Ledger()
+	l := d.Ledger()
 	pile(t, l, 10)
 	look() // what is new in the journal is read once
 	few := testing.AllocsPerRun(3, look)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,13 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
 // resting makes a host around a daemon that was opened and never runs.
-func resting(t *testing.T, log *bytes.Buffer) *host {
+func resting(t *testing.T, log io.Writer) (*host, *daemon.Daemon) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "state"), 0o700), os.Mkdir(filepath.Join(dir, "acme"), 0o770),
@@ -41,40 +44,32 @@ drops:
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.newHost(d, cfg, logger)
+	return a.newHost(d, cfg, logger), d
 }
 
 // I26: the watchdog is fed by the loops, not by the timer that writes to it: when they stand still it gets nothing more, and
-// health, status line and log say so.
+// status line and log say so.
 func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.path)
+	t.Setenv("WATCHDOG_USEC", "60000000")
+	var log bytes.Buffer
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		h := resting(t, &log)
-		p := newHealthMonitor(h)
-		p.checkHealth(t.Context(), true)
-		if f := p.latestFacts(t.Context()); len(f.Dead) > 0 {
-			t.Fatal(f.Dead)
-		}
-		time.Sleep(10 * time.Minute)
-		p.checkHealth(t.Context(), true)
-		p.checkHealth(t.Context(), true)
-		if f := p.latestFacts(t.Context()); len(f.Dead) == 0 || !strings.Contains(h.statusLine(f), "stood still") {
-			t.Error(f.Dead, h.statusLine(f))
-		}
-		if n := strings.Count(log.String(), "no progress"); n != 1 {
-			t.Errorf("said %d times:\n%s", n, log.String())
-		}
-		p.facts.waitForEnd()
-		p.ledgerProbe.waitForEnd()
-		if err := h.currentGeneration().d.Close(); err != nil {
-			t.Error(err)
-		}
+		h, d := resting(t, &log)
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		kit.Must(t, newHealthMonitor(h).run(ctx))
+		kit.Must(t, d.Close())
 	})
 	m.hear(t)
-	if n := m.count("WATCHDOG=1"); n != 1 {
-		t.Errorf("%d pings", n)
+	if n := strings.Count(log.String(), "no progress"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+	if n := m.count("WATCHDOG=1"); n == 0 || n > 60 {
+		t.Errorf("%d pings in an hour in which nothing moved", n)
+	}
+	if !strings.Contains(m.last(), "stood still") {
+		t.Errorf("the service manager heard last: %s", m.last())
 	}
 }
 

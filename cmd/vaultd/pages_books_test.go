@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"testing"
 
 	"vaultd/internal/emulator"
-	"vaultd/internal/page"
 )
 
 // I31: over the real program, the page names the booked invoice that nobody dropped and the day that no extract covers, leads to the
@@ -131,16 +129,4 @@ func (s *site) booksRefused(reader *reader, address string, october url.Values) 
 		}
 	}
 	s.move("custody.away", "custody")
-}
-
-// I21: the pages make one report at a time: a second one is refused at once, and so is one that waited for the answer of a command.
-func TestPages_I21_OneReportAtATime(t *testing.T) {
-	s := &pageSource{}
-	s.report.Lock()
-	_, busy := s.Books(t.Context(), page.BooksQuestion{}, 1)
-	for _, err := range []error{busy, s.Report(t.Context(), "anna", page.ReportOrder{}, nil), s.refuseBooks(fail(exitTemporary, errOtherAnswer, ""))} {
-		if refusal, is := errors.AsType[*page.Refusal](err); !is || refusal.Status != http.StatusServiceUnavailable || refusal.Text != "Another report is being made." {
-			t.Errorf("%v", err)
-		}
-	}
 }

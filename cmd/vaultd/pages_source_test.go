@@ -3,34 +3,49 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net/http"
 	"testing"
 	"time"
 	"vaultd/internal/ledger"
+	"vaultd/internal/page"
 )
 
 // A document whose last step stands behind the lines of very many others is shown with the steps that could be read in time. Its receipt
 // and its download read no journal.
 func TestPages_G15_LongJournalHoldsNoDocumentBack(t *testing.T) {
 	var log bytes.Buffer
-	h := resting(t, &log)
-	l := h.currentGeneration().d.Ledger()
-	defer h.currentGeneration().d.Close()
+	h, d := resting(t, &log)
+	l := d.Ledger()
+	defer d.Close()
 	pile(t, l, 1)
 	var e ledger.Entry
 	if err := l.OpenEntries(func(one ledger.Entry) error { e = one; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	s := &pageSource{h: h, historyPatience: time.Nanosecond}
-	if d, ok, err := s.Document(t.Context(), e.Key); err != nil || !ok || d.Entry.Key != e.Key || len(d.History) >= int(e.Rev) {
-		t.Errorf("%v %v %d lines of %d", ok, err, len(d.History), e.Rev)
+	if doc, ok, err := s.Document(t.Context(), e.Key); err != nil || !ok || doc.Entry.Key != e.Key || len(doc.History) >= int(e.Rev) {
+		t.Errorf("%v %v %d lines of %d", ok, err, len(doc.History), e.Rev)
 	}
 	s.historyPatience = time.Minute
-	if d, _, err := s.Document(t.Context(), e.Key); err != nil || len(d.History) != int(e.Rev) {
-		t.Errorf("%v %d lines of %d", err, len(d.History), e.Rev)
+	if doc, _, err := s.Document(t.Context(), e.Key); err != nil || len(doc.History) != int(e.Rev) {
+		t.Errorf("%v %d lines of %d", err, len(doc.History), e.Rev)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := s.Document(gone, e.Key); err == nil {
 		t.Error("who has gone is answered")
+	}
+}
+
+// I21: the pages make one report at a time: a second one is refused at once.
+func TestPages_I21_OneReportAtATime(t *testing.T) {
+	s := &pageSource{}
+	s.report.Lock()
+	_, busy := s.Books(t.Context(), page.BooksQuestion{}, 1)
+	for _, err := range []error{busy, s.Report(t.Context(), "anna", page.ReportOrder{}, nil)} {
+		if refusal, is := errors.AsType[*page.Refusal](err); !is || refusal.Status != http.StatusServiceUnavailable || refusal.Text != "Another report is being made." {
+			t.Errorf("%v", err)
+		}
 	}
 }

@@ -86,13 +86,3 @@ func TestStatusWatch_BesideDaemon(t *testing.T) {
 		t.Errorf("Ctrl-C: exit %d", code)
 	}
 }
-
-// On a terminal a page takes the place of the one before, and never scrolls.
-func TestStatusWatch_Redraw(t *testing.T) {
-	if got := redrawTerminal("a\nb\n", 25); got != "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n\x1b[J" {
-		t.Errorf("%q", got)
-	}
-	if got := redrawTerminal("a\nb\nc\nd\n", 4); got != "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n... 2 more lines: make the window larger, or vaultd status\x1b[K\r\n\x1b[J" {
-		t.Errorf("%q", got)
-	}
-}
