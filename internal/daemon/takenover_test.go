@@ -263,6 +263,50 @@ func TestTakenOver_I16_TheFolderIsLetGo(t *testing.T) {
 	})
 }
 
+// TestTakenOver_I16_AllFoldersAreLetGo: the vaultd that was taken over lets all
+// drop folders go when it meets the mark in one of them.
+func TestTakenOver_I16_AllFoldersAreLetGo(t *testing.T) {
+	withConfiguredDaemon(t, func(c *Config) {
+		second := c.Drops[0]
+		second.Name, second.Path = "beta-in", second.Path+".beta"
+		c.Drops = append(c.Drops, second)
+		kit.Must(t, os.Mkdir(second.Path, 0o770))
+	}, func(h *testDaemon) {
+		h.pass()
+		time.Sleep(5 * time.Second) // the next inspections are 25 seconds away
+		later := h.d.shared.Takeover.Mark()
+		later.Epoch += 6
+		for _, d := range h.d.drops {
+			h.must(drop.TakeOverFolder(d.Settings.Path, later))
+		}
+		h.d.drops[0].RequestRescan()
+		time.Sleep(time.Second)
+		for _, d := range h.d.drops {
+			other, err := drop.Open(drop.Config{Path: d.Settings.Path, Name: d.Settings.Name, LedgerID: later.LedgerID, Environment: later.Environment, Epoch: later.Epoch})
+			h.must(err)
+			h.must(other.Close())
+		}
+	})
+}
+
+// TestTakenOver_I16_WaitsForTheFolder: the start of the vaultd that takes over
+// waits until the other one, which may be idle, has read the mark and let the
+// folder go.
+func TestTakenOver_I16_WaitsForTheFolder(t *testing.T) {
+	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
+		h.pass()
+		file := h.backup()
+		m := h.d.shared.Takeover.Mark()
+		h.halt()
+		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch})
+		h.must(err)
+		_, err = Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
+		h.must(err)
+		time.AfterFunc(31*time.Second, func() { h.must(other.Close()) })
+		h.again()
+	})
+}
+
 // TestTakenOver_I16_KnownAfterAReload: the disk does not take the note of a
 // takeover, and the share is away when the configuration is read again. The
 // takeover is not forgotten.

@@ -179,7 +179,7 @@ func (d *Drop) RequestRescan() { d.watcher.RequestRescan() }
 func (d *Drop) WatcherSnapshot() watch.Snapshot { return d.watcher.Snapshot() }
 
 // Probe looks at the share again and again until ctx ends.
-func (d *Drop) Probe(ctx context.Context) { d.probe.probeRegularly(ctx) }
+func (d *Drop) Probe(ctx context.Context) { d.probe.probeRegularly(ctx, d.shared.Takeover.met) }
 
 // Run watches the drop folder until ctx ends, opening it first where it was away.
 func (d *Drop) Run(ctx context.Context) error {

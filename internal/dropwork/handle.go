@@ -93,9 +93,7 @@ func (h *Handle) openHolding() error {
 }
 
 const (
-	// lockedPatience is how long a start waits for a vaultd that was taken over to let a drop folder go. An idle one reads the new mark
-	// within probeEvery.
-	lockedPatience = probeEvery + 15*time.Second
+	lockedPatience = probeEvery + 15*time.Second // for a vaultd that was taken over to let a drop folder go
 	lockRetry      = 200 * time.Millisecond
 )
 
@@ -222,9 +220,11 @@ func (h *Handle) HoldOpen() (f *drop.Folder, done func(), err error) {
 	return f, h.inUse.RUnlock, nil
 }
 
-// CheckUsable reads the mark of the folder and returns why the folder cannot be worked in now. It is called before each claim and each
-// other piece of work, and by the probe, for all who only show the state. It opens a folder that was away again when it is back: the
-// folder may be mounted again, on another device, and its mark says whose it is.
+// CheckUsable reads the mark of the folder and returns why the folder cannot be
+// worked in now. It is called before each claim and each other piece of work;
+// whoever only shows the state uses the last result of the probe. It opens a
+// folder that was away again when it is back: the folder may be mounted again,
+// on another device, and its mark says whose it is.
 func (h *Handle) CheckUsable() error {
 	f, done, err := h.HoldOpen()
 	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share; the result may be that old for all who only show it
+	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share: so old may be what is shown
 	probePatience = 10 * time.Second // after which a share counts as one that does not answer
 )
 
@@ -61,9 +61,10 @@ func (d *Drop) newProbe() *probe {
 	}}
 }
 
-// probeRegularly inspects the share until ctx ends. An inspection that hangs cannot be ended. It is left alone,
-// and no other begins before it has ended.
-func (p *probe) probeRegularly(ctx context.Context) {
+// probeRegularly inspects the share until ctx ends, and once at once when met is
+// closed. An inspection that hangs cannot be ended. It is left alone, and no
+// other begins before it has ended.
+func (p *probe) probeRegularly(ctx context.Context, met <-chan struct{}) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	ended := make(chan struct{}, 1)
@@ -78,6 +79,8 @@ func (p *probe) probeRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-met:
+			met = nil
 		}
 	}
 }

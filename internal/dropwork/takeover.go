@@ -27,8 +27,8 @@ type Takeover struct {
 	log        *slog.Logger
 	endProcess func(error) // ends the process
 
-	// OnMet is called when a later epoch is met. It must not block. nil: nothing is called. It is set before the first folder is opened.
-	OnMet func()
+	met     chan struct{} // closed once a takeover was met: each probe inspects its drop folder at once
+	metOnce sync.Once     // closes met
 
 	mu    sync.Mutex
 	epoch uint64 // zero: none was met; guarded by mu
@@ -37,7 +37,7 @@ type Takeover struct {
 
 // NewTakeover returns what is known of a state directory's ledger once Recall has read it.
 func NewTakeover(stateDir string, l interface{ Info() ledger.Info }, log *slog.Logger, fail func(error)) *Takeover {
-	return &Takeover{stateDir: stateDir, ledger: l, log: log, endProcess: fail}
+	return &Takeover{stateDir: stateDir, ledger: l, log: log, endProcess: fail, met: make(chan struct{})}
 }
 
 // Mark is what our drop folders bear.
@@ -92,6 +92,7 @@ func (t *Takeover) NoteForeignMark(err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.metOnce.Do(func() { close(t.met) })
 	news := foreign.Epoch > t.epoch
 	t.epoch = max(t.epoch, foreign.Epoch)
 	if news && t.log != nil {
