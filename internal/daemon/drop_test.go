@@ -287,7 +287,8 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 	})
 }
 
-// The mark is read before each claim: a folder that another vaultd has taken over is left alone, although no inspection has met the mark yet.
+// The mark is read before each claim: a folder that another vaultd has taken
+// over is left alone, even before an inspection has met the new mark.
 func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 	withDaemon(t, func(s *dropwork.Settings) { s.Settle = 40 * time.Second }, func(h *testDaemon) {
 		time.Sleep(10 * time.Second)

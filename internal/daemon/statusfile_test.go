@@ -70,7 +70,8 @@ func TestStatusFile_TimeAndDelay(t *testing.T) {
 	})
 }
 
-// What becomes late with time alone is in _STATUS.txt at once, though nothing in the drop folder changes.
+// A folder that becomes late is in _STATUS.txt at once, although only the time
+// has changed.
 func TestStatusFile_ReminderIsOnTime(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, func(s *dropwork.Settings) { s.RemindAfter = 17 * time.Minute }, func(h *testDaemon) {
@@ -90,8 +91,8 @@ func TestStatusFile_ReminderIsOnTime(t *testing.T) {
 	})
 }
 
-// A drop folder at rest is read as seldom as may be: its mark twice a minute by the probe and at each write of _STATUS.txt, which comes
-// every five minutes.
+// The mark of an idle drop folder is read by the probe every half minute, and
+// at each write of _STATUS.txt, every five minutes.
 func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {

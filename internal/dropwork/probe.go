@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share: so old may be what is shown
+	probeEvery    = 30 * time.Second // between two inspections of a drop folder's share, and two checks of what is to be stored: so old may be what is shown
 	probePatience = 10 * time.Second // after which a share counts as one that does not answer
 )
 

@@ -14,10 +14,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-const (
-	scanInterval    = 30 * time.Second // between two checks of what is to be stored
-	lastScanTimeout = 10 * time.Second // for the last one, when vaultd ends
-)
+// lastScanTimeout is for the last scan to be stored, when vaultd ends.
+const lastScanTimeout = 10 * time.Second
 
 // Scans keeps in the ledger what the drop folders hold that was not taken. The watchers forget it with the process; the
 // ledger knows since when each thing lies there.
@@ -57,7 +55,7 @@ func (s *Scans) firstSeen(drop Settings) map[string]time.Time {
 // Run stores what changed, again and again until ctx ends, and then once more: so that the ledger knows how the drop
 // folders were left, and when. While nothing changes nothing is committed: when vaultd looked stands outside the ledger then.
 func (s *Scans) Run(ctx context.Context, drops []*Drop) {
-	tick := time.NewTicker(cmp.Or(s.shared.ProbeEvery, scanInterval))
+	tick := time.NewTicker(cmp.Or(s.shared.ProbeEvery, probeEvery))
 	defer tick.Stop()
 	for {
 		select {

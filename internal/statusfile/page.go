@@ -22,7 +22,7 @@ import (
 type page struct {
 	Drop, Sidecar string
 	Now           time.Time // in the zone that people read
-	Until         time.Time // when the page may say something else although no change is reported; zero: never
+	Until         time.Time // after that the page may be wrong although no change was reported
 	Test          bool
 	Route         ledger.Route // of the drop
 	Delayed       time.Time    // since when; zero: it is not

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	rewriteAfter = 5 * time.Minute  // between two writes where nothing changes: people see by the time in the file whether vaultd works
+	rewriteAfter = 5 * time.Minute  // between two writes at most: the time in the file shows that vaultd works
 	writeGap     = 3 * time.Second  // between two writes at least, however much changes
-	recheckAfter = 30 * time.Second // between two checks of a state whose end is not reported: a pause, a full disk, a folder that is away
+	recheckAfter = 30 * time.Second // while something lasts whose end is not reported, such as a pause
 	delayedAfter = 30 * time.Second // a shorter pause is no delay that a person should read of
 
 )
@@ -70,28 +70,19 @@ func (w *writer) keepFile(ctx context.Context) {
 		case <-ctx.Done():
 			w.writeIfChanged()
 			return
-		case <-timer.C:
 		case <-w.wake:
-			if wait := time.Until(w.checkedAt.Add(writeGap)); wait > 0 {
-				timer.Reset(wait)
-				w.waitFor(ctx, timer)
-			}
+			timer.Reset(time.Until(w.checkedAt.Add(writeGap)))
+		case <-timer.C:
+			timer.Reset(w.writeIfChanged())
 		}
-		timer.Reset(w.writeIfChanged())
 	}
 }
 
-func (w *writer) waitFor(ctx context.Context, timer *time.Timer) {
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
-// writeIfChanged writes _STATUS.txt if its body has changed, or if it is due because of its time. It returns the wait until the next
-// call if no change is reported before. It writes nothing while the drop folder cannot be worked in, for that may be another
-// folder, and nothing before it is known what happened earlier today.
-func (w *writer) writeIfChanged() (wait time.Duration) {
+// writeIfChanged writes _STATUS.txt if its body has changed, or if its time is
+// old. It returns when to call it again if no change is reported before. It
+// writes nothing while the drop folder cannot be worked in, for that may be
+// another folder, and nothing before it is known what happened earlier today.
+func (w *writer) writeIfChanged() (again time.Duration) {
 	if w.isRecalling() {
 		return rewriteAfter // the end of the recall is reported
 	}
@@ -109,20 +100,16 @@ func (w *writer) writeIfChanged() (wait time.Duration) {
 	}
 	body := p.renderBody()
 	if body != w.body || now.Sub(w.written) >= rewriteAfter {
-		if err := f.CheckStillOurs(); err != nil || !w.writeFile(f, p.renderHead()+body) {
+		if f.CheckStillOurs() != nil || w.writeFile(f, p.renderHead()+body) != nil {
 			return recheckAfter
 		}
 		w.body, w.written = body, now
 	}
-	wait = w.written.Add(rewriteAfter).Sub(now)
-	if !p.Until.IsZero() {
-		wait = min(wait, max(p.Until.Sub(p.Now), writeGap))
-	}
-	return wait
+	return min(w.written.Add(rewriteAfter).Sub(now), p.Until.Sub(p.Now))
 }
 
 // writeFile writes _STATUS.txt, and logs each new reason why that failed once.
-func (w *writer) writeFile(f *drop.Folder, text string) (ok bool) {
+func (w *writer) writeFile(f *drop.Folder, text string) error {
 	// After a crash here the former file is there or this one, each whole.
 	err := f.WriteStatusFile(text)
 	if text := fmt.Sprint(err); err != nil && text != w.failed {
@@ -132,13 +119,13 @@ func (w *writer) writeFile(f *drop.Folder, text string) (ok bool) {
 	if err != nil {
 		w.failed = err.Error()
 	}
-	return err == nil
+	return err
 }
 
 // gatherPage gathers what people should know.
 func (w *writer) gatherPage() (page, error) {
 	now := w.files.cfg.Now().Wall.In(w.files.cfg.Location)
-	p := page{Drop: w.drop.Settings.Name, Now: now, Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
+	p := page{Drop: w.drop.Settings.Name, Now: now, Until: now.Add(rewriteAfter), Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
 	part, err := w.files.overview.ofDrop(w.files.cfg.Ledger, w.drop.Settings.Name)
 	if err != nil {
 		return p, err
@@ -152,16 +139,13 @@ func (w *writer) gatherPage() (page, error) {
 	if safe, is := w.files.cfg.Ledger.SafeMode(); is {
 		p.Delayed, p.Stopped = earlierOf(p.Delayed, safe.Since), true
 	}
-	for _, pause := range w.files.cfg.Pauses() {
-		if !w.isDelayedBy(pause.Target) {
-			continue
-		}
-		p.Until = now.Add(recheckAfter)
-		if pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter {
+	pauses := w.files.cfg.Pauses()
+	for _, pause := range pauses {
+		if w.isDelayedBy(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
 			p.Delayed = earlierOf(p.Delayed, pause.Since)
 		}
 	}
-	if !p.Delayed.IsZero() {
+	if len(pauses) > 0 || !p.Delayed.IsZero() {
 		p.Until = now.Add(recheckAfter)
 	}
 	snap := w.drop.SnapshotWithRights()

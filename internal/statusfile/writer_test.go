@@ -19,13 +19,14 @@ import (
 	"vaultd/internal/spool"
 )
 
-// statusDrop is the status file of one drop folder that no watcher watches, in a bubble of virtual time.
+// statusDrop is the status file of one drop folder without a watcher, in a
+// bubble of virtual time.
 type statusDrop struct {
 	t        *testing.T
 	path     string
 	files    *Files
 	pauses   []ingest.Pause // the open circuit breakers; set while the writer is idle
-	rendered int            // how often the text was made; read while the writer is idle
+	rendered int            // renderings of the text; read while the writer is idle
 }
 
 func withStatusDrop(t *testing.T, test func(d *statusDrop)) {
@@ -75,7 +76,8 @@ func (d *statusDrop) pass(t time.Duration) {
 	synctest.Wait()
 }
 
-// read returns the text, and the time at which it was written as its head says; the text is empty where there is no file.
+// read returns the text and the time in its head; both are zero where there is
+// no file.
 func (d *statusDrop) read() (text string, at time.Time) {
 	d.t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.path, "_STATUS.txt"))
@@ -90,7 +92,8 @@ func (d *statusDrop) read() (text string, at time.Time) {
 	return string(data), at
 }
 
-// Without a change the file is written every five minutes, and its text is not made in between.
+// Without a change the file is written, and its text rendered, every five
+// minutes.
 func TestWriter_IdleWritesEveryFiveMinutes(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
 		d.rendered = 0
@@ -101,7 +104,7 @@ func TestWriter_IdleWritesEveryFiveMinutes(t *testing.T) {
 			}
 		}
 		if d.rendered != 12 {
-			t.Errorf("texts made in an hour = %d, want 12", d.rendered)
+			t.Errorf("texts rendered in an hour = %d, want 12", d.rendered)
 		}
 	})
 }
@@ -124,7 +127,8 @@ func TestWriter_RemovedOrChangedFileComesBack(t *testing.T) {
 	})
 }
 
-// A pause shows half a minute after its begin, and goes half a minute after its end, though nobody reports the end.
+// DELAYED appears half a minute after a pause began, and goes within half a
+// minute of its end, which is not reported.
 func TestWriter_I26_PauseBeginsAndEnds(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
 		d.pass(time.Minute)
@@ -150,12 +154,13 @@ func TestWriter_I26_PauseBeginsAndEnds(t *testing.T) {
 		}
 		d.rendered = 0
 		if d.pass(time.Hour); d.rendered != 12 {
-			t.Errorf("texts made in the hour after the pause = %d, want 12", d.rendered)
+			t.Errorf("texts rendered in the hour after the pause = %d, want 12", d.rendered)
 		}
 	})
 }
 
-// However much is reported, the text is made every three seconds at most, and the file is written for a change alone.
+// The text is rendered every three seconds at most, however much is reported,
+// and the file is written only if it has changed.
 func TestWriter_StormOfReports(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
 		before, err := os.Stat(filepath.Join(d.path, "_STATUS.txt"))
@@ -166,7 +171,7 @@ func TestWriter_StormOfReports(t *testing.T) {
 			d.pass(100 * time.Millisecond)
 		}
 		if d.rendered < 19 || d.rendered > 21 {
-			t.Errorf("texts made in a minute of reports = %d, want 20", d.rendered)
+			t.Errorf("texts rendered in a minute of reports = %d, want 20", d.rendered)
 		}
 		after, err := os.Stat(filepath.Join(d.path, "_STATUS.txt"))
 		d.must(err)
@@ -176,7 +181,8 @@ func TestWriter_StormOfReports(t *testing.T) {
 	})
 }
 
-// While the drop folder is away nothing is written; when it is there again its file is written within half a minute.
+// While the drop folder is away nothing is written; when it is there again its
+// file is written within half a minute.
 func TestWriter_FolderIsAway(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
 		aside := d.path + ".aside"

@@ -73,10 +73,12 @@ type Config struct {
 	// until it did not change for ten times Settle. Then it is taken all the same, and whoever takes it says what is wrong with it.
 	IsComplete func(ctx context.Context, root *os.Root, f Item) error
 
-	// CheckDropFolder reports whether this is the right drop folder. It is called when the folder is opened, also when it is
-	// there again after a pause, and at each RequestRescan. In between the watcher only checks that Path leads to the same
-	// folder: take has to check for itself. It may accept another device or inode than the one seen first: a file system that
-	// was mounted again. nil: only device and inode count.
+	// CheckDropFolder reports whether this is the right drop folder. It is
+	// called when the folder is opened, also after a pause, and at each
+	// RequestRescan. In between the watcher only checks that Path leads to the
+	// same folder, so take has to check for itself. It may accept another
+	// device or inode than the one seen first: a file system that was mounted
+	// again. nil: only device and inode count.
 	CheckDropFolder func() error
 
 	// OnChange is called after each pass that may have changed the Snapshot. It must not block. nil: nobody listens.

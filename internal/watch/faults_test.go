@@ -78,7 +78,8 @@ func TestWatcher_RightFolderUnderAnotherInode(t *testing.T) {
 	})
 }
 
-// The watcher asks whose folder it is when it opens it and at a request, and not at each of its own rescans.
+// The watcher calls CheckDropFolder when it opens the folder and at a request;
+// its regular rescans do without.
 func TestWatcher_I16_AsksWhoseFolderItIs(t *testing.T) {
 	var asked atomic.Int32
 	var wrong atomic.Bool

@@ -91,8 +91,6 @@ func (s *session) handleEvents(e Event) {
 		switch {
 		case e.Dead != nil:
 			s.stopEvents("events ended: " + e.Dead.Error())
-			// The drop folder may have been moved: verify it in the next pass.
-			s.verified = time.Time{}
 			return
 		case e.Overflow:
 			s.rescans.isSoon = true

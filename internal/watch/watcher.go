@@ -96,13 +96,12 @@ func (w *Watcher) setPaused(err error) {
 // session is the work on one opened drop folder. It ends when ctx ends or when the folder is no longer the right one.
 type session struct {
 	*Watcher
-	root     *os.Root
-	here     fs.FileInfo  // root
-	events   <-chan Event // nil: polling
-	stop     func()
-	isLocal  bool      // no other machine changes the drop folder, so the kernel sees each change
-	verified time.Time // when the path was last found to lead to root
-	rescans  rescanState
+	root    *os.Root
+	here    fs.FileInfo  // root
+	events  <-chan Event // nil: polling
+	stop    func()
+	isLocal bool // no other machine changes the drop folder, so the kernel sees each change
+	rescans rescanState
 }
 
 // runSession works on the drop folder until ctx ends, and returns nil then. Any other return says why it has to pause.
@@ -141,19 +140,17 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 
 // doDueWork verifies the drop folder, then makes a rescan and folder scans as far as they are due.
 func (s *session) doDueWork(ctx context.Context) error {
-	now, requested := time.Now(), s.takeRescanRequest()
-	isDue := requested || !s.rescans.dueAt(s.cfg.Rescan).After(now)
-	if isDue || now.Sub(s.verified) >= time.Second {
-		if err := s.verifyPath(now); err != nil {
-			return err
-		}
+	now := time.Now()
+	if err := s.verifyPath(); err != nil {
+		return err
 	}
+	requested := s.takeRescanRequest()
 	if requested {
 		if err := s.checkDropFolder(); err != nil {
 			return err
 		}
 	}
-	if isDue {
+	if requested || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
 		if err := s.rescan(ctx, now, requested); err != nil {
 			return err
 		}
@@ -298,35 +295,34 @@ func (w *Watcher) waitForWork(ctx context.Context, events <-chan Event, d time.D
 }
 
 // verifyPath checks that the path still leads to the folder that is open.
-func (s *session) verifyPath(now time.Time) error {
+func (s *session) verifyPath() error {
 	there, err := os.Stat(s.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	if !os.SameFile(s.here, there) {
-		return s.pauseReplaced()
+		return &Pause{Kind: Replaced, Err: s.errAnother()}
 	}
-	s.verified = now
 	return nil
 }
 
-// checkDropFolder checks that the folder that is open is the right one: the one seen first, or one that CheckDropFolder accepts.
-func (s *session) checkDropFolder() error {
-	isAnother := s.openedAs != nil && !os.SameFile(s.openedAs, s.here)
-	if s.cfg.CheckDropFolder == nil && isAnother {
-		return s.pauseReplaced()
+// checkDropFolder checks that the open folder is the one seen first, or one
+// that CheckDropFolder accepts.
+func (s *session) checkDropFolder() (err error) {
+	kind := Refused
+	if s.openedAs != nil && !os.SameFile(s.openedAs, s.here) {
+		kind, err = Replaced, s.errAnother()
 	}
 	if s.cfg.CheckDropFolder != nil {
-		if err := s.cfg.CheckDropFolder(); err != nil && isAnother {
-			return &Pause{Kind: Replaced, Err: err}
-		} else if err != nil {
-			return &Pause{Kind: Refused, Err: err}
-		}
+		err = s.cfg.CheckDropFolder()
+	}
+	if err != nil {
+		return &Pause{Kind: kind, Err: err}
 	}
 	s.openedAs = s.here
 	return nil
 }
 
-func (s *session) pauseReplaced() error {
-	return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
+func (s *session) errAnother() error {
+	return fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)
 }
