@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"encoding/hex"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,8 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		own, other := hex.EncodeToString(append([]byte{1}, make([]byte, 15)...)), hex.EncodeToString(make([]byte, 16)) // see folders.Pack
-		answers := ""
-		r := run(t, &service{slow: true, etag: func(archive.RemoteID) string { return answers }})
+		var answers atomic.Pointer[string]
+		r := run(t, &service{slow: true, etag: func(archive.RemoteID) string { return *answers.Load() }})
 		want := states{}
 		for _, step := range []struct {
 			what, etag string
@@ -31,13 +32,13 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 			{"one that is no MD5", other + "-2", ledger.Uploaded},
 			{"none", "", ledger.Uploaded},
 		} {
-			answers = step.etag
+			answers.Store(&step.etag)
 			r.dropNamed("V", step.what, 1)
 			r.pass(5 * time.Second)
 			want[step.state]++
 			kit.Want(t, "states after an ETag, "+step.what, r.states(), want)
 			if step.state == ledger.Sending {
-				answers = own
+				answers.Store(&own)
 				r.pass(10 * time.Minute) // the same bytes are sent again
 				delete(want, ledger.Sending)
 				want[ledger.Uploaded]++
