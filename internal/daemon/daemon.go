@@ -169,12 +169,6 @@ func (d *Daemon) openParts() error {
 		d.drops = append(d.drops, r)
 		d.statusFiles.Add(r)
 	}
-	// A takeover is one of all folders. The vaultd that took over waits for the lock of each, and an idle one would keep it for longer.
-	d.shared.Takeover.OnMet = func() {
-		for _, r := range d.drops {
-			r.RequestRescan()
-		}
-	}
 	if err := d.openDrops(); err != nil {
 		return err
 	}

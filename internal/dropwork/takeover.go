@@ -98,9 +98,6 @@ func (t *Takeover) NoteForeignMark(err error) {
 	if news && t.log != nil {
 		t.log.Error("another vaultd has taken over this ledger's drop folders: nothing is taken, sent, moved or removed here any more", "epoch", t.epoch, "do", "leave this one stopped")
 	}
-	if news && t.OnMet != nil {
-		t.OnMet()
-	}
 	if t.saved >= t.epoch {
 		return
 	}
