@@ -102,7 +102,7 @@ func TestCoverage_I32_ZonesAndTheLongDay(t *testing.T) {
 	spans := []span{{kind: archive.DeltaExtract, name: "d", has: true, start: at(24, 0), end: at(25, 0)}, {kind: archive.DeltaExtract, name: "d", has: true, start: at(26, 0), end: at(27, 0)}}
 	c := cover(spans, "2026-10-24", "2026-10-24", "2026-10-26", at(28, 0), berlin)
 	if len(c.Holes) != 1 || c.Holes[0].First != "2026-10-25" || c.Holes[0].Last != "2026-10-25" || c.Holes[0].End.Sub(c.Holes[0].Start) != 25*time.Hour {
-		t.Errorf("%+v", c.Holes)
+		t.Errorf(`%+v, want len(c.Holes) = 1, c.Holes[0].First = "2026-10-25", c.Holes[0].Last = "2026-10-25", c.Holes[0].End.Sub(c.Holes[0].Start) = 25*time.Hour`, c.Holes)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestFold_I32_AnExtractThatCannotBeRead(t *testing.T) {
 	w.hold(delta("2", "2026-10-10", "2026-11-19"), def, jsonOf(invoice("2", "2")), `[{"ID":"3","INVOICE_NUM":"3"`)
 	a, rows := w.ask()
 	if len(rows) != 1 || rows[0].Number != "1" || len(a.Problems) != 1 || a.IsComplete() || len(a.Coverage.Holes) != 1 {
-		t.Errorf("%+v, %v, %v", rows, a.Problems, a.Coverage.Holes)
+		t.Errorf(`%+v, %v, %v, want len(rows) = 1, rows[0].Number = "1", len(a.Problems) = 1, not a.IsComplete(), len(a.Coverage.Holes) = 1`, rows, a.Problems, a.Coverage.Holes)
 	}
 }
 
@@ -216,6 +216,6 @@ func TestFold_I31_ALostColumnStopsTheAnswer(t *testing.T) {
 	b := w.open(testSettings())
 	_, err := b.Update(t.Context(), w.sums)
 	if err == nil || !strings.Contains(err.Error(), `books.columns.amount "GROSS_SUM" is not in the table definition of`) || !strings.Contains(err.Error(), "GROSS_SUM_ORG") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error, err with `books.columns.amount \"GROSS_SUM\" is not in the table definition of`, err with \"GROSS_SUM_ORG\"", err)
 	}
 }

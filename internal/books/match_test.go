@@ -158,7 +158,7 @@ func TestAnswer_I31_OneCompany(t *testing.T) {
 	b := w.open(testSettings())
 	_, err := b.Answer(t.Context(), Question{From: "2026-10-01", To: "2026-10-31", Company: "Acne", Now: day("2026-11-20")}, w.led, nil)
 	if unknown, is := errors.AsType[*UnknownCompanyError](err); !is || len(unknown.Near) != 1 || unknown.Near[0] != "Acme" {
-		t.Errorf("%v", err)
+		t.Errorf(`%v, want is, len(unknown.Near) = 1, unknown.Near[0] = "Acme"`, err)
 	}
 }
 

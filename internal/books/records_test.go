@@ -56,12 +56,12 @@ func TestRecords_I31_Forms(t *testing.T) {
 	}
 	for name, content := range map[string]string{"Lines": object + "\n" + object, "List": "[" + object + "," + object + "]", "EmptyBetween": object + "\n{}\n" + object} {
 		if got, err := readAll(testSettings(), content); err != nil || len(got) < 2 || !maps.Equal(got[len(got)-1], want) {
-			t.Errorf("%s: %v, %v", name, got, err)
+			t.Errorf("%s: %v, %v, want no error, len(got) >= 2, got[len(got)-1] = %v", name, got, err, want)
 		}
 	}
 	for _, content := range []string{"", " \n", "[]", `{"records":[]}`} {
 		if got, err := readAll(testSettings(), content); err != nil || len(got) != 0 {
-			t.Errorf("%q: %v, %v", content, got, err)
+			t.Errorf("%q: %v, %v, want no error, len(got) = 0", content, got, err)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 	failed := errors.New("stop here")
 	for _, content := range []string{"[" + one + "]", one, "ID,INVOICE_NUM,STATUS\n1,2,3\n"} {
 		if err := testSettings().readRecords(strings.NewReader(content), func(record) error { return failed }); !errors.Is(err, failed) {
-			t.Errorf("%q: %v", content, err)
+			t.Errorf("%q: %v, want error %v", content, err, failed)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestRecords_Encoding(t *testing.T) {
 		"UTF16WithAMark": "\xff\xfeI\x00D\x00,\x00I\x00N\x00V\x00O\x00I\x00C\x00E\x00_\x00N\x00U\x00M\x00,\x00S\x00T\x00A\x00T\x00U\x00S\x00\n\x001\x00,\x00M\x00\xfc\x00l\x00l\x00e\x00r\x00,\x00x\x00\n\x00",
 	} {
 		if got, err := readAll(s, content); err != nil || len(got) != 1 || got[0][fieldNames[numberField]] != "Müller" {
-			t.Errorf("%s: %v, %v", name, got, err)
+			t.Errorf(`%s: %v, %v, want no error, len(got) = 1, got[0][fieldNames[numberField]] = "Müller"`, name, got, err)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestValues_I31_OneFormForOneValue(t *testing.T) {
 		}
 	}
 	if got, err := parseAmount("1234,50", ','); err != nil || got != "1234.5" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf(`%q, %v, want no error, got = "1234.5"`, got, err)
 	}
 	for _, text := range []string{"1.234,50", "1,5", "1e999999999", "0x10", "1/3", "--1", ".", "NaN", strings.Repeat("9", 61), "12 EUR"} {
 		if got, err := parseAmount(text, '.'); err == nil {
@@ -185,6 +185,6 @@ func TestValues_I31_OneFormForOneValue(t *testing.T) {
 		}
 	}
 	if !slices.Equal([]string{similarNumber(" 00 47 11 "), similarNumber("Re-1")}, []string{"4711", "re-1"}) {
-		t.Errorf("%q %q", similarNumber(" 00 47 11 "), similarNumber("Re-1"))
+		t.Errorf(`%q %q, want []string{similarNumber(" 00 47 11 "), similarNumber("Re-1")} = %v`, similarNumber(" 00 47 11 "), similarNumber("Re-1"), []string{"4711", "re-1"})
 	}
 }

@@ -67,7 +67,7 @@ func BenchmarkCatalog(b *testing.B) {
 		began = time.Now()
 		found := 0
 		if err := searched.Search(b.Context(), NewQuery([]string{"Rechnung", fmt.Sprintf("%07d", docs/2)}), neverTold, func(Hit) error { found++; return nil }); err != nil || found != 1 {
-			b.Fatal(err, found)
+			b.Fatalf("err = %v, found = %v, want no error, found = 1", err, found)
 		}
 		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms/search")
 		kit.Must(b, searched.Close())
@@ -95,7 +95,7 @@ func fillAndFollow(b *testing.B, c *Catalog, l *fill.Ledger, docs int) (followed
 			}
 			rs, err := l.Apply(context.Background(), cs...)
 			if err != nil || rs[0].Err != nil {
-				b.Fatal(err, rs[0].Err)
+				b.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 			}
 			for i, x := range batch {
 				x.rev = rs[i].Entry.Rev

@@ -24,7 +24,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	defer c.closeFile(t.Context(), f)
 	balance := w.led.Balance()
 	if balance.States[ledger.Delivered] == 0 || balance.States[ledger.Archived] == 0 || c.Compare(t.Context()) != (Comparison{}) {
-		t.Fatal(balance, c.Compare(t.Context()))
+		t.Fatalf("balance = %v, c.Compare(t.Context()) = %v, want balance.States[ledger.Delivered] other than 0, balance.States[ledger.Archived] other than 0, c.Compare(t.Context()) = (Comparison{})", balance, c.Compare(t.Context()))
 	}
 	for name, row := range map[string]struct {
 		f    Filter
@@ -47,7 +47,7 @@ func TestCatalog_I12_DeliveredIsNotArchived(t *testing.T) {
 	all := w.listSorted(c, Filter{}, Sorting{By: ByArchived}, 50, 1000)
 	for i, k := range all {
 		if e, _, err := w.led.Entry(k); err != nil || (e.State == ledger.Archived) != (uint64(i) < balance.States[ledger.Archived]) {
-			t.Fatalf("%d: %s (%v)", i, e.State, err)
+			t.Fatalf("%d: %s (%v), want no error, (e.State == ledger.Archived) = %v", i, e.State, err, (uint64(i) < balance.States[ledger.Archived]))
 		}
 	}
 }

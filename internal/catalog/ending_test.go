@@ -33,7 +33,7 @@ func TestCatalog_I23_StoppingEndsASearch(t *testing.T) {
 		}
 		stop()
 		if err := <-ended; !errors.Is(err, errEnding) || !errors.Is(err, context.Canceled) {
-			t.Error(err)
+			t.Errorf("err = %v, want error %v, error context.Canceled", err, errEnding)
 		}
 	})
 	kit.Lacks(t, "the log", w.log.String(), "ERROR")
@@ -69,7 +69,7 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 				moved <- err
 			}()
 			if err := <-moved; reasonToRebuild(err) == nil {
-				t.Error(err)
+				t.Errorf("err = %v, want reasonToRebuild(err) other than nil", err)
 			}
 			if _, err := os.Lstat(path + ".foreign-1" + at); err != nil {
 				t.Error(err)

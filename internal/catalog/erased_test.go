@@ -176,6 +176,6 @@ func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if held := filesHold(t, c, before); len(held) > 0 {
-		t.Errorf("%q", held)
+		t.Errorf("%q, want len(held) <= 0", held)
 	}
 }

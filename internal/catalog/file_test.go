@@ -119,7 +119,7 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 				t.Errorf("moved away: %v", err)
 			}
 			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%v, %v", info, err)
+				t.Errorf("%v, %v, want no error, info.Mode() = 0o600", info, err)
 			}
 		})
 	}
@@ -186,13 +186,13 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 			}
 		}
 		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog is not complete: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 || !strings.Contains(w.log.String(), "found as before") {
-			t.Errorf("%q\n%s", s.Describe(), w.log)
+			t.Errorf("%q\n%s\nwant s.Describe() with \"the catalog is not complete: no space left on device\", strings.Count(w.log.String(), \"no space left\") = 1, w.log.String() with \"found as before\"", s.Describe(), w.log)
 		}
 		full.Store(false)
 		time.Sleep(retryAfter)
 		synctest.Wait()
 		if s := c.Status(); s.Describe() != "" || !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "the catalog goes on") {
-			t.Errorf("%+v\n%s", s, w.log)
+			t.Errorf("%+v\n%s\nwant s.Describe() = \"\", w.mustFind(c, \"4711\"), w.log.String() with \"the catalog goes on\"", s, w.log)
 		}
 	})
 }
@@ -218,7 +218,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 		time.Sleep(gatherTime + retryAfter)
 		synctest.Wait()
 		if !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "it is damaged") {
-			t.Errorf("%+v\n%s", c.Status(), w.log)
+			t.Errorf("%+v\n%s\nwant w.mustFind(c, \"4711\"), w.log.String() with \"it is damaged\"", c.Status(), w.log)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 		before := filesIn(t, died)
 		stopped := OpenStopped(t.Context(), Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.DiscardHandler)})
 		if !strings.Contains(stopped.Status().Describe(), "vaultd did not end by itself") || w.mustFind(stopped, "4711") {
-			t.Errorf("%+v", stopped.Status())
+			t.Errorf(`%+v, want stopped.Status().Describe() with "vaultd did not end by itself", not w.mustFind(stopped, "4711")`, stopped.Status())
 		}
 		if err := stopped.Close(); err != nil || !bytes.Equal(filesIn(t, died), before) {
 			t.Errorf("a command changed files: %v", err)

@@ -184,7 +184,7 @@ func (w *world) goOn(changes int) {
 	kit.Must(w.t, err)
 	for i, x := range of {
 		if rs[i].Err != nil {
-			w.t.Fatal(rs[i].Err)
+			w.t.Fatalf("rs[i].Err = %v, want rs[i].Err = nil", rs[i].Err)
 		}
 		x.rev, x.evs = rs[i].Entry.Rev, x.evs[1:]
 	}

@@ -135,7 +135,7 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 			for _, end := range []string{"", "-wal", "-shm"} {
 				info, err := os.Stat(c.path() + end)
 				if err != nil || info.Mode() != fs.FileMode(0o600) {
-					t.Errorf("%s%s: %v, %v", FileName, end, info, err)
+					t.Errorf("%s%s: %v, %v, want no error, info.Mode() = %v", FileName, end, info, err, fs.FileMode(0o600))
 				}
 			}
 		})

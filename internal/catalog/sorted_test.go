@@ -177,7 +177,7 @@ func TestListSorted_ByWhatTheDocumentSays(t *testing.T) {
 		}
 	}
 	if err := c.ListSorted(t.Context(), Filter{}, Sorting{After: archive.Key{1}}, 10, neverTold, nil); err == nil || !strings.Contains(err.Error(), "no entry has the key") {
-		t.Error(err)
+		t.Errorf(`err = %v, want an error, err with "no entry has the key"`, err)
 	}
 }
 

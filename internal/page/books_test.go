@@ -99,7 +99,7 @@ func TestBooks_I31_EveryResultHasWords(t *testing.T) {
 	} {
 		shown := &BooksAnswer{Result: c.answer.Result().Code}
 		if words, mood := f.BooksResult(shown), f.BooksMood(shown); words != c.words || mood != c.mood {
-			t.Errorf("%s: %q, %s", shown.Result, words, mood)
+			t.Errorf("%s: %q, %s, want words = %v, mood = %v", shown.Result, words, mood, c.words, c.mood)
 		}
 	}
 	if unknown := (&BooksAnswer{Result: "fine"}); f.BooksResult(unknown) != "Not complete" || f.BooksMood(unknown) != "bad" {
@@ -180,11 +180,11 @@ func TestBooks_RefusalSaysWhatIsWrong(t *testing.T) {
 	for _, path := range []string{"/books", "/books?form=csv"} {
 		w := visit(t, pages, web.Rights{Read: true}, "de", http.MethodPost, path)
 		if body := w.Body.String(); w.Code != err.Status || !strings.Contains(body, "können jetzt nicht") || !strings.Contains(body, "&lt;b&gt;100% GROSS") || w.Header().Get("Content-Disposition") != "" {
-			t.Errorf("%s: %d %s", path, w.Code, body)
+			t.Errorf(`%s: %d %s, want w.Code = %v, body with "können jetzt nicht", body with "&lt;b&gt;100%% GROSS", w.Header().Get("Content-Disposition") = ""`, path, w.Code, body, err.Status)
 		}
 	}
 	pages = New(bookkeeper{setup: &BooksSetup{From: "2026-01-01"}, err: errors.New("/secret/path"), asked: &asked}, slog.New(slog.DiscardHandler))
 	if w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodPost, "/books"); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
-		t.Error(w.Code)
+		t.Errorf(`w.Code = %v, want w.Code = http.StatusInternalServerError, w.Body.String() without "secret"`, w.Code)
 	}
 }

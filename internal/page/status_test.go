@@ -171,12 +171,12 @@ func TestStatus_BalanceSaysHowManyWait(t *testing.T) {
 	kit.Want(t, "the split", told(), map[string]string{"archived": "", "rejected": "needs a person: 4; closed or corrected: 73", "quarantined": "needs a person: 1", "duplicate": ""})
 	for _, what := range []string{"contradicted", "archived-twice"} {
 		if got := told(present.Need{What: what, Count: 1}); got["rejected"] != "" || got["quarantined"] != "" {
-			t.Errorf("%s: %q", what, got)
+			t.Errorf(`%s: %q, want got["rejected"] = "", got["quarantined"] = ""`, what, got)
 		}
 	}
 	needs[0].Count = 78 // it was rejected between the two counts
 	if got := told(); got["rejected"] != "" || got["quarantined"] == "" {
-		t.Errorf("%q", got)
+		t.Errorf(`%q, want got["rejected"] = "", got["quarantined"] other than ""`, got)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestStatus_AdviceIsForReaders(t *testing.T) {
 	}
 	for _, n := range s.Needs {
 		if f.NeedAdvice(n) == "" || strings.Contains(f.NeedAdvice(n), " X") || len(f.NeedNames(n)) != 1 || f.NeedNames(n)[0].Path == "" {
-			t.Errorf("%s: %q, %v", n.What, f.NeedAdvice(n), f.NeedNames(n))
+			t.Errorf(`%s: %q, %v, want f.NeedAdvice(n) other than "", f.NeedAdvice(n) without " X", len(f.NeedNames(n)) = 1, f.NeedNames(n)[0].Path other than ""`, n.What, f.NeedAdvice(n), f.NeedNames(n))
 		}
 	}
 }

@@ -165,7 +165,7 @@ func TestTexts_GermanWordsForAccountants(t *testing.T) {
 	} {
 		for key, text := range german {
 			if strings.Contains(text, wrong) {
-				t.Errorf("%q: %q: %s %s", key, text, wrong, why)
+				t.Errorf("%q: %q: %s %s, want text without %q", key, text, wrong, why, wrong)
 			}
 		}
 	}

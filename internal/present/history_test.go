@@ -34,7 +34,7 @@ func TestNewHistory_NoDayIsMissing(t *testing.T) {
 				h.AddRejected(at)
 			}
 			if h.Days[HistoryDays-1].Rejected != 1 || h.Days[0].Rejected != 1 {
-				t.Fatalf("%v: %+v", here, h.Days)
+				t.Fatalf("%v: %+v, want h.Days[HistoryDays-1].Rejected = 1, h.Days[0].Rejected = 1", here, h.Days)
 			}
 		}
 	}

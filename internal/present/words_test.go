@@ -94,7 +94,7 @@ func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 			for _, e := range markedEntries(r, state) {
 				text := textsOf(e)
 				if strings.Contains(text, unknownState) || strings.Contains(text, "%!") || explainState(e) == "" {
-					t.Fatalf("%s, %s: %s", r, state, text)
+					t.Fatalf(`%s, %s: %s, want text without %q, text without "%%!", explainState(e) other than ""`, r, state, text, unknownState)
 				}
 				small := strings.ToLower(strings.ReplaceAll(text, "Delivered is not archived", "")) // the only place that compares the two
 				for _, word := range foreignWords[r] {
@@ -169,7 +169,7 @@ func TestDelivery_Addresses(t *testing.T) {
 	doc := ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":""}`)}
 	for r, want := range map[ledger.Route][]Field{ledger.Vault: nil, ledger.PDF: {{"receivingEmailAddress", "ap@in.example"}}, ledger.Network: nil} {
 		if got, err := deliveryFields(r, doc); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v", r, got, err)
+			t.Errorf("%s: %v, %v, want no error, got = %v", r, got, err, want)
 		}
 	}
 	if _, err := deliveryFields(ledger.PDF, ledger.Document{Metadata: []byte(`{"receivingEmailAddress":[1]}`)}); err == nil {
@@ -196,7 +196,7 @@ func TestDetails_Recipient(t *testing.T) {
 		to, err := readRecipient(e, row.doc, checked)
 		r := NewListRow(Clock{Now: noon, Location: time.UTC}, e, Details{Recipient: to})
 		if err != nil || to != row.want || (r.Recipient == nil) != (to == "") || r.Means == nil || *r.Means != "EmailDelivery" {
-			t.Errorf("%s: %q, %v, %+v", name, to, err, r)
+			t.Errorf(`%s: %q, %v, %+v, want no error, to = %v, (r.Recipient == nil) = %v, r.Means other than nil, *r.Means = "EmailDelivery"`, name, to, err, r, row.want, (to == ""))
 		}
 	}
 }

@@ -204,7 +204,7 @@ func TestContinue_I15_NotWhereTheLedgerWasPutBack(t *testing.T) {
 	b.mark(ledger.MarkRolledBack)
 	j, entries := b.since(s.Head.N)
 	if _, _, err := Continue(*s, j, slices.Values(entries)); !errors.Is(err, ErrPutBack) {
-		t.Error(err)
+		t.Errorf("err = %v, want error %v", err, ErrPutBack)
 	}
 	j = b.journal()
 	j.Entry = b.entry

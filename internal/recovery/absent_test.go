@@ -50,11 +50,11 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 					kit.Must(t, service.SetFaults(faults))
 					told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{numbers[0], unknownNumber, numbers[1]})
 					if err != nil || len(told) != 3 {
-						t.Fatal(told, err)
+						t.Fatalf("told = %v, err = %v, want no error, len(told) = 3", told, err)
 					}
 					if told[0].Status != archive.WaitingForPackage || told[1].Status != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
 						told[2].Remote != numbers[1] || told[2].ID.IsZero() {
-						t.Errorf("%+v", told)
+						t.Errorf("%+v, want told[0].Status = archive.WaitingForPackage, told[1].Status = archive.Absent, told[1].ID.IsZero(), told[1].Remote = %v, told[2].Remote = %v, not told[2].ID.IsZero()", told, unknownNumber, numbers[1])
 					}
 				})
 			})
@@ -69,7 +69,7 @@ func TestAskEach_I12_ListTellsOfOneThatCannotBeAskedAbout(t *testing.T) {
 		kit.Must(t, service.SetFaults(emulator.Faults{Questions: map[string]emulator.Fault{string(numbers[0]): {Kind: emulator.Status, Status: 502}}}))
 		told, err := AskEach(t.Context(), c, "V", numbers)
 		if err != nil || told[0].Status != archive.WaitingForPackage || told[0].ID.IsZero() {
-			t.Errorf("%+v, %v", told, err)
+			t.Errorf("%+v, %v, want no error, told[0].Status = archive.WaitingForPackage, not told[0].ID.IsZero()", told, err)
 		}
 	})
 }

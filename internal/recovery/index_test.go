@@ -57,7 +57,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},
 				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Status: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
 			if gone.State != ledger.Archived {
-				t.Fatalf("%s", gone.State)
+				t.Fatalf("%s, want gone.State = ledger.Archived", gone.State)
 			}
 			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
@@ -98,7 +98,7 @@ func TestReconcile_I19_I32_LinksAmongEndedFoldersAreNamed(t *testing.T) {
 	}
 	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 	if r.Folders.Strange.Count != 3 || r.Folders.Receipts.Count != 1 || r.Folders.Returned.Count != 0 {
-		t.Errorf("%+v", r.Folders)
+		t.Errorf("%+v, want r.Folders.Strange.Count = 3, r.Folders.Receipts.Count = 1, r.Folders.Returned.Count = 0", r.Folders)
 	}
 	for _, f := range r.Folders.Strange.Named {
 		kit.Holds(t, "the finding", f.Text, "is a link; what lies behind it was not looked at")

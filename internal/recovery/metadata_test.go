@@ -71,7 +71,7 @@ func TestReconcile_I4_MetadataInTheIndex(t *testing.T) {
 			for _, f := range v.Differing.Named[:v.Differing.Count/2] {
 				fields = append(fields, f.Field)
 				if f.Key != e.Key || f.Remote != "A" || f.Number != "N1" || f.Theirs == "" || f.Ours == f.Theirs || len([]rune(f.Theirs)) > 1000 || !strings.HasPrefix(f.Text, f.Field+" is ") {
-					t.Errorf("%+v", f)
+					t.Errorf(`%+v, want f.Key = %v, f.Remote = "A", f.Number = "N1", f.Theirs other than "", f.Ours other than %v, len([]rune(f.Theirs)) <= 1000, f.Text that begins with %q`, f, e.Key, f.Theirs, f.Field+" is ")
 				}
 			}
 			if got := strings.Join(fields, " "); got != row.want || v.Differing.Count%2 != 0 || v.Compared != 2 || v.NotCompared != 0 {
@@ -95,7 +95,7 @@ func TestReconcile_I4_AFieldThatTheIndexAdds(t *testing.T) {
 	recs[0].Document.SenderName = "somebody\nelse"
 	v := s.whole(spoken{index: recs}, now).Vaults[0]
 	if len(v.Added) != 1 || v.Added["senderName"] != 1 || v.Differing.Count > 0 {
-		t.Errorf("%v, %+v", v.Added, v.Differing)
+		t.Errorf(`%v, %+v, want len(v.Added) = 1, v.Added["senderName"] = 1, v.Differing.Count <= 0`, v.Added, v.Differing)
 	}
 	if n := (Report{Vaults: []VaultReport{v}}).Differences(); n > 0 {
 		t.Errorf("%d differences", n)
@@ -159,7 +159,7 @@ func TestReconcile_I4_MetadataOfWhatIsInDoubt(t *testing.T) {
 	for _, when := range []string{"the first time", "again"} {
 		r := s.compared(spoken{index: recs, single: single}, Doubt{From: now.Add(-time.Hour), Since: now})
 		if d := r.Vaults[0].Differing; d.Count != 1 || d.Named[0].Field != "documentId" || d.Named[0].Theirs != "N2" {
-			t.Errorf("%s: %+v", when, d)
+			t.Errorf(`%s: %+v, want d.Count = 1, d.Named[0].Field = "documentId", d.Named[0].Theirs = "N2"`, when, d)
 		}
 	}
 }

@@ -190,7 +190,7 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 			p := newComparison(Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}})
 			kit.Must(t, p.surveyEntries(t.Context()))
 			if n := p.factsOf("V").newest; n.remote != "R1" || n.ahead != row.ahead {
-				t.Errorf("%+v", n)
+				t.Errorf(`%+v, want n.remote = "R1", n.ahead = %v`, n, row.ahead)
 			}
 		})
 	}
@@ -253,7 +253,7 @@ func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
 			e, ok, err := s.book.Entry(key)
 			kit.Must(t, err)
 			if stuck := e.State == ledger.Quarantined && e.Cause.Code == "archived-before"; !ok || stuck != row.stuck {
-				t.Errorf("%s, %+v", e.State, e.Cause)
+				t.Errorf("%s, %+v, want ok, stuck = %v", e.State, e.Cause, row.stuck)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		"ShowsAReceiptsOwn": {[]archive.Receipt{{Remote: "x", Updated: now}, {Remote: "bum-good", Updated: now}}, true},
 	} {
 		if p.judgeList(facts, row.list, true); facts.reaches != row.want {
-			t.Errorf("%s: %v", name, facts.reaches)
+			t.Errorf("%s: %v, want facts.reaches = %v", name, facts.reaches, row.want)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 			kit.Must(t, err)
 			v := r.Vaults[0]
 			if v.Indexed != len(recs) || v.Compared != row.compared || v.Differing.Count != row.differ || v.Missing.Count != row.missing || v.Strange.Count != row.strange || v.Double.Count != row.doubled {
-				t.Errorf("%+v", v)
+				t.Errorf("%+v, want v.Indexed = %v, v.Compared = %v, v.Differing.Count = %v, v.Missing.Count = %v, v.Strange.Count = %v, v.Double.Count = %v", v, len(recs), row.compared, row.differ, row.missing, row.strange, row.doubled)
 			}
 			if book.passes != row.passes || book.records != row.records {
 				t.Errorf("%d passes through all entries, %d records looked up", book.passes, book.records)

@@ -79,7 +79,7 @@ func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 				Now: func() archive.Instant { return archive.Instant{Wall: archived.AddDate(16, 0, 0)} }})
 			kit.Must(t, err)
 			if v := r.Vaults[0]; v.Ended != 0 || v.Missing.Count != 0 || e.State != ledger.Archived {
-				t.Errorf("%+v", v)
+				t.Errorf("%+v, want v.Ended = 0, v.Missing.Count = 0, e.State = ledger.Archived", v)
 			}
 		})
 	}

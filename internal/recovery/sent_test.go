@@ -124,7 +124,7 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 	for name, key := range keys {
 		e := entries[name]
 		if e.Key != key || e.State != ledger.Delivered || e.Source != ledger.Kept || e.NeedsReconcile || e.Means != ledger.EmailDelivery || e.Body != archive.Sum([]byte("body")) || e.Number.IsZero() {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("%s: %+v, want e.Key = %v, e.State = ledger.Delivered, e.Source = ledger.Kept, not e.NeedsReconcile, e.Means = ledger.EmailDelivery, e.Body = %v, not e.Number.IsZero()", name, e, key, archive.Sum([]byte("body")))
 			continue
 		}
 		again := s.sealedAs(filepath.Join(s.path, e.Dest))
@@ -134,7 +134,7 @@ func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 			t.Errorf("%s dropped again: known %v, verdict %d", name, known, v)
 		}
 		if doc, known, err := s.book.Document(key); err != nil || !known {
-			t.Errorf("%s: %v, %v", name, known, err)
+			t.Errorf("%s: %v, %v, want no error, known", name, known, err)
 		} else if d, err := archive.ParseMetadata(doc.Metadata); err != nil || d.Number != name || len(d.RecipientIDs) == 0 {
 			t.Errorf("%s: it says %+v, %v", name, d, err)
 		}
@@ -154,7 +154,7 @@ func TestRebuild_I2_BothGenerationsOfADocument(t *testing.T) {
 	r, entries := s.rebuilt()
 	one, two := entries["twice"], entries["twice (2)"]
 	if r.Folders.Unbelieved.Count != 0 || one.Key != first || two.Key != second || one.NetworkNumber() == two.NetworkNumber() || two.ID != one.ID.Generation(1) {
-		t.Errorf("%+v\n%+v\n%+v", r.Folders, one, two)
+		t.Errorf("%+v\n%+v\n%+v\nwant r.Folders.Unbelieved.Count = 0, one.Key = %v, two.Key = %v, one.NetworkNumber() other than %v, two.ID = %v", r.Folders, one, two, first, second, two.NetworkNumber(), one.ID.Generation(1))
 	}
 	for _, e := range []ledger.Entry{one, two} {
 		if key, known, err := s.book.FindByRemote(e.NetworkNumber()); err != nil || !known || key != e.Key {
@@ -181,7 +181,7 @@ func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
 			_, entries := s.rebuilt()
 			e := entries["under way"]
 			if e.Key != key || e.State != ledger.Quarantined || e.Cause.Code != ledger.CauseDeliveryUnknown || e.NeedsReconcile || e.ID.IsZero() != isRefused {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want e.Key = %v, e.State = ledger.Quarantined, e.Cause.Code = ledger.CauseDeliveryUnknown, not e.NeedsReconcile, e.ID.IsZero() = %v", e, key, isRefused)
 			}
 			if _, _, due := ledger.Due(e); due {
 				t.Error("something is done with it by itself")
@@ -190,10 +190,10 @@ func TestRebuild_I2_NetworkFoldersInDoubt(t *testing.T) {
 				t.Errorf("what the network tells of it goes to %s, %v", by, err)
 			}
 			if e := entries["closed"]; e.State != ledger.Rejected || !e.InDoubt || e.ID != id {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want e.State = ledger.Rejected, e.InDoubt, e.ID = %v", e, id)
 			}
 			if e := entries["not delivered"]; e.State != ledger.Rejected || e.InDoubt || !e.ID.IsZero() {
-				t.Errorf("%+v", e)
+				t.Errorf("%+v, want e.State = ledger.Rejected, not e.InDoubt, e.ID.IsZero()", e)
 			}
 		})
 	}

@@ -22,18 +22,18 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	}
 	sum := compare(ledger.ComparedCause(ledger.CompareSame, "1 of 1 document", 0), noon.Add(-time.Hour))
 	if d := doubtOf(sum, "index"); !strings.HasSuffix(d.Text, "13:32 CET, not since: nothing differed (1 of 1 document, differences 0).") {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want d.Text that ends with "13:32 CET, not since: nothing differed (1 of 1 document, differences 0)."`, d)
 	}
 	if len(sum.Compared) != 1 || sum.Compared[0].Outcome != "same" || sum.Result.Code != "complete-as-dropped" || len(sum.Needs) != 0 {
-		t.Errorf("%+v, %+v, %+v", sum.Compared, sum.Result, sum.Needs)
+		t.Errorf(`%+v, %+v, %+v, want len(sum.Compared) = 1, sum.Compared[0].Outcome = "same", sum.Result.Code = "complete-as-dropped", len(sum.Needs) = 0`, sum.Compared, sum.Result, sum.Needs)
 	}
 	sum = compare(ledger.ComparedCause(ledger.CompareDiffers, "1 of 1 document", 1), noon.Add(-30*time.Minute))
 	if len(sum.Needs) != 1 || sum.Needs[0].What != "index-differs" || sum.Result.Code != "complete-as-dropped" {
-		t.Errorf("%+v, %+v", sum.Result, sum.Needs)
+		t.Errorf(`%+v, %+v, want len(sum.Needs) = 1, sum.Needs[0].What = "index-differs", sum.Result.Code = "complete-as-dropped"`, sum.Result, sum.Needs)
 	}
 	sum = compare(ledger.ComparedCause(ledger.CompareMissing, "0 of 0 documents", 1), noon)
 	if len(sum.Needs) != 1 || sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "archived documents were missing in the archive's own index") {
-		t.Errorf("%+v, %+v", sum.Result, sum.Needs)
+		t.Errorf(`%+v, %+v, want len(sum.Needs) = 1, sum.Result.Code = "not-complete", sum.Result.Text with "archived documents were missing in the archive's own index"`, sum.Result, sum.Needs)
 	}
 	sum = compare(ledger.ComparedCause(ledger.CompareIncomplete, "0 of 900 documents", 0), noon.Add(time.Minute))
 	if d := doubtOf(sum, "index"); len(sum.Needs) != 1 || sum.Result.Code != "not-complete" || !strings.Contains(d.Text, "was not read to its end and concluded nothing") {

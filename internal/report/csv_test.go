@@ -64,7 +64,7 @@ func TestCSV_ReadAgain(t *testing.T) {
 		r.Comma = separator
 		rows, err := r.ReadAll()
 		if err != nil || len(rows) != 8 {
-			t.Fatal(err, len(rows))
+			t.Fatalf("err = %v, len(rows) = %v, want no error, len(rows) = 8", err, len(rows))
 		}
 		amounts, folders := map[string]bool{}, ""
 		for _, row := range rows[1:] {
@@ -72,7 +72,7 @@ func TestCSV_ReadAgain(t *testing.T) {
 			folders += row[1] + "\n"
 		}
 		if !amounts["-75.105"] || !amounts["9007199254740993.10"] || !amounts["119.00"] || !amounts[""] {
-			t.Errorf("%v", amounts)
+			t.Errorf(`%v, want amounts["-75.105"], amounts["9007199254740993.10"], amounts["119.00"], amounts[""]`, amounts)
 		}
 		kit.Holds(t, "folders", folders, "Müller 4711\n", "Kern\\u{202e} 6\n")
 	}

@@ -130,7 +130,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 	at := slices.Index(comma[0], "deliveredAt")
 	flags := slices.Index(comma[0], "flags")
 	if route != len(csvHeader) || at != route+1 || !slices.Equal(comma[0], sheet[0]) {
-		t.Fatal(comma[0], sheet[0])
+		t.Fatalf("comma[0] = %v, sheet[0] = %v, want route = %v, at = %v, comma[0] = %v", comma[0], sheet[0], len(csvHeader), route+1, sheet[0])
 	}
 	for i, d := range all.Documents {
 		row := comma[i+1]
@@ -148,7 +148,7 @@ func TestDelivered_FormsSayTheRoute(t *testing.T) {
 	// Where all goes to the archive, nothing of that is there.
 	plain, _ := written(t, examine(t, filled(t, "production").config()), "csv")
 	if first, _, _ := strings.Cut(plain, "\r\n"); strings.Contains(first, "route") || strings.Contains(first, "deliveredAt") {
-		t.Error(first)
+		t.Errorf(`first = %v, want first without "route", first without "deliveredAt"`, first)
 	}
 }
 
@@ -159,10 +159,10 @@ func TestDelivered_I32_UnknownDeliveryIsNotComplete(t *testing.T) {
 	s.PDF("scan2.pdf").Lose(noon.Add(-17 * time.Hour))
 	a := examine(t, s.config())
 	if r := a.Summary.Result; r.Code != "not-complete" || !strings.Contains(r.Text, "Of 2 folders, 0 are archived, 1 is delivered and 1 neither: 1 quarantined.") {
-		t.Errorf("%+v", r)
+		t.Errorf(`%+v, want r.Code = "not-complete", r.Text with "Of 2 folders, 0 are archived, 1 is delivered and 1 neither: 1 quarantined."`, r)
 	}
 	if n := a.Summary.Needs; len(n) != 1 || n[0].What != "quarantined-pdf" || !strings.Contains(n[0].Text, "may have been delivered") || strings.Contains(n[0].Text+n[0].Do, "archive") {
-		t.Errorf("%+v", n)
+		t.Errorf(`%+v, want len(n) = 1, n[0].What = "quarantined-pdf", n[0].Text with "may have been delivered", n[0].Text+n[0].Do without "archive"`, n)
 	}
 	kit.Want(t, "bills", len(a.Summary.Bills), 0)
 	// A person closes it: the doubt stays, and is none about the archive.
@@ -181,7 +181,7 @@ func TestDelivered_I12_KeptPDFThatDiffers(t *testing.T) {
 	s.PDF("scan1.pdf").Deliver(noon.Add(-18*time.Hour), 2*time.Second)
 	s.Item("scan1.pdf").Apply(noon.Add(-time.Hour), ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: "it has another content"}})
 	if n := examine(t, s.config()).Summary.Needs; len(n) != 1 || n[0].What != "delivered-differs" || strings.Contains(n[0].Text+n[0].Do, "archive") {
-		t.Errorf("%+v", n)
+		t.Errorf(`%+v, want len(n) = 1, n[0].What = "delivered-differs", n[0].Text+n[0].Do without "archive"`, n)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestCharts_I12_DeliveredIsASeriesOfItsOwn(t *testing.T) {
 	page := &htmlPage{Summary: a.Summary}
 	for name, drawn := range map[string]string{"months": string(page.MonthsChart()), "times": string(page.SpreadChart())} {
 		if !strings.Contains(drawn, `<rect class="delivered"`) || strings.Count(drawn, `<rect class="archived"`) == 0 {
-			t.Errorf("%s: %s", name, drawn)
+			t.Errorf("%s: %s, want drawn with `<rect class=\"delivered\"`, strings.Count(drawn, `<rect class=\"archived\"`) other than 0", name, drawn)
 		}
 	}
 	s := newShelf(t, "production")

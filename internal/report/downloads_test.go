@@ -31,7 +31,7 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	e := s.Item("r1").Entry()
 	c := s.config()
 	if u := examine(t, c).Summary.Unchanged; u.Text != "0 of 4 downloaded and compared, 0 differ" || u.Money != "" {
-		t.Errorf("%+v", u)
+		t.Errorf(`%+v, want u.Text = "0 of 4 downloaded and compared, 0 differ", u.Money = ""`, u)
 	}
 	download(e.Vault, "r1", ledger.FetchSame)
 	download(e.Vault, "r2", ledger.FetchDiffers)
@@ -41,16 +41,16 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	c.Price = "1234.5"
 	sum := examine(t, c).Summary
 	if u := sum.Unchanged; u.Text != "3 of 4 downloaded and compared, 1 differ" || u.Downloads != 4 || u.Money != "4938.00" {
-		t.Errorf("%+v", u)
+		t.Errorf(`%+v, want u.Text = "3 of 4 downloaded and compared, 1 differ", u.Downloads = 4, u.Money = "4938.00"`, u)
 	}
 	if d := doubtOf(sum, "not-downloaded"); d.Count != 1 || !strings.HasPrefix(d.Text, "Of 4 archived documents, 3 were downloaded and compared with what was sent; 1 differs.") {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want d.Count = 1, d.Text that begins with "Of 4 archived documents, 3 were downloaded and compared with what was sent; 1 differs."`, d)
 	}
 	if len(sum.Needs) != 1 || sum.Needs[0].What != "download-differs" || len(sum.Needs[0].Names) != 1 || !strings.HasPrefix(sum.Needs[0].Names[0], "r2") {
-		t.Errorf("%+v", sum.Needs)
+		t.Errorf(`%+v, want len(sum.Needs) = 1, sum.Needs[0].What = "download-differs", len(sum.Needs[0].Names) = 1, sum.Needs[0].Names[0] that begins with "r2"`, sum.Needs)
 	}
 	if sum.HumanActs != 4 || len(sum.Acts) != 4 || sum.Acts[0].BumID != "r4" {
-		t.Errorf("%+v", sum.Acts)
+		t.Errorf(`%+v, want sum.HumanActs = 4, len(sum.Acts) = 4, sum.Acts[0].BumID = "r4"`, sum.Acts)
 	}
 	c.Select = Selection{Vault: "FR"}
 	a := examine(t, c)

@@ -111,10 +111,10 @@ func TestExamine_I12_I14_EarlierOneIsNotBelieved(t *testing.T) {
 		s := examine(t, c).Summary
 		isFound := slices.ContainsFunc(s.Check.Findings, func(f finding) bool { return row.found != "" && strings.Contains(f.Text, row.found) })
 		if (s.Check.RestsOn != nil) != row.rests || isFound != (row.found != "") || s.Check.Agrees != (row.found == "") {
-			t.Errorf("%s: %+v", name, s.Check)
+			t.Errorf("%s: %+v, want (s.Check.RestsOn != nil) = %v, isFound = %v, s.Check.Agrees = %v", name, s.Check, row.rests, (row.found != ""), (row.found == ""))
 		}
 		if says := strings.Contains(s.Result.Text, "rests on the examination of"); says != row.rests {
-			t.Errorf("%s: %s", name, s.Result.Text)
+			t.Errorf("%s: %s, want says = %v", name, s.Result.Text, row.rests)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 			}
 			a := examine(t, c)
 			if r := a.Summary.Result; r.Code != row.code || !strings.Contains(r.Text, row.text) || (r.Title == "COMPLETE") != (row.code == "complete") {
-				t.Errorf("%+v", r)
+				t.Errorf(`%+v, want r.Code = %v, r.Text with %q, (r.Title == "COMPLETE") = %v`, r, row.code, row.text, (row.code == "complete"))
 			}
 			if by := "It was compared by amount, currency, date, number, sender."; strings.Contains(a.Summary.Result.Text, by) != (row.list != "") {
 				t.Errorf("the result does not say what was compared: %s", a.Summary.Result.Text)
@@ -100,10 +100,10 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 		found[m.Number] = m.Found
 	}
 	if !strings.HasPrefix(found["ALT-1"], "archived, but not in the choice of this report: vault FR") || !strings.HasPrefix(found["=1+1"], "unclear, ") || found["NIX"] != "" {
-		t.Errorf("%+v", found)
+		t.Errorf(`%+v, want found["ALT-1"] that begins with "archived, but not in the choice of this report: vault FR", found["=1+1"] that begins with "unclear, ", found["NIX"] = ""`, found)
 	}
 	if len(l.UnlistedNames) != 1 || l.UnlistedNames[0] != "Doppelt (acme-in): NR Müller 4711, Müller GmbH, 2026-10-31, EUR, 118.00" {
-		t.Errorf("%q", l.UnlistedNames)
+		t.Errorf(`%q, want len(l.UnlistedNames) = 1, l.UnlistedNames[0] = "Doppelt (acme-in): NR Müller 4711, Müller GmbH, 2026-10-31, EUR, 118.00"`, l.UnlistedNames)
 	}
 	table, _ := written(t, a, "csv")
 	for _, line := range strings.Split(table, "\r\n") {
@@ -217,7 +217,7 @@ func TestMatcher_Signs(t *testing.T) {
 	}
 	for kind, want := range map[string]unequal{"CreditNote": 0, "CreditNoteSelfBilled": 0, "Invoice": otherAmount} {
 		if u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"}); u != want || !same {
-			t.Errorf("%s: %v", kind, u)
+			t.Errorf("%s: %v, want u = %v, same", kind, u, want)
 		}
 	}
 }
@@ -257,14 +257,14 @@ func TestExpected_I31_LostLeadingZerosAreAHint(t *testing.T) {
 	a := examine(t, c)
 	l := a.Summary.Expected
 	if a.Summary.Result.Code != "not-complete" || l.Archived != 1 || l.Missing != 4 || l.Unlisted != 5 {
-		t.Errorf("%+v: %+v", a.Summary.Result, l)
+		t.Errorf(`%+v: %+v, want a.Summary.Result.Code = "not-complete", l.Archived = 1, l.Missing = 4, l.Unlisted = 5`, a.Summary.Result, l)
 	}
 	hints := 0
 	for _, r := range l.MissingRows {
 		if strings.Contains(r.Found, "leading zeros") {
 			hints++
 			if r.Number != "4711" || !strings.Contains(r.Found, "may be the same as 0004711") {
-				t.Errorf("%+v", r)
+				t.Errorf(`%+v, want r.Number = "4711", r.Found with "may be the same as 0004711"`, r)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func TestExpected_I31_LostLeadingZerosAreAHint(t *testing.T) {
 		if strings.Contains(text, "leading zeros") {
 			hints++
 			if !strings.HasPrefix(text, "Huber 1 ") || !strings.Contains(text, "may be the same as 4711 in row 2 of the list") {
-				t.Error(text)
+				t.Errorf(`text = %v, want text that begins with "Huber 1 ", text with "may be the same as 4711 in row 2 of the list"`, text)
 			}
 		}
 	}

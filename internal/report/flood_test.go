@@ -130,7 +130,7 @@ func TestReport_I21_BoundedMemory(t *testing.T) {
 	}
 	s := a.Summary
 	if !s.Check.Agrees || s.Result.Code != "complete-as-dropped" || s.Sums[0].Total != fmt.Sprintf("%d.00", flooded/10) || s.Bills[0].Documents != uint64(flooded) || s.OnTime.Median != 3600 {
-		t.Errorf("%+v %+v %+v", s.Check, s.Result, s.Sums)
+		t.Errorf(`%+v %+v %+v, want s.Check.Agrees, s.Result.Code = "complete-as-dropped", s.Sums[0].Total = %q, s.Bills[0].Documents = %v, s.OnTime.Median = 3600`, s.Check, s.Result, s.Sums, fmt.Sprintf("%d.00", flooded/10), uint64(flooded))
 	}
 	least := map[string]int64{"HTML": 10_000, "XLSX": 20 * int64(flooded), "CSV": 200 * int64(flooded), "JSON": 200 * int64(flooded)} // bytes
 	for name, write := range map[string]func(context.Context, io.Writer) (Closing, error){
@@ -139,7 +139,7 @@ func TestReport_I21_BoundedMemory(t *testing.T) {
 		g := &gauge{}
 		end, err := write(t.Context(), g)
 		if err != nil || end.Rows != uint64(flooded) || !end.Agrees {
-			t.Errorf("%s: %+v, %v", name, end, err)
+			t.Errorf("%s: %+v, %v, want no error, end.Rows = %v, end.Agrees", name, end, err, uint64(flooded))
 		}
 		most := int64(slack)
 		switch name {
@@ -160,7 +160,7 @@ func TestReport_StopsWithItsContext(t *testing.T) {
 	a := examine(t, flood{100}.config(t))
 	cancel()
 	if _, err := a.CSV(ctx, io.Discard, ','); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
-		t.Error(err)
+		t.Errorf("err = %v, want an error, err with %q", err, context.Canceled.Error())
 	}
 	if _, err := Examine(ctx, flood{100}.config(t)); err == nil {
 		t.Error("examined all the same")
@@ -181,7 +181,7 @@ func TestJSON_OneObject(t *testing.T) {
 	}
 	kit.Must(t, json.Unmarshal([]byte(text), &all))
 	if all.Format != Format || all.Result.Code != "not-complete" || len(all.Documents) != 7 || all.Table.Rows != 7 || !all.Table.Agrees {
-		t.Errorf("%+v", all)
+		t.Errorf(`%+v, want all.Format = %v, all.Result.Code = "not-complete", len(all.Documents) = 7, all.Table.Rows = 7, all.Table.Agrees`, all, Format)
 	}
 	for _, d := range all.Documents {
 		for _, key := range strings.Fields("key clientUUID bumId vault drop folder documentId documentType documentDate senderName amount currencyCode state flags source sha256 size seenAt archivedAt reason recipientName recipientIds asRead first receipt") {

@@ -82,7 +82,7 @@ func TestHTML_PolicyIsThatOfItsStyle(t *testing.T) {
 		want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 		m := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
 		if m == nil || !strings.HasPrefix(html.UnescapeString(m[1]), want) {
-			t.Errorf("%s: %q", environment, m)
+			t.Errorf("%s: %q, want m other than nil, html.UnescapeString(m[1]) that begins with %q", environment, m, want)
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestReport_TestMark(t *testing.T) {
 	}
 	object, _ := written(t, examine(t, filled(t, "test").config()), "json")
 	if !strings.HasPrefix(object, `{"format":"vaultd-audit-1","notice":"`+TestMark+`"`) {
-		t.Error(object[:100])
+		t.Errorf("object[:100] = %v, want object that begins with %q", object[:100], `{"format":"vaultd-audit-1","notice":"`+TestMark+`"`)
 	}
 	for _, form := range []string{"html", "csv", "json"} {
 		if text, _ := written(t, examine(t, filled(t, "production").config()), form); strings.Contains(text, TestMark) {

@@ -179,7 +179,7 @@ func TestSummary_MonthsSendersAndTimes(t *testing.T) {
 		"2026 6 2 1 3 [{CreditNote EUR 1 -75.105} {Invoice EUR 1 119.00}]", "2025-12 1 1 0 0 []", "2025 1 1 0 0 []",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want got = %v", got, want)
 	}
 	kit.Want(t, "the senders", []any{fmt.Sprint(s.Senders), s.Unranked}, []any{"[{Alt & Söhne 1 []} {Müller GmbH 1 [{EUR 119.00}]} {Otto KG 1 [{EUR -75.105}]}]", false})
 	var spread []string
@@ -196,7 +196,7 @@ func TestSenders_I21_TooManyAreNotRanked(t *testing.T) {
 		s.countDocument(fmt.Sprint(i), "EUR", nil)
 	}
 	if top, unranked := s.listTop(); !unranked || len(top) > 0 || s.byName != nil {
-		t.Errorf("%v, %t", top, unranked)
+		t.Errorf("%v, %t, want unranked, len(top) <= 0, s.byName = nil", top, unranked)
 	}
 }
 

@@ -29,10 +29,10 @@ func TestExamine_ByHand(t *testing.T) {
 	de, all := bills["DE"], bills[""]
 	if de.Documents != 2 || de.Bytes != 3_250_000 || de.AverageMB != "1.625" || de.Percent != "162.5" || de.Transactions != "1.25" ||
 		de.Money != "0.4375" || de.Whole != 2 || de.MoneyWhole != "0.70" || de.LevelText != "LIMIT REACHED" {
-		t.Errorf("%+v", de)
+		t.Errorf(`%+v, want de.Documents = 2, de.Bytes = 3_250_000, de.AverageMB = "1.625", de.Percent = "162.5", de.Transactions = "1.25", de.Money = "0.4375", de.Whole = 2, de.MoneyWhole = "0.70", de.LevelText = "LIMIT REACHED"`, de)
 	}
 	if all.Documents != 3 || all.AverageMB != "1.166667" || all.Percent != "116.6" || all.Transactions != "0.5" || bills["FR"].Headroom != 750_000 {
-		t.Errorf("%+v", bills)
+		t.Errorf(`%+v, want all.Documents = 3, all.AverageMB = "1.166667", all.Percent = "116.6", all.Transactions = "0.5", bills["FR"].Headroom = 750_000`, bills)
 	}
 	sums := []sumLine{{"CreditNote", "EUR", 1, "-75.105"}, {"Invoice", "EUR", 1, "119.00"}}
 	if !slices.Equal(s.Sums, sums) || s.NoAmount != 1 {
@@ -44,10 +44,10 @@ func TestExamine_ByHand(t *testing.T) {
 		needs[n.What] = n.Count
 	}
 	if len(needs) != 3 || needs["rejected"] != 1 || needs["quarantined"] != 1 || needs["overdue"] != 2 {
-		t.Errorf("%+v", s.Needs)
+		t.Errorf(`%+v, want len(needs) = 3, needs["rejected"] = 1, needs["quarantined"] = 1, needs["overdue"] = 2`, s.Needs)
 	}
 	if s.HumanActs != 1 || s.Acts[0].UID != 1001 || s.Acts[0].Event != "held" || s.Acts[0].Reason == "" || len(s.Unclear) != 1 {
-		t.Errorf("%+v %v", s.Acts, s.Unclear)
+		t.Errorf(`%+v %v, want s.HumanActs = 1, s.Acts[0].UID = 1001, s.Acts[0].Event = "held", s.Acts[0].Reason other than "", len(s.Unclear) = 1`, s.Acts, s.Unclear)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 	want := map[string]uint64{"not-dropped": 0, "quiet-time": 1, "not-downloaded": 0, "lost-answers": 1, "unused": 1, "unclear": 0, "deduplication": 0, "index": 0}
 	for _, d := range a.Summary.NotProven {
 		if n, is := want[d.What]; !is || n != d.Count || d.Text == "" {
-			t.Errorf("%+v", d)
+			t.Errorf(`%+v, want is, n = %v, d.Text other than ""`, d, d.Count)
 		}
 		delete(want, d.What)
 	}
@@ -69,7 +69,7 @@ func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 		t.Errorf("not said: %v", want)
 	}
 	if len(a.Summary.Unused) != 1 || a.Summary.Unused[0].BumID != "bum-1" {
-		t.Errorf("%+v", a.Summary.Unused)
+		t.Errorf(`%+v, want len(a.Summary.Unused) = 1, a.Summary.Unused[0].BumID = "bum-1"`, a.Summary.Unused)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 	c.Ledger = lying{s.Ledger}
 	a := examine(t, c)
 	if a.Summary.Result.Code != "contradiction" || len(a.Summary.Check.Findings) < 2 {
-		t.Errorf("%+v", a.Summary.Check)
+		t.Errorf(`%+v, want a.Summary.Result.Code = "contradiction", len(a.Summary.Check.Findings) >= 2`, a.Summary.Check)
 	}
 	text, _ := written(t, a, "html")
 	if at, balance := strings.Index(text, "I12"), strings.Index(text, "<h2>Balance"); at < 0 || at > balance {
@@ -215,7 +215,7 @@ func TestReport_ChangedMeanwhile(t *testing.T) {
 	for _, form := range []string{"html", "json", "csv"} {
 		text, end := written(t, a, form)
 		if end.Agrees || end.Rows != 8 || !slices.Equal(end.Moved, []string{"discovered 0, now 1"}) {
-			t.Errorf("%s: %+v", form, end)
+			t.Errorf("%s: %+v, want not end.Agrees, end.Rows = 8, end.Moved = %v", form, end, []string{"discovered 0, now 1"})
 		}
 		if form != "csv" && !strings.Contains(text, "discovered 0, now 1") {
 			t.Errorf("%s does not say it", form)
@@ -310,13 +310,13 @@ func TestSummary_BillingSaysWhatItDoesNotKnow(t *testing.T) {
 	a := examine(t, s.config())
 	for _, b := range a.Summary.Bills {
 		if b.Documents != 2 || b.Unsized != 1 || b.Bytes != 600_000 || b.AverageMB != "0.6" || b.Percent != "60" || b.Forecast == nil || b.Forecast.Average != "0.6" || b.Forecast.Money != "0.00" {
-			t.Errorf("%+v", b)
+			t.Errorf(`%+v, want b.Documents = 2, b.Unsized = 1, b.Bytes = 600_000, b.AverageMB = "0.6", b.Percent = "60", b.Forecast other than nil, b.Forecast.Average = "0.6", b.Forecast.Money = "0.00"`, b)
 		}
 	}
 	if page, _ := written(t, a, "html"); !strings.Contains(page, "1 of unknown size") || !strings.Contains(page, "Forecast to 31 December 2026, vault DE: average 0.6 MB, between 0.6 and 0.6; 0 transactions beyond") {
 		t.Error(page)
 	}
 	if text, _ := written(t, a, "json"); !strings.Contains(text, `"unsized":1`) || !strings.Contains(text, `"lowestMB":"0.6"`) {
-		t.Error(text)
+		t.Errorf("text = %v, want text with `\"unsized\":1`, text with `\"lowestMB\":\"0.6\"`", text)
 	}
 }

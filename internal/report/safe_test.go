@@ -35,7 +35,7 @@ func TestResult_I15_SafeModeIsNeverComplete(t *testing.T) {
 		c.Select = sel
 		sum := examine(t, c).Summary
 		if r := sum.Result; r.Code != "safe-mode" || !strings.HasPrefix(r.Text, "SAFE MODE: "+c.Safe) || strings.Contains(r.Text, "Nothing that was dropped is missing") {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf(`%s: %+v, want r.Code = "safe-mode", r.Text that begins with %q, r.Text without "Nothing that was dropped is missing"`, name, r, "SAFE MODE: "+c.Safe)
 		}
 		kit.Holds(t, name, doubtOf(sum, "safe-mode").Text, c.Safe)
 	}
@@ -53,11 +53,11 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
 	sum := examine(t, s.config()).Summary
 	if sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "1 is in doubt since the ledger was put back") {
-		t.Errorf("%+v", sum.Result)
+		t.Errorf(`%+v, want sum.Result.Code = "not-complete", sum.Result.Text with "1 is in doubt since the ledger was put back"`, sum.Result)
 	}
 	kit.Want(t, "the result", doubtOf(sum, "index").Text, "When safe mode ended, on 20 Nov 2026 13:32 CET, the archive was asked for everything. What came later was not compared on that occasion.")
 	if doubtOf(sum, "needs-reconcile").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
-		t.Errorf("%+v", sum.NotProven)
+		t.Errorf(`%+v, want doubtOf(sum, "needs-reconcile").Count = 1, doubtOf(sum, "put-back").Count = 1, doubtOf(sum, "safe-mode").Count = 0`, sum.NotProven)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestActs_I29_ReasonOfARestore(t *testing.T) {
 	}
 	a := examine(t, c)
 	if len(a.Summary.Acts) != 1 || a.Summary.Acts[0].Reason != "the server burned down" {
-		t.Errorf("%+v", a.Summary.Acts)
+		t.Errorf(`%+v, want len(a.Summary.Acts) = 1, a.Summary.Acts[0].Reason = "the server burned down"`, a.Summary.Acts)
 	}
 	if page, _ := written(t, a, "html"); !strings.Contains(page, "<bdi>the ledger</bdi></td><td><bdi>the server burned down</bdi>") || strings.Contains(page, "erased") {
 		t.Error("the page does not say it")

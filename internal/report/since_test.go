@@ -24,7 +24,7 @@ func (s *shelf) reportSince(at time.Time, noted bool) (*Audit, []string) {
 	text, end := written(s.t, a, "json")
 	var all struct{ Documents []row2 }
 	if err := json.Unmarshal([]byte(text), &all); err != nil || !end.Agrees || !a.Summary.Check.Agrees {
-		s.t.Fatal(err, end, a.Summary.Check)
+		s.t.Fatalf("err = %v, end = %v, a.Summary.Check = %v, want no error, end.Agrees, a.Summary.Check.Agrees", err, end, a.Summary.Check)
 	}
 	if noted {
 		s.Mark(ledger.Mark{Name: ledger.MarkReported, By: ledger.Operator{UID: 7}, At: at, Cause: ledger.ReportedCause(a.Summary.About.HeadLine)}, "")
@@ -47,7 +47,7 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	for _, noted := range []bool{false, true} { // the first one broke off before it was noted
 		a, folders := s.reportSince(month(10, 5), noted)
 		if !slices.Equal(folders, []string{"Open 2", "September 1"}) || !strings.Contains(a.Summary.About.Selection, "the first report of its kind") || a.Summary.Since.At != nil {
-			t.Errorf("%q, %+v", folders, a.Summary.Since)
+			t.Errorf(`%q, %+v, want folders = %v, a.Summary.About.Selection with "the first report of its kind", a.Summary.Since.At = nil`, folders, a.Summary.Since, []string{"Open 2", "September 1"})
 		}
 	}
 	s.Item("September 1").Apply(month(10, 20), ledger.Held{By: ledger.Operator{UID: 1001}}) // it had ended: what comes later is no news
@@ -56,10 +56,10 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	s.Item("Open 2").Refuse(month(10, 23), ledger.Cause{Code: "x"})
 	a, folders := s.reportSince(month(11, 5), true)
 	if !slices.Equal(folders, []string{"Late 3", "New 4", "Open 2"}) || a.Summary.Selected.Seen != 3 {
-		t.Errorf("%q, %+v", folders, a.Summary.Selected)
+		t.Errorf("%q, %+v, want folders = %v, a.Summary.Selected.Seen = 3", folders, a.Summary.Selected, []string{"Late 3", "New 4", "Open 2"})
 	}
 	if l := a.Summary.Since; l.Late != 1 || !slices.Equal(l.Names, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}) || !l.At.Equal(month(10, 5)) {
-		t.Errorf("%+v", l)
+		t.Errorf("%+v, want l.Late = 1, l.Names = %v, l.At = %v", l, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}, month(10, 5))
 	}
 	if a.Summary.HumanActs != 1 {
 		t.Errorf("a report counts as an act: %+v", a.Summary.Acts)

@@ -52,7 +52,7 @@ func TestExamine_I12_UnusualDocumentsAreRemarked(t *testing.T) {
 			t.Errorf("%+v", n)
 		}
 		if n := by["same-content"]; n.Count != 1 || !strings.Contains(n.Names[0], `"Huber 1" (acme-in)`) {
-			t.Errorf("%+v", n)
+			t.Errorf("%+v, want n.Count = 1, n.Names[0] with `\"Huber 1\" (acme-in)`", n)
 		}
 		if n := by["strange-date"]; n.Count != 1 || n.Names[0] != "Huber 9 (acme-in), archived: document date 2062-10-31 can hardly be right: it was taken on 19 Nov 2026" {
 			t.Errorf("%+v", n)
@@ -61,7 +61,7 @@ func TestExamine_I12_UnusualDocumentsAreRemarked(t *testing.T) {
 			t.Errorf("%+v, needs %+v", a.Summary.Result, a.Summary.Needs)
 		}
 		if len(a.Summary.Sums) != 1 || a.Summary.Sums[0].Total != "147.00" { // 10 + 11 + 7 + 119
-			t.Errorf("%+v", a.Summary.Sums)
+			t.Errorf(`%+v, want len(a.Summary.Sums) = 1, a.Summary.Sums[0].Total = "147.00"`, a.Summary.Sums)
 		}
 		page, _ := written(t, a, "html")
 		kit.Holds(t, "the page", page, "<h2>Remarks</h2>", "Huber 1 neu (acme-in)", "date can hardly be right", "same invoice number as another")

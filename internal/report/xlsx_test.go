@@ -136,13 +136,13 @@ func TestXLSX_KindsAndHostileText(t *testing.T) {
 			kit.Want(t, "amount and its kind, date, size", []any{row[6], kinds[i+1][6], row[4], row[15]}, []any{"-75.105", excelize.CellTypeUnset, "46325", "1350000"})
 		case strings.HasPrefix(folder, "</td>"):
 			if row[2] != "=1+1" || kinds[i+1][2] != excelize.CellTypeInlineString || row[6] != "9007199254740993.10" || kinds[i+1][6] != excelize.CellTypeInlineString {
-				t.Errorf("%q %v", row, kinds[i+1])
+				t.Errorf(`%q %v, want row[2] = "=1+1", kinds[i+1][2] = excelize.CellTypeInlineString, row[6] = "9007199254740993.10", kinds[i+1][6] = excelize.CellTypeInlineString`, row, kinds[i+1])
 			}
 		}
 		seen[row[1]] = true
 	}
 	if !seen["Müller 4711"] || !seen[`Kern\u{202e} 6`] {
-		t.Errorf("%v", seen)
+		t.Errorf("%v, want seen[\"Müller 4711\"], seen[`Kern\\u{202e} 6`]", seen)
 	}
 	for _, text := range append(slices.Clone(attacks), "_x202E_a", "_x000D_", "_x005F_", "_x005F_x0041_", "_x0041_x0042_x0043_", "_x00_", "_x0041", "a__x003d_") {
 		var b bytes.Buffer
@@ -199,7 +199,7 @@ func TestXLSX_WellFormed(t *testing.T) {
 				_, err = d.Token()
 			}
 			if err != io.EOF {
-				t.Errorf("%s: %v", p.Name, err)
+				t.Errorf("%s: %v, want err = io.EOF", p.Name, err)
 			}
 		}
 		for _, want := range []string{"[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", "xl/styles.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"} {

@@ -146,7 +146,7 @@ func applied(t testing.TB, l *boltledger.Ledger, cs ...ledger.Change) []ledger.R
 	}
 	for _, r := range rs {
 		if r.Err != nil {
-			t.Fatal(r.Err)
+			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 		}
 	}
 	return rs

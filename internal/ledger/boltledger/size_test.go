@@ -87,7 +87,7 @@ func together(t *testing.T, l *boltledger.Ledger, ds []*doc, step func(d *doc) [
 		}
 		for i, r := range rs {
 			if some[i].e = r.Entry; r.Err != nil {
-				t.Fatal(r.Err)
+				t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 			}
 		}
 	}

@@ -101,7 +101,7 @@ func apply(t testing.TB, l *Ledger, cs ...ledger.Change) {
 	}
 	for _, r := range rs {
 		if r.Err != nil {
-			t.Fatal(r.Err)
+			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 		}
 	}
 }

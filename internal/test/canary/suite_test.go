@@ -94,7 +94,7 @@ func folder(t *testing.T) string {
 			return dir
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			t.Fatal(err)
+			t.Fatalf("err = %v, want error fs.ErrExist", err)
 		}
 	}
 	t.Fatal("a hundred earlier runs are kept in " + os.TempDir())

@@ -75,7 +75,7 @@ func (l *Ledger) Commit(cs ...ledger.Change) (last ledger.Entry) {
 	kit.Must(l.t, err)
 	for _, r := range results {
 		if last = r.Entry; r.Err != nil {
-			l.t.Fatal(r.Err)
+			l.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 		}
 	}
 	return last
