@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,13 +98,13 @@ func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.pass()
-		marks, writes := 0, 0
+		var marks, writes atomic.Int32
 		count := durable.Hook(func(op, name string, do func() error) error {
 			switch {
 			case op == "statfs": // asked whenever the mark is read
-				marks++
+				marks.Add(1)
 			case op == "rename" && name == "_STATUS.txt":
-				writes++
+				writes.Add(1)
 			}
 			return do()
 		})
@@ -111,8 +112,7 @@ func TestStatusFile_AndMarkOfAnIdleDrop(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		h.files.Store(nil)
-		if writes != 12 || marks != 120+writes {
-			t.Errorf("in an hour the mark was read %d times, want %d; the status file written %d times, want 12", marks, 120+writes, writes)
-		}
+		kit.Want(t, "writes of the status file in an hour", writes.Load(), 12)
+		kit.Want(t, "readings of the mark in an hour", marks.Load(), 120+12)
 	})
 }
