@@ -1,3 +1,5 @@
+// This test is inside the package: it holds the turn of an answer that is being
+// made.
 package main
 
 import (

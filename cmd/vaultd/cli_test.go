@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"context"
@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // In script tests the program is this test binary under another name.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // many daemons in one process: it is short of time, not of memory
 	testscript.Main(m, map[string]func(){"vaultd": func() {
-		os.Exit(Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+		os.Exit(program.Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
 	}})
 }
 

@@ -1,3 +1,5 @@
+// These tests are inside the package: they make up commands that hang and peers
+// of other users.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// These tests are inside the package: they make up commands and peers, which no
+// client can bring about.
 package main
 
 import (

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"vaultd/testdata"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // The demo drops every sample there is, and each ends as it was made to end: a clerk's mistake, a repetition, a refusal of the archive and a
@@ -20,7 +22,7 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "demo")
-	if code := Run(t.Context(), []string{"demo", "--dir", dir}, strings.NewReader(""), &out, &errs, noEnv); code != exitDone {
+	if code := program.Run(t.Context(), []string{"demo", "--dir", dir}, strings.NewReader(""), &out, &errs, noEnv); code != exitDone {
 		t.Fatalf("exit %d: %s%s", code, &out, &errs)
 	}
 	states := map[string]string{}

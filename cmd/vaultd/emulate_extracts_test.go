@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // The folder of extracts and the flags reach the stand-in: it lists what is in the folder, to its own user alone, in the words of the readings.
@@ -69,7 +71,7 @@ func TestEmulate_ExtractsMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var said bytes.Buffer
-			code := Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
+			code := program.Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
 			if code != exitUsage || !strings.Contains(said.String(), r.want) {
 				t.Errorf("exit %d: %s", code, said.String())
 			}

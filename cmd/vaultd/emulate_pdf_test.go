@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // The flags of the PDF upload reach the stand-in: its path, its account, the addresses that it knows, and its readings.
@@ -54,7 +56,7 @@ func runEmulateCommand(t *testing.T, args ...string) (base string, stop func()) 
 	out, in := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		code := Run(ctx, append([]string{"emulate", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), in, io.Discard, os.LookupEnv)
+		code := program.Run(ctx, append([]string{"emulate", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), in, io.Discard, os.LookupEnv)
 		_ = in.Close()
 		ended <- code
 	}()

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/ledger"
@@ -86,7 +87,7 @@ func (s *shelf) run(now time.Time, args ...string) (stdout, stderr string, code 
 	var out, errs bytes.Buffer
 	synctest.Test(s.t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
-		code = Run(t.Context(), append([]string{"--config", s.config}, args...), strings.NewReader(s.stdin), &out, &errs, noEnv)
+		code = program.Run(t.Context(), append([]string{"--config", s.config}, args...), strings.NewReader(s.stdin), &out, &errs, noEnv)
 	})
 	s.ledger.Open()
 	return out.String(), errs.String(), code
@@ -241,3 +242,19 @@ func (s *shelf) summaryAt(now time.Time) (st present.StatusSummary) {
 	}
 	return st
 }
+
+// The exit codes that docs/reference.md promises to scripts.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitPerson      = 3
+	exitDifferences = 4
+	exitUsage       = 64
+	exitData        = 65
+	exitUnavailable = 69
+	exitCreate      = 73
+	exitIO          = 74
+	exitTemporary   = 75
+	exitRights      = 77
+	exitConfig      = 78
+)

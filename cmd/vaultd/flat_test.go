@@ -1,3 +1,4 @@
+// This test is inside the package: it counts what one look at the figures costs.
 package main
 
 import (

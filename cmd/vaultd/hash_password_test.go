@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
+
+	program "vaultd/cmd/vaultd"
 )
 
 func hashPassword(t *testing.T, input string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code = Run(t.Context(), append([]string{"hash-password"}, args...), strings.NewReader(input), &stdout, &stderr, noEnv)
+	code = program.Run(t.Context(), append([]string{"hash-password"}, args...), strings.NewReader(input), &stdout, &stderr, noEnv)
 	return code, stdout.String(), stderr.String()
 }
 

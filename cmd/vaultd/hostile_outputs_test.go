@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // bounded looks at what the daemon holds.
@@ -40,7 +42,7 @@ func (y *yard) outputs() {
 	for _, args := range [][]string{{"status"}, {"list", "--limit", "0"}, {"list", "--json"}, {"audit", "--format", "html"}, {"audit", "--format", "json"},
 		{"audit", "--format", "csv"}, {"audit", "--format", "csv", "--separator", ";"}, {"find", "Gut"}} {
 		var stdout, stderr bytes.Buffer
-		code := Run(y.t.Context(), y.line(args), strings.NewReader(""), &stdout, &stderr, os.LookupEnv)
+		code := program.Run(y.t.Context(), y.line(args), strings.NewReader(""), &stdout, &stderr, os.LookupEnv)
 		out := stdout.String()
 		if code != 0 && code != exitPerson {
 			y.t.Errorf("%v: exit %d: %s: %s", args, code, stderr.String(), tail(out, 500))

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"encoding/csv"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/emulator"
 	"vaultd/internal/vaultapi"
 )
@@ -185,7 +186,7 @@ func TestIndex_MemoryStaysSmall(t *testing.T) {
 	if err := s.ledger.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if code := Run(t.Context(), []string{"--config", s.config, "index", "--csv"}, strings.NewReader(""), io.Discard, io.Discard, noEnv); code != exitDone {
+	if code := program.Run(t.Context(), []string{"--config", s.config, "index", "--csv"}, strings.NewReader(""), io.Discard, io.Discard, noEnv); code != exitDone {
 		t.Fatal("exit", code)
 	}
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > documents*60 {

@@ -28,16 +28,26 @@ type inside struct {
 // lookInside makes an empty ledger with a configuration that has more lines.
 func lookInside(t *testing.T, now time.Time, more string) *inside {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	text := "service: {base_url: https://vault.example, auth: {method: basic, username: u, secret_file: /s}}\nstate_dir: " + filepath.Dir(path) +
+	dir := t.TempDir()
+	text := "service: {base_url: https://vault.example, auth: {method: basic, username: u, secret_file: /s}}\nstate_dir: " + dir +
 		"\ndrops: [{name: acme-in, path: /srv/acme-in, vault: V-1}]\n" + more
-	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-	cfg, err := config.Load(path, func(string) (string, bool) { return "", false })
-	kit.Must(t, err)
+	cfg := loadInside(t, text)
 	in := &inside{t: t, view: view{Clock: present.Clock{Now: now, Location: cfg.Location}, cfg: cfg}}
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: now}))
 	in.open()
 	return in
+}
+
+func noEnvironment(string) (string, bool) { return "", false }
+
+// loadInside reads a configuration.
+func loadInside(t *testing.T, text string) config.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	cfg, err := config.Load(path, noEnvironment)
+	kit.Must(t, err)
+	return cfg
 }
 
 // open opens the ledger, until the end of the test.

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -357,7 +358,7 @@ func TestCommands_StopWithTheirContext(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	out := &stopAfter{writes: 1, stop: stop}
 	run := func(args ...string) int {
-		return Run(ctx, append([]string{"--config", s.config}, args...), strings.NewReader(""), out, io.Discard, noEnv)
+		return program.Run(ctx, append([]string{"--config", s.config}, args...), strings.NewReader(""), out, io.Discard, noEnv)
 	}
 	if code := run("list", "--json"); code != exitTemporary || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("exit %d\n%s", code, out)

@@ -1,3 +1,4 @@
+// These tests are inside the package: they walk through the tree of commands.
 package main
 
 import (

@@ -1,3 +1,5 @@
+// These tests are inside the package: they hold a report that is being made, and
+// set the patience with a long journal.
 package main
 
 import (

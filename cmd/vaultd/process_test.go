@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // built is the real program, made once for all tests that need a process.
@@ -47,14 +49,14 @@ func (s *site) vaultd(args ...string) (string, int) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
 	defer cancel()
 	var out sharedText
-	code := Run(ctx, s.line(args), strings.NewReader(""), &out, &out, s.lookup)
+	code := program.Run(ctx, s.line(args), strings.NewReader(""), &out, &out, s.lookup)
 	return out.String(), code
 }
 
 // runHere runs a command line to its end, in this process.
 func runHere(args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = Run(context.Background(), args, strings.NewReader(""), &out, &errs, os.LookupEnv)
+	code = program.Run(context.Background(), args, strings.NewReader(""), &out, &errs, os.LookupEnv)
 	return out.String(), errs.String(), code
 }
 
@@ -66,7 +68,7 @@ func (s *site) start(args ...string) *process {
 	p := &process{name: strings.Join(args, " "), out: &sharedText{}, done: make(chan struct{}), interrupt: func() error { cancel(); return nil }}
 	go func() {
 		defer close(p.done)
-		p.code = Run(ctx, s.line(args), strings.NewReader(""), p.out, p.out, s.lookup)
+		p.code = program.Run(ctx, s.line(args), strings.NewReader(""), p.out, p.out, s.lookup)
 	}()
 	s.t.Cleanup(func() {
 		cancel()

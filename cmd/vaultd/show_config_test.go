@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/config"
 )
 
@@ -31,7 +32,7 @@ drops:
 	show := func(args ...string) string {
 		var out, errs bytes.Buffer
 		env := envOf(map[string]string{"VAULTD_UPLOAD_WORKERS": "3"})
-		if code := Run(t.Context(), append([]string{"--config", path, "check", "--show"}, args...), strings.NewReader(""), &out, &errs, env); code != 0 {
+		if code := program.Run(t.Context(), append([]string{"--config", path, "check", "--show"}, args...), strings.NewReader(""), &out, &errs, env); code != 0 {
 			t.Fatalf("exit %d: %s", code, errs.String())
 		}
 		if s := out.String(); strings.Contains(s, "somebody") || strings.Contains(s, "hunter2") {

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/emulator"
 )
 
@@ -40,7 +41,7 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
-				code := Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
+				code := program.Run(ctx, append([]string{"status", "--config", path}, args...), strings.NewReader(""), out, errs, os.LookupEnv)
 				took, wanted := time.Since(began), 2*5*time.Second
 				if name == "Text" {
 					wanted = 6 * time.Second

@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	program "vaultd/cmd/vaultd"
 )
 
 // terminal is the end of a pseudo terminal that a program writes to, with so
@@ -60,7 +62,7 @@ func TestLog_TimesHaveTheirZone(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- Run(ctx, []string{"--config", s.config, "run"}, strings.NewReader(""), io.Discard, stderr, noEnv)
+			ended <- program.Run(ctx, []string{"--config", s.config, "run"}, strings.NewReader(""), io.Discard, stderr, noEnv)
 		}()
 		waitFor(t, "the first line", func() bool { return strings.Contains(said(), "vaultd started") })
 		stop()
@@ -87,7 +89,7 @@ func TestStatusWatch_Redraw(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan int, 1)
 		go func() {
-			ended <- Run(ctx, []string{"--config", s.config, "status", "--watch=1s"}, strings.NewReader(""), tty, tty, noEnv)
+			ended <- program.Run(ctx, []string{"--config", s.config, "status", "--watch=1s"}, strings.NewReader(""), tty, tty, noEnv)
 		}()
 		waitFor(t, "two pages", func() bool { return strings.Count(shown(), "\x1b[J") >= 2 })
 		stop()

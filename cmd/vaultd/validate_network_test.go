@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	program "vaultd/cmd/vaultd"
 	"vaultd/internal/networkapi"
 )
 
@@ -48,12 +49,12 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 				writeIn(t, folder, name, text)
 			}
 			var out bytes.Buffer
-			code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
+			code := program.Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 			if got := out.String(); code != row.code || got != row.want && !(strings.HasSuffix(row.want, "  ") && strings.HasPrefix(got, row.want)) {
 				t.Errorf("exit %d:\n%q, want\n%q", code, got, row.want)
 			}
 			out.Reset()
-			code = Run(t.Context(), []string{"validate", "--network", "--json", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
+			code = program.Run(t.Context(), []string{"validate", "--network", "--json", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 			var v validatedShown
 			if err := json.Unmarshal(out.Bytes(), &v); err != nil || code != row.code || v.Good != (code == exitDone) || v.Good != (v.DocumentType != "") || len(v.Faults) != strings.Count(row.want, "NOT SENT. ") {
 				t.Errorf("exit %d, %v: %s", code, err, out.String())
@@ -67,7 +68,7 @@ func TestValidateNetwork_ManyFaults(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	writeIn(t, folder, "document.json", `{"data": {"documentCurrencyCode": "EUR", "x": [`+strings.Repeat("{\"amount\": \"x\"},\n", 200)+`{}]}}`)
 	var out bytes.Buffer
-	code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
+	code := program.Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 	if code != exitData || strings.Count(out.String(), "NOT SENT. ") != networkapi.MaxFaults || !strings.Contains(out.String(), "there may be more") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
@@ -87,7 +88,7 @@ func TestValidateNetwork_I19_FollowsNoLink(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	code := Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
+	code := program.Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
 	if code != exitData || strings.Count(out.String(), "is a folder or a link") != 2 {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
