@@ -40,7 +40,7 @@ func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 	})
 }
 
-// _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
+// _STATUS.txt is new at least every five minutes, and shows a pause that lasts.
 func TestStatusFile_TimeAndDelay(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, nil, func(h *testDaemon) {

@@ -309,7 +309,7 @@ func TestTakenOver_I16_WaitsForTheFolder(t *testing.T) {
 
 // TestTakenOver_I16_KnownAfterAReload: the disk does not take the note of a
 // takeover, and the share is away when the configuration is read again. The
-// takeover is not forgotten.
+// takeover is still known.
 func TestTakenOver_I16_KnownAfterAReload(t *testing.T) {
 	withConfiguredDaemon(t, func(*Config) {}, func(h *testDaemon) {
 		h.pass()

@@ -45,7 +45,7 @@ func TestPlace_I3_TheReceiptIsSyncedBeforeTheMove(t *testing.T) {
 }
 
 // TestDispose_I18_TheRemovalIsSynced: the ledger records that the folder is
-// gone. A power loss must not bring it back.
+// gone, also after a power loss.
 func TestDispose_I18_TheRemovalIsSynced(t *testing.T) {
 	path := share(t)
 	c, rel, d := kept(t, path)

@@ -313,7 +313,7 @@ func (r *running) start() {
 	r.t.Cleanup(r.stop)
 }
 
-// configured returns the drop of a name, to be changed while no engine runs.
+// configured returns the drop of a name, to be changed before the engine starts.
 func (r *running) configured(name string) *ingest.Drop {
 	r.t.Helper()
 	i := slices.IndexFunc(r.cfg.Drops, func(d ingest.Drop) bool { return d.Name == name })

@@ -68,7 +68,7 @@ func (r *running) changePDF(change func(*ingest.Route)) {
 	r.cfg.Routes[ledger.PDF] = row
 }
 
-// I12: the store's answer alone makes a PDF delivered; the service is not asked.
+// I12: the store's answer alone makes a PDF delivered.
 func TestPDF_I12_DeliveredByTheStoresAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestPDF_I2_UnansweredUploadWaitsForADecision(t *testing.T) {
 
 // I2: the outcome of the last uploads to the store is unknown. It is tried ever more
 // rarely, with one document. An operator or a success ends that. A definite refusal
-// does not, and costs no document.
+// differs, and every document survives.
 func TestPDF_I2_StoreInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

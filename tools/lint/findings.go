@@ -56,7 +56,7 @@ type ignores struct {
 }
 
 // heedIgnores makes the analyzers of one package drop the findings that have a
-// lint:ignore comment. The last of them reports the comments that match none.
+// lint:ignore comment. The last of them reports the comments that are left over.
 func heedIgnores(analyzers []*analysis.Analyzer) {
 	all := &ignores{used: map[*ast.Comment]bool{}, left: len(analyzers)}
 	for _, a := range analyzers {
