@@ -94,8 +94,9 @@ check: ## formatting, size and text, and the checks of tools/lint
 	@bad=$$(gofmt -l cmd internal bench browser tools); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) run ./internal/test/measure -check
 	$(GO) -C tools test -vet=off ./lint
-	@set -e; lint=$$($(GO) -C tools tool -n lint); for module in . bench browser; do \
-		echo "tools/lint in $$module"; $(GO) -C $$module vet -vettool="$$lint" -whole ./...; done
+	$(GO) -C tools build -trimpath -o lint/lint ./lint
+	@set -e; for module in . bench browser; do \
+		echo "tools/lint in $$module"; $(GO) -C $$module vet -vettool=$(CURDIR)/tools/lint/lint -whole ./...; done
 
 browser: axe-core ## the pages in a real Chromium, with axe-core: needs Debian's chromium and npm
 	$(GO) -C browser test -count=1 -v -timeout 10m ./...

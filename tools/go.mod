@@ -2,10 +2,7 @@ module vaultd/tools
 
 go 1.26.5
 
-tool (
-	gotest.tools/gotestsum
-	vaultd/tools/lint
-)
+tool gotest.tools/gotestsum
 
 require (
 	codeberg.org/polyfloyd/go-errorlint v1.9.0

@@ -1,9 +1,13 @@
 // Command lint analyzes packages for go vet. It has the analyzers of go vet
 // itself and of staticcheck, some of other libraries, and those in this folder,
 // which check what a package imports and how long a file is. "make check" runs
-// it on all packages, and this command on one:
+// it on all packages, and these commands on one:
 //
-//	go vet -vettool=$(go -C tools tool -n lint) ./internal/drop
+//	go -C tools build -trimpath -o lint/lint ./lint
+//	go vet -vettool=tools/lint/lint ./internal/drop
+//
+// With -trimpath the file is the same in each clone, so that go vet uses the
+// results of other clones.
 //
 // A line that must stay as it is gets a comment, at its end or above it, with
 // the name of the check, which is in the finding, and the reason:
