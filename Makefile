@@ -5,7 +5,7 @@ TOOLS := $(GO) tool -modfile=tools/go.mod
 MODULE_TOOLS := $(GO) tool -modfile=../tools/go.mod
 
 # One set of build settings for all clones: -trimpath makes a package of one clone the same as that of another.
-export GOFLAGS ?= -trimpath -buildvcs=false
+export GOFLAGS := $(GOFLAGS) -trimpath -buildvcs=false
 
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
