@@ -19,9 +19,8 @@ import (
 type manager struct {
 	path string
 
-	mu     sync.Mutex
-	said   []string      // guarded by mu
-	marked chan struct{} // when the mark was heard
+	mu   sync.Mutex
+	said []string // guarded by mu
 }
 
 func newManager(t *testing.T) *manager {
@@ -30,7 +29,7 @@ func newManager(t *testing.T) *manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &manager{path: filepath.Join(dir, "notify"), marked: make(chan struct{})}
+	m := &manager{path: filepath.Join(dir, "notify")}
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +43,6 @@ func newManager(t *testing.T) *manager {
 			if err != nil {
 				return
 			}
-			if string(b[:n]) == heardMark {
-				m.marked <- struct{}{}
-				continue
-			}
 			m.mu.Lock()
 			m.said = append(m.said, string(b[:n]))
 			m.mu.Unlock()
@@ -59,22 +54,6 @@ func newManager(t *testing.T) *manager {
 		os.RemoveAll(dir)
 	})
 	return m
-}
-
-const heardMark = "everything before this was heard"
-
-// hear waits until everything that was sent before was heard: messages keep their order.
-func (m *manager) hear(t *testing.T) {
-	t.Helper()
-	c, err := net.Dial("unixgram", m.path)
-	if err == nil {
-		_, err = c.Write([]byte(heardMark))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	<-m.marked
 }
 
 // count says how many messages hold a text.
