@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -34,7 +35,7 @@ const definition = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"NUMBE
 func newService(t *testing.T, readings emulator.ExtractReadings, change func(*emulator.Config)) *service {
 	t.Helper()
 	s := &service{now: published.Add(time.Hour)}
-	own := emulator.Account{Name: "books", Secret: secretCanary}
+	own := emulator.Account{Name: "books", Secret: calls.Secret}
 	cfg := emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", ClientID: "main", ClientSecret: "s", Vaults: []emulator.Vault{{ID: "V"}},
 		Clock: func() time.Time { return s.now }, Extracts: emulator.Extracts{Account: own, FilesURL: filesURL}, Readings: emulator.Readings{Extracts: readings}}
 	if change != nil {

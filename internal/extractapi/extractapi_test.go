@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,33 +14,14 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
-	"vaultd/internal/test/kit"
+	"vaultd/internal/test/calls"
 )
-
-const secretCanary = "S3cr3t-canary"
-
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // client returns a client of a service that h plays, without a network. Other hosts than the service's are played by h too.
 func client(t *testing.T, h http.HandlerFunc, allowed ...string) *Client {
 	t.Helper()
-	api, _, err := apicall.New(apicall.Config{BaseURL: "https://service.example", AllowedHosts: allowed,
-		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }},
-		Transport: tripper(func(r *http.Request) (*http.Response, error) {
-			w := httptest.NewRecorder()
-			h(w, r)
-			resp := w.Result()
-			resp.Request = r
-			return resp, nil
-		})})
-	kit.Must(t, err)
+	api, _ := calls.New(t, apicall.Config{AllowedHosts: allowed, Transport: calls.Over(h)})
 	return New(api)
-}
-
-func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status); io.WriteString(w, body) }
 }
 
 const twoExtracts = `[{"id":"a1","type":"Initial","startDate":"01/01/2024, 00:00:00","endDate":"28/03/2024, 10:17:02","fileCount":3,"processingStatus":"WaitingForExport","extractDate":"28/03/2024, 11:00:00","extractName":"books"},
@@ -68,7 +48,7 @@ func TestList_ReadsEachForm(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			got, err := client(t, says(200, r.body)).List(t.Context())
+			got, err := client(t, calls.Says(200, r.body)).List(t.Context())
 			if err != nil || fmt.Sprint(got.Extracts) != fmt.Sprint(r.want) || got.Whole != r.whole {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -79,7 +59,7 @@ func TestList_ReadsEachForm(t *testing.T) {
 // I32: what is no list is no empty list.
 func TestList_I32_IsNeverEmptyByMistake(t *testing.T) {
 	for _, body := range []string{"", "null", "<html>sign in</html>", `"x"`, `[{"id":"a/b"}]`, `[7]`, `{"message":"ok"}`, `[{"id":"x","id":"y"}]`} {
-		got, err := client(t, says(200, body)).List(t.Context())
+		got, err := client(t, calls.Says(200, body)).List(t.Context())
 		if e := apicall.AsError(err); err == nil || e.Outcome != apicall.OutcomeUnknown || len(got.Extracts) != 0 || got.Whole {
 			t.Errorf("%q gives %+v, %v", body, got, err)
 		}
@@ -107,7 +87,7 @@ func TestList_I32_InParts(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	got, err := client(t, says(200, `[{"extractId":"e1","tableName":"IA_INVOICE","fileName":"IA_INVOICE_1.zip","downloadUrl":"https://files.example/1?X-Amz-Signature=s","startDate":"28/03/2024, 10:17:02"},
+	got, err := client(t, calls.Says(200, `[{"extractId":"e1","tableName":"IA_INVOICE","fileName":"IA_INVOICE_1.zip","downloadUrl":"https://files.example/1?X-Amz-Signature=s","startDate":"28/03/2024, 10:17:02"},
 		{"fileName":"b.json.gz","downloadUrl":{"url":"https://files.example/2"}}]`)).Files(t.Context(), "e1")
 	if err != nil || len(got) != 2 || got[0].Table != "IA_INVOICE" || got[0].Extract != "e1" || got[1].Name != "b.json.gz" || string(got[1].URL) != "https://files.example/2" || got[0].Start.Hour() != 10 {
 		t.Errorf("got %+v, %v", got, err)
@@ -120,7 +100,7 @@ func TestFiles(t *testing.T) {
 		"TwoAddresses":     `[{"fileName":"a","downloadUrl":"https://files.example/1","downloadURL":"https://files.example/2"}]`,
 		"NoList":           `null`,
 	} {
-		if got, err := client(t, says(200, body)).Files(t.Context(), "e1"); err == nil || got != nil {
+		if got, err := client(t, calls.Says(200, body)).Files(t.Context(), "e1"); err == nil || got != nil {
 			t.Errorf("%s: got %+v", name, got)
 		} else if strings.Contains(err.Error(), "files.example/") {
 			t.Errorf("%s: the error holds an address: %v", name, err)
@@ -200,7 +180,7 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 			t.Errorf("%s: %d bytes after %d downloads, %v", name, n, gets, err)
 		}
 	}
-	if n, err := client(t, says(200, gzipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, io.Discard); err != nil || n == 0 {
+	if n, err := client(t, calls.Says(200, gzipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, io.Discard); err != nil || n == 0 {
 		t.Errorf("gzip: %d bytes, %v", n, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +192,7 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 		}
 	})
 	full := errors.New("no space left on device")
-	_, err := client(t, says(200, zipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, writeFunc(func([]byte) (int, error) { return 0, full }))
+	_, err := client(t, calls.Says(200, zipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, writeFunc(func([]byte) (int, error) { return 0, full }))
 	if e := apicall.AsError(err); e.Code != "local" || !errors.Is(err, full) {
 		t.Errorf(`%q: %v, want e.Code = "local", error %v`, e.Code, err, full)
 	}
@@ -271,17 +251,17 @@ func TestAcknowledge(t *testing.T) {
 
 func TestDefinition(t *testing.T) {
 	const deployed = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"INVOICE_ID","Data Type":"NVARCHAR","Field definition":"the key","Example value":"1"},{"Column name":"GROSS_SUM"}]}]`
-	d, err := client(t, says(200, deployed)).Definition(t.Context())
+	d, err := client(t, calls.Says(200, deployed)).Definition(t.Context())
 	table, ok := d.FindTable("IA_INVOICE")
 	if err != nil || !ok || string(d.Raw) != deployed || len(table.Columns) != 2 || table.Columns[0] != (archive.Column{Name: "INVOICE_ID", Type: "NVARCHAR", Definition: "the key", Example: "1"}) {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	for name, body := range map[string]string{"Other": `{"IA_INVOICE":["INVOICE_ID"]}`, "OneTableUnreadable": `[{"Table name":"A","Columns":[]},{"Columns":[]}]`, "Text": `"see the manual"`} {
-		if d, err := client(t, says(200, body)).Definition(t.Context()); err != nil || len(d.Tables) != 0 || string(d.Raw) != body {
+		if d, err := client(t, calls.Says(200, body)).Definition(t.Context()); err != nil || len(d.Tables) != 0 || string(d.Raw) != body {
 			t.Errorf("%s: %+v, %v, want no error, len(d.Tables) = 0, string(d.Raw) = %v", name, d, err, body)
 		}
 	}
-	if _, err := client(t, says(200, "<html>sign in</html>")).Definition(t.Context()); err == nil {
+	if _, err := client(t, calls.Says(200, "<html>sign in</html>")).Definition(t.Context()); err == nil {
 		t.Error("a page is taken for a table definition")
 	}
 }
@@ -291,8 +271,8 @@ func FuzzList(f *testing.F) {
 	f.Add(twoExtracts)
 	f.Add(`{"extracts":[{"id":"x","fileCount":-3,"endDate":"31/02/2024, 99:00:00"}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		got, err := client(t, says(200, body)).List(t.Context())
-		if err != nil && strings.Contains(err.Error(), secretCanary) && !strings.Contains(body, secretCanary) {
+		got, err := client(t, calls.Says(200, body)).List(t.Context())
+		if err != nil && strings.Contains(err.Error(), calls.Secret) && !strings.Contains(body, calls.Secret) {
 			t.Error(err)
 		}
 		seen := map[archive.ExtractID]bool{}
@@ -310,7 +290,7 @@ func FuzzFiles(f *testing.F) {
 	f.Add(`[{"extractId":"e1","tableName":"T","fileName":"a","downloadUrl":"https://files.example/1"}]`)
 	f.Add(`{"files":[{"fileName":"\u0000","downloadUrl":{"url":"x"}}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		got, _ := client(t, says(200, body)).Files(t.Context(), "e1")
+		got, _ := client(t, calls.Says(200, body)).Files(t.Context(), "e1")
 		for _, file := range got {
 			if file.Name == "" || file.URL == "" || file.Extract != "e1" || strings.ContainsFunc(file.Name+file.Table, func(r rune) bool { return r < ' ' }) {
 				t.Errorf("%+v", file)
@@ -324,7 +304,7 @@ func FuzzDefinition(f *testing.F) {
 	f.Add(`[{"Table name":"T","Columns":[{"Column name":"C"}]}]`)
 	f.Add(`[[]]`)
 	f.Fuzz(func(t *testing.T, body string) {
-		d, err := client(t, says(200, body)).Definition(t.Context())
+		d, err := client(t, calls.Says(200, body)).Definition(t.Context())
 		if err != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -33,14 +34,14 @@ func TestDirectory(t *testing.T) {
 // I32: what is no list of lines never says that there is no line.
 func TestDirectory_I32_NoLinesOnlyWhereItSaysSo(t *testing.T) {
 	for body, want := range map[string]bool{"[]": true, `{"items":[]}`: true, "": false, "null": false, "{}": false, `[{}]`: false, `[7]`: false, `{"message":"ok"}`: false, "<html></html>": false, `[{"siren":"1","siren":"2"}]`: false, `[{"legalUnit":7}]`: false} {
-		lines, err := client(t, says(200, body)).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"})
+		lines, err := client(t, calls.Says(200, body)).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"})
 		if (err == nil) != want || len(lines) != 0 {
 			t.Errorf("%q gives %+v, %v", body, lines, err)
 		}
 	}
 	for status, want := range map[int]apicall.Outcome{401: apicall.NotProcessed, 403: apicall.NotProcessed, 404: apicall.NotProcessed, 422: apicall.Refused} {
-		if _, err := client(t, says(status, "")).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"}); failed(t, err).Outcome != want {
-			t.Errorf("%d: %v, want failed(t, err).Outcome = %v", status, failed(t, err).Outcome, want)
+		if _, err := client(t, calls.Says(status, "")).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"}); calls.Failed(t, err).Outcome != want {
+			t.Errorf("%d: %v, want calls.Failed(t, err).Outcome = %v", status, calls.Failed(t, err).Outcome, want)
 		}
 	}
 }
@@ -48,7 +49,7 @@ func TestDirectory_I32_NoLinesOnlyWhereItSaysSo(t *testing.T) {
 func TestDirectory_QueriesThatAreNotSent(t *testing.T) {
 	for _, q := range []DirectoryQuery{{}, {SIREN: "12345678"}, {SIREN: "12345678x"}, {SIRET: "123456789"}, {Addressing: "12345678"}, {Routing: "1234"}} {
 		_, err := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).Directory(t.Context(), q)
-		if e := failed(t, err); e.Outcome != apicall.NotSent {
+		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
 			t.Errorf("%+v: %v, want e.Outcome = apicall.NotSent", q, e)
 		}
 	}

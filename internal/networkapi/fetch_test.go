@@ -12,10 +12,11 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
 
 const receivedInvoice = `{"bumId":"10d90000-0000-5000-8000-00000000000a","fileRefs":[{"refId":"54759eb3c090d83494e2d804","fileType":"imageFile"},{"refId":"54759eb3c090d83494e2d804"},{"refId":7}],
-	"links":[{"rel":"file","href":"https://files.example/1?X-Amz-Signature=` + signatureCanary + `"},{"href":"https://files.example/2","method":"GET"},{},7],
+	"links":[{"rel":"file","href":"https://files.example/1?X-Amz-Signature=` + calls.Signature + `"},{"href":"https://files.example/2","method":"GET"},{},7],
 	"origin":{"source":"SendingCustomer","sourceContentCategory":"StructuredData","processQualityIndicators":["HumanValidation"]},"new":{"a":1},
 	"data":{"externalDocumentIdentifier":{"id":"INV-1"},"issueDate":"2026-10-31+01:00","documentCurrencyCode":"EUR",
 	"accountingSupplierParty":{"partyName":"Otto","partyIdentifications":[{"id":"556","schemeId":"UNKNOWN"},{}],"endpoint":{"id":"0007:556"}},"accountingCustomerParty":{"partyName":"Acme","endpoint":{}},
@@ -51,12 +52,12 @@ func TestFetchDocument_LacksWhatMayBeLacking(t *testing.T) {
 		"EmptyObjects": `{"fileRefs":{},"links":{},"origin":{},"data":{"externalDocumentIdentifier":{},"accountingSupplierParty":{},"taxTotal":{},"invoiceLines":{},"customFields":{}}}`,
 		"NoNumber":     `{"bumId":"` + string(bumID) + `","data":{"taxTotal":{"taxSubtotals":[{"taxableAmount":"1.234,56"}]}}}`,
 	} {
-		_, got, err := client(t, says(200, body)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
+		_, got, err := client(t, calls.Says(200, body)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
 		if err != nil || len(got.Files)+len(got.Links)+got.Content.Lines != 0 || got.Content.Number != "" || got.Content.NetAmount != "" {
 			t.Errorf(`%s: %+v, %v, want no error, len(got.Files)+len(got.Links)+got.Content.Lines = 0, got.Content.Number = "", got.Content.NetAmount = ""`, name, got, err)
 		}
 	}
-	_, got, err := client(t, says(200, `{"data":{"creditNoteLines":[{},{}],"taxTotal":[{"taxSubtotals":[{"taxableAmount":-1.50}]}]},"fileRefs":{"refId":"a"}}`)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
+	_, got, err := client(t, calls.Says(200, `{"data":{"creditNoteLines":[{},{}],"taxTotal":[{"taxSubtotals":[{"taxableAmount":-1.50}]}]},"fileRefs":{"refId":"a"}}`)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
 	if err != nil || got.Content.Lines != 2 || got.Content.NetAmount != "-1.50" || len(got.Files) != 1 {
 		t.Errorf(`%+v, %v, want no error, got.Content.Lines = 2, got.Content.NetAmount = "-1.50", len(got.Files) = 1`, got, err)
 	}
@@ -70,17 +71,17 @@ func TestFetchDocument_I32_IsNeverWholeByMistake(t *testing.T) {
 		"FileWithoutNumber": `{"data":{},"fileRefs":[{"refId":"a"},{}]}`, "FileWithAPath": `{"data":{},"fileRefs":[{"refId":"../a"}]}`, "FilesAreAText": `{"data":{},"fileRefs":"a"}`, "FileIsAText": `{"data":{},"fileRefs":["a"]}`,
 		"NumberTwice": `{"data":{"externalDocumentIdentifier":{"id":"1","id":"2"}}}`, "DateTwice": `{"data":{"issueDate":"1","issueDate":"2"}}`, "CutOff": `{"data":{}`,
 	} {
-		raw, got, err := client(t, says(200, body)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
+		raw, got, err := client(t, calls.Says(200, body)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
 		if err == nil || raw != nil || got.Data != nil {
 			t.Errorf("%s gives %+v", name, got)
 			continue
 		}
-		failed(t, err)
+		calls.Failed(t, err)
 	}
-	if err := second2(client(t, says(404, wrapped("error", "VALIDATION", "Error.003.0001"))).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); !IsUnknownDocument(err) {
+	if err := second2(client(t, calls.Says(404, wrapped("error", "VALIDATION", "Error.003.0001"))).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); !IsUnknownDocument(err) {
 		t.Errorf("%v, want IsUnknownDocument(err)", err)
 	}
-	if err := second2(client(t, says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); IsUnknownDocument(err) || IsUnknownDocument(nil) {
+	if err := second2(client(t, calls.Says(404, `{"message":"no route"}`)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); IsUnknownDocument(err) || IsUnknownDocument(nil) {
 		t.Errorf("%v, want not IsUnknownDocument(err), not IsUnknownDocument(nil)", err)
 	}
 }
@@ -124,20 +125,20 @@ func TestFetchFile_I4_BinaryAndBase64(t *testing.T) {
 
 func TestFetchFile_Faults(t *testing.T) {
 	for name, body := range map[string]string{"Empty": "", "BrokenBase64": "JVBERi0x!!!!!!!!", "CutOffBase64": "JVBERi0xLjcKJeLjz9MKMSAwIG9iag"} {
-		if _, err := client(t, says(200, body)).FetchFile(t.Context(), "a", io.Discard); err == nil {
+		if _, err := client(t, calls.Says(200, body)).FetchFile(t.Context(), "a", io.Discard); err == nil {
 			t.Errorf("%s is a file", name)
 		} else {
-			failed(t, err)
+			calls.Failed(t, err)
 		}
 	}
-	_, err := client(t, says(200, "x")).FetchFile(t.Context(), "a", brokenWriter{})
-	if e := failed(t, err); e.Code != "local" {
+	_, err := client(t, calls.Says(200, "x")).FetchFile(t.Context(), "a", brokenWriter{})
+	if e := calls.Failed(t, err); e.Code != "local" {
 		t.Errorf(`%q: %v, want e.Code = "local"`, e.Code, e)
 	}
-	calls := 0
-	_, err = client(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(503) }).FetchFile(t.Context(), "a", io.Discard)
-	if failed(t, err); calls != 1 {
-		t.Errorf("%d calls", calls)
+	gets := 0
+	_, err = client(t, func(w http.ResponseWriter, _ *http.Request) { gets++; w.WriteHeader(503) }).FetchFile(t.Context(), "a", io.Discard)
+	if calls.Failed(t, err); gets != 1 {
+		t.Errorf("%d calls", gets)
 	}
 }
 
@@ -180,9 +181,9 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 		w.WriteHeader(404)
 		io.WriteString(w, wrapped("error", "VALIDATION", "Error.003.0001"))
 	}
-	at := func(first http.HandlerFunc, calls *[]string) http.HandlerFunc {
+	at := func(first http.HandlerFunc, paths *[]string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			*calls = append(*calls, r.URL.Path)
+			*paths = append(*paths, r.URL.Path)
 			if strings.HasPrefix(r.URL.Path, "/v2/") {
 				unknown(w)
 				return
@@ -203,36 +204,36 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 		"Neither":     {func(w http.ResponseWriter, _ *http.Request) { unknown(w) }, func(e *apicall.Error) bool { return IsUnknownDocument(e) }},
 		"TooMuch":     {status(429), func(e *apicall.Error) bool { return e.Overloaded() && e.RetryAfter > 0 && !IsUnknownDocument(e) }},
 		"NotAllowed":  {status(403), func(e *apicall.Error) bool { return e.Denied }},
-		"MoreLinks":   {says(200, `{"data":{},"links":[{"href":"https://network.example/v1/files/a"}]}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
-		"OtherNumber": {says(200, `{"bumId":"10d90000-0000-5000-8000-00000000000b","data":{}}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
+		"MoreLinks":   {calls.Says(200, `{"data":{},"links":[{"href":"https://network.example/v1/files/a"}]}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
+		"OtherNumber": {calls.Says(200, `{"bumId":"10d90000-0000-5000-8000-00000000000b","data":{}}`), func(e *apicall.Error) bool { return e.Code == "unreadable" }},
 	} {
-		var calls []string
-		err := second2(client(t, at(r.first, &calls)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
-		if e := failed(t, err); !r.want(e) || len(calls) != 2 {
-			t.Errorf("%s: %+v after %q", name, e, calls)
+		var paths []string
+		err := second2(client(t, at(r.first, &paths)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
+		if e := calls.Failed(t, err); !r.want(e) || len(paths) != 2 {
+			t.Errorf("%s: %+v after %q", name, e, paths)
 		}
 	}
-	var calls []string
-	_, got, err := client(t, at(says(200, `{"data":{},"fileRef":[{"refId":"a"}],"links":[{"href":"https://network.example/v1/files/a"}]}`), &calls)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
+	var paths []string
+	_, got, err := client(t, at(calls.Says(200, `{"data":{},"fileRef":[{"refId":"a"}],"links":[{"href":"https://network.example/v1/files/a"}]}`), &paths)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
 	if err != nil || len(got.Files) != 1 {
 		t.Errorf("%+v, %v, want no error, len(got.Files) = 1", got, err)
 	}
-	_, err = client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", brokenWriter{})
-	if e := failed(t, err); e.Code != "local" {
+	_, err = client(t, at(calls.Says(200, "content"), &paths)).FetchFile(t.Context(), "a", brokenWriter{})
+	if e := calls.Failed(t, err); e.Code != "local" {
 		t.Errorf("a full disk is told as %q", e.Code)
 	}
 	var out bytes.Buffer
-	if n, err := client(t, at(says(200, "content"), &calls)).FetchFile(t.Context(), "a", &out); err != nil || n != 7 || out.String() != "content" {
+	if n, err := client(t, at(calls.Says(200, "content"), &paths)).FetchFile(t.Context(), "a", &out); err != nil || n != 7 || out.String() != "content" {
 		t.Errorf(`%d, %q, %v, want no error, n = 7, out.String() = "content"`, n, out.String(), err)
 	}
-	calls = nil
+	paths = nil
 	page := func(w http.ResponseWriter, r *http.Request) {
-		calls = append(calls, r.URL.Path)
+		paths = append(paths, r.URL.Path)
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(404)
 		io.WriteString(w, "<html>not here</html>")
 	}
-	if err := second2(client(t, page).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); err == nil || len(calls) != 1 {
-		t.Errorf("a page of a proxy asks for more: %q, %v", calls, err)
+	if err := second2(client(t, page).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); err == nil || len(paths) != 1 {
+		t.Errorf("a page of a proxy asks for more: %q, %v", paths, err)
 	}
 }

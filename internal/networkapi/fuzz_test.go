@@ -8,12 +8,8 @@ import (
 	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
-
-// hasCanary reports whether an answer holds a canary by itself, so that what is read of it may.
-func hasCanary(s string) bool {
-	return strings.Contains(s, secretCanary) || strings.Contains(s, signatureCanary) || strings.Contains(s, contentCanary)
-}
 
 func FuzzReceived(f *testing.F) {
 	for _, s := range []string{receivedInvoice, `{"data":{}}`, `{"data":{"taxTotal":[{"taxSubtotals":[{"taxableAmount":1e9}]}]}}`, "null", "", "[]"} {
@@ -43,12 +39,12 @@ func FuzzNotificationPage(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if hasCanary(body) {
+		if calls.HasCanary(body) {
 			return
 		}
-		got, err := client(t, says(200, body)).Notifications(t.Context(), Query{})
+		got, err := client(t, calls.Says(200, body)).Notifications(t.Context(), Query{})
 		if err != nil {
-			failed(t, err)
+			calls.Failed(t, err)
 		}
 		if got.Whole && (err != nil || got.Unreadable > 0 || !strings.Contains(body, "hasMoreItems")) {
 			t.Errorf("%q is whole", body)
@@ -106,15 +102,15 @@ func FuzzRefusal(f *testing.F) {
 	f.Add(503, wrapped("errors", "TECHNICAL", "Error.001.0006"))
 	f.Add(404, "<html>")
 	f.Fuzz(func(t *testing.T, status int, body string) {
-		if status < 200 || status > 599 || hasCanary(body) {
+		if status < 200 || status > 599 || calls.HasCanary(body) {
 			return
 		}
-		err := client(t, says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+		err := client(t, calls.Says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
 		if err == nil && status/100 != 2 {
 			t.Errorf("%d %q is a success", status, body)
 		}
 		if err != nil {
-			e := failed(t, err)
+			e := calls.Failed(t, err)
 			if e.Outcome.String() == "refused" && (status/100 != 4 || status == 401) {
 				t.Errorf("%d %q rejects the document", status, body)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
 
 func record(ack string) string {
@@ -72,12 +73,12 @@ func TestNotifications_Query(t *testing.T) {
 		{Query{Kind: archive.NetworkInvoice}, 7000, "documentType=Invoice&page=1&pageSize=5000"},
 		{Query{Kind: archive.NetworkCreditNote, Received: true}, -1, "documentType=CreditNode&page=1&pageSize=1&type=DocumentsReceived"},
 	} {
-		c := New(Config{PageSize: r.size, API: api(t, func(w http.ResponseWriter, q *http.Request) {
+		c := New(Config{PageSize: r.size, API: api(t, apicall.Config{Transport: calls.Over(func(w http.ResponseWriter, q *http.Request) {
 			if q.URL.Path != "/v1.1/notifications" || q.URL.RawQuery != r.want {
 				t.Errorf("got %s", q.URL)
 			}
 			io.WriteString(w, onePage(false))
-		})})
+		})})})
 		if got, err := c.Notifications(t.Context(), r.q); err != nil || !got.Whole || len(got.Notifications) != 0 {
 			t.Errorf("%+v, %v, want no error, got.Whole, len(got.Notifications) = 0", got, err)
 		}
@@ -124,7 +125,7 @@ func TestNotifications_I32_BreaksOff(t *testing.T) {
 	for _, second := range []string{"", "null", "<html>sign in</html>", `{"message":"ok"}`, `{"hasMoreItems":false}`, `{"hasMoreItems":false,"notifications":{}}`, `{"hasMoreItems":false,"notifications":"x"}`,
 		`{"hasMoreItems":false,"hasMoreItems":true,"notifications":[]}`, `{"hasMoreItems":false,"notifications":[`} {
 		got, err := client(t, pages(onePage(true, record("a")), second)).Notifications(t.Context(), Query{})
-		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || len(got.Notifications) != 1 || got.Whole {
+		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || len(got.Notifications) != 1 || got.Whole {
 			t.Errorf("%q gives %+v, %v", second, got, err)
 		}
 	}
@@ -133,9 +134,9 @@ func TestNotifications_I32_BreaksOff(t *testing.T) {
 // I21, I32: a service whose pages never end fills no memory, on virtual time: GETs are repeated with pauses.
 func TestNotifications_I21_IsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, calls := 0, 0
+		n, asked := 0, 0
 		c := client(t, func(w http.ResponseWriter, _ *http.Request) {
-			if calls++; calls%3 == 0 {
+			if asked++; asked%3 == 0 {
 				w.WriteHeader(503) // passes
 				return
 			}
@@ -193,18 +194,18 @@ func TestHasNotifications_I30(t *testing.T) {
 		"DoesNotSayWhetherItEnds": {200, `{"notifications":[]}`, false, true}, "Bare": {200, `[]`, false, true}, "Page": {200, "<html></html>", false, true}, "Empty": {200, "", false, true},
 		"Denied": {403, "", false, true}, "NotEnabled": {400, wrapped("error", "BUSINESS", "Error.001.0012"), false, true}, "AnotherCode": {400, wrapped("error", "BUSINESS", "Error.001.0001"), false, true},
 	} {
-		calls := 0
+		asked := 0
 		waits, err := client(t, func(w http.ResponseWriter, q *http.Request) {
-			if calls++; q.Method != http.MethodGet || q.URL.Path != "/v1.1/notifications" || q.URL.RawQuery != "page=1&pageSize=1" {
+			if asked++; q.Method != http.MethodGet || q.URL.Path != "/v1.1/notifications" || q.URL.RawQuery != "page=1&pageSize=1" {
 				t.Errorf(`%s: %s %s, want q.Method = http.MethodGet, q.URL.Path = "/v1.1/notifications", q.URL.RawQuery = "page=1&pageSize=1"`, name, q.Method, q.URL)
 			}
-			says(r.status, r.body)(w, q)
+			calls.Says(r.status, r.body)(w, q)
 		}).HasNotifications(t.Context())
-		if waits != r.waits || (err != nil) != r.fail || calls != 1 || IsNotEnabled(err) != (name == "NotEnabled") {
-			t.Errorf("%s: %v, %v, %d calls", name, waits, err, calls)
+		if waits != r.waits || (err != nil) != r.fail || asked != 1 || IsNotEnabled(err) != (name == "NotEnabled") {
+			t.Errorf("%s: %v, %v, %d calls", name, waits, err, asked)
 		}
 		if err != nil {
-			failed(t, err)
+			calls.Failed(t, err)
 		}
 	}
 }
@@ -232,19 +233,19 @@ func TestAcknowledge_I30(t *testing.T) {
 		{200, "", true}, {204, "", true}, {200, "{}", true}, {404, "", true}, {404, wrapped("error", "VALIDATION", "Error.003.0001"), true},
 		{200, "<html>sign in</html>", false}, {404, "<html>not found</html>", false}, {401, "", false}, {403, "", false}, {500, "", false}, {503, "", false},
 	} {
-		calls := 0
+		asked := 0
 		err := client(t, func(w http.ResponseWriter, q *http.Request) {
-			calls++
+			asked++
 			if q.Method != http.MethodDelete || q.URL.Path != "/v1.1/notifications/a-1" {
 				t.Errorf(`%s %s, want q.Method = http.MethodDelete, q.URL.Path = "/v1.1/notifications/a-1"`, q.Method, q.URL)
 			}
-			says(r.status, r.body)(w, q)
+			calls.Says(r.status, r.body)(w, q)
 		}).Acknowledge(t.Context(), "a-1")
-		if (err == nil) != r.want || calls != 1 {
-			t.Errorf("%d %s: %v, %d calls", r.status, r.body, err, calls)
+		if (err == nil) != r.want || asked != 1 {
+			t.Errorf("%d %s: %v, %d calls", r.status, r.body, err, asked)
 		}
 	}
-	if e := failed(t, client(t, says(200, "")).Acknowledge(t.Context(), "../x")); e.Outcome != apicall.NotSent {
+	if e := calls.Failed(t, client(t, calls.Says(200, "")).Acknowledge(t.Context(), "../x")); e.Outcome != apicall.NotSent {
 		t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
 	}
 }
@@ -253,17 +254,17 @@ func TestPostNotification(t *testing.T) {
 	n := archive.Notification{Document: bumID, Kind: archive.NetworkCreditNote, Response: "BusinessReject", Action: "DocumentRejected", Created: time.Unix(1764000000, 5), Description: "wrong <price>",
 		AcknowledgementID: "never sent", Links: []archive.Link{{Address: "https://x.example"}}, Raw: []byte("never")}
 	const want = `{"bumid":"10d90000-0000-5000-8000-00000000000a","documentType":"CreditNode","responseCode":"BusinessReject","actionCode":"DocumentRejected","notificationCreated":"1764000000","description":"wrong \u003cprice\u003e"}`
-	calls := 0
+	asked := 0
 	err := client(t, func(w http.ResponseWriter, r *http.Request) {
-		calls++
+		asked++
 		got, _ := io.ReadAll(r.Body)
 		if string(got) != want || r.Method != http.MethodPost || r.URL.Path != "/v1.1/notifications" || r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf(`%s %s %s, want string(got) = %v, r.Method = http.MethodPost, r.URL.Path = "/v1.1/notifications", r.Header.Get("Content-Type") = "application/json"`, r.Method, r.URL, got, want)
 		}
 		w.WriteHeader(http.StatusCreated)
 	}).PostNotification(t.Context(), n)
-	if err != nil || calls != 1 {
-		t.Errorf("%v, %d calls", err, calls)
+	if err != nil || asked != 1 {
+		t.Errorf("%v, %d calls", err, asked)
 	}
 	for name, change := range map[string]func(*archive.Notification){
 		"NoDocument": func(n *archive.Notification) { n.Document = "" }, "NoTime": func(n *archive.Notification) { n.Created = time.Time{} },
@@ -272,11 +273,11 @@ func TestPostNotification(t *testing.T) {
 	} {
 		bad := n
 		change(&bad)
-		if e := failed(t, client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).PostNotification(t.Context(), bad)); e.Outcome != apicall.NotSent {
+		if e := calls.Failed(t, client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).PostNotification(t.Context(), bad)); e.Outcome != apicall.NotSent {
 			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
 		}
 	}
-	if e := failed(t, client(t, says(400, wrapped("error", "VALIDATION", "Error.003.0001"))).PostNotification(t.Context(), n)); e.Outcome != apicall.Refused {
+	if e := calls.Failed(t, client(t, calls.Says(400, wrapped("error", "VALIDATION", "Error.003.0001"))).PostNotification(t.Context(), n)); e.Outcome != apicall.Refused {
 		t.Errorf("%v, want e.Outcome = apicall.Refused", e.Outcome)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -33,7 +34,7 @@ func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 
 // I32: whom the directory is asked about is who the document goes to, under the scheme that the directory lists, and nobody else.
 func TestRecipientOf(t *testing.T) {
-	check, err := NewRecipientCheck(client(t, says(500, "")), time.Now)
+	check, err := NewRecipientCheck(client(t, calls.Says(500, "")), time.Now)
 	kit.Must(t, err)
 	for preference, want := range map[string]archive.CompanyNumber{
 		`{"sentTo":{"id":"552100554","schemeId":"FR:ORGNR"}}`: "SIREN 552100554", `{"sentTo":{"id":"55210055400013","schemeId":"FR:ORGNR"}}`: "SIRET 55210055400013",
@@ -70,7 +71,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 		"Refused":      {403, ``, false, 0},
 	} {
 		now := asked
-		check, err := NewRecipientCheck(client(t, says(r.status, r.body)), func() time.Time { return now })
+		check, err := NewRecipientCheck(client(t, calls.Says(r.status, r.body)), func() time.Time { return now })
 		kit.Must(t, err)
 		listed, err := check.Ask(t.Context(), "SIREN 552100554")
 		if listed != r.listed || (err == nil) != (r.status == 200 && name != "Garbled") {
@@ -90,7 +91,7 @@ func TestRecipientCheck_I32_HowLongAnswersCount(t *testing.T) {
 // An answer without a valid line ends what an earlier one said.
 func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 	body := `[{"siren":"552100554"}]`
-	check, err := NewRecipientCheck(client(t, func(w http.ResponseWriter, r *http.Request) { says(200, body)(w, r) }), time.Now)
+	check, err := NewRecipientCheck(client(t, func(w http.ResponseWriter, r *http.Request) { calls.Says(200, body)(w, r) }), time.Now)
 	kit.Must(t, err)
 	for _, want := range []bool{true, false, true} {
 		if listed, err := check.Ask(t.Context(), "SIREN 552100554"); listed != want || err != nil || check.IsKnown("SIREN 552100554") != want {
@@ -98,16 +99,16 @@ func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 		}
 		body = map[bool]string{true: `[]`, false: `[{"siren":"552100554"}]`}[want]
 	}
-	check.client = client(t, says(422, ""))
-	if _, err := check.Ask(t.Context(), "SIRET 55210055400013"); failed(t, err).Outcome != apicall.Refused {
-		t.Errorf("422: %v, want failed(t, err).Outcome = apicall.Refused", err)
+	check.client = client(t, calls.Says(422, ""))
+	if _, err := check.Ask(t.Context(), "SIRET 55210055400013"); calls.Failed(t, err).Outcome != apicall.Refused {
+		t.Errorf("422: %v, want calls.Failed(t, err).Outcome = apicall.Refused", err)
 	}
 }
 
 // The answers that are kept are bounded: the oldest goes.
 func TestRecipientCheck_KeepsNoMoreThanItsBound(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	check, err := NewRecipientCheck(client(t, says(500, "")), func() time.Time { return now })
+	check, err := NewRecipientCheck(client(t, calls.Says(500, "")), func() time.Time { return now })
 	kit.Must(t, err)
 	number := func(i int) archive.CompanyNumber { return archive.CompanyNumber(fmt.Sprintf("SIREN %09d", i)) }
 	for i := range mostAnswers + 10 {

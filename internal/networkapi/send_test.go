@@ -9,31 +9,32 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
 
 // I10: the bytes of a document leave as they are, to the path of their kind, once.
 func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
 	const body = "{\"fileRefs\":[],\"data\": {\"amount\":9007199254740993.10 ,\n\"x\":\"\\u00e4<&>\"}}"
 	for kind, want := range map[archive.NetworkKind]string{archive.NetworkInvoice: "/v2/invoices/", archive.NetworkCreditNote: "/v2/creditNotes/"} {
-		calls := 0
+		posts := 0
 		c := client(t, func(w http.ResponseWriter, r *http.Request) {
-			calls++
+			posts++
 			got, _ := io.ReadAll(r.Body)
 			user, password, _ := r.BasicAuth()
-			if string(got) != body || r.Method != http.MethodPost || r.URL.Path != want+string(bumID) || r.Header.Get("Content-Type") != "application/json" || user != "u" || password != secretCanary || len(r.Header.Get("X-SVC-REQUEST-ID")) != 36 {
-				t.Errorf(`%s %s %q %v, want string(got) = %v, r.Method = http.MethodPost, r.URL.Path = %v, r.Header.Get("Content-Type") = "application/json", user = "u", password = %v, len(r.Header.Get("X-SVC-REQUEST-ID")) = 36`, r.Method, r.URL, got, r.Header, body, want+string(bumID), secretCanary)
+			if string(got) != body || r.Method != http.MethodPost || r.URL.Path != want+string(bumID) || r.Header.Get("Content-Type") != "application/json" || user != "u" || password != calls.Secret || len(r.Header.Get("X-SVC-REQUEST-ID")) != 36 {
+				t.Errorf(`%s %s %q %v, want string(got) = %v, r.Method = http.MethodPost, r.URL.Path = %v, r.Header.Get("Content-Type") = "application/json", user = "u", password = %v, len(r.Header.Get("X-SVC-REQUEST-ID")) = 36`, r.Method, r.URL, got, r.Header, body, want+string(bumID), calls.Secret)
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
-		if err := c.SendDocument(t.Context(), kind, bumID, []byte(body)); err != nil || calls != 1 {
-			t.Errorf("%v, %d calls", err, calls)
+		if err := c.SendDocument(t.Context(), kind, bumID, []byte(body)); err != nil || posts != 1 {
+			t.Errorf("%v, %d calls", err, posts)
 		}
 	}
-	c := New(Config{API: api(t, func(_ http.ResponseWriter, r *http.Request) {
+	c := New(Config{API: api(t, apicall.Config{Transport: calls.Over(func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v3/notes/"+string(bumID) {
 			t.Errorf("got %s", r.URL)
 		}
-	}), CreditNotes: "v3/notes/"})
+	})}), CreditNotes: "v3/notes/"})
 	if err := c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)); err != nil {
 		t.Error(err)
 	}
@@ -47,12 +48,12 @@ func TestSendDocument_I12_WhatIsASuccess(t *testing.T) {
 		`<?xml version="1.0"?><Error><Code>SlowDown</Code></Error>`: false, " <Error/>": false,
 	} {
 		for _, status := range []int{200, 201, 202, 204} {
-			err := client(t, says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+			err := client(t, calls.Says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
 			if (err == nil) != want {
 				t.Errorf("%d %s: %v, want (err == nil) = %v", status, body, err, want)
 			}
-			if err != nil && failed(t, err).Outcome != apicall.OutcomeUnknown {
-				t.Errorf("%d %s: %v", status, body, failed(t, err).Outcome)
+			if err != nil && calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
+				t.Errorf("%d %s: %v", status, body, calls.Failed(t, err).Outcome)
 			}
 		}
 	}
@@ -67,7 +68,7 @@ func TestSendDocument_I8_WhatCannotBeSentIsNotSent(t *testing.T) {
 		"NoKind":       c.SendDocument(t.Context(), "", bumID, []byte("{}")),
 		"NoBody":       c.SendDocument(t.Context(), archive.NetworkInvoice, bumID, nil),
 	} {
-		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
+		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
 			t.Errorf(`%s: %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, name, e)
 		}
 	}
@@ -118,8 +119,8 @@ func TestSendDocument_I24_RefusalByCode(t *testing.T) {
 	} {
 		for _, wrapper := range []string{"error", "errors"} {
 			t.Run(r.name+"/"+wrapper, func(t *testing.T) {
-				err := client(t, says(r.status, wrapped(wrapper, r.class, r.code))).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
-				e := failed(t, err)
+				err := client(t, calls.Says(r.status, wrapped(wrapper, r.class, r.code))).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+				e := calls.Failed(t, err)
 				if e.Outcome != r.want || e.ServiceCode != r.code && r.code != "" || AlreadyExists(err) != (r.name == "NumberExists") {
 					t.Errorf("%v, code %q: %v", e.Outcome, e.ServiceCode, err)
 				}
@@ -152,20 +153,20 @@ func TestSendDocument_I24_RefusalWithoutCode(t *testing.T) {
 		{``, 400, apicall.Refused}, {``, 404, apicall.NotProcessed}, {``, 405, apicall.NotProcessed}, {``, 415, apicall.NotProcessed},
 		{``, 408, apicall.OutcomeUnknown}, {``, 502, apicall.OutcomeUnknown}, {`<Error><Code>x</Code></Error>`, 503, apicall.OutcomeUnknown},
 	} {
-		err := client(t, says(r.status, r.body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
-		if e := failed(t, err); e.Outcome != r.want || AlreadyExists(err) {
+		err := client(t, calls.Says(r.status, r.body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
+		if e := calls.Failed(t, err); e.Outcome != r.want || AlreadyExists(err) {
 			t.Errorf("%d %s: %v, want e.Outcome = %v, not AlreadyExists(err)", r.status, r.body, e.Outcome, r.want)
 		}
 	}
-	broken := New(Config{API: apiFor(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") })})})
-	if e := failed(t, broken.SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))); e.Outcome != apicall.OutcomeUnknown || AlreadyExists(e) || AlreadyExists(nil) {
+	broken := New(Config{API: api(t, apicall.Config{Transport: calls.Transport(func(*http.Request) (*http.Response, error) { return nil, errors.New("connection reset") })})})
+	if e := calls.Failed(t, broken.SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))); e.Outcome != apicall.OutcomeUnknown || AlreadyExists(e) || AlreadyExists(nil) {
 		t.Errorf("a reply that was lost is %v", e.Outcome)
 	}
 }
 
 // I7: what an error answer repeats of the request is no secret that shows.
 func TestSendDocument_I7_HidesSecrets(t *testing.T) {
-	err := client(t, says(400, `{"error":{"id":"`+secretCanary+`","message":"password=`+secretCanary+` at https://x.example/k?X-Amz-Signature=`+signatureCanary+`","code":"`+secretCanary+`"}}`)).
-		SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte(`{"data":"`+contentCanary+`"}`))
-	failed(t, err)
+	err := client(t, calls.Says(400, `{"error":{"id":"`+calls.Secret+`","message":"password=`+calls.Secret+` at https://x.example/k?X-Amz-Signature=`+calls.Signature+`","code":"`+calls.Secret+`"}}`)).
+		SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte(`{"data":"`+calls.Content+`"}`))
+	calls.Failed(t, err)
 }

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
 
 func fileOf(name, content string) File {
@@ -53,7 +54,7 @@ func TestStoreFile_I4_Parts(t *testing.T) {
 		io.WriteString(w, `{"version":"1.0","fileId":"54759eb3c090d83494e2d804"}`)
 	}))
 	defer srv.Close()
-	c := New(Config{API: apiFor(t, apicall.Config{BaseURL: srv.URL})})
+	c := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})})
 	for range 2 {
 		id, err := c.StoreFile(t.Context(), bumID, fileOf("folder/Rechnung \"ü\"\n.pdf", content))
 		if err != nil || id != "54759eb3c090d83494e2d804" {
@@ -73,11 +74,11 @@ func TestStoreFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 		defer close(done)
 		got, _ = io.Copy(io.Discard, r.Body)
 	}))
-	content := strings.Repeat(contentCanary, 20_000)
+	content := strings.Repeat(calls.Content, 20_000)
 	f := fileOf("a.pdf", content)
 	f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("X" + content[1:])), nil }
-	_, err := New(Config{API: apiFor(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
-	if e := failed(t, err); !e.Damaged || e.Code != "file-damaged" {
+	_, err := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
+	if e := calls.Failed(t, err); !e.Damaged || e.Code != "file-damaged" {
 		t.Errorf(`%v, want e.Damaged, e.Code = "file-damaged"`, e)
 	}
 	<-done
@@ -92,15 +93,15 @@ func TestStoreFile_Answers(t *testing.T) {
 		`{"version":"1.0","fileId":"f-1"}`: "f-1", `{"fileId":7}`: "7", `{"fileID":"f-1","new":[]}`: "f-1", "\xef\xbb\xbf{\"fileId\":\"f-1\"}": "f-1",
 		``: "", `{}`: "", `{"fileId":null}`: "", `{"fileId":"../x"}`: "", `{"fileId":"a","fileID":"b"}`: "", `<html></html>`: "", `[]`: "",
 	} {
-		id, err := client(t, says(200, body)).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x"))
+		id, err := client(t, calls.Says(200, body)).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x"))
 		if id != want || (err == nil) != (want != "") {
 			t.Errorf("%q gives %q, %v", body, id, err)
 		}
-		if err != nil && failed(t, err).Outcome != apicall.OutcomeUnknown {
-			t.Errorf("%q: %v", body, failed(t, err).Outcome)
+		if err != nil && calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
+			t.Errorf("%q: %v", body, calls.Failed(t, err).Outcome)
 		}
 	}
-	if e := failed(t, second(client(t, says(403, wrapped("error", "SECURITY", "Error.002.0004"))).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x")))); e.Outcome != apicall.Refused || e.Denied {
+	if e := calls.Failed(t, second(client(t, calls.Says(403, wrapped("error", "SECURITY", "Error.002.0004"))).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x")))); e.Outcome != apicall.Refused || e.Denied {
 		t.Errorf("a virus is %v", e.Outcome)
 	}
 }
@@ -116,7 +117,7 @@ func TestStoreFile_WhatCannotBeStoredIsNotSent(t *testing.T) {
 		"Number": second(c.StoreFile(t.Context(), "x", good)), "Type": second(c.StoreFile(t.Context(), bumID, noType)),
 		"Empty": second(c.StoreFile(t.Context(), bumID, empty)), "Digest": second(c.StoreFile(t.Context(), bumID, noDigest)),
 	} {
-		if e := failed(t, err); e.Outcome != apicall.NotSent {
+		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
 			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
 		}
 	}

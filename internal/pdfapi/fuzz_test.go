@@ -8,17 +8,8 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 )
-
-// fitForLog demands an error as every call gives it, in one line without a secret.
-func fitForLog(t *testing.T, err error) *apicall.Error {
-	t.Helper()
-	e := failed(t, err)
-	if strings.ContainsFunc(e.Error()+e.Code+e.Field, unicode.IsControl) || len(e.Error()) > 4000 || len(e.Field) > 400 {
-		t.Errorf("not fit for a log: %q %q", e.Error(), e.Field)
-	}
-	return e
-}
 
 // Whatever an answer of 200 holds: it is a ticket that the policy allows, with a number and a bounded life, or nobody knows what
 // was registered.
@@ -30,22 +21,22 @@ func FuzzRegisterAnswer(f *testing.F) {
 		f.Add(s, "Fri, 20 Nov 2026 10:00:00 GMT")
 	}
 	f.Fuzz(func(t *testing.T, body, date string) {
-		if before, _, found := strings.Cut(body, signatureCanary); found && !strings.Contains(before, "?X-Amz-") {
+		if before, _, found := strings.Cut(body, calls.Signature); found && !strings.Contains(before, "?X-Amz-") {
 			return // it signs nothing where it stands; the path of an address, as an example, is told
 		}
-		if strings.Contains(body, secretCanary) || strings.Contains(body, "c0ntent-canary") {
+		if strings.Contains(body, calls.Secret) || strings.Contains(body, calls.Content) {
 			return
 		}
 		c := answering(t, 200, http.Header{"Date": {date}}, body)
 		ticket, err := register(t, c)
 		if why, barred := err.(barredError); barred {
-			if strings.ContainsFunc(string(why), unicode.IsControl) || strings.Contains(string(why), signatureCanary) || len(why) > 2000 {
+			if strings.ContainsFunc(string(why), unicode.IsControl) || strings.Contains(string(why), calls.Signature) || len(why) > 2000 {
 				t.Errorf("not fit for a log: %q", why)
 			}
 			return
 		}
 		if err != nil {
-			if e := fitForLog(t, err); e.Outcome != apicall.OutcomeUnknown || ticket.URL != "" {
+			if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || ticket.URL != "" {
 				t.Errorf("%v with %+v", e.Outcome, ticket)
 			}
 			return
@@ -66,16 +57,14 @@ func FuzzRefusals(f *testing.F) {
 	f.Add(uint16(202), "text/html", []byte("<html><title>\x1b]0;x\a"))
 	f.Add(uint16(7), "", []byte{})
 	f.Fuzz(func(t *testing.T, code uint16, contentType string, body []byte) {
-		for _, canary := range []string{secretCanary, signatureCanary, "c0ntent-canary"} {
-			if strings.Contains(string(body), canary) {
-				return
-			}
+		if calls.HasCanary(string(body)) {
+			return
 		}
 		status := 300 + int(code)%700
 		_, err := register(t, answering(t, status, http.Header{"Content-Type": {contentType}}, string(body)))
-		e := fitForLog(t, err)
-		if (e.Outcome == apicall.Refused) && status != 400 && status != 422 || e.Outcome == apicall.NotProcessed && status >= 500 {
-			t.Errorf("%d: %v", status, e.Outcome)
+		e := calls.Failed(t, err)
+		if (e.Outcome == apicall.Refused) && status != 400 && status != 422 || e.Outcome == apicall.NotProcessed && status >= 500 || len(e.Field) > 400 {
+			t.Errorf("%d: %v, field %q", status, e.Outcome, e.Field)
 		}
 	})
 }

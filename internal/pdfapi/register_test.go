@@ -12,10 +12,11 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
-const address = "https://bucket.example/in/46aa.pdf?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600&X-Amz-Signature=" + signatureCanary
+const address = "https://bucket.example/in/46aa.pdf?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600&X-Amz-Signature=" + calls.Signature
 
 // answer is a whole answer of 200 in the form that deployed services use.
 var answer = fmt.Sprintf(`{"uploadUrl":%q,"bumId":"46AA4CAF-B373-11ED-BBFC-CFD535ABF178"}`, address)
@@ -45,7 +46,7 @@ func TestRegister_I10_SendsTheFrozenBytesOnce(t *testing.T) {
 				t.Errorf("sent %s %s: %s", r.Method, r.RequestURI, body)
 			}
 			user, password, basic := r.BasicAuth()
-			if !basic || user != "u" || password != secretCanary || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-SVC-REQUEST-ID") == "" {
+			if !basic || user != "u" || password != calls.Secret || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("X-SVC-REQUEST-ID") == "" {
 				t.Errorf("headers %v", r.Header)
 			}
 			want := archive.Ticket{Remote: "46aa4caf-b373-11ed-bbfc-cfd535abf178", URL: address, Sent: before, Date: before.Wall.Add(time.Second), SignedAt: before.Wall, Validity: time.Hour}
@@ -72,7 +73,7 @@ func TestRegister_OAuth(t *testing.T) {
 			fmt.Fprintf(w, `{"uploadUrl":"https://%s/in/1.pdf?X-Amz-Signature=x"}`, r.Host)
 		}
 	})
-	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: secret, Scopes: []string{Scope}}})
+	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: func() (string, error) { return calls.Secret, nil }, Scopes: []string{Scope}}})
 	ticket, err := register(t, c)
 	kit.Must(t, err)
 	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary))); err != nil {
@@ -145,7 +146,7 @@ func TestRegister_UnreadableIsUnknown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ticket, err := register(t, answering(t, 200, http.Header{}, body))
-			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
+			if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || e.Status != 200 || !e.Sent || ticket.URL != "" || !strings.Contains(e.Error(), e.RequestID) {
 				t.Errorf(`%v %s %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e.Status = 200, e.Sent, ticket.URL = "", e with %q`, e.Outcome, e.Code, e, e.RequestID)
 			}
 		})
@@ -156,8 +157,8 @@ func TestRegister_UnreadableIsUnknown(t *testing.T) {
 func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
 	for name, body := range map[string]string{
 		"PlainHTTP":      `{"uploadUrl":"http://bucket.example/k"}`,
-		"WithAUser":      `{"uploadUrl":"https://a:` + signatureCanary + `@bucket.example/k"}`,
-		"PrivateAddress": `{"uploadUrl":"https://10.0.0.1/k?X-Amz-Signature=` + signatureCanary + `"}`,
+		"WithAUser":      `{"uploadUrl":"https://a:` + calls.Signature + `@bucket.example/k"}`,
+		"PrivateAddress": `{"uploadUrl":"https://10.0.0.1/k?X-Amz-Signature=` + calls.Signature + `"}`,
 		"NotAURL":        `{"uploadUrl":"::"}`,
 		"Authorization":  `{"uploadUrl":{"url":"https://bucket.example/k","headers":{"Authorization":"Basic x"}}}`,
 		"PublicForAll":   `{"uploadUrl":"https://bucket.example/k","headers":{"x-amz-acl":"public-read"}}`,
@@ -166,8 +167,8 @@ func TestRegister_I20_AddressesThatAreNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := answering(t, 200, http.Header{}, body).Register(t.Context(), "", frozen)
 			why := got.Barred[document]
-			if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, signatureCanary) {
-				t.Errorf(`%+v, %v, want no error, len(got.Tickets) = 0, why that begins with "upload ", why with "(request id ", why without %q`, got, err, signatureCanary)
+			if err != nil || len(got.Tickets) != 0 || !strings.HasPrefix(why, "upload ") || !strings.Contains(why, "(request id ") || strings.Contains(why, calls.Signature) {
+				t.Errorf(`%+v, %v, want no error, len(got.Tickets) = 0, why that begins with "upload ", why with "(request id ", why without %q`, got, err, calls.Signature)
 			}
 		})
 	}
@@ -211,7 +212,7 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			posts := 0
-			c := newClient(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			c := newClient(t, apicall.Config{Transport: calls.Transport(func(r *http.Request) (*http.Response, error) {
 				posts++
 				select {
 				case <-time.After(took):
@@ -226,7 +227,7 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 			case posts != 1:
 				t.Errorf("%d POSTs", posts)
 			case lost:
-				if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "timeout" || time.Since(began) != time.Minute {
+				if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "timeout" || time.Since(began) != time.Minute {
 					t.Errorf("%v %s after %v", e.Outcome, e.Code, time.Since(began))
 				}
 			case err != nil || ticket.Sent.Boot != 0 || !ticket.Sent.Wall.Equal(began):
@@ -277,10 +278,10 @@ func TestRegister_RefusalNamesTheField(t *testing.T) {
 			var id string
 			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
 				id = r.Header.Get("X-SVC-REQUEST-ID")
-				says(row.status, row.body)(w, r)
+				calls.Says(row.status, row.body)(w, r)
 			})
 			_, err := register(t, c)
-			e := failed(t, err)
+			e := calls.Failed(t, err)
 			if e.Outcome != apicall.Refused || e.Denied || e.Field != row.field || !strings.Contains(e.Error(), row.words) || !strings.Contains(e.Error(), id) || id == "" {
 				t.Errorf("%v, field %q: %v", e.Outcome, e.Field, e)
 			}
@@ -332,10 +333,10 @@ func TestRegister_Outcomes(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
 				n++
 				w.Header().Set("Retry-After", "7")
-				says(row.status, row.body)(w, r)
+				calls.Says(row.status, row.body)(w, r)
 			})
 			_, err := register(t, c)
-			e := failed(t, err)
+			e := calls.Failed(t, err)
 			if e.Outcome != row.want || e.Code != fmt.Sprint("http-", row.status) || e.Denied != row.denied || e.Overloaded() != row.overload || n != 1 || !strings.Contains(e.Error(), e.RequestID) {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
@@ -352,17 +353,17 @@ func TestRegister_Unanswered(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	_, err := register(t, c)
-	if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || n != 1 {
+	if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || n != 1 {
 		t.Errorf("after %d requests: %v %v", n, e.Outcome, e)
 	}
 	srv.Close()
 	_, err = register(t, c)
-	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
+	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
 		t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e)
 	}
 	for _, bad := range [][]archive.RegisterRequest{nil, {{ID: document}}, append(frozen[:1:1], frozen...)} {
 		_, err = c.Register(t.Context(), "", bad)
-		if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
+		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
 			t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, e.Outcome, e)
 		}
 	}
@@ -380,7 +381,7 @@ func TestRegister_Redirects(t *testing.T) {
 		"BecomesAGet":       {302, "/moved", apicall.OutcomeUnknown, false, false},
 		"SeeOther":          {303, "/moved", apicall.OutcomeUnknown, false, false},
 		"AnotherHost":       {307, "OTHER/moved", apicall.NotProcessed, false, false},
-		"AnotherHostSigned": {307, "OTHER/moved?X-Amz-Signature=" + signatureCanary, apicall.NotProcessed, false, false},
+		"AnotherHostSigned": {307, "OTHER/moved?X-Amz-Signature=" + calls.Signature, apicall.NotProcessed, false, false},
 		"PlainHTTP":         {307, "http://127.0.0.1/moved", apicall.NotProcessed, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -403,7 +404,7 @@ func TestRegister_Redirects(t *testing.T) {
 			})
 			_, err := register(t, c)
 			if !row.left {
-				e := failed(t, err)
+				e := calls.Failed(t, err)
 				host, _ := url.Parse(other.URL)
 				if e.Outcome != row.want || e.Code != "policy" || len(seen) != 0 || strings.HasPrefix(row.to, "OTHER") && !strings.Contains(e.Error(), host.Host) {
 					t.Errorf("%v after %d requests there: %v", e.Outcome, len(seen), e)

@@ -3,29 +3,23 @@ package pdfapi
 import (
 	"crypto/md5"
 	"encoding/pem"
-	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
-const (
-	secretCanary    = "S3cr3t-canary"
-	signatureCanary = "51gnature0canary0deadbeef"
-	pdfCanary       = "%PDF-1.7 c0ntent-canary %%EOF"
-)
+const pdfCanary = "%PDF-1.7 " + calls.Content + " %%EOF"
 
 // The engine takes this client as it is.
 var _ ingest.Client = (*Client)(nil)
@@ -65,22 +59,14 @@ func clientFor(t *testing.T, srv *httptest.Server, cfg apicall.Config) *Client {
 
 func newClient(t *testing.T, cfg apicall.Config) *Client {
 	t.Helper()
-	if cfg.Auth.Method == "" {
-		cfg.Auth = apicall.Auth{Method: apicall.Basic, Username: "u", Secret: secret}
-	}
-	api, store, err := apicall.New(cfg)
-	kit.Must(t, err)
+	api, store := calls.New(t, cfg)
 	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
 }
-
-func secret() (string, error) { return secretCanary, nil }
 
 // answering is a client whose every call gets the same answer, without a network.
 func answering(t *testing.T, status int, header http.Header, body string) *Client {
 	t.Helper()
-	return newClient(t, apicall.Config{BaseURL: "https://service.example", Transport: tripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: header, Request: r, ContentLength: -1, Body: io.NopCloser(strings.NewReader(body))}, nil
-	})})
+	return newClient(t, apicall.Config{Transport: calls.Answering(status, header, body)})
 }
 
 // register returns the ticket of one registration; the error is the call's, or says why the address was refused.
@@ -103,33 +89,6 @@ func register(t *testing.T, c *Client) (archive.Ticket, error) {
 type barredError string
 
 func (e barredError) Error() string { return string(e) }
-
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.WriteHeader(status)
-		io.WriteString(w, body)
-	}
-}
-
-// failed demands an *apicall.Error in which no secret and no content shows.
-func failed(t *testing.T, err error) *apicall.Error {
-	t.Helper()
-	var e *apicall.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v (%T), want an *apicall.Error", err, err)
-	}
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		for _, text := range []string{cause.Error(), fmt.Sprintf("%+v", cause), fmt.Sprintf("%#v", cause)} {
-			kit.Lacks(t, "the error", text, secretCanary, signatureCanary, "c0ntent-canary")
-		}
-	}
-	return e
-}
 
 // sealed returns a PDF of this content as a package in a file.
 func sealed(t *testing.T, content []byte) archive.Package {

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -26,7 +27,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			posted = append(posted, r)
-			fmt.Fprintf(w, `{"uploadUrl":"https://%s/in/a%%2Bb.pdf?x=%%2f%%20+\u0026X-Amz-Signature=%s"}`, r.Host, signatureCanary)
+			fmt.Fprintf(w, `{"uploadUrl":"https://%s/in/a%%2Bb.pdf?x=%%2f%%20+\u0026X-Amz-Signature=%s"}`, r.Host, calls.Signature)
 			return
 		}
 		put = append(put, r)
@@ -42,7 +43,7 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 		t.Fatalf("%v after %d POSTs and %d PUTs", err, len(posted), len(put))
 	}
 	r := put[0]
-	if r.Method != http.MethodPut || r.RequestURI != "/in/a%2Bb.pdf?x=%2f%20+&X-Amz-Signature="+signatureCanary || r.ContentLength != p.Size || len(r.TransferEncoding) != 0 || !bytes.Equal(body, content) {
+	if r.Method != http.MethodPut || r.RequestURI != "/in/a%2Bb.pdf?x=%2f%20+&X-Amz-Signature="+calls.Signature || r.ContentLength != p.Size || len(r.TransferEncoding) != 0 || !bytes.Equal(body, content) {
 		t.Errorf("%s %s, %d of %d bytes, %v", r.Method, r.RequestURI, len(body), r.ContentLength, r.TransferEncoding)
 	}
 	h := r.Header
@@ -69,9 +70,9 @@ func TestUpload_TicketHeaders(t *testing.T) {
 		t.Errorf("headers %v", got)
 	}
 	got = nil
-	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic " + secretCanary}}
+	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic " + calls.Secret}}
 	_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary)))
-	if e := failed(t, err); e.Outcome != apicall.NotSent || got != nil {
+	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || got != nil {
 		t.Errorf("%v, sent %v", e, got)
 	}
 }
@@ -84,19 +85,19 @@ func TestUpload_Outcomes(t *testing.T) {
 	}{
 		"Expired":       {403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", apicall.Refused},
 		"Denied":        {403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", apicall.Refused},
-		"Signature":     {403, "<Error><Code>SignatureDoesNotMatch</Code><StringToSign>" + signatureCanary + "</StringToSign></Error>", apicall.Refused},
+		"Signature":     {403, "<Error><Code>SignatureDoesNotMatch</Code><StringToSign>" + calls.Signature + "</StringToSign></Error>", apicall.Refused},
 		"BadDigest":     {400, "<Error><Code>BadDigest</Code></Error>", apicall.Refused},
 		"SlowDown":      {503, "<Error><Code>SlowDown</Code></Error>", apicall.OutcomeUnknown},
 		"Internal":      {500, "", apicall.OutcomeUnknown},
 		"WebPage":       {200, "<html>please sign in</html>", apicall.OutcomeUnknown},
 		"ErrorDocument": {200, "<Error><Code>InternalError</Code></Error>", apicall.OutcomeUnknown},
-		"EchoesTheURL":  {404, "nothing at /k?X-Amz-Signature=" + signatureCanary, apicall.Refused},
+		"EchoesTheURL":  {404, "nothing at /k?X-Amz-Signature=" + calls.Signature, apicall.Refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) { n++; says(row.status, row.body)(w, r) })
-			_, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, []byte(pdfCanary)))
-			if e := failed(t, err); e.Outcome != row.want || e.Expired != (name == "Expired") || e.Denied || n != 1 {
+			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) { n++; calls.Says(row.status, row.body)(w, r) })
+			_, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, sealed(t, []byte(pdfCanary)))
+			if e := calls.Failed(t, err); e.Outcome != row.want || e.Expired != (name == "Expired") || e.Denied || n != 1 {
 				t.Errorf("after %d requests: %v, expired %v, denied %v: %v", n, e.Outcome, e.Expired, e.Denied, e)
 			}
 		})
@@ -114,7 +115,7 @@ func TestUpload_I4_ADamagedPDF(t *testing.T) {
 	p := sealed(t, content)
 	kit.Must(t, os.WriteFile(p.Path, append([]byte("x"), content[1:]...), 0o600))
 	sent, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p)
-	if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || !e.Damaged || !sent.IsZero() {
+	if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || !e.Damaged || !sent.IsZero() {
 		t.Errorf("%+v, sent %s", e, sent)
 	}
 	if n := <-got; n >= len(content) {
@@ -128,10 +129,10 @@ func TestUpload_Redirects(t *testing.T) {
 		to   string
 		goes bool
 	}{
-		"SameObject":    {"OTHER/in/k.pdf?X-Amz-Signature=" + signatureCanary, true},
-		"BehindBucket":  {"OTHER/bucket/in/k.pdf?X-Amz-Signature=" + signatureCanary, true},
-		"AnotherObject": {"OTHER/in/l.pdf?X-Amz-Signature=" + signatureCanary, false},
-		"PlainHTTP":     {"http://127.0.0.1/in/k.pdf?X-Amz-Signature=" + signatureCanary, false},
+		"SameObject":    {"OTHER/in/k.pdf?X-Amz-Signature=" + calls.Signature, true},
+		"BehindBucket":  {"OTHER/bucket/in/k.pdf?X-Amz-Signature=" + calls.Signature, true},
+		"AnotherObject": {"OTHER/in/l.pdf?X-Amz-Signature=" + calls.Signature, false},
+		"PlainHTTP":     {"http://127.0.0.1/in/k.pdf?X-Amz-Signature=" + calls.Signature, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			content := []byte(pdfCanary)
@@ -146,9 +147,9 @@ func TestUpload_Redirects(t *testing.T) {
 				w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
 				w.WriteHeader(http.StatusTemporaryRedirect)
 			})
-			sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/in/k.pdf?X-Amz-Signature=" + signatureCanary)}, sealed(t, content))
+			sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/in/k.pdf?X-Amz-Signature=" + calls.Signature)}, sealed(t, content))
 			if !row.goes {
-				if e := failed(t, err); e.Code != "policy" || len(there) != 0 {
+				if e := calls.Failed(t, err); e.Code != "policy" || len(there) != 0 {
 					t.Errorf("%v after %d requests there", e, len(there))
 				}
 				return

@@ -1,7 +1,6 @@
 package vaultapi
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,36 +8,8 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
-	"vaultd/internal/test/kit"
+	"vaultd/internal/test/calls"
 )
-
-// answering is a client whose every call gets the same answer, without a network.
-func answering(t *testing.T, status int, contentType string, body []byte) *Client {
-	t.Helper()
-	api, store, err := apicall.New(apicall.Config{BaseURL: "https://archive.example",
-		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }},
-		Transport: tripper(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Request: r, ContentLength: -1,
-				Body: io.NopCloser(strings.NewReader(string(body)))}, nil
-		})})
-	kit.Must(t, err)
-	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
-}
-
-type tripper func(*http.Request) (*http.Response, error)
-
-func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// fitForLog demands an error as every call gives it, in one line without a secret.
-func fitForLog(t *testing.T, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	if e := failed(t, err); strings.ContainsFunc(e.Error()+e.Code, unicode.IsControl) || len(e.Error()) > 4000 {
-		t.Errorf("not fit for a log: %q", e.Error())
-	}
-}
 
 // Whatever an answer of 200 holds: a word about another registration is never taken for one about this, success is the
 // service's own word alone, and texts are fit for a log.
@@ -54,17 +25,22 @@ func FuzzAnswers(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if before, _, found := strings.Cut(string(body), signatureCanary); found && !strings.Contains(before, "?X-Amz-Signature=") {
+		if before, _, found := strings.Cut(string(body), calls.Signature); found && !strings.Contains(before, "?X-Amz-Signature=") {
 			return // it signs nothing where it stands; the path of an address, as an example, is told
 		}
-		c, ctx := answering(t, 200, "application/json", body), t.Context()
+		c, ctx := clientWith(t, apicall.Config{Transport: calls.Answering(200, http.Header{"Content-Type": {"application/json"}}, string(body))}), t.Context()
+		fails := func(err error) {
+			if err != nil {
+				calls.Failed(t, err)
+			}
+		}
 		rc, err := c.Status(ctx, "V", "bum-1")
-		fitForLog(t, err)
+		fails(err)
 		if err == nil && (rc.Remote != "bum-1" || rc.Status == archive.Successful && rc.Raw != "ArchivingSuccessful" || strings.ContainsFunc(rc.Raw+rc.Message, unicode.IsControl)) {
 			t.Errorf("%+v", rc)
 		}
 		list, err := c.StatusList(ctx, "V")
-		fitForLog(t, err)
+		fails(err)
 		seen := map[archive.RemoteID]bool{}
 		for _, rc := range list {
 			if rc.Remote == "" || seen[rc.Remote] || len(rc.Record) > maxRecord {
@@ -73,17 +49,17 @@ func FuzzAnswers(f *testing.F) {
 			seen[rc.Remote] = true
 		}
 		page, err := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
-		fitForLog(t, err)
+		fails(err)
 		for _, rec := range page.Records {
 			if strings.ContainsFunc(rec.ArchiveID, unicode.IsControl) || len(rec.Raw) == 0 {
 				t.Errorf("%+v, want not strings.ContainsFunc(rec.ArchiveID, unicode.IsControl), len(rec.Raw) other than 0", rec)
 			}
 		}
 		_, err = c.Vaults(ctx, "V")
-		fitForLog(t, err)
+		fails(err)
 		var zip strings.Builder
 		n, digest, err := c.Download(ctx, "V", "bum-1", &zip)
-		fitForLog(t, err)
+		fails(err)
 		if err == nil && (n != int64(zip.Len()) || digest != archive.Sum([]byte(zip.String())) || !strings.HasPrefix(zip.String(), "PK")) {
 			t.Errorf("%d bytes of %q", n, zip.String())
 		}
@@ -99,10 +75,9 @@ func FuzzRefusals(f *testing.F) {
 	f.Add(uint16(307), "", []byte{})
 	f.Fuzz(func(t *testing.T, code uint16, contentType string, body []byte) {
 		status := 300 + int(code)%700
-		c := answering(t, status, contentType, body)
+		c := clientWith(t, apicall.Config{Transport: calls.Answering(status, http.Header{"Content-Type": {contentType}}, string(body))})
 		_, err := c.Register(t.Context(), "V", requests(idA))
-		fitForLog(t, err)
-		e := failed(t, err)
+		e := calls.Failed(t, err)
 		blames := status == 400 || status == 409 || status == 413 || status == 422
 		if e.Outcome == apicall.Refused && !blames || e.Outcome == apicall.NotProcessed && status >= 500 {
 			t.Errorf("%d: %v", status, e.Outcome)

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -51,7 +52,7 @@ func TestStatus(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, req *http.Request) { uri = req.RequestURI; io.WriteString(w, r.body) })
 			rc, err := c.Status(context.Background(), "V", "r1")
 			if !r.ok {
-				if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" {
+				if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" {
 					t.Errorf(`%+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable"`, e)
 				}
 				return
@@ -64,9 +65,9 @@ func TestStatus(t *testing.T) {
 			}
 		})
 	}
-	c, _ := client(t, says(404, `{"message":"unknown"}`))
+	c, _ := client(t, calls.Says(404, `{"message":"unknown"}`))
 	_, err := c.Status(context.Background(), "V", "r1")
-	if e := failed(t, err); e.Status != 404 || e.Outcome != apicall.NotProcessed {
+	if e := calls.Failed(t, err); e.Status != 404 || e.Outcome != apicall.NotProcessed {
 		t.Errorf("%+v, want e.Status = 404, e.Outcome = apicall.NotProcessed", e)
 	}
 }
@@ -84,15 +85,15 @@ func TestAnswers_I2_I8_BumIDsInCapitals(t *testing.T) {
 	if rc, err := c.Status(ctx, "V", numberA); err != nil || rc.Remote != numberA || uri != "/v1/vaults/V/documents/"+string(numberA)+"/status" {
 		t.Errorf("status: %v %+v %s", err, rc, uri)
 	}
-	c, _ = client(t, says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingSuccessful"}]`))
+	c, _ = client(t, calls.Says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingSuccessful"}]`))
 	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != numberA {
 		t.Errorf("list: %v %+v", err, list)
 	}
-	c, _ = client(t, says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingFailed"},{"bumId":"other","status":"ArchivingFailed"}]`))
+	c, _ = client(t, calls.Says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingFailed"},{"bumId":"other","status":"ArchivingFailed"}]`))
 	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != "other" {
 		t.Errorf("a list that says two things about one number: %v %+v", err, list)
 	}
-	c, _ = client(t, says(200, `{"documents":[{"archiveId":"a","bumid":"`+loud+`"}],"found":1}`))
+	c, _ = client(t, calls.Says(200, `{"documents":[{"archiveId":"a","bumid":"`+loud+`"}],"found":1}`))
 	if page, err := c.Index(ctx, "V", FirstPage, 10, ""); err != nil || len(page.Records) != 1 || page.Records[0].Remote != numberA {
 		t.Errorf("index: %v %+v", err, page)
 	}
@@ -111,7 +112,7 @@ func numbered(remote string, id archive.ID) string {
 
 func TestStatusList(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
-	c, _ := client(t, says(200, `[{"bumId":"a","clientUUID":"`+idA.String()+`","status":"ArchivingSuccessful"},7,null,{"bumId":"b"},
+	c, _ := client(t, calls.Says(200, `[{"bumId":"a","clientUUID":"`+idA.String()+`","status":"ArchivingSuccessful"},7,null,{"bumId":"b"},
 		{"bumId":"c","status":"ArchivingFailed","message":"`+long+`"},{"bumId":"two","status":"ArchivingSuccessful"},{"bumId":"two","status":"ArchivingFailed"},
 		{"bumId":"a","clientUUID":"`+idA.String()+`","status":"ArchivingSuccessful"},{"bumId":"../x","status":"ArchivingSuccessful"}]`))
 	list, err := c.StatusList(context.Background(), "V")
@@ -121,12 +122,12 @@ func TestStatusList(t *testing.T) {
 	if len(list[1].Record) != maxRecord || len(list[1].Message) != 500 {
 		t.Errorf("record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
 	}
-	c, _ = client(t, says(200, `[]`))
+	c, _ = client(t, calls.Says(200, `[]`))
 	if list, err := c.StatusList(context.Background(), "V"); err != nil || len(list) != 0 {
 		t.Errorf("empty list: %v %v", list, err)
 	}
 	for _, body := range []string{`{"message":"all is well"}`, `["a","b"]`, ``} {
-		c, _ = client(t, says(200, body))
+		c, _ = client(t, calls.Says(200, body))
 		if _, err := c.StatusList(context.Background(), "V"); err == nil {
 			t.Errorf("%q counts as an empty list", body)
 		}
@@ -171,7 +172,7 @@ func TestStatusList_I32_ThatTellsOfMore(t *testing.T) {
 		`{"documents":[` + one + `],"FOUND":2,"Cursor":"next"}`:  true, // fields of other names
 		`{"documents":[` + one + `],"found":1,"found":2}`:        false,
 	} {
-		c, _ := client(t, says(200, body))
+		c, _ := client(t, calls.Says(200, body))
 		w, err := c.ReadStatusList(t.Context(), "V")
 		if err != nil || w.Whole != whole {
 			t.Errorf("%s: whole %v, %v", body, w.Whole, err)
@@ -224,14 +225,14 @@ func TestIndex_I32_WhatAPageTells(t *testing.T) {
 		`{"found":0,"documents":null}`:                           `0 "" 0`,
 		`{"found":5,"start":0}`:                                  `5 "" 0`,
 	} {
-		c, _ := client(t, says(200, body))
+		c, _ := client(t, calls.Says(200, body))
 		p, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc")
 		if got := fmt.Sprintf("%d %q %d", p.Found, p.Cursor, len(p.Records)); err != nil || got != want || p.Request == "" {
 			t.Errorf("%s: %v: %s, want %s", body, err, got, want)
 		}
 	}
 	for _, body := range []string{`[]x`, `{"documents":[7]}`, `{"documents":`, `{}`, `{"documents":null}`, `{"message":"try later"}`} {
-		c, _ := client(t, says(200, body))
+		c, _ := client(t, calls.Says(200, body))
 		if _, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc"); err == nil {
 			t.Errorf("%q was taken for a page", body)
 		}
@@ -277,7 +278,7 @@ func TestVaults_Forms(t *testing.T) {
 		`{"vaults":["V1",null,{}]}`:                         "[{V1 }]",
 		`[]`:                                                "[]",
 	} {
-		c, _ := client(t, says(200, body))
+		c, _ := client(t, calls.Says(200, body))
 		if got, err := c.Vaults(context.Background(), "V"); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s gave %v, %v", body, got, err)
 		}
@@ -289,7 +290,7 @@ func TestDownload_ThreeForms(t *testing.T) {
 	for _, form := range []string{"bytes", "redirect", "json", "jsonObject", "jsonString"} {
 		t.Run(form, func(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-				link := "http://" + r.Host + "/k.zip?X-Amz-Signature=" + signatureCanary
+				link := "http://" + r.Host + "/k.zip?X-Amz-Signature=" + calls.Signature
 				switch {
 				case r.URL.Path == "/k.zip":
 					if r.Header.Get("Authorization") != "" {
@@ -326,16 +327,16 @@ func TestDownload_Faults(t *testing.T) {
 		h    http.HandlerFunc
 		code string
 	}{
-		"NotYet":     {says(404, ""), "http-404"},
-		"HTML":       {says(200, "<html>login</html>"), "unreadable"},
-		"Empty":      {says(200, ""), "unreadable"},
-		"ForeignURL": {says(200, `{"url":"https://10.0.0.1/k?X-Amz-Signature=`+signatureCanary+`"}`), "policy"},
+		"NotYet":     {calls.Says(404, ""), "http-404"},
+		"HTML":       {calls.Says(200, "<html>login</html>"), "unreadable"},
+		"Empty":      {calls.Says(200, ""), "unreadable"},
+		"ForeignURL": {calls.Says(200, `{"url":"https://10.0.0.1/k?X-Amz-Signature=`+calls.Signature+`"}`), "policy"},
 		"LinkToHTML": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/k" {
-				says(200, "<html>")(w, r)
+				calls.Says(200, "<html>")(w, r)
 				return
 			}
-			fmt.Fprintf(w, `{"url":"http://%s/k?X-Amz-Signature=%s"}`, r.Host, signatureCanary)
+			fmt.Fprintf(w, `{"url":"http://%s/k?X-Amz-Signature=%s"}`, r.Host, calls.Signature)
 		}, "unreadable"},
 		"CutInTheMiddle": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
@@ -346,15 +347,15 @@ func TestDownload_Faults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := client(t, r.h)
 			_, _, err := c.Download(context.Background(), "V", "r", io.Discard)
-			if e := failed(t, err); e.Code != r.code {
+			if e := calls.Failed(t, err); e.Code != r.code {
 				t.Errorf("%s: %v, want e.Code = %v", e.Code, e, r.code)
 			}
 		})
 	}
 	full := errors.New("no space left")
-	c, _ := client(t, says(200, "PK\x03\x04 content"))
+	c, _ := client(t, calls.Says(200, "PK\x03\x04 content"))
 	_, _, err := c.Download(context.Background(), "V", "r", fullDisk{full})
-	if e := failed(t, err); e.Code != "local" || !errors.Is(err, full) {
+	if e := calls.Failed(t, err); e.Code != "local" || !errors.Is(err, full) {
 		t.Errorf(`%s: %v, want e.Code = "local", error %v`, e.Code, e, full)
 	}
 	out := &packageWriter{w: io.Discard, hash: nopHash{}}
@@ -402,7 +403,7 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, _ := client(t, says(200, row.body))
+			c, _ := client(t, calls.Says(200, row.body))
 			if err := row.ask(c); row.fits != (err == nil) || !row.fits && !errors.Is(err, apicall.ErrTooLarge) {
 				t.Error(err)
 			}
@@ -414,7 +415,7 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := answering(t, 200, "application/json", []byte(`{"bumId":"r1","status":"ArchivingInProgress","documents":[]}`)) // tells no length
+	c := clientWith(t, apicall.Config{Transport: calls.Answering(200, http.Header{}, `{"bumId":"r1","status":"ArchivingInProgress","documents":[]}`)}) // tells no length
 	for range 1000 {
 		_, err := c.Status(ctx, "V", "r1")
 		_, err2 := c.ReadStatusList(ctx, "V")
@@ -428,7 +429,7 @@ func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
 // The names of fields match letter for letter in every answer, but for the two spellings of the index's number.
 func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 	ctx := context.Background()
-	c, _ := client(t, says(200, `{"cursor":"next","Cursor":"x","found":2,"FOUND":1,"documents":[
+	c, _ := client(t, calls.Says(200, `{"cursor":"next","Cursor":"x","found":2,"FOUND":1,"documents":[
 		{"archiveId":"1","bumid":"r1","BUMID":"r9","amount":"1.00","Amount":"2.00"},{"archiveId":"2","bumId":"r2"},{"BumId":"r3"}],"Documents":[]}`))
 	p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc")
 	if err != nil || len(p.Records) != 3 || p.Cursor != "next" || p.Found != 2 {
@@ -441,12 +442,12 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		"TwoSpellings": `{"cursor":"next","documents":[{"bumid":"r1","bumId":"r2"}]}`,
 		"TwoLists":     `{"cursor":"next","documents":[{"bumid":"r1"}],"documents":[]}`,
 	} {
-		c, _ := client(t, says(200, body))
+		c, _ := client(t, calls.Says(200, body))
 		if p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc"); !errors.Is(err, apicall.ErrTwice) {
 			t.Errorf("%s: %+v %v, want error apicall.ErrTwice", name, p, err)
 		}
 	}
-	c, _ = client(t, says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
+	c, _ = client(t, calls.Says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
 	if vs, err := c.Vaults(ctx, "V"); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {
 		t.Errorf(`%+v %v, want no error, len(vs) = 1, vs[0].ID = "V1", vs[0].Name = "one"`, vs, err)
 	}
@@ -455,8 +456,8 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 	if ticket := register(t, good, idA).Tickets[idA]; ticket.Remote != "r1" || string(ticket.URL) != url {
 		t.Errorf(`%+v, want ticket.Remote = "r1", string(ticket.URL) = %v`, ticket, url)
 	}
-	c, _ = client(t, says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
-	if r, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != apicall.OutcomeUnknown {
-		t.Errorf("%+v %v, want error apicall.ErrTwice, failed(t, err).Outcome = apicall.OutcomeUnknown", r, err)
+	c, _ = client(t, calls.Says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
+	if r, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
+		t.Errorf("%+v %v, want error apicall.ErrTwice, calls.Failed(t, err).Outcome = apicall.OutcomeUnknown", r, err)
 	}
 }

@@ -14,10 +14,11 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
-const signed = "https://bucket.example/k/%s.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256\\u0026X-Amz-Date=20260303T121201Z\\u0026X-Amz-Expires=900\\u0026x=a%%2Fb%%20c\\u0026X-Amz-Signature=" + signatureCanary
+const signed = "https://bucket.example/k/%s.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256\\u0026X-Amz-Date=20260303T121201Z\\u0026X-Amz-Expires=900\\u0026x=a%%2Fb%%20c\\u0026X-Amz-Signature=" + calls.Signature
 
 func record(remote string, id archive.ID) string {
 	return fmt.Sprintf(`{"bumId":%q,"documentId":"INV-1","clientUUID":%q,"archiveFileURL":{"url":"`+signed+`"},"new":[1]}`, remote, id, remote)
@@ -35,7 +36,7 @@ func inQuery(remote string, id archive.ID) string {
 
 func register(t *testing.T, answer string, ids ...archive.ID) archive.RegisterResult {
 	t.Helper()
-	c, _ := client(t, says(200, answer))
+	c, _ := client(t, calls.Says(200, answer))
 	reg, err := c.Register(context.Background(), "V", requests(ids...))
 	kit.Must(t, err)
 	if tell := disjoint(t, reg); tell > len(ids) {
@@ -102,7 +103,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 	if fmt.Sprint(ticket) != fmt.Sprint(want) || reg.Tickets[idB].Remote != "r2" {
 		t.Errorf("tickets %+v", reg.Tickets)
 	}
-	kit.Want(t, "URL", string(ticket.URL), "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature="+signatureCanary)
+	kit.Want(t, "URL", string(ticket.URL), "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature="+calls.Signature)
 }
 
 func TestRegister_AnswerForms(t *testing.T) {
@@ -249,10 +250,10 @@ func TestRegister_Outcomes(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, req *http.Request) {
 				n++
 				w.Header().Set("Retry-After", "7")
-				says(r.status, r.body)(w, req)
+				calls.Says(r.status, r.body)(w, req)
 			})
 			_, err := c.Register(context.Background(), "V", requests(idA))
-			e := failed(t, err)
+			e := calls.Failed(t, err)
 			if e.Outcome != r.want || e.Code != r.code || e.Overloaded() != r.overload || e.Denied != r.denied || n != 1 {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
@@ -266,13 +267,13 @@ func TestRegister_Outcomes(t *testing.T) {
 // Whoever reads it must think of the proxy, not of the archive.
 func TestUnreadable_WebPageIsNamed(t *testing.T) {
 	for name, page := range map[string]string{"HTML": "<html>please sign in</html>", "Declared": "\ufeff \n<!DOCTYPE HTML><title>x</title>"} {
-		c, _ := client(t, says(200, page))
+		c, _ := client(t, calls.Says(200, page))
 		_, register := c.Register(context.Background(), "V", requests(idA))
 		_, one := c.Status(context.Background(), "V", "r")
 		_, list := c.StatusList(context.Background(), "V")
 		_, index := c.Index(context.Background(), "V", FirstPage, 10, "archiveDate asc")
 		for _, err := range []error{register, one, list, index} {
-			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || !strings.Contains(e.Error(), "web page") || strings.Contains(e.Error(), "sign in<") {
+			if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || !strings.Contains(e.Error(), "web page") || strings.Contains(e.Error(), "sign in<") {
 				t.Errorf(`%s: %v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "unreadable", e with "web page", e without "sign in<"`, name, e)
 			}
 		}
@@ -283,13 +284,13 @@ func TestRegister_NotSent(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	_, err := clientFor(t, gone.URL).Register(context.Background(), "V", requests(idA))
-	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
+	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
 		t.Errorf(`%v %s, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e.Code)
 	}
-	c, _ := client(t, says(500, ""))
+	c, _ := client(t, calls.Says(500, ""))
 	for _, bad := range [][]archive.RegisterRequest{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)
-		if e := failed(t, err); e.Outcome != apicall.NotSent {
+		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
 			t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
 		}
 	}

@@ -1,9 +1,6 @@
 package vaultapi
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,12 +8,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
-	"vaultd/internal/test/kit"
-)
-
-const (
-	secretCanary    = "S3cr3t-canary"
-	signatureCanary = "51gnature0canary0deadbeef"
+	"vaultd/internal/test/calls"
 )
 
 var (
@@ -45,33 +37,13 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *httptest.Server) {
 
 func clientFor(t *testing.T, base string, allowed ...string) *Client {
 	t.Helper()
-	api, store, err := apicall.New(apicall.Config{BaseURL: base, AllowedHosts: allowed,
-		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }}})
-	kit.Must(t, err)
-	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
+	return clientWith(t, apicall.Config{BaseURL: base, AllowedHosts: allowed})
 }
 
-func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.WriteHeader(status)
-		io.WriteString(w, body)
-	}
-}
-
-// failed demands an *apicall.Error in which no secret shows.
-func failed(t *testing.T, err error) *apicall.Error {
+func clientWith(t *testing.T, cfg apicall.Config) *Client {
 	t.Helper()
-	var e *apicall.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v (%T), want an *apicall.Error", err, err)
-	}
-	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
-		for _, text := range []string{cause.Error(), fmt.Sprintf("%+v", cause), fmt.Sprintf("%#v", cause)} {
-			kit.Lacks(t, "the text", text, secretCanary, signatureCanary)
-		}
-	}
-	return e
+	api, store := calls.New(t, cfg)
+	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
 }
 
 func requests(ids ...archive.ID) []archive.RegisterRequest {

@@ -18,6 +18,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/calls"
 	"vaultd/internal/test/kit"
 )
 
@@ -40,7 +41,7 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 			body, _ = io.ReadAll(r.Body)
 			w.Header().Set("ETag", `"`+hex.EncodeToString(p.MD5[:])+`"`)
 		})
-		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + signatureCanary
+		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + calls.Signature
 		sent, etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p)
 		kit.Must(t, err)
 		if !bytes.Equal(body, content) || got.ContentLength != p.Size || len(got.TransferEncoding) != 0 || got.RequestURI != uri || got.Method != "PUT" {
@@ -100,7 +101,7 @@ func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
 			io.WriteString(w, row.body)
 		})
 		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(t, []byte("PK")))
-		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
+		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
 			t.Errorf(`%s: %+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "not-the-store"`, name, e)
 		}
 	}
@@ -120,7 +121,7 @@ func TestUpload_I4_ADamagedPackage(t *testing.T) {
 		p := sealed(t, content)
 		kit.Must(t, os.WriteFile(p.Path, have, 0o600))
 		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p)
-		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
+		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
 			t.Errorf("%s: %+v, sent %s", name, e, sent)
 		}
 		if n := <-got; n >= len(content) {
@@ -134,7 +135,7 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 	content := bytes.Repeat([]byte("PK"), 1_000_000)
 	for code, answer := range map[string]http.HandlerFunc{
 		"answered-early": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
-		"error-document": says(200, "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"),
+		"error-document": calls.Says(200, "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"),
 		"unreadable": func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			w.Header().Set("Content-Length", "10")
@@ -142,8 +143,8 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 		},
 	} {
 		c, srv := client(t, answer)
-		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, content))
-		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != code || e.Damaged {
+		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, sealed(t, content))
+		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != code || e.Damaged {
 			t.Errorf("%s: %+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = %v, not e.Damaged", code, e, code)
 		}
 	}
@@ -162,7 +163,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
 	got = nil
 	_, _, err := c.Upload(context.Background(), ticket, sealed(t, []byte("PK")))
-	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "policy" || got != nil {
+	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "policy" || got != nil {
 		t.Errorf("%+v, sent %v", e, got)
 	}
 }
@@ -179,7 +180,7 @@ func TestUpload_Outcomes(t *testing.T) {
 		{"ExpiredWithDot", "<Error><Code>AccessDenied</Code><Message>Request has expired.</Message><Expires>2026-11-20T06:47:47Z</Expires></Error>", 403, apicall.Refused, "Request has expired"},
 		{"ExpiredByDifference", "<Error><Code>AccessDenied</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>", 400, apicall.Refused, "AccessDenied"},
 		{"Denied", "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", 403, apicall.Refused, "Access Denied"},
-		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + signatureCanary + "</StringToSign></Error>", 403, apicall.Refused, "SignatureDoesNotMatch"},
+		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + calls.Signature + "</StringToSign></Error>", 403, apicall.Refused, "SignatureDoesNotMatch"},
 		{"BadDigest", "<Error><Code>BadDigest</Code></Error>", 400, apicall.Refused, "BadDigest"},
 		{"NoSuchBucket", "<Error><Code>NoSuchBucket</Code></Error>", 404, apicall.Refused, "NoSuchBucket"},
 		{"RequestTimeout", "<Error><Code>RequestTimeout</Code></Error>", 400, apicall.OutcomeUnknown, "RequestTimeout"},
@@ -188,14 +189,14 @@ func TestUpload_Outcomes(t *testing.T) {
 		{"Timeout408", "", 408, apicall.OutcomeUnknown, ""},
 		{"TooMany", "", 429, apicall.OutcomeUnknown, ""},
 		{"WrongRegionWithoutPlace", "<Error><Code>PermanentRedirect</Code></Error>", 301, apicall.OutcomeUnknown, "PermanentRedirect"},
-		{"EchoesURL", "no access to /k?X-Amz-Signature=" + signatureCanary, 403, apicall.Refused, "no access"},
+		{"EchoesURL", "no access to /k?X-Amz-Signature=" + calls.Signature, 403, apicall.Refused, "no access"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			n := 0
-			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
-			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, []byte("PK")))
-			e := failed(t, err)
+			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; calls.Says(r.status, r.body)(w, req) })
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, sealed(t, []byte("PK")))
+			e := calls.Failed(t, err)
 			kit.Want(t, "expired", e.Expired, strings.HasPrefix(r.name, "Expired"))
 			if e.Outcome != r.want || !strings.Contains(e.Error(), r.words) || e.Denied || n != 1 {
 				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
@@ -205,8 +206,8 @@ func TestUpload_Outcomes(t *testing.T) {
 }
 
 func TestUpload_NotSent(t *testing.T) {
-	c, srv := client(t, says(200, ""))
-	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}
+	c, srv := client(t, calls.Says(200, ""))
+	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}
 	for name, try := range map[string]func() error{
 		"FileGone": func() error {
 			p := sealed(t, []byte("PK"))
@@ -218,7 +219,7 @@ func TestUpload_NotSent(t *testing.T) {
 			return err
 		},
 		"Policy": func() error {
-			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed(t, []byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + calls.Signature}, sealed(t, []byte("PK")))
 			return err
 		},
 		"NotSealed": func() error {
@@ -236,7 +237,7 @@ func TestUpload_NotSent(t *testing.T) {
 			return err
 		},
 	} {
-		if e := failed(t, try()); e.Outcome != apicall.NotSent {
+		if e := calls.Failed(t, try()); e.Outcome != apicall.NotSent {
 			t.Errorf("%s: %v %v, want e.Outcome = apicall.NotSent", name, e.Outcome, e)
 		}
 	}

@@ -46,6 +46,7 @@ var mayImport = map[string]string{
 	"spool":             "archive durable ingest ledger statedir",
 	"statedir":          "durable ledger ledger/boltledger",
 	"statusfile":        "archive drop dropwork ingest ledger ledger/boltledger packager present sanitize spool watch",
+	"test/calls":        "apicall test/kit",
 	"test/fill":         "archive ledger ledger/boltledger test/kit",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
