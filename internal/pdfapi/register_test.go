@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -306,114 +305,25 @@ func TestRegister_RefusalShowsTheAddressInShort(t *testing.T) {
 	}
 }
 
+// A 400 and a 422 refuse the addresses. Every other answer is about the account,
+// the path or the service.
 func TestRegister_Outcomes(t *testing.T) {
-	for name, row := range map[string]struct {
-		status   int
-		body     string
-		want     apicall.Outcome
-		denied   bool
-		overload bool
-	}{
-		"BadRequest":    {400, `{"detail":"x"}`, apicall.Refused, false, false},
-		"Unprocessable": {422, "", apicall.Refused, false, false},
-		"Unauthorized":  {401, `{"message":"Unauthorized"}`, apicall.NotProcessed, true, false},
-		"Forbidden":     {403, `{"detail":"no right"}`, apicall.NotProcessed, true, false},
-		"NoSuchPath":    {404, "", apicall.NotProcessed, false, false},
-		"NotAllowed":    {405, "", apicall.NotProcessed, false, false},
-		"Conflict":      {409, "", apicall.NotProcessed, false, false},
-		"TooLarge":      {413, "", apicall.NotProcessed, false, false},
-		"TooMany":       {429, "", apicall.OutcomeUnknown, false, true},
-		"Faulty":        {500, "", apicall.OutcomeUnknown, false, false},
-		"BadGateway":    {502, "<html>", apicall.OutcomeUnknown, false, false},
-		"Unavailable":   {503, "", apicall.OutcomeUnknown, false, true},
-		"GatewayLate":   {504, "", apicall.OutcomeUnknown, false, false},
+	for status, want := range map[int]apicall.Outcome{
+		400: apicall.Refused, 422: apicall.Refused,
+		401: apicall.NotProcessed, 403: apicall.NotProcessed, 404: apicall.NotProcessed, 405: apicall.NotProcessed, 409: apicall.NotProcessed, 413: apicall.NotProcessed,
+		429: apicall.OutcomeUnknown, 500: apicall.OutcomeUnknown, 503: apicall.OutcomeUnknown,
 	} {
-		t.Run(name, func(t *testing.T) {
-			n := 0
-			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-				n++
-				w.Header().Set("Retry-After", "7")
-				calls.Says(row.status, row.body)(w, r)
-			})
-			_, err := register(t, c)
-			e := calls.Failed(t, err)
-			if e.Outcome != row.want || e.Code != fmt.Sprint("http-", row.status) || e.Denied != row.denied || e.Overloaded() != row.overload || n != 1 || !strings.Contains(e.Error(), e.RequestID) {
-				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
-			}
-		})
+		_, err := register(t, answering(t, status, http.Header{}, ""))
+		kit.Want(t, fmt.Sprint("the outcome of ", status), calls.Failed(t, err).Outcome, want)
 	}
 }
 
-// The POST is lost, or its answer is: nobody knows. It never left: nothing is open.
-func TestRegister_Unanswered(t *testing.T) {
-	n := 0
-	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) {
-		n++
-		io.Copy(io.Discard, r.Body)
-		panic(http.ErrAbortHandler)
-	})
-	_, err := register(t, c)
-	if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || n != 1 {
-		t.Errorf("after %d requests: %v %v", n, e.Outcome, e)
-	}
-	srv.Close()
-	_, err = register(t, c)
-	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
-		t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e)
-	}
+func TestRegister_NotSent(t *testing.T) {
+	c, _ := client(t, func(http.ResponseWriter, *http.Request) { t.Error("got a request, want none") })
 	for _, bad := range [][]archive.RegisterRequest{nil, {{ID: document}}, append(frozen[:1:1], frozen...)} {
-		_, err = c.Register(t.Context(), "", bad)
+		_, err := c.Register(t.Context(), "", bad)
 		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "request" {
 			t.Errorf(`%v %v, want e.Outcome = apicall.NotSent, e.Code = "request"`, e.Outcome, e)
 		}
-	}
-}
-
-func TestRegister_Redirects(t *testing.T) {
-	for name, row := range map[string]struct {
-		status     int
-		to         string // of OTHER the host is another one
-		want       apicall.Outcome
-		auth, left bool // of the second hop
-	}{
-		"SameHost":          {307, "/moved", 0, true, true},
-		"SameHostForGood":   {308, "/moved", 0, true, true},
-		"BecomesAGet":       {302, "/moved", apicall.OutcomeUnknown, false, false},
-		"SeeOther":          {303, "/moved", apicall.OutcomeUnknown, false, false},
-		"AnotherHost":       {307, "OTHER/moved", apicall.NotProcessed, false, false},
-		"AnotherHostSigned": {307, "OTHER/moved?X-Amz-Signature=" + calls.Signature, apicall.NotProcessed, false, false},
-		"PlainHTTP":         {307, "http://127.0.0.1/moved", apicall.NotProcessed, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var seen []*http.Request
-			var body string
-			second := func(w http.ResponseWriter, r *http.Request) {
-				seen = append(seen, r)
-				b, _ := io.ReadAll(r.Body)
-				body = string(b)
-				io.WriteString(w, answer)
-			}
-			other := serve(t, second)
-			c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.Path == "/moved" {
-					second(w, r)
-					return
-				}
-				w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
-				w.WriteHeader(row.status)
-			})
-			_, err := register(t, c)
-			if !row.left {
-				e := calls.Failed(t, err)
-				host, _ := url.Parse(other.URL)
-				if e.Outcome != row.want || e.Code != "policy" || len(seen) != 0 || strings.HasPrefix(row.to, "OTHER") && !strings.Contains(e.Error(), host.Host) {
-					t.Errorf("%v after %d requests there: %v", e.Outcome, len(seen), e)
-				}
-				return
-			}
-			if err != nil || len(seen) != 1 || body != string(frozen[0].Metadata) || (seen[0].Header.Get("Authorization") != "") != row.auth || seen[0].Method != http.MethodPost {
-				t.Errorf("%v; the second hop got %q, %v", err, body, seen)
-			}
-		})
 	}
 }
