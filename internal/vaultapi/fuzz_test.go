@@ -65,22 +65,3 @@ func FuzzAnswers(f *testing.F) {
 		}
 	})
 }
-
-// Whatever a refusal says: its outcome is the one of its status, and its words are fit for a log.
-func FuzzRefusals(f *testing.F) {
-	f.Add(uint16(400), "application/json", []byte(`{"detail":[{"loc":["body",0,"amount"],"msg":"bad \u0007"}]}`))
-	f.Add(uint16(403), "application/xml", []byte(`<Error><Code>AccessDenied</Code><StringToSign>51gnature</StringToSign></Error>`))
-	f.Add(uint16(502), "text/html", []byte("<html><title>\x1b]0;x\a"))
-	f.Add(uint16(429), "", []byte{0})
-	f.Add(uint16(307), "", []byte{})
-	f.Fuzz(func(t *testing.T, code uint16, contentType string, body []byte) {
-		status := 300 + int(code)%700
-		c := clientWith(t, apicall.Config{Transport: calls.Answering(status, http.Header{"Content-Type": {contentType}}, string(body))})
-		_, err := c.Register(t.Context(), "V", requests(idA))
-		e := calls.Failed(t, err)
-		blames := status == 400 || status == 409 || status == 413 || status == 422
-		if e.Outcome == apicall.Refused && !blames || e.Outcome == apicall.NotProcessed && status >= 500 {
-			t.Errorf("%d: %v", status, e.Outcome)
-		}
-	})
-}

@@ -281,12 +281,6 @@ func TestUnreadable_WebPageIsNamed(t *testing.T) {
 }
 
 func TestRegister_NotSent(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	_, err := clientFor(t, gone.URL).Register(context.Background(), "V", requests(idA))
-	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
-		t.Errorf(`%v %s, want e.Outcome = apicall.NotSent, e.Code = "no-connection"`, e.Outcome, e.Code)
-	}
 	c, _ := client(t, calls.Says(500, ""))
 	for _, bad := range [][]archive.RegisterRequest{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)

@@ -87,26 +87,6 @@ func TestUpload_I4_ContentType(t *testing.T) {
 	}
 }
 
-// I12: a page that some proxy puts in front, with 200, is not the store's word.
-func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
-	for name, row := range map[string]struct{ kind, body string }{
-		"HTML":           {"text/html; charset=utf-8", "<html>please log in</html>"},
-		"HTMLUndeclared": {"", "  <!DOCTYPE html><title>x</title>"},
-	} {
-		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			if row.kind != "" {
-				w.Header().Set("Content-Type", row.kind)
-			}
-			io.WriteString(w, row.body)
-		})
-		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(t, []byte("PK")))
-		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
-			t.Errorf(`%s: %+v, want e.Outcome = apicall.OutcomeUnknown, e.Code = "not-the-store"`, name, e)
-		}
-	}
-}
-
 // I4: a package that changed after it was sealed does not arrive whole; what the store made of the rest is not known.
 func TestUpload_I4_ADamagedPackage(t *testing.T) {
 	content := bytes.Repeat([]byte("PK"), 100_000)
@@ -135,6 +115,7 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 	content := bytes.Repeat([]byte("PK"), 1_000_000)
 	for code, answer := range map[string]http.HandlerFunc{
 		"answered-early": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		"not-the-store":  calls.Says(200, "<html>please log in</html>"),
 		"error-document": calls.Says(200, "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"),
 		"unreadable": func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
