@@ -122,53 +122,6 @@ func gzipped(t *testing.T) string {
 	return b.String()
 }
 
-// I11, I20: one call is one download; redirects keep or drop the credentials by where they lead.
-func TestDownload_I20_Redirects(t *testing.T) {
-	content := zipped(t)
-	rows := []struct {
-		name, to string
-		allowed  []string
-		auth     bool
-		fails    bool
-	}{
-		{"Direct", "", nil, true, false},
-		{"SameHost", "https://service.example/file", nil, true, false},
-		{"StoreThatRefusesAuthorization", "https://bucket.example/file?X-Amz-Signature=s1gnature", nil, false, false},
-		{"HostThatWantsEverything", "https://files.example/file", []string{"files.example"}, true, false},
-		{"HostThatNobodyNamed", "https://evil.example/file", nil, false, true},
-		{"FromHTTPSToHTTP", "http://service.example/file", nil, false, true},
-	}
-	for _, r := range rows {
-		t.Run(r.name, func(t *testing.T) {
-			var last *http.Request
-			gets := 0
-			c := client(t, func(w http.ResponseWriter, req *http.Request) {
-				if req.URL.Path == "/start" && r.to != "" {
-					http.Redirect(w, req, r.to, http.StatusFound)
-					return
-				}
-				last = req
-				gets++
-				io.WriteString(w, content)
-			}, r.allowed...)
-			var got bytes.Buffer
-			n, err := c.Download(t.Context(), archive.ExtractFile{Name: "a.zip", URL: "https://service.example/start"}, &got)
-			if r.fails {
-				if err == nil || gets != 0 || strings.Contains(err.Error(), "s1gnature") {
-					t.Errorf("got %v after %d downloads", err, gets)
-				}
-				return
-			}
-			if err != nil || n != int64(len(content)) || got.String() != content || gets != 1 {
-				t.Fatalf("got %d bytes, %v", n, err)
-			}
-			if (last.Header.Get("Authorization") != "") != r.auth || last.Header.Get("Date") == "" {
-				t.Errorf("the last host saw %v", last.Header)
-			}
-		})
-	}
-}
-
 // I30: what is no file of an extract is not written, and a download that fails is not begun again in silence.
 func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 	for name, body := range map[string]string{"PageOfAProxy": "<html>sign in</html>", "Nothing": "", "JSON": `{"message":"later"}`, "Text": "number;amount\n"} {
