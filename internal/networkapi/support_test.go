@@ -11,10 +11,10 @@ import (
 
 const bumID archive.RemoteID = "10d90000-0000-5000-8000-00000000000a"
 
-// client returns a client of a service that h plays, without a network. Other hosts than the service's are played by h too.
-func client(t *testing.T, h http.HandlerFunc, allowed ...string) *Client {
+// client returns a client whose requests h answers, for every host.
+func client(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
-	return New(Config{API: api(t, apicall.Config{AllowedHosts: allowed, Transport: calls.Over(h)})})
+	return New(Config{API: api(t, apicall.Config{Transport: calls.Over(h)})})
 }
 
 func api(t *testing.T, cfg apicall.Config) *apicall.API {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -294,14 +293,12 @@ func FuzzRegisterAnswer(f *testing.F) {
 	f.Add("[" + record("ra", idA) + "," + record("rb", idB) + "]")
 	f.Add(`{"documents":[{"clientUUID":1,"bumId":{},"archiveFileURL":[]}]}`)
 	f.Add(`[{"bumId":"r","clientUUID":"` + idA.String() + `","archiveFileURL":{"url":"https://b.example/k","headers":{"":""}}}]`)
-	srv := httptest.NewServer(nil)
-	srv.Close()
 	f.Fuzz(func(t *testing.T, answer string) {
 		list, err := apicall.ReadRecords([]byte(answer), "documents")
 		if err != nil {
 			return
 		}
-		c := clientFor(t, srv.URL)
+		c := clientWith(t, apicall.Config{})
 		m := matching{asked: map[archive.ID]bool{idA: true, idB: true}, store: c.store}
 		reg := m.matchRecords(list)
 		if n := disjoint(t, reg); n > 2 {

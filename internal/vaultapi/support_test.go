@@ -32,12 +32,7 @@ func client(t *testing.T, h http.HandlerFunc) (*Client, *httptest.Server) {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	return clientFor(t, srv.URL), srv
-}
-
-func clientFor(t *testing.T, base string, allowed ...string) *Client {
-	t.Helper()
-	return clientWith(t, apicall.Config{BaseURL: base, AllowedHosts: allowed})
+	return clientWith(t, apicall.Config{BaseURL: srv.URL}), srv
 }
 
 func clientWith(t *testing.T, cfg apicall.Config) *Client {
