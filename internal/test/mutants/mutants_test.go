@@ -99,27 +99,44 @@ func (r *results) plant(t *testing.T, m mutant) {
 	var skipped []string
 	for _, test := range append(shorten(m.tests), m.tests...) {
 		folder, flags := splitTest(test)
-		o := s.run(t, folder, flags, wholeLimit)
+		k, o := r.find(t, s, m, folder, flags)
 		skipped = append(skipped, o.skipped...)
-		if !o.hasFailed && !o.hung {
-			continue
-		}
-		k := killer{folder: folder, test: o.test}
-		if took, kills := r.try(t, s, m, k); kills {
-			k.time = took
-			r.kill(t, m, k, took)
+		switch {
+		case k.test != "":
+			r.kill(t, m, k, k.time)
 			return
-		}
-		if whole := r.clean.run(t, folder, flags, wholeLimit); o.hasFailed && !whole.hasFailed && !whole.hung {
+		case o.hasFailed && r.clean.run(t, folder, flags, wholeLimit).passed():
 			r.kill(t, m, killer{test: o.test}, o.took)
 			return
+		case !o.passed():
+			t.Logf("%s shows nothing: %s fails without the mutant, or did not end once\n%s", test, o.test, o.tail)
 		}
-		t.Logf("%s shows nothing: %s fails without the mutant, or did not end once\n%s", test, o.test, o.tail)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lived = append(r.lived, fmt.Sprintf("%s (%s) in %s; skipped were %q", m.name, m.promise, m.file, skipped))
 	t.Errorf("%s LIVES: no test of %q notices that %s is broken; skipped were %q", m.name, m.tests, m.promise, skipped)
+}
+
+// find runs tests of m as a whole, and returns the test that kills m alone. If
+// the one that the output names does not, the tests run one at a time: after a
+// panic the output names any of those that were running.
+func (r *results) find(t *testing.T, s *site, m mutant, folder string, flags []string) (k killer, o outcome) {
+	for _, flags := range [][]string{flags, append(slices.Clip(flags), "-test.parallel=1")} {
+		o = s.run(t, folder, flags, wholeLimit)
+		if o.passed() {
+			break
+		}
+		k = killer{folder: folder, test: o.test}
+		if took, kills := r.try(t, s, m, k); kills {
+			k.time = took
+			return k, o
+		}
+		if o.hung {
+			break
+		}
+	}
+	return killer{}, o
 }
 
 // try runs the test of k alone. The test kills m if it fails, or twice does
@@ -129,7 +146,7 @@ func (r *results) plant(t *testing.T, m mutant) {
 func (r *results) try(t *testing.T, s *site, m mutant, k killer) (took time.Duration, kills bool) {
 	flags := k.flags(m)
 	o := s.run(t, k.folder, flags, k.limit())
-	if !o.hasFailed && !o.hung {
+	if o.passed() {
 		return 0, false
 	}
 	if o.hasFailed && k.time > 0 {

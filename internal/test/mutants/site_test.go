@@ -79,6 +79,8 @@ type outcome struct {
 	tail      string // the end of the output
 }
 
+func (o outcome) passed() bool { return !o.hasFailed && !o.hung }
+
 var (
 	failed  = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 	skips   = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
