@@ -56,7 +56,7 @@ type Config struct {
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
 	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
-	ProbeEvery             time.Duration // between two inspections of a drop folder's share; 0: half a minute
+	ProbeEvery             time.Duration // between two inspections of a drop folder's share, a tenth of the time between two writes of an unchanged _STATUS.txt; 0: half a minute
 
 	CatalogDir string // where the catalog's file lies: the state directory; empty: none is kept
 
@@ -159,7 +159,7 @@ func (d *Daemon) openParts() error {
 	}
 	d.statusFiles = statusfile.New(statusfile.Config{
 		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
-		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log,
+		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.ProbeEvery,
 	})
 	for _, settings := range cfg.Drops {
 		r, err := dropwork.New(settings, d.shared)

@@ -26,6 +26,7 @@ type Config struct {
 	Location    *time.Location // nil: UTC
 	Now         func() archive.Instant
 	Log         *slog.Logger
+	Interval    time.Duration // a tenth of the time between two writes where nothing changes, and ten times the least; 0: half a minute
 }
 
 // Files keeps the status files of all drop folders.
@@ -38,8 +39,12 @@ type Files struct {
 // New returns the status files of no drop folder yet.
 func New(cfg Config) *Files {
 	cfg.Location = cmp.Or(cfg.Location, time.UTC)
+	cfg.Interval = cmp.Or(cfg.Interval, usualInterval)
 	return &Files{cfg: cfg, writers: map[string]*writer{}}
 }
+
+// rewriteAfter is the age at which a file is written again without a change.
+func (f *Files) rewriteAfter() time.Duration { return intervalsPerWrite * f.cfg.Interval }
 
 // Add takes in a drop folder, before Run.
 func (f *Files) Add(drop *dropwork.Drop) { f.writers[drop.Settings.Name] = newWriter(f, drop) }

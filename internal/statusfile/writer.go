@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	rewriteAfter = 5 * time.Minute  // between two writes at most: the time in the file shows that vaultd works
-	writeGap     = 3 * time.Second  // between two writes at least, however much changes
-	recheckAfter = 30 * time.Second // while something lasts whose end is not reported, such as a pause
-	delayedAfter = 30 * time.Second // a shorter pause is no delay that a person should read of
+	usualInterval     = 30 * time.Second // between two checks while a state lasts whose end is not reported, such as a pause
+	intervalsPerWrite = 10               // at most: the time in the file shows that vaultd works
+	writesPerInterval = 10               // at most, however much changes
+	delayedAfter      = 30 * time.Second // a shorter pause is no delay that a person should read of
 
 )
 
@@ -71,7 +71,7 @@ func (w *writer) keepFile(ctx context.Context) {
 			w.writeIfChanged()
 			return
 		case <-w.wake:
-			timer.Reset(time.Until(w.checkedAt.Add(writeGap)))
+			timer.Reset(time.Until(w.checkedAt.Add(w.files.cfg.Interval / writesPerInterval)))
 		case <-timer.C:
 			timer.Reset(w.writeIfChanged())
 		}
@@ -84,28 +84,28 @@ func (w *writer) keepFile(ctx context.Context) {
 // another folder, and nothing before it is known what happened earlier today.
 func (w *writer) writeIfChanged() (again time.Duration) {
 	if w.isRecalling() {
-		return rewriteAfter // the end of the recall is reported
+		return w.files.rewriteAfter() // the end of the recall is reported
 	}
 	now := time.Now()
 	w.checkedAt = now
 	f, done, err := w.drop.HoldOpen()
 	if err != nil {
-		return recheckAfter
+		return w.files.cfg.Interval
 	}
 	defer done()
 	w.writeTemplate(f)
 	p, err := w.gatherPage()
 	if err != nil {
-		return recheckAfter // the ledger has failed, and the process is about to end for it
+		return w.files.cfg.Interval // the ledger has failed, and the process is about to end for it
 	}
 	body := p.renderBody()
-	if body != w.body || now.Sub(w.written) >= rewriteAfter {
+	if body != w.body || now.Sub(w.written) >= w.files.rewriteAfter() {
 		if f.CheckStillOurs() != nil || w.writeFile(f, p.renderHead()+body) != nil {
-			return recheckAfter
+			return w.files.cfg.Interval
 		}
 		w.body, w.written = body, now
 	}
-	return min(w.written.Add(rewriteAfter).Sub(now), p.Until.Sub(p.Now))
+	return min(w.written.Add(w.files.rewriteAfter()).Sub(now), p.Until.Sub(p.Now))
 }
 
 // writeFile writes _STATUS.txt, and logs each new reason why that failed once.
@@ -125,7 +125,7 @@ func (w *writer) writeFile(f *drop.Folder, text string) error {
 // gatherPage gathers what people should know.
 func (w *writer) gatherPage() (page, error) {
 	now := w.files.cfg.Now().Wall.In(w.files.cfg.Location)
-	p := page{Drop: w.drop.Settings.Name, Now: now, Until: now.Add(rewriteAfter), Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
+	p := page{Drop: w.drop.Settings.Name, Now: now, Until: now.Add(w.files.rewriteAfter()), Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
 	part, err := w.files.overview.ofDrop(w.files.cfg.Ledger, w.drop.Settings.Name)
 	if err != nil {
 		return p, err
@@ -146,7 +146,7 @@ func (w *writer) gatherPage() (page, error) {
 		}
 	}
 	if len(pauses) > 0 || !p.Delayed.IsZero() {
-		p.Until = now.Add(recheckAfter)
+		p.Until = now.Add(w.files.cfg.Interval)
 	}
 	snap := w.drop.SnapshotWithRights()
 	w.logFaults(snap)

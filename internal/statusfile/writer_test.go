@@ -139,9 +139,9 @@ func TestWriter_I26_PauseBeginsAndEnds(t *testing.T) {
 			after  time.Duration
 			want   bool
 		}{
-			{"a young pause", []ingest.Pause{{Target: target, Since: time.Now()}}, writeGap, false},
+			{"a young pause", []ingest.Pause{{Target: target, Since: time.Now()}}, usualInterval / writesPerInterval, false},
 			{"the same pause", []ingest.Pause{{Target: target, Since: time.Now()}}, delayedAfter, true},
-			{"its end", nil, recheckAfter, false},
+			{"its end", nil, usualInterval, false},
 		} {
 			d.pauses = step.pauses
 			if len(d.pauses) > 0 {
@@ -194,7 +194,7 @@ func TestWriter_FolderIsAway(t *testing.T) {
 		}
 		d.must(os.Remove(d.path))
 		d.must(os.Rename(aside, d.path))
-		d.pass(recheckAfter)
+		d.pass(usualInterval)
 		if _, at := d.read(); time.Since(at) > time.Minute {
 			t.Errorf("age of the file = %v, want less than a minute", time.Since(at))
 		}

@@ -169,7 +169,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 		Log:      slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
 		PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour,
-		ProbeEvery: 10 * time.Minute} // half a minute costs half of a run's time
+		ProbeEvery: 10 * time.Minute} // half a minute costs a third of a run's time
 	for i, v := range w.vaults {
 		kit.Must(w.t, os.Mkdir(w.path(i), 0o770))
 		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
