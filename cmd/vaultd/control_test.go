@@ -317,7 +317,7 @@ func TestControl_TooManyAtOnce(t *testing.T) {
 		return exitDone
 	}})
 	for range maxCommands {
-		go callControl(t.Context(), path, []string{"list"}, io.Discard, io.Discard)
+		go callControlWithInput(t.Context(), path, []string{"list"}, nil, io.Discard, io.Discard)
 		<-began
 	}
 	if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {

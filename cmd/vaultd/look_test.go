@@ -322,34 +322,6 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 	}
 }
 
-// A check beside a working daemon must not take its progress for a fault.
-func TestVerify_WhileEntriesChange(t *testing.T) {
-	t.Parallel()
-	s := filled(t)
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			k := archive.NewKey(noon)
-			s.ledger.Apply(t.Context(), ledger.Change{Key: k, At: archive.Instant{Wall: noon},
-				Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "more"}, ledger.StillChanging{}}})
-		}
-	}()
-	defer func() { close(stop); <-done }()
-	dir := t.TempDir() // for the checkpoint
-	for n := range 40 {
-		found, err := selfcheck.Verification{StateDir: dir, Whole: n%4 == 0, Now: time.Now}.Verify(t.Context(), s.ledger.Ledger)
-		if err != nil || !found.OK() {
-			t.Fatalf("%v, %+v", err, found)
-		}
-	}
-}
-
 func TestCommands_StopWithTheirContext(t *testing.T) {
 	s := filled(t)
 	if err := s.ledger.Close(); err != nil {

@@ -48,6 +48,7 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.begin()
+			awaitPort(t, address)
 			anna := newReader(t, address)
 			anna.signIn("anna")
 			a := anna.send("/report", "/document/"+row1.Key+"/download", url.Values{})

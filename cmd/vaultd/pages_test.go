@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -47,6 +48,19 @@ func newReader(t *testing.T, address string) *reader {
 		t.Fatal(err)
 	}
 	return &reader{t, &http.Client{Jar: jar, Timeout: time.Minute}, "http://" + address}
+}
+
+// awaitPort waits until somebody listens at an address.
+func awaitPort(t *testing.T, address string) {
+	t.Helper()
+	waitFor(t, "the pages", func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	})
 }
 
 func (r *reader) do(method, path string, fields url.Values) (a answer) {

@@ -172,9 +172,9 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.must(0, "restore", backup, "--take-over", "--reason", "new server")
-	waitFor(t, "the old server to notice", func() bool {
+	waitFor(t, "the old server to let both folders go", func() bool {
 		out, code := s.vaultd("status")
-		return code == exitPerson && strings.Contains(out, "later state of this ledger")
+		return code == exitPerson && strings.Contains(out, "later state of this ledger") && strings.Contains(out, "drop acme paused") && strings.Contains(out, "drop beta paused")
 	})
 	registered := emu.CountCalls("register")
 	s.dropped("beta", "new", 2) // the old one must not take them

@@ -287,3 +287,32 @@ func TestVerify_I26_SaysThatNoCheckpointIsLeft(t *testing.T) {
 		t.Errorf("problems = %v, not saved: %v, want none, and an error", v.Problems, v.NotSaved)
 	}
 }
+
+// A check during the work of a daemon must not take its progress for a fault.
+func TestVerify_WhileEntriesChange(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "ledger-1")
+	p.finish(p.send())
+	p.send()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 100; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			p.Apply(t.Context(), ledger.Change{Key: fill.Key(began, n), At: archive.Instant{Wall: began}, //nolint:errcheck // the check is what counts
+				Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "more"}, ledger.StillChanging{}}})
+		}
+	}()
+	defer func() { close(stop); <-done }()
+	for n := range 40 {
+		how := p.how()
+		how.Whole = n%4 == 0
+		if v := p.verify(how); !v.OK() {
+			t.Fatalf("%+v", v)
+		}
+	}
+}
