@@ -26,18 +26,16 @@ const aparts = "VAULTD_TEST_MOUNTS"
 // the mounts are seen by nobody else and end with it. There it returns true.
 func apart(t *testing.T) bool {
 	t.Helper()
-	if path := os.Getenv(aparts); path != "" {
-		built = func() (string, error) { return path, nil }
+	if os.Getenv(aparts) != "" {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			t.Fatal(err)
 		}
 		return true
 	}
 	t.Parallel()
-	bin := realProgram(t)
 	for _, user := range []bool{false, true} {
 		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), aparts+"="+bin)
+		cmd.Env = append(os.Environ(), aparts+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 		if user {
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

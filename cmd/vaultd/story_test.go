@@ -93,3 +93,18 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
 }
+
+// Of a folder that waits for its sidecar only the daemon knows: why and find tell of it.
+func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	s.begin()
+	writeIn(t, filepath.Join(s.dir, "acme", "Meier\x1b 12"), "scan.pdf", "%PDF")
+	for code, args := range map[int][]string{0: {"why", "Meier\x1b 12"}, exitFailed: {"find", "meier", "12"}} {
+		waitFor(t, args[0]+" to tell of it", func() bool {
+			out, got := s.vaultd(args...)
+			return got == code && strings.Contains(out, `Meier\x1b 12 (acme)`) && strings.Contains(out, "not taken, seen since ") && strings.Contains(out, "no sidecar")
+		})
+	}
+}
