@@ -361,7 +361,7 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 	}
 }
 
-// A running catalog that is made anew, or damaged while it runs, is said to be that; a page asks it while it comes back.
+// The history names a running catalog that is rebuilt or damaged; a page asks it again meanwhile.
 func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 	t.Parallel()
 	w := newHistoryWorld(t, 2, "Europe/Berlin", historyNoon)
@@ -527,7 +527,7 @@ func recoveredAt(n int, seen, archived time.Time) ledger.Recovered {
 }
 
 // BenchmarkHistory asks for the history of a ledger of DOCS documents (20,000) of fifteen years, one in a hundred of them rejected, of
-// four drop folders and two vaults, while its catalog runs. It tells how long the parts of it take, in milliseconds.
+// four drop folders and two vaults, while its catalog runs. It prints how long its parts take, in milliseconds.
 func BenchmarkHistory(b *testing.B) {
 	docs := 20_000
 	if n, err := strconv.Atoi(os.Getenv("DOCS")); err == nil {
