@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,13 +26,14 @@ type statusDrop struct {
 	t        *testing.T
 	path     string
 	files    *Files
-	pauses   []ingest.Pause // the open circuit breakers; set while the writer is idle
-	rendered int            // renderings of the text; read while the writer is idle
+	pauses   atomic.Pointer[[]ingest.Pause] // the open circuit breakers
+	rendered atomic.Int64                   // renderings of the text
 }
 
 func withStatusDrop(t *testing.T, test func(d *statusDrop)) {
 	state := t.TempDir()
 	d := &statusDrop{path: t.TempDir()}
+	d.pauses.Store(&[]ingest.Pause{})
 	synctest.Test(t, func(t *testing.T) {
 		d.t = t
 		began, log := time.Now(), slog.New(slog.DiscardHandler)
@@ -50,8 +52,8 @@ func withStatusDrop(t *testing.T, test func(d *statusDrop)) {
 		defer drop.Close()
 		disk := spool.NewDisk(state, 0, l, func() time.Time { return now().Wall }, log)
 		d.files = New(Config{Ledger: l, Disk: disk, Environment: "test", Now: now, Log: log, Pauses: func() []ingest.Pause {
-			d.rendered++
-			return d.pauses
+			d.rendered.Add(1)
+			return *d.pauses.Load()
 		}})
 		d.files.Add(drop)
 		d.must(d.files.RecallToday(t.Context()))
@@ -96,15 +98,15 @@ func (d *statusDrop) read() (text string, at time.Time) {
 // minutes.
 func TestWriter_IdleWritesEveryFiveMinutes(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
-		d.rendered = 0
+		d.rendered.Store(0)
 		for range 12 * 60 {
 			d.pass(5 * time.Second)
 			if _, at := d.read(); time.Since(at) > 6*time.Minute { // the head has no seconds
 				t.Fatalf("age of the file = %v, want at most 6 minutes", time.Since(at))
 			}
 		}
-		if d.rendered != 12 {
-			t.Errorf("texts rendered in an hour = %d, want 12", d.rendered)
+		if d.rendered.Load() != 12 {
+			t.Errorf("texts rendered in an hour = %d, want 12", d.rendered.Load())
 		}
 	})
 }
@@ -143,8 +145,8 @@ func TestWriter_I26_PauseBeginsAndEnds(t *testing.T) {
 			{"the same pause", []ingest.Pause{{Target: target, Since: time.Now()}}, delayedAfter, true},
 			{"its end", nil, usualInterval, false},
 		} {
-			d.pauses = step.pauses
-			if len(d.pauses) > 0 {
+			d.pauses.Store(&step.pauses)
+			if len(step.pauses) > 0 {
 				d.files.NotePause(target)
 			}
 			d.pass(step.after)
@@ -152,9 +154,9 @@ func TestWriter_I26_PauseBeginsAndEnds(t *testing.T) {
 				t.Errorf("%s, %v later: DELAYED = %v, want %v\n%s", step.what, step.after, !step.want, step.want, text)
 			}
 		}
-		d.rendered = 0
-		if d.pass(time.Hour); d.rendered != 12 {
-			t.Errorf("texts rendered in the hour after the pause = %d, want 12", d.rendered)
+		d.rendered.Store(0)
+		if d.pass(time.Hour); d.rendered.Load() != 12 {
+			t.Errorf("texts rendered in the hour after the pause = %d, want 12", d.rendered.Load())
 		}
 	})
 }
@@ -165,13 +167,13 @@ func TestWriter_StormOfReports(t *testing.T) {
 	withStatusDrop(t, func(d *statusDrop) {
 		before, err := os.Stat(filepath.Join(d.path, "_STATUS.txt"))
 		d.must(err)
-		d.rendered = 0
+		d.rendered.Store(0)
 		for range 600 {
 			d.files.NoteChange("acme-in")
 			d.pass(100 * time.Millisecond)
 		}
-		if d.rendered < 19 || d.rendered > 21 {
-			t.Errorf("texts rendered in a minute of reports = %d, want 20", d.rendered)
+		if n := d.rendered.Load(); n < 19 || n > 21 {
+			t.Errorf("texts rendered in a minute of reports = %d, want 20", n)
 		}
 		after, err := os.Stat(filepath.Join(d.path, "_STATUS.txt"))
 		d.must(err)
