@@ -246,10 +246,12 @@ func TestControl_I27_RightsOfTheSocket(t *testing.T) {
 		s.forDaemon()
 		s.edit("drops:", "access: {groups: ["+groups+"]}\ndrops:")
 		stop := s.daemon()
+		// The socket is there before the rights are: until then state_dir is closed.
 		for i, path := range []string{filepath.Join(s.cfg.StateDir, "vaultd.sock"), s.cfg.StateDir} {
-			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != rights[i] {
-				t.Errorf("groups [%s]: %s: %v, want %v, %v", groups, path, info.Mode(), rights[i], err)
-			}
+			waitFor(t, fmt.Sprintf("groups [%s]: %s to have the rights %v", groups, path, rights[i]), func() bool {
+				info, err := os.Stat(path)
+				return err == nil && info.Mode().Perm() == rights[i]
+			})
 		}
 		stop()
 	}

@@ -165,6 +165,10 @@ func reply(said chan<- struct{}, size int, acts ...any) func(net.Conn, io.Reader
 // connection then, with and without "Expect: 100-continue".
 func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 	const small, large = 700_000, expectAbove + 3_000_000
+	readPause := 100 * time.Millisecond
+	if kit.Race {
+		readPause = time.Second
+	}
 	for name, r := range map[string]struct {
 		size  int
 		acts  []any
@@ -203,7 +207,7 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 					return io.NopCloser(readFunc(func(p []byte) (int, error) {
 						if pieces++; r.early && pieces == 6 {
 							<-said
-							time.Sleep(100 * time.Millisecond) // it lies in the socket; somebody has to read it
+							time.Sleep(readPause) // it is in the socket, and the client has to read it
 						}
 						return from.Read(p)
 					})), nil
