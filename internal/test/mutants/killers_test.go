@@ -51,7 +51,7 @@ func (k killer) flags(m mutant) []string {
 // limit is how long the killer may take before it counts as one that hangs.
 func (k killer) limit() time.Duration {
 	if k.time == 0 {
-		return time.Minute
+		return wholeLimit
 	}
 	return max(10*time.Second, 10*k.time)
 }
