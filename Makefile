@@ -115,10 +115,8 @@ simulate: ## simulated years with faults, from SEEDS seeds
 campaign: ## the real program, killed KILLS times under load
 	KILLS=$(KILLS) $(ONE) -run '^TestCampaign$$' ./internal/test/campaign
 
-storms: ## storms, bursts and hostile folders in their full numbers: up to a million files
-	VAULTD_LONG=1 $(ONE) -run '^(TestAsk_RequestsPerDocument|TestAsk_I25_OpenForADay)$$' ./internal/ingest
+storms: ## bursts and hostile folders in their full numbers: up to a million files
 	VAULTD_LONG=1 $(ONE) -run '^TestBurst_I22_NoneIsLost$$' ./internal/watch
-	VAULTD_LONG=1 $(ONE) -run '^TestStorm_I21_ThousandsAtOnce$$' ./internal/daemon
 	VAULTD_LONG=1 $(ONE) -run '^TestHostile_I19_I21_I23$$' ./cmd/vaultd
 
 plan: ## how much is registered at once, on RUNS simulated lines: make plan RUNS=1000000 takes hours
@@ -128,7 +126,7 @@ model: ## every order of events, to the end of a larger world (minutes, and memo
 	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(ONE) -run '^TestModel_Promises$$' ./internal/ledger
 
 mutants: axe-core ## known mistakes, planted one by one: a test must find each
-	MUTANTS='$(MUTANTS)' $(ONE) -run '^TestMutants$$' ./internal/test/mutants
+	$(MEMORY) MUTANTS='$(MUTANTS)' $(ONE) -run '^TestMutants$$' ./internal/test/mutants
 
 canary: ## all tests, and a search for secrets in whatever they wrote
 	VAULTD_CANARY=1 $(ONE) -run '^TestSuite_I7' ./internal/test/canary
