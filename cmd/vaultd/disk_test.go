@@ -17,44 +17,15 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
 )
 
-// aparts are the tests that need file systems of their own.
-const aparts = "VAULTD_TEST_MOUNTS"
-
-// apart runs a test once more in a process of its own, where it may mount what it likes:
-// the mounts are seen by nobody else and end with it. There it returns true.
+// apart runs a test once more, next to others, in a process with mounts of its
+// own. There it returns true.
 func apart(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(aparts) != "" {
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			t.Fatal(err)
-		}
-		return true
-	}
 	t.Parallel()
-	for _, user := range []bool{false, true} {
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), aparts+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-		if user {
-			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-		}
-		out, err := cmd.CombinedOutput()
-		switch exit, ran := errors.AsType[*exec.ExitError](err); {
-		case ran && exit.Exited(), err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()):
-			t.Fatalf("%s", out)
-		case err == nil:
-			return false
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("this machine allows no mounts, neither for root nor in a user namespace")
-	}
-	t.Skip("NOT TESTED: this machine allows no mounts, neither for root nor in a user namespace")
-	return false
+	return kit.OwnMounts(t)
 }
 
 // small is a file system in memory with little room.
@@ -190,7 +161,7 @@ func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	onceEach(s.t, emu, n)
 	st := s.status().Balance
 	if st.States["archived"] != uint64(n) || st.Seen != uint64(n) {
-		s.t.Errorf("%+v", st)
+		s.t.Errorf(`%+v, want st.States["archived"] = %v, st.Seen = %v`, st, uint64(n), uint64(n))
 	}
 }
 
@@ -257,7 +228,7 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 		return code == exitPerson && strings.Contains(out, "not even the ledger has room, so that nothing is taken, sent or asked")
 	})
 	if b := s.status().Balance; b.States["uploaded"] != 10 {
-		t.Errorf("%+v", b)
+		t.Errorf(`%+v, want b.States["uploaded"] = 10`, b)
 	}
 	give()
 	waitFor(t, "all to be archived", s.inState("archived", 10))
@@ -302,7 +273,7 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 		return code == exitPerson && strings.Contains(out, "drop acme: 3 not taken: no room")
 	})
 	if st := s.status().Balance; st.States["rejected"]+st.States["quarantined"] != 0 {
-		t.Errorf("%+v", st)
+		t.Errorf(`%+v, want st.States["rejected"]+st.States["quarantined"] = 0`, st)
 	}
 	give()
 	names()

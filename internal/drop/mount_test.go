@@ -4,9 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,36 +17,6 @@ import (
 	"vaultd/internal/test/kit"
 	"vaultd/internal/watch"
 )
-
-// ownMounts runs a test once more in a process with mounts of its own, which nobody else sees and which end with it. There
-// it returns true.
-func ownMounts(t *testing.T) bool {
-	t.Helper()
-	const inside = "VAULTD_TEST_MOUNTS"
-	if os.Getenv(inside) != "" {
-		kit.Must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-		return true
-	}
-	for _, user := range []bool{false, true} {
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), inside+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-		if user {
-			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-		}
-		out, err := cmd.CombinedOutput()
-		switch exit, ran := errors.AsType[*exec.ExitError](err); {
-		case ran && exit.Exited(), err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()):
-			t.Fatalf("%s", out)
-		case err == nil:
-			return false
-		}
-	}
-	kit.Missing(t, "the right to mount, as root or in a user namespace")
-	return false
-}
 
 // yard is a drop folder with one folder in it, and files elsewhere that must stay as they are.
 type yard struct {
@@ -123,7 +91,7 @@ func (y *yard) lies(at string) {
 // A bind mount of the same file system, on a folder or on a file: nothing is looked through it, claimed, packed, returned, kept, moved
 // or removed with it, at each moment of the folder's life.
 func TestMount_I18_I19_SameFileSystem(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	for name, file := range map[string]bool{"OnAFolder": false, "OnAFile": true} {
@@ -179,7 +147,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 
 // A mount that comes while the folder is being removed stops that: what lies behind it stays, and the folder does not go back to people.
 func TestMount_I18_WhileItIsRemoved(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	for name, file := range map[string]bool{"OnAFolder": false, "OnAFile": true} {
@@ -218,7 +186,7 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 
 // The drop folder may be a mount, and so may what lies above it.
 func TestMount_I19_TheDropFolderItself(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	y := newYard(t)

@@ -130,7 +130,7 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 // Where statx is refused the kernel's table tells a mount of the same file system to whoever claims, and the device one of another to
 // whoever looks.
 func TestStatx_I19_RefusedWithAMount(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	for name, mount := range map[string]func(y *yard) (done func()){

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,36 +13,6 @@ import (
 
 	"vaultd/internal/test/kit"
 )
-
-// ownMounts runs a test once more in a process with mounts of its own, which nobody else sees and which end with it. There
-// it returns true.
-func ownMounts(t *testing.T) bool {
-	t.Helper()
-	const inside = "VAULTD_TEST_MOUNTS"
-	if os.Getenv(inside) != "" {
-		kit.Must(t, unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
-		return true
-	}
-	for _, user := range []bool{false, true} {
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), inside+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-		if user {
-			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-		}
-		out, err := cmd.CombinedOutput()
-		switch exit, ran := errors.AsType[*exec.ExitError](err); {
-		case ran && exit.Exited(), err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()):
-			t.Fatalf("%s", out)
-		case err == nil:
-			return false
-		}
-	}
-	kit.Missing(t, "the right to mount, as root or in a user namespace")
-	return false
-}
 
 // bind mounts the file or folder from at the path to.
 func bind(t *testing.T, from, to string) {
@@ -71,7 +40,7 @@ func mounted(t *testing.T) (base string, rows map[string]string) {
 
 // A bind mount of the same file system has the same device: only the number of the mount tells it, or the kernel's table.
 func TestFindMount_I19(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	base, rows := mounted(t)
@@ -98,7 +67,7 @@ func TestFindMount_I19(t *testing.T) {
 
 // What is deeper or larger than anybody walks through is answered all the same.
 func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	base := t.TempDir()
@@ -115,7 +84,7 @@ func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
 }
 
 func TestSub_I19_RefusesMounts(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	base, _ := mounted(t)
@@ -138,7 +107,7 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 }
 
 func TestOpenRegular_I19_NothingThroughAMount(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	base, _ := mounted(t)

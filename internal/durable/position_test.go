@@ -28,7 +28,7 @@ func meet(t *testing.T, a, b string) bool {
 
 // I19: where a place lies is told whatever links and mounts lead there, also before it exists.
 func TestPositions_I19_LinksAndMounts(t *testing.T) {
-	if !ownMounts(t) {
+	if !kit.OwnMounts(t) {
 		return
 	}
 	dir := t.TempDir()

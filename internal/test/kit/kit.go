@@ -2,7 +2,7 @@
 // that prints got and want, the mark of a test that belongs to the long run,
 // and the end of a test that needs a program or a right that is missing.
 //
-// What a test expects stays in the test.
+// Each test keeps what it expects.
 package kit
 
 import (
