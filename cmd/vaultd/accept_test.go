@@ -55,7 +55,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 		{0, []string{"arrivals", "show", id}, ": the network took it; checked by purchasing"},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s", row.args, out)
+			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
 	p.stop(t)
@@ -64,14 +64,14 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	}
 	var j arrivalShown
 	if err := json.Unmarshal([]byte(s.must(0, "arrivals", "show", id, "--json")), &j); err != nil || len(j.Said) != 1 || j.Said[0].Outcome != "taken" || j.Said[0].At == nil {
-		t.Errorf("%+v, %v", j.Said, err)
+		t.Errorf(`%+v, %v, want no error, len(j.Said) = 1, j.Said[0].Outcome = "taken", j.Said[0].At other than nil`, j.Said, err)
 	}
 	s.must(0, "verify")
 	if journal := s.journal(); !strings.Contains(journal, `"event":"word-intended"`) || !strings.Contains(journal, `"event":"word-taken"`) || strings.Contains(journal, "checked by purchasing") {
-		t.Error(journal)
+		t.Errorf("journal = %v, want journal with `\"event\":\"word-intended\"`, journal with `\"event\":\"word-taken\"`, journal without \"checked by purchasing\"", journal)
 	}
 	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 0", v)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 	}
 	s.must(0, "verify")
 	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 0", v)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(shown.Reasons) != 2 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
-		t.Errorf("%+v", shown.Reasons)
+		t.Errorf(`%+v, want len(shown.Reasons) = 2, *shown.Reasons[0].UID = %v, shown.Reasons[0].Text = "because (true)", shown.Reasons[0].Act = "held"`, shown.Reasons, int64(os.Getuid()))
 	}
 	if n := strings.Count(do(0, "show", otto), "by "+present.UserName(uint32(os.Getuid()))); n < 4 {
 		t.Errorf("who acted is named %d times", n)
@@ -116,10 +116,10 @@ func TestActs_ClosedInDoubt(t *testing.T) {
 	}
 	one, _, _ := s.ledger.Entry(s.keys["Zoll 1"])
 	if one.State != ledger.Rejected || !one.InDoubt || !one.Resolved {
-		t.Errorf("%+v", one)
+		t.Errorf("%+v, want one.State = ledger.Rejected, one.InDoubt, one.Resolved", one)
 	}
 	if notes, err := s.ledger.Notes(one.Key); err != nil || notes[one.Rev].Text != "asked the provider" {
-		t.Errorf("%v %v", notes, err)
+		t.Errorf(`%v %v, want no error, notes[one.Rev].Text = "asked the provider"`, notes, err)
 	}
 }
 
@@ -136,11 +136,11 @@ func TestFind_WhatPeopleRemember(t *testing.T) {
 	}
 	out, _, _ := s.say("find", "--limit=1", "müller", "4711")
 	if !strings.Contains(out, "archived 2026-11-20 10:32:00 CET, bumId bum-1") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "archived 2026-11-20 10:32:00 CET, bumId bum-1"`, out)
 	}
 	out, errs, _ := s.say("find", "--limit=1", "--json", "gmbh")
 	if strings.Count(out, "\n") != 1 || !strings.Contains(out, `"folder":"Otto 19"`) || !strings.Contains(errs, "--limit 0 shows all") {
-		t.Errorf("%s%s", out, errs)
+		t.Errorf("%s%s, want strings.Count(out, \"\\n\") = 1, out with `\"folder\":\"Otto 19\"`, errs with \"--limit 0 shows all\"", out, errs)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestValidate_WhichDrop(t *testing.T) {
 		{"tmp/x", "", ""}, {"tmp/x", "c", "c"}, {"a/x", "c", "c"}, {"a/x", "d", ""},
 	} {
 		if got := which(three, row.folder, "--drop", row.name); got != row.want {
-			t.Errorf("%+v: %q", row, got)
+			t.Errorf("%+v: %q, want got = %v", row, got, row.want)
 		}
 	}
 	if got := which(config(drops[:strings.Index(drops, "  - {name: ab")]), "tmp/x"); got != "a" {
@@ -200,7 +200,7 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 		t.Errorf("exit %d %v %+v %s", code, err, b, errs)
 	}
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 || info.Size() != b.Size {
-		t.Error(info, err)
+		t.Errorf("info = %v, err = %v, want no error, info.Mode().Perm() = 0o600, info.Size() = %v", info, err, b.Size)
 	}
 	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
 	line, err := json.Marshal(map[string][]string{"args": {"backup", "--", elsewhere}})
@@ -243,7 +243,7 @@ func TestBackup_BrokenOff(t *testing.T) {
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil || len(names) != 1 || names[0].Name() != "Good" {
-		t.Errorf("%v %v", names, err)
+		t.Errorf(`%v %v, want no error, len(names) = 1, names[0].Name() = "Good"`, names, err)
 	}
 }
 

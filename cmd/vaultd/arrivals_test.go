@@ -40,7 +40,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 	s := newSite(t, address, fast)
 	s.withReceiving(address)
 	if out := s.must(0, "arrivals"); !strings.Contains(out, "No document has come in") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "No document has come in"`, out)
 	}
 	id, err := emu.PublishReceived(receivedInvoice("R-4711"))
 	if err != nil {
@@ -67,15 +67,15 @@ func TestArrivals_I30_Listed(t *testing.T) {
 			{exitUsage, []string{"arrivals", "--limit", "-1"}, "--limit is negative"},
 		} {
 			if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-				t.Errorf("%v: %s", row.args, out)
+				t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 			}
 		}
 		var j arrivalShown
 		if err := json.Unmarshal([]byte(s.must(0, "arrivals", "--json")), &j); err != nil || j.ID != id || j.Sender == nil || *j.DocumentID != "R-4711" || len(j.Files) != 2 || j.Entry == nil || j.Waits != "" {
-			t.Errorf("%+v, %v", j, err)
+			t.Errorf(`%+v, %v, want no error, j.ID = %v, j.Sender other than nil, *j.DocumentID = "R-4711", len(j.Files) = 2, j.Entry other than nil, j.Waits = ""`, j, err, id)
 		}
 		if out := s.must(0, "arrivals", "show", j.Key); !strings.Contains(out, id) {
-			t.Error(out)
+			t.Errorf("out = %v, want out with %q", out, id)
 		}
 	}
 	ask() // through the daemon
@@ -112,17 +112,17 @@ func TestRunOnce_Receives(t *testing.T) {
 		ids = append(ids, id)
 	}
 	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "seen 0 new", out with "2 documents of the business network are not received yet"`, out)
 	}
 	if out := s.must(0, "arrivals"); strings.Count(out, "fetching") != 2 {
-		t.Error(out)
+		t.Errorf(`out = %v, want strings.Count(out, "fetching") = 2`, out)
 	}
 	broken.Store(false)
 	for _, id := range ids { // without that it is tried again after a minute
 		s.must(0, "arrivals", "retry", id)
 	}
 	if out := s.must(0, "run", "--once", "--wait"); !strings.Contains(out, "seen 2 new; archived 2") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "seen 2 new; archived 2"`, out)
 	}
 }
 
@@ -137,17 +137,17 @@ func TestArrivals_WhatWaits(t *testing.T) {
 	s.addReceived(now.Add(-time.Minute), "bum-\x1b[2J2", arrival.Postponed{Until: now.Add(time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a \x1b[1m fault"}})
 	out := s.must(0, "arrivals")
 	if first, second := strings.Index(out, "fetch the document failed: fetch: a"), strings.Index(out, "next: fetch the document"); first < 0 || second < first || strings.Contains(out, "\x1b") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want first >= 0, second >= %v, out without \"\\x1b\"", out, first)
 	}
 	if out := s.must(0, "arrivals", "--limit", "1"); strings.Contains(out, "bum-1 ") || !strings.Contains(out, "the newest 1; --limit 0 lists all") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out without "bum-1 ", out with "the newest 1; --limit 0 lists all"`, out)
 	}
 	if out := s.must(0, "arrivals", "--json"); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"cause":"http-500"`) {
-		t.Error(out)
+		t.Errorf("out = %v, want strings.Count(out, \"\\n\") = 2, out with `\"cause\":\"http-500\"`", out)
 	}
 	s.addArrival("4711", now) // an extract is none
 	if out := s.must(0, "arrivals"); strings.Contains(out, "4711") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out without "4711"`, out)
 	}
 	s.must(exitFailed, "arrivals", "show", "4711")
 }
@@ -178,10 +178,10 @@ func TestArrivals_I26_NeedAPerson(t *testing.T) {
 		}
 	}
 	if out := s.must(0, "arrivals", "show", "bum-lost"); !strings.Contains(out, "TO DO") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "TO DO"`, out)
 	}
 	if out := s.must(exitPerson, "status", "--json"); !strings.Contains(out, `"what":"received","count":3`) {
-		t.Error(out)
+		t.Errorf("out = %v, want out with `\"what\":\"received\",\"count\":3`", out)
 	}
 	for _, id := range []string{"bum-twice", "bum-lost", "bum-old"} {
 		s.must(0, "arrivals", "close", id, "--reason", "it came by mail")
@@ -220,22 +220,22 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 		{exitFailed, []string{"arrivals", "close", lost, "--reason", "again"}, "it is given-up"},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s", row.args, out)
+			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
 	p := s.begin()
 	if out := s.must(0, "arrivals", "show", id); !strings.Contains(out, "fetch the document failed: fetch: a fault; tried again") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "fetch the document failed: fetch: a fault; tried again"`, out)
 	}
 	if out := s.must(0, "arrivals", "retry", id); !strings.Contains(out, "is announced. It is tried now.") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "is announced. It is tried now."`, out)
 	}
 	waitFor(t, "the document to be in the drop folder", func() bool {
 		out, _ := s.vaultd("arrivals", "show", id)
 		return strings.Contains(out, "in the drop")
 	})
 	if out := s.must(exitFailed, "arrivals", "close", id, "--reason", "too late"); !strings.Contains(out, "close document") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "close document"`, out)
 	}
 	p.stop(t)
 	for _, n := range emu.Notices() {
@@ -248,7 +248,7 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	}
 	s.must(0, "verify")
 	if journal := s.journal(); !strings.Contains(journal, `"event":"given-up"`) || !strings.Contains(journal, `"event":"retry-asked"`) || strings.Contains(journal, "it came by mail") {
-		t.Error(journal)
+		t.Errorf("journal = %v, want journal with `\"event\":\"given-up\"`, journal with `\"event\":\"retry-asked\"`, journal without \"it came by mail\"", journal)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	})
 	d := j.Files[1].Doubt
 	if d == nil || d.Times != 1 || d.Overruled {
-		t.Fatalf("%+v", d)
+		t.Fatalf("%+v, want d other than nil, d.Times = 1, not d.Overruled", d)
 	}
 	if kept, err := os.ReadFile(filepath.Join(s.dir, "state", statedir.ReceivedFolder, j.Key, d.Stored)); err != nil || string(kept) != string(invoice.Files[0].Content) {
 		t.Errorf("a person who looks at it finds %q, %v", kept, err)
@@ -305,7 +305,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		{0, []string{"arrivals", "take", id, "--sha256", d.SHA256[:8], "--reason", "the sender names it so"}, "Its file is taken as it is."},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s", row.args, out)
+			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
 	waitFor(t, "the document to be archived", func() bool {
@@ -322,12 +322,12 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 		{0, []string{"verify"}, ""},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			t.Errorf("%v: %s", row.args, out)
+			t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
 	p.stop(t)
 	if journal := s.journal(); !strings.Contains(journal, `"event":"doubt-overruled"`) || strings.Contains(journal, "the sender names it so") {
-		t.Error(journal)
+		t.Errorf("journal = %v, want journal with `\"event\":\"doubt-overruled\"`, journal without \"the sender names it so\"", journal)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestAudit_TablesBesideThePage(t *testing.T) {
 			}
 			for i, name := range []string{page, table + ".csv", table + ".xlsx"} {
 				if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want[i] || !strings.Contains(errs, "written to "+dir+"/"+name) {
-					t.Errorf("%s: %q, %v, %s", name, b, err, errs)
+					t.Errorf("%s: %q, %v, %s, want no error, string(b) = %v, errs with %q", name, b, err, errs, want[i], "written to "+dir+"/"+name)
 				}
 			}
 			if all, _ := os.ReadDir(dir); len(all) != 3 {
@@ -166,7 +166,7 @@ func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
 		return errs
 	}
 	if errs := audit("long", "a;b", "PK"); strings.Contains(errs, "not of this report") {
-		t.Error(errs)
+		t.Errorf(`errs = %v, want errs without "not of this report"`, errs)
 	}
 	errs := audit("short")
 	for _, name := range []string{"/2026.csv", "/2026.xlsx"} {
@@ -181,6 +181,6 @@ func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
 		}
 	}
 	if errs := audit("short"); strings.Contains(errs, "not of this report") {
-		t.Error(errs)
+		t.Errorf(`errs = %v, want errs without "not of this report"`, errs)
 	}
 }

@@ -31,14 +31,14 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 			t.Errorf("%s: no mark of the test environment", format)
 		}
 		if !strings.Contains(out, "Müller 4711") || strings.ContainsAny(out, "\x1b\x07") || strings.Contains(out, "canary") {
-			t.Errorf("%s:\n%s", format, out)
+			t.Errorf("%s:\n%s\nwant out with \"Müller 4711\", not strings.ContainsAny(out, \"\\x1b\\x07\"), out without \"canary\"", format, out)
 		}
 	}
 	out, _, _ := s.audit("--format=csv", "--separator=;", "--state=rejected,archived")
 	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff")))
 	r.Comma = ';'
 	if rows, err := r.ReadAll(); err != nil || len(rows) != 3 {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("%v\n%s\nwant no error, len(rows) = 3", err, out)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestAudit_I29_HumanActs(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal([]byte(out), &all); err != nil || all.HumanActs != 1 || all.Acts[0].Event != "closed" {
-		t.Errorf("%v %+v", err, all)
+		t.Errorf(`%v %+v, want no error, all.HumanActs = 1, all.Acts[0].Event = "closed"`, err, all)
 	}
 	page, _, _ := s.audit("--format=html")
 	if !strings.Contains(page, present.UserName(0)) {
@@ -216,7 +216,7 @@ func TestAudit_SinceLast(t *testing.T) {
 	}
 	page, err := os.ReadFile(names[0])
 	if err != nil || !strings.Contains(string(page), "what was on its way or was taken since the report of ") {
-		t.Errorf("%v", err)
+		t.Errorf(`%v, want no error, page with "what was on its way or was taken since the report of "`, err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestAudit_DifferencesAndFailures(t *testing.T) {
 		t.Errorf("a ledger of another past: exit %d, %s", code, errs)
 	}
 	if b, err := os.ReadFile(file); err != nil || !strings.HasSuffix(string(b), "</html>\n") {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("%q, %v, want no error, b that ends with \"</html>\\n\"", b, err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)

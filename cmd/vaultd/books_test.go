@@ -77,7 +77,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	}
 	s := newSite(t, address, fast)
 	if out := s.must(exitConfig, "books"); !strings.Contains(out, "does not say which records") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "does not say which records"`, out)
 	}
 	s.withBooks(address)
 	publishBooked(t, emu, "1", "Initial", "2026-01-01", "2026-10-13", "R-1", "119.00", "R-2", "7")
@@ -101,7 +101,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	p = s.begin()
 	s.asksForOctober()
 	if out := s.must(exitDifferences, "books", "--from", "2026-10-01", "--to", "2026-10-31", "--index"); !strings.Contains(out, "index of vault ACME: 3 of 3 read.") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "index of vault ACME: 3 of 3 read."`, out)
 	}
 	publishBooked(t, emu, "4", "DateRange", "2026-10-14", "2026-10-15")
 	publishBooked(t, emu, "5", "Delta", "2026-11-01", "2026-11-02", "R-3", "1.10")
@@ -123,7 +123,7 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	s.must(0, "verify")
 	s.auditsOctober()
 	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 0", v)
 	}
 }
 
@@ -179,7 +179,7 @@ func (s *site) asksForOctober() {
 	}
 	text, code := s.vaultd(append(ask, "--json")...)
 	if err := json.NewDecoder(strings.NewReader(text)).Decode(&answer); err != nil || code != exitDifferences || answer.Verdicts["archived"] != 2 || answer.NotArchived != 1 || len(answer.Invoices) != 4 {
-		s.t.Errorf("%d, %v: %s", code, err, text)
+		s.t.Errorf(`%d, %v: %s, want no error, code = %v, answer.Verdicts["archived"] = 2, answer.NotArchived = 1, len(answer.Invoices) = 4`, code, err, text, exitDifferences)
 	}
 }
 
@@ -190,7 +190,7 @@ func (s *site) checkBookedRows(rows [][]string) {
 		got = append(got, fmt.Sprintf("%s %s", row[1], row[2]))
 	}
 	if text := strings.Join(got, ", "); text != "archived R-1, archived R-2, never-dropped R-3, not-booked R-9" {
-		s.t.Errorf("%q", text)
+		s.t.Errorf(`%q, want text = "archived R-1, archived R-2, never-dropped R-3, not-booked R-9"`, text)
 	}
 }
 
@@ -208,12 +208,12 @@ func (s *site) auditsOctober() {
 		}
 	}
 	if out := s.must(0, "audit", "--month", "2026-10", "--drop", "acme", "--json"); strings.Contains(out, `"missingInvoices"`) {
-		s.t.Error(out)
+		s.t.Errorf("out = %v, want out without `\"missingInvoices\"`", out)
 	}
 	s.move("custody", "custody.away")
 	out = s.must(0, "audit", "--month", "2026-10", "--json")
 	if !strings.Contains(out, `"code":"not-complete"`) || !strings.Contains(out, "What was booked is not known: the custody folder is not there") {
-		s.t.Error(out)
+		s.t.Errorf("out = %v, want out with `\"code\":\"not-complete\"`, out with \"What was booked is not known: the custody folder is not there\"", out)
 	}
 	s.move("custody.away", "custody")
 }

@@ -402,7 +402,7 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 		w.ReadFrom(res.Body)
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			s.t.Error(path, res.Status)
+			s.t.Errorf("path = %v, res.Status = %v, want res.StatusCode = http.StatusOK", path, res.Status)
 		}
 		c.allowing(path, w.Bytes(), aSidecar)
 	}

@@ -66,7 +66,7 @@ func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
 			got := s.suggested(append(strings.Fields(row.what), row.typed)...)
 			if name == "Key" {
 				if len(got) == 0 || !strings.HasPrefix(got[0], row.typed) {
-					t.Errorf("%q", got)
+					t.Errorf("%q, want len(got) other than 0, got[0] that begins with %q", got, row.typed)
 				}
 				return
 			}
@@ -84,17 +84,17 @@ func TestSuggest_SameNameAndMany(t *testing.T) {
 	delete(s.keys, "Otto")
 	second := s.tell("Otto", noon.Add(time.Minute), nil)
 	if got := s.suggested("show", ""); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
-		t.Errorf("%q", got)
+		t.Errorf("%q, want len(got) = 2, got[0] = %v, got[1] = %v", got, second.Key.String(), first.Key.String())
 	}
 	if got := s.suggested("show", "Ot"); len(got) != 1 || got[0] != "Otto" {
-		t.Errorf("%q", got)
+		t.Errorf(`%q, want len(got) = 1, got[0] = "Otto"`, got)
 	}
 	for i := range 55 {
 		s.tell(fmt.Sprint("F", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
 	}
 	got := s.suggested("show", "")
 	if len(got) != 50 || got[0] != "F54" {
-		t.Errorf("%d: %q", len(got), got)
+		t.Errorf(`%d: %q, want len(got) = 50, got[0] = "F54"`, len(got), got)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 		t.Error("a ledger was made:", err)
 	}
 	if err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.StoppedLedger) error { return nil }); !errors.Is(err, ledger.ErrMissing) {
-		t.Error(err)
+		t.Errorf("err = %v, want error ledger.ErrMissing", err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestSuggest_InBash(t *testing.T) {
 			}
 		}
 		if !strings.Contains(out, "\n"+row[1]+"\nState ") {
-			t.Errorf("%q: %s", row[0], out)
+			t.Errorf("%q: %s, want out with %q", row[0], out, "\n"+row[1]+"\nState ")
 		}
 	}
 	if out := sh.run(t, "vaultd list --drop=ac\t --state pack\t\b\b --limit 1"); !strings.Contains(out, "--drop=acme") {

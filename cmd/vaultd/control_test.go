@@ -189,7 +189,7 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 	defer conn.Close()
 	p, err := peerOf(conn)
 	if err != nil || p.uid != uint32(os.Getuid()) || !slices.Contains(p.groups, uint32(os.Getegid())) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("%+v, %v, want no error, p.uid = %v, p.groups with %v", p, err, uint32(os.Getuid()), uint32(os.Getegid()))
 	}
 	own, err := os.Getgroups()
 	for _, g := range own {
@@ -384,6 +384,6 @@ func TestControl_InputThatBreaksOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error(err)
+		t.Errorf("err = %v, want error io.ErrUnexpectedEOF", err)
 	}
 }

@@ -98,7 +98,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	}
 	out, _, _ = s.say("verify", "--whole")
 	if strings.Contains(out, "SAFE MODE") || !strings.Contains(out, "the ledger was put back") || !strings.Contains(out, "RESULT    nothing differs\n") {
-		t.Error(out)
+		t.Errorf("out = %v, want out without \"SAFE MODE\", out with \"the ledger was put back\", out with \"RESULT nothing differs\\n\"", out)
 	}
 }
 
@@ -121,16 +121,16 @@ func TestList_NamesThatAreLongOrEndInABlank(t *testing.T) {
 		strings.Repeat("ä", 255): strings.Repeat("ä", 39) + "…",
 	} {
 		if got := present.FolderCell(name); got != want {
-			t.Errorf("%q: %s", name, got)
+			t.Errorf("%q: %s, want got = %v", name, got, want)
 		}
 	}
 	s := newShelf(t)
 	long := strings.Repeat("lang ", 40) + " "
 	s.tell(long, noon, nil)
 	if out, _, _ := s.say("list"); strings.Contains(out, strings.Repeat("lang ", 9)) {
-		t.Error(out)
+		t.Errorf("out = %v, want out without %q", out, strings.Repeat("lang ", 9))
 	}
 	if out, _, _ := s.say("list", "--json"); !strings.Contains(out, `"`+long+`"`) {
-		t.Error(out)
+		t.Errorf("out = %v, want out with %q", out, `"`+long+`"`)
 	}
 }

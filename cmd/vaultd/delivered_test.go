@@ -53,7 +53,7 @@ func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 	}
 	found, _, code := s.say("find", "--limit=5", "scan1")
 	if code != 0 || !strings.HasPrefix(found, "scan1.pdf (ap-scans)  delivered 2026-11-20 10:32:02") || strings.Contains(found, "archived") {
-		t.Errorf("%d\n%s", code, found)
+		t.Errorf("%d\n%s\nwant code = 0, found that begins with \"scan1.pdf (ap-scans) delivered 2026-11-20 10:32:02\", found without \"archived\"", code, found)
 	}
 	why, _, _ := s.say("why", "scan3.pdf")
 	for _, want := range []string{"quarantined", "delivery unknown", "look for it in the accounts-payable system", "vaultd release", "vaultd close"} {
@@ -63,7 +63,7 @@ func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 	}
 	twin, _, _ := s.say("why", "copy.pdf")
 	if !strings.Contains(twin, "The same PDF was delivered already") || !strings.Contains(twin, "delivered   2026-11-20 10:32:02") || strings.Contains(strings.ToLower(twin), "archived") {
-		t.Error(twin)
+		t.Errorf(`twin = %v, want twin with "The same PDF was delivered already", twin with "delivered 2026-11-20 10:32:02", strings.ToLower(twin) without "archived"`, twin)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	record, _, _ := s.say("receipt", "--json", "scan1.pdf")
 	note, err := proof.ParseDelivery([]byte(record))
 	if err != nil || note.BumID != "slot-scan1.pdf" || note.Environment != "test" || !bytes.Equal(note.Encode(), []byte(record)) {
-		t.Errorf("%v: %s", err, record)
+		t.Errorf(`%v: %s, want no error, note.BumID = "slot-scan1.pdf", note.Environment = "test", note.Encode() = %v`, err, record, []byte(record))
 	}
 	_, errs, code := s.say("receipt", "scan3.pdf")
 	if code != exitFailed || !strings.Contains(errs, `"scan3.pdf" is not delivered, so there is no delivery note: quarantined`) {
@@ -106,11 +106,11 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown.Route != "pdf" || shown.State != "delivered" || shown.DeliveredAt == nil || shown.UploadedAt != nil || len(shown.Flags) != 1 || !strings.Contains(shown.Flags[0], "possibly processed twice") {
-		t.Errorf("%+v", shown)
+		t.Errorf(`%+v, want shown.Route = "pdf", shown.State = "delivered", shown.DeliveredAt other than nil, shown.UploadedAt = nil, len(shown.Flags) = 1, shown.Flags[0] with "possibly processed twice"`, shown)
 	}
 	note, _, _ := s.say("receipt", "scan3.pdf")
 	if !strings.Contains(note, "possibly processed twice") {
-		t.Error(note)
+		t.Errorf(`note = %v, want note with "possibly processed twice"`, note)
 	}
 }
 
@@ -127,16 +127,16 @@ drops:
 		drops[d.Name] = d
 	}
 	if d := drops["acme-in"]; d.Today != 1 || d.Delivered != 0 || d.Route != "vault" {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want d.Today = 1, d.Delivered = 0, d.Route = "vault"`, d)
 	}
 	if d := drops["ap-scans"]; d.Today != 0 || d.Delivered != 2 || d.Route != "pdf" {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want d.Today = 0, d.Delivered = 2, d.Route = "pdf"`, d)
 	}
 	if sum.Balance.States["archived"] != 1 || sum.Balance.States["delivered"] != 2 || !sum.Balance.Agrees || len(sum.Billing) != 2 || sum.Billing[0].Documents != 1 {
-		t.Errorf("%+v, %+v", sum.Balance, sum.Billing)
+		t.Errorf(`%+v, %+v, want sum.Balance.States["archived"] = 1, sum.Balance.States["delivered"] = 2, sum.Balance.Agrees, len(sum.Billing) = 2, sum.Billing[0].Documents = 1`, sum.Balance, sum.Billing)
 	}
 	if text, _, _ := s.say("status"); !strings.Contains(text, "2 delivered") || !strings.Contains(text, "= archived 1 + delivered 2 +") {
-		t.Error(text)
+		t.Errorf(`text = %v, want text with "2 delivered", text with "= archived 1 + delivered 2 +"`, text)
 	}
 }
 
@@ -162,15 +162,15 @@ func TestStatus_I12_AKeptPDFThatDiffers(t *testing.T) {
 			t.Errorf("%+v", n)
 		case "delivered-differs":
 			if found++; n.Count != 1 || len(n.Names) != 1 || !strings.HasPrefix(n.Names[0], "scan1.pdf") || strings.Contains(n.Text+n.Do, "archived") {
-				t.Errorf("%+v", n)
+				t.Errorf(`%+v, want n.Count = 1, len(n.Names) = 1, n.Names[0] that begins with "scan1.pdf", n.Text+n.Do without "archived"`, n)
 			}
 		}
 	}
 	if found != 1 {
-		t.Errorf("%+v", sum.Needs)
+		t.Errorf("%+v, want found = 1", sum.Needs)
 	}
 	why, _, _ := s.say("why", "scan1.pdf")
 	if !strings.Contains(why, "compare the kept PDF with the one in the accounts-payable system") || !strings.Contains(why, "vaultd close") || strings.Contains(strings.ReplaceAll(why, "Delivered is not archived", ""), "archived") {
-		t.Error(why)
+		t.Errorf(`why = %v, want why with "compare the kept PDF with the one in the accounts-payable system", why with "vaultd close", strings.ReplaceAll(why, "Delivered is not archived", "") without "archived"`, why)
 	}
 }

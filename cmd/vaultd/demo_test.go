@@ -41,7 +41,7 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 	for files, pattern := range map[*embed.FS]string{&testdata.Drops: "*/*", &testdata.Network: "acme-out/*"} {
 		names, err := fs.Glob(files, pattern)
 		if err != nil || len(names) < 3 {
-			t.Fatal(names, err)
+			t.Fatalf("names = %v, err = %v, want no error, len(names) >= 3", names, err)
 		}
 		for _, name := range names {
 			if got := states[name]; got != cmp.Or(want[name], "archived") {

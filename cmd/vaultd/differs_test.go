@@ -42,7 +42,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	receipt := func(folder string) (rc proof.Receipt, page string) {
 		out, errs, code := s.say("receipt", "--json", s.keys[folder].String())
 		if err := json.Unmarshal([]byte(out), &rc); err != nil || code != 0 {
-			t.Fatal(err, code, errs)
+			t.Fatalf("err = %v, code = %v, errs = %v, want no error, code = 0", err, code, errs)
 		}
 		page, _, _ = s.say("receipt", s.keys[folder].String())
 		return rc, page

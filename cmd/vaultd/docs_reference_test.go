@@ -93,7 +93,7 @@ func auditedDocument(t *testing.T) []string {
 		Documents []map[string]json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Documents) == 0 {
-		t.Fatal(err, out)
+		t.Fatalf("err = %v, out = %v, want no error, len(r.Documents) other than 0", err, out)
 	}
 	names := map[string]bool{}
 	for _, row := range r.Documents {
@@ -246,7 +246,7 @@ func codeOf(page string) string {
 func docPages(t *testing.T) map[string]string {
 	paths, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(paths) < 5 {
-		t.Fatal(err, paths)
+		t.Fatalf("err = %v, paths = %v, want no error, len(paths) >= 5", err, paths)
 	}
 	pages := map[string]string{}
 	for _, path := range append(paths, "../../README.md") {

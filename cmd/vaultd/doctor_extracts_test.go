@@ -44,7 +44,7 @@ func TestDoctor_Extracts(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("%+v", d.Tries)
+				t.Errorf("%+v, want found", d.Tries)
 			}
 		})
 	}

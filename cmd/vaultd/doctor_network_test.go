@@ -74,7 +74,7 @@ func TestDoctor_Network(t *testing.T) {
 		}
 		s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network}\n")
 		if found := s.diagnose(exitRights).found("network", "notifications"); !strings.Contains(found, "FAIL ") || !strings.Contains(found, "nobody hears what became of sent documents") || !strings.Contains(found, enable+"list notifications") {
-			t.Errorf("%s", found)
+			t.Errorf(`%s, want found with "FAIL ", found with "nobody hears what became of sent documents", found with %q`, found, enable+"list notifications")
 		}
 	})
 	t.Run("Away", func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestDoctor_Network(t *testing.T) {
 		s := newSite(t, address, fast)
 		s.withNetwork("http://" + freeAddress(t))
 		if found := s.diagnose(exitUnavailable).found("network", ""); !strings.Contains(found, "FAIL") || !strings.Contains(found, "network.base_url") {
-			t.Errorf("%s", found)
+			t.Errorf(`%s, want found with "FAIL", found with "network.base_url"`, found)
 		}
 	})
 	t.Run("OneWaits", func(t *testing.T) { // I30: it waits afterwards too

@@ -79,7 +79,7 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	before := s.left()
 	d := s.diagnose(exitDone)
 	if d.Running || !strings.HasPrefix(d.found("daemon", ""), "WARN vaultd is not running") {
-		t.Errorf("%+v", d)
+		t.Errorf(`%+v, want not d.Running, d.found("daemon", "") that begins with "WARN vaultd is not running"`, d)
 	}
 	if now := s.left(); now != before {
 		t.Errorf("it left something behind:\n%s\nbefore:\n%s", now, before)
@@ -89,11 +89,11 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	for _, want := range [][2]string{{"daemon", ""}, {"configuration", ""}, {"ledger", ""}, {"binding", ""}, {"disk", ""}, {"service", ""},
 		{"clock", ""}, {"credentials", "service.auth"}, {"vault", "ACME"}, {"vault", "BETA"}, {"drop", "acme"}, {"drop", "beta"}} {
 		if got := d.found(want[0], want[1]); !strings.HasPrefix(got, "OK ") {
-			t.Errorf("%v: %q", want, got)
+			t.Errorf(`%v: %q, want got that begins with "OK "`, want, got)
 		}
 	}
 	if !d.Running || strings.Contains(s.left(), "doctor-") { // vaultd itself makes files there meanwhile
-		t.Errorf("%+v\n%s", d, s.left())
+		t.Errorf("%+v\n%s\nwant d.Running, s.left() without \"doctor-\"", d, s.left())
 	}
 	if out, code := s.vaultd("doctor"); code != 0 || !strings.Contains(out, "OK    drop acme: a test file was written") || strings.Contains(out, "FAIL") {
 		t.Errorf("exit %d: %s", code, out)
@@ -149,7 +149,7 @@ func TestDoctor_FaultsByName(t *testing.T) {
 			d := s.diagnose(row.code)
 			got := d.found(row.what, "")
 			if !strings.Contains("\n"+got, "\n"+row.want) {
-				t.Errorf("%s: %q", row.what, got)
+				t.Errorf("%s: %q, want \"\\n\"+got with %q", row.what, got, "\n"+row.want)
 			}
 			for _, tr := range d.Tries {
 				if tr.Result == tryFail && (tr.Text == "" || tr.Do == "") {
@@ -210,7 +210,7 @@ func TestDoctor_Certificates(t *testing.T) {
 			s.edit("base_url: ", "ca_file: "+ca+"\n  base_url: ")
 			d := s.diagnose(row.code)
 			if got := d.found("certificate", "127.0.0.1"); !strings.HasPrefix(got, row.want) {
-				t.Errorf("%q: %+v", got, d)
+				t.Errorf("%q: %+v, want got that begins with %q", got, d, row.want)
 			}
 		})
 	}
@@ -262,6 +262,6 @@ func TestDoctor_SweepsWhatItLeft(t *testing.T) {
 	}
 	names, err := os.ReadDir(filepath.Join(dir, ".vaultd"))
 	if err != nil || len(names) != 2 || names[0].Name() != "doctor-notes.txt" || names[1].Name() != "drop.json" {
-		t.Error(names, err)
+		t.Errorf(`names = %v, err = %v, want no error, len(names) = 2, names[0].Name() = "doctor-notes.txt", names[1].Name() = "drop.json"`, names, err)
 	}
 }

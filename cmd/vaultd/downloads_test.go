@@ -64,7 +64,7 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(told.Documents) != 1 || strings.Contains(out, told.Documents[0].Folder) || told.Documents[0].Folder == "inv 01" || told.Documents[0].Outcome != "same" || told.Asked != 3 || told.Used != 4 || told.Stopped == "" || told.Compared != 4 {
-				t.Errorf("%+v", told)
+				t.Errorf(`%+v, want len(told.Documents) = 1, out without %q, told.Documents[0].Folder other than "inv 01", told.Documents[0].Outcome = "same", told.Asked = 3, told.Used = 4, told.Stopped other than "", told.Compared = 4`, told, told.Documents[0].Folder)
 			}
 			spent := "4 downloads this month, all that billing.downloads_per_month allows. Nothing was downloaded."
 			again := filepath.Join(s.dir, "again.zip")
@@ -94,10 +94,10 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 				t.Fatal(err)
 			}
 			if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
-				t.Errorf("%+v", u)
+				t.Errorf(`%+v, want u.Text = "4 of 5 downloaded and compared, 0 differ", u.Downloads = 4, u.Money = "2.00", u.Currency = "EUR"`, u)
 			}
 			if len(audit.Acts) != 4 || audit.Acts[0].Event != "fetch-intended" || audit.Acts[0].BumID == "" {
-				t.Errorf("%+v", audit.Acts)
+				t.Errorf(`%+v, want len(audit.Acts) = 4, audit.Acts[0].Event = "fetch-intended", audit.Acts[0].BumID other than ""`, audit.Acts)
 			}
 			for _, v := range emu.Violations() {
 				t.Errorf("the service saw: %s", v)
@@ -164,7 +164,7 @@ func TestVerifyArchive_HowMany(t *testing.T) {
 			ID: archive.ID{1, 14: byte(n >> 8), 15: byte(n)}, Remote: archive.RemoteID(fmt.Sprint("R", n)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: noon, ArchivedAt: noon}, ledger.Reconciled{}}})
 	}
 	if rs, err := s.ledger.Apply(t.Context(), all...); err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs[0].Err)
+		t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 	}
 	s.edit("drops:", "billing: {downloads_per_month: 0}\ndrops:")
 	s.archiveIs(func(http.ResponseWriter, *http.Request) { t.Error("the archive was asked") })

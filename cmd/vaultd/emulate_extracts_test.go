@@ -45,10 +45,10 @@ func TestEmulate_Extracts(t *testing.T) {
 		base, stop = runEmulateCommand(t, args...)
 	}
 	if code, text := get("books", "/v1/dataExtracts/specification/tableDefinition"); code != 200 || !strings.Contains(text, `"INVOICE_NUM"`) {
-		t.Errorf("%d %s", code, text)
+		t.Errorf("%d %s, want code = 200, text with `\"INVOICE_NUM\"`", code, text)
 	}
 	if code, text := get("books", "/v1/dataExtracts/2026-10-29/files/0"); code != 200 || !strings.HasPrefix(text, "PK") {
-		t.Errorf("%d %q", code, text)
+		t.Errorf(`%d %q, want code = 200, text that begins with "PK"`, code, text)
 	}
 }
 

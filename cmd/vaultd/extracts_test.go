@@ -63,7 +63,7 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 	s.must(0, "verify")
 	s.asksAboutExtracts(custody)
 	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 0", v)
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *site) asksAboutExtracts(custody string) {
 		{exitUsage, []string{"extracts", "show"}, "needs the ID"},
 	} {
 		if out := s.must(row.code, row.args...); !strings.Contains(out, row.want) {
-			s.t.Errorf("%v: %s", row.args, out)
+			s.t.Errorf("%v: %s, want out with %q", row.args, out, row.want)
 		}
 	}
 	path := filepath.Join(custody, "extracts", "4711", "files", "0001-one.zip")
@@ -99,7 +99,7 @@ func (s *site) asksAboutExtracts(custody string) {
 		s.t.Fatal(err)
 	}
 	if out := s.must(exitDifferences, "extracts", "verify"); !strings.Contains(out, "extract 4711 DIFFERS") || !strings.Contains(out, "1 differs") {
-		s.t.Error(out)
+		s.t.Errorf(`out = %v, want out with "extract 4711 DIFFERS", out with "1 differs"`, out)
 	}
 }
 
@@ -164,16 +164,16 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	}
 	s.must(0, "extracts", "retry", "4711")
 	if out := s.must(exitPerson, "status"); !strings.Contains(out, "1 extract needs you") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "1 extract needs you"`, out)
 	}
 	s.must(0, "extracts", "close", "4710", "--reason", "too old for the books")
 	s.must(0, "status")
 	if out := s.must(0, "extracts", "--json"); !strings.Contains(out, `"state":"given-up"`) {
-		t.Error(out)
+		t.Errorf("out = %v, want out with `\"state\":\"given-up\"`", out)
 	}
 	s.must(0, "verify")
 	if journal := s.journal(); !strings.Contains(journal, `"event":"given-up"`) || !strings.Contains(journal, `"event":"downloads-allowed"`) || strings.Contains(journal, "too old for the books") {
-		t.Error(journal)
+		t.Errorf("journal = %v, want journal with `\"event\":\"given-up\"`, journal with `\"event\":\"downloads-allowed\"`, journal without \"too old for the books\"", journal)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestExtracts_I26_NotInTheDrop(t *testing.T) {
 	}
 	s.addArrival("4712", time.Now(), append(held, arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "drop-full", Text: "no space left on device"}})...)
 	if out := s.must(exitPerson, "status"); !strings.Contains(out, "4712: It is held, and its files do not get into the drop acme") || !strings.Contains(out, "no space left") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "4712: It is held, and its files do not get into the drop acme", out with "no space left"`, out)
 	}
 	s.addArrival("4713", time.Now(), append(held, arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "drop-full", Text: "x"}}, arrival.HandedOn{})...)
 	if out, _ := s.vaultd("status"); strings.Contains(out, "4713") {

@@ -237,9 +237,9 @@ func TestFetch_NameFitsEverywhere(t *testing.T) {
 		}
 	}
 	if got := name(strings.Repeat("ä", 300)); len(got) > 204 || !strings.HasSuffix(got, "ä.zip") {
-		t.Error(got)
+		t.Errorf(`got = %v, want len(got) <= 204, got that ends with "ä.zip"`, got)
 	}
 	if got := name("..."); got != s.keys["..."].String()+".zip" {
-		t.Error(got)
+		t.Errorf("got = %v, want got = %v", got, s.keys["..."].String()+".zip")
 	}
 }

@@ -27,7 +27,7 @@ func (s *shelf) claimPDF(file string, at time.Time) {
 	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, At: archive.Instant{Wall: at},
 		Events: []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: file}}})
 	if err != nil || rs[0].Err != nil {
-		s.t.Fatal(err, rs)
+		s.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
 }
 

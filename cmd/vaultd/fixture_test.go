@@ -123,7 +123,7 @@ func (s *shelf) tell(folder string, at time.Time, doc *ledger.Document, evs ...l
 	}
 	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Rev: e.Rev, Events: evs, Document: doc, At: archive.Instant{Wall: at}})
 	if err != nil || rs[0].Err != nil {
-		s.t.Fatal(err, rs)
+		s.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
 	return rs[0].Entry
 }

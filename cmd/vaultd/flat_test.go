@@ -27,7 +27,7 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 		}
 		rs, err := l.Apply(t.Context(), cs...)
 		if err != nil || rs[0].Err != nil {
-			t.Fatal(err, rs[0].Err)
+			t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 	}
 }
@@ -52,6 +52,6 @@ func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 		t.Errorf("%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
 	}
 	if g := p.gatherFacts(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
-		t.Errorf("%v %v %s", g.NeedsPerson, g.Balance, g.OldestOpen)
+		t.Errorf(`%v %v %s, want g.NeedsPerson["rejected"] = %v, g.Balance.OpenEntries() = %v, not g.OldestOpen.IsZero()`, g.NeedsPerson, g.Balance, g.OldestOpen, n/10+1, n*9/10+9)
 	}
 }

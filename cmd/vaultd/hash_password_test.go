@@ -27,7 +27,7 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 	code, line, errs := hashPassword(t, password+"\r\n", "anna", "--rights", "read,fetch")
 	f := strings.Split(strings.TrimSuffix(line, "\n"), ":")
 	if code != 0 || len(f) != 3 || f[0] != "anna" || f[2] != "read,fetch" || bcrypt.CompareHashAndPassword([]byte(f[1]), []byte(password)) != nil || errs != "" {
-		t.Fatalf("%d %q %q", code, line, errs)
+		t.Fatalf(`%d %q %q, want code = 0, len(f) = 3, f[0] = "anna", f[2] = "read,fetch", bcrypt.CompareHashAndPassword([]byte(f[1]), []byte(password)) = nil, errs = ""`, code, line, errs)
 	}
 	s := newSite(t, "http://127.0.0.1:1", "")
 	if err := os.WriteFile(filepath.Join(s.dir, "users"), []byte(line), 0o600); err != nil {
@@ -38,7 +38,7 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 		t.Error("the line is refused:", out)
 	}
 	if code, hash, _ := hashPassword(t, password); code != 0 || !strings.HasPrefix(hash, f[1][:7]) || strings.Contains(hash, ":") {
-		t.Error(code, hash)
+		t.Errorf(`code = %v, hash = %v, want code = 0, hash that begins with %q, hash without ":"`, code, hash, f[1][:7])
 	}
 	code, told, _ := hashPassword(t, password, "--json", "bob")
 	var o struct {
@@ -46,7 +46,7 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 		Rights     []string
 	}
 	if err := json.Unmarshal([]byte(told), &o); err != nil || code != 0 || o.Name != "bob" || len(o.Rights) != 1 || o.Rights[0] != "read" || !strings.HasPrefix(o.Hash, "$2") {
-		t.Error(code, told, err)
+		t.Errorf(`code = %v, told = %v, err = %v, want no error, code = 0, o.Name = "bob", len(o.Rights) = 1, o.Rights[0] = "read", o.Hash that begins with "$2"`, code, told, err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestHashPassword_I7_RefusesInWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := hashPassword(t, row.input, row.args...)
 			if code != row.code || out != "" || !strings.Contains(errs, row.says) || strings.Contains(errs, "CANARY") {
-				t.Errorf("%d %q %q", code, out, errs)
+				t.Errorf(`%d %q %q, want code = %v, out = "", errs with %q, errs without "CANARY"`, code, out, errs, row.code, row.says)
 			}
 		})
 	}

@@ -125,22 +125,22 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 			return begun
 		}
 		if n, at := f.getResult(t.Context(), time.Second); n != 1 || at.IsZero() {
-			t.Error(n, at)
+			t.Errorf("n = %v, at = %v, want n = 1, not at.IsZero()", n, at)
 		}
 		for range 5 {
 			if n, at := f.getResult(t.Context(), time.Second); n != 1 || time.Since(at) < time.Second {
-				t.Error(n, at)
+				t.Errorf("n = %v, at = %v, want n = 1, time.Since(at) >= time.Second", n, at)
 			}
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if n, _ := f.getResult(gone, time.Hour); n != 1 {
-			t.Error(n)
+			t.Errorf("n = %v, want n = 1", n)
 		}
 		close(release)
 		f.waitForEnd()
 		if n, _ := f.getResult(t.Context(), time.Second); n != 3 || begun != 3 {
-			t.Error(n, begun)
+			t.Errorf("n = %v, begun = %v, want n = 3, begun = 3", n, begun)
 		}
 	})
 }

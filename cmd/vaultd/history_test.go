@@ -101,7 +101,7 @@ func (w *historyWorld) goOn(documents int) {
 	}
 	for _, r := range rs {
 		if r.Err != nil {
-			w.t.Fatal(r.Err)
+			w.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 		}
 		if e := r.Entry; e.State == ledger.Rejected && !e.Resolved {
 			w.was = append(w.was, e)
@@ -390,7 +390,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 	waitUntil(t, func() bool { return w.catalog.Status().Describe() == "" })
 	h, err = w.collectHistory(t.Context())
 	if err != nil || h.Missing != "" || h.DelaysOf == 0 {
-		t.Errorf("%v: %+v", err, h)
+		t.Errorf(`%v: %+v, want no error, h.Missing = "", h.DelaysOf other than 0`, err, h)
 	}
 	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
 	if err := os.Rename(path, path+".away"); err != nil {
@@ -436,7 +436,7 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 		w.open()
 		h, err := w.collectHistory(t.Context())
 		if err != nil || h.Missing == "" || h.Delays != nil {
-			t.Errorf("%s: %v: %+v", bucket, err, h)
+			t.Errorf(`%s: %v: %+v, want no error, h.Missing other than "", h.Delays = nil`, bucket, err, h)
 		}
 		if isHidden := h.Days == nil && h.Months == nil && h.Shares == nil; isHidden != (bucket != "done") || !isHidden && h.Days[29].Archived != want.Days[29].Archived {
 			t.Errorf("%s: %+v", bucket, h)
@@ -460,7 +460,7 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{change(i, at), ledger.Reconciled{}}})
 		}
 		if rs, err := w.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
-			t.Fatal(err, rs[0].Err)
+			t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 	}
 	add(func(i int, at time.Time) ledger.Event {
@@ -475,7 +475,7 @@ func TestHistory_I21_BoundedAndSaysSo(t *testing.T) {
 	w.makeCatalog()
 	h, err := w.collectHistory(t.Context())
 	if err != nil || h.Missing != "" {
-		t.Fatal(err, h.Missing)
+		t.Fatalf(`err = %v, h.Missing = %v, want no error, h.Missing = ""`, err, h.Missing)
 	}
 	if h.DelaysOf != present.DelaysAtMost || h.Delays[0].Documents != present.DelaysAtMost {
 		t.Errorf("%d delays: %+v", h.DelaysOf, h.Delays)
@@ -503,14 +503,14 @@ func TestHistory_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 		}
 		for some := range slices.Chunk(cs, 500) { // opening the catalog reads the last block of the journal
 			if rs, err := w.ledger.Apply(t.Context(), some...); err != nil || rs[0].Err != nil {
-				t.Fatal(err, rs[0].Err)
+				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 			}
 		}
 		w.makeCatalog()
 		return testing.AllocsPerRun(3, func() {
 			h, err := w.collectHistory(t.Context())
 			if err != nil || h.Missing != "" || h.DelaysOf != present.DelaysAtMost || h.Months[23].Archived+h.Months[22].Archived != uint64(archived) {
-				t.Fatalf("%v: %+v", err, h)
+				t.Fatalf(`%v: %+v, want no error, h.Missing = "", h.DelaysOf = present.DelaysAtMost, h.Months[23].Archived+h.Months[22].Archived = %v`, err, h, uint64(archived))
 			}
 		})
 	}
@@ -558,7 +558,7 @@ func BenchmarkHistory(b *testing.B) {
 	}
 	h, err := v.collectHistory(ctx)
 	if err != nil || h.Missing != "" || h.Days[10].Archived == 0 || len(h.Shares) != 3 || h.DelaysOf == 0 {
-		b.Fatalf("%v: %+v", err, h)
+		b.Fatalf(`%v: %+v, want no error, h.Missing = "", h.Days[10].Archived other than 0, len(h.Shares) = 3, h.DelaysOf other than 0`, err, h)
 	}
 	time.Sleep(5 * time.Second) // the catalog counts its rows once when it begins
 	oldest := now.AddDate(-2, 0, 0)
@@ -601,7 +601,7 @@ func fillYears(b *testing.B, l *boltledger.Ledger, docs int, now time.Time) {
 		}
 		rs, err := l.Apply(b.Context(), cs...)
 		if err != nil || rs[0].Err != nil {
-			b.Fatal(err, rs[0].Err)
+			b.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 		}
 	}
 }

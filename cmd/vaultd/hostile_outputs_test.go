@@ -87,7 +87,7 @@ func (y *yard) harmless(what, out string, html bool) {
 		}
 	}
 	if strings.Contains(out, secretOutside) || strings.Contains(out, "panic") {
-		y.t.Errorf("%s: %s", what, tail(out, 500))
+		y.t.Errorf(`%s: %s, want out without %q, out without "panic"`, what, tail(out, 500), secretOutside)
 	}
 }
 

@@ -235,6 +235,6 @@ func (y *yard) judge(row hostile) {
 		}
 	}
 	if bad := misunderstood(row.drop, v, text); bad != "" {
-		y.t.Errorf("%s: %s: %s", row.name, bad, text)
+		y.t.Errorf(`%s: %s: %s, want bad = ""`, row.name, bad, text)
 	}
 }

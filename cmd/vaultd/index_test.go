@@ -157,7 +157,7 @@ func TestIndex_RecordsAreFitForOthers(t *testing.T) {
 		}
 	}
 	if e := last.End; len(lines) != 3 || e.Read != 2 || e.Found != 3 || e.Complete || e.RequestID != "7c1f" || !strings.Contains(lines[0], `"documentId":"=cmd()"`) {
-		t.Errorf("%+v\n%s", e, out)
+		t.Errorf("%+v\n%s\nwant len(lines) = 3, e.Read = 2, e.Found = 3, not e.Complete, e.RequestID = \"7c1f\", lines[0] with `\"documentId\":\"=cmd()\"`", e, out)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestIndex_InsideAndBeside(t *testing.T) {
 		t.Errorf("without a ledger:\n%s", out)
 	}
 	if b, err := os.ReadFile(whole); err != nil || strings.Count(string(b), "\r\n") != 4 || !strings.Contains(string(b), `"inv 02"`) {
-		t.Errorf("%v\n%s", err, b)
+		t.Errorf("%v\n%s\nwant no error, strings.Count(string(b), \"\\r\\n\") = 4, b with `\"inv 02\"`", err, b)
 	}
 	bare.must(exitCreate, "index", "-o", whole)
 	s.start("run")
@@ -224,7 +224,7 @@ func TestIndex_InsideAndBeside(t *testing.T) {
 		t.Error("a part has the name of the whole")
 	}
 	if b, err := os.ReadFile(part + ".incomplete"); err != nil || strings.Count(string(b), "\n") != 4 {
-		t.Errorf("%v\n%s", err, b)
+		t.Errorf("%v\n%s\nwant no error, strings.Count(string(b), \"\\n\") = 4", err, b)
 	}
 }
 

@@ -73,7 +73,7 @@ func (in *inside) takes(doc *ledger.Document, evs ...ledger.Event) {
 	at := in.Now.Add(-time.Hour)
 	rs, err := in.ledger.Apply(in.t.Context(), ledger.Change{Key: archive.NewKey(at), Events: evs, Document: doc, At: archive.Instant{Wall: at}})
 	if err != nil || rs[0].Err != nil {
-		in.t.Fatal(err, rs)
+		in.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
 }
 

@@ -81,10 +81,10 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 		}
 	}
 	if got[0].p != journal.PriWarning || got[1].p != journal.PriErr || got[1].fields["VAULTD_ROUTE"] != "vault ACME" {
-		t.Error(got)
+		t.Errorf(`got = %v, want got[0].p = journal.PriWarning, got[1].p = journal.PriErr, got[1].fields["VAULTD_ROUTE"] = "vault ACME"`, got)
 	}
 	if want := `entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`; got[0].message != want {
-		t.Errorf("%q", got[0].message)
+		t.Errorf("%q, want got[0].message = %v", got[0].message, want)
 	}
 	if s := fmt.Sprint(got); strings.Contains(s, "hunter2") {
 		t.Error("a secret in the journal:", s)
@@ -143,7 +143,7 @@ func TestInjection_I7_LogRecordsStayWhole(t *testing.T) {
 		}
 		slog.New(j).Error("entry", "folder", text, "err", errors.New(text))
 		if strings.ContainsAny(message, "\n\x1b\r\a") || fields["VAULTD_FOLDER"] != text || fields["VAULTD_STATE"] != "" || len(fields) > 5 {
-			t.Errorf("%q: %q %q", text, message, fields)
+			t.Errorf("%q: %q %q, want not strings.ContainsAny(message, \"\\n\\x1b\\r\\a\"), fields[\"VAULTD_FOLDER\"] = %v, fields[\"VAULTD_STATE\"] = \"\", len(fields) <= 5", text, message, fields, text)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := s.must(0, "release", "lost 00", "--reason", "nothing arrived"); !strings.Contains(out, "possibly double for ever") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "possibly double for ever"`, out)
 	}
 	s.start("run")
 	waitFor(t, "it to be archived", func() bool { return state("archived") })

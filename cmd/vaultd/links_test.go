@@ -41,7 +41,7 @@ func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
 	}
 	for _, name := range foreign {
 		if text, err := os.ReadFile(filepath.Join(big, name)); err != nil || string(text) != "theirs" {
-			t.Errorf("%s: %q %v", name, text, err)
+			t.Errorf(`%s: %q %v, want no error, string(text) = "theirs"`, name, text, err)
 		}
 	}
 }

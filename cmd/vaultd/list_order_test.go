@@ -140,7 +140,7 @@ func TestList_SortedInParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
-		t.Errorf("%q", got)
+		t.Errorf(`%q, want strings.Join(got, " ") = %v`, got, strings.Join(want, " "))
 	}
 }
 

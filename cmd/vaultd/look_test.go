@@ -66,7 +66,7 @@ func TestList_JSONKeysNeverChange(t *testing.T) {
 		}
 	}
 	if !strings.Contains(lines[3], `"archivedAt":"2026-11-20T09:32:00Z","reason":null`) || !strings.Contains(lines[2], `"clientUUID":null,"bumId":null`) {
-		t.Error(out)
+		t.Errorf("out = %v, want lines[3] with `\"archivedAt\":\"2026-11-20T09:32:00Z\",\"reason\":null`, lines[2] with `\"clientUUID\":null,\"bumId\":null`", out)
 	}
 }
 
@@ -160,10 +160,10 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	out, _, code := s.say("show", "--json", strings.ToUpper(e.ID.String()))
 	var got present.ShowJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
-		t.Fatal(err, code)
+		t.Fatalf("err = %v, code = %v, want no error, code = 0", err, code)
 	}
 	if got.Folder != "Müller 4711" || len(got.Files) != 1 || len(got.History) != 9 || got.Registrations[0].Fate != "archived" || *got.Record == "" || got.Cause != nil {
-		t.Errorf("%+v", got)
+		t.Errorf(`%+v, want got.Folder = "Müller 4711", len(got.Files) = 1, len(got.History) = 9, got.Registrations[0].Fate = "archived", *got.Record other than "", got.Cause = nil`, got)
 	}
 	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[18] != "warnings" || keys[20] != "deliveredAt" || keys[22] != "means" || keys[23] != "meaning" {
 		t.Errorf("keys %v", keys)
@@ -176,7 +176,7 @@ func TestShow_NotUniqueOrNotThere(t *testing.T) {
 	s.keys["Huber 88"], s.keys["first"] = again, s.keys["Huber 88"]
 	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: again, Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "Huber 88"}}, At: archive.Instant{Wall: noon}})
 	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
+		t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
 	_, errs, code := s.say("show", "Huber 88")
 	if code != exitFailed || !strings.Contains(errs, again.String()) || !strings.Contains(errs, s.keys["first"].String()) || !strings.Contains(errs, "2 are known as") {
@@ -209,7 +209,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		}
 	}
 	if got := s.summary(); len(got.Needs) != 3 || got.Open.Total != 1 || got.Running {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want len(got.Needs) = 3, got.Open.Total = 1, not got.Running", got)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := verify(); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
-		t.Error(out)
+		t.Errorf(`out = %v, want out with "WHOLE everything was read: the checkpoint was not used: it is damaged"`, out)
 	}
 }
 

@@ -103,6 +103,6 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 	}
 	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{}, ledger.ReconcileRequired{})
 	if _, errs, _ := s.say("close", "Kern 6", "--reason", "x"); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
-		t.Error(errs)
+		t.Errorf(`errs = %v, want errs without "nothing to close", errs with "vaultd reconcile"`, errs)
 	}
 }

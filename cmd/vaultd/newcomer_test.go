@@ -484,7 +484,7 @@ func TestNewcomer_QuickstartServer(t *testing.T) {
 		},
 		"vaultd backup": func(block string) {
 			if out := n.works(block); !strings.Contains(out, "whole") {
-				t.Error(out)
+				t.Errorf(`out = %v, want out with "whole"`, out)
 			}
 		},
 	})

@@ -80,7 +80,7 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 		for _, one := range allActs() {
 			err := one.Check(e)
 			if err == nil != legal(e, one) {
-				t.Fatalf("%s: %s: %v", where, one.Name, err)
+				t.Fatalf("%s: %s: %v, want err == nil = %v", where, one.Name, err, legal(e, one))
 			}
 			if err == nil {
 				continue

@@ -59,7 +59,7 @@ func TestPages_I31_BookedInvoicesThatAreNotArchived(t *testing.T) {
 	s.booksAsFiles(reader, october)
 	s.booksRefused(reader, address, october)
 	if v := emu.Violations(); len(v) != 0 {
-		t.Errorf("%q", v)
+		t.Errorf("%q, want len(v) = 0", v)
 	}
 }
 
@@ -71,7 +71,7 @@ func (s *site) booksAsFiles(reader *reader, october url.Values) {
 		fields := url.Values{"from": october["from"], "to": october["to"], "company": {"ACME"}, "form": {form}}
 		a := reader.send("/books", "/books", fields)
 		if a.code != http.StatusOK || !strings.Contains(a.header.Get("Content-Disposition"), "books-2026-10-01-2026-10-31.") {
-			t.Errorf("%s: %d %v %s", form, a.code, a.header, a.body)
+			t.Errorf(`%s: %d %v %s, want a.code = http.StatusOK, a.header.Get("Content-Disposition") with "books-2026-10-01-2026-10-31."`, form, a.code, a.header, a.body)
 		}
 		return a
 	}
@@ -84,11 +84,11 @@ func (s *site) booksAsFiles(reader *reader, october url.Values) {
 	semicolons := csv.NewReader(strings.NewReader(strings.TrimPrefix(download("csv-semicolon").body, "\ufeff")))
 	semicolons.Comma = ';'
 	if rows, err := semicolons.ReadAll(); err != nil || len(rows) != 5 {
-		t.Errorf("%v, %v", rows, err)
+		t.Errorf("%v, %v, want no error, len(rows) = 5", rows, err)
 	}
 	var object struct{ NotArchived, Booked int }
 	if err := json.Unmarshal([]byte(download("json").body), &object); err != nil || object.NotArchived != 2 || object.Booked != 3 {
-		t.Errorf("%+v, %v", object, err)
+		t.Errorf("%+v, %v, want no error, object.NotArchived = 2, object.Booked = 3", object, err)
 	}
 	workbook := download("xlsx").body
 	if _, err := zip.NewReader(bytes.NewReader([]byte(workbook)), int64(len(workbook))); err != nil {

@@ -47,7 +47,7 @@ func TestPages_I21_OneReportAtATime(t *testing.T) {
 	_, busy := s.Books(t.Context(), page.BooksQuestion{}, 1)
 	for _, err := range []error{busy, s.Report(t.Context(), "anna", page.ReportOrder{}, nil)} {
 		if refusal, is := errors.AsType[*page.Refusal](err); !is || refusal.Status != http.StatusServiceUnavailable || refusal.Text != "Another report is being made." {
-			t.Errorf("%v", err)
+			t.Errorf(`%v, want is, refusal.Status = http.StatusServiceUnavailable, refusal.Text = "Another report is being made."`, err)
 		}
 	}
 }

@@ -221,13 +221,13 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 		page := anna.get("/document/" + one[1])
 		state := regexp.MustCompile(`class="verdict [a-z]+">([a-z]+)`).FindStringSubmatch(page.body)
 		if page.code != http.StatusOK || state == nil {
-			t.Fatalf("%d: %s", page.code, page.body)
+			t.Fatalf("%d: %s, want page.code = http.StatusOK, state other than nil", page.code, page.body)
 		}
 		states[state[1]] = one[1]
 	}
 	key = states["archived"]
 	if key == "" || states["duplicate"] == "" {
-		t.Fatalf("%v", states)
+		t.Fatalf(`%v, want key other than "", states["duplicate"] other than ""`, states)
 	}
 	page := anna.get("/document/" + key).body
 	for _, want := range []string{"The archive itself said that it is archived.", "Taken from the drop folder.", "Sent completely.", "scan.pdf", "SHA-256", "/receipt", "0 of 2 are used this month"} {
@@ -252,7 +252,7 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 	}
 	for path, code := range map[string]int{"/document/nonsense": 404, "/document/06gzgbs2d2n43zeqyj2594nkn0": 404, "/nothing": 404, "/style.css": 200, "/live.js": 200, "/icon.svg": 200} {
 		if a := anna.get(path); a.code != code {
-			t.Errorf("%s: %d", path, a.code)
+			t.Errorf("%s: %d, want a.code = %v", path, a.code, code)
 		}
 	}
 	if a := anna.get("/"); !strings.Contains(a.body, "Huber 88") || !strings.Contains(a.body, "scan7.pdf") || !strings.Contains(a.body, `<svg class="chart"`) {
@@ -301,7 +301,7 @@ func (s *site) reportsOnPages(anna *reader) {
 	} {
 		a := anna.send("/report", "/report", url.Values{"form": {one.form}, "year": {one.year}, "month": {one.month}})
 		if a.code != http.StatusOK || !strings.Contains(a.header.Get("Content-Disposition"), one.name) {
-			t.Fatalf("%+v: %d %v %s", one, a.code, a.header, a.body)
+			t.Fatalf(`%+v: %d %v %s, want a.code = http.StatusOK, a.header.Get("Content-Disposition") with %q`, one, a.code, a.header, a.body, one.name)
 		}
 		args := []string{"audit", "--format=csv", "-o", filepath.Join(t.TempDir(), "report.csv")}
 		if one.command != "" {
@@ -322,7 +322,7 @@ func (s *site) reportsOnPages(anna *reader) {
 	}
 	for _, wrong := range []url.Values{{}, {"form": {"pdf"}}, {"form": {"csv"}, "year": {"1"}}, {"form": {"csv"}, "month": {"5"}}, {"form": {"csv"}, "year": {"2026"}, "month": {"13"}}} {
 		if a := anna.send("/report", "/report", wrong); a.code != http.StatusBadRequest {
-			t.Errorf("%v: %d", wrong, a.code)
+			t.Errorf("%v: %d, want a.code = http.StatusBadRequest", wrong, a.code)
 		}
 	}
 }

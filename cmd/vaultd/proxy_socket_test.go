@@ -42,12 +42,12 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	}
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
-		t.Error(info.Mode(), err)
+		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660, info.Mode().Type() = os.ModeSocket", info.Mode(), err)
 	}
 	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil {
 		t.Error("a socket that answers was taken over")
 	} else if _, inUse := errors.AsType[*statedir.InUseError](err); !inUse {
-		t.Error(err)
+		t.Errorf("err = %v, want inUse", err)
 	}
 	first.(*proxyListener).SetUnlinkOnClose(false) // as kill -9 leaves it
 	first.Close()

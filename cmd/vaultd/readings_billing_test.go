@@ -98,6 +98,6 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 	}
 	out, _, _ = s.say("status", "--json")
 	if !strings.Contains(out, `"unsized":1`) || !strings.Contains(out, `"lowestMB":"1.5"`) {
-		t.Error(out)
+		t.Errorf("out = %v, want out with `\"unsized\":1`, out with `\"lowestMB\":\"1.5\"`", out)
 	}
 }

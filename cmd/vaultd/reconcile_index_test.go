@@ -70,7 +70,7 @@ func TestReconcile_I15_I29_I32_AcceptedIndex(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i := told.Vaults[0].Index; !told.Safe || i.Read != 3 || i.Found != 1003 || i.Complete || i.Accepted || i.RequestID == "" {
-				t.Errorf("%+v", told)
+				t.Errorf(`%+v, want told.Safe, i.Read = 3, i.Found = 1003, not i.Complete, not i.Accepted, i.RequestID other than ""`, told)
 			}
 			out = s.must(0, "reconcile", "--accept-index", "ACME=3/1003", "--accept-index", "BETA=0/1000", "--reason", "the provider counts deleted ones, ticket 4711")
 			if !strings.Contains(out, "safe mode is over") || !strings.Contains(out, "ACCEPTED   the index gave 3 of 1003 documents") {

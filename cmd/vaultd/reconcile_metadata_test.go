@@ -55,7 +55,7 @@ func TestReconcile_I4_NamesWhatTheIndexSaysOtherwise(t *testing.T) {
 		}
 	}
 	if strings.Contains(out, "\x1b") || strings.Contains(out, "nothing differs") {
-		t.Errorf("%q", out)
+		t.Errorf("%q, want out without \"\\x1b\", out without \"nothing differs\"", out)
 	}
 	var told struct {
 		Vaults []struct {
@@ -72,7 +72,7 @@ func TestReconcile_I4_NamesWhatTheIndexSaysOtherwise(t *testing.T) {
 	v := told.Vaults[0]
 	if d := v.MetadataDiffers; d.Count != 2 || len(d.Named) != 2 || d.Named[1].Field != "amount" || d.Named[1].Ours != "119.5" || d.Named[1].Theirs != "991.50" ||
 		d.Named[1].BumID == "" || d.Named[1].Key == "" || v.MetadataCompared != 1 || v.MetadataNotCompared != 0 {
-		t.Errorf("%+v", told)
+		t.Errorf(`%+v, want d.Count = 2, len(d.Named) = 2, d.Named[1].Field = "amount", d.Named[1].Ours = "119.5", d.Named[1].Theirs = "991.50", d.Named[1].BumID other than "", d.Named[1].Key other than "", v.MetadataCompared = 1, v.MetadataNotCompared = 0`, told)
 	}
 }
 

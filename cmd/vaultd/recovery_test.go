@@ -255,7 +255,7 @@ func month(t *testing.T, s *site, drop string) string {
 	t.Helper()
 	months, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*"))
 	if err != nil || len(months) != 1 {
-		t.Fatal(months, err)
+		t.Fatalf("months = %v, err = %v, want no error, len(months) = 1", months, err)
 	}
 	return filepath.Base(months[0])
 }

@@ -105,12 +105,12 @@ func (s *site) audited(t *testing.T) {
 	for _, d := range all.Documents {
 		archived := d.State == "archived"
 		if (d.AsRead == nil) != archived || (d.Amount != nil) != archived || (d.Recipient != nil) != archived || (d.First != nil) != (d.State == "duplicate") {
-			t.Errorf("%+v", d)
+			t.Errorf("%+v, want (d.AsRead == nil) = %v, (d.Amount != nil) = %v, (d.Recipient != nil) = %v, (d.First != nil) = %v", d, archived, archived, archived, (d.State == "duplicate"))
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(read("a.csv"), "\ufeff"))).ReadAll()
 	if err != nil || len(rows) != 4 {
-		t.Fatal(rows, err)
+		t.Fatalf("rows = %v, err = %v, want no error, len(rows) = 4", rows, err)
 	}
 	refused := strings.Join(rows[1], "|")
 	for _, want := range []string{"|D1|Invoice|31.10.2026|Huber & Söhne|as read: 4711.11|EUR|rejected|", "|DE999|as read, refused|"} {
@@ -152,7 +152,7 @@ func (s *site) namesTheFirst(t *testing.T, emu *emulator.Server) {
 	var first struct{ BumID, Key string }
 	out, _ := s.vaultd("show", "Otto 9", "--json")
 	if err := json.Unmarshal([]byte(out), &first); err != nil || first.BumID == "" {
-		t.Fatal(err, out)
+		t.Fatalf(`err = %v, out = %v, want no error, first.BumID other than ""`, err, out)
 	}
 	place := "_archived/" + time.Now().UTC().Format("2006-01") + "/Otto 9"
 	want := []string{`"Otto 9"`, "D9", first.BumID, place, time.Now().UTC().Format("2 Jan 2006")}
@@ -169,7 +169,7 @@ func (s *site) namesTheFirst(t *testing.T, emu *emulator.Server) {
 	reason := notepad(text)
 	want[3] = strings.ReplaceAll(place, "/", `\`)
 	if !strings.HasPrefix(reason, "DUPLICATE. These files were archived on ") {
-		t.Error(reason)
+		t.Errorf(`reason = %v, want reason that begins with "DUPLICATE. These files were archived on "`, reason)
 	}
 	for _, w := range want {
 		if !strings.Contains(reason, w) {

@@ -155,7 +155,7 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	s.drop("acme", "Otto 4", map[string][]byte{"a.pdf": []byte("four")}, numbered(4))
 	waitFor(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
 	if _, body := getPage(t, address, "/metrics"); !strings.Contains(body, "vaultd_config_reload_success 0\n") || !strings.Contains(body, `vaultd_folders{state="archived"} `) {
-		t.Error(body)
+		t.Errorf("body = %v, want body with \"vaultd_config_reload_success 0\\n\", body with `vaultd_folders{state=\"archived\"} `", body)
 	}
 
 	// what belongs to the ledger cannot change

@@ -31,7 +31,7 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "bum-1", Status: archive.Successful, Updated: then, Record: []byte("{}")}, Grace: time.Hour},
 		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{}}})
 	if err != nil || rs[0].Err != nil {
-		t.Fatal(err, rs)
+		t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	for path, words := range map[string]string{`_rejected\brief.docx\_REASON.txt`: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back to beta (where _STATUS.txt lies).`,
 		`_rejected\cut.pdf\_REASON.txt`: `NOT SENT. "cut.pdf" looks cut off. Scan it again.`} {
 		if text := h.read("beta", path); !strings.HasPrefix(text, words) {
-			t.Errorf("%s: %q", path, text)
+			t.Errorf("%s: %q, want text that begins with %q", path, text, words)
 		}
 	}
 	waitFor(t, "the duplicate to come back", func() bool {
@@ -56,7 +56,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 		return err == nil
 	})
 	if text := h.read("beta", `_duplicates\again.pdf\_REASON.txt`); !strings.HasPrefix(text, "ALREADY SENT on ") || !strings.Contains(text, `as "Müller 7.pdf". Nothing to do.`) {
-		t.Errorf("%q", text)
+		t.Errorf("%q, want text that begins with \"ALREADY SENT on \", text with `as \"Müller 7.pdf\". Nothing to do.`", text)
 	}
 
 	// The clerk puts it right in the folder that came back, and moves the file alone. Nothing is left to put right then.

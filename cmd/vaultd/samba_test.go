@@ -55,7 +55,7 @@ func (h *share) manyAtOnce() {
 	h.mustSMB("acme", `recurse on; prompt off; mput "Müller 4711"`)
 	h.says("acme", `DUPLICATE TODAY \(1\)`)
 	if text := h.read("acme", `_duplicates\Müller 4711\_REASON.txt`); !strings.HasPrefix(text, "DUPLICATE. These files were archived on ") {
-		h.t.Errorf("%q", text)
+		h.t.Errorf(`%q, want text that begins with "DUPLICATE. These files were archived on "`, text)
 	}
 }
 
@@ -127,7 +127,7 @@ func (h *share) faultsAreNamed(s *site) {
 	h.says("acme", `  Zu 2 +cannot be read: "rechnung\.pdf" \(owner games, 0600\)\. IT must`)
 	claimed, err := filepath.Glob(filepath.Join(s.dir, "acme/.vaultd/claimed/*/Zu 2/rechnung.pdf"))
 	if err != nil || len(claimed) != 1 {
-		h.t.Fatalf("%q, %v", claimed, err)
+		h.t.Fatalf("%q, %v, want no error, len(claimed) = 1", claimed, err)
 	}
 	h.must(os.Chmod(claimed[0], 0o660))
 	if out, err := exec.Command("chmod", "-R", "g+rwX", filepath.Join(s.dir, "acme/Alt 1")).CombinedOutput(); err != nil {
@@ -146,7 +146,7 @@ func (h *share) correction(s *site) {
 	h.says("acme", `PLEASE FIX \(1\)\n  _rejected\\Huber 88 +amount [^\n]+\n  \(read _REASON\.txt there\)\n`)
 	text := h.read("acme", `_rejected\Huber 88\_REASON.txt`)
 	if !strings.HasPrefix(text, "NOT ARCHIVED. metadata.json, line 2, \"amount\"") || !strings.Contains(text, "move this whole folder back to acme (where _STATUS.txt lies)") {
-		h.t.Errorf("%q", text)
+		h.t.Errorf("%q, want text that begins with \"NOT ARCHIVED. metadata.json, line 2, \\\"amount\\\"\", text with \"move this whole folder back to acme (where _STATUS.txt lies)\"", text)
 	}
 	bad = bill("89")
 	delete(bad, "documentType")

@@ -150,7 +150,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 		t.Error("the configuration was written over")
 	}
 	if info, err := os.Stat(filepath.Join(cfg.StateDir, "vaultd.sock")); err != nil || info.Mode().Perm() != 0o660 {
-		t.Error(info.Mode(), err)
+		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660", info.Mode(), err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestControl_I16_OnlyADeadSocketIsRemoved(t *testing.T) {
 	}
 	(&site{t: t, config: path}).start("run").awaitSocket(t, cfg.StateDir)
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
-		t.Error(info.Mode(), err)
+		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660, info.Mode().Type() = os.ModeSocket", info.Mode(), err)
 	}
 }
 

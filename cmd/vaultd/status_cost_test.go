@@ -51,7 +51,7 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 				cs = append(cs, c)
 			}
 			if rs, err := s.ledger.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {
-				t.Fatal(err, rs[0].Err)
+				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestStatus_G15_CostsTheSameWhateverWasArchived(t *testing.T) {
 			}
 			rs, err := s.ledger.Apply(t.Context(), cs...)
 			if err != nil || rs[0].Err != nil {
-				t.Fatal(err, rs[0].Err)
+				t.Fatalf("err = %v, rs[0].Err = %v, want no error, rs[0].Err = nil", err, rs[0].Err)
 			}
 		}
 	}

@@ -57,10 +57,10 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 	}
 	strange, second, first := rows[0], rows[1], rows[2]
 	if w := second.Warnings; len(w) != 1 || w[0].What != "same-number" || w[0].Text != sameNumberWords || *w[0].Entry != first.Key {
-		t.Errorf("%+v", w)
+		t.Errorf(`%+v, want len(w) = 1, w[0].What = "same-number", w[0].Text = %v, *w[0].Entry = %v`, w, sameNumberWords, first.Key)
 	}
 	if w := strange.Warnings; len(w) != 1 || w[0].What != "strange-date" || w[0].Entry != nil || !strings.Contains(w[0].Text, "2026-10-31 can hardly be right") {
-		t.Errorf("%+v", w)
+		t.Errorf(`%+v, want len(w) = 1, w[0].What = "strange-date", w[0].Entry = nil, w[0].Text with "2026-10-31 can hardly be right"`, w)
 	}
 	if len(first.Warnings) != 0 {
 		t.Errorf("the first one: %+v", first.Warnings)
@@ -73,7 +73,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 		var words []string
 		for _, n := range s.summary().Needs {
 			if words = append(words, n.What); n.When != "soon" || n.Count != 1 || len(n.Names) != 1 {
-				t.Errorf("%+v", n)
+				t.Errorf(`%+v, want n.When = "soon", n.Count = 1, len(n.Names) = 1`, n)
 			}
 		}
 		return strings.Join(words, " ")

@@ -17,7 +17,7 @@ func TestWords_OneIsNoPlural(t *testing.T) {
 	for _, dir := range []string{".", "../../internal/daemon", "../../internal/dropwork", "../../internal/operator", "../../internal/statusfile", "../../internal/packager", "../../internal/report", "../../internal/present", "../../internal/recovery"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
-			t.Fatal(err, dir)
+			t.Fatalf("err = %v, dir = %v, want no error, len(names) other than 0", err, dir)
 		}
 		for _, name := range names {
 			for line := range strings.Lines(readPage(t, name)) {
