@@ -1,6 +1,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"log/slog"
 	"os"
@@ -24,7 +26,5 @@ func quickBench(t *testing.T) *bench {
 // must ends a test at an error.
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"encoding/json"
@@ -56,9 +58,7 @@ func (w *world) publishBooked(all []booked) {
 	}
 	must := func(err error) {
 		w.t.Helper()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 	}
 	definition, err := json.Marshal([]map[string]any{{"Table name": "IA_INVOICE", "Columns": columns}})
 	must(err)

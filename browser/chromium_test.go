@@ -105,18 +105,14 @@ func processesWith(t *testing.T, argument string) map[int]string {
 	t.Helper()
 	found := map[int]string{}
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, path := range lines {
 		line, err := os.ReadFile(path)
 		if err != nil || !bytes.Contains(line, []byte(argument)) {
 			continue // it ended meanwhile, or is another
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		found[pid] = string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))
 	}
 	return found
@@ -180,9 +176,7 @@ func openTab(t *testing.T, parent context.Context, axe string, l look, opts ...c
 		_, err := cdp.Call(ctx, s, audits.Enable, cdp.Empty{})
 		return err
 	}))
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, chromedp.Listen(ctx, b.note))
 	b.show(l)
 	return b
 }
@@ -247,9 +241,7 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, chromedp.Do(ctx, steps...))
 }
 
 // show sets how the page is looked at. A change of the language counts from the next page on.
@@ -350,8 +342,6 @@ func (b *tab) picture() []byte {
 		}
 		return r.Data, nil
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	return data
 }

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -35,9 +37,7 @@ func parties() []party {
 func (w *world) writeHistory(now time.Time) {
 	w.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(w.dir, "state")})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	h := history{rng: rand.New(rand.NewPCG(4711, 0)), parties: parties()}
 	for day := now.AddDate(-2, 0, 0); day.Before(now.AddDate(0, 0, -1)); day = day.AddDate(0, 0, 1) {
 		var changes []ledger.Change
@@ -45,18 +45,14 @@ func (w *world) writeHistory(now time.Time) {
 			changes = append(changes, h.document(day.Truncate(24*time.Hour).Add(7*time.Hour+time.Duration(h.rng.IntN(600))*time.Minute)))
 		}
 		results, err := l.Apply(w.t.Context(), changes...)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		for _, r := range results {
 			if r.Err != nil {
 				w.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
 			}
 		}
 	}
-	if err := l.Close(); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, l.Close())
 }
 
 // history makes up documents.

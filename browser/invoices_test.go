@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,9 +65,7 @@ func invoices() []invoice {
 func (w *world) drop(i invoice) {
 	w.t.Helper()
 	staged := filepath.Join(w.dir, "staged")
-	if err := os.Mkdir(staged, 0o770); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.Mkdir(staged, 0o770))
 	content := i.content
 	if content == "" {
 		content = "the invoice of " + i.folder
@@ -73,14 +73,10 @@ func (w *world) drop(i invoice) {
 	w.write("staged/rechnung.pdf", "%PDF-1.4\n"+content+"\n%%EOF\n", 0o660)
 	if i.metadata != nil {
 		text, err := json.MarshalIndent(i.metadata, "", "  ")
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, err)
 		w.write("staged/metadata.json", string(text), 0o660)
 	}
-	if err := os.Rename(staged, filepath.Join(w.dir, "acme-in", i.folder)); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.Rename(staged, filepath.Join(w.dir, "acme-in", i.folder)))
 }
 
 // dropAll drops the invoices of every world into each of these, and waits until each has the state that it is to end in.

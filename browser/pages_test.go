@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"fmt"
 	"net/http"
@@ -173,9 +175,7 @@ func testWithoutScripts(t *testing.T, c *chromium, w *world) {
 	}
 	b.follow(`form[action="/logout"] button`)
 	b.visit(w.url + "/")
-	if strings.Contains(b.text(), "Müller") {
-		t.Error("a name is still shown to who signed out")
-	}
+	kit.Lacks(t, "a name is still shown to who signed out", b.text(), "Müller")
 }
 
 // With keys alone: the first stop leads to the content, every stop can be seen, and the way from the search over a result and its document to

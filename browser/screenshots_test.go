@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"cmp"
 	"context"
@@ -93,9 +95,7 @@ func (b *tab) writePrinted(path string) {
 		}
 		return r.Data, nil
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	read := exec.CommandContext(b.t.Context(), reader, "-png", "-singlefile", "-r", "100", "-")
 	read.Stdin = bytes.NewReader(pdf)
 	data, err := read.Output()
@@ -117,9 +117,7 @@ func (b *tab) writeShrunk(path string, picture []byte) {
 	if err == nil {
 		err = os.WriteFile(path, data, 0o644)
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	kit.Must(b.t, err)
 	b.t.Logf("%s: %d bytes", path, len(data))
 }
 

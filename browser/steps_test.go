@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"errors"
 	"fmt"
@@ -86,16 +88,12 @@ func (b *tab) download(do func()) (name string, data []byte) {
 			b.t.Fatalf("no file came; the page says:\n%s", b.text())
 		}
 		files, err := os.ReadDir(dir)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		if len(files) != 1 || strings.HasSuffix(files[0].Name(), ".crdownload") || strings.HasPrefix(files[0].Name(), ".") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, files[0].Name()))
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		kit.Must(b.t, err)
 		if len(data) > 0 {
 			return files[0].Name(), data
 		}

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -65,9 +67,7 @@ func makeWorld(t *testing.T, program string, more func(dir, service string) stri
 		Dir: filepath.Join(w.dir, "service"), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME", Name: "Acme GmbH"}},
 		ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	w.service = service
 	server := httptest.NewServer(service)
 	t.Cleanup(func() {
@@ -81,9 +81,7 @@ func makeWorld(t *testing.T, program string, more func(dir, service string) stri
 	w.write("secret", "demo\n", 0o600)
 	w.write("config.yaml", w.config(server.URL, address)+more(w.dir, server.URL), 0o640)
 	for _, folder := range []string{"acme-in", "state"} {
-		if err := os.Mkdir(filepath.Join(w.dir, folder), 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(filepath.Join(w.dir, folder), 0o770))
 	}
 	w.run("init")
 	return w
@@ -110,20 +108,14 @@ http:
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, l.Close())
 	return l.Addr().String()
 }
 
 func (w *world) write(name, text string, mode os.FileMode) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), mode); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(text), mode))
 }
 
 // run runs a command of vaultd and returns what it prints. A command that says that a person is needed has not failed.
@@ -144,17 +136,13 @@ func (w *world) run(args ...string) string {
 func (w *world) start() {
 	w.t.Helper()
 	log, err := os.OpenFile(filepath.Join(w.dir, "vaultd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	defer log.Close()
 	// Not of the test's context: it ends before the cleanups, and the daemon would be killed with the last answer half-way.
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), w.program, "--config", filepath.Join(w.dir, "config.yaml"), "run")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, cmd.Start())
 	w.daemon = cmd
 	w.t.Cleanup(w.kill)
 	client := http.Client{Timeout: 5 * time.Second}
@@ -208,9 +196,7 @@ func (w *world) list() map[string]listed {
 	entries := map[string]listed{}
 	for d := json.NewDecoder(strings.NewReader(w.run("list", "--json"))); d.More(); {
 		var l listed
-		if err := d.Decode(&l); err != nil {
-			w.t.Fatal(err)
-		}
+		kit.Must(w.t, d.Decode(&l))
 		entries[l.Folder] = l
 	}
 	return entries
@@ -223,14 +209,10 @@ func (w *world) breakService() {
 	if err == nil {
 		err = w.service.SetFaults(emulator.Faults{Rules: []emulator.Rule{rule}})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 }
 
 func (w *world) mendService() {
 	w.t.Helper()
-	if err := w.service.SetFaults(emulator.Faults{}); err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, w.service.SetFaults(emulator.Faults{}))
 }

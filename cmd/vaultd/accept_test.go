@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"strings"
 	"testing"
@@ -32,9 +34,7 @@ func TestAccept_I29_BesideTheDaemon(t *testing.T) {
 	s := newSite(t, address, fast)
 	s.withReceiving(address)
 	id, err := emu.PublishReceived(receivedInvoice("R-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := s.begin()
 	waitFor(t, "the document to be here", func() bool {
 		out, _ := s.vaultd("arrivals")
@@ -84,14 +84,12 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 	s.withReceiving(address)
 	lost, refused, unread := publishHere(t, emu, s, "R-1", true), publishHere(t, emu, s, "R-2", true), publishHere(t, emu, s, "R-3", false)
 	setFault := func(f emulator.Fault) {
-		if err := emu.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		kit.Must(t, emu.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if op == "network-notify" {
 				return f
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 	}
 	ask := func(code int, want string, args ...string) {
 		t.Helper()
@@ -111,9 +109,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 		t.Errorf("the network was told %v", told)
 	}
 	for _, id := range []string{lost, refused} { // persons say one more
-		if err := emu.PermitWord(id); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, emu.PermitWord(id))
 	}
 	ask(0, "the network took it", "reject", lost, "--reason", "the price is wrong", "--again")
 	ask(0, "BusinessReject/DocumentRejected was said", "reject", refused, "--reason", "wrong after all", "--tell")
@@ -134,9 +130,7 @@ func TestReject_I29_LostAnswer(t *testing.T) {
 func publishHere(t *testing.T, emu *emulator.Server, s *site, number string, isWhole bool) string {
 	t.Helper()
 	id, err := emu.PublishReceived(receivedInvoice(number))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	evs := []arrival.Event{arrival.Postponed{Until: time.Now().Add(time.Hour), Cause: ledger.Cause{Code: "unreadable", Text: "no JSON"}}}
 	if sum := archive.Sum([]byte(number)); isWhole {
 		evs = []arrival.Event{arrival.DocumentHeld{Stored: "document.json", Size: 3, SHA256: sum}, arrival.HeldWhole{Manifest: sum}}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"net/http/httptest"
 	"os"
@@ -47,9 +49,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	const secretOfBeta = "CANARY-beta-R7/=x"
 	emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Window: 10 * time.Second, ArchiveMax: 100 * time.Millisecond,
 		Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA", Account: emulator.Account{Name: "beta-user", Secret: secretOfBeta}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	srv := httptest.NewServer(emu)
 	t.Cleanup(func() {
 		srv.Close()
@@ -62,9 +62,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	s.edit("vault: BETA,", "vault: BETA, account: other,")
 	secretFile := filepath.Join(s.dir, "secret-beta")
 	write := func(text string) {
-		if err := os.WriteFile(secretFile, []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(secretFile, []byte(text+"\n"), 0o600))
 	}
 	if out, code := s.vaultd("check"); code != exitConfig || !strings.Contains(out, "service.accounts.other.secret_file") {
 		t.Errorf("check without the secret: exit %d: %s", code, out)

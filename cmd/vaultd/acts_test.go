@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -36,9 +38,7 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 		t.Helper()
 		has := func(text, part string) {
 			t.Helper()
-			if !strings.Contains(text, part) {
-				t.Errorf("no %q in\n%s", part, text)
-			}
+			kit.Holds(t, "text", text, part)
 		}
 		has(do(0, "hold", otto, "--reason", fmt.Sprintf("because (%v)", running)), "It is on hold")
 		has(do(0, "why", otto), "Next          nothing by itself")
@@ -57,9 +57,7 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 	stop()
 	both(false)
 	var shown present.ShowJSON
-	if err := json.Unmarshal([]byte(do(0, "show", otto, "--json")), &shown); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(do(0, "show", otto, "--json")), &shown))
 	if len(shown.Reasons) != 2 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
 		t.Errorf(`%+v, want len(shown.Reasons) = 2, *shown.Reasons[0].UID = %v, shown.Reasons[0].Text = "because (true)", shown.Reasons[0].Act = "held"`, shown.Reasons, int64(os.Getuid()))
 	}
@@ -135,9 +133,7 @@ func TestFind_WhatPeopleRemember(t *testing.T) {
 		}
 	}
 	out, _, _ := s.say("find", "--limit=1", "müller", "4711")
-	if !strings.Contains(out, "archived 2026-11-20 10:32:00 CET, bumId bum-1") {
-		t.Errorf(`out = %v, want out with "archived 2026-11-20 10:32:00 CET, bumId bum-1"`, out)
-	}
+	kit.Holds(t, "out", out, "archived 2026-11-20 10:32:00 CET, bumId bum-1")
 	out, errs, _ := s.say("find", "--limit=1", "--json", "gmbh")
 	if strings.Count(out, "\n") != 1 || !strings.Contains(out, `"folder":"Otto 19"`) || !strings.Contains(errs, "--limit 0 shows all") {
 		t.Errorf("%s%s, want strings.Count(out, \"\\n\") = 1, out with `\"folder\":\"Otto 19\"`, errs with \"--limit 0 shows all\"", out, errs)
@@ -204,9 +200,7 @@ func TestBackup_ThroughTheDaemon(t *testing.T) {
 	}
 	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
 	line, err := json.Marshal(map[string][]string{"args": {"backup", "--", elsewhere}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if out, errs, code := frames(t, cfg.StateDir, string(line)+"\n"); code != exitUsage || out != "" || !strings.Contains(errs, "writes no files for others") {
 		t.Errorf("exit %d %q %s", code, out, errs)
 	}
@@ -249,9 +243,7 @@ func TestBackup_BrokenOff(t *testing.T) {
 
 func TestCompletion_StatesAndDrops(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(smallConfig+"state_dir: /var/lib/vaultd\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(smallConfig+"state_dir: /var/lib/vaultd\n"), 0o600))
 	for _, row := range []struct {
 		args []string
 		want string
@@ -284,9 +276,7 @@ func TestFind_NotTakenBesideHits(t *testing.T) {
 		{Name: "Müller 4711 b", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
 		{Name: "Kern 6", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, row := range map[string]struct {
 		words       string
 		limit, code int
@@ -357,9 +347,7 @@ func TestShow_G15_HistoryOfARemovedFolder(t *testing.T) {
 			s.tell("Otto 1", noon.AddDate(0, 0, 90).Add(2*time.Second), nil, ledger.Disposed{})
 		}
 		e, _, err := s.ledger.Entry(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		counted := &countedLines{Ledger: s.ledger.Ledger}
 		d, err := present.ReadDossier(t.Context(), counted, e, time.UTC)
 		if err != nil || len(d.History) != int(e.Rev) || counted.read > others/2 {
@@ -378,9 +366,7 @@ func TestShow_I14_HistoryIsWhole(t *testing.T) {
 	for folder, key := range s.keys {
 		s.tell(folder, noon.Add(-5*time.Hour), nil, ledger.Held{By: ledger.Operator{UID: 0}})
 		e, _, err := s.ledger.Entry(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		d, err := present.ReadDossier(t.Context(), s.ledger.Ledger, e, time.UTC)
 		if err != nil || len(d.History) != int(e.Rev) {
 			t.Errorf("%s: %d lines of %d revisions, %v", folder, len(d.History), e.Rev, err)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,9 +45,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 		t.Errorf(`out = %v, want out with "No document has come in"`, out)
 	}
 	id, err := emu.PublishReceived(receivedInvoice("R-4711"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := s.begin()
 	waitFor(t, "the document to be archived", func() bool {
 		out, _ := s.vaultd("arrivals")
@@ -80,9 +80,7 @@ func TestArrivals_I30_Listed(t *testing.T) {
 	}
 	ask() // through the daemon
 	p.stop(t)
-	if err := os.RemoveAll(filepath.Join(s.dir, "state", statedir.ReceivedFolder)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.RemoveAll(filepath.Join(s.dir, "state", statedir.ReceivedFolder)))
 	ask() // without it
 }
 
@@ -106,9 +104,7 @@ func TestRunOnce_Receives(t *testing.T) {
 	var ids []string
 	for _, number := range []string{"R-1", "R-2"} {
 		id, err := emu.PublishReceived(receivedInvoice(number))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		ids = append(ids, id)
 	}
 	if out := s.must(0, "run", "--once"); !strings.Contains(out, "seen 0 new") || !strings.Contains(out, "2 documents of the business network are not received yet") {
@@ -171,12 +167,8 @@ func TestArrivals_I26_NeedAPerson(t *testing.T) {
 	s.addReceived(now, "bum-lost", failed("receive-lost"))
 	s.addReceived(now.Add(-25*time.Hour), "bum-old", failed("http-503"))
 	out := s.must(exitPerson, "status")
-	for _, want := range []string{"3 received documents need you", "bum-twice: ask the provider and name the request id, or tell its sender with vaultd reject --technical. To fetch the document failed 2 times", "bum-lost: ", "restore received in state_dir from a copy",
-		"bum-old: ", "see vaultd doctor", "when it is put right: vaultd arrivals retry ID"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out, "3 received documents need you", "bum-twice: ask the provider and name the request id, or tell its sender with vaultd reject --technical. To fetch the document failed 2 times", "bum-lost: ", "restore received in state_dir from a copy",
+		"bum-old: ", "see vaultd doctor", "when it is put right: vaultd arrivals retry ID")
 	if out := s.must(0, "arrivals", "show", "bum-lost"); !strings.Contains(out, "TO DO") {
 		t.Errorf(`out = %v, want out with "TO DO"`, out)
 	}
@@ -197,13 +189,9 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 	s := newSite(t, address, fast)
 	s.withReceiving(address)
 	id, err := emu.PublishReceived(receivedInvoice("R-1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	lost, err := emu.PublishReceived(receivedInvoice("R-2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	now := time.Now()
 	postponed := arrival.Postponed{Until: now.Add(24 * time.Hour), Cause: ledger.Cause{Code: "http-500", Text: "fetch: a fault"}}
 	s.addReceived(now.Add(-time.Hour), archive.RemoteID(id), postponed)
@@ -256,15 +244,11 @@ func TestArrivals_I29_RetryAndClose(t *testing.T) {
 func (s *site) addReceived(at time.Time, id archive.RemoteID, more ...arrival.Event) archive.Key {
 	s.t.Helper()
 	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	announced := arrival.DocumentAnnounced{Document: id, Kind: archive.NetworkInvoice, Notice: archive.AcknowledgementID("ack-" + id)}
 	key := archive.NewKey(at)
 	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: key, Events: append([]arrival.Event{announced}, more...), At: archive.Instant{Wall: at}})
-	if err := errors.Join(err, release()); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, errors.Join(err, release()))
 	return key
 }
 
@@ -277,9 +261,7 @@ func TestArrivals_I29_TakesAFileAsItIs(t *testing.T) {
 	invoice := receivedInvoice("R-1")
 	invoice.Files[0].Content = []byte("<Error>of the sender</Error>")
 	id, err := emu.PublishReceived(invoice)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	p := s.begin()
 	var j arrivalShown
 	waitFor(t, "the file to be in doubt", func() bool {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -80,9 +82,7 @@ func (s *shelf) live(rnd *rand.Rand, n int) {
 	by := ledger.Operator{UID: 7}
 	mark := func(m ledger.Mark) {
 		m.By, m.At = by, at
-		if err := s.ledger.CommitMark(s.t.Context(), m, nil); err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, s.ledger.CommitMark(s.t.Context(), m, nil))
 	}
 	switch rnd.IntN(9) {
 	case 0:
@@ -225,13 +225,9 @@ func TestAudit_I14_I15_CheckpointIsNotBelieved(t *testing.T) {
 		s.auditJSON(t)
 		name := filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName)
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		text[len(text)-9] ^= 1
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(name, text, 0o600))
 		a := s.auditJSON(t)
 		if a.code != exitDone || a.restsOn() != nil || !strings.Contains(a.said, "The checkpoint was not used: it is damaged: its SHA-256 is not the one that it states") {
 			t.Errorf("exit %d, %v: %s", a.code, a.restsOn(), a.said)
@@ -258,9 +254,7 @@ func ofAnotherPast(t *testing.T) *shelf {
 	copyFiles(t, s.cfg.StateDir, copied)
 	s.tell("New 1", noon, nil)
 	s.auditJSON(t)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	copyFiles(t, copied, s.cfg.StateDir)
 	s.ledger.Open()
 	return s
@@ -273,8 +267,6 @@ func copyFiles(t *testing.T, from, to string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(to, name), b, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 }

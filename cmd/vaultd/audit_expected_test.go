@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +16,9 @@ func TestAudit_I23_AListThatIsNoFile(t *testing.T) {
 	s := newShelf(t)
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "list.csv")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mkfifo(fifo, 0o600))
 	link := filepath.Join(dir, "link.csv")
-	if err := os.Symlink(fifo, link); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(fifo, link))
 	for path, want := range map[string]string{fifo: "is a pipe", link: "is a pipe", dir: "is a folder", "/dev/zero": "is a device"} {
 		if _, errs, code := s.audit("--expected", path); code != exitData || !strings.Contains(errs, want) || !strings.Contains(errs, "--expected -") {
 			t.Errorf("%s: exit %d, %s", path, code, errs)
@@ -33,9 +31,7 @@ func TestAudit_AListFromStandardInput(t *testing.T) {
 	const text = "Belegnummer;Betrag\nRE 1;1,00\n"
 	s := filled(t)
 	file := filepath.Join(t.TempDir(), "standard input")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	want, errs, code := s.audit("--json", "--whole", "--expected", file)
 	if code != exitDone || !strings.Contains(errs, "1 listed document is not archived") {
 		t.Fatalf("exit %d: %s", code, errs)

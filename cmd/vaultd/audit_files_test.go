@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"fmt"
 	"io"
@@ -86,9 +88,7 @@ func TestAudit_TablesWholeOrNotAtAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, dir := newShelf(t), t.TempDir()
 			if row.taken != "" {
-				if err := os.WriteFile(filepath.Join(dir, row.taken), []byte("old"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(filepath.Join(dir, row.taken), []byte("old"), 0o600))
 			}
 			s.standIn(func(out io.Writer) int {
 				var b bytes.Buffer
@@ -128,9 +128,7 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 	}
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return string(b)
 	}
 	page := read("a b.html")
@@ -170,15 +168,11 @@ func TestAudit_TablesOfAnEarlierReportAreTold(t *testing.T) {
 	}
 	errs := audit("short")
 	for _, name := range []string{"/2026.csv", "/2026.xlsx"} {
-		if !strings.Contains(errs, dir+name+" is not of this report") {
-			t.Errorf("%s is not told: %s", name, errs)
-		}
+		kit.Holds(t, fmt.Sprintf("%s is not told", name), errs, dir+name+" is not of this report")
 		if _, err := os.Stat(dir + name); err != nil {
 			t.Error(err)
 		}
-		if err := os.Remove(dir + name); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(dir+name))
 	}
 	if errs := audit("short"); strings.Contains(errs, "not of this report") {
 		t.Errorf(`errs = %v, want errs without "not of this report"`, errs)

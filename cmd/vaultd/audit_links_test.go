@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -19,9 +22,7 @@ func TestAudit_LinksThatWork(t *testing.T) {
 	s := newShelf(t)
 	s.edit("/srv/invoices/acme-in, vault: V-1}", top+"/invoices/acme-in, vault: V-1}\n  - {name: beta-in, path: "+top+"/other/beta-in, vault: V-1}")
 	for _, dir := range []string{"invoices/acme-in/_archived", "invoices/acme-in-2", "other/beta-in", "anna"} {
-		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(filepath.Join(top, dir), 0o700))
 	}
 	const kept = "_archived/2026-11/"
 	for i, folder := range []string{"Müller 4711", `a#b?c%d"e`, "a#b%d&'e", "javascript:x", "Otto. ", "a\xff", "a\u202eb"} {
@@ -39,9 +40,7 @@ func TestAudit_LinksThatWork(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, errs)
 		}
 		b, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var got, want []string
 		for _, m := range regexp.MustCompile(`href="([^"]*_RECEIPT[^"]*)"`).FindAllStringSubmatch(string(b), -1) {
 			got = append(got, m[1])

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/csv"
 	"encoding/json"
 	"os"
@@ -58,9 +60,7 @@ func TestAudit_I29_HumanActs(t *testing.T) {
 		t.Errorf(`%v %+v, want no error, all.HumanActs = 1, all.Acts[0].Event = "closed"`, err, all)
 	}
 	page, _, _ := s.audit("--format=html")
-	if !strings.Contains(page, present.UserName(0)) {
-		t.Error("nobody is named")
-	}
+	kit.Holds(t, "nobody is named", page, present.UserName(0))
 }
 
 func TestAudit_Flags(t *testing.T) {
@@ -121,9 +121,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	file := filepath.Join(dir, "audit.html")
 	read := func() string {
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return string(b)
 	}
 	audit := func(more ...string) (string, int) {
@@ -150,9 +148,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 		t.Errorf("the daemon would write a file: exit %d, %s", code, errs)
 	}
 	list := filepath.Join(dir, "erp.csv")
-	if err := os.WriteFile(list, []byte("Beleg;Betrag\nRE 1;"+strings.Repeat(" ", 200_000)+"1,00\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(list, []byte("Beleg;Betrag\nRE 1;"+strings.Repeat(" ", 200_000)+"1,00\n"), 0o600))
 	if errs, code := audit("--force", "--expected", list, "--columns", "number=Beleg"); code != exitDone || !strings.Contains(errs, "NOT COMPLETE: 1 listed document is not archived.") || !strings.Contains(read(), "erp.csv, SHA-256") {
 		t.Errorf("with a list: exit %d, %s", code, errs)
 	}
@@ -166,9 +162,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	if errs, code := audit("--force", "--expected", list); code != exitDone || !strings.Contains(errs, "1 listed document is not archived.") {
 		t.Errorf("with a list, beside: exit %d, %s", code, errs)
 	}
-	if err := os.Remove(list); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(list))
 	if errs, code := audit("--force"); code != exitDone || !strings.HasSuffix(read(), "</html>\n") {
 		t.Errorf("beside: exit %d, %s", code, errs)
 	}
@@ -189,9 +183,7 @@ func TestAudit_SinceLast(t *testing.T) {
 	marks := func() int {
 		out, _, _ := runHere("--config", path, "audit", "--json")
 		var all struct{ About struct{ HeadLine int } }
-		if err := json.Unmarshal([]byte(out), &all); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal([]byte(out), &all))
 		return all.About.HeadLine
 	}
 	before := marks()

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
@@ -22,9 +24,7 @@ import (
 func (s *site) withBooks(address string) {
 	s.t.Helper()
 	custody := filepath.Join(s.dir, "custody")
-	if err := mkdirPrivate(custody); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, mkdirPrivate(custody))
 	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", every: 1m, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\n"+
 		"books: {table: IA_INVOICE, columns: {key: ID, number: NUM, supplier: SUPPLIER, company: ORG, date: DAY, amount: GROSS_SUM, currency: CUR}, from: 2026-10-01}\ntime_zone: UTC\ndrops:")
 }
@@ -62,9 +62,7 @@ func publishBooked(t *testing.T, emu *emulator.Server, id, kind, from, to string
 		err = emu.PublishExtract(emulator.PublishedExtract{ID: id, Type: kind, Name: "daily", Start: times[0], End: times[1], Made: time.Now().Add(-time.Hour),
 			Files: []emulator.PublishedFile{{Table: "IA_INVOICE", Name: "IA_INVOICE_1.zip", Content: b.Bytes()}}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // I31: a real daemon archives invoices and takes extracts in. The answer names the invoice that nobody dropped and the day that no extract
@@ -72,9 +70,7 @@ func publishBooked(t *testing.T, emu *emulator.Server, id, kind, from, to string
 func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 	t.Parallel()
 	emu, address := serveEmulator(t, emulator.Config{})
-	if err := emu.SetTableDefinition([]byte(booksDefinition)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetTableDefinition([]byte(booksDefinition)))
 	s := newSite(t, address, fast)
 	if out := s.must(exitConfig, "books"); !strings.Contains(out, "does not say which records") {
 		t.Errorf(`out = %v, want out with "does not say which records"`, out)
@@ -115,11 +111,9 @@ func TestBooks_I31_WhichBookedInvoicesAreNotArchived(t *testing.T) {
 		return strings.Count(out, " held ") == 5
 	})
 	out := s.must(0, "books", "--from", "2026-10-01", "--to", "2026-10-31", "--company", "ACME")
-	for _, want := range []string{"RESULT: EVERY BOOKED INVOICE IS ARCHIVED", "Of 3 booked invoices of ACME, 3 are archived. 1 document of this time is archived and not booked."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out,
+		"RESULT: EVERY BOOKED INVOICE IS ARCHIVED", "Of 3 booked invoices of ACME, 3 are archived. 1 document of this time is archived and not booked.",
+	)
 	s.must(0, "verify")
 	s.auditsOctober()
 	if v := emu.Violations(); len(v) != 0 {
@@ -147,27 +141,19 @@ func (s *site) asksForOctober() {
 		path := filepath.Join(folder, "october."+end)
 		out := s.must(exitDifferences, append(ask, "-o", path)...)
 		b, err := os.ReadFile(path)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, err)
 		switch end {
 		case "html", "json":
 			check(end, string(b))
 		case "csv":
 			rows, err := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff")))).ReadAll()
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			s.checkBookedRows(rows)
 		case "xlsx":
 			f, err := excelize.OpenReader(bytes.NewReader(b))
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			rows, err := f.GetRows("Documents 1")
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			s.checkBookedRows(rows)
 		}
 		check(end, out+"R-3 R-9")
@@ -199,9 +185,7 @@ func (s *site) auditsOctober() {
 	s.t.Helper()
 	out := s.must(0, "audit", "--month", "2026-10", "-o", filepath.Join(s.dir, "audit.html"))
 	page, err := os.ReadFile(filepath.Join(s.dir, "audit.html"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	for _, want := range []string{"COMPLETE AS BOOKED", "Compared with what the extracts say was booked from 1 Oct 2026 to 31 Oct 2026: 3 archived, 0 not."} {
 		if !strings.Contains(out, want) || !strings.Contains(string(page), want) {
 			s.t.Errorf("no %q in\n%s", want, out)
@@ -212,8 +196,6 @@ func (s *site) auditsOctober() {
 	}
 	s.move("custody", "custody.away")
 	out = s.must(0, "audit", "--month", "2026-10", "--json")
-	if !strings.Contains(out, `"code":"not-complete"`) || !strings.Contains(out, "What was booked is not known: the custody folder is not there") {
-		s.t.Errorf("out = %v, want out with `\"code\":\"not-complete\"`, out with \"What was booked is not known: the custody folder is not there\"", out)
-	}
+	kit.Holds(s.t, "out", out, `"code":"not-complete"`, "What was booked is not known: the custody folder is not there")
 	s.move("custody.away", "custody")
 }

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -14,18 +16,14 @@ func TestBooks_I21_OneAnswerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := view{booksTurn: make(chan struct{}, 1)}
 		leave, err := v.takeBooksTurn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		begun := time.Now()
 		if _, err := v.takeBooksTurn(t.Context()); !errors.Is(err, errOtherAnswer) || time.Since(begun) != booksPatience {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 		time.AfterFunc(time.Second, leave)
 		second, err := v.takeBooksTurn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		second()
 	})
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
@@ -173,9 +175,7 @@ func serveBlab(t *testing.T, c *cage) (*blab, string) {
 		Scopes: []string{"importDocuments.write"}, Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA", Account: emulator.Account{Name: "canary-beta", Secret: canaryAccount}}}, Window: 3 * time.Second,
 		ArchiveMin: 10 * time.Millisecond, ArchiveMax: 200 * time.Millisecond, TokenLife: 30 * time.Second, Seed: 11,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	b := &blab{Handler: emu, cage: c, bad: true}
 	srv := httptest.NewServer(b)
 	t.Cleanup(func() {
@@ -200,9 +200,7 @@ func (s *site) canaryConfig(c *cage, oauth bool, address string) {
 	s.edit("vault: BETA,", "vault: BETA, account: beta,")
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", access: {users_file: `+s.dir+`/port-users}}`)
 	for path, text := range map[string]string{"secret": secret + "\n", "secret-beta": canaryAccount + "\n", "port-users": portUser(s.t, c, canaryPort)} {
-		if err := os.WriteFile(filepath.Join(s.dir, path), []byte(text), 0o600); err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, os.WriteFile(filepath.Join(s.dir, path), []byte(text), 0o600))
 	}
 }
 
@@ -210,9 +208,7 @@ func (s *site) canaryConfig(c *cage, oauth bool, address string) {
 func portUser(t *testing.T, c *cage, password string) string {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c.put(aPortPassword, password)
 	c.put(aPortPassword, string(hash))
 	return "prometheus:" + string(hash) + ":metrics\nreader:" + string(hash) + ":read\n"
@@ -291,9 +287,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 	if out, code := s.vaultd("backup", filepath.Join(s.dir, "copy.db")); code != exitDone {
 		t.Error("backup:", code, out)
 	}
-	if err := p.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Process.Signal(syscall.SIGQUIT))
 	p.end(t, 40*time.Second)
 	if dump := p.out.String(); !strings.Contains(dump, "goroutine ") {
 		t.Error("no dump to look at")
@@ -310,9 +304,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 func (s *site) canaryDaemon(t *testing.T) *process {
 	t.Helper()
 	for _, dir := range []string{"cwd", "tmp"} {
-		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(filepath.Join(s.dir, dir), 0o755))
 	}
 	p := s.command("run", "-v")
 	p.Dir, p.Env = filepath.Join(s.dir, "cwd"), append(os.Environ(), "GOTRACEBACK=crash", "TMPDIR="+filepath.Join(s.dir, "tmp"))
@@ -322,9 +314,7 @@ func (s *site) canaryDaemon(t *testing.T) *process {
 // asks gets a page; 0 while nobody answers.
 func (s *site) asks(address, password string) (code int) {
 	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	if password != "" {
 		r.SetBasicAuth("prometheus", password)
 	}
@@ -342,9 +332,7 @@ func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 	s.t.Helper()
 	session := s.signsIn(c, address)
 	const next = "CANARY-port-password-of-next-year"
-	if err := os.WriteFile(filepath.Join(s.dir, "port-users"), []byte(portUser(s.t, c.cage, next)), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(filepath.Join(s.dir, "port-users"), []byte(portUser(s.t, c.cage, next)), 0o600))
 	if old := s.asks(address, canaryPort); old != http.StatusOK {
 		s.t.Error("the old password before the reload:", old)
 	}
@@ -354,14 +342,10 @@ func (s *site) renewsPortPassword(c *canaryCheck, p *process, address string) {
 		s.t.Error("the old password, and none:", old, none)
 	}
 	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	r.AddCookie(session)
 	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
 		s.t.Error("a session of the old password:", res.Status)
@@ -374,9 +358,7 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	for _, password := range []string{canaryPort + "-wrong", canaryPort} {
 		res, err := client.PostForm("http://"+address+"/login", url.Values{"name": {"reader"}, "password": {password}})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, err)
 		res.Body.Close()
 		for _, session = range res.Cookies() {
 			c.cage.put(aPortPassword, session.Value)
@@ -389,14 +371,10 @@ func (s *site) signsIn(c *canaryCheck, address string) (session *http.Cookie) {
 	}
 	for _, path := range []string{"/", "/search?q=Rechnung", "/report"} {
 		r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, err)
 		r.AddCookie(session)
 		res, err := client.Do(r)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, err)
 		w := new(bytes.Buffer)
 		res.Header.Write(w)
 		w.ReadFrom(res.Body)
@@ -416,17 +394,13 @@ func (s *site) ask(c *canaryCheck, address string) {
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/nothing"} {
 		for _, password := range []string{"", canaryPort} {
 			r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			if password != "" {
 				r.SetBasicAuth("prometheus", password)
 			}
 			w := new(bytes.Buffer)
 			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			res.Header.Write(w)
 			w.ReadFrom(res.Body)
 			res.Body.Close()
@@ -545,9 +519,7 @@ func (c *canaryCheck) tree(s *site) {
 func (c *canaryCheck) journal(s *site) {
 	c.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state"), Location: time.UTC})
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	defer l.Close()
 	if err := l.Lines(1, func(n uint64, line []byte) error {
 		c.nothing(fmt.Sprint("journal line ", n), line)

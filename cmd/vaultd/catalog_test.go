@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"database/sql"
 	"log/slog"
@@ -77,9 +79,7 @@ func TestCatalog_I27_RunningStoppedAndKilled(t *testing.T) {
 func (s *site) stateFiles() (names []string) {
 	s.t.Helper()
 	es, err := os.ReadDir(filepath.Join(s.dir, "state"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	for _, e := range es {
 		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "catalog.db") && info.Mode() != 0o600 {
 			s.t.Errorf("%s is %v", e.Name(), info.Mode())
@@ -115,15 +115,11 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 		t.Errorf("nothing differs:\n%s\n%s\n%s", verify, object, audit)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(s.cfg.StateDir, catalog.FileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := db.Exec("DELETE FROM document WHERE id = 2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, db.Close())
 	const differs = "its rows (seen 3 = archived 1 + delivered 0 + rejected 0 + quarantined 1 + duplicate 0 + open 1  agrees) are not those of the ledger (seen 4 = "
 	verify, object, same, audit := ask()
 	if !strings.Contains(verify, "CATALOG   does not count as the ledger does: "+differs) || !strings.Contains(verify, "vaultd makes it anew when it starts. Audit and verify do not rest on it\n") ||
@@ -133,9 +129,7 @@ func TestCatalog_I32_CountsAgainstTheBalance(t *testing.T) {
 	if !strings.Contains(audit, "the catalog does not count as the ledger does: "+differs) || same != page {
 		t.Errorf("audit, page the same: %v\n%s", same == page, audit)
 	}
-	if err := os.Remove(filepath.Join(s.cfg.StateDir, catalog.FileName)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(filepath.Join(s.cfg.StateDir, catalog.FileName)))
 	if verify, _, _, audit = ask(); !strings.Contains(verify, "CATALOG   its counts were not compared: the catalog is not complete: there is none; vaultd makes it when it starts\n") || strings.Contains(audit, "catalog") {
 		t.Errorf("there is none:\n%s\n%s", verify, audit)
 	}

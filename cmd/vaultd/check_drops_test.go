@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +12,7 @@ import (
 func TestCheck_TroubleAtDrops(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(file, nil, 0o600))
 	for path, want := range map[string]string{
 		dir:                        "",
 		filepath.Join(dir, "away"): "is not there",
@@ -39,9 +39,7 @@ func TestCheck_HastySettle(t *testing.T) {
 // A drop whose retention is not known is named; one whose is known is not.
 func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("s\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(secret, []byte("s\n"), 0o600))
 	text := strings.NewReplacer("/etc/vaultd/secret", secret, "vault: V-1}", "vault: V-1}\n  - {name: beta-in, path: /srv/invoices/beta-in, vault: V-1, retention: 10y}").Replace(smallConfig) +
 		"state_dir: " + t.TempDir() + "\n"
 	out, errs, code := runHere("check", "--config", writeConfig(t, text))

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,9 +20,7 @@ func apartSite(t *testing.T) *site {
 	s := newSite(t, url, fast)
 	for _, err := range []error{os.MkdirAll(filepath.Join(s.dir, "acme/inner"), 0o770), os.MkdirAll(filepath.Join(s.dir, "other/beta"), 0o770),
 		os.MkdirAll(filepath.Join(s.dir, "state/spool"), 0o700)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	s.edit("path: "+s.dir+"/beta", "after_archive: {action: move, to: "+s.dir+"/old}, path: "+s.dir+"/beta")
 	return s
@@ -57,13 +57,9 @@ func TestCheck_I16_I19_DropsReachedByLinks(t *testing.T) {
 			s := apartSite(t)
 			link := filepath.Join(s.dir, row.link)
 			if row.link == "beta" {
-				if err := os.Remove(link); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.Remove(link))
 			}
-			if err := os.Symlink(filepath.Join(s.dir, row.to), link); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Symlink(filepath.Join(s.dir, row.to), link))
 			if row.key != "" {
 				s.refuses(row.key, row.place, row.relation, row.other)
 				return
@@ -93,9 +89,7 @@ func TestCheck_I16_I19_DropsReachedByMounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := filepath.Join(s.dir, row.to)
-			if err := unix.Mount(filepath.Join(s.dir, row.from), at, "", unix.MS_BIND, ""); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, unix.Mount(filepath.Join(s.dir, row.from), at, "", unix.MS_BIND, ""))
 			defer unix.Unmount(at, unix.MNT_DETACH)
 			s.refuses(row.key, row.place, row.relation, row.other)
 		})

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"fmt"
 	"io"
@@ -145,9 +147,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if out, errs := ask(); out != nothing || errs != "" { // this process has it open
 		t.Errorf("in use: %q %q", out, errs)
 	}
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	name := filepath.Join(s.cfg.StateDir, "ledger.db")
 	before := dated(t, name)
 	if out, errs := ask(); out != "Müller 4711\n"+nothing || errs != "" {
@@ -156,15 +156,11 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if after := dated(t, name); after != before {
 		t.Errorf("the ledger was changed: %s, before %s", after, before)
 	}
-	if err := os.WriteFile(name, []byte("no ledger"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(name, []byte("no ledger"), 0o600))
 	if out, errs := ask(); out != nothing || errs != "" {
 		t.Errorf("damaged: %q %q", out, errs)
 	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(name))
 	if out, errs := ask(); out != nothing || errs != "" {
 		t.Errorf("missing: %q %q", out, errs)
 	}
@@ -179,9 +175,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 func dated(t *testing.T, name string) string {
 	t.Helper()
 	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return fmt.Sprint(info.Size(), info.ModTime(), info.Mode())
 }
 
@@ -189,9 +183,7 @@ func dated(t *testing.T, name string) string {
 func TestSuggest_DaemonThatHangs(t *testing.T) {
 	dir := t.TempDir()
 	l, err := net.Listen("unix", filepath.Join(dir, "vaultd.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	began := time.Now()
 	out, errs, code := runHere("__completeNoDesc", "--config", writeConfig(t, smallConfig+"state_dir: "+dir+"\n"), "show", "")
@@ -231,9 +223,7 @@ func TestSuggest_InBash(t *testing.T) {
 				break
 			}
 		}
-		if !strings.Contains(out, "\n"+row[1]+"\nState ") {
-			t.Errorf("%q: %s, want out with %q", row[0], out, "\n"+row[1]+"\nState ")
-		}
+		kit.Holds(t, fmt.Sprintf("%q", row[0]), out, "\n"+row[1]+"\nState ")
 	}
 	if out := sh.run(t, "vaultd list --drop=ac\t --state pack\t\b\b --limit 1"); !strings.Contains(out, "--drop=acme") {
 		t.Errorf("a flag's value: %s", out)
@@ -250,9 +240,7 @@ type shell struct {
 func startShell(t *testing.T, s *site) *shell {
 	t.Helper()
 	term, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	n, err := unix.IoctlGetInt(int(term.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(term.Fd()), unix.TIOCSPTLCK, 0)
@@ -260,20 +248,14 @@ func startShell(t *testing.T, s *site) *shell {
 	if err == nil {
 		err = unix.IoctlSetWinsize(int(term.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 400})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tty, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	cmd := exec.Command("bash", "--noprofile", "--norc", "-i")
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=dumb", "PS1=", "INPUTRC=/dev/null", "HISTFILE=", "PATH="+filepath.Dir(realProgram(t))+":"+os.Getenv("PATH"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = tty, tty, tty, s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	tty.Close()
 	sh := &shell{term: term, all: make(chan []byte, 1000)}
 	go func() {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,9 +19,7 @@ func TestCheck_NamesMissingSecretBesideOtherFaults(t *testing.T) {
 
 func TestCheck_I27_ConfigurationThatEverybodyWrites(t *testing.T) {
 	path := writeConfig(t, strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1))
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(path, 0o666))
 	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by everybody") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
@@ -32,9 +32,7 @@ func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
 		smallConfig + "state_dir: " + cfg.StateDir + "\nnonsense: 1\n",
 		"service: {\nstate_dir: \"" + cfg.StateDir + "\" # here\n  x: [",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		out, errs, code := runHere("--config", path, "list", "--json")
 		if code != exitDone || !strings.Contains(out, "Otto") || !strings.Contains(errs, "the configuration on the disk has faults") {
 			t.Errorf("%s: exit %d\n%s%s", text, code, out, errs)
@@ -62,9 +60,7 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 		t.Errorf("nothing waits: exit %d\n%s", code, out)
 	}
 	for _, name := range []string{"_archived", ".vaultd", "Huber 1"} {
-		if err := os.Mkdir(filepath.Join(drop, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(filepath.Join(drop, name), 0o700))
 	}
 	if out, code := ask(); code != exitPerson || !strings.Contains(out, "vaultd is not running, and 1 folder waits") {
 		t.Errorf("one lies in the drop: exit %d\n%s", code, out)

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"errors"
 	"fmt"
@@ -124,9 +126,7 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 func stick(t *testing.T, path, said string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	io.WriteString(conn, said)
 	return conn

@@ -25,9 +25,7 @@ import (
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() {
 		for _, name := range []string{"spool", "ledger.db", "ledger.head", "vaultd.lock", "vaultd.sock", "config.yaml", "."} {
 			os.Remove(filepath.Join(dir, name))
@@ -74,9 +72,7 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 func framesAt(t *testing.T, path, request string) (stdout, stderr string, code int) {
 	t.Helper()
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, request)
@@ -86,9 +82,7 @@ func framesAt(t *testing.T, path, request string) (stdout, stderr string, code i
 			Out, Err []byte
 			Exit     *int
 		}
-		if err := dec.Decode(&f); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, dec.Decode(&f))
 		out.Write(f.Out)
 		errs.Write(f.Err)
 		if f.Exit != nil {
@@ -173,19 +167,13 @@ func TestControl_I27_BackupIsForOwners(t *testing.T) {
 
 func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(shortDir(t), "vaultd.sock"), Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	client, err := net.Dial("unix", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer client.Close()
 	conn, err := l.AcceptUnix()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Close()
 	p, err := peerOf(conn)
 	if err != nil || p.uid != uint32(os.Getuid()) || !slices.Contains(p.groups, uint32(os.Getegid())) {
@@ -240,9 +228,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path, stop := listen(t, row.s)
 			conn, err := net.Dial("unix", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer conn.Close()
 			io.WriteString(conn, `{"args":["list"]}`+"\n")
 			<-began
@@ -279,9 +265,7 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 func TestControl_ClientStopsWhileItSends(t *testing.T) {
 	path := filepath.Join(shortDir(t), "vaultd.sock")
 	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // reads one byte, and then nothing
@@ -375,14 +359,10 @@ func TestControl_InputThatBreaksOff(t *testing.T) {
 		return exitDone
 	}})
 	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Close()
 	fmt.Fprint(conn, `{"args":["audit"],"input":9}`+"\n[1]\n")
-	if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, conn.(*net.UnixConn).CloseWrite())
 	if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("err = %v, want error io.ErrUnexpectedEOF", err)
 	}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"os"
@@ -51,13 +53,9 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 func spoil(t *testing.T, name, word string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	for at := 0; ; at++ {
 		i := bytes.Index(text[at:], []byte(word))

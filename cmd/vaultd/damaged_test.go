@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,14 +17,10 @@ import (
 func onABadDisk(t *testing.T) (s *shelf, config string) {
 	t.Helper()
 	s = filled(t)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	changeFile(t, filepath.Join(s.cfg.StateDir, "ledger.db"), "_rejected/Huber 88")
 	config = filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte(smallConfig+"state_dir: "+s.cfg.StateDir+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(config, []byte(smallConfig+"state_dir: "+s.cfg.StateDir+"\n"), 0o600))
 	return s, config
 }
 
@@ -53,13 +51,9 @@ func TestRestore_I15_TheBackupIsDamaged(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	runHere("--config", config, "backup", copied)
 	garbage := filepath.Join(t.TempDir(), "garbage.db")
-	if err := os.WriteFile(garbage, []byte(strings.Repeat("no ledger ", 5000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(garbage, []byte(strings.Repeat("no ledger ", 5000)), 0o600))
 	before, err := os.ReadFile(filepath.Join(s.cfg.StateDir, "ledger.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, file := range []string{copied, garbage} {
 		out, errs, code := runHere("--config", config, "restore", file)
 		if code != exitIO || !strings.Contains(errs, "the backup "+file+" is damaged: ") || !strings.Contains(errs, "; nothing was changed\n") ||
@@ -76,9 +70,7 @@ func TestRestore_I15_TheBackupIsDamaged(t *testing.T) {
 func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	s := filled(t)
 	s.tell("Otto 19", noon, nil, ledger.ReconcileRequired{})
-	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: noon}, nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: noon}, nil))
 	out, _, code := s.say("verify", "--whole")
 	for _, want := range []string{
 		"SAFE MODE the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known\n",
@@ -93,9 +85,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	if !strings.Contains(page, "SAFE MODE: the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known") || !strings.HasPrefix(errs, "TEST, NO EVIDENCE\nSAFE MODE") {
 		t.Errorf("exit %d %s", code, errs)
 	}
-	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReconciled, At: noon}, nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReconciled, At: noon}, nil))
 	out, _, _ = s.say("verify", "--whole")
 	if strings.Contains(out, "SAFE MODE") || !strings.Contains(out, "the ledger was put back") || !strings.Contains(out, "RESULT    nothing differs\n") {
 		t.Errorf("out = %v, want out without \"SAFE MODE\", out with \"the ledger was put back\", out with \"RESULT nothing differs\\n\"", out)

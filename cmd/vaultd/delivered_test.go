@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"strings"
@@ -45,22 +47,14 @@ func TestList_I12_KnowsTheRoute(t *testing.T) {
 func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 	s := filledWithPDFs(t)
 	show, _, _ := s.say("show", "scan1.pdf")
-	for _, want := range []string{"State         delivered\n", "Delivered is not archived.", "Drop, route   ap-scans, pdf", "delivered   2026-11-20 10:32:02", "SENT TO\n  receivingEmailAddress    ap@in.example",
-		"kept with its delivery note: drop ap-scans, _delivered/2026-11/scan1.pdf", "slot-scan1.pdf  delivered; current; sent 1 time"} {
-		if !strings.Contains(show, want) {
-			t.Errorf("%q is missing in:\n%s", want, show)
-		}
-	}
+	kit.Holds(t, "show", show, "State         delivered\n", "Delivered is not archived.", "Drop, route   ap-scans, pdf", "delivered   2026-11-20 10:32:02", "SENT TO\n  receivingEmailAddress    ap@in.example",
+		"kept with its delivery note: drop ap-scans, _delivered/2026-11/scan1.pdf", "slot-scan1.pdf  delivered; current; sent 1 time")
 	found, _, code := s.say("find", "--limit=5", "scan1")
 	if code != 0 || !strings.HasPrefix(found, "scan1.pdf (ap-scans)  delivered 2026-11-20 10:32:02") || strings.Contains(found, "archived") {
 		t.Errorf("%d\n%s\nwant code = 0, found that begins with \"scan1.pdf (ap-scans) delivered 2026-11-20 10:32:02\", found without \"archived\"", code, found)
 	}
 	why, _, _ := s.say("why", "scan3.pdf")
-	for _, want := range []string{"quarantined", "delivery unknown", "look for it in the accounts-payable system", "vaultd release", "vaultd close"} {
-		if !strings.Contains(why, want) {
-			t.Errorf("%q is missing in:\n%s", want, why)
-		}
-	}
+	kit.Holds(t, "why", why, "quarantined", "delivery unknown", "look for it in the accounts-payable system", "vaultd release", "vaultd close")
 	twin, _, _ := s.say("why", "copy.pdf")
 	if !strings.Contains(twin, "The same PDF was delivered already") || !strings.Contains(twin, "delivered   2026-11-20 10:32:02") || strings.Contains(strings.ToLower(twin), "archived") {
 		t.Errorf(`twin = %v, want twin with "The same PDF was delivered already", twin with "delivered 2026-11-20 10:32:02", strings.ToLower(twin) without "archived"`, twin)
@@ -71,11 +65,9 @@ func TestShow_I12_OfADeliveredPDF(t *testing.T) {
 func TestReceipt_I12_OfAPDFIsItsDeliveryNote(t *testing.T) {
 	s := filledWithPDFs(t)
 	out, _, code := s.say("receipt", "scan1.pdf")
-	for _, want := range []string{"DELIVERY NOTE  scan1.pdf", "TEST, NO EVIDENCE", "This is no archiving.", "To              ap@in.example", "slot-scan1.pdf (bumId)", "2000000 bytes"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing in:\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out,
+		"DELIVERY NOTE  scan1.pdf", "TEST, NO EVIDENCE", "This is no archiving.", "To              ap@in.example", "slot-scan1.pdf (bumId)", "2000000 bytes",
+	)
 	if code != 0 || strings.Contains(out, "ARCHIVED") || strings.Contains(out, "possibly") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
@@ -102,16 +94,12 @@ func TestShow_I2_PossiblyProcessedTwice(t *testing.T) {
 		DeliveredAt, UploadedAt *time.Time
 		Flags                   []string
 	}
-	if err := json.Unmarshal([]byte(out), &shown); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(out), &shown))
 	if shown.Route != "pdf" || shown.State != "delivered" || shown.DeliveredAt == nil || shown.UploadedAt != nil || len(shown.Flags) != 1 || !strings.Contains(shown.Flags[0], "possibly processed twice") {
 		t.Errorf(`%+v, want shown.Route = "pdf", shown.State = "delivered", shown.DeliveredAt other than nil, shown.UploadedAt = nil, len(shown.Flags) = 1, shown.Flags[0] with "possibly processed twice"`, shown)
 	}
 	note, _, _ := s.say("receipt", "scan3.pdf")
-	if !strings.Contains(note, "possibly processed twice") {
-		t.Errorf(`note = %v, want note with "possibly processed twice"`, note)
-	}
+	kit.Holds(t, "note", note, "possibly processed twice")
 }
 
 // Status counts what was delivered today beside what was archived today, and never in it.

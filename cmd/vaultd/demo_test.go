@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"cmp"
 	"embed"
@@ -11,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
 	"vaultd/testdata"
 
 	program "vaultd/cmd/vaultd"
@@ -50,30 +53,22 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 		}
 	}
 	said := regexp.MustCompile(`[0-9.,]+ [kM]?B`).ReplaceAllString(out.String(), "SIZE")
-	for _, part := range []string{
+	kit.Holds(t, "said", said,
 		"BALANCE  seen 24 = archived 13 + delivered 5 + rejected 3 + quarantined 1 + duplicate 2 + open 0  agrees",
 		"NETWORK  1 delivered, 1 REJECTED AFTER DELIVERY, 1 refused before anything was sent", `"sentTo.id": a GLN has 13 digits, this has 12.`, "2 came in",
 		"see _rejected/Schulz 3/_REASON.txt: documentDate not understood", "archiving refused by configuration of the vault; a person must decide",
 		"BOOKED   1 Oct 2026 to 31 Oct 2026: 12 invoices, 9 archived, 3 not", "No delta covers 30 Oct 2026",
 		"S-2026-118      Sommer Druck      2026-10-28  never dropped", "rejected, see Schulz 3", "quarantined, see Kern 6",
-	} {
-		if !strings.Contains(said, part) {
-			t.Errorf("it does not say %q:\n%s", part, said)
-		}
-	}
+	)
 }
 
 // What the README shows of a sample is in testdata, letter by letter.
 func TestSamples_AsTheReadmeShowsThem(t *testing.T) {
 	const shown = "acme-in/Müller 4711"
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	meta, err := testdata.Drops.ReadFile(shown + "/metadata.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	indented := "    " + strings.ReplaceAll(strings.TrimSpace(string(meta)), "\n", "\n    ")
 	if text := string(readme); !strings.Contains(text, "testdata/"+shown) || !strings.Contains(text, indented) {
 		t.Errorf("the README does not show testdata/%s as it is:\n%s", shown, indented)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bufio"
 	"encoding/json"
 	"maps"
@@ -42,9 +44,7 @@ func frenchLines() []emulator.DirectoryLine {
 func directorySite(t *testing.T, cfg emulator.Config, lines []emulator.DirectoryLine) *site {
 	t.Helper()
 	emu, address := serveEmulator(t, cfg)
-	if err := emu.SetDirectory(lines); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetDirectory(lines))
 	s := newSite(t, address, fast)
 	s.withNetwork(address)
 	return s
@@ -231,9 +231,7 @@ func TestDirectory_DayInFrance(t *testing.T) {
 	s.edit("drops:", "network: {base_url: "+serveDirectory(t, `[{"siren":"`+otto+`","dateTo":"2026-11-24"}]`)+", auth: {method: basic, username: u, secret_file: "+secretFile(t, "demo\n", 0o600)+"}}\ndrops:")
 	for at, want := range map[string]int{"2026-11-24T22:59:59Z": exitDone, "2026-11-24T23:00:00Z": exitDifferences} {
 		now, err := time.Parse(time.RFC3339, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if out, errs, code := s.sayAt(now, "directory", otto); code != want {
 			t.Errorf("%s: exit %d, want %d: %s%s", at, code, want, out, errs)
 		}

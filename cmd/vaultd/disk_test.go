@@ -43,9 +43,7 @@ func hog(t *testing.T, dir string) (stop func()) {
 	t.Helper()
 	path := filepath.Join(dir, "hog")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	fill := func() {
 		for block := make([]byte, 1<<16); len(block) > 0; {
 			if _, err := f.Write(block); err != nil {
@@ -72,9 +70,7 @@ func hog(t *testing.T, dir string) (stop func()) {
 	return func() {
 		close(enough)
 		<-ended
-		if err := errors.Join(f.Close(), os.Remove(path)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(f.Close(), os.Remove(path)))
 	}
 }
 
@@ -101,9 +97,7 @@ func (s *site) onSmallState(options string) {
 	if err == nil {
 		err = os.WriteFile(s.config, []byte(strings.Replace(string(text), "min_free: 1MB", "min_free: 8MB", 1)), 0o640)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	small(s.t, filepath.Join(s.dir, "state"), options)
 	if out, code := s.vaultd("init"); code != 0 {
 		s.t.Fatalf("init: exit %d: %s", code, out)
@@ -245,9 +239,7 @@ func (s *site) forgetReserve() {
 	if out, err := exec.Command("cp", "--sparse=always", name, name+".copy").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Rename(name+".copy", name); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.Rename(name+".copy", name))
 }
 
 // I23, I24: the disk of one drop folder has room neither for bytes nor for names. What lies there waits, what is on its
@@ -306,9 +298,7 @@ func crowd(t *testing.T, dir string) (give func()) {
 	}
 	return func() {
 		for _, name := range names[:len(names)-1] {
-			if err := os.Remove(name); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.Remove(name))
 		}
 	}
 }
@@ -328,9 +318,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
 	p.stop(t)
 	s.add("acme", "late", 3)
-	if err := unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	p = s.begin()
 	s.add("beta", "other", 4)
 	waitFor(t, "all but those that lie there to be archived", s.inState("archived", 9))
@@ -338,9 +326,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "drop acme paused") && strings.Contains(out, "is read-only for vaultd")
 	})
-	if err := unix.Mount("", acme, "", unix.MS_REMOUNT, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount("", acme, "", unix.MS_REMOUNT, ""))
 	waitFor(t, "all to be archived", s.inState("archived", 12))
 	s.ends(p, emu, 12)
 }
@@ -355,9 +341,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	s.onSmallState("size=24m")
 	state := filepath.Join(s.dir, "state")
 	s.add("acme", "a", 1)
-	if err := unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	out, code := s.vaultd("run")
 	if code != exitCreate || !strings.Contains(out, "read-only file system") || !strings.Contains(out, "hint: free space on the disk, or make it writable") {
 		t.Errorf("exit %d: %s", code, out)
@@ -365,9 +349,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	if emu.CountCalls("register") != 0 {
 		t.Error("something was sent")
 	}
-	if err := unix.Mount("", state, "", unix.MS_REMOUNT, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount("", state, "", unix.MS_REMOUNT, ""))
 	p := s.begin()
 	waitFor(t, "it to be archived", s.inState("archived", 1))
 	s.ends(p, emu, 1)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -125,9 +127,7 @@ func documentedFields(t *testing.T, name string) []string {
 
 func TestDocsReference_ExitCodesAreThePrograms(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var want, have []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "exit") {
@@ -258,9 +258,7 @@ func docPages(t *testing.T) map[string]string {
 func readPage(t *testing.T, path string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(page)
 }
 

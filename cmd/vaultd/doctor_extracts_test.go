@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +31,7 @@ func TestDoctor_Extracts(t *testing.T) {
 			_, address := serveEmulator(t, row.cfg)
 			s := newSite(t, address, fast)
 			custody := filepath.Join(s.dir, "custody")
-			if err := row.folder(custody); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.folder(custody))
 			s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 			d := s.diagnose(row.code)
 			found := false

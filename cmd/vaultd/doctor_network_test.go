@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"strings"
 	"testing"
@@ -69,9 +71,7 @@ func TestDoctor_Network(t *testing.T) {
 		_, address := serveEmulator(t, networkAnswers(good, status(403)))
 		s := newSite(t, address, fast)
 		s.withNetwork(address)
-		if err := os.Mkdir(s.dir+"/out", 0o770); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Mkdir(s.dir+"/out", 0o770))
 		s.edit("drops:\n", "drops:\n  - {name: out, path: "+s.dir+"/out, route: network}\n")
 		if found := s.diagnose(exitRights).found("network", "notifications"); !strings.Contains(found, "FAIL ") || !strings.Contains(found, "nobody hears what became of sent documents") || !strings.Contains(found, enable+"list notifications") {
 			t.Errorf(`%s, want found with "FAIL ", found with "nobody hears what became of sent documents", found with %q`, found, enable+"list notifications")

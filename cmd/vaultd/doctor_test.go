@@ -1,6 +1,10 @@
 package main_test
 
 import (
+	"fmt"
+
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -61,9 +65,7 @@ func (s *site) left() string {
 	for _, name := range []string{"acme", "beta"} {
 		for _, glob := range []string{"*", ".*", ".vaultd/*", ".vaultd/.*"} {
 			names, err := filepath.Glob(filepath.Join(s.dir, name, glob))
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, err)
 			all = append(all, names...)
 		}
 	}
@@ -118,9 +120,7 @@ func TestDoctor_FaultsByName(t *testing.T) {
 	}{
 		"WrongPassword": {spoil: func(s *site, _ string) { s.write("secret", "wrong\n") }, code: exitRights, what: "credentials", want: "FAIL"},
 		"NoSecret": {spoil: func(s *site, _ string) {
-			if err := os.Remove(filepath.Join(s.dir, "secret")); err != nil {
-				s.t.Fatal(err)
-			}
+			kit.Must(s.t, os.Remove(filepath.Join(s.dir, "secret")))
 		}, code: exitFailed, what: "configuration", want: "FAIL"},
 		"UnknownVault": {spoil: func(s *site, _ string) { s.edit("vault: ACME", "vault: ACNE") }, code: exitDone, what: "vault", want: "WARN the archive does not list it; it lists 2"},
 		"OldPasswordFile": {spoil: func(s *site, _ string) {
@@ -155,9 +155,7 @@ func TestDoctor_FaultsByName(t *testing.T) {
 				if tr.Result == tryFail && (tr.Text == "" || tr.Do == "") {
 					t.Errorf("it does not say what to do: %+v", tr)
 				}
-				if strings.Contains(tr.Text+tr.Do, "wrong\n") {
-					t.Errorf("a secret: %+v", tr)
-				}
+				kit.Lacks(t, fmt.Sprintf("a secret: %+v", tr), tr.Text+tr.Do, "wrong\n")
 			}
 		})
 	}
@@ -166,17 +164,13 @@ func TestDoctor_FaultsByName(t *testing.T) {
 // write puts a file into the site's folder.
 func (s *site) write(name, text string) {
 	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 }
 
 // away moves something of the site aside.
 func (s *site) away(name string) {
 	s.t.Helper()
-	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, filepath.Base(name)+"-away")); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, filepath.Base(name)+"-away")))
 }
 
 // rebind makes the empty ledger anew, for the address that the configuration has now.
@@ -201,9 +195,7 @@ func TestDoctor_Certificates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			t.Cleanup(func() { emu.Close() })
 			address, ca := serveTLS(t, emu, time.Now().Add(row.ends))
 			s := newSite(t, address, fast)
@@ -220,46 +212,32 @@ func TestDoctor_Certificates(t *testing.T) {
 func serveTLS(t *testing.T, h http.Handler, ends time.Time) (address, caFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-400 * 24 * time.Hour), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	srv := httptest.NewUnstartedServer(h)
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	srv.Config.ErrorLog = log.New(&bytes.Buffer{}, "", 0)
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
 	caFile = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return srv.URL, caFile
 }
 
 // What a test that died left is removed by the next one, and what it did not make stays.
 func TestDoctor_SweepsWhatItLeft(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, ".vaultd"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(filepath.Join(dir, ".vaultd"), 0o700))
 	old := time.Now().Add(-2 * time.Hour)
 	for _, name := range []string{"doctor-OLD.tmp", ".doctor-OLD.tmp.tmp", "drop.json", "doctor-notes.txt"} {
 		path := filepath.Join(dir, ".vaultd", name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, nil, 0o600))
+		kit.Must(t, os.Chtimes(path, old, old))
 	}
-	if err := drop.TryWrite(dir); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, drop.TryWrite(dir))
 	names, err := os.ReadDir(filepath.Join(dir, ".vaultd"))
 	if err != nil || len(names) != 2 || names[0].Name() != "doctor-notes.txt" || names[1].Name() != "drop.json" {
 		t.Errorf(`names = %v, err = %v, want no error, len(names) = 2, names[0].Name() = "doctor-notes.txt", names[1].Name() = "drop.json"`, names, err)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,18 +43,14 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 			}
 			file := filepath.Join(s.dir, "got.zip")
 			out := s.must(0, "fetch", "inv 01", "-o", file)
-			if !strings.Contains(out, "the provider may charge EUR 0.50 for it") || !strings.Contains(out, "1 download this month; billing.downloads_per_month allows 4") {
-				t.Errorf("fetch says:\n%s", out)
-			}
+			kit.Holds(t, "fetch says", out, "the provider may charge EUR 0.50 for it", "1 download this month; billing.downloads_per_month allows 4")
 			out = s.must(0, "verify", "--archive", "40%")
 			if strings.Count(out, "SAME      inv ") != 2 || strings.Contains(out, "inv 01") {
 				t.Errorf("verify --archive downloads what was compared, or the wrong number:\n%s", out)
 			}
-			for _, want := range []string{"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ"} {
-				if !strings.Contains(out, want) {
-					t.Errorf("verify --archive does not say %q:\n%s", want, out)
-				}
-			}
+			kit.Holds(t, "verify --archive", out,
+				"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ",
+			)
 			var told struct {
 				Documents []struct{ Folder, Outcome string }
 				Asked     int
@@ -60,9 +58,7 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 				Used      int `json:"downloadsThisMonth"`
 				Stopped   string
 			}
-			if err := json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told))
 			if len(told.Documents) != 1 || strings.Contains(out, told.Documents[0].Folder) || told.Documents[0].Folder == "inv 01" || told.Documents[0].Outcome != "same" || told.Asked != 3 || told.Used != 4 || told.Stopped == "" || told.Compared != 4 {
 				t.Errorf(`%+v, want len(told.Documents) = 1, out without %q, told.Documents[0].Folder other than "inv 01", told.Documents[0].Outcome = "same", told.Asked = 3, told.Used = 4, told.Stopped other than "", told.Compared = 4`, told, told.Documents[0].Folder)
 			}
@@ -90,9 +86,7 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 				Acts []struct{ Event, BumID string }
 			}
 			page := s.must(0, "audit", "--json", "-o", "-")
-			if err := json.Unmarshal([]byte(page[strings.IndexByte(page, '{'):strings.LastIndexByte(page, '}')+1]), &audit); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, json.Unmarshal([]byte(page[strings.IndexByte(page, '{'):strings.LastIndexByte(page, '}')+1]), &audit))
 			if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
 				t.Errorf(`%+v, want u.Text = "4 of 5 downloaded and compared, 0 differ", u.Downloads = 4, u.Money = "2.00", u.Currency = "EUR"`, u)
 			}
@@ -140,9 +134,7 @@ func TestVerifyArchive_WhatIsWrong(t *testing.T) {
 			s.archiveIs(from.ServeHTTP)
 			out, errs, code := s.reach("verify", "--archive", "5")
 			for _, want := range row.says {
-				if !strings.Contains(out+errs, want) {
-					t.Errorf("it does not say %q", want)
-				}
+				kit.Holds(t, "out+errs", out+errs, want)
 			}
 			var last ledger.Line
 			err := s.ledger.Lines(s.ledger.Head().N, func(_ uint64, line []byte) (err error) {

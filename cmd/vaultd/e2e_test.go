@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -45,9 +47,7 @@ http: {listen: ""}
 		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600),
 		os.Mkdir(filepath.Join(dir, "acme"), 0o770), os.Mkdir(filepath.Join(dir, "beta"), 0o770),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	if out, code := s.vaultd("init"); code != 0 {
 		t.Fatalf("init: exit %d: %s", code, out)
@@ -65,13 +65,9 @@ func serveEmulator(t *testing.T, cfg emulator.Config) (*emulator.Server, string)
 	cfg.Dir, cfg.Username, cfg.Secret = t.TempDir(), "demo", "demo"
 	cfg.Vaults = []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}
 	emu, err := emulator.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	srv := &http.Server{Handler: emu}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = srv.Serve(l) }()
@@ -119,9 +115,7 @@ func (s *site) drop(drop, folder string, files map[string][]byte, sidecar map[st
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "metadata.json"), meta, 0o660)
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 }
 
 // SIGTERM ends within ten seconds with 0, whatever is under way; I16: a second run on

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"errors"
 	"net/http"
@@ -21,9 +23,7 @@ func TestEmulate_Extracts(t *testing.T) {
 	base, stop := runEmulateCommand(t, args...)
 	get := func(user, path string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		req.SetBasicAuth(user, "demo")
 		req.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		return sendForText(t, req)
@@ -67,9 +67,7 @@ func TestEmulate_ExtractsMistakes(t *testing.T) {
 			if r.definition != "" {
 				err = errors.Join(err, os.WriteFile(filepath.Join(dir, "definition.json"), []byte(r.definition), 0o600))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			var said bytes.Buffer
 			code := program.Run(t.Context(), []string{"emulate", "--listen", "127.0.0.1:0", "--dir", filepath.Join(t.TempDir(), "service"), "--extracts", dir}, strings.NewReader(""), &said, &said, os.LookupEnv)
 			if code != exitUsage || !strings.Contains(said.String(), r.want) {

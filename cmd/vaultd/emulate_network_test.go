@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -15,9 +17,7 @@ func TestEmulate_Network(t *testing.T) {
 		"--fault", "network-fetch:Error.001.0010:1")
 	call := func(user, method, path, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		req.SetBasicAuth(user, "demo")
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-SVC-REQUEST-ID", "3f0e4f7c-5d0b-4d53-9d39-4f6e1f3f7a11")

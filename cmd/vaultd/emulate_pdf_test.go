@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bufio"
 	"context"
 	"io"
@@ -21,9 +23,7 @@ func TestEmulate_PDFUpload(t *testing.T) {
 		"--pdf-url-form", "url", "--pdf-bumid", "none", "--pdf-error-body", "error", "--fault", "pdf-upload:503:1")
 	post := func(user, body string) (int, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v2/smartpdf/invoiceUpload", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		req.SetBasicAuth(user, "demo")
 		req.Header.Set("Content-Type", "application/json")
 		return sendForText(t, req)
@@ -41,9 +41,7 @@ func TestEmulate_PDFUpload(t *testing.T) {
 	}
 	address := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, `{"url":"`), `"}`), `\u0026`, "&")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader("%PDF-1.7"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if code, text := sendForText(t, req); code != 503 {
 		t.Errorf("the PUT with a fault: %d %s", code, text)
 	}
@@ -68,9 +66,7 @@ func runEmulateCommand(t *testing.T, args ...string) (base string, stop func()) 
 	})
 	t.Cleanup(stop)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the command
 	return strings.TrimSpace(strings.TrimPrefix(line, "service")), stop
 }
@@ -78,13 +74,9 @@ func runEmulateCommand(t *testing.T, args ...string) (base string, stop func()) 
 func sendForText(t *testing.T, req *http.Request) (status int, body string) {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return resp.StatusCode, string(text)
 }

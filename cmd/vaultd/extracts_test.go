@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"errors"
@@ -25,9 +27,7 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 	emu, address := serveEmulator(t, emulator.Config{})
 	s := newSite(t, address, fast)
 	custody := filepath.Join(s.dir, "custody")
-	if err := mkdirPrivate(custody); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, mkdirPrivate(custody))
 	s.edit("drops:", "extracts: {base_url: "+address+", custody: "+custody+", every: 1m, acknowledge: true, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
 	slow := emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 		if op == "extract-fetch" && n == 3 {
@@ -35,17 +35,13 @@ func TestExtracts_I30_KilledInTheMiddle(t *testing.T) {
 		}
 		return emulator.Fault{}
 	}}
-	if err := emu.SetFaults(slow); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetFaults(slow))
 	publishExtract(t, emu, "4711")
 	publishExtract(t, emu, "4712")
 	p := s.beginProcess()
 	waitFor(t, "two files", func() bool { return countSent(emu) >= 2 })
 	p.kill(t)
-	if err := emu.SetFaults(emulator.Faults{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetFaults(emulator.Faults{}))
 	p = s.begin()
 	waitFor(t, "both extracts to be acknowledged", func() bool {
 		all := emu.PublishedExtracts()
@@ -91,13 +87,9 @@ func (s *site) asksAboutExtracts(custody string) {
 	}
 	path := filepath.Join(custody, "extracts", "4711", "files", "0001-one.zip")
 	b, err := os.ReadFile(path)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	b[40] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(path, b, 0o600))
 	if out := s.must(exitDifferences, "extracts", "verify"); !strings.Contains(out, "extract 4711 DIFFERS") || !strings.Contains(out, "1 differs") {
 		s.t.Errorf(`out = %v, want out with "extract 4711 DIFFERS", out with "1 differs"`, out)
 	}
@@ -121,9 +113,7 @@ func publishExtract(t *testing.T, emu *emulator.Server, id string) {
 		}
 		err = emu.PublishExtract(emulator.PublishedExtract{ID: id, Type: "Delta", Made: time.Now(), Files: []emulator.PublishedFile{file("one.zip"), file("two.zip")}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // countSent counts the files that were sent to their last byte.
@@ -150,18 +140,12 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	s.addArrival("4711", now, arrival.FilesListed{Files: []archive.ExtractFile{{Table: "IA_INVOICE", Name: "one.zip"}}},
 		arrival.DownloadIntended{File: "one.zip"}, arrival.DownloadIntended{File: "one.zip"})
 	berlin, err := time.LoadLocation("Europe/Berlin") // time_zone where none is configured
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	made := now.AddDate(-1, 0, 10)
 	s.addArrival("4710", made)
 	out := s.must(exitPerson, "status")
-	for _, want := range []string{"2 extracts need you", "4711: one.zip was downloaded 2 times without success; left: 48. Look at the proxy, then: vaultd extracts retry 4711",
-		"4710: Delta of " + made.In(berlin).Format("2 Jan 2006") + " is not held and ends in ", "see vaultd extracts"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out, "2 extracts need you", "4711: one.zip was downloaded 2 times without success; left: 48. Look at the proxy, then: vaultd extracts retry 4711",
+		"4710: Delta of "+made.In(berlin).Format("2 Jan 2006")+" is not held and ends in ", "see vaultd extracts")
 	s.must(0, "extracts", "retry", "4711")
 	if out := s.must(exitPerson, "status"); !strings.Contains(out, "1 extract needs you") {
 		t.Errorf(`out = %v, want out with "1 extract needs you"`, out)
@@ -234,12 +218,8 @@ func TestExtracts_I26_NotInTheDrop(t *testing.T) {
 func (s *site) addArrival(id archive.ExtractID, made time.Time, more ...arrival.Event) {
 	s.t.Helper()
 	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	listed := arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: id, Type: archive.DeltaExtract, Made: made, Files: 1}}
 	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: archive.NewKey(time.Now()), Events: append([]arrival.Event{listed}, more...), At: archive.Instant{Wall: time.Now()}})
-	if err := errors.Join(err, release()); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, errors.Join(err, release()))
 }

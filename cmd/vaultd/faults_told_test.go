@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -167,9 +169,7 @@ func (p *plantedSite) secured(trusted bool, change func(*x509.Certificate)) {
 func selfMade(t *testing.T, change func(*x509.Certificate)) (*tls.Config, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Acme Proxy CA"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	change(c)
@@ -178,9 +178,7 @@ func selfMade(t *testing.T, change func(*x509.Certificate)) (*tls.Config, string
 	if err == nil {
 		err = os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, file
 }
 
@@ -190,15 +188,11 @@ func (p *plantedSite) runsWithoutRights() {
 	cmd := p.command("run")
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("daemon") // an account that every Debian has
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		kit.Must(p.t, err)
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
 		for _, dir := range []string{filepath.Dir(p.dir), p.dir, filepath.Dir(realProgram(p.t))} {
-			if err := os.Chmod(dir, 0o755); err != nil {
-				p.t.Fatal(err)
-			}
+			kit.Must(p.t, os.Chmod(dir, 0o755))
 		}
 		if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", uid, gid), p.dir).CombinedOutput(); err != nil {
 			p.t.Fatalf("%v: %s", err, out)
@@ -224,9 +218,7 @@ func (p *plantedSite) archives() {
 
 func (p *plantedSite) do(errs ...error) {
 	p.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		p.t.Fatal(err)
-	}
+	kit.Must(p.t, errors.Join(errs...))
 }
 
 // remount changes the mount at the drop folder acme.

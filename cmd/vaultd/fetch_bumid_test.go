@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"errors"
 	"os"
@@ -18,17 +20,13 @@ import (
 func (s *site) journal() string {
 	s.t.Helper()
 	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state"), Location: time.UTC})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	var lines strings.Builder
 	err = l.Lines(1, func(_ uint64, line []byte) error {
 		lines.Write(append(line, '\n'))
 		return nil
 	})
-	if err := errors.Join(err, l.Close()); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, errors.Join(err, l.Close()))
 	return lines.String()
 }
 
@@ -46,20 +44,14 @@ func TestFetch_ByNumber(t *testing.T) {
 	file := filepath.Join(ours.dir, "found.zip")
 	args := []string{"fetch", "--vault", "ACME", "--bumid", strings.ToUpper(bumIDs[0]), "-o", file}
 	out := ours.must(0, args...)
-	for _, want := range []string{"this ledger does not know bumId " + bumIDs[0] + ": there is nothing to compare it with", "the provider may charge", "not compared, for the ledger does not know what was sent: ", "1 download this month"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out,
+		"this ledger does not know bumId "+bumIDs[0]+": there is nothing to compare it with", "the provider may charge", "not compared, for the ledger does not know what was sent: ", "1 download this month",
+	)
 	if b, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(b, []byte("PK")) {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 	lines := ours.journal()
-	for _, want := range []string{`"event":"fetch-intended","rev":1,"vault":"ACME","bumId":"` + bumIDs[0] + `"`, `"cause":"not-compared"`} {
-		if !strings.Contains(lines, want) {
-			t.Errorf("the journal has no %s", want)
-		}
-	}
+	kit.Holds(t, "the journal", lines, `"event":"fetch-intended","rev":1,"vault":"ACME","bumId":"`+bumIDs[0]+`"`, `"cause":"not-compared"`)
 	ours.must(exitCreate, args...)
 	ours.must(exitUsage, append(args, "--force")...)
 	ours.must(exitPerson, "fetch", "--vault", "ACME", "--bumid", bumIDs[1], "-o", filepath.Join(ours.dir, "spent.zip"))
@@ -67,9 +59,7 @@ func TestFetch_ByNumber(t *testing.T) {
 		ours.must(exitUsage, wrong...)
 	}
 	out = theirs.must(0, "fetch", "--vault", "ACME", "--bumid", bumIDs[1], "-o", filepath.Join(theirs.dir, "known.zip"))
-	if !strings.Contains(out, `(acme), archived; it is compared with what was sent`) || !strings.Contains(out, "identical with what was sent") {
-		t.Errorf("a known one:\n%s", out)
-	}
+	kit.Holds(t, "a known one", out, `(acme), archived; it is compared with what was sent`, "identical with what was sent")
 	if out := theirs.must(exitFailed, "fetch", "--vault", "BETA", "--bumid", bumIDs[1], "-o", filepath.Join(theirs.dir, "other.zip")); !strings.Contains(out, "which goes to vault ACME, not BETA") {
 		t.Errorf("another vault:\n%s", out)
 	}

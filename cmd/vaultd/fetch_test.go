@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"fmt"
@@ -22,16 +24,12 @@ func zipOf(t *testing.T, method uint16, files ...string) []byte {
 	z := zip.NewWriter(&b)
 	for i := 0; i < len(files); i += 2 {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: files[i], Method: method})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if _, err := io.WriteString(w, files[i+1]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, z.Close())
 	return b.Bytes()
 }
 
@@ -112,9 +110,7 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 			if code != row.code || !strings.Contains(errs, row.says) || out != string(row.got) || from.asks != 1 {
 				t.Errorf("exit %d, %d bytes\n%s", code, len(out), errs)
 			}
-			if !strings.Contains(errs, "may charge") {
-				t.Error("says nothing about money")
-			}
+			kit.Holds(t, "says nothing about money", errs, "may charge")
 			if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
 				t.Errorf("left behind %v, %v", left, err)
 			}
@@ -186,9 +182,7 @@ func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, dir := newShelf(t), t.TempDir()
 			for n, content := range row.before {
-				if err := os.WriteFile(filepath.Join(dir, n), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(filepath.Join(dir, n), []byte(content), 0o600))
 			}
 			asked := false
 			s.standIn(func(out io.Writer) int {

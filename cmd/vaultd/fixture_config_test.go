@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,29 +33,21 @@ const canary = "hunter2"
 func secretFile(t *testing.T, content string, mode fs.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(content), 0o600))
+	kit.Must(t, os.Chmod(path, mode))
 	return path
 }
 
 func mustLoad(t *testing.T, text string) config.Config {
 	t.Helper()
 	cfg, err := config.Load(writeConfig(t, text), noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return cfg
 }
 
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"testing"
 	"time"
 
@@ -47,13 +49,9 @@ func (s *shelf) deliverPDF(file string, at time.Time) {
 func (s *shelf) confirmPDF(file string, at time.Time) {
 	s.t.Helper()
 	e, _, err := s.ledger.Entry(s.keys[file])
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	doc, _, err := s.ledger.Document(e.Key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	s.tell(file, at, nil, ledger.DeliveryConfirmed{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
 	s.tell(file, at, nil, ledger.PlaceIntended{Dest: "_delivered/2026-11/" + file}, ledger.Placed{})
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
@@ -41,14 +43,10 @@ func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	s := &shelf{t: t, keys: map[string]archive.Key{}, config: writeConfig(t, smallConfig+"state_dir: "+t.TempDir()+"\n")}
 	cfg, err := config.Load(s.config, noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s.cfg = cfg
 	s.ledger = fill.New(t, boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location}, ledger.Info{BaseURL: cfg.Service.BaseURL, Created: noon})
-	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}))
 	return s
 }
 
@@ -59,9 +57,7 @@ func (s *shelf) edit(old, text string) {
 	if err != nil || !strings.Contains(string(b), old) {
 		s.t.Fatalf("no %q in the configuration: %v", old, err)
 	}
-	if err := os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o600))
 }
 
 // say runs a command at noon and returns what it wrote and its exit code.
@@ -81,9 +77,7 @@ func (s *shelf) sayAt(now time.Time, args ...string) (stdout, stderr string, cod
 // run is sayAt for what no terminal shows.
 func (s *shelf) run(now time.Time, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
-	if err := s.ledger.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, s.ledger.Close())
 	var out, errs bytes.Buffer
 	synctest.Test(s.t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
@@ -118,9 +112,7 @@ func (s *shelf) tell(folder string, at time.Time, doc *ledger.Document, evs ...l
 		evs = append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: folder, Owner: 0}}, evs...)
 	}
 	e, _, err := s.ledger.Entry(key)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	rs, err := s.ledger.Apply(s.t.Context(), ledger.Change{Key: key, Rev: e.Rev, Events: evs, Document: doc, At: archive.Instant{Wall: at}})
 	if err != nil || rs[0].Err != nil {
 		s.t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
@@ -175,13 +167,9 @@ func filled(t *testing.T) *shelf {
 // damageJournal changes a byte of a block of the journal on the disk.
 func (s *shelf) damageJournal() {
 	s.t.Helper()
-	if err := s.ledger.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, s.ledger.Close())
 	db, err := bbolt.Open(filepath.Join(s.cfg.StateDir, "ledger.db"), 0o600, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		c := tx.Bucket([]byte("journal")).Cursor()
 		_, _ = c.First()
@@ -190,18 +178,14 @@ func (s *shelf) damageJournal() {
 		spoilt[len(v)/2]++
 		return tx.Bucket([]byte("journal")).Put(bytes.Clone(k), spoilt)
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, errors.Join(err, db.Close()))
 	s.ledger.Open()
 }
 
 // damage changes a byte of each record that holds text on the disk.
 func (s *shelf) damage(text string) {
 	s.t.Helper()
-	if err := s.ledger.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, s.ledger.Close())
 	changeFile(s.t, filepath.Join(s.cfg.StateDir, "ledger.db"), text)
 	s.ledger.Open()
 }
@@ -217,9 +201,7 @@ func (s *shelf) folders(args ...string) (names []string, more bool) {
 	}
 	for line := range strings.Lines(out) {
 		var row struct{ Folder string }
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			s.t.Fatal(err)
-		}
+		kit.Must(s.t, json.Unmarshal([]byte(line), &row))
 		names = append(names, row.Folder)
 	}
 	if strings.Contains(strings.Join(args, " "), "--limit") {

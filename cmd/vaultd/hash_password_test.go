@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"os"
@@ -30,9 +32,7 @@ func TestHashPassword_PrintsALineForTheFile(t *testing.T) {
 		t.Fatalf(`%d %q %q, want code = 0, len(f) = 3, f[0] = "anna", f[2] = "read,fetch", bcrypt.CompareHashAndPassword([]byte(f[1]), []byte(password)) = nil, errs = ""`, code, line, errs)
 	}
 	s := newSite(t, "http://127.0.0.1:1", "")
-	if err := os.WriteFile(filepath.Join(s.dir, "users"), []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, "users"), []byte(line), 0o600))
 	s.edit(`http: {listen: ""}`, `http: {listen: "", access: {users_file: `+s.dir+`/users}}`)
 	if out, code := s.vaultd("check", "--offline"); code != 0 {
 		t.Error("the line is refused:", out)

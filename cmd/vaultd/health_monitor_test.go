@@ -27,10 +27,8 @@ import (
 func resting(t *testing.T, log io.Writer) (*host, *daemon.Daemon) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "state"), 0o700), os.Mkdir(filepath.Join(dir, "acme"), 0o770),
-		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Mkdir(filepath.Join(dir, "state"), 0o700), os.Mkdir(filepath.Join(dir, "acme"), 0o770),
+		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600)))
 	cfg := loadInside(t, `service:
   base_url: https://vault.example
   auth: {method: basic, username: u, secret_file: `+dir+`/secret}
@@ -38,15 +36,11 @@ state_dir: `+dir+`/state
 drops:
   - {name: acme, path: `+dir+`/acme, vault: V-1}
 `)
-	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: time.Now()}))
 	a := &app{stdout: log, stderr: log, env: noEnvironment}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	d, err := a.openDaemon(cfg, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return a.newHost(d, cfg, logger), d
 }
 
@@ -95,9 +89,7 @@ func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 	if pings == 0 || pings > 60 {
 		t.Errorf("%d pings in an hour in which nothing moved", pings)
 	}
-	if !strings.Contains(last, "stood still") {
-		t.Errorf("the service manager heard last: %s", last)
-	}
+	kit.Holds(t, "the service manager heard last", last, "stood still")
 }
 
 // Each step nearer to the limit is said once.

@@ -96,9 +96,7 @@ func (w *historyWorld) goOn(documents int) {
 		cs = append(cs, c)
 	}
 	rs, err := w.ledger.Apply(w.t.Context(), cs...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	for _, r := range rs {
 		if r.Err != nil {
 			w.t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
@@ -207,9 +205,7 @@ func (w *historyWorld) countPlainly() present.History {
 		}
 		return nil
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	return h
 }
 
@@ -217,9 +213,7 @@ func (w *historyWorld) countPlainly() present.History {
 func (w *historyWorld) checkHistory(name string) present.History {
 	w.t.Helper()
 	h, err := w.collectHistory(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	kit.Must(w.t, err)
 	got, want := h, w.countPlainly()
 	got.Shares = nil
 	if !reflect.DeepEqual(got, want) {
@@ -267,15 +261,13 @@ func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 // hasLaterThisYear reports whether the archive says of something that it was archived in a later month of this year.
 func (w *historyWorld) hasLaterThisYear() (has bool) {
 	now := w.Now.In(w.Location)
-	if err := w.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
+	kit.Must(w.t, w.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		for _, t := range e.Transactions() {
 			at := t.At.In(w.Location)
 			has = has || at.Year() == now.Year() && at.Month() > now.Month()
 		}
 		return nil
-	}); err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	return has
 }
 
@@ -349,14 +341,10 @@ func TestHistory_I32_WithoutACatalog(t *testing.T) {
 	w.makeCatalog()
 	w.checkHistory("no daemon")
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, file := range map[string][]byte{"foreign": []byte("not a database at all, and of no use"), "cut": whole[:len(whole)/2],
 		"damaged": append(slices.Clone(whole[:4096]), make([]byte, len(whole)-4096)...)} {
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, file, 0o600))
 		ask(name, "catalog")
 	}
 }
@@ -393,9 +381,7 @@ func TestHistory_I32_WhileTheCatalogIsMade(t *testing.T) {
 		t.Errorf(`%v: %+v, want no error, h.Missing = "", h.DelaysOf other than 0`, err, h)
 	}
 	path := filepath.Join(w.cfg.StateDir, catalog.FileName)
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(path, path+".away"))
 	if h, err = w.collectHistory(t.Context()); err != nil || !strings.Contains(h.Missing, "its file was removed") || h.Delays != nil || len(h.Shares) != 3 {
 		t.Errorf("removed: %v: %+v", err, h)
 	}
@@ -415,13 +401,9 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 		w.goOn(200)
 		w.makeCatalog()
 		want := w.countPlainly()
-		if err := w.ledger.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, w.ledger.Close())
 		db, err := bbolt.Open(filepath.Join(w.cfg.StateDir, "ledger.db"), 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		err = db.Update(func(tx *bbolt.Tx) error {
 			b := tx.Bucket([]byte(bucket))
 			return b.ForEach(func(k, v []byte) error {
@@ -430,9 +412,7 @@ func TestHistory_I26_DamageIsSaid(t *testing.T) {
 				return b.Put(slices.Clone(k), spoilt)
 			})
 		})
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(err, db.Close()))
 		w.open()
 		h, err := w.collectHistory(t.Context())
 		if err != nil || h.Missing == "" || h.Delays != nil {
@@ -534,17 +514,11 @@ func BenchmarkHistory(b *testing.B) {
 		docs = n
 	}
 	dir, now := b.TempDir(), historyNoon
-	if err := boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: historyNoon}); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", BaseURL: "https://archive.example", Created: historyNoon}))
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	l, err := boltledger.Open(boltledger.Config{Dir: dir, Location: berlin})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, err)
 	defer l.Close()
 	fillYears(b, l, docs, now)
 	v := view{Clock: present.Clock{Now: now, Location: berlin}, cfg: config.Config{StateDir: dir, Location: berlin}, ledger: l}
@@ -574,9 +548,7 @@ func BenchmarkHistory(b *testing.B) {
 	} {
 		began := time.Now()
 		for range 10 {
-			if err := part(); err != nil {
-				b.Fatal(err)
-			}
+			kit.Must(b, part())
 		}
 		b.ReportMetric(float64(time.Since(began).Microseconds())/1e4, "ms-"+name)
 	}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,11 +183,7 @@ func (y *yard) aftermath(emu *emulator.Server) {
 		y.t.Errorf("verify: exit %d\n%s", code, out)
 	}
 	log := y.daemon.out.String()
-	for _, bad := range []string{"panic", "goroutine ", secretOutside} {
-		if strings.Contains(log, bad) {
-			y.t.Errorf("the log has %q", bad)
-		}
-	}
+	kit.Lacks(y.t, "log", log, "panic", "goroutine ", secretOutside)
 	if bad := steers(log); bad != "" {
 		y.t.Errorf("the log has %s", bad)
 	}

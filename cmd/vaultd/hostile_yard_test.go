@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"net"
 	"os"
@@ -29,9 +31,7 @@ type yard struct {
 
 func (y *yard) must(err error) {
 	y.t.Helper()
-	if err != nil {
-		y.t.Fatal(err)
-	}
+	kit.Must(y.t, err)
 }
 
 const secretOutside = "SECRET-OF-ANOTHER"

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -128,19 +130,13 @@ func TestIndex_CountsByMonthOfTheTimeZone(t *testing.T) {
 		}
 	}
 	_, errs, _ := readIndex(t, shelfIndex{n: 8, found: 8}, "--csv", "--to=2026-11-01")
-	if !strings.Contains(errs, "SELECTED   3 of them, by the day on which the archive took them; of 1 more the index does not tell that day") {
-		t.Error(errs)
-	}
+	kit.Holds(t, "errs", errs, "SELECTED   3 of them, by the day on which the archive took them; of 1 more the index does not tell that day")
 }
 
 // No cell becomes a formula, an amount stays a number, and each line of JSON is whole.
 func TestIndex_RecordsAreFitForOthers(t *testing.T) {
 	out, _, _ := readIndex(t, shelfIndex{n: 2, found: 2}, "--csv")
-	for _, want := range []string{`"'=cmd()"`, `"DE1 | '@x"`, `"-1.50"`, `"TEST, NO EVIDENCE"`, `"2026-10-31T22:30:00Z"`} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %s in\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "out", out, `"'=cmd()"`, `"DE1 | '@x"`, `"-1.50"`, `"TEST, NO EVIDENCE"`, `"2026-10-31T22:30:00Z"`)
 	out, _, _ = readIndex(t, shelfIndex{n: 2, found: 3}, "--json")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct {
@@ -183,9 +179,7 @@ func TestIndex_MemoryStaysSmall(t *testing.T) {
 	}}
 	s := newShelf(t)
 	s.archiveIs(x.ServeHTTP)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	if code := program.Run(t.Context(), []string{"--config", s.config, "index", "--csv"}, strings.NewReader(""), io.Discard, io.Discard, noEnv); code != exitDone {
 		t.Fatal("exit", code)
 	}
@@ -213,9 +207,7 @@ func TestIndex_InsideAndBeside(t *testing.T) {
 	if out := s.must(0, "index"); !strings.Contains(out, "ACME: the index gave 3 of 3 documents") || !strings.Contains(out, "BETA: the index gave 0 of 0 documents") {
 		t.Errorf("inside:\n%s", out)
 	}
-	if err := emu.SetReadings(emulator.Readings{IndexFound: "more"}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetReadings(emulator.Readings{IndexFound: "more"}))
 	part := filepath.Join(s.dir, "part.json")
 	if out := s.must(exitPerson, "index", "--vault", "ACME", "-o", part); !strings.Contains(out, "ACME: the index gave 3 of 1003 documents") {
 		t.Errorf("an index that never tells the right number:\n%s", out)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"encoding/json"
@@ -35,17 +37,13 @@ func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 			continue
 		}
 		z, err := zip.OpenReader(got)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if len(z.File) != 1 {
 			t.Errorf("%s: %d files in the ZIP", inv.folder, len(z.File))
 		}
 		for _, f := range z.File {
 			r, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			back, err := io.ReadAll(r)
 			if err != nil || !bytes.Equal(back, inv.content) {
 				t.Errorf("%s: %s differs: %d bytes of %d, %v", inv.folder, f.Name, len(back), len(inv.content), err)
@@ -81,9 +79,7 @@ func invoiceSet(t *testing.T) []realInvoice {
 		t.Skip("SKIPPED: no set of real invoices beside the checkout (shared/invoices)")
 	}
 	table, err := os.ReadFile(filepath.Join(root, "truth.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	lines := strings.Split(strings.TrimRight(string(table), "\n"), "\n")
 	columns := strings.Split(lines[0], "\t")
 	var set []realInvoice
@@ -93,9 +89,7 @@ func invoiceSet(t *testing.T) []realInvoice {
 			fact[columns[c]] = strings.TrimSpace(value)
 		}
 		content, err := os.ReadFile(filepath.Join(root, fact["file"]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		set = append(set, realInvoice{folder: fmt.Sprintf("%02d %s", i+1, filepath.Base(fact["file"])), file: filepath.Base(fact["file"]),
 			content: content, sidecar: sidecarOf(fact, i)})
 	}

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"flag"
 	"fmt"
@@ -96,17 +98,13 @@ func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 	var source strings.Builder
 	for _, dir := range []string{".", "../../internal/ingest", "../../internal/daemon"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, f := range files {
 			if strings.HasSuffix(f, "_test.go") || filepath.Base(f) == "journal.go" {
 				continue
 			}
 			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			source.Write(b)
 		}
 	}
@@ -122,9 +120,7 @@ func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
 		if strings.HasPrefix(kind, "entry ") {
 			said = "entry"
 		}
-		if !strings.Contains(source.String(), `"`+said+`"`) {
-			t.Errorf("nothing logs %q", kind)
-		}
+		kit.Holds(t, fmt.Sprintf("nothing logs %q", kind), source.String(), `"`+said+`"`)
 		table += fmt.Sprintf("| %s | `%s` |\n", kind, id)
 	}
 	inDocs(t, "../../docs/metrics.md", "messages", table)
@@ -155,9 +151,7 @@ func inDocs(t *testing.T, path, mark, want string) {
 	t.Helper()
 	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
 	old, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	head, rest, ok := strings.Cut(string(old), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	switch {
@@ -167,8 +161,6 @@ func inDocs(t *testing.T, path, mark, want string) {
 	case !*updateDocs:
 		t.Errorf("%s: %s is not what the program has; go test ./cmd/vaultd -update-docs", path, mark)
 	default:
-		if err := os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(head+begin+want+end+tail), 0o644))
 	}
 }

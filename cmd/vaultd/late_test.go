@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"strings"
 	"testing"
 	"time"
@@ -40,9 +42,7 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 	for range 2 { // it stays until somebody closes it
 		out := s.must(exitDifferences, "reconcile")
 		for _, want := range append(copies(), "TWICE", "archived 2 times") {
-			if !strings.Contains(out, want) {
-				t.Errorf("reconcile does not say %q:\n%s", want, out)
-			}
+			kit.Holds(t, "reconcile", out, want)
 		}
 	}
 	for command, want := range map[string]string{
@@ -79,9 +79,7 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	p := s.start("run")
 	state := func(want string) bool { out, _ := s.vaultd("list"); return strings.Contains(out, want) }
 	waitFor(t, "it to be unclear", func() bool { return state("unclear") })
-	if err := emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{lost, away}}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{lost, away}}))
 	registered := emu.CountCalls("register")
 	refused := func(where string) {
 		out := s.must(exitUnavailable, "release", "lost 00", "--reason", "nothing arrived")
@@ -92,9 +90,7 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	refused("inside")
 	p.stop(t)
 	refused("beside")
-	if err := emu.SetFaults(emulator.Faults{}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetFaults(emulator.Faults{}))
 	if out := s.must(0, "release", "lost 00", "--reason", "nothing arrived"); !strings.Contains(out, "possibly double for ever") {
 		t.Errorf(`out = %v, want out with "possibly double for ever"`, out)
 	}

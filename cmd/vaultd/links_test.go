@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,18 +21,12 @@ func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
 	_, url := serveEmulator(t, emulator.Config{})
 	s := newSite(t, url, fast)
 	big := filepath.Join(s.dir, "bigdisk")
-	if err := os.Mkdir(big, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(big, 0o700))
 	foreign := []string{"photo.jpg", "backup.tar", "half.tmp", "fetch-1.tmp"}
 	for _, name := range foreign {
-		if err := os.WriteFile(filepath.Join(big, name), []byte("theirs"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(filepath.Join(big, name), []byte("theirs"), 0o600))
 	}
-	if err := os.Symlink(big, filepath.Join(s.dir, "state", "spool")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Symlink(big, filepath.Join(s.dir, "state", "spool")))
 	for _, command := range []string{"check", "run"} {
 		out, code := s.vaultd(command)
 		for _, want := range []string{"state_dir", "spool is a link", "remove the link", "mount --bind", "set state_dir to a folder on the larger disk"} {
@@ -58,18 +54,10 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	other := filepath.Join(s.dir, "other")
 	s.drop("acme", "Huber 88", map[string][]byte{"rechnung.pdf": []byte("%PDF")}, bill("88"))
 	inside := filepath.Join(s.dir, "acme/Huber 88/Anlagen")
-	if err := os.Mkdir(inside, 0o770); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(inside, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(other, 0o770); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(other, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(inside, 0o770))
+	kit.Must(t, os.WriteFile(filepath.Join(inside, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660))
+	kit.Must(t, os.Mkdir(other, 0o770))
+	kit.Must(t, os.WriteFile(filepath.Join(other, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660))
 	p := s.begin()
 	kept := ""
 	waitFor(t, "the folder to be kept", func() bool {
@@ -79,9 +67,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 		}
 		return kept != ""
 	})
-	if err := unix.Mount(other, kept, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Mount(other, kept, "", unix.MS_BIND, ""))
 	waitFor(t, "people to be told", func() bool {
 		out, _ := s.vaultd("status")
 		return strings.Contains(out, "something is mounted at") && strings.Contains(out, kept)
@@ -89,9 +75,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(other, "vertrag.pdf")); err != nil || string(text) != "%PDF the same bytes" {
 		t.Errorf("the foreign file is %q: %v", text, err)
 	}
-	if err := unix.Unmount(kept, unix.MNT_DETACH); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, unix.Unmount(kept, unix.MNT_DETACH))
 	waitFor(t, "the folder to go", func() bool { _, err := os.Lstat(filepath.Dir(kept)); return os.IsNotExist(err) })
 	if code := p.stop(t); code != 0 {
 		t.Errorf("exit %d", code)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"cmp"
 	"fmt"
 	"log/slog"
@@ -129,16 +131,12 @@ func TestList_SortedInParts(t *testing.T) {
 			got = append(got, e.Folder)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return got
 	}
 	c := catalog.OpenStopped(t.Context(), catalog.Config{StateDir: s.cfg.StateDir, Ledger: s.ledger.Ledger, Log: slog.New(slog.DiscardHandler)}) // there is no file: the ledger is read
 	got := ask(c)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.Close())
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf(`%q, want strings.Join(got, " ") = %v`, got, strings.Join(want, " "))
 	}

@@ -25,16 +25,12 @@ import (
 func changeFile(t *testing.T, path, text string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	n := bytes.Count(b, []byte(text))
 	if n == 0 {
 		t.Fatalf("%q is not in %s", text, path)
 	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(b, []byte(text), []byte("X"+text[1:])), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, bytes.ReplaceAll(b, []byte(text), []byte("X"+text[1:])), 0o600))
 }
 
 func TestList_TableNewestFirst(t *testing.T) {
@@ -79,13 +75,9 @@ func keysOf(t *testing.T, object string) (keys []string) {
 	}
 	for dec.More() {
 		k, err := dec.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		var skip any
-		if err := dec.Decode(&skip); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, dec.Decode(&skip))
 		keys = append(keys, k.(string))
 	}
 	return keys
@@ -143,9 +135,7 @@ func TestShow_TellsEverything(t *testing.T) {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
 			for _, w := range row.want {
-				if !strings.Contains(out, w) {
-					t.Errorf("%q is not in\n%s", w, out)
-				}
+				kit.Holds(t, "out", out, w)
 			}
 		})
 	}
@@ -154,9 +144,7 @@ func TestShow_TellsEverything(t *testing.T) {
 func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	s := filled(t)
 	e, _, err := s.ledger.Entry(s.keys["Müller 4711"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	out, _, code := s.say("show", "--json", strings.ToUpper(e.ID.String()))
 	var got present.ShowJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
@@ -193,7 +181,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 	if code != exitPerson || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{
+	kit.Holds(t, "out", out,
 		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
 		"NEEDS YOU: 1 now, 2 soon     last success 10:32, 4 h ago\n",
 		"NOW      vaultd is not running, and 1 folder waits",
@@ -203,11 +191,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",
 		"BILLING  2026 all vaults: 1 document, average 1 MB, 100 % of what is included; LIMIT REACHED; 0 bytes left\n",
 		"BILLING  2026 vault V-1: 1 document",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in\n%s", want, out)
-		}
-	}
+	)
 	if got := s.summary(); len(got.Needs) != 3 || got.Open.Total != 1 || got.Running {
 		t.Errorf("%+v, want len(got.Needs) = 3, got.Open.Total = 1, not got.Running", got)
 	}
@@ -306,17 +290,11 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 			t.Errorf("the whole:\n%s", whole)
 		}
 	}
-	for _, text := range []string{
-		"RESTS ON  line " + line + " with hash " + s.ledger.Head().Hash.String(), "not read again", "--whole reads everything",
-		"JOURNAL   0 lines replayed", "RESULT    nothing differs in what came behind line " + line + "; what came before rests on",
-	} {
-		if !strings.Contains(second, text) {
-			t.Errorf("%q is not in\n%s", text, second)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Holds(t, "second", second,
+		"RESTS ON  line "+line+" with hash "+s.ledger.Head().Hash.String(), "not read again", "--whole reads everything",
+		"JOURNAL   0 lines replayed", "RESULT    nothing differs in what came behind line "+line+"; what came before rests on",
+	)
+	kit.Must(t, os.WriteFile(filepath.Join(s.cfg.StateDir, selfcheck.CheckpointName), []byte("x"), 0o600))
 	if out := verify(); !strings.Contains(out, "WHOLE     everything was read: the checkpoint was not used: it is damaged") {
 		t.Errorf(`out = %v, want out with "WHOLE everything was read: the checkpoint was not used: it is damaged"`, out)
 	}
@@ -324,9 +302,7 @@ func TestVerify_I14_ClaimsNoMoreThanItDid(t *testing.T) {
 
 func TestCommands_StopWithTheirContext(t *testing.T) {
 	s := filled(t)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	ctx, stop := context.WithCancel(t.Context())
 	out := &stopAfter{writes: 1, stop: stop}
 	run := func(args ...string) int {

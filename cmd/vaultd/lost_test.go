@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"os"
 	"path/filepath"
@@ -19,9 +21,7 @@ func TestLost_I15_TheWholeStateIsGone(t *testing.T) {
 	s.fill(2, 1)
 	s.must(0, "run", "--once", "--wait")
 	state, gone := filepath.Join(s.dir, "state"), filepath.Join(s.dir, "gone")
-	if err := os.Rename(state, gone); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Rename(state, gone))
 	const way = `without any, "vaultd rebuild"`
 	for args, code := range map[string]int{"run --once": exitConfig, "status": exitConfig, "init": exitCreate, "check --offline": 0} {
 		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, "drop acme belongs to the ledger ") || !strings.Contains(out, way) || strings.Contains(out, "vaultd init") {
@@ -46,9 +46,7 @@ func TestLost_I15_ANewLedgerInPlaceOfALostOne(t *testing.T) {
 	s.must(0, "backup", copied)
 	state := filepath.Join(s.dir, "state")
 	for _, move := range [][2]string{{state, filepath.Join(s.dir, "gone")}, {filepath.Join(other.dir, "state"), state}} {
-		if err := os.Rename(move[0], move[1]); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Rename(move[0], move[1]))
 	}
 	const way = "move ledger.db and ledger.head out of it"
 	for args, code := range map[string]int{"run --once": exitConfig, "rebuild --reason lost": exitCreate, "restore --take-over --reason lost " + copied: exitConfig,
@@ -58,9 +56,7 @@ func TestLost_I15_ANewLedgerInPlaceOfALostOne(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"ledger.db", "ledger.head"} {
-		if err := os.Rename(filepath.Join(state, name), filepath.Join(s.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Rename(filepath.Join(state, name), filepath.Join(s.dir, name)))
 	}
 	s.must(0, "restore", "--reason", "lost", copied)
 }
@@ -71,13 +67,9 @@ func TestInit_AnEmptyLedgerIsBoundAnew(t *testing.T) {
 	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
 	s := newSite(t, "http://127.0.0.1:1", fast)
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	bindTo := func(address string) {
-		if err := os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", address, 1)), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", address, 1)), 0o640))
 	}
 	if out := s.must(exitCreate, "init"); !strings.Contains(out, "exists already") {
 		t.Errorf("bound as it should be:\n%s", out)
@@ -105,9 +97,7 @@ func TestCheck_I19_LeavesNothingInAnothersStateDirectory(t *testing.T) {
 	}
 	s := newSite(t, "http://127.0.0.1:1", fast)
 	state := filepath.Join(s.dir, "state")
-	if err := os.Chown(state, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chown(state, 1, 1))
 	s.must(0, "check", "--offline")
 	if _, err := os.Lstat(filepath.Join(state, "vaultd.lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock: %v", err)
@@ -130,9 +120,7 @@ func TestInit_I5_DiesWhileItMakesRoomForAnEmptyLedger(t *testing.T) {
 				file = filepath.Join(s.dir, "state", file)
 				err = errors.Join(err, os.Rename(file, file+".empty-1"))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			s.must(0, "init")
 			s.must(0, "run", "--once", "--wait")
 		})

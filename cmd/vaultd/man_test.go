@@ -2,6 +2,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"flag"
 	"fmt"
@@ -27,15 +29,11 @@ const manDir = "../../docs/man"
 func TestManPages(t *testing.T) {
 	pages := manPages((&app{}).newRootCommand())
 	if *writePages {
-		if err := os.MkdirAll(manDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(manDir, 0o755))
 	}
 	left := map[string]bool{}
 	lying, err := filepath.Glob(filepath.Join(manDir, "*.8"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, name := range lying {
 		left[filepath.Base(name)] = true
 	}
@@ -43,9 +41,7 @@ func TestManPages(t *testing.T) {
 		delete(left, name)
 		path := filepath.Join(manDir, name)
 		if *writePages {
-			if err := os.WriteFile(path, page, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(path, page, 0o644))
 			continue
 		}
 		if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, page) {

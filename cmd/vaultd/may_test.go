@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +61,7 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 					s.tell(folder, noon, nil, evs...)
 				}
 				before, _, err := s.ledger.Entry(s.keys[folder])
-				if err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, err)
 				_, illegal := ledger.Transition(before, one.Event(ledger.Operator{}), archive.Instant{Wall: noon})
 				_, errs, code := s.say(one.Name, folder, "--reason", "asked the provider")
 				after, _, _ := s.ledger.Entry(before.Key)

@@ -40,9 +40,7 @@ func newLine(t *testing.T, to string) *line {
 func (l *line) listen() {
 	l.t.Helper()
 	server, err := net.Listen("tcp", l.addr)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	kit.Must(l.t, err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listens, l.addr = server, server.Addr().String()
@@ -195,7 +193,5 @@ func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
 		l.set(nil)
 	}
 	s.ends(p, emu, total)
-	if strings.Contains(p.out.String(), canary) {
-		t.Error("what a peer said out of turn was logged")
-	}
+	kit.Lacks(t, "what a peer said out of turn was logged", p.out.String(), canary)
 }

@@ -77,9 +77,7 @@ const ownRoot = "/mnt" // in the namespace alone
 func newNewcomer(t *testing.T) *newcomer {
 	program := realProgram(t)
 	sources, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	runtime.LockOSThread() // for good: the namespaces are this thread's, and end with it
 	if err := ownMachine(sources); err != nil {
 		if os.Getenv("CI") != "" && os.Geteuid() == 0 {
@@ -175,9 +173,7 @@ func loopbackUp() error {
 
 func (n *newcomer) must(errs ...error) {
 	n.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		n.t.Fatal(err)
-	}
+	kit.Must(n.t, errors.Join(errs...))
 }
 
 // bash types text into a shell, which goes on in the folder where the one before ended.
@@ -356,11 +352,9 @@ func TestNewcomer_ReadmeDemo(t *testing.T) {
 					t.Errorf("the demo does not say %q of what was booked:\n%s", want, out)
 				}
 			}
-			for _, want := range []string{"REJECTED AFTER DELIVERY: a person must ask the provider why", "NETWORK  1 delivered, 1 REJECTED AFTER DELIVERY, 1 refused before anything was sent", "2 came in; they and copies of what was delivered went into acme-in to be archived", "a GLN has 13 digits, this has 12."} {
-				if !strings.Contains(out, want) {
-					t.Errorf("the demo does not say %q of what was sent:\n%s", want, out)
-				}
-			}
+			kit.Holds(t, "the demo", out,
+				"REJECTED AFTER DELIVERY: a person must ask the provider why", "NETWORK  1 delivered, 1 REJECTED AFTER DELIVERY, 1 refused before anything was sent", "2 came in; they and copies of what was delivered went into acme-in to be archived", "a GLN has 13 digits, this has 12.",
+			)
 			tried := 0
 			for line := range strings.Lines(hints) {
 				if line = strings.TrimSpace(line); !strings.Contains(line, " --config ") {

@@ -1,6 +1,10 @@
 package main_test
 
 import (
+	"fmt"
+
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"encoding/csv"
@@ -21,9 +25,7 @@ import (
 func TestPages_I31_BookedInvoicesThatAreNotArchived(t *testing.T) {
 	t.Parallel()
 	emu, service := serveEmulator(t, emulator.Config{})
-	if err := emu.SetTableDefinition([]byte(booksDefinition)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, emu.SetTableDefinition([]byte(booksDefinition)))
 	s := newSite(t, service, fast)
 	s.withBooks(service)
 	address := s.withPages()
@@ -98,9 +100,7 @@ func (s *site) booksAsFiles(reader *reader, october url.Values) {
 		t.Errorf("the page to read: %s", html)
 	}
 	a := reader.send("/report", "/report", url.Values{"form": {"html"}, "year": {"2026"}, "month": {"10"}})
-	if !strings.Contains(a.body, "Against the books") || !strings.Contains(a.body, "R-3") {
-		t.Errorf("the report does not compare with the books: %d %s", a.code, a.body)
-	}
+	kit.Holds(t, fmt.Sprintf("the report does not compare with the books: %d", a.code), a.body, "Against the books", "R-3")
 }
 
 // booksRefused asks what is not answered.

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vaultd/internal/emulator"
 )
 
@@ -35,9 +38,7 @@ func TestPages_I26_DownloadThatFailedIsToldAsItWas(t *testing.T) {
 			s.add("acme", "otto", 1)
 			s.must(0, "run", "--once", "--wait")
 			var row1 struct{ Key string }
-			if err := json.Unmarshal([]byte(s.must(0, "list", "--json")), &row1); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, json.Unmarshal([]byte(s.must(0, "list", "--json")), &row1))
 			if name == "UsedUp" {
 				s.must(0, "fetch", "otto-0", "-o", filepath.Join(s.dir, "got.zip"))
 			}
@@ -75,13 +76,9 @@ func TestDownload_I21_LeavesRoomForTheWork(t *testing.T) {
 			}
 		}
 	})
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(dir, 0o700))
 	small(t, dir, "size=120m")
 	copyFiles(t, s.cfg.StateDir, dir)
 	s.edit(s.cfg.StateDir, dir)

@@ -3,12 +3,15 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"testing"
 	"time"
+
 	"vaultd/internal/ledger"
 	"vaultd/internal/page"
 )
@@ -22,9 +25,7 @@ func TestPages_G15_LongJournalHoldsNoDocumentBack(t *testing.T) {
 	defer d.Close()
 	pile(t, l, 1)
 	var e ledger.Entry
-	if err := l.OpenEntries(func(one ledger.Entry) error { e = one; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.OpenEntries(func(one ledger.Entry) error { e = one; return nil }))
 	s := &pageSource{h: h, historyPatience: time.Nanosecond}
 	if doc, ok, err := s.Document(t.Context(), e.Key); err != nil || !ok || doc.Entry.Key != e.Key || len(doc.History) >= int(e.Rev) {
 		t.Errorf("%v %v %d lines of %d", ok, err, len(doc.History), e.Rev)

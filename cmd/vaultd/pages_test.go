@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"archive/zip"
 	"bytes"
 	"encoding/json"
@@ -44,9 +46,7 @@ type answer struct {
 func newReader(t *testing.T, address string) *reader {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return &reader{t, &http.Client{Jar: jar, Timeout: time.Minute}, "http://" + address}
 }
 
@@ -66,21 +66,15 @@ func awaitPort(t *testing.T, address string) {
 func (r *reader) do(method, path string, fields url.Values) (a answer) {
 	r.t.Helper()
 	req, err := http.NewRequest(method, r.base+path, strings.NewReader(fields.Encode()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, err)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	res, err := r.client.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	kit.Must(r.t, err)
 	return answer{res.StatusCode, res.Header, string(body)}
 }
 
@@ -111,13 +105,9 @@ func (s *site) withPages() (address string) {
 	s.t.Helper()
 	address = freeAddress(s.t)
 	hash, err := bcrypt.GenerateFromPassword([]byte(pagesPassword), 10) // the least that the configuration takes
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	users := strings.ReplaceAll("reader:HASH:read\nanna:HASH:read,fetch\nprobe:HASH:metrics\n", "HASH", string(hash))
-	if err := os.WriteFile(filepath.Join(s.dir, "users"), []byte(users), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(filepath.Join(s.dir, "users"), []byte(users), 0o600))
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", access: {users_file: `+s.dir+`/users}}
 billing: {downloads_per_month: 2}`)
 	return address
@@ -135,9 +125,7 @@ func TestPages_FindShowDownloadReport(t *testing.T) {
 	s.drop("acme", "Müller 4711", map[string][]byte{"scan.pdf": []byte("%PDF 4711")}, invoice)
 	s.drop("acme", "Müller 4711 again", map[string][]byte{"scan.pdf": []byte("%PDF 4711")}, invoice)
 	s.drop("beta", "Huber 88", map[string][]byte{"scan.pdf": []byte("%PDF 88")}, map[string]any{"documentType": "Invoice"})
-	if err := os.WriteFile(filepath.Join(s.dir, "beta", "scan7.pdf"), []byte("loose"), 0o660); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, "beta", "scan7.pdf"), []byte("loose"), 0o660))
 	s.calm(3)
 	anna := newReader(t, address)
 	anna.signIn("anna")
@@ -230,11 +218,9 @@ func (s *site) findsOnPages(anna *reader) (key string) {
 		t.Fatalf(`%v, want key other than "", states["duplicate"] other than ""`, states)
 	}
 	page := anna.get("/document/" + key).body
-	for _, want := range []string{"The archive itself said that it is archived.", "Taken from the drop folder.", "Sent completely.", "scan.pdf", "SHA-256", "/receipt", "0 of 2 are used this month"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the document's page lacks %q:\n%s", want, page)
-		}
-	}
+	kit.Holds(t, "the document's page", page,
+		"The archive itself said that it is archived.", "Taken from the drop folder.", "Sent completely.", "scan.pdf", "SHA-256", "/receipt", "0 of 2 are used this month",
+	)
 	if first := anna.get("/document/" + states["duplicate"]).body; !strings.Contains(first, `href="/document/`+key+`"`) {
 		t.Errorf("the duplicate does not lead to what it repeats: %s", first)
 	}

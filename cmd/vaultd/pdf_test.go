@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,21 +20,15 @@ func (s *site) addPDFDrop(url string) {
 	s.t.Helper()
 	s.edit("drops:\n", "pdf: {base_url: \""+url+"\", auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:\n"+
 		"  - {name: scans, path: "+s.dir+"/scans, route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 300ms, rescan: 1s}\n")
-	if err := os.Mkdir(filepath.Join(s.dir, "scans"), 0o770); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.Mkdir(filepath.Join(s.dir, "scans"), 0o770))
 }
 
 // dropPDF drops one file as a scanner does.
 func (s *site) dropPDF(name string, pages int) {
 	s.t.Helper()
 	to := filepath.Join(s.dir, "scans", name)
-	if err := os.WriteFile(to+".part", fmt.Appendf(nil, "%%PDF-1.4\n%% %s, %d pages\n%%%%EOF\n", name, pages), 0o660); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.Rename(to+".part", to); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(to+".part", fmt.Appendf(nil, "%%PDF-1.4\n%% %s, %d pages\n%%%%EOF\n", name, pages), 0o660))
+	kit.Must(s.t, os.Rename(to+".part", to))
 }
 
 // pdfStates returns the states of all entries of the drop of PDFs, by name.
@@ -94,9 +90,7 @@ func TestPDF_I2_KilledDuringAnUpload(t *testing.T) {
 	}
 	for _, slot := range emu.PDFSlots() {
 		for _, put := range slot.PUTs {
-			if err := emu.ReleasePDF(slot.Receiving, put.SHA256); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, emu.ReleasePDF(slot.Receiving, put.SHA256))
 		}
 	}
 	if out, code := s.vaultd("release", "c.pdf", "--reason", "it is not in the accounts-payable system"); code != 0 {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +20,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 			{Name: "scan7.pdf", Reason: string(watch.LooseFile), Since: since, NeedsPerson: true},
 			{Name: "Huber 3", Reason: string(watch.Queued), Since: since},
 		}}, ledger.Scan{Drop: "left", RemindAfter: 30 * time.Minute, LastScan: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Reason: string(watch.LooseFile), Since: since, NeedsPerson: true}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	status := func() (string, int) {
 		out, _, code := s.say("status")
@@ -35,16 +35,12 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 	if code != exitPerson || !strings.Contains(out, "drop acme-in: 1 thing not taken for longer than 30 min") || !strings.Contains(out, "scan7.pdf: loose file, since 12:32") {
 		t.Errorf("old: exit %d\n%s", code, out)
 	}
-	if !strings.Contains(out, "drop left: 1 thing not taken") || !strings.Contains(out, "put it back into the configuration until vaultd has seen that it is empty") {
-		t.Errorf("a drop that is configured no more:\n%s", out)
-	}
+	kit.Holds(t, "a drop that is configured no more", out, "drop left: 1 thing not taken", "put it back into the configuration until vaultd has seen that it is empty")
 	if _, errs, _ := s.audit("--format=html"); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
 		t.Errorf("audit: %s", errs)
 	}
 	why, _, _ := s.say("why", "scan7.pdf")
-	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27 CET.") {
-		t.Errorf("why: %s", why)
-	}
+	kit.Holds(t, "why", why, "vaultd does not run. It saw this when it last looked, 14:27 CET.")
 }
 
 // The watch's words for faults are those that the needs tell at once.
@@ -53,9 +49,7 @@ func TestPending_FaultsAreNotToldTwice(t *testing.T) {
 	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
 		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	st := s.summary()
 	if len(st.Needs) != 1 || st.Needs[0].What != "not-taken" || st.Needs[0].When != "now" {
 		t.Errorf("needs %+v", st.Needs)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"errors"
@@ -36,9 +38,7 @@ var built = sync.OnceValues(func() (string, error) {
 func realProgram(t *testing.T) string {
 	t.Helper()
 	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return path
 }
 
@@ -147,9 +147,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	p := &process{Cmd: cmd, name: strings.Join(cmd.Args, " "), out: &sharedText{}, done: make(chan struct{})}
 	p.interrupt = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stdout, cmd.Stderr = p.out, p.out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, cmd.Start())
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait() // the exit code is in ProcessState
@@ -196,17 +194,13 @@ func (p *process) end(t *testing.T, within time.Duration) int {
 // kill ends a process at once.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Process.Kill())
 	<-p.done
 }
 
 func (p *process) hup(t *testing.T) {
 	t.Helper()
-	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, p.Process.Signal(syscall.SIGHUP))
 }
 
 // waitFor asks until ready returns true. It asks again soon where the answer is

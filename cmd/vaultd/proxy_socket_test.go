@@ -2,6 +2,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"log/slog"
 	"net"
@@ -37,9 +39,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 	path := filepath.Join(dir, "pages.sock")
 	quiet := slog.New(slog.DiscardHandler)
 	first, err := listenProxy(proxyAt(t, path), quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
 		t.Errorf("info.Mode() = %v, err = %v, want no error, info.Mode().Perm() = 0o660, info.Mode().Type() = os.ModeSocket", info.Mode(), err)
@@ -59,41 +59,29 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 		t.Fatal("a stale socket:", err)
 	}
 	second.Close()
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte("x"), 0o600))
 	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Error("a file in the way:", err)
 	}
 	if b, err := os.ReadFile(path); string(b) != "x" {
 		t.Error("the file is gone:", err)
 	}
-	if err := errors.Join(os.Remove(path), os.Symlink("/nowhere", path)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Remove(path), os.Symlink("/nowhere", path)))
 	if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Error("a link in the way:", err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path))
 	if os.Geteuid() == 0 {
 		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Lchown(path, 12345, -1); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
+		kit.Must(t, os.Lchown(path, 12345, -1))
 		l.(*net.UnixListener).SetUnlinkOnClose(false)
 		l.Close()
 		if _, err := listenProxy(proxyAt(t, path), quiet); err == nil || !strings.Contains(err.Error(), "of another user") {
 			t.Error("another user's socket:", err)
 		}
 	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Chmod(dir, 0o777))
 	if _, err := listenProxy(proxyAt(t, filepath.Join(dir, "other.sock")), quiet); err == nil || !strings.Contains(err.Error(), "could put another file in its place") {
 		t.Error("a folder where others may write:", err)
 	}
@@ -105,9 +93,7 @@ func TestProxySocket_ReplacesItsOwnAlone(t *testing.T) {
 // Whoever has not the proxy's group is closed out by the kernel's word, whatever the rights of the socket are.
 func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
 	l, err := listenProxy(proxyAt(t, filepath.Join(t.TempDir(), "pages.sock")), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	p := l.(*proxyListener)
 	p.group = 4242
@@ -133,9 +119,7 @@ func TestProxySocket_I7_OthersAreRefused(t *testing.T) {
 	var good []bool
 	for range peers {
 		conn, err := net.Dial("unix", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		defer conn.Close()
 		conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 		_, err = conn.Read(make([]byte, 1))

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"errors"
 	"io"
@@ -34,9 +36,7 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 	}}}
 	ask := func(c *http.Client, host, page, user string) (int, string) {
 		r, err := http.NewRequest(http.MethodGet, "http://"+host+page, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		r.Header.Set("Remote-User", user)
 		res, err := c.Do(r)
 		if err != nil {
@@ -44,9 +44,7 @@ func TestProxySocket_I7_OverTheRealProgram(t *testing.T) {
 		}
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return res.StatusCode, string(body)
 	}
 	waitFor(t, "the socket", func() bool { code, _ := ask(over, "archive.example", "/livez", ""); return code != 0 })

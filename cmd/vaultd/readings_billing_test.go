@@ -1,7 +1,10 @@
 package main_test
 
 import (
-	"strings"
+	"fmt"
+
+	"vaultd/internal/test/kit"
+
 	"testing"
 	"time"
 
@@ -67,9 +70,7 @@ func TestStatus_BillingWarnings(t *testing.T) {
 			s.archives("V-1", "last year", 50_000_000, noon.AddDate(-1, 0, 0))
 			out, _, _ := s.say("status")
 			for _, line := range row.want {
-				if !strings.Contains(out, "BILLING  2026 "+line) {
-					t.Errorf("missing %q in\n%s", line, out)
-				}
+				kit.Holds(t, fmt.Sprintf("missing %q in", line), out, "BILLING  2026 "+line)
 			}
 		})
 	}
@@ -88,16 +89,10 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 	s.tell("found", noon, nil, ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 		State: ledger.Archived, Source: ledger.Gone, SeenAt: noon.Add(-time.Hour), ArchivedAt: noon.Add(-time.Hour)}, ledger.Reconciled{})
 	out, _, _ := s.say("status")
-	for _, want := range []string{
+	kit.Holds(t, "out", out,
 		"BILLING  2026 vault V-1: 3 documents (1 of unknown size, left out of what follows), average 1.5 MB, 150 % of what is included; LIMIT REACHED; 1 transaction beyond it\n",
 		"BILLING  2026 vault V-1, forecast: average 1.5 MB on 31 December (1.5 to 1.5); 2 transactions beyond what is included (1 to 3)\n",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("missing %q in\n%s", want, out)
-		}
-	}
+	)
 	out, _, _ = s.say("status", "--json")
-	if !strings.Contains(out, `"unsized":1`) || !strings.Contains(out, `"lowestMB":"1.5"`) {
-		t.Errorf("out = %v, want out with `\"unsized\":1`, out with `\"lowestMB\":\"1.5\"`", out)
-	}
+	kit.Holds(t, "out", out, `"unsized":1`, `"lowestMB":"1.5"`)
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -54,9 +56,7 @@ func behindProxy(t *testing.T, secret string) (emu *emulator.Server, proxy *tunn
 		Scopes: []string{"importDocuments.write"}, RequireScope: "importDocuments.write", ArchiveMax: 300 * time.Millisecond,
 		Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}, StoreURL: func() string { return "https://store.example.com/packages" },
 		Readings: emulator.Readings{BasicEncoding: "rfc6749"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	tls := httptest.NewTLSServer(emu)
 	proxy = &tunnel{to: tls.Listener.Addr().String(), asked: map[string]bool{}}
 	front := httptest.NewServer(proxy)
@@ -69,9 +69,7 @@ func behindProxy(t *testing.T, secret string) (emu *emulator.Server, proxy *tunn
 		}
 	})
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tls.Certificate().Raw}), 0o600))
 	return emu, proxy, fmt.Sprintf("  ca_file: %s\n  proxy: %s\n", ca, front.URL)
 }
 
@@ -84,35 +82,27 @@ func TestReading_I24_CorrectedWhileRunning(t *testing.T) {
 	emu, proxy, service := behindProxy(t, secret)
 	s := newSite(t, "https://archive.example.com", "upload: {batch_wait: 100ms}\nstatus: {poll_min: 500ms, poll_max: 2s}")
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	auth := fmt.Sprintf("  auth: {method: basic, username: demo, secret_file: %s/secret}\n", s.dir)
 	changed := strings.Replace(string(text), auth, service+fmt.Sprintf(
 		"  auth: {method: oauth2, username: client, secret_file: %s/secret, scopes: [importDocuments.write], basic_encoding: rfc6749}\n", s.dir), 1)
 	if changed == string(text) {
 		t.Fatalf("the configuration has no line %q", auth)
 	}
-	if err := os.WriteFile(s.config, []byte(changed), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(s.config, []byte(changed), 0o640))
 	s.fill(4, 9)
 	p := s.start("run", "-v")
 	waitFor(t, "status to name the wrong secret", func() bool {
 		out, _ := s.vaultd("status")
 		return strings.Contains(out, "NOW      vault ACME paused since") && strings.Contains(out, "get a token") && strings.Contains(out, "invalid_client")
 	})
-	if err := os.WriteFile(filepath.Join(s.dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(s.dir, "secret"), []byte(secret+"\n"), 0o600))
 	waitFor(t, "all to be archived", func() bool {
 		out, _ := s.vaultd("status", "--json")
 		return strings.Contains(out, `"archived":4`)
 	})
 	for _, form := range []string{"bytes", "redirect", "json"} {
-		if err := emu.SetReadings(emulator.Readings{BasicEncoding: "rfc6749", Download: form}); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, emu.SetReadings(emulator.Readings{BasicEncoding: "rfc6749", Download: form}))
 		file := filepath.Join(t.TempDir(), form+".zip")
 		out, code := s.vaultd("fetch", "Rechnung 0001", "-o", file)
 		if info, err := os.Stat(file); code != 0 || err != nil || info.Size() == 0 || !strings.Contains(out, "identical with what was sent") {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"io"
@@ -64,9 +66,7 @@ func (s *site) must(code int, args ...string) string {
 
 func (s *site) move(from, to string) {
 	s.t.Helper()
-	if err := os.Rename(filepath.Join(s.dir, from), filepath.Join(s.dir, to)); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.Rename(filepath.Join(s.dir, from), filepath.Join(s.dir, to)))
 }
 
 // calm waits until nothing is open any more.
@@ -164,13 +164,9 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 	waitFor(t, "more to be archived", func() bool { return len(archivedAt(emu)) == 5 })
 
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	other := &site{t: t, dir: s.dir, config: filepath.Join(s.dir, "new.yaml")}
-	if err := os.WriteFile(other.config, []byte(strings.Replace(string(text), "/state\n", "/state2\n", 1)), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(other.config, []byte(strings.Replace(string(text), "/state\n", "/state2\n", 1)), 0o640))
 	other.must(0, "restore", backup, "--take-over", "--reason", "new server")
 	waitFor(t, "the old server to let both folders go", func() bool {
 		out, code := s.vaultd("status")
@@ -215,9 +211,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	}
 	p.stop(t)
 	claimed := filepath.Join("acme", ".vaultd", "claimed", "06gzjjvyf99r0pn4h1yst9yz9m")
-	if err := os.MkdirAll(filepath.Join(s.dir, claimed), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Join(s.dir, claimed), 0o700))
 	s.dropped("acme", "under way", 1)
 	s.move("acme/under way 00", claimed+"/under way 00")
 	if out := s.must(exitCreate, "rebuild"); !strings.Contains(out, "whole") {
@@ -226,11 +220,7 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 	s.move("state", "lost")
 
 	out := s.must(0, "rebuild", "--reason", "disk failed, no backup")
-	for _, want := range []string{"ARCHIVED   4", "TAKEN      1", "RETURNED   1", "CANNOT BE KNOWN", "SAFE MODE", "epoch 2"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("rebuild does not say %q:\n%s", want, out)
-		}
-	}
+	kit.Holds(t, "rebuild", out, "ARCHIVED   4", "TAKEN      1", "RETURNED   1", "CANNOT BE KNOWN", "SAFE MODE", "epoch 2")
 	calls := emu.CountCalls("register")
 	s.start("run")
 	s.listens()
@@ -267,14 +257,10 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond})
 	s := newSite(t, url, fast)
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	const port = "127.0.0.1:18973"
 	changed := strings.NewReplacer(`listen: ""`, "listen: "+port, "rescan: 1s}", "rescan: 1s, after_archive: {action: delete, grace: 2s}}").Replace(string(text))
-	if err := os.WriteFile(s.config, []byte(changed), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(s.config, []byte(changed), 0o640))
 	s.dropped("acme", "before", 3)
 	p := s.start("run")
 	s.calm(3)
@@ -287,9 +273,7 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	s.start("run")
 	s.listens()
 	resp, err := http.Get("http://" + port + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	body, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "safe mode") {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/csv"
 	"encoding/json"
 	"html"
@@ -77,9 +79,7 @@ func (s *site) audited(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, out)
 		}
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return string(text)
 	}
 	var all struct {
@@ -96,9 +96,7 @@ func (s *site) audited(t *testing.T) {
 			First         *struct{ Folder, DocumentID, BumID, Dest string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read("a.json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(read("a.json")), &all))
 	if len(all.Sums) != 1 || all.Sums[0].Documents != 1 || all.Sums[0].Total != "119.00" {
 		t.Errorf("the sums are %+v", all.Sums)
 	}
@@ -113,19 +111,13 @@ func (s *site) audited(t *testing.T) {
 		t.Fatalf("rows = %v, err = %v, want no error, len(rows) = 4", rows, err)
 	}
 	refused := strings.Join(rows[1], "|")
-	for _, want := range []string{"|D1|Invoice|31.10.2026|Huber & Söhne|as read: 4711.11|EUR|rejected|", "|DE999|as read, refused|"} {
-		if !strings.Contains(refused, want) {
-			t.Errorf("%q is not in %s", want, refused)
-		}
-	}
+	kit.Holds(t, "refused", refused, "|D1|Invoice|31.10.2026|Huber & Söhne|as read: 4711.11|EUR|rejected|", "|DE999|as read, refused|")
 	page := read("a.html")
 	list, _ := s.vaultd("show", "Otto 9")
 	sum := regexp.MustCompile(`SHA-256 ([0-9a-f]{64})\n`).FindStringSubmatch(list)[1] // of the ZIP
-	for _, want := range []string{`<bdi>D1</bdi> <small>as read, refused</small>`, `<td>Invoice</td><td>31.10.2026</td>`, `<bdi>DE999</bdi>`, `<bdi>Acme GmbH</bdi>`, sum} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is not in the page", want)
-		}
-	}
+	kit.Holds(t, "page", page,
+		`<bdi>D1</bdi> <small>as read, refused</small>`, `<td>Invoice</td><td>31.10.2026</td>`, `<bdi>DE999</bdi>`, `<bdi>Acme GmbH</bdi>`, sum,
+	)
 	s.linksWork(t, page, s.dir)
 	s.linksWork(t, read("acme/_archived/a.html"), filepath.Join(s.dir, "acme/_archived"))
 	if page, _ := s.vaultd("audit", "--format", "html"); strings.Contains(page, "href") {
@@ -163,18 +155,14 @@ func (s *site) namesTheFirst(t *testing.T, emu *emulator.Server) {
 	s.containsAll(t, shown, "show", "Otto 9 again")
 	s.containsAll(t, shown, "why", "Otto 9 again")
 	text, err := os.ReadFile(filepath.Join(s.dir, "acme/_duplicates/Otto 9 again/_REASON.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	reason := notepad(text)
 	want[3] = strings.ReplaceAll(place, "/", `\`)
 	if !strings.HasPrefix(reason, "DUPLICATE. These files were archived on ") {
 		t.Errorf(`reason = %v, want reason that begins with "DUPLICATE. These files were archived on "`, reason)
 	}
 	for _, w := range want {
-		if !strings.Contains(reason, w) {
-			t.Errorf("_REASON.txt does not say %q:\n%s", w, reason)
-		}
+		kit.Holds(t, "_REASON.txt", reason, w)
 	}
 	for _, v := range emu.Violations() {
 		t.Errorf("the service saw: %s", v)

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"io"
 	"net"
@@ -26,14 +28,10 @@ type manager struct {
 func newManager(t *testing.T) *manager {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vaultd-n-") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := &manager{path: filepath.Join(dir, "notify")}
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -85,9 +83,7 @@ func (s *site) edit(old, text string) {
 	if err != nil || !strings.Contains(string(b), old) {
 		s.t.Fatalf("no %q in the configuration: %v", old, err)
 	}
-	if err := os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o640); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o640))
 }
 
 func numbered(n int) map[string]any {
@@ -98,9 +94,7 @@ func numbered(n int) map[string]any {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -108,14 +102,10 @@ func freeAddress(t *testing.T) string {
 func getPage(t *testing.T, address, path string) (int, string) {
 	t.Helper()
 	res, err := http.Get("http://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return res.StatusCode, string(body)
 }
 
@@ -139,9 +129,7 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	// beta goes, gamma comes, and both kinds of work are under way meanwhile
 	s.drop("beta", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
 	s.edit("{name: beta, path: "+s.dir+"/beta", "{name: gamma, path: "+s.dir+"/gamma")
-	if err := os.Mkdir(filepath.Join(s.dir, "gamma"), 0o770); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(filepath.Join(s.dir, "gamma"), 0o770))
 	s.drop("gamma", "Otto 3", map[string][]byte{"a.pdf": []byte("three")}, numbered(3))
 	p.hup(t)
 	m.waitFor(t, "RELOADING=1\nMONOTONIC_USEC=", 1)

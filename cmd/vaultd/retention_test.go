@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,9 +22,7 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	_, url := serveEmulator(t, emulator.Config{}) // its archive is empty: all has left it
 	s := newSite(t, url, fast)
 	l, err := boltledger.Open(boltledger.Config{Dir: filepath.Join(s.dir, "state")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	then := time.Now().AddDate(-16, 0, 0)
 	seal, doc := sealed("Otto 19", 1000)
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(then), At: archive.Instant{Wall: then}, Document: doc, Events: []ledger.Event{
@@ -33,19 +33,13 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	if err != nil || rs[0].Err != nil {
 		t.Fatalf("err = %v, rs = %v, want no error, rs[0].Err = nil", err, rs)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	if out := s.must(exitDifferences, "reconcile"); !strings.Contains(out, "  MISSING    1\n") || strings.Contains(out, "ended") {
 		t.Errorf("retention is not known:\n%s", out)
 	}
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.config, []byte(strings.ReplaceAll(string(text), "settle: 300ms", "settle: 300ms, retention: 10y")), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
+	kit.Must(t, os.WriteFile(s.config, []byte(strings.ReplaceAll(string(text), "settle: 300ms", "settle: 300ms, retention: 10y")), 0o640))
 	if out := s.must(0, "reconcile"); !strings.Contains(out, "  ended      1 document: not in the index any more, and the retention is over\n") || !strings.Contains(out, "nothing differs") {
 		t.Errorf("ten years:\n%s", out)
 	}

@@ -23,14 +23,10 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
 	s := newSite(t, url, fast+"\ntime_zone: Europe/Berlin")
 	text, err := os.ReadFile(s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	pdf := strings.Replace(string(text), "vault: BETA, settle: 300ms", "route: pdf, receiving: ap@in.example, notify: clerk@acme.example, settle: 800ms", 1) +
 		"pdf: {base_url: " + url + ", auth: {method: basic, username: demo, secret_file: " + s.dir + "/secret}}\n"
-	if err := os.WriteFile(s.config, []byte(pdf), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(s.config, []byte(pdf), 0o640))
 	h := newShare(t, s)
 	p := h.run(s)
 

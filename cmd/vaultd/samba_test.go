@@ -95,16 +95,12 @@ func (h *share) slowCopy(s *site) {
 	h.says("acme", `ARCHIVED TODAY \(3\) +last: Wagner 5, `)
 	text := h.read("acme", `_archived\`+time.Now().In(berlin(h.t)).Format("2006-01")+`\Wagner 5\_RECEIPT.txt`)
 	sum := sha256.Sum256(content)
-	if !strings.Contains(text, hex.EncodeToString(sum[:])) {
-		h.t.Errorf("not the whole file was archived:\n%s", text)
-	}
+	kit.Holds(h.t, "not the whole file was archived", text, hex.EncodeToString(sum[:]))
 }
 
 func berlin(t *testing.T) *time.Location {
 	loc, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return loc
 }
 

@@ -94,9 +94,7 @@ func newShare(t *testing.T, s *site) *share {
 
 func (h *share) must(err error) {
 	h.t.Helper()
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	kit.Must(h.t, err)
 }
 
 func (h *share) id(s string) int {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"os"
@@ -23,12 +25,8 @@ state_dir: ` + dir + `/state
 drops:
   - {name: acme-in, path: /srv/acme, vault: V-1, defaults: {senderName: "ACME: GmbH"}}
 `
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(pw, []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+	kit.Must(t, os.WriteFile(pw, []byte("hunter2\n"), 0o600))
 	show := func(args ...string) string {
 		var out, errs bytes.Buffer
 		env := envOf(map[string]string{"VAULTD_UPLOAD_WORKERS": "3"})
@@ -56,9 +54,7 @@ drops:
 		}
 	}
 	var all struct{ Settings []config.Setting }
-	if err := json.Unmarshal([]byte(show("--json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(show("--json")), &all))
 	if n := strings.Count(lines, "\n") - 1; len(all.Settings) != n || n < 40 {
 		t.Errorf("%d settings in JSON, %d in text", len(all.Settings), n)
 	}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"os"
 	"path/filepath"
@@ -79,37 +81,25 @@ var sidecars = map[string]struct {
 func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 	text, _, _ := runHere("check", "--schema", "sidecar")
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("urn:vaultd:sidecar", doc); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, c.AddResource("urn:vaultd:sidecar", doc))
 	schema, err := c.Compile("urn:vaultd:sidecar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, row := range sidecars {
 		t.Run(name, func(t *testing.T) {
 			v, err := jsonschema.UnmarshalJSON(strings.NewReader(row.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if err := schema.Validate(v); (err == nil) != row.good {
 				t.Errorf("schema: %v", err)
 			}
 			dir := t.TempDir()
 			for file, text := range map[string]string{"metadata.json": row.text, "a.pdf": "x"} {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				kit.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 			}
 			root, err := os.OpenRoot(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer root.Close()
 			_, err = packager.ValidateFolder(t.Context(), root, packager.Rules{Vault: "V"})
 			if _, refused := errors.AsType[*packager.Refusal](err); refused == row.good || err != nil && !refused {

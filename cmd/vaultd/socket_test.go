@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
 	"vaultd/internal/config"
 	"vaultd/internal/statedir"
 )
@@ -43,9 +46,7 @@ func (s *shelf) forDaemon() {
 // daemon runs the daemon of a shelf until stop, or the end of the test.
 func (s *shelf) daemon() (stop func()) {
 	s.t.Helper()
-	if err := s.ledger.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, s.ledger.Close())
 	p := (&site{t: s.t, config: s.config}).start("run")
 	p.awaitSocket(s.t, s.cfg.StateDir)
 	return func() {
@@ -60,9 +61,7 @@ func (s *shelf) daemon() (stop func()) {
 func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code int) {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(stateDir, "vaultd.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
 	io.WriteString(conn, request)
@@ -72,9 +71,7 @@ func frames(t *testing.T, stateDir, request string) (stdout, stderr string, code
 			Out, Err []byte
 			Exit     *int
 		}
-		if err := dec.Decode(&f); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, dec.Decode(&f))
 		out.Write(f.Out)
 		errs.Write(f.Err)
 		if f.Exit != nil {
@@ -121,9 +118,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 	cfg, path, _ := startDaemon(t)
 	line := func(args ...string) string {
 		b, err := json.Marshal(map[string][]string{"args": args})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return string(b) + "\n"
 	}
 	for name, request := range map[string]string{
@@ -159,9 +154,7 @@ func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
 	stop()
 	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	released := make(chan error, 1)
 	time.AfterFunc(300*time.Millisecond, func() { released <- closeLedger() })
 	out, errs, code := runHere("--config", path, "list", "--json")
@@ -186,27 +179,19 @@ func TestControl_I16_OnlyADeadSocketIsRemoved(t *testing.T) {
 		"Link": func() error { return os.Symlink("/etc/passwd", socket) },
 		"FIFO": func() error { return syscall.Mkfifo(socket, 0o600) },
 	} {
-		if err := put(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, put())
 		before, err := os.Lstat(socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if out, errs, code := runHere("--config", path, "run"); code == exitDone || !strings.Contains(errs, "vaultd.sock") {
 			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
 		}
 		if after, err := os.Lstat(socket); err != nil || !os.SameFile(before, after) {
 			t.Errorf("%s was removed: %v", name, err)
 		}
-		if err := os.Remove(socket); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Remove(socket))
 	}
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	if out, errs, code := runHere("--config", path, "list", "--json"); code != exitDone || !strings.Contains(out, "Otto") {
@@ -224,12 +209,8 @@ func TestControl_PathTooLong(t *testing.T) {
 	s.edit("/etc/vaultd/secret", secretFile(t, "demo\n", 0o600))
 	long := filepath.Join(t.TempDir(), strings.Repeat("x", 120))
 	s.edit(s.cfg.StateDir, long)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(s.cfg.StateDir, long); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
+	kit.Must(t, os.Rename(s.cfg.StateDir, long))
 	if out, errs, code := runHere("--config", s.config, "run"); code != exitConfig || !strings.Contains(errs, "longer than") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bufio"
 	"encoding/json"
 	"io"
@@ -16,9 +18,7 @@ import (
 func (s *shelf) standIn(answer func(out io.Writer) (exit int)) {
 	s.t.Helper()
 	l, err := net.Listen("unix", filepath.Join(s.cfg.StateDir, "vaultd.sock"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -65,9 +65,7 @@ func (s *shelf) archiveIs(h http.HandlerFunc) {
 // cannot wait in a bubble.
 func (s *shelf) reach(args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
-	if err := s.ledger.Close(); err != nil {
-		s.t.Fatal(err)
-	}
+	kit.Must(s.t, s.ledger.Close())
 	stdout, stderr, code = runHere(append([]string{"--config", s.config}, args...)...)
 	s.ledger.Open()
 	checkOutput(s.t, nil, []byte(stderr))

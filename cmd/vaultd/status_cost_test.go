@@ -1,11 +1,14 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -27,9 +30,7 @@ func (s *shelf) allocations(check func(out string), args ...string) float64 {
 // statusOf reads what status says with --json.
 func statusOf(t *testing.T, out string) (st present.StatusSummary) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(out), &st); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, json.Unmarshal([]byte(out), &st))
 	return st
 }
 

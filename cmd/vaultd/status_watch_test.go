@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -31,9 +33,7 @@ func (s *stopAfter) Write(b []byte) (int, error) {
 // The status comes at its interval until the person stops it, which is no failure, also where something needs a person.
 func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 	s := filled(t)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
 	for name, args := range map[string][]string{"Text": {"--watch=3s"}, "JSON": {"--watch", "--json"}} {
 		t.Run(name, func(t *testing.T) {

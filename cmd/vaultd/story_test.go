@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,9 +63,7 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 	place := filepath.Join(s.dir, "acme", "_rejected", "Huber 88")
 	waitFor(t, "the folder to be given back", func() bool { _, err := os.Stat(filepath.Join(place, "_REASON.txt")); return err == nil })
 	right := []byte(`{"documentType": "Invoice", "documentId": "88", "documentDate": "2026-10-31"}`)
-	if err := os.WriteFile(filepath.Join(place, "metadata.json"), right, 0o660); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(filepath.Join(place, "metadata.json"), right, 0o660))
 	waitFor(t, "the entry to know it", func() bool {
 		out, code := s.vaultd("retry", "Huber 88")
 		return code == 0 || !strings.Contains(out, "on its way back")

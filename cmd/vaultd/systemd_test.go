@@ -40,9 +40,7 @@ func TestUnit_I27_ExposureAtMost1_2(t *testing.T) {
 func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 	program := analyzer(t)
 	site, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, row := range map[string]struct{ lines, threshold string }{
 		"AsItIs":    {"nothing", "13"},
 		"Addresses": {"IPAddress", "12"},
@@ -54,16 +52,12 @@ func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 			dir := t.TempDir()
 			unit, dropIn := filepath.Join(dir, "vaultd.service"), filepath.Join(dir, "vaultd.service.d", "50-site.conf")
 			src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			text := regexp.MustCompile(`(?m)^#((?:`+row.lines+`)[A-Za-z]*=)`).ReplaceAll(site, []byte("$1"))
 			if changed := string(text) != string(site); changed != (name != "AsItIs") {
 				t.Fatal("no such lines in the drop-in:", row.lines)
 			}
-			if err := errors.Join(os.Mkdir(filepath.Dir(dropIn), 0o755), os.WriteFile(unit, src, 0o644), os.WriteFile(dropIn, text, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.Mkdir(filepath.Dir(dropIn), 0o755), os.WriteFile(unit, src, 0o644), os.WriteFile(dropIn, text, 0o644)))
 			out, err := exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold="+row.threshold, unit).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v\n%s", err, tail(string(out), 200))
@@ -76,9 +70,7 @@ func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
 func TestUnit_Verifies(t *testing.T) {
 	program := analyzer(t)
 	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if n := strings.Count(string(src), "=/usr/bin/vaultd "); n != 2 {
 		t.Errorf("%d commands", n)
 	}
@@ -87,16 +79,10 @@ func TestUnit_Verifies(t *testing.T) {
 	dir := t.TempDir()
 	unit := filepath.Join(dir, "vaultd.service")
 	site, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for path, content := range map[string]string{unit: text, filepath.Join(dir, "vaultd.service.d", "50-site.conf"): string(site)} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		kit.Must(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	out, err := exec.Command(program, "verify", "--man=no", unit).CombinedOutput()
 	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
@@ -108,13 +94,9 @@ func TestUnit_Verifies(t *testing.T) {
 func TestUnit_ReportTimer(t *testing.T) {
 	program := analyzer(t)
 	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	timer, err := os.ReadFile(filepath.Join(unitDir, "vaultd-report.timer"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	m := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/vaultd (audit --since-last -o /var/lib/vaultd-reports/)$`).FindSubmatch(src)
 	if m == nil || !strings.Contains(string(src), "\nStateDirectory=vaultd-reports\n") {
 		t.Fatalf("%s, want m other than nil, src with \"\\nStateDirectory=vaultd-reports\\n\"", src)
@@ -123,9 +105,7 @@ func TestUnit_ReportTimer(t *testing.T) {
 	unit := filepath.Join(dir, "vaultd-report.service")
 	text := regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(strings.ReplaceAll(string(src), "/usr/bin/vaultd ", "/bin/true "), "")
 	err = errors.Join(os.WriteFile(unit, []byte(text), 0o644), os.WriteFile(filepath.Join(dir, "vaultd-report.timer"), timer, 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	out, err := exec.Command(program, "verify", "--man=no", unit, filepath.Join(dir, "vaultd-report.timer")).CombinedOutput()
 	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
 		t.Errorf("%v\n%s\nwant no error, len(strings.TrimSpace(string(out))) <= 0", err, out)
@@ -140,9 +120,7 @@ func TestUnit_ReportTimer(t *testing.T) {
 // start again what no new start mends.
 func TestUnit_FitsTheProgram(t *testing.T) {
 	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	unit := map[string][]string{}
 	for line := range strings.Lines(string(src)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
@@ -163,9 +141,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 	var codes []int
 	for _, word := range strings.Fields(strings.Join(unit["RestartPreventExitStatus"], " ")) {
 		n, err := strconv.Atoi(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		codes = append(codes, n)
 	}
 	if !slices.Equal(codes, []int{exitUsage, exitRights, exitConfig}) {

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"fmt"
 	"io"
@@ -19,9 +21,7 @@ import (
 func terminal(t *testing.T, rows uint16) (tty *os.File, shown func() string) {
 	t.Helper()
 	other, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	n, err := unix.IoctlGetInt(int(other.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(other.Fd()), unix.TIOCSPTLCK, 0)
@@ -32,9 +32,7 @@ func terminal(t *testing.T, rows uint16) (tty *os.File, shown func() string) {
 	if err == nil {
 		tty, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var text sharedText
 	done := make(chan struct{})
 	go func() {
@@ -53,9 +51,7 @@ func terminal(t *testing.T, rows uint16) (tty *os.File, shown func() string) {
 func TestLog_TimesHaveTheirZone(t *testing.T) {
 	s := newShelf(t)
 	s.forDaemon()
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	tty, shown := terminal(t, 25)
 	run := func(stderr io.Writer, said func() string, want string) {
 		t.Helper()
@@ -81,9 +77,7 @@ func TestLog_TimesHaveTheirZone(t *testing.T) {
 // On a terminal a page takes the place of the one before, and never scrolls.
 func TestStatusWatch_Redraw(t *testing.T) {
 	s := filled(t)
-	if err := s.ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, s.ledger.Close())
 	for _, rows := range []uint16{60, 6} {
 		tty, shown := terminal(t, rows)
 		ctx, stop := context.WithCancel(t.Context())

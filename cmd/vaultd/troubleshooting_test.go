@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -20,9 +22,7 @@ const troubleshootingPage = "../../docs/troubleshooting.md"
 // order, but for examples of names, numbers and paths. A message that was put into other words must be changed in the page too.
 func TestTroubleshooting_NamesTheProgramsMessages(t *testing.T) {
 	page, err := os.ReadFile(troubleshootingPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	said := programTexts(t)
 	named := namedMessages(string(page))
 	if len(named) < 100 {
@@ -87,9 +87,7 @@ func programTexts(t *testing.T) string {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	for code := 200; code < 600; code++ {
 		all.WriteString("\x00" + strconv.Itoa(code) + " " + http.StatusText(code))

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"slices"
 	"strings"
@@ -50,9 +52,7 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 	var rows []present.ListRow
 	for line := range strings.Lines(out) {
 		var r present.ListRow
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, json.Unmarshal([]byte(line), &r))
 		rows = append(rows, r)
 	}
 	strange, second, first := rows[0], rows[1], rows[2]

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"os"
@@ -79,13 +81,9 @@ func TestValidateNetwork_I19_FollowsNoLink(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder")
 	writeIn(t, dir, "outside.pdf", networkGood)
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Mkdir(folder, 0o700))
 	for _, name := range []string{"document.json", "a.pdf"} {
-		if err := os.Symlink(filepath.Join(dir, "outside.pdf"), filepath.Join(folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Symlink(filepath.Join(dir, "outside.pdf"), filepath.Join(folder, name)))
 	}
 	var out bytes.Buffer
 	code := program.Run(t.Context(), []string{"validate", "--network", folder}, strings.NewReader(""), &out, &out, os.LookupEnv)
@@ -139,12 +137,8 @@ func goodAt(line int, old, with string) string {
 func writeIn(t *testing.T, folder, name, text string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // validatedShown is what "validate --json" says of a folder.

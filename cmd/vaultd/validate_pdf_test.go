@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,9 +19,7 @@ func TestValidate_SinglePDF(t *testing.T) {
 		"pdf: {base_url: 'https://ap.acme.example', auth: {method: basic, username: p, secret_file: /etc/vaultd/secret-pdf}}\n", scans)
 	for _, err := range []error{os.WriteFile(path, []byte(text), 0o600), os.MkdirAll(scans+"/Mai", 0o770),
 		os.WriteFile(scans+"/good.pdf", []byte("%PDF-1.7 %%EOF"), 0o660), os.WriteFile(scans+"/brief.docx", []byte("PK"), 0o660)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 	}
 	for name, row := range map[string]struct {
 		code int

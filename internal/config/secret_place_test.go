@@ -97,9 +97,7 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 		"FolderAboveALinkedOneForAll": {func(t *testing.T, dir string) string {
 			above, link := filepath.Join(dir, "above"), filepath.Join(dir, "link")
 			real := filepath.Join(above, "real")
-			if err := errors.Join(os.MkdirAll(real, 0o700), os.Symlink(real, link)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, errors.Join(os.MkdirAll(real, 0o700), os.Symlink(real, link)))
 			put(t, real)
 			chmod(t, above, 0o777)
 			return filepath.Join(link, "secret")

@@ -34,9 +34,7 @@ func TestPlace_I3_TheReceiptIsSyncedBeforeTheMove(t *testing.T) {
 	put(t, path, "as dropped/x")
 	c := claim(t, f, "as dropped")
 	ops = nil
-	if err := f.PlaceFolder(c, "_archived/2026-11/as kept", ReceiptNote("ok")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/as kept", ReceiptNote("ok")))
 	receipt := slices.Index(ops, "rename _RECEIPT.txt")
 	if receipt < 0 {
 		t.Fatalf("operations = %q, want one that names the receipt", ops)
@@ -121,13 +119,9 @@ func rewriteInSecret(t *testing.T, name, content string) {
 		t.Fatalf("%v, %v: want a file of %d bytes", before, err, len(content))
 	}
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
-		if err := errors.Join(os.WriteFile(name, []byte(content), 0o660), os.Chtimes(name, time.Time{}, before.ModTime())); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.WriteFile(name, []byte(content), 0o660), os.Chtimes(name, time.Time{}, before.ModTime())))
 		after, err := os.Lstat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		if sysStat(after).Ctim != sysStat(before).Ctim {
 			kit.Want(t, "time of modification", after.ModTime(), before.ModTime())
 			return
@@ -159,14 +153,10 @@ func TestDispose_I18_AFileLikeThatOfACheck(t *testing.T) {
 func TestRecognise_I18_APartOfTheContent(t *testing.T) {
 	path := share(t)
 	c, rel, d := kept(t, path)
-	if err := os.Remove(path + "/" + rel + "/rechnung.pdf"); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.Remove(path+"/"+rel+"/rechnung.pdf"))
 	f := open(t, config(path))
 	claimed := path + "/.vaultd/claimed/" + c.Key.String()
-	if err := errors.Join(os.Mkdir(claimed, 0o700), os.Rename(path+"/"+rel, claimed+"/"+c.Folder)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(os.Mkdir(claimed, 0o700), os.Rename(path+"/"+rel, claimed+"/"+c.Folder)))
 	_, err := f.RecogniseFolder(t.Context(), c, rel, d)
 	if _, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(err.Error(), "rechnung.pdf is missing") {
 		t.Errorf("error = %v, want an UnexpectedContentError about the missing rechnung.pdf", err)

@@ -1,6 +1,8 @@
 package ingest_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"fmt"
 	"log/slog"
@@ -60,13 +62,9 @@ func benchEngine(b *testing.B, takes time.Duration) {
 	for range b.N {
 		b.StopTimer()
 		dir := b.TempDir()
-		if err := boltledger.Create(dir, ledger.Info{ID: "bench", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, boltledger.Create(dir, ledger.Info{ID: "bench", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}))
 		l, err := boltledger.Open(boltledger.Config{Dir: dir, CommitInterval: benchGather})
-		if err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, err)
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := ingest.New(ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: service.now,
 			Log:     slog.New(slog.DiscardHandler),
@@ -90,21 +88,15 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		b.ReportMetric(float64(l.SyncCount())/many, "syncs/doc")
 		b.ReportMetric(many*float64(b.N)/b.Elapsed().Seconds(), "docs/s")
 		stop()
-		if err := <-ended; err != nil {
-			b.Fatal(err)
-		}
-		if err := l.Close(); err != nil {
-			b.Fatal(err)
-		}
+		kit.Must(b, <-ended)
+		kit.Must(b, l.Close())
 	}
 }
 
 // processor is the processor time of this process so far.
 func processor(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	kit.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

@@ -827,14 +827,12 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 		h.archived = true
 		var isDeaf atomic.Bool
 		isDeaf.Store(true)
-		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+		kit.Must(t, h.net.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 			if op == "network-acknowledge" && isDeaf.Load() {
 				return emulator.Fault{Kind: emulator.Status}
 			}
 			return emulator.Fault{}
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		for _, c := range []struct {
 			isDeaf bool
 			want   int

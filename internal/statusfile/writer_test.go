@@ -1,6 +1,8 @@
 package statusfile
 
 import (
+	"vaultd/internal/test/kit"
+
 	"context"
 	"log/slog"
 	"os"
@@ -68,9 +70,7 @@ func withStatusDrop(t *testing.T, test func(d *statusDrop)) {
 
 func (d *statusDrop) must(err error) {
 	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	kit.Must(d.t, err)
 }
 
 func (d *statusDrop) pass(t time.Duration) {

@@ -41,9 +41,7 @@ func (c *comes) try(evs ...arrival.Event) error {
 
 func (c *comes) do(evs ...arrival.Event) {
 	c.t.Helper()
-	if err := c.try(evs...); err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, c.try(evs...))
 }
 
 func listedAs(id string) arrival.Listed {
@@ -77,9 +75,7 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	two.do(listedAs("4712"))
 	d.do(d.sealed())
 	sound(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
 	got, ok, err := l.FindArrival(arrival.Extract, "4711")
@@ -165,9 +161,7 @@ func TestArrivals_I5_CommitFails(t *testing.T) {
 			}
 			return nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		one := newArrival(t, l, 1)
 		one.do(listedAs("4711"))
 		fail = true
@@ -213,16 +207,12 @@ func TestArrivals_I14_VerifyFindsDamage(t *testing.T) {
 			one := newArrival(t, l, 1)
 			one.hold("4711")
 			_, verified, err := l.VerifyWhole(t.Context(), 0, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			newArrival(t, l, 2).do(listedAs("4712"))
 			if found, _, err := l.VerifySince(t.Context(), verified, nil); err != nil || len(found) > 0 {
 				t.Fatalf("the check from a checkpoint on found %v (%v), want nothing", found, err)
 			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.Close())
 			edit(t, dir, func(tx *bbolt.Tx) error { return harm(tx, one.a) })
 			l = open(t, boltledger.Config{Dir: dir})
 			if found, err := l.Verify(t.Context()); err != nil || len(found) == 0 {

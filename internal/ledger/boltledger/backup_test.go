@@ -42,13 +42,9 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 		t.Errorf("the backup holds %q, want no address that was wiped", secret)
 	}
 	kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	to := copyLedger(t, dir, headName)
-	if err := os.WriteFile(pathIn(to, fileName), b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, os.WriteFile(pathIn(to, fileName), b.Bytes(), 0o600))
 	kit.Want(t, "records of the backup", dump(t, to), dump(t, dir))
 	sound(t, open(t, boltledger.Config{Dir: to}))
 }
@@ -82,9 +78,7 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	<-s.reached
 	used := func() int64 {
 		n, err := l.UsedBytes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return n
 	}
 	before := used()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -28,18 +27,14 @@ func sum(s string) archive.Digest { return archive.Sum([]byte(s)) }
 func newLedger(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := boltledger.Create(dir, info); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(dir, info))
 	return dir
 }
 
 func open(t testing.TB, c boltledger.Config) *boltledger.Ledger {
 	t.Helper()
 	l, err := boltledger.Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -78,9 +73,7 @@ func (d *doc) try(evs ...ledger.Event) error {
 
 func (d *doc) do(evs ...ledger.Event) {
 	d.t.Helper()
-	if err := d.try(evs...); err != nil {
-		d.t.Fatal(err)
-	}
+	kit.Must(d.t, d.try(evs...))
 }
 
 func newDoc(t testing.TB, l *boltledger.Ledger, n int) *doc {
@@ -141,9 +134,7 @@ func (d *doc) archived() *doc {
 func applied(t testing.TB, l *boltledger.Ledger, cs ...ledger.Change) []ledger.Result {
 	t.Helper()
 	rs, err := l.Apply(t.Context(), cs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, r := range rs {
 		if r.Err != nil {
 			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
@@ -157,12 +148,8 @@ func copyLedger(t testing.TB, dir string, names ...string) string {
 	to := t.TempDir()
 	for _, name := range names {
 		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
+		kit.Must(t, os.WriteFile(filepath.Join(to, name), b, 0o600))
 	}
 	return to
 }
@@ -171,17 +158,13 @@ func copyLedger(t testing.TB, dir string, names ...string) string {
 func copies(t testing.TB, dir, pattern string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return names
 }
 
 func entriesOf(t testing.TB, l *boltledger.Ledger) (all []ledger.Entry) {
 	t.Helper()
-	if err := l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }))
 	return all
 }
 
@@ -233,9 +216,7 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 		err = l.Lines(1, func(n uint64, b []byte) error {
 			line, err := ledger.ParseLine(b)
 			events = append(events, fmt.Sprint(n, line.Event))
-			if strings.Contains(string(b), "SECRET") {
-				t.Errorf("line %d = %s, want no upload address in it", n, b)
-			}
+			kit.Lacks(t, fmt.Sprintf("line %d", n), string(b), "SECRET")
 			return err
 		})
 		if err != nil {
@@ -244,9 +225,7 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 		kit.Want(t, "events", fmt.Sprint(events), "[1created 2claimed 3sealed 4register-intended 5registered 6upload-intended 7uploaded 8status-seen 9place-intended 10placed]")
 		kit.Want(t, "last line", l.Head().N, 10)
 		sound(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 		l = open(t, boltledger.Config{Dir: dir})
 	}
 }
@@ -288,9 +267,7 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	alone := b.change(ledger.Held{})
 	alone.Document = &b.own
 	rs, err := l.Apply(t.Context(), stale, half, noDoc, b.change(otherSeal), alone, b.change(), good)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var s *ledger.StaleError
 	if !errors.As(rs[0].Err, &s) || s.Have != 1 || s.Saw != 7 || s.Key != a.e.Key {
 		t.Errorf("a stale revision: %v, want a StaleError with 1 and 7", rs[0].Err)
@@ -352,9 +329,7 @@ func TestResult_I5_IsWhatARestartFinds(t *testing.T) {
 	d.do(ticket)
 	ticket.Ticket.Headers[0].Value = "changed"
 	e, _, err := l.Entry(d.e.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	kit.Want(t, "stored entry", e, d.e)
 	kit.Want(t, "stored header", e.Current().Ticket.Headers[0].Value, "1")
 	kit.Want(t, "zone of a stored time", e.SeenAt.Location(), time.UTC)

@@ -38,18 +38,12 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	record := m.encode(&value)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(record), "$0\n")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	given, err := hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	kit.Want(t, name+" as it is written now", hex.EncodeToString(record), hex.EncodeToString(given))
 	got, err := m.decode(given)
 	if err != nil {
@@ -151,9 +145,7 @@ func populate(v reflect.Value, n *int) {
 // Readers without vaultd rely on docs/ledger.proto.
 func TestRecord_AsDescribed(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/ledger.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text := regexp.MustCompile(`//[^\n]*`).ReplaceAllString(string(b), "")
 	described := map[string][]string{}
 	for _, m := range regexp.MustCompile(`message (\w+) \{([^}]*)\}`).FindAllStringSubmatch(text, -1) {

@@ -214,12 +214,8 @@ func TestCrash_I5_KilledProcess(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestCrash_I5_KilledProcess")
 		cmd.Env = append(os.Environ(), "BOLTLEDGER_TEST_DIR="+dir)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
+		kit.Must(t, cmd.Start())
 		var acknowledged []archive.Key
 		for s := bufio.NewScanner(out); s.Scan(); {
 			if k, err := archive.ParseKey(strings.TrimPrefix(s.Text(), "key ")); err == nil {

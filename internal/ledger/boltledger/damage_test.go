@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"errors"
 	"fmt"
@@ -34,9 +36,7 @@ func filled(t testing.TB) (dir string, keys []archive.Key) {
 		}
 		keys = append(keys, d.e.Key)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir, keys
 }
 
@@ -47,16 +47,12 @@ var errUnchanged = errors.New("nothing is to be changed")
 func edit(t testing.TB, dir string, fn func(tx *bbolt.Tx) error) {
 	t.Helper()
 	db, err := bbolt.Open(pathIn(dir, fileName), 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	err = db.Update(fn)
 	if errors.Is(err, errUnchanged) {
 		err = nil
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, db.Close()))
 }
 
 // damages are changes of a ledger made by filled: each one alters, adds or
@@ -174,9 +170,7 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 				t.Log(err)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			defer l.Close()
 			ps, err := l.Verify(t.Context())
 			if len(ps) == 0 || err != nil {
@@ -242,9 +236,7 @@ func TestFlipsInAProcess(t *testing.T) {
 	var from int
 	fmt.Sscan(os.Getenv("VAULTD_FLIP_FROM"), &from)
 	whole, err := os.ReadFile(pathIn(source, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	whole = whole[:usedBytes(t, source)]
 	want := dump(t, copyLedger(t, source, fileName, headName))
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -255,9 +247,7 @@ func TestFlipsInAProcess(t *testing.T) {
 		if n < from {
 			continue
 		}
-		if err := os.WriteFile(pathIn(dir, fileName), bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(pathIn(dir, fileName), bad, 0o600))
 		if noticed(t, dir) {
 			fmt.Println("flip", n, "noticed", 0)
 			continue
@@ -284,17 +274,13 @@ func noticed(t *testing.T, dir string) bool {
 func dump(t testing.TB, dir string) string {
 	t.Helper()
 	db, err := bbolt.Open(pathIn(dir, fileName), 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var b strings.Builder
 	err = db.View(func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, bucket *bbolt.Bucket) error {
 			return bucket.ForEach(func(k, v []byte) error { fmt.Fprintf(&b, "%s %x %x\n", name, k, v); return nil })
 		})
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, errors.Join(err, db.Close()))
 	return b.String()
 }

@@ -23,9 +23,7 @@ import (
 func page(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/ledger.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return string(b)
 }
 
@@ -84,9 +82,7 @@ func TestDocs_FieldsOfALine(t *testing.T) {
 // words.
 func describes(t *testing.T, text, words string) {
 	t.Helper()
-	if !strings.Contains(text, words) {
-		t.Errorf("docs/ledger.md has no %s, want it described", words)
-	}
+	kit.Holds(t, "docs/ledger.md", text, words)
 }
 
 func TestDocs_EventsOfALine(t *testing.T) {

@@ -17,14 +17,10 @@ import (
 func dueOf(t testing.TB, l *boltledger.Ledger, s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time) {
 	t.Helper()
 	queues, err := l.Queues(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, queue := range queues {
 		some, at, err := l.DueInQueue(s, queue, now, limit, nil, skip)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		ready = append(ready, some...)
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -101,9 +97,7 @@ func TestDueInQueue_I23_QueueByQueue(t *testing.T) {
 	seen := 0
 	for i, queue := range []string{"drop a", "drop acme", "drop b"} {
 		ready, next, err := l.DueInQueue(ledger.Seal, queue, now, 100, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for j, e := range ready {
 			if e.Key != all[3*j+i].e.Key {
 				t.Errorf("%s: the %dth is %s, want %s", queue, j, e.Folder, all[3*j+i].e.Folder)

@@ -62,9 +62,7 @@ func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 // A month begins where the time zone says, whatever time the clock tells next, and a restart forgets nothing of it.
 func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir, Location: berlin})
 	november := time.Date(2026, 11, 30, 22, 59, 59, 999_999_999, time.UTC)
@@ -89,17 +87,13 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	spend(december.AddDate(1, 0, 0), 2, 1)
 	spend(december, 0, 2) // forbidden
 	sound(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	l = open(t, boltledger.Config{Dir: dir, Location: berlin})
 	spend(november, 2, 3)
 	if n, err := l.CountFetches(december); n != 1 || err != nil {
 		t.Errorf("%d downloads in December (%v), want 1", n, err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	l = open(t, boltledger.Config{Dir: dir}) // UTC: November is an hour longer
 	spend(november, 3, 4)
 	if n, err := l.CountFetches(december); n != 3 || err != nil {
@@ -139,9 +133,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		}
 	}
 	sound(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		k, _ := tx.Bucket(countsBucket).Cursor().Seek([]byte("f"))
 		return setField(t, tx, countsBucket, k, "Count.number", number(2))

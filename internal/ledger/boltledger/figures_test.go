@@ -52,9 +52,7 @@ func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 			if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
 				t.Fatalf("the check found %v (%v), want problems of figures alone", ps, err)
 			}
-			if err := l.RecountFigures(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.RecountFigures(t.Context()))
 			sound(t, l)
 			newDoc(t, l, 16).archived()
 			kit.Want(t, "damage was reported after the recount", hasToken(l.FigureDamage()), false)
@@ -70,9 +68,7 @@ func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 1)
 	d.do(d.claim(), ledger.SentToQuarantine{Cause: ledger.Cause{Code: "c", Text: "t"}})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		if err := tx.DeleteBucket(countsBucket); err != nil {
 			return err
@@ -85,9 +81,7 @@ func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	if !found(t, d.l, "was too low: more was taken away than had been counted") {
 		t.Error("the check did not find that a count was too low")
 	}
-	if err := d.l.RecountFigures(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, d.l.RecountFigures(t.Context()))
 	sound(t, d.l)
 }
 
@@ -101,9 +95,7 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, flipAll(countsBucket))
 	l = open(t, boltledger.Config{Dir: dir})
 	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
@@ -115,9 +107,7 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 	if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
 		t.Errorf("the check found %v (%v), want problems of figures alone", ps, err)
 	}
-	if err := l.RecountFigures(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.RecountFigures(t.Context()))
 	if used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil || used != 4 {
 		t.Errorf("%d downloads are used (%v), want 4", used, err)
 	}
@@ -184,9 +174,7 @@ func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 			if ps, err := l.Verify(t.Context()); err != nil || boltledger.AreOfFigures(ps) {
 				t.Errorf("the check found %v (%v), want more than figures", ps, err)
 			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.Close())
 			kit.Want(t, "records", dump(t, dir), before)
 			newDoc(t, open(t, boltledger.Config{Dir: dir}), 20).archived()
 		})

@@ -30,9 +30,7 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 	if err == nil {
 		s.SameNumber, _, err = d.l.FindSameNumber(after)
 	}
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	kit.Must(d.t, err)
 	d.do(s)
 	return d.e.SameNumber
 }
@@ -149,9 +147,7 @@ func TestVerify_I14_InvoiceNumbers(t *testing.T) {
 			first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 			sealNumber(first, numbered(first, 1))
 			sealNumber(second, numbered(second, 1))
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.Close())
 			edit(t, dir, func(tx *bbolt.Tx) error {
 				return setField(t, tx, openBucket, second.e.Key[:], row.field, row.value)
 			})

@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -18,13 +20,9 @@ import (
 func FuzzOpen_I15(f *testing.F) {
 	dir, _ := filled(f)
 	whole, err := os.ReadFile(pathIn(dir, fileName))
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Must(f, err)
 	outside, err := os.ReadFile(pathIn(dir, headName))
-	if err != nil {
-		f.Fatal(err)
-	}
+	kit.Must(f, err)
 	f.Add([]byte{0, 0, 0, 0, 1}, []byte{}, uint32(0))
 	f.Add([]byte{0, 0, 0x10, 0x10, 3, 0, 0, 0x20, 9, 0x80}, []byte{0, 5, 1}, uint32(0))
 	f.Add([]byte{0, 0, 0x30, 0, 7}, []byte{2, 0, 1}, uint32(5000))
@@ -39,9 +37,7 @@ func FuzzOpen_I15(f *testing.F) {
 		}
 		bad = bad[:len(bad)-int(cut)%len(bad)]
 		at := t.TempDir()
-		if err := errors.Join(os.WriteFile(pathIn(at, fileName), bad, 0o600), os.WriteFile(pathIn(at, headName), badHead, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, errors.Join(os.WriteFile(pathIn(at, fileName), bad, 0o600), os.WriteFile(pathIn(at, headName), badHead, 0o600)))
 		l, err := boltledger.Open(boltledger.Config{Dir: at})
 		if err != nil {
 			return

@@ -79,13 +79,11 @@ func goldenLedger(t *testing.T) (dir string) {
 	newArrival(t, l, 6).do(listedAs("4712"))
 	notices := []archive.Notification{{AcknowledgementID: "a-1", Document: "bum-9", Raw: []byte(`{"acknowledgementId":"a-1"}`)}}
 	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
-	if err := errors.Join(
+	kit.Must(t, errors.Join(
 		err, l.PutScans(t.Context(), goldenScan()), l.KeepForeignNotices(t.Context(), began, notices),
 		l.NoteListIsUnfiltered(t.Context(), true),
 		l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: by, At: began}, &note), l.Close(),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	return dir
 }
 
@@ -181,9 +179,7 @@ func rebuilt(t *testing.T, pairs string, head ledger.Head) (dir string) {
 		}
 		return nil
 	})
-	if err := writeHead(dir, outsideHead{N: head.N, Hash: head.Hash.String(), Ledger: info.ID}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, writeHead(dir, outsideHead{N: head.N, Hash: head.Hash.String(), Ledger: info.ID}))
 	return dir
 }
 
@@ -195,19 +191,13 @@ func TestLedger_I28_Golden(t *testing.T) {
 	dir := goldenLedger(t)
 	path := filepath.Join("testdata", fmt.Sprintf("schema%d", boltledger.Schema), "ledger.txt")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(path, []byte(dump(t, dir)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(path, []byte(dump(t, dir)), 0o644))
 	}
 	given, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	l := open(t, boltledger.Config{Dir: dir})
 	head := l.Head()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	old := rebuilt(t, string(given), head)
 	kit.Want(t, "records as they are written now", records(t, dir), records(t, old))
 	kit.Want(t, "what the golden records say", contents(t, old), contents(t, dir))
@@ -223,17 +213,13 @@ func TestRecord_EveryFieldThatIsGivenIsStored(t *testing.T) {
 	stored := map[string]ledger.Document{}
 	for n, name := range map[int]string{1: "sealed", 2: "refused"} {
 		d, _, err := l.Document(newDoc(t, l, n).e.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		stored[name] = d
 	}
 	kit.Want(t, "sealed document", stored["sealed"], goldenDocument())
 	kit.Want(t, "refused document", stored["refused"], goldenRefused())
 	scans, err := l.Scans()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	kit.Want(t, "scans", scans, []ledger.Scan{goldenScan()})
 	whole := goldenDocument()
 	whole.AsRead = goldenRefused().AsRead
@@ -299,9 +285,7 @@ func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
 	atRest.do(atRest.success(), ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{})
 	kit.Want(t, "MD5 at rest", atRest.e.Package.MD5, [16]byte{})
 	kit.Want(t, "digest at rest", atRest.e.Package.SHA256, s.Package.SHA256)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		payload := payloadOf(t, tx, tx.Bucket(openBucket).Get(onTheWay.e.Key[:]))
 		for name, left := range map[string][]byte{"identity": onTheWay.e.ID[:], "path": []byte("/spool/x.zip")} {

@@ -29,9 +29,7 @@ func blocks(t *testing.T) (dir string, lines []string) {
 	for n := range 7 {
 		fmt.Fprint(&cause, sum(fmt.Sprint(n)))
 	}
-	if err := l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, At: began, Cause: cause.String()}, nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, At: began, Cause: cause.String()}, nil))
 	var cs []ledger.Change
 	for n := range 512 {
 		d := newDoc(t, l, n+2)
@@ -121,9 +119,7 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 		}
 		kit.Want(t, "number of the first line", start, n)
 		kit.Want(t, "first line", string(line), want)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 	}
 	for n := uint64(2); n <= 4; n++ { // the others are read by the start
 		begins(dir, n, lines[n-1])

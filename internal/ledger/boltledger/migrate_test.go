@@ -34,18 +34,14 @@ func seeded(t *testing.T) (dir string, lines uint64) {
 		apply(t, l, atOnce(life(n)))
 	}
 	dir, lines = filepath.Dir(l.db.Path()), l.Head().N
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir, lines
 }
 
 func copiesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ledger.db.schema%d-*", Schema)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return names
 }
 
@@ -53,9 +49,7 @@ func copiesOf(t *testing.T, dir string) []string {
 func upgraded(t *testing.T, dir string) (value string) {
 	t.Helper()
 	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer db.Close()
 	_ = db.View(func(tx *bbolt.Tx) error {
 		value = string(tx.Bucket([]byte("meta")).Get([]byte("upgraded")))
@@ -74,15 +68,11 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 		t.Errorf("%+v, line %d, %s, want schema %d, line %d and 5 entries", i, l.Head().N, l.Balance(), next.schema, lines+1)
 	}
 	var last ledger.Line
-	if err := l.Lines(lines+1, func(_ uint64, b []byte) (err error) { last, err = ledger.ParseLine(b); return err }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Lines(lines+1, func(_ uint64, b []byte) (err error) { last, err = ledger.ParseLine(b); return err }))
 	if want := fmt.Sprintf("from schema %d to schema %d", Schema, next.schema); last.Event != ledger.MarkMigrated || last.Key != "" || last.Rev != 1 || last.Cause != want {
 		t.Errorf("the last line is %s, want a mark of the migration %s", last.Encode(), want)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	kept := copiesOf(t, dir)
 	if len(kept) != 1 {
 		t.Fatalf("copies = %q, want one", kept)
@@ -93,9 +83,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 	l = open(t, Config{Dir: dir, form: next})
 	kit.Want(t, "last line after another start", l.Head().N, lines+1)
 	kit.Want(t, "copies after another start", copiesOf(t, dir), kept)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	kit.Want(t, "what the upgrade left", upgraded(t, dir), "once")
 	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrNewerSchema) {
 		t.Errorf("the ledger of the next schema: %v, want %v", err, ledger.ErrNewerSchema)
@@ -132,9 +120,7 @@ func TestMigrate_I28_SurvivesACrash(t *testing.T) {
 		sound(t, l)
 		kit.Want(t, "schema after "+op, l.Info().Schema, next.schema)
 		kit.Want(t, "last line after "+op, l.Head().N, lines+1)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 		kit.Want(t, "what the upgrade left one start after "+op, upgraded(t, dir), "once")
 	}
 }

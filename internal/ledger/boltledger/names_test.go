@@ -47,9 +47,7 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 			a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2)
 			b.do(b.claim())
 			b.do(b.sealed(), ledger.RegisterIntended{}, b.ticket())
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.Close())
 			edit(t, dir, func(tx *bbolt.Tx) error { return row.spoil(t, tx, a.e, b.e) })
 			l = open(t, boltledger.Config{Dir: dir})
 			if found(t, l, "(I8)") != row.wrong {
@@ -81,9 +79,7 @@ func pairs(t *testing.T, tx *bbolt.Tx, fn func(chunk [][]byte) [][]byte) {
 	for k, v := range changed {
 		err = errors.Join(err, b.Put([]byte(k), v))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 }
 
 // rebind has the name of one kind that leads to a lead to b too, in the place
@@ -152,9 +148,7 @@ func TestFind_I2_NamesLeadToTheLastThatTookThem(t *testing.T) {
 			holder[of] = made[i].Entry
 		}
 		if commit%70 == 50 {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, l.Close())
 			l = open(t, boltledger.Config{Dir: dir})
 		}
 		for range 20 {

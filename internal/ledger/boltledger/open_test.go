@@ -112,9 +112,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
-			if err := row.do(t, dir); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.do(t, dir))
 			l, err := boltledger.Open(boltledger.Config{Dir: dir})
 			if err == nil {
 				l.Close()
@@ -143,9 +141,7 @@ const pageHeader = 16
 func newest(t testing.TB, dir string) (newest metaPage) {
 	t.Helper()
 	b, err := os.ReadFile(pathIn(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for i := range int64(2) {
 		p := metaPage{size: uint64(binary.NativeEndian.Uint32(b[pageHeader+8:]))}
 		p.at = i * int64(p.size)
@@ -176,9 +172,7 @@ func otherLedger(t *testing.T) string {
 	dir := t.TempDir()
 	other := info
 	other.ID = "ledger-2"
-	if err := boltledger.Create(dir, other); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(dir, other))
 	return dir
 }
 
@@ -201,9 +195,7 @@ func (h outsideHead) checksum() string {
 func readHead(t testing.TB, dir string) (newest outsideHead) {
 	t.Helper()
 	b, err := os.ReadFile(pathIn(dir, headName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for line := range bytes.Lines(b) {
 		var h outsideHead
 		if json.Unmarshal(line, &h) == nil && h.Sum == h.checksum() && h.N > newest.N {
@@ -243,9 +235,7 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 			t.Fatalf("the head has %d bytes (%v), want %d", len(b), err, 2*headSlot)
 		}
 		spoil(b)
-		if err := os.WriteFile(pathIn(dir, headName), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.WriteFile(pathIn(dir, headName), b, 0o600))
 		l, err := boltledger.Open(boltledger.Config{Dir: dir})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -264,9 +254,7 @@ func aheadOf(t *testing.T, source string) string {
 	l := open(t, boltledger.Config{Dir: dir})
 	d := newDoc(t, l, 98)
 	d.do(d.claim())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir
 }
 
@@ -302,9 +290,7 @@ func TestOpen_I27_TakesTooOpenRightsAway(t *testing.T) {
 	open(t, boltledger.Config{Dir: dir})
 	for _, name := range []string{name, pathIn(dir, headName)} {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		kit.Want(t, "rights of "+filepath.Base(name), info.Mode().Perm(), 0o600)
 	}
 }

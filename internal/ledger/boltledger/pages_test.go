@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/binary"
 	"errors"
 	"io"
@@ -28,9 +30,7 @@ func grown(t *testing.T) string {
 	for some := range slices.Chunk(cs, 50) {
 		applied(t, l, some...)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir
 }
 
@@ -60,9 +60,7 @@ func rootOf(t *testing.T, dir string, bucket []byte) (root branch) {
 	})
 	root.pages = newest(t, dir).count
 	b, err := os.ReadFile(pathIn(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	page := b[root.id*root.pageSize:]
 	for i := range int(binary.NativeEndian.Uint16(page[10:])) {
 		root.children = append(root.children, binary.NativeEndian.Uint64(page[pageHeader+i*branchElement+8:]))
@@ -99,16 +97,12 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 	}
 	l := open(t, boltledger.Config{Dir: copyLedger(t, source, fileName, headName)})
 	_, before, err := l.VerifyWhole(t.Context(), 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
 			root := rootOf(t, dir, row.bucket)
-			if err := overwrite(dir, int64(root.id*root.pageSize)+pageHeader+int64(row.child(root))*branchElement+8, row.to(root)); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, overwrite(dir, int64(root.id*root.pageSize)+pageHeader+int64(row.child(root))*branchElement+8, row.to(root)))
 			l, err := boltledger.Open(boltledger.Config{Dir: dir})
 			var d *ledger.DamageError
 			if (err == nil) != row.opens || err != nil && (!errors.As(err, &d) || !strings.Contains(err.Error(), row.want)) {

@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"errors"
 	"fmt"
 	"os"
@@ -114,9 +116,7 @@ func checkBackup(t *testing.T, l *boltledger.Ledger) {
 	t.Helper()
 	dir := t.TempDir()
 	f, err := os.Create(pathIn(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	defer f.Close()
 	n, err := l.Backup(f)
 	info, _ := f.Stat()

@@ -47,9 +47,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 	}
 	at := archive.Instant{Wall: began.Add(time.Hour)}
 	// It was foreign while nothing was received.
-	if err := l.KeepForeignNotices(t.Context(), began, []archive.Notification{of("a1", "bum-1", archive.Key{}).Notification, of("a9", "bum-9", archive.Key{}).Notification}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.KeepForeignNotices(t.Context(), began, []archive.Notification{of("a1", "bum-1", archive.Key{}).Notification, of("a9", "bum-9", archive.Key{}).Notification}))
 	before := l.Head()
 	about, err := l.KeepReceivedNotices(t.Context(), at, []boltledger.ReceivedNotice{
 		of("a1", "bum-1", archive.Key{1}), of("a2", "bum-1", archive.Key{2}), of("a3", "bum-3", archive.Key{3}), of("a9", "bum-9", archive.Key{}),
@@ -78,9 +76,7 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 			}
 		}
 		sound(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 		l = open(t, boltledger.Config{Dir: dir})
 	}
 	// An extract of the same number is another thing.

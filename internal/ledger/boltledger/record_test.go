@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
@@ -51,9 +53,7 @@ var (
 func described(t testing.TB) map[string]map[string]describedField {
 	t.Helper()
 	b, err := os.ReadFile("../../../docs/ledger.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	text := regexp.MustCompile(`//[^\n]*`).ReplaceAllString(string(b), "")
 	all := map[string]map[string]describedField{}
 	for _, m := range regexp.MustCompile(`message (\w+) \{([^}]*)\}`).FindAllStringSubmatch(text, -1) {

@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"errors"
 	"testing"
@@ -24,9 +26,7 @@ func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 		c.Document = &read
 		applied(t, l, c)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
 	for n := range 2 {

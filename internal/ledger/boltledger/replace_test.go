@@ -38,9 +38,7 @@ func copyAll(t testing.TB, dir string) string {
 		b, err := os.ReadFile(name)
 		return errors.Join(err, os.WriteFile(filepath.Join(to, rel), b, 0o600))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return to
 }
 
@@ -71,9 +69,7 @@ func lived(t *testing.T) (dir, backup string) {
 	}
 	backup = filepath.Join(t.TempDir(), "backup.db")
 	f, err := os.Create(backup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := l.Backup(f); err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +80,7 @@ func lived(t *testing.T) (dir, backup string) {
 		}
 	}
 	newDoc(t, l, 100).archived()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir, backup
 }
 
@@ -132,13 +126,9 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
-			if err := row.do(dir); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.do(dir))
 			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			if (done.Kept != "") != row.kept || done.Unreconciled != 10 || done.Info.Epoch != 3 {
 				t.Errorf("restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
 			}
@@ -168,14 +158,10 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	other := t.TempDir()
 	foreign := info
 	foreign.ID = "ledger-2"
-	if err := boltledger.Create(other, foreign); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(other, foreign))
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	whole, err := os.ReadFile(backup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	spoilt := strings.Replace(string(whole), `"event":"uploaded"`, `"event":"Uploaded"`, 1)
 	if spoilt == string(whole) {
 		t.Fatal("nothing to spoil")
@@ -236,9 +222,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
-			if err := row.do(dir); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, row.do(dir))
 			var crashed []string
 			fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
 			if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
@@ -285,9 +269,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(pathIn(source, fileName), b, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if _, err := boltledger.Open(boltledger.Config{Dir: source}); !errors.Is(err, ledger.ErrRolledBack) {
 		t.Fatalf("open: %v, want %v", err, ledger.ErrRolledBack)
 	}
@@ -296,9 +278,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	var crashed []string
 	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
 	l, err := boltledger.OpenRolledBack(boltledger.Config{Dir: dir, Fault: fault}, mark)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	inDoubt(t, l, ledger.MarkRolledBack)
 	if s, _ := l.SafeMode(); !strings.Contains(s.Cause, "the outside head was at line") || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
 		t.Errorf("safe mode = %+v, want it known until %v, and the line of the outside head", s, began.Add(12*time.Second))
@@ -345,9 +325,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	fresh.Epoch = 2
 	c := boltledger.ReplacementConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
 	r, err := boltledger.BeginReplacement(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if s, ok := r.Ledger.SafeMode(); !ok || s.Mark != ledger.MarkRebuilt || !s.KnownUntil.IsZero() || r.Ledger.Info().Epoch != 2 {
 		t.Errorf("safe mode = %+v, %v in epoch %d, want a rebuilt ledger of epoch 2", s, ok, r.Ledger.Info().Epoch)
 	}
@@ -391,9 +369,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 
 	c.Dir = t.TempDir()
 	r, err = boltledger.BeginReplacement(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	if err := errors.Join(r.Discard(), r.Discard()); err != nil {
 		t.Error(err)
 	}

@@ -22,9 +22,7 @@ func TestSafeMode_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	mark := func(word string, after time.Duration) ledger.SafeMode {
 		t.Helper()
-		if err := l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil))
 		s, _ := l.SafeMode()
 		return s
 	}
@@ -49,9 +47,7 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: dir})
 	mark := func(word string, at time.Time) {
 		t.Helper()
-		if err := l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: at}, nil); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: at}, nil))
 	}
 	kit.Want(t, "the last alarm before any", l.LastAlarm(), time.Time{})
 	mark(ledger.MarkRestored, began.Add(time.Hour))
@@ -60,14 +56,10 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	for range 2 {
 		kit.Want(t, "the last alarm", l.LastAlarm(), began.Add(time.Hour))
 		sound(t, l)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 		l = open(t, boltledger.Config{Dir: dir})
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		return setField(t, tx, metaBucket, summaryKey, "Summary.alarmed", number(uint64(began.AddDate(-50, 0, 0).UnixNano())))
 	})
@@ -80,9 +72,7 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 func found(t *testing.T, l *boltledger.Ledger, words string) bool {
 	t.Helper()
 	ps, err := l.Verify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, words) })
 }
 
@@ -118,9 +108,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		{ledger.MarkDisposal, ledger.MarkDamaged}, {ledger.MarkReconciled, ""}, {ledger.MarkRestored, ledger.MarkRestored},
 	}
 	for i, s := range steps {
-		if err := mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)))
 		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
 			t.Errorf("safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
 		}
@@ -139,12 +127,10 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		t.Errorf("%d notes (%v), want 6", len(ns), err)
 	}
 	var marks []string
-	if err := l.Lines(1, func(_ uint64, b []byte) error {
+	kit.Must(t, l.Lines(1, func(_ uint64, b []byte) error {
 		line, err := ledger.ParseLine(b)
 		marks = append(marks, fmt.Sprint(line.Event, line.Rev))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	kit.Want(t, "events of the journal", fmt.Sprint(marks), "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]")
 }

@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"fmt"
 	"strings"
 	"testing"
@@ -54,9 +56,7 @@ func TestSize_G8_OfADocument(t *testing.T) {
 	} {
 		together(t, l, ds, step)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	most := map[string]int{"done": 720, "doc": 520, "journal": 480, "find": 128, "due": 0, "open": 0}
 	edit(t, dir, func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
@@ -82,9 +82,7 @@ func together(t *testing.T, l *boltledger.Ledger, ds []*doc, step func(d *doc) [
 			cs = append(cs, d.change(step(d)...))
 		}
 		rs, err := l.Apply(t.Context(), cs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for i, r := range rs {
 			if some[i].e = r.Entry; r.Err != nil {
 				t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)

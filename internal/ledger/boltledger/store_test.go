@@ -29,18 +29,14 @@ var began = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 func newLedger(t testing.TB, c Config) *Ledger {
 	t.Helper()
 	c.Dir = t.TempDir()
-	if err := Create(c.Dir, ledger.Info{ID: "ledger-1", Environment: "test", Created: began}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, Create(c.Dir, ledger.Info{ID: "ledger-1", Environment: "test", Created: began}))
 	return open(t, c)
 }
 
 func open(t testing.TB, c Config) *Ledger {
 	t.Helper()
 	l, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -96,9 +92,7 @@ func atOnce(cs []ledger.Change) ledger.Change {
 func apply(t testing.TB, l *Ledger, cs ...ledger.Change) {
 	t.Helper()
 	rs, err := l.Apply(t.Context(), cs...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	for _, r := range rs {
 		if r.Err != nil {
 			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
@@ -189,14 +183,10 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	l := filledWith(t, 1000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := l.checkAllPages(func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.checkAllPages(func() error { return nil }))
 	runtime.ReadMemStats(&after)
 	all, err := l.UsedBytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))
 	if used > pages/2 {
 		t.Errorf("%d bytes were allocated to check %d, want at most half", used, pages)
@@ -292,9 +282,7 @@ func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 	l := newLedger(t, Config{mapped: 1})
 	apply(t, l, atOnce(life(1)))
 	_, v, err := l.VerifyWhole(t.Context(), 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	apply(t, l, atOnce(life(2)))
 	read := 0
 	endsInTime(t, func() {

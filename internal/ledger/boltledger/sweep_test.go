@@ -1,6 +1,8 @@
 package boltledger_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,28 +19,20 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	dir := filepath.Join(base, "state[12]")
 	other := filepath.Join(base, "state1")
 	for _, d := range []string{dir, other, filepath.Join(dir, ".replacement-77"), filepath.Join(dir, ".replacement-mine"), filepath.Join(other, "real")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(d, 0o700))
 	}
-	if err := boltledger.Create(dir, info); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, boltledger.Create(dir, info))
 	ours := []string{".ledger.db-1.tmp", ".ledger.head-22.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head", ".replacement-77/.ledger.head-3.tmp"}
 	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", ".replacement-mine/ledger.db"}
 	write := func(dir string, names []string) {
 		for _, name := range names {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
 		}
 	}
 	write(dir, slices.Concat(ours, theirs))
 	write(other, []string{".ledger.db-1.tmp", "real/ledger.db"})
 	for link, to := range map[string]string{".replacement-5": filepath.Join(other, "real"), ".ledger.db-9.tmp": filepath.Join(other, "real/ledger.db")} {
-		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.Symlink(to, filepath.Join(dir, link)))
 		theirs = append(theirs, link)
 	}
 	open(t, boltledger.Config{Dir: dir})

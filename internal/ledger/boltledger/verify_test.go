@@ -40,9 +40,7 @@ func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 			cs = append(cs, d.change(d.likely(r)))
 		}
 		rs, err := l.Apply(t.Context(), cs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		latest(t, ds, rs)
 		found, whole, err := l.VerifyWhole(t.Context(), 0, nil)
 		if err != nil || len(found) > 0 {
@@ -102,14 +100,10 @@ func wandered(t *testing.T) (dir string) {
 			cs = append(cs, d.change(d.likely(r)))
 		}
 		rs, err := l.Apply(t.Context(), cs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		latest(t, ds, rs)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	return dir
 }
 
@@ -157,9 +151,7 @@ func damagedAtRandom(t *testing.T, r *rand.Rand, tx *bbolt.Tx) string {
 			return oneMore(append(old, make([]byte, max(0, 1-len(old)))...))
 		})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	return fmt.Sprintf("%s %x %s", bucket, k, how)
 }
 
@@ -193,9 +185,7 @@ func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 			t.Error(err)
 		}
 		kit.Want(t, "problems of "+what+" on many cores", fast, slow)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 	}
 }
 
@@ -210,9 +200,7 @@ func TestVerify_I14_ChangedLineOfAnyBlock(t *testing.T) {
 		d.do(ledger.Held{})
 		d.do(ledger.Unheld{})
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	first, end := uint64(2), uint64(300)
 	if kit.Sampled(t, "blocks that are changed") {
 		first, end = 250, 260 // a part has about as many

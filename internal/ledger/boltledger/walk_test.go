@@ -115,9 +115,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 				cs = append(cs, d.change(d.likely(r)))
 			}
 			rs, err := l.Apply(t.Context(), cs...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kit.Must(t, err)
 			latest(t, ds, rs)
 			for _, res := range rs {
 				reached[res.Entry.State] = true
@@ -180,9 +178,7 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	counted := map[ledger.Attention]int{}
 	for c := ledger.Waiting; c <= ledger.StrangeDate; c++ {
 		counts, err := l.CountAttention(c, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		for _, of := range counts {
 			counted[c] += of.Entries
 		}

@@ -45,9 +45,7 @@ func aroundMonths(r *rand.Rand) time.Time {
 func zones(t *testing.T) (all []*time.Location) {
 	for _, name := range []string{"UTC", "Europe/Berlin", "Asia/Kolkata", "America/Havana", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Etc/GMT+12", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "America/St_Johns"} {
 		zone, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		all = append(all, zone)
 	}
 	return append(all, time.FixedZone("odd", 20*60+7), time.FixedZone("far", -86_399), time.FixedZone("farther", 30*3600))
@@ -230,18 +228,14 @@ func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
 	successes(t, l, rand.New(rand.NewPCG(3, 19)), 1000, aroundMonths)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	edit(t, dir, flipAll(openBucket))
 	for _, zone := range zones(t)[:9] {
 		l := open(t, boltledger.Config{Dir: dir, Location: zone})
 		if _, err := l.Totals(); err != nil {
 			t.Errorf("totals in %v: %v, want them read without the entries", zone, err)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, l.Close())
 	}
 }
 
@@ -284,9 +278,7 @@ func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 		}
 	}
 	sound(t, l)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, l.Close())
 	// The index loses all keys but those of its first day. An answer that is
 	// made from the counts does not see that.
 	day := uint64(began.Truncate(24*time.Hour).AddDate(0, 0, 1).UnixNano())

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"vaultd/internal/test/kit"
+
 	"maps"
 	"os"
 	"os/exec"
@@ -98,9 +100,7 @@ func TestTies(t *testing.T) {
 	if err == nil {
 		err = got.countTies(dir)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	wantCounts(t, got, map[string]int{routeCounter: 5, namesCounter: 3})
 }
 
@@ -111,28 +111,18 @@ func TestAccepted(t *testing.T) {
 		"internal/p/p.go": "package p\n\n// It tells no number.\nvar x int\n",
 	})
 	tree, err := readTree(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	var out strings.Builder
 	if err := checkAccepted(&out, dir, tree); err == nil || !strings.Contains(out.String(), "product-lines: got 2, accepted 1\n") {
 		t.Errorf("check of a larger product: err = %v, want one; output:\n%s", err, out.String())
 	}
-	if !strings.Contains(out.String(), "test-lines: got 0, accepted 9; lower it") {
-		t.Errorf("check of fewer test lines: want the advice to lower the figure; output:\n%s", out.String())
-	}
-	if strings.Contains(out.String(), "private:") {
-		t.Errorf("check of one place in fewer lines: want no message; output:\n%s", out.String())
-	}
-	if err := writeAccepted(&out, dir, tree, nil); err != nil {
-		t.Fatal(err)
-	}
+	kit.Holds(t, "check of fewer test lines: want the advice to lower the figure; output", out.String(), "test-lines: got 0, accepted 9; lower it")
+	kit.Lacks(t, "check of one place in fewer lines: want no message; output", out.String(), "private:")
+	kit.Must(t, writeAccepted(&out, dir, tree, nil))
 	if err := checkAccepted(&out, dir, tree); err == nil {
 		t.Error("check after -accept without a name: err = nil, want one about product-lines")
 	}
-	if err := writeAccepted(&out, dir, tree, []string{"product-lines"}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, writeAccepted(&out, dir, tree, []string{"product-lines"}))
 	if err := checkAccepted(&out, dir, tree); err != nil {
 		t.Errorf("check after -accept product-lines: err = %v, want nil", err)
 	}
@@ -160,9 +150,7 @@ func TestSubjects(t *testing.T) {
 func measured(t *testing.T, name, text string) *tree {
 	t.Helper()
 	got := newTree()
-	if err := got.countFile(name, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, got.countFile(name, []byte(text)))
 	return got
 }
 
@@ -175,12 +163,8 @@ func checkout(t *testing.T, files map[string]string) string {
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		kit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return dir
 }

@@ -25,9 +25,7 @@ func choose(t *testing.T, which string, list []mutant, known *killers) []mutant 
 	}
 	if which != "rotation" {
 		wanted, err := regexp.Compile(which)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, err)
 		return filter(list, func(m mutant) bool { return wanted.MatchString(m.name) })
 	}
 	day := int(time.Now().Unix() / (24 * 60 * 60))

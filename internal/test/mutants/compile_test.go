@@ -1,6 +1,8 @@
 package mutants
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -59,9 +61,7 @@ type compiler struct {
 
 func newCompiler(t *testing.T) *compiler {
 	abs, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	c := &compiler{t: t, root: abs, inDir: map[string]goPackage{}, fset: token.NewFileSet()}
 	exports := map[string]string{}
 	for _, p := range listPackages(t) {
@@ -143,9 +143,7 @@ func (c *compiler) plant(file string, planted []mutant) string {
 // read returns a file of the module.
 func (c *compiler) read(file string) string {
 	text, err := os.ReadFile(filepath.Join(c.root, file))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	kit.Must(c.t, err)
 	return string(text)
 }
 
@@ -178,9 +176,7 @@ func listPackages(t *testing.T) []goPackage {
 	var all []goPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
 		var p goPackage
-		if err := d.Decode(&p); err != nil {
-			t.Fatal(err)
-		}
+		kit.Must(t, d.Decode(&p))
 		all = append(all, p)
 	}
 	return all

@@ -1,6 +1,8 @@
 package mutants
 
 import (
+	"vaultd/internal/test/kit"
+
 	"bytes"
 	"context"
 	"encoding/json"
@@ -31,13 +33,9 @@ type site struct {
 // newSite returns a site with m planted; nil: the module as it is.
 func newSite(t *testing.T, m *mutant) *site {
 	abs, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	dir, err := os.MkdirTemp("", "m") // short: tests have sockets below it
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil { // some tests are run by another user
 		t.Fatal(err)
@@ -51,17 +49,13 @@ func newSite(t *testing.T, m *mutant) *site {
 	}
 	path := filepath.Join(abs, m.file)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	planted, overlay := filepath.Join(dir, "planted"+filepath.Ext(path)), filepath.Join(dir, "overlay.json")
 	names, err := json.Marshal(map[string]any{"Replace": map[string]string{path: planted}})
 	err = errors.Join(err,
 		os.WriteFile(planted, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o644),
 		os.WriteFile(overlay, names, 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	s.env = append(s.env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay) // tests that build the program need it as well
 	return s
 }

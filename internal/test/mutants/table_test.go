@@ -41,9 +41,7 @@ const root = "../../.."
 func readMutants(t *testing.T) []mutant {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mutants")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	list, err := parseMutants(string(text))
 	if err != nil {
 		t.Fatalf("testdata/mutants:%v", err)
