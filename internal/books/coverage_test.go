@@ -203,6 +203,24 @@ func TestFold_I32_AnExtractThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// I21: an extract whose values have no bound is not read, and says so; the others
+// count.
+func TestFold_I21_TooMuchOfAFile(t *testing.T) {
+	kit.Long(t, "a file with 300 MB of values")
+	w := newWorld(t)
+	def := definitionOf("IA_INVOICE", columnNames...)
+	w.hold(delta("1", "2026-01-01", "2026-10-10"), def, jsonOf(invoice("1", "1")))
+	long, csv := strings.Repeat("x", longestValue), []string{"ID,INVOICE_NUM,SUPPLIER,ORG,STATUS"}
+	for range 300 << 20 / (3 * longestValue) {
+		csv = append(csv, "2,"+long+","+long+","+long+",Booked")
+	}
+	w.hold(delta("2", "2026-10-10", "2026-11-19"), def, strings.Join(csv, "\n"))
+	a, rows := w.ask()
+	if len(rows) != 1 || rows[0].Number != "1" || len(a.Problems) != 1 || !strings.Contains(a.Problems[0].Text, "more than 256 MB of values") {
+		t.Errorf("%d rows, problems %v; want one row and its problem", len(rows), a.Problems)
+	}
+}
+
 // I31: a lost column stops the answer, whatever else is known, and the message names those that are near.
 func TestFold_I31_ALostColumnStopsTheAnswer(t *testing.T) {
 	w := newWorld(t)

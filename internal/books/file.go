@@ -84,8 +84,11 @@ CREATE TABLE IF NOT EXISTS matching_part (
 const (
 	// creating: whoever writes waits for the one before. No temporary file is made.
 	creating = "_pragma=temp_store(2)&_pragma=busy_timeout(600000)&_pragma=trusted_schema(0)&_txlock=immediate"
+	// The file has at most mostPages of pageSize bytes.
+	mostPages = 1 << 20
+	pageSize  = 4096
 	// using: a commit syncs nothing, and a power cut may take the last ones and nothing else.
-	using = creating + "&_pragma=cache_size(-48000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)"
+	using = creating + "&_pragma=cache_size(-48000)&_pragma=journal_mode(WAL)&_pragma=synchronous(1)&_pragma=journal_size_limit(16000000)&_pragma=max_page_count(1048576)"
 )
 
 // Books is the open file, for one answer.
@@ -162,6 +165,12 @@ func isUnusable(err error) bool {
 		return true
 	}
 	return false
+}
+
+// isFull reports whether the file or its disk has no room.
+func isFull(err error) bool {
+	e, is := errors.AsType[*sqlite.Error](err)
+	return is && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // create makes the file.

@@ -177,6 +177,9 @@ func (b *Books) foldExtract(ctx context.Context, m custody.Manifest) error {
 	if err == nil && !isFolded {
 		err = f.fold(ctx, b.custody, columns)
 	}
+	if isFull(err) {
+		err = &unreadableError{fmt.Errorf("its records have no room in %s, which holds %d GB at most, or its disk is full", FileName, mostPages*pageSize>>30)}
+	}
 	if err != nil || isFolded {
 		return errors.Join(err, tx.Rollback())
 	}
@@ -214,6 +217,12 @@ func (b *Books) checkDefinition(m custody.Manifest) ([]string, error) {
 	return columns, d.check(b.settings, string(m.Extract.ID), dayOf(made, b.settings.Location))
 }
 
+// Bounds of what is folded.
+const (
+	mostKept   = 256 << 20 // bytes of values of one file
+	mostBooked = 5_000_000 // records of all extracts; an answer keeps 16 bytes of each in memory
+)
+
 // folding enters the records of one extract.
 type folding struct {
 	settings Settings
@@ -225,6 +234,7 @@ type folding struct {
 	fileNumber     int
 	number         int // of the record in its file
 	records, noKey int
+	kept           int // bytes of values of the file
 }
 
 func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string) (err error) {
@@ -245,13 +255,20 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 		default:
 			continue
 		}
-		has, f.file, f.fileNumber, f.number = 1, file, i, 0
+		has, f.file, f.fileNumber, f.number, f.kept = 1, file, i, 0, 0
 		if err := f.foldFile(ctx, c); err != nil {
 			return err
 		}
 		if _, err := f.tx.ExecContext(ctx, "INSERT INTO file VALUES (?, ?, ?)", string(f.of.Extract.ID), i, file.Name); err != nil {
 			return err
 		}
+	}
+	var rows int
+	if err := f.tx.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM booked").Scan(&rows); err != nil {
+		return err
+	}
+	if rows > mostBooked {
+		return &unreadableError{fmt.Errorf("with it there are more than %d booked records, which is more than an answer can hold", mostBooked)}
 	}
 	if _, err := f.tx.ExecContext(ctx, countChange); err != nil {
 		return err
@@ -292,6 +309,12 @@ func (f *folding) enter(ctx context.Context, r record) error {
 		return nil
 	}
 	f.records++
+	for _, v := range r.values {
+		f.kept += len(v)
+	}
+	if f.kept > mostKept {
+		return &unreadableError{fmt.Errorf("%s has more than %d MB of values in the columns that are read", f.file.Name, mostKept>>20)}
+	}
 	var wrong []string
 	decimal := f.settings.Decimal
 	if r.isJSON {

@@ -3,7 +3,6 @@ package books
 import (
 	"bufio"
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -15,13 +14,14 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
+
+	"vaultd/internal/expected"
 )
 
-// Bounds of what is read. A file has at most 100,000 records.
+// Bounds of what is read, besides those of expected.Bounded.
 const (
-	longestRecord = 4 << 20 // bytes
-	longestValue  = 4096    // characters of a value that is kept
-	headBytes     = 4096    // of a file, that show its form
+	longestValue = 4096 // bytes of a value that is kept
+	headBytes    = 4096 // of a file, that show its form
 )
 
 // record is one record of the table: its values by field, and whether amounts in it have the decimal point of JSON.
@@ -55,32 +55,17 @@ func (s Settings) readRecords(r io.Reader, fn func(record) error) error {
 	return s.readCSV(in, head, fn)
 }
 
-// bounded fails where a record goes on for longer than any does. The decoder keeps a whole record in memory.
-type bounded struct {
-	r    io.Reader
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("a record has more than %d MB", longestRecord>>20)
-	}
-	n, err := b.r.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
-}
-
 // jsonRecords reads the records of a file in JSON.
 type jsonRecords struct {
 	d       *jsontext.Decoder // it refuses names that stand twice, and bytes that are no UTF-8
-	limit   *bounded
+	limit   *expected.Bounded
 	columns map[string][]field // by name; one column may be read for two fields
 	fn      func(record) error
 	n       int // the record that is read
 }
 
 func (s Settings) readJSON(in io.Reader, fn func(record) error) error {
-	limit := &bounded{in, longestRecord}
+	limit := expected.NewBounded(in, ',')
 	j := &jsonRecords{d: jsontext.NewDecoder(limit), limit: limit, columns: map[string][]field{}, fn: fn}
 	for i, name := range s.names() {
 		if name != "" {
@@ -140,7 +125,7 @@ func (j *jsonRecords) readWrapped(name jsontext.Value) error {
 		err = j.readList()
 	}
 	for err == nil && j.d.PeekKind() != '}' {
-		j.limit.left = longestRecord
+		j.limit.EndPart()
 		if name, err = j.d.ReadValue(); err != nil {
 			return err
 		}
@@ -179,7 +164,7 @@ func (j *jsonRecords) readList() error {
 }
 
 func (j *jsonRecords) checkEnd() error {
-	j.limit.left = longestRecord
+	j.limit.EndPart()
 	switch _, err := j.d.ReadToken(); {
 	case err == nil:
 		return errors.New("something follows the list of records")
@@ -214,8 +199,7 @@ func (j *jsonRecords) readRecord(opening jsontext.Token, name jsontext.Value) er
 	if _, err := j.d.ReadToken(); err != nil {
 		return err
 	}
-	j.limit.left = longestRecord
-	if err := rec.checkLengths(); err != nil {
+	if err := errors.Join(j.limit.EndRecord(), rec.checkLengths()); err != nil {
 		return err
 	}
 	return j.fn(rec)
@@ -277,21 +261,21 @@ func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) 
 	case s.Encoding == "windows-1252":
 		text = transform.NewReader(in, charmap.Windows1252.NewDecoder())
 	}
-	c := csv.NewReader(text)
-	c.ReuseRecord, c.FieldsPerRecord, c.Comma = true, 0, s.Separator
-	if c.Comma == 0 {
-		c.Comma = findSeparator(head)
+	separator := s.Separator
+	if separator == 0 {
+		separator = findSeparator(head)
 	}
-	names, err := c.Read()
+	rows := expected.NewRows(text, separator, true)
+	names, _, err := rows.Read()
 	if err != nil {
 		return fmt.Errorf("the row of names: %w", err)
 	}
-	at, err := s.columnPositions(slices.Clone(names))
+	at, err := s.columnPositions(names)
 	if err != nil {
 		return err
 	}
 	for {
-		cells, err := c.Read()
+		cells, line, err := rows.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -303,8 +287,7 @@ func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) 
 			if p < 0 {
 				continue
 			}
-			if rec.values[i] = strings.Clone(cells[p]); !utf8.ValidString(cells[p]) {
-				line, _ := c.FieldPos(p)
+			if rec.values[i] = cells[p]; !utf8.ValidString(cells[p]) {
 				return fmt.Errorf("line %d is not in %s: set extracts.csv.encoding", line, s.Encoding)
 			}
 		}

@@ -22,10 +22,11 @@ const (
 	Plain Form = "plain"
 )
 
-// Bounds of a container. An extract's file has one entry or a few, of at most 100,000 records.
+// Bounds of a container. An extract's file has one entry or a few, of at most
+// 100,000 records together.
 const (
-	maxUnpacked  = 64 << 30 // bytes of all entries; tests have less
-	maxDirectory = 4 << 20  // bytes of a ZIP's list of entries
+	maxUnpacked  = 4 << 30 // bytes of all entries, 40 kB for each record; tests have other ones
+	maxDirectory = 4 << 20 // bytes of a ZIP's list of entries
 )
 
 // DamagedError says that a file is not whole, or not what it should be.
@@ -42,12 +43,8 @@ func readContainer(ctx context.Context, r io.ReaderAt, size, limit int64) (Form,
 	if err != nil {
 		return "", err
 	}
-	left := limit
-	err = eachEntry(r, size, form, func(_ string, content io.Reader) error {
-		n, err := io.Copy(io.Discard, &stoppable{ctx: ctx, r: io.LimitReader(content, left+1)})
-		if left -= n; err == nil && left < 0 {
-			err = &DamagedError{Why: fmt.Sprintf("it unpacks to more than %d MiB", limit>>20)}
-		}
+	err = eachEntry(r, size, limit, form, func(_ string, content io.Reader) error {
+		_, err := io.Copy(io.Discard, &stoppable{ctx: ctx, r: content})
 		return err
 	})
 	return form, err
@@ -70,14 +67,16 @@ func formOf(r io.ReaderAt) (Form, error) {
 }
 
 // eachEntry calls do with the content of each entry of a container, in the order of its list. A gzip file has one entry without a
-// name. do must read an entry to its end: only then is its checksum known.
-func eachEntry(r io.ReaderAt, size int64, form Form, do func(name string, content io.Reader) error) error {
+// name. do must read an entry to its end: only then is its checksum known. No more than limit bytes come out of all of them.
+func eachEntry(r io.ReaderAt, size, limit int64, form Form, do func(name string, content io.Reader) error) error {
+	left := limit
+	bounded := func(r io.Reader) io.Reader { return &unpacked{r: r, left: &left, limit: limit} }
 	if form == Gzip {
 		z, err := gzip.NewReader(io.NewSectionReader(r, 0, size))
 		if err != nil {
 			return &DamagedError{Why: err.Error()}
 		}
-		return damaged(do("", z))
+		return damaged(do("", bounded(z)))
 	}
 	if err := checkDirectory(r, size); err != nil {
 		return err
@@ -94,7 +93,7 @@ func eachEntry(r io.ReaderAt, size int64, form Form, do func(name string, conten
 		if err != nil {
 			return &DamagedError{Why: err.Error()}
 		}
-		if err := damaged(errors.Join(do(f.Name, content), content.Close())); err != nil {
+		if err := damaged(errors.Join(do(f.Name, bounded(content)), content.Close())); err != nil {
 			return err
 		}
 	}
@@ -136,6 +135,21 @@ func checkDirectory(r io.ReaderAt, size int64) error {
 		return &DamagedError{Why: "its list of entries is too long"}
 	}
 	return nil
+}
+
+// unpacked reads what comes out of a container, and fails where that is too much.
+type unpacked struct {
+	r     io.Reader
+	left  *int64 // for this entry and those behind it
+	limit int64
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	if *u.left -= int64(n); *u.left < 0 {
+		return 0, &DamagedError{Why: fmt.Sprintf("it unpacks to more than %d MiB", u.limit>>20)}
+	}
+	return n, err
 }
 
 // stoppable reads until its context ends.

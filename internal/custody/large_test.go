@@ -142,6 +142,29 @@ func TestCommit_I21_Bombs(t *testing.T) {
 	}
 }
 
+// I21: a file that unpacks to more than the limit is not read either, as when it
+// came while the limit was another one.
+func TestEachEntry_I21_Bombs(t *testing.T) {
+	c := open(t, t.TempDir(), nil)
+	for i, write := range []func(io.Writer) error{
+		func(w io.Writer) error { return writeZIP(w, zip.Deflate, 8<<20+1) },
+		func(w io.Writer) error { return writeGzip(w, 8<<20+1) },
+	} {
+		c.maxUnpacked = 16 << 20
+		f, _, _, err := keepStream(t, c, write)
+		kit.Must(t, err)
+		c.maxUnpacked = 8 << 20
+		read := int64(0)
+		err = c.EachEntry(Manifest{folder: string(extract.ID)}, HeldFile{File: f}, func(_ string, content io.Reader) (err error) {
+			read, err = io.Copy(io.Discard, content)
+			return err
+		})
+		if _, is := errors.AsType[*DamagedError](err); !is || read > 8<<20 {
+			t.Errorf("%d: %d bytes, %v, want a *DamagedError after 8 MiB at most", i, read, err)
+		}
+	}
+}
+
 // I21: a file of 2 GB, and a ZIP whose entry has more than 4 GiB and so the numbers of ZIP64, are kept as they stream, in little memory.
 func TestCommit_I21_LargeFiles(t *testing.T) {
 	if kit.Long(t, "extract files of 2 GB and more"); kit.Race {
@@ -160,6 +183,7 @@ func TestCommit_I21_LargeFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c := open(t, dir, nil)
+			c.maxUnpacked = 8 * gib
 			f, took, memory, err := keepStream(t, c, r.write)
 			t.Logf("%d bytes, the commit took %v, %d MiB of memory", f.Size, took.Round(time.Millisecond), memory>>20)
 			if err != nil || f.Size < r.size || !strings.HasPrefix(f.Stored, "0001-") || memory > mostMemory {

@@ -259,14 +259,15 @@ func (c *Custody) OpenFile(id archive.ExtractID, stored string) (io.ReadCloser, 
 }
 
 // EachEntry calls do with each part of a held file as it is unpacked, in the order of the container. do must read each to its end.
-// The bytes are not compared with the digest: [Custody.Verify] does that.
+// The bytes are not compared with the digest: [Custody.Verify] does that. A
+// file that unpacks to more than custody takes is a *DamagedError.
 func (c *Custody) EachEntry(m Manifest, f HeldFile, do func(name string, content io.Reader) error) error {
 	file, info, err := durable.OpenRegular(c.extracts.Root(), filepath.Join(m.folder, fileFolder, f.Stored))
 	if err != nil {
 		return fmt.Errorf("open %s of extract %s: %w", f.Stored, m.Extract.ID, err)
 	}
 	defer file.Close() // read-only
-	if err := eachEntry(file, info.Size(), f.Form, do); err != nil {
+	if err := eachEntry(file, info.Size(), c.maxUnpacked, f.Form, do); err != nil {
 		return fmt.Errorf("read %s of extract %s: %w", f.Stored, m.Extract.ID, err)
 	}
 	return nil

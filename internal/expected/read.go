@@ -3,7 +3,6 @@ package expected
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -283,17 +282,15 @@ func csvRecords(data []byte) (func(func(record) error) error, error) {
 		return nil, fmt.Errorf("row %d: a value begins with a quotation mark (\") that nothing closes, or that is not at its end", line)
 	}
 	return func(fn func(record) error) error {
-		in := csv.NewReader(bytes.NewReader(data))
-		in.Comma, in.LazyQuotes, in.FieldsPerRecord, in.ReuseRecord = separator, true, -1, false
+		in := NewRows(bytes.NewReader(data), separator, false)
 		for {
-			cells, err := in.Read()
+			cells, line, err := in.Read()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			line, _ := in.FieldPos(0)
 			if err := fn(record{line: line, cells: cells}); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 // maxDownload limits one file, in bytes. A file has at most 100,000 records.
-const maxDownload = 16 << 30
+const maxDownload = 4 << 30
 
 // ErrNotExtract says that a download gave something else than a file of an extract.
 var ErrNotExtract = errors.New("what came is neither a ZIP file nor a gzip file")
