@@ -90,11 +90,11 @@ func (in *installation) measureCommand(ctx context.Context, args ...string) (s s
 	g := watchProcess(cmd.Process.Pid)
 	err = cmd.Wait()
 	g.stop()
+	s.Wall, s.CPU = time.Since(began), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+	_, s.PeakAnon, _ = g.readMemory()
 	if err != nil {
 		return s, fmt.Errorf("vaultd %s: %w: %s", args[0], err, lastLines(said.Bytes()))
 	}
-	s.Wall, s.CPU = time.Since(began), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
-	_, s.PeakAnon, _ = g.readMemory()
 	return s, nil
 }
 

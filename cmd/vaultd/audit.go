@@ -53,8 +53,12 @@ var auditFormats = []string{"html", "csv", "json", "xlsx"}
 
 const auditLong = `Writes the audit: the result in plain words, the balance, what needs a person, what
 it costs, what people did and what nobody can prove; then every folder. It examines the
-ledger as vaultd verify does; what does not agree stands at the top, and it ends with 4.
-It asks nobody, and changes nothing in the ledger.
+ledger as vaultd verify does; what does not agree stands at the top. It asks nobody, and
+changes nothing in the ledger.
+
+Exit code 0: COMPLETE in one of its forms, NOTHING FOUND, or A PART ONLY (--state). Exit
+code 4: NOT COMPLETE, SAFE MODE, or the ledger differs from its journal. The report is
+written in both cases.
 
 Like verify it goes on from the checkpoint of the last examination, and leaves one: it
 replays the lines that came since, and holds every entry against them that is on its way
@@ -259,11 +263,21 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 			return a.auditInto(ctx, v, f, w)
 		})
 	})
-	if err != nil || !f.sinceLast {
+	if !f.sinceLast || err != nil && !isNotedReport(err, head.String()) {
 		return err
 	}
 	// The files have their names. A crash here leaves no line: the next report has the same folders again, and none is left out.
-	return a.noteReport(c.Context(), cfg, head.String())
+	if noted := a.noteReport(c.Context(), cfg, head.String()); noted != nil {
+		return noted
+	}
+	return err
+}
+
+// isNotedReport reports whether a report that ended with err was written, and of
+// a ledger that agrees with its journal: then alone it sends its head.
+func isNotedReport(err error, head string) bool {
+	code, _ := exitCodeOf(err)
+	return code == exitDifferences && head != ""
 }
 
 // auditInto examines the ledger and writes the report to w.
@@ -299,7 +313,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		return err
 	}
 	s := r.Summary
-	if f.stem != "" {
+	if f.stem != "" && s.Check.Agrees { // the next report starts again where this one could not trust the ledger
 		if _, err := fmt.Fprint(pieceWriter{w, headPart}, s.About.HeadLine); err != nil {
 			return err
 		}
@@ -326,6 +340,9 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if n := len(s.Check.Findings) + int(s.Check.Omitted); n > 0 {
 		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", present.FormatCount(n, "difference", "differences")),
 			whenDamaged)
+	}
+	if s.IsIncomplete() {
+		return failSilently(exitDifferences)
 	}
 	return nil
 }

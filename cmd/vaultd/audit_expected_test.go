@@ -33,11 +33,11 @@ func TestAudit_AListFromStandardInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "standard input")
 	kit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	want, errs, code := s.audit("--json", "--whole", "--expected", file)
-	if code != exitDone || !strings.Contains(errs, "1 listed document is not archived") {
+	if code != exitDifferences || !strings.Contains(errs, "1 listed document is not archived") {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	s.stdin = text
-	if got, errs, code := s.audit("--json", "--whole", "--expected", "-"); code != exitDone || got != want {
+	if got, errs, code := s.audit("--json", "--whole", "--expected", "-"); code != exitDifferences || got != want {
 		t.Errorf("exit %d: %s\n%s\n%s", code, errs, got, want)
 	}
 }

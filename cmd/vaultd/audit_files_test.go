@@ -123,7 +123,7 @@ func TestAudit_LongTableHasThreeFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if _, errs, code := s.audit("-o", dir+"/a b.html"); code != exitDone {
+	if _, errs, code := s.audit("-o", dir+"/a b.html"); code != exitDifferences {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	read := func(name string) string {

@@ -36,7 +36,7 @@ func TestAudit_LinksThatWork(t *testing.T) {
 		"invoices/acme-in": "./", "invoices/acme-in/_archived": "../", "invoices": "./acme-in/", "other": "", "other/beta-in": "", "anna": "", "invoices/acme-in-2": "",
 	} {
 		page := filepath.Join(top, beside, "audit.html")
-		if _, errs, code := s.audit("-o", page); code != exitDone {
+		if _, errs, code := s.audit("-o", page); code != exitDifferences {
 			t.Fatalf("exit %d: %s", code, errs)
 		}
 		b, err := os.ReadFile(page)

@@ -26,7 +26,7 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 	s := filled(t)
 	for _, format := range []string{"html", "csv", "json"} {
 		out, errs, code := s.audit("--format", format)
-		if code != exitDone || !strings.Contains(errs, "NOT COMPLETE: Of 4 folders, 1 is archived and 3 not: 1 on the way, 1 rejected, 1 quarantined.") {
+		if code != exitDifferences || !strings.Contains(errs, "NOT COMPLETE: Of 4 folders, 1 is archived and 3 not: 1 on the way, 1 rejected, 1 quarantined.") {
 			t.Errorf("%s: exit %d, %s", format, code, errs)
 		}
 		if !strings.Contains(out, "TEST, NO EVIDENCE") || !strings.Contains(errs, "TEST, NO EVIDENCE") {
@@ -41,6 +41,60 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 	r.Comma = ';'
 	if rows, err := r.ReadAll(); err != nil || len(rows) != 3 {
 		t.Errorf("%v\n%s\nwant no error, len(rows) = 3", err, out)
+	}
+}
+
+// I26, I32: scripts and timers see from the exit code that a report is not
+// complete. The report is written in either case.
+func TestAudit_I26_I32_NotCompleteEndsWith4(t *testing.T) {
+	reject := func(s *shelf) { s.tell("B", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}}) }
+	away := func(s *shelf) {
+		week := noon.AddDate(0, 0, -7)
+		kit.Must(t, s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: week, Fault: "not mounted", FaultSince: week}))
+	}
+	for name, row := range map[string]struct {
+		change func(*shelf)
+		args   string
+		code   int
+		says   string
+	}{
+		"Complete":        {func(*shelf) {}, "", exitDone, "COMPLETE AS DROPPED"},
+		"Rejected":        {reject, "", exitDifferences, "NOT COMPLETE"},
+		"OnTheWay":        {func(s *shelf) { s.tell("B", noon, nil) }, "", exitDifferences, "NOT COMPLETE"},
+		"APart":           {reject, "--state=archived", exitDone, "A PART ONLY"},
+		"NothingFound":    {reject, "--year=1999", exitDone, "NOTHING FOUND"},
+		"NothingIsLooked": {away, "--month=2026-12", exitDifferences, "NOT COMPLETE: Drop acme-in cannot be looked into"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			s.send("A", noon.Add(-5*time.Hour), "bum-1")
+			s.says("A", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
+			row.change(s)
+			for _, format := range []string{"html", "csv", "json", "xlsx"} {
+				file := filepath.Join(t.TempDir(), "report."+format)
+				_, errs, code := s.audit(append(strings.Fields(row.args), "-o", file)...)
+				if _, err := os.Stat(file); code != row.code || !strings.Contains(errs, row.says) || err != nil {
+					t.Errorf("%s: exit %d, %v, %s; want exit %d and %q", format, code, err, errs, row.code, row.says)
+				}
+			}
+		})
+	}
+}
+
+// A report of --since-last that is not complete is noted: the next one continues
+// from it. One of a ledger that contradicts its journal is not.
+func TestAudit_I14_I26_SinceLastNotesWhatIsNotComplete(t *testing.T) {
+	incomplete := newShelf(t)
+	incomplete.tell("B", noon, nil)
+	for name, row := range map[string]struct {
+		s     *shelf
+		notes int
+	}{"NotComplete": {incomplete, 1}, "Contradicts": {ofAnotherPast(t), 0}} {
+		before := row.s.ledger.Head().N
+		_, errs, code := row.s.audit("--since-last", "-o", filepath.Join(t.TempDir(), "report.html"))
+		if n := row.s.ledger.Head().N - before; code != exitDifferences || n != uint64(row.notes) {
+			t.Errorf("%s: exit %d, %d lines more, %s; want exit %d, %d lines", name, code, n, errs, exitDifferences, row.notes)
+		}
 	}
 }
 
@@ -101,13 +155,13 @@ func TestAudit_Flags(t *testing.T) {
 				args = append(args, filepath.Join(dir, name+"-"+row.file))
 			}
 			out, errs, code := s.audit(args...)
-			if row.file != "" && code == exitDone {
+			if row.file != "" && code == exitDifferences {
 				b, err := os.ReadFile(args[len(args)-1])
 				if out = string(b); err != nil {
 					t.Error(err)
 				}
 			}
-			if isReport := code == exitDone && strings.HasPrefix(out, row.want); !isReport && (code != exitUsage || !strings.Contains(errs, row.want)) {
+			if isReport := code == exitDifferences && strings.HasPrefix(out, row.want); !isReport && (code != exitUsage || !strings.Contains(errs, row.want)) {
 				t.Errorf("exit %d, %s%.100q", code, errs, out)
 			}
 		})
@@ -128,7 +182,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 		_, errs, code := runHere(append([]string{"--config", path, "audit", "-o", file}, more...)...)
 		return errs, code
 	}
-	if errs, code := audit(); code != exitDone || !strings.Contains(errs, "written to "+file) || !strings.HasSuffix(read(), "</html>\n") {
+	if errs, code := audit(); code != exitDifferences || !strings.Contains(errs, "written to "+file) || !strings.HasSuffix(read(), "</html>\n") {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	inside := read()
@@ -141,7 +195,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	if errs, code := audit("--force", "--drop", "beta-in"); code != exitDone || !strings.Contains(errs, "NOTHING FOUND") || read() == inside {
 		t.Errorf("exit %d, %s", code, errs)
 	}
-	if out, _, code := runHere("--config", path, "audit", "--json"); code != exitDone || !json.Valid([]byte(out)) {
+	if out, _, code := runHere("--config", path, "audit", "--json"); code != exitDifferences || !json.Valid([]byte(out)) {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if _, errs, code := frames(t, cfg.StateDir, `{"args":["audit","--output=/tmp/x.html"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "writes no files") {
@@ -149,7 +203,7 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 	}
 	list := filepath.Join(dir, "erp.csv")
 	kit.Must(t, os.WriteFile(list, []byte("Beleg;Betrag\nRE 1;"+strings.Repeat(" ", 200_000)+"1,00\n"), 0o600))
-	if errs, code := audit("--force", "--expected", list, "--columns", "number=Beleg"); code != exitDone || !strings.Contains(errs, "NOT COMPLETE: 1 listed document is not archived.") || !strings.Contains(read(), "erp.csv, SHA-256") {
+	if errs, code := audit("--force", "--expected", list, "--columns", "number=Beleg"); code != exitDifferences || !strings.Contains(errs, "NOT COMPLETE: 1 listed document is not archived.") || !strings.Contains(read(), "erp.csv, SHA-256") {
 		t.Errorf("with a list: exit %d, %s", code, errs)
 	}
 	if errs, code := audit("--force", "--expected", list, "--columns", "number=Nummer"); code != exitData || !strings.Contains(errs, `no column "Nummer"`) || !strings.Contains(errs, `--columns "number=NAME"`) {
@@ -159,11 +213,11 @@ func TestAudit_InsideAndBeside(t *testing.T) {
 		t.Errorf("the daemon would read a file: exit %d, %s", code, errs)
 	}
 	stop()
-	if errs, code := audit("--force", "--expected", list); code != exitDone || !strings.Contains(errs, "1 listed document is not archived.") {
+	if errs, code := audit("--force", "--expected", list); code != exitDifferences || !strings.Contains(errs, "1 listed document is not archived.") {
 		t.Errorf("with a list, beside: exit %d, %s", code, errs)
 	}
 	kit.Must(t, os.Remove(list))
-	if errs, code := audit("--force"); code != exitDone || !strings.HasSuffix(read(), "</html>\n") {
+	if errs, code := audit("--force"); code != exitDifferences || !strings.HasSuffix(read(), "</html>\n") {
 		t.Errorf("beside: exit %d, %s", code, errs)
 	}
 	names, err := os.ReadDir(dir)
@@ -187,7 +241,7 @@ func TestAudit_SinceLast(t *testing.T) {
 		return all.About.HeadLine
 	}
 	before := marks()
-	if errs, code := audit("-o", dir+"/"); code != exitDone {
+	if errs, code := audit("-o", dir+"/"); code != exitDifferences {
 		t.Fatalf("exit %d, %s", code, errs)
 	}
 	names, err := filepath.Glob(dir + "/report-20??-??-??.html")
@@ -203,7 +257,7 @@ func TestAudit_SinceLast(t *testing.T) {
 		}
 	}
 	stop()
-	if errs, code := audit("-o", names[0], "--force"); code != exitDone || marks() != before+2 {
+	if errs, code := audit("-o", names[0], "--force"); code != exitDifferences || marks() != before+2 {
 		t.Errorf("beside: exit %d, %s, line %d", code, errs, marks())
 	}
 	page, err := os.ReadFile(names[0])
@@ -219,7 +273,7 @@ func TestAudit_AsOf(t *testing.T) {
 		return s.run(now, "audit", "--as-of", asOf)
 	}
 	first, errs, code := report("2026-11-21", noon.AddDate(0, 0, 2))
-	if again, _, _ := report("2026-11-21", noon.AddDate(0, 1, 0)); code != exitDone || first != again || !strings.Contains(first, "made 21 Nov 2026") {
+	if again, _, _ := report("2026-11-21", noon.AddDate(0, 1, 0)); code != exitDifferences || first != again || !strings.Contains(first, "made 21 Nov 2026") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	for asOf, want := range map[string]string{"2026-11-19": "before the journal's last line", "2027-01-01": "is not over yet", "yesterday": "is no time"} {

@@ -75,7 +75,7 @@ func (s *site) audited(t *testing.T) {
 	read := func(name string) string {
 		t.Helper()
 		file := filepath.Join(s.dir, name)
-		if out, code := s.vaultd("audit", "-o", file); code != exitDone {
+		if out, code := s.vaultd("audit", "-o", file); code != exitDifferences {
 			t.Fatalf("exit %d: %s", code, out)
 		}
 		text, err := os.ReadFile(file)

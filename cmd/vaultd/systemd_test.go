@@ -101,6 +101,7 @@ func TestUnit_ReportTimer(t *testing.T) {
 	if m == nil || !strings.Contains(string(src), "\nStateDirectory=vaultd-reports\n") {
 		t.Fatalf("%s, want m other than nil, src with \"\\nStateDirectory=vaultd-reports\\n\"", src)
 	}
+	kit.Lacks(t, "a unit that must fail with a report that is not complete", string(src), "SuccessExitStatus", "Restart=")
 	dir := t.TempDir()
 	unit := filepath.Join(dir, "vaultd-report.service")
 	text := regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(strings.ReplaceAll(string(src), "/usr/bin/vaultd ", "/bin/true "), "")

@@ -55,6 +55,16 @@ func (a *Audit) describeSafeMode() string {
 	return "SAFE MODE: " + why + ". It lasts until vaultd reconcile has asked the archive."
 }
 
+// IsIncomplete reports whether the result says that something is missing, or
+// that it is not known whether anything is.
+func (s Summary) IsIncomplete() bool {
+	switch s.Result.Code {
+	case "contradiction", "safe-mode", "not-complete":
+		return true
+	}
+	return false
+}
+
 // asDropped ends every result without a list: what it cannot say.
 const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
 
@@ -79,8 +89,8 @@ func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	switch missing := b.Seen - finished - b.States[ledger.Duplicate] - t.resolved; {
 	case !s.Check.Agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
-	case b.Seen == 0 && p.Overdue == 0 && s.Expected == nil && s.Booked == nil:
-		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + end}
+	case b.Seen == 0 && shortfall == "" && s.Expected == nil && s.Booked == nil:
+		return verdict{"nothing", "NOTHING FOUND", "No folder belongs to this selection. " + end}
 	case len(a.c.Select.States) > 0:
 		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", formatCount(b.Seen, "folder is", "folders are"))}
 	case missing > 0 || t.inQuestion > 0 || t.needReconcile > 0 || a.isSafeMode() || shortfall != "":
