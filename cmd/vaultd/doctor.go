@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -377,6 +378,8 @@ func tryRefusal(name string, r *apicall.Error) tried {
 		t := newFailure("credentials", name, r.Error(), "write the right secret into its file, and look at username and scopes; if they are right, ask the provider about rights")
 		t.code = exitRights
 		return t
+	case r.Code == "token":
+		return newFailure("credentials", name, r.Error(), ingest.AdviceOn(r.Code))
 	case !r.Overloaded() && (r.Outcome == apicall.NotProcessed || r.MayBeAbsent()):
 		return newWarning("credentials", name, "the service has no list of vaults to sign in for, so that they are proven by the first document alone: "+r.Error(), "")
 	}

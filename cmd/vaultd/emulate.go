@@ -95,6 +95,8 @@ func addReadingFlags(f *pflag.FlagSet, r *emulator.Readings) {
 	f.StringVar(&r.Repeat, "repeat", "", "a clientUUID seen before: new, refuse or same")
 	f.StringVar(&r.LatePackage, "late-package", "", "a package that lands after the window: archive or ignore")
 	f.IntVar(&r.BadCredentials, "bad-credentials", 403, "answer to wrong credentials and dead tokens: 403 or 401")
+	f.StringVar(&r.TokenType, "token-type", "", "`word` for the type of each token, in place of Bearer; none: it is left out")
+	f.BoolVar(&r.TokenErrorsAs200, "token-errors-as-200", false, "errors of the token endpoint come with 200")
 	f.IntVar(&r.UnknownBumID, "unknown-bumid", 404, "answer to a question about an unknown bumId: 404, 400, 422 or 502")
 	f.StringVar(&r.BumIDCase, "bumid-case", "", "letters of bumIds: small, capital or mixed (capital where one is told again)")
 	f.DurationVar(&r.ListAge, "list-age", 0, "the status list tells how things stood so long ago")

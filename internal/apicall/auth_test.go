@@ -266,6 +266,11 @@ func TestToken_Answers(t *testing.T) {
 		{"NullScope", `{"access_token":"abc","expires_in":30,"scope":null}`, 27 * time.Second},
 		{"EmptyScope", `{"access_token":"abc","expires_in":30,"scope":""}`, 0},
 		{"OtherType", `{"access_token":"abc","token_type":"mac"}`, 0},
+		{"BoundToAKey", `{"access_token":"abc","token_type":"DPoP"}`, 0},
+		{"BearerInside", `{"access_token":"abc","token_type":"xbearerx"}`, 0},
+		{"BearerToken", `{"access_token":"abc","token_type":"BearerToken"}`, 30*time.Minute - 10*time.Second},
+		{"EndsWithBearer", `{"access_token":"abc","token_type":"urn:x:token-type:BEARER "}`, 30*time.Minute - 10*time.Second},
+		{"NullType", `{"access_token":"abc","token_type":null}`, 30*time.Minute - 10*time.Second},
 		{"NoToken", `{"expires_in":30}`, 0},
 		{"TokenBreaksHeader", `{"access_token":"a\r\nX: b"}`, 0},
 		{"HTML", `<html>`, 0},
@@ -276,6 +281,42 @@ func TestToken_Answers(t *testing.T) {
 			if (err == nil) != (r.life > 0) || err == nil && (got.expiry.Sub(now) != r.life || !got.renew.Before(got.expiry)) {
 				t.Errorf("got %+v, %v", got, err)
 			}
+		})
+	}
+}
+
+// An error inside a success of the token endpoint is reported in the service's own words, never with a token.
+func TestToken_I7_I24_ErrorInsideASuccess(t *testing.T) {
+	for name, r := range map[string]struct {
+		answer, code string
+		denied       bool
+		says         string
+	}{
+		"OAuth":        {`{"error":"invalid_client","error_description":"this client is locked"}`, "credentials", true, "200 OK: this client is locked; invalid_client"},
+		"WithAToken":   {`{"access_token":"` + tokenCanary + `","error":"invalid_scope","error_description":"not ` + tokenCanary + `"}`, "credentials", true, "not [hidden]; invalid_scope"},
+		"InWords":      {`{"error":"The client is locked"}`, "credentials", true, "The client is locked"},
+		"Object":       {`{"error":{"code":"E17","message":"the client is locked"}}`, "credentials", true, "E17: the client is locked"},
+		"List":         {`{"errors":[{"message":"the client is locked"}],"access_token":null}`, "credentials", true, "the client is locked"},
+		"Overloaded":   {`{"error":"temporarily_unavailable"}`, "http-503", false, "temporarily_unavailable"},
+		"Faulty":       {`{"code":500,"message":"out of order"}`, "http-500", false, "500: out of order"},
+		"NoWords":      {`{"accessToken":"` + tokenCanary + `","error":{"x":"` + tokenCanary + `"}}`, "token", false, "it holds no usable access_token"},
+		"OtherType":    {`{"access_token":"` + tokenCanary + `","token_type":"DPoP"}`, "token", false, `the token is of type "DPoP", not Bearer`},
+		"NoErrorAtAll": {`{"access_token":"` + tokenCanary + `-0","token_type":"Bearer","error":null,"error_description":"","message":"granted"}`, "", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := &tokenServer{status: http.StatusOK, answer: r.answer}
+			api, _ := clients(t, Config{BaseURL: serve(t, ts.ServeHTTP).URL, Auth: oauth()})
+			_, err := do(t, api, post("register", "[]"))
+			if r.code == "" {
+				kit.Must(t, err)
+				return
+			}
+			e := failure(t, err)
+			kit.Want(t, "outcome", e.Outcome, NotSent)
+			kit.Want(t, "code", e.Code, r.code)
+			kit.Want(t, "denied", e.Denied, r.denied)
+			kit.Holds(t, "error", e.Error(), r.says)
+			kit.Lacks(t, "error", e.Error(), tokenCanary)
 		})
 	}
 }

@@ -269,10 +269,14 @@ func (c *call) readRefusal(resp *http.Response) *Error {
 
 // refusalError is an answer that is no success, with its body in words.
 func (c *call) refusalError(resp *http.Response, body []byte) *Error {
+	return c.refusalSaying(resp, explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts()))
+}
+
+// refusalSaying is an answer that is no success, with its explanation.
+func (c *call) refusalSaying(resp *http.Response, said explanation) *Error {
 	e := c.newError()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
-	said := explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
 	e.ServiceCode, e.ServiceClass, e.ErrorID, e.Message, e.Field = said.code, said.class, said.id, said.message, said.field
 	return e.classify()
 }
@@ -337,7 +341,7 @@ func (e *hiddenTextError) Error() string        { return e.text }
 func (e *hiddenTextError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target) }
 
-// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, credentials,
+// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, token, credentials,
 // unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
 // timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document,
 // package-damaged, file-damaged, request.
@@ -359,6 +363,8 @@ func (e *Error) codeOf() string {
 		return "policy"
 	case errors.As(e.Err, &scope):
 		return "scope"
+	case errors.Is(e.Err, errNoBearer):
+		return "token"
 	case e.Denied && e.Status == 0:
 		return "credentials"
 	case e.Err != nil && e.Status != 0:

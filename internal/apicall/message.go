@@ -40,8 +40,7 @@ func explainAnswer(contentType string, body []byte, hide []string) explanation {
 	if e.code == "" && e.message == "" {
 		e.message = string(body)
 	}
-	short := func(s string) string { return sanitize.Message(hideSecrets(s, hide, 100), 100) }
-	return explanation{code: short(e.code), class: short(e.class), id: short(e.id), message: hideSecrets(e.message, hide, maxWords), field: hideSecrets(e.field, hide, 100)}
+	return e.withoutSecrets(hide)
 }
 
 // explanation is what the body of an error answer says.
@@ -51,6 +50,12 @@ type explanation struct {
 	id      string // of this one error, by which the other side's support finds it
 	message string
 	field   string // of the request, that the first phrase with one is about
+}
+
+// withoutSecrets returns e with short texts that are safe to show.
+func (e explanation) withoutSecrets(hide []string) explanation {
+	short := func(s string) string { return sanitize.Message(hideSecrets(s, hide, 100), 100) }
+	return explanation{code: short(e.code), class: short(e.class), id: short(e.id), message: hideSecrets(e.message, hide, maxWords), field: hideSecrets(e.field, hide, 100)}
 }
 
 // isWebPage reports whether body, or its beginning, is HTML, whatever its header says.

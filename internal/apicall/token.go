@@ -36,6 +36,9 @@ const (
 	replaceAgain   = 3 * time.Second
 )
 
+// errNoBearer is a token answer without a token that could be sent.
+var errNoBearer = errors.New("the token answer cannot be used")
+
 // ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
 type ScopeError struct {
 	Missing []string
@@ -218,7 +221,9 @@ func (t *tokens) requestToken(ctx context.Context) (token, error) {
 	c.body, c.size = inMemory(encoded), int64(len(encoded))
 
 	left := t.wire.now()
+	var answered *http.Response
 	ans, err := c.callWithRetries(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+		answered = resp
 		body, err := readAll(resp.Body, tokenAnswer)
 		return &Answer{Body: body}, err
 	})
@@ -226,10 +231,39 @@ func (t *tokens) requestToken(ctx context.Context) (token, error) {
 		return token{}, err
 	}
 	fresh, err := t.parseAnswer(ans.Body, left)
+	if said, isError := errorInside(ans.Body); isError {
+		return token{}, c.tokenRefusal(answered, said.withoutSecrets(append(c.secretTexts(), fresh.value)))
+	}
 	if err != nil {
-		return token{}, c.errorFrom(err)
+		return token{}, c.unreadableError(answered, err)
 	}
 	return fresh, nil
+}
+
+// errorInside returns what a token answer says of an error: in the field "error", or anywhere where it grants no token.
+func errorInside(body []byte) (explanation, bool) {
+	f, err := ReadFields(body, "access_token", "error")
+	if err != nil {
+		return explanation{}, false
+	}
+	said := jsonWords(trimBOM(body))
+	isNamed := strings.HasPrefix(string(f["error"]), `"`) && f.Text("error") != ""
+	return said, said.code+said.message != "" && (isNamed || f.Text("access_token") == "")
+}
+
+// tokenRefusal is a 2xx of the token endpoint whose content is an error: some gateways answer so.
+func (c *call) tokenRefusal(resp *http.Response, said explanation) *Error {
+	e := c.refusalSaying(resp, said)
+	e.Outcome = NotProcessed
+	switch code := said.code; {
+	case code == "temporarily_unavailable", code == "slow_down", code == "429", code == "503":
+		e.Code = "http-503"
+	case code == "server_error", len(code) == 3 && code[0] == '5':
+		e.Code = "http-500"
+	default:
+		e.Denied, e.Code = true, "credentials"
+	}
+	return e
 }
 
 // checkTarget is the rule for token requests: the secret goes to the token endpoint's host and nowhere else.
@@ -257,9 +291,9 @@ func (t *tokens) parseAnswer(body []byte, left time.Time) (token, error) {
 		}
 		return token{}, errors.New("the token answer is " + words)
 	case a.Value == "" || strings.ContainsFunc(a.Value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return token{}, errors.New("the token answer holds no usable access_token")
-	case a.Type != "" && !strings.EqualFold(a.Type, "bearer"):
-		return token{}, fmt.Errorf("the token is of type %q, not Bearer", sanitize.Message(a.Type, 40))
+		return token{}, fmt.Errorf("%w: it holds no usable access_token", errNoBearer)
+	case !isBearer(a.Type):
+		return token{}, fmt.Errorf("%w: the token is of type %q, not Bearer", errNoBearer, sanitize.Message(a.Type, 40))
 	}
 	if granted, told := scopeList(f["scope"]); told {
 		missing := slices.DeleteFunc(slices.Clone(t.scopes), func(s string) bool { return slices.Contains(granted, s) })
@@ -275,6 +309,13 @@ func (t *tokens) parseAnswer(body []byte, left time.Time) (token, error) {
 	ahead := life * 8 / 10
 	ahead -= rand.N(life/20 + 1) // so that several daemons do not renew in step
 	return token{value: a.Value, renew: left.Add(ahead), expiry: left.Add(life - min(life/10, 10*time.Second))}, nil
+}
+
+// isBearer reports whether a token of this type is sent as a Bearer token: gateways write "BearerToken" and "urn:…:bearer" too.
+// Tokens of other types need a proof with each call that vaultd cannot give.
+func isBearer(kind string) bool {
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind == "" || strings.HasPrefix(kind, "bearer") || strings.HasSuffix(kind, "bearer")
 }
 
 // readText reads a field that must be a string where it stands at all.

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -128,28 +129,28 @@ func (s *Server) checkToken(c *call, token string) (reply, bool) {
 
 func (s *Server) grantToken(c *call) reply {
 	if t, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")); t != "application/x-www-form-urlencoded" {
-		return tokenError(400, "invalid_request", "Content-Type must be application/x-www-form-urlencoded")
+		return tokenError(c, 400, "invalid_request", "Content-Type must be application/x-www-form-urlencoded")
 	}
 	body, tooLong, err := readBody(c.Request, 64<<10)
 	form, errForm := url.ParseQuery(string(body))
 	if err != nil || tooLong || errForm != nil {
-		return tokenError(400, "invalid_request", "the form is not readable")
+		return tokenError(c, 400, "invalid_request", "the form is not readable")
 	}
 	if form.Has("client_secret") || c.URL.Query().Has("client_secret") {
 		s.recordViolation(c, "client secret outside the Authorization header")
-		return tokenError(400, "invalid_request", "client credentials belong in the Authorization header")
+		return tokenError(c, 400, "invalid_request", "client credentials belong in the Authorization header")
 	}
 	id, secret, ok := c.basicCredentials()
 	if ok && s.cfg.ClientID != "" {
 		c.account, ok = s.accountOf(id, secret, s.cfg.ClientID, s.cfg.ClientSecret)
 	}
 	if !ok || s.cfg.ClientID == "" {
-		rep := tokenError(401, "invalid_client", "")
+		rep := tokenError(c, 401, "invalid_client", "")
 		rep.header.Set("WWW-Authenticate", `Basic realm="token"`)
 		return rep
 	}
 	if form.Get("grant_type") != "client_credentials" {
-		return tokenError(400, "invalid_request", "grant_type must be client_credentials")
+		return tokenError(c, 400, "invalid_request", "grant_type must be client_credentials")
 	}
 	return s.tokenReply(c, s.grantedScope(c.account, strings.Fields(form.Get("scope"))))
 }
@@ -188,7 +189,10 @@ func (s *Server) tokenReply(c *call, scope string) reply {
 	life := int(s.cfg.TokenLife.Seconds())
 	answer := map[string]any{
 		"access_token": s.keys.sealToken(tokenGrant{c.now, c.now.Add(s.cfg.TokenLife), scope, c.account, s.revocations()}),
-		"token_type":   "Bearer", "expires_in": life, "scope": scope,
+		"token_type":   cmp.Or(c.reading.TokenType, "Bearer"), "expires_in": life, "scope": scope,
+	}
+	if c.reading.TokenType == "none" {
+		delete(answer, "token_type")
 	}
 	if c.reading.NumbersAsStrings {
 		answer["expires_in"] = strconv.Itoa(life)
@@ -198,7 +202,10 @@ func (s *Server) tokenReply(c *call, scope string) reply {
 	return rep
 }
 
-func tokenError(status int, code, description string) reply {
+func tokenError(c *call, status int, code, description string) reply {
+	if c.reading.TokenErrorsAs200 {
+		status = 200
+	}
 	body := map[string]string{"error": code}
 	if description != "" {
 		body["error_description"] = description

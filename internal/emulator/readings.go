@@ -15,6 +15,8 @@ type Readings struct {
 	Repeat           string        // a clientUUID seen before: new | refuse (400) | same (its bumId, with a fresh URL)
 	LatePackage      string        // a package that lands after the window: archive | ignore
 	BadCredentials   int           // wrong credentials, or a token that is not valid any more: 403 | 401
+	TokenType        string        // the type of each token, as it is told; default Bearer; none: it is left out
+	TokenErrorsAs200 bool          // errors of the token endpoint come with 200
 	UnknownBumID     int           // a question about a bumId that the vault does not have: 404 | 400 | 422 | 502
 	BumIDCase        string        // how answers spell bumIds: small | capital | mixed (in capitals wherever one is told again); a question may spell them as it likes
 	BasicEncoding    string        // of user and password in the Basic header: raw | rfc6749

@@ -15,7 +15,7 @@ func (p Pause) NeedsPerson() bool {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
-	case "credentials", "scope", "http-401", "http-403":
+	case "credentials", "scope", "token", "http-401", "http-403":
 		return true
 	}
 	return p.refusesAddresses()
@@ -121,6 +121,8 @@ func AdviceOn(code string) string {
 		return "ask the provider; once it is mended, restart vaultd"
 	case "scope":
 		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
+	case "token":
+		return "look at auth.token_url of this account; if it is right, ask the provider for tokens of the type Bearer"
 	case "policy", "upload-address-refused":
 		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
 	case "credentials", "http-401", "http-403":

@@ -20,14 +20,35 @@ func tokensOnly(c *emulator.Config) {
 
 func withTokens(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 
+// Tokens of each spelling of Bearer are used; others, which need a proof that vaultd cannot give, pause the routes with words.
+func TestReading_I24_TokenTypes(t *testing.T) {
+	for kind, isUsed := range map[string]bool{"bearer": true, "BearerToken": true, "urn:x:bearer": true, "none": true, "DPoP": false, "mac": false} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := setup{service: tokensOnly, client: withTokens, readings: emulator.Readings{TokenType: kind}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				if !isUsed {
+					w.pass(30*time.Minute, time.Second, never)
+					w.waits()
+					w.says("route paused", "not Bearer", "cause=token", "look at auth.token_url")
+					kit.Must(t, w.service.SetReadings(emulator.Readings{}))
+				}
+				w.archives(hour)
+			})
+		})
+	}
+}
+
 // A wrong secret rests the routes under either status; the right one, put in its place while vaultd runs, is enough.
 func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
 	for name, row := range map[string]struct {
 		setup
 		says []string
 	}{
-		"403":   {setup{readings: emulator.Readings{BadCredentials: 403}}, []string{"403 Forbidden", "invalid credentials", `route="vault ACME"`, `route="vault BETA"`}},
-		"401":   {setup{readings: emulator.Readings{BadCredentials: 401}}, []string{"401 Unauthorized", "invalid credentials", "vault ACME", "vault BETA"}},
+		"403": {setup{readings: emulator.Readings{BadCredentials: 403}}, []string{"403 Forbidden", "invalid credentials", `route="vault ACME"`, `route="vault BETA"`}},
+		"401": {setup{readings: emulator.Readings{BadCredentials: 401}}, []string{"401 Unauthorized", "invalid credentials", "vault ACME", "vault BETA"}},
+		"Error inside 200": {setup{service: tokensOnly, client: withTokens, readings: emulator.Readings{TokenErrorsAs200: true}},
+			[]string{"get a token", "200 OK: invalid_client", "cause=credentials", "vault ACME"}},
 		"Token": {setup{service: tokensOnly, client: withTokens}, []string{"get a token", "invalid_client", "vault ACME", "vault BETA"}},
 	} {
 		t.Run(name, func(t *testing.T) {
