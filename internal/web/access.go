@@ -61,8 +61,8 @@ type AccessGuard struct {
 	verified map[pairKey]time.Time  // names with passwords that were right, and until when that is remembered; guarded by mu
 	sessions map[sessionKey]session // of users of access; guarded by mu
 
-	failed     int       // attempts since they were last logged; guarded by mu
-	failedTold time.Time // when they were; guarded by mu
+	failedSince time.Time // the minute in which failures are counted; guarded by mu
+	failed      int       // failures of this minute; guarded by mu
 }
 
 // Format keeps what the guard knows from being printed, whatever the verb.
@@ -134,7 +134,7 @@ type pairKey [sha256.Size]byte
 // checkPassword checks a name and a password, in its turn.
 func (g *AccessGuard) checkPassword(r *http.Request, name, password string) (User, passwordResult) {
 	access, version := g.currentVersion()
-	result := g.attempts.checkInTurn(sourceOf(r), name, func() bool { return access.users.verifyPassword(name, password) })
+	result := g.attempts.checkInTurn(sourceOf(r), func() bool { return access.users.verifyPassword(name, password) })
 	if _, now := g.currentVersion(); result == accessGranted && now != version { // the users changed meanwhile
 		return User{}, wrongPassword
 	}
@@ -145,15 +145,25 @@ func (g *AccessGuard) checkPassword(r *http.Request, name, password string) (Use
 	return access.users.byName[name], accessGranted
 }
 
-// noteFailure logs at most once a minute that passwords were wrong, or too many to be checked. What was given as a name may be a password
-// that somebody typed into the wrong field: it is not logged.
+// failuresLogged bounds the lines for failed sign-ins in a minute.
+const failuresLogged = 30
+
+// noteFailure logs a failed sign-in with its address, in the form that
+// docs/security.md gives to programs that ban addresses. Failures beyond
+// failuresLogged in a minute are counted, and logged with the next one after
+// it. What was given as a name may be a password that somebody typed into the
+// wrong field: it is not logged.
 func (g *AccessGuard) noteFailure(r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed++
-	if now := time.Now(); now.Sub(g.failedTold) >= time.Minute {
-		g.log.Warn("wrong names or passwords on the web port", "times", g.failed, "last_from", sourceOf(r))
-		g.failed, g.failedTold = 0, now
+	if now := time.Now(); now.Sub(g.failedSince) >= time.Minute {
+		if more := g.failed - failuresLogged; more > 0 {
+			g.log.Warn("more sign-ins on the web port failed", "times", more)
+		}
+		g.failed, g.failedSince = 0, now
+	}
+	if g.failed++; g.failed <= failuresLogged {
+		g.log.Warn("a sign-in on the web port failed", "address", addressOf(r))
 	}
 }
 
@@ -203,7 +213,3 @@ func (g *AccessGuard) rememberVerified(pair pairKey, u User) {
 	}
 	g.verified[pair] = now.Add(rememberVerified)
 }
-
-// maxConnections bounds the open connections, so that a client cannot use up the descriptors that the work needs. A
-// connection without a request is closed after headerTime.
-const maxConnections = 128

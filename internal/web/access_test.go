@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 	f := sample()
 	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
 	ask := func(path, user, password string) (int, string) {
-		clear(guard.attempts.names) // no turns are waited for here
+		clear(guard.attempts.sources) // no turns are waited for here
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "files01.example:8970"
 		if user != "" || password != "" {
@@ -195,61 +196,100 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	}
 }
 
-// No more connections than there are places take descriptors: the next one is answered once another has gone.
-func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
+// Connections of one machine that ask nothing, half a question, or nothing more
+// after an answer keep nobody from the health pages, and few of them stay open.
+func TestServe_I21_SilentConnectionsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
-	address := serve(t, NewAccessGuard(Access{}, silent), sample())
-	dial := func(text string) net.Conn {
-		conn, err := net.Dial("tcp", address)
-		kit.Must(t, err)
-		t.Cleanup(func() { conn.Close() })
-		if _, err := io.WriteString(conn, text); err != nil {
-			t.Fatal(err)
-		}
-		return conn
-	}
-	var mute []net.Conn
-	for range maxConnections {
-		mute = append(mute, dial("GET /livez HTTP/1.1\r\n"))
-	}
-	next := dial("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	next.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-	if n, err := next.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a connection beyond the %d was answered: %d bytes, %v", maxConnections, n, err)
-	}
-	mute[0].Close()
-	next.SetReadDeadline(time.Now().Add(2 * headerTime))
-	if res, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("not answered when a place was free: %v", err)
+	for name, text := range map[string]string{"Silent": "", "HalfAQuestion": "GET /livez HTTP/1.1\r\n", "NothingMore": "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := serve(t, NewAccessGuard(Access{}, silent), sample())
+			var crowd []net.Conn
+			for range 300 {
+				conn, err := net.Dial("tcp", address)
+				kit.Must(t, err)
+				defer conn.Close()
+				io.WriteString(conn, text)
+				crowd = append(crowd, conn)
+			}
+			client := http.Client{Timeout: headerTime - time.Second, Transport: new(http.Transport)}
+			res, err := client.Get("http://" + address + "/livez")
+			if err != nil {
+				t.Fatalf("beside %d others: %v, want an answer", len(crowd), err)
+			}
+			res.Body.Close()
+			open := 0
+			for _, conn := range crowd[:len(crowd)-maxFromThisHost] {
+				conn.SetReadDeadline(time.Now().Add(time.Second))
+				if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+					open++
+				}
+			}
+			kit.Want(t, "old connections that are open", open, 0)
+		})
 	}
 }
 
-// Clients that keep their connections open and ask nothing more give them back: as many open pages as there are connections keep no
-// machine from asking whether vaultd lives.
-func TestServe_I21_IdleConnectionsAreGivenBack(t *testing.T) {
-	kit.Long(t, "waits as long as a connection may be idle")
-	t.Parallel()
-	address := serve(t, NewAccessGuard(Access{}, silent), sample())
-	const openPageAsksEvery = 10 * time.Second
-	if idleTime >= openPageAsksEvery {
-		t.Error("an open page keeps its connection for ever")
-	}
-	for range maxConnections {
-		conn, err := net.Dial("tcp", address)
-		kit.Must(t, err)
-		defer conn.Close()
-		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil || res.StatusCode != http.StatusOK || res.Close {
-			t.Fatal("no idle connection:", err)
+// addressed is a connection from an address, which only closes.
+type addressed struct {
+	net.Conn
+	from   string
+	closed bool
+}
+
+func (c *addressed) RemoteAddr() net.Addr {
+	return &net.TCPAddr{IP: net.ParseIP(c.from), Port: 1234}
+}
+
+func (c *addressed) Close() error {
+	c.closed = true
+	return nil
+}
+
+// An address has a few places. When all are taken, a new address gets the place
+// of one with more, and a request in work keeps its place.
+func TestConnections_I21_FairBetweenAddresses(t *testing.T) {
+	l := &connections{}
+	var crowd []*addressed
+	for i := range 20 * 30 {
+		c := &addressed{from: fmt.Sprintf("192.0.2.%d", i%20)}
+		l.place(c)
+		crowd = append(crowd, c)
+		if len(l.open) > maxConnections {
+			t.Fatalf("%d are open, want at most %d", len(l.open), maxConnections)
 		}
 	}
-	client := http.Client{Timeout: idleTime + headerTime}
-	res, err := client.Get("http://" + address + "/livez")
-	if err != nil {
-		t.Fatal("while pages are open:", err)
+	first := l.place(&addressed{from: "192.0.2.100"})
+	if first == nil {
+		t.Fatal("a new address got no place, want one")
 	}
-	res.Body.Close()
+	first.addWork(1)
+	for range 100 {
+		l.place(&addressed{from: "192.0.2.100"})
+	}
+	kit.Want(t, "the request in work was cut off", first.Conn.(*addressed).closed, false)
+	counts := map[string]int{}
+	for _, c := range l.open {
+		counts[c.source]++
+	}
+	kit.Want(t, "connections of one address", counts["192.0.2.100"] <= maxFromOneAddress, true)
+	closed := 0
+	for _, c := range crowd {
+		if c.closed {
+			closed++
+		}
+	}
+	kit.Want(t, "closed of the crowd", closed, len(crowd)-(maxConnections-counts["192.0.2.100"]))
+	for _, c := range slices.Clone(l.open) {
+		c.addWork(1)
+	}
+	if l.place(&addressed{from: "192.0.2.200"}) != nil {
+		t.Error("got a place, want none while all are at work")
+	}
+	for _, c := range slices.Clone(l.open) {
+		kit.Must(t, c.Close())
+	}
+	kit.Want(t, "open after all were closed", len(l.open), 0)
 }
 
 // When Serve has returned, no page is in work any more: what it reads may be closed.

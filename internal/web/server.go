@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -64,12 +63,12 @@ func Serve(ctx context.Context, l net.Listener, guard *AccessGuard, facts func()
 		pages = countPages(&inWork, pages)
 	}
 	s := &http.Server{
-		Handler: Handler(guard, facts, pages), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
+		Handler: markWork(Handler(guard, facts, pages)), ConnContext: rememberConnection, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
-	l = netutil.LimitListener(l, maxConnections)
+	l = &connections{Listener: l}
 	if secure := guard.tlsConfig(); secure != nil && l.Addr().Network() != "unix" {
 		l = tls.NewListener(l, secure)
 	}
