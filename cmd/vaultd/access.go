@@ -189,7 +189,9 @@ func (a *app) insideView() view {
 	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn}
 }
 
-func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
+const socketName = "vaultd.sock"
+
+func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, socketName) }
 
 // remoteResult returns the error for the exit code of a command that ran inside the daemon.
 func remoteResult(code int, err error) error {

@@ -38,6 +38,9 @@ That is advice and changes no exit code; an archive that is away is not named. W
 --offline it is not asked.
 It changes nothing and sends no document.
 
+A secret that is a credential of systemd (credential:NAME) is for the running vaultd
+alone: check names it as not checked, and "vaultd doctor" asks the running vaultd.
+
 With --show it prints every value that counts, and where each comes from: a line of the
 file, an environment variable, or the default. Who signs in is hidden, so that it can be
 sent to somebody who helps; a secret stands in no configuration.
@@ -84,8 +87,9 @@ type checked struct {
 	Good        bool           `json:"good"`
 	Environment string         `json:"environment,omitempty"`
 	Drops       int            `json:"drops"`
-	LookAt      []string       `json:"lookAt"` // what a person should look at, drop by drop
-	Advice      []string       `json:"advice"` // such as vaults that the archive does not list
+	LookAt      []string       `json:"lookAt"`     // what a person should look at, drop by drop
+	Advice      []string       `json:"advice"`     // such as vaults that the archive does not list
+	NotChecked  []string       `json:"notChecked"` // files that systemd gives to the running vaultd alone
 	Faults      []checkedFault `json:"faults"`
 }
 
@@ -101,6 +105,7 @@ type checkedFault struct {
 // runCheck prints what is wrong with the configuration. With ask it also asks the archive for its list of vaults.
 func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	cfg, err := config.Check(a.configPath, a.env)
+	ofTheUnit, err := config.SplitUnitFaults(err)
 	wrong, isFaults := errors.AsType[*config.Error](err)
 	switch {
 	case a.json && isFaults:
@@ -117,8 +122,12 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	if ask {
 		advice = append(advice, a.vaultAdvice(ctx, cfg)...)
 	}
+	notChecked := []string{}
+	for _, f := range ofTheUnit {
+		notChecked = append(notChecked, f.Key+": "+onlyTheUnit)
+	}
 	if a.json {
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, Faults: []checkedFault{}})
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, NotChecked: notChecked, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -130,6 +139,9 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), describeAfterArchive(d.AfterArchive)))
 	}
 	t.Render()
+	for _, text := range notChecked {
+		fmt.Fprintf(a.stdout, "NOT CHECKED  %s\n", sanitize.Text(text))
+	}
 	for _, text := range listConcerns(cfg) {
 		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", sanitize.Text(text))
 	}
@@ -137,6 +149,24 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 		fmt.Fprintf(a.stdout, "ADVICE   %s\n", sanitize.Text(text))
 	}
 	return nil
+}
+
+// onlyTheUnit says why a file is not checked, and which command checks it.
+const onlyTheUnit = "a credential, which systemd gives to the running vaultd alone: LoadCredential= in its unit. vaultd doctor asks the running vaultd"
+
+// isSecretOfTheUnit reports whether a command outside the unit lacks a secret
+// because systemd gives it to the daemon alone.
+func (a *app) isSecretOfTheUnit(auth config.Auth) bool {
+	_, err := config.ReadSecret(auth.SecretFile, a.env)
+	return config.IsOfTheUnit(err)
+}
+
+// accountAuth returns the credentials of an account of the archive.
+func accountAuth(cfg config.Config, account string) config.Auth {
+	if account == "" {
+		return cfg.Service.Auth
+	}
+	return cfg.Service.Accounts[account]
 }
 
 // showConfig prints the settings, one in a line, each with its origin.
@@ -189,6 +219,9 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	var all []string
 	drops := wireDrops(cfg)
 	for _, account := range daemon.ListAccounts(drops) {
+		if a.isSecretOfTheUnit(accountAuth(cfg, account)) {
+			continue // listed as not checked
+		}
 		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
 		for _, u := range advice {
 			all = append(all, u.Text)
@@ -226,7 +259,7 @@ func describeListFailure(err error) string {
 }
 
 func checkedFaults(wrong *config.Error) checked {
-	c := checked{LookAt: []string{}, Advice: []string{}}
+	c := checked{LookAt: []string{}, Advice: []string{}, NotChecked: []string{}}
 	for _, f := range wrong.Faults {
 		c.Faults = append(c.Faults, checkedFault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Hint})
 	}

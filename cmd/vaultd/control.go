@@ -52,7 +52,14 @@ const (
 // writes into a drop folder to try it is removed at once.
 var insideCommands = []string{
 	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "directory", "extracts", "notices", "arrivals", "books", "index", "backup",
-	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold", "accept", "reject",
+	"suggest", "doctor", "reload", "reconcile", "retry", "resume", "close", "release", "hold", "unhold", "accept", "reject",
+}
+
+// ownerCommands are those for root and the daemon's own user alone, with the
+// words for everybody else.
+var ownerCommands = map[string]string{
+	"backup": "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone",
+	"reload": "root and vaultd's own user alone may let vaultd read its configuration again",
 }
 
 // commandServer answers commands on the daemon's socket.
@@ -215,8 +222,8 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 		refuseClient(conn, exitUsage, "this command takes no such input")
 		return
 	}
-	if req.Args[0] == "backup" && !s.isOwner(p) {
-		refuseClient(conn, exitRights, "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone")
+	if why, isForOwners := ownerCommands[req.Args[0]]; isForOwners && !s.isOwner(p) {
+		refuseClient(conn, exitRights, why)
 		return
 	}
 	release := acquireSlot(slots.running)

@@ -142,9 +142,9 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestControl_I27_BackupIsForOwners: the copy has upload addresses that still
-// work. Members of a group, who may give all other commands, do not get it.
-func TestControl_I27_BackupIsForOwners(t *testing.T) {
+// A backup has upload addresses that still work, and a reload changes what
+// vaultd does. Members of a group, who may give all other commands, get neither.
+func TestControl_I27_BackupAndReloadAreForOwners(t *testing.T) {
 	for name, row := range map[string]struct {
 		who  peer
 		want int
@@ -157,10 +157,12 @@ func TestControl_I27_BackupIsForOwners(t *testing.T) {
 			uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
 			execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone },
 		})
-		_, errs, code := framesAt(t, path, `{"args":["backup","-"]}`+"\n")
-		kit.Want(t, name+": exit code", code, row.want)
-		if row.want == exitRights {
-			kit.Holds(t, name+": refusal", errs, "goes to root and vaultd's own user alone")
+		for request, refusal := range map[string]string{`"backup","-"`: "goes to root and vaultd's own user alone", `"reload"`: "root and vaultd's own user alone may"} {
+			_, errs, code := framesAt(t, path, `{"args":[`+request+`]}`+"\n")
+			kit.Want(t, name+": exit code", code, row.want)
+			if row.want == exitRights {
+				kit.Holds(t, name+": refusal", errs, refusal)
+			}
 		}
 	}
 }

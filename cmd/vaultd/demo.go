@@ -77,6 +77,9 @@ func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	}
 	password := rand.Text()
 	cfg, err := a.demoConfig(dir, emu.url, password)
+	if err == nil {
+		err = cfg.CheckMachine(a.env)
+	}
 	if err != nil {
 		return err
 	}

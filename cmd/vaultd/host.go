@@ -27,6 +27,7 @@ type host struct {
 	notify notifier
 	reread func() (config.Config, error) // reads the configuration again
 	hup    <-chan os.Signal              // nil: never
+	asked  chan chan<- error             // each asks for a reload, and gets its result
 	guard  *web.AccessGuard              // in front of the HTML pages; nil where there are none
 
 	booksTurn chan struct{} // full while an answer about booked invoices is made: each one reads the whole ledger and fills much memory
@@ -45,7 +46,7 @@ type generation struct {
 }
 
 func (a *app) newHost(d *daemon.Daemon, cfg config.Config, log *slog.Logger) *host {
-	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now(), booksTurn: make(chan struct{}, 1)}
+	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now(), booksTurn: make(chan struct{}, 1), asked: make(chan chan<- error)}
 }
 
 func (h *host) currentGeneration() generation {
@@ -112,7 +113,7 @@ func (h *host) putInside(a *app) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
-	a.env, a.inside, a.cfg, a.reloadFault, a.booksTurn = h.a.env, h.now.d, &cfg, h.fault, h.booksTurn
+	a.env, a.inside, a.cfg, a.reloadFault, a.booksTurn, a.reload = h.a.env, h.now.d, &cfg, h.fault, h.booksTurn, h.reload
 }
 
 // runDaemons runs the daemon until ctx ends, and replaces it on each reload signal.
@@ -122,7 +123,7 @@ func (h *host) runDaemons(ctx context.Context) error {
 		ended := make(chan error, 1)
 		d := h.currentGeneration().d
 		go func() { ended <- d.Run(run) }()
-		cfg, err := h.waitForConfig(ctx, ended)
+		cfg, answer, err := h.waitForConfig(ctx, ended)
 		if cfg != nil {
 			d.DrainUploads(ctx)
 		}
@@ -139,29 +140,52 @@ func (h *host) runDaemons(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := h.exchangeDaemon(*cfg); err != nil {
+		rejected, err := h.exchangeDaemon(*cfg)
+		answer <- rejected
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// waitForConfig returns the next accepted configuration, or nil when the daemon has ended.
-func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (*config.Config, error) {
+// reload makes the daemon read its configuration again, and returns why it
+// was rejected. The configuration before is then in use as it was.
+func (h *host) reload(ctx context.Context) error {
+	answer := make(chan error, 1)
+	select {
+	case h.asked <- answer:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// waitForConfig returns the next accepted configuration, or nil when the
+// daemon has ended. answer has room for the result of the reload.
+func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (next *config.Config, answer chan<- error, err error) {
 	for {
 		select {
 		case err := <-ended:
-			return nil, wrapDiskFailure(err)
+			return nil, nil, wrapDiskFailure(err)
 		case <-h.hup:
+			answer = make(chan error, 1) // a signal gets no answer
+		case answer = <-h.asked:
 		}
 		if ctx.Err() != nil {
-			return nil, wrapDiskFailure(<-ended)
+			return nil, nil, wrapDiskFailure(<-ended)
 		}
 		h.notify.notifyReloading()
 		cfg, err := h.reread()
 		if err == nil {
-			return &cfg, nil
+			return &cfg, answer, nil
 		}
 		h.noteRejectedConfig(err)
+		answer <- err
 	}
 }
 
@@ -174,8 +198,8 @@ func wrapDiskFailure(err error) error {
 }
 
 // exchangeDaemon opens a daemon with another configuration. When that fails, it opens the daemon again with the
-// configuration before.
-func (h *host) exchangeDaemon(cfg config.Config) error {
+// configuration before, and returns why the other one was rejected. After err no daemon is open.
+func (h *host) exchangeDaemon(cfg config.Config) (rejected, err error) {
 	old := h.currentGeneration()
 	next, err := h.reopenDaemon(old.d, cfg)
 	if err == nil {
@@ -185,16 +209,16 @@ func (h *host) exchangeDaemon(cfg config.Config) error {
 		h.renewAccess(cfg.HTTP)
 		h.log.Info("configuration reloaded", "drops", len(cfg.Drops), "balance", next.Ledger().Balance().String())
 		h.notify.notifyReady("configuration reloaded")
-		return nil
+		return nil, nil
 	}
 	// The file on the disk is still the rejected one: a crash from here on makes the next start fail with the same error.
 	back, again := h.reopenDaemon(old.d, old.cfg)
 	if again != nil {
-		return errors.Join(err, again)
+		return err, errors.Join(err, again)
 	}
 	h.setGeneration(generation{d: back, cfg: old.cfg})
 	h.noteRejectedConfig(err)
-	return nil
+	return err, nil
 }
 
 func (h *host) reopenDaemon(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon, error) {

@@ -67,6 +67,8 @@ type app struct {
 
 	reloadFault string        // why the daemon goes on with an older configuration, when inside; empty: it does not
 	booksTurn   chan struct{} // of the daemon, when inside
+
+	reload func(context.Context) error // reads the configuration again, when inside
 }
 
 func (a *app) executeArgs(ctx context.Context, args []string) int {
@@ -99,7 +101,7 @@ Try it without any set-up:  vaultd demo`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "machine-readable output")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		a.initCommand(), a.runCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
+		a.initCommand(), a.runCommand(), a.reloadCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
 		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.directoryCommand(), a.extractsCommand(), a.noticesCommand(), a.arrivalsCommand(), a.booksCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
 		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.hashPasswordCommand(), a.suggestCommand(),
@@ -128,7 +130,7 @@ var commandGroups = []struct {
 	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume", "accept", "reject"}},
 	{"prove", "Prove:", []string{"receipt", "audit", "books", "verify", "fetch", "index", "backup"}},
 	{"recover", "Recover:", []string{"restore", "rebuild", "reconcile"}},
-	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "hash-password", "run"}},
+	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "hash-password", "run", "reload"}},
 	{"try", "Try:", []string{"demo", "emulate"}},
 }
 

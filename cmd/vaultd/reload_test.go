@@ -185,3 +185,70 @@ func kept(s *site, drop, folder string) bool {
 	found, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*", folder))
 	return err == nil && len(found) == 1
 }
+
+// "vaultd reload" waits for the running vaultd's answer and fails with the
+// reason of a rejected configuration, whichever check finds it. A file that
+// cannot be parsed, or that names another state_dir, still leads to the vaultd
+// of the unit, by $STATE_DIRECTORY. The one before stays in use.
+func TestReload_I26_FailsWithTheReason(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s, other := newSite(t, url, fast), newSite(t, url, fast)
+	good, err := os.ReadFile(s.config)
+	kit.Must(t, err)
+	kit.Want(t, "reload without a running vaultd", s.exit("reload"), exitFailed)
+	run := s.start("run")
+	waitFor(t, "it runs", func() bool { _, code := s.vaultd("status"); return code == exitDone })
+	of := other.start("run")
+	waitFor(t, "the other one runs", func() bool { _, code := other.vaultd("status"); return code == exitDone })
+	s.env = map[string]string{"STATE_DIRECTORY": "/nowhere:" + s.dir + "/state"}
+	secret := s.dir + "/secret"
+	for name, row := range map[string]struct {
+		old, text string
+		prepare   func() error
+		says      string
+	}{
+		"Value":         {"settle: 300ms", "settle: soon", nil, "settle"},
+		"Syntax":        {"service:\n", "service:\n\t- {\n", nil, s.config + ":2"},
+		"NoStateDir":    {"state_dir: " + s.dir + "/state", "state_dir: [", nil, s.config},
+		"Binding":       {"environment: test", "environment: production", nil, "service.environment: cannot change while vaultd runs"},
+		"Address":       {url, "http://127.0.0.1:1", nil, "service.base_url: cannot change while vaultd runs"},
+		"OtherStateDir": {s.dir + "/state", other.dir + "/state", nil, "state_dir: cannot change while vaultd runs"},
+		"Secret":        {"", "", func() error { return os.Chmod(secret, 0o644) }, secret + " has rights 0644"},
+		"Credential":    {secret, "credential:none", nil, "CREDENTIALS_DIRECTORY is not set"},
+		"Group":         {"vault: BETA,", "vault: BETA, group: no-such-group,", nil, "no-such-group"},
+		"Gone":          {"", "", func() error { return os.Remove(s.config) }, "does not exist"},
+	} {
+		kit.Must(t, os.WriteFile(s.config, []byte(strings.Replace(string(good), row.old, row.text, 1)), 0o640))
+		if row.prepare != nil {
+			kit.Must(t, row.prepare())
+		}
+		out, code := s.vaultd("reload")
+		kit.Want(t, name+": exit code", code, exitConfig)
+		kit.Holds(t, name+": reload", out, "configuration not reloaded, the one before stays in use", row.says)
+		kit.Must(t, os.Chmod(secret, 0o600))
+	}
+	kit.Must(t, os.WriteFile(s.config, good, 0o640))
+	out, code := s.vaultd("reload")
+	kit.Want(t, "reload of a good one", fmt.Sprint(code, " ", out), "0 configuration reloaded\n")
+	kit.Lacks(t, "the other one's log", of.out.String(), "reloaded")
+	if code := run.stop(t); code != 0 {
+		t.Errorf("run: exit %d", code)
+	}
+}
+
+// The program itself refuses a wrong configuration with the code that systemd
+// does not try again, and names what is wrong with file and machine at once.
+func TestRun_I26_ChecksTheConfigurationItself(t *testing.T) {
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	s.edit("settle: 300ms", "settle: soon")
+	kit.Must(t, os.Chmod(s.dir+"/secret", 0o644))
+	out, code := s.vaultd("run")
+	kit.Want(t, "exit code", code, exitConfig)
+	kit.Holds(t, "run", out, "settle", "has rights 0644", "2 faults in the configuration")
+}
+
+func (s *site) exit(args ...string) int {
+	_, code := s.vaultd(args...)
+	return code
+}

@@ -79,7 +79,7 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 	hup := make(chan os.Signal, 1) // from here on SIGHUP does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	cfg, err := a.loadConfig()
+	cfg, err := config.Check(a.configPath, a.env)
 	if err != nil {
 		return err
 	}

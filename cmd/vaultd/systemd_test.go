@@ -132,7 +132,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 		t.Error("state_dir is by default", def)
 	}
 	for name, want := range map[string]string{
-		"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "ExecStartPre": "/usr/bin/vaultd check --offline", "ExecStart": "/usr/bin/vaultd run",
+		"Type": "notify", "ExecReload": "/usr/bin/vaultd reload", "ExecStartPre": "", "ExecStart": "/usr/bin/vaultd run",
 		"User": "vaultd", "StateDirectoryMode": "0700", "UMask": "0007",
 	} {
 		if got := strings.Join(unit[name], " "); got != want {

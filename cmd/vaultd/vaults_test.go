@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"vaultd/internal/test/kit"
+
 	"encoding/json"
 	"slices"
 	"strings"
@@ -42,4 +44,37 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	if out, code = s.vaultd("check"); code != 0 || strings.Contains(out, "ADVICE") {
 		t.Errorf("check with an archive that is away: exit %d: %s", code, out)
 	}
+}
+
+// A secret that systemd gives to the unit alone is named as not checked, by
+// check and doctor, wherever the configuration has one: it is no fault that a
+// command outside the unit does not see it. What else is wrong is told as ever.
+func TestCheck_I26_CredentialsOfTheUnit(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	s.edit("secret_file: "+s.dir+"/secret", "secret_file: credential:client-secret")
+	s.edit(`http: {listen: ""}`, `http: {listen: "127.0.0.1:0", access: {users_file: "credential:users"}}`)
+	out, code := s.vaultd("check")
+	kit.Want(t, "check: exit code", code, exitDone)
+	kit.Holds(t, "check", out, "configuration is good", "NOT CHECKED  service.auth.secret_file: ", "NOT CHECKED  http.access.users_file: ", "LoadCredential=")
+	kit.Lacks(t, "check", out, "ADVICE")
+	kit.Want(t, "calls of the archive", emu.CountCalls("vaults"), 0)
+	out, code = s.vaultd("check", "--json")
+	kit.Want(t, "check --json: exit code", code, exitDone)
+	kit.Holds(t, "check --json", out, `"notChecked":["service.auth.secret_file: `)
+	out, code = s.vaultd("doctor")
+	kit.Want(t, "doctor: exit code", code, exitDone)
+	kit.Holds(t, "doctor", out, "WARN  configuration service.auth.secret_file: ", "WARN  credentials service.auth: not tried")
+
+	s.env = map[string]string{"CREDENTIALS_DIRECTORY": s.dir} // in the unit
+	out, code = s.vaultd("check")
+	kit.Want(t, "in the unit: exit code", code, exitConfig)
+	kit.Holds(t, "in the unit", out, "client-secret: no such file", "users: no such file")
+	s.env = nil
+	s.edit("settle: 300ms", "settle: soon")
+	out, code = s.vaultd("check")
+	kit.Want(t, "with a fault: exit code", code, exitConfig)
+	kit.Holds(t, "with a fault", out, "settle")
+	kit.Lacks(t, "with a fault", out, "CREDENTIALS_DIRECTORY")
 }

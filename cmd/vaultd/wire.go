@@ -89,11 +89,8 @@ func wireAuth(a config.Auth, env config.Env) apicall.Auth {
 	}
 }
 
-// openDaemon checks the configuration against this machine and opens a daemon with it.
+// openDaemon opens a daemon with a configuration that was checked against this machine.
 func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, error) {
-	if err := cfg.CheckMachine(a.env); err != nil {
-		return nil, err
-	}
 	dc, err := a.daemonConfig(cfg, log)
 	if err != nil {
 		return nil, err

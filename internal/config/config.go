@@ -278,6 +278,25 @@ func Check(path string, env Env) (Config, error) {
 	return cfg, newError(all)
 }
 
+// SplitUnitFaults takes out of an error of Check what only the unit can see:
+// the files that are credentials of systemd. rest is nil where nothing else is
+// wrong; the configuration that Check returned is then complete.
+func SplitUnitFaults(err error) (ofTheUnit []Fault, rest error) {
+	wrong, ok := errors.AsType[*Error](err)
+	if !ok {
+		return nil, err
+	}
+	var others []Fault
+	for _, f := range wrong.Faults {
+		if IsOfTheUnit(f.Err) {
+			ofTheUnit = append(ofTheUnit, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return ofTheUnit, newError(others)
+}
+
 var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
 
 // NewUnusable returns what a command needs to reach a running daemon although the file cannot be used: StateDir, as far as the file

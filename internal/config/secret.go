@@ -55,6 +55,11 @@ const (
 // errNoCredentials reports that the configuration names a systemd credential and systemd passed none.
 var errNoCredentials = errors.New("CREDENTIALS_DIRECTORY is not set")
 
+// IsOfTheUnit reports whether an error says that a file is a credential of the
+// unit, which systemd gives to the daemon alone. A command outside the unit
+// cannot tell whether that file is good.
+func IsOfTheUnit(err error) bool { return errors.Is(err, errNoCredentials) }
+
 // isSecretRef reports whether a text has the form of a secret_file. Any other text may be a secret, written there by mistake.
 func isSecretRef(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, credentialPrefix)
