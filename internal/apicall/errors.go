@@ -70,8 +70,15 @@ type Error struct {
 	ErrorID      string        // the other side's id of this one error, by which its support finds it; empty: it tells none
 	Message      string        // its words, at most 500 characters
 	Field        string        // the first field of the request that its words are about: "lines.0.amount"; empty: it names none
+	Plain        *Plain        // what a refusal means, for whoever made what was refused; nil: only these fields say it
 	keptBack     bool          // of an upload that asks first: no byte of its content left, and none will
 	Err          error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
+}
+
+// Plain is what a refusal means, in the words of the client of one interface, for people who know nothing of calls.
+type Plain struct {
+	Says string // what is wrong, without a full stop. Of a file it goes on behind the name: "did not pass …"
+	Do   string // what whoever made it does before it is dropped again; with a full stop: that is all, because it is not their turn
 }
 
 // AsError returns err as an *Error. An error of any other type counts as an unknown outcome.

@@ -5,6 +5,13 @@ import (
 	"strings"
 )
 
+// Codes of causes for which no document is to blame, as the client of the business network gives them.
+const (
+	causeNotEnabled  = "service-not-enabled"
+	causeOurRequest  = "request-not-accepted"
+	causeOurFileType = "file-type-not-known"
+)
+
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
 func (p Pause) NeedsPerson() bool {
@@ -15,7 +22,7 @@ func (p Pause) NeedsPerson() bool {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
-	case "credentials", "scope", "token", "http-401", "http-403":
+	case "credentials", "scope", "token", "http-401", "http-403", causeNotEnabled, causeOurRequest, causeOurFileType:
 		return true
 	}
 	return p.refusesAddresses()
@@ -49,6 +56,12 @@ func (p Pause) Meaning() string {
 		who = "the object store"
 	}
 	switch code := p.Cause.Code; {
+	case code == causeNotEnabled:
+		return who + " has not enabled a service for this account"
+	case code == causeOurRequest:
+		return who + " does not take what vaultd itself wrote into the call; no document is at fault"
+	case code == causeOurFileType:
+		return who + " does not know the type that network.file_types gives a file; no document is at fault"
 	case code == "http-429":
 		return who + " asks us to slow down"
 	case code == "http-503":
@@ -66,6 +79,8 @@ func (p Pause) Meaning() string {
 // Advice says what a person should do about the pause.
 func (p Pause) Advice() string {
 	switch {
+	case p.Cause.Code == causeNotEnabled, p.Cause.Code == causeOurRequest, p.Cause.Code == causeOurFileType:
+		return AdviceOn(p.Cause.Code)
 	case p.refusesAddresses():
 		return fmt.Sprintf("correct %s of the drop %q, then reload; what waits is sent to the new address, and none is lost", p.refusedKeys(), p.Target.Drop)
 	case p.Target.Service == PDFService && p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
@@ -117,6 +132,12 @@ func mayPass(code string) bool {
 // AdviceOn says what a person should do about a call that failed with this code, whatever it was about.
 func AdviceOn(code string) string {
 	switch code {
+	case causeNotEnabled:
+		return "ask the provider to enable the service for the account of network.auth; it goes on by itself then"
+	case causeOurRequest:
+		return "ask the provider, and name the request id and the error id; update vaultd where they say that the call is wrong. It is tried again by itself"
+	case causeOurFileType:
+		return "look at network.file_types, which may hold imageFile, attachmentFile and dataFile, then reload; if it is right, ask the provider and name the request id"
 	case "cross-wired":
 		return "ask the provider; once it is mended, restart vaultd"
 	case "scope":

@@ -107,6 +107,22 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 	})
 }
 
+// I24: a refusal that the archive explains is told to whoever dropped the invoice in those words, and the technical part stands behind them.
+func TestRegister_I24_RefusalInWords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) {
+			return nil, &apicall.Error{Outcome: apicall.Refused, Code: "field-not-accepted", Text: "register: 400", Message: "amount: no number", Plain: &apicall.Plain{Says: "It does not take a field", Do: "Mend it"}}
+		}})
+		r.drop("V", 1)
+		r.pass(time.Hour)
+		for _, e := range r.entries() {
+			kit.Want(t, "the cause", e.Cause, ledger.Cause{Code: "field-not-accepted", Text: "NOT ARCHIVED. It does not take a field. Mend it, then move this whole folder back.\nIn its own words: amount: no number\nFor IT: register: 400"})
+		}
+		kit.Want(t, "rejected", r.states()[ledger.Rejected], 1)
+	})
+}
+
 // The service forbids registrations and still answers questions. The answers do not
 // end the pause of the registrations.
 func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {

@@ -241,11 +241,13 @@ func (c *Engine) splitRefusedBatch(asked []ledger.Entry, err *apicall.Error) []l
 	}
 	if c.refusals.add(queue, asked[0].Key) {
 		c.openBreaker(target, ledger.Cause{Code: "refused-in-a-row",
-			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
+			Text: "the service refused three different documents in a row and took none since: " + err.Error()}, 0)
 	} else {
 		c.closeBreaker(target)
 	}
-	return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
+	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
+		return c.wordRefusal(e, "", err, func(why ledger.Cause) ledger.Event { return ledger.RegisterRefused{Cause: why} })
+	})
 }
 
 // noteMixUp counts an answer that gave one number or one address to two documents. Once is an incident of one

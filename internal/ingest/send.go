@@ -154,7 +154,7 @@ func (c *Engine) storeNextFile(ctx context.Context, o outgoing) []ledger.Change 
 	switch fault.Outcome {
 	case apicall.Refused: // the service answers: the file is at fault
 		c.closeBreaker(target)
-		return []ledger.Change{c.newChange(e, ledger.FileRefused{Cause: causeOf(fault)})}
+		return []ledger.Change{c.newChange(e, c.wordRefusal(e, o.file.Path, fault, func(why ledger.Cause) ledger.Event { return ledger.FileRefused{Cause: why} }))}
 	case apicall.NotSent, apicall.NotProcessed:
 		return []ledger.Change{c.newChange(e, ledger.FileNotTaken{NotBefore: again, Cause: causeOf(fault)})}
 	}
@@ -204,7 +204,7 @@ func (c *Engine) judgeRefusedDocument(ctx context.Context, o outgoing, fault *ap
 	case before && c.routeOf(o.entry).Sender.HasDocument(ctx, o.entry.NetworkNumber(), o.body):
 		return ledger.DocumentTaken{WasKnown: true}
 	}
-	return ledger.DocumentRefused{Cause: causeOf(fault)}
+	return c.wordRefusal(o.entry, "", fault, func(why ledger.Cause) ledger.Event { return ledger.DocumentRefused{Cause: why} })
 }
 
 // noteTaken notes that the service took something of an entry.

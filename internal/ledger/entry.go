@@ -100,6 +100,7 @@ type Node struct{ Dev, Ino uint64 }
 type Cause struct {
 	Code string
 	Text string
+	File string // of the dropped folder, that it is about; empty: not one file. Stays out of the journal like Text
 }
 
 // Fate is what is known about the content of one registration.

@@ -17,10 +17,17 @@ const (
 	codeTechnical       = "001.0010"
 	codeNotEnabled      = "001.0012" // a service of the network is not enabled for the account
 	codeSecurity        = "002.0004" // a virus
-	codeFileTransfer    = "003.0032" // the file was lost on the network's side
-	codeNotJSON         = "004.0004" // the request is not JSON, or the header with its id is wrong
-	codeAlreadyExists   = "003.0038"
 	codeUnknownDocument = "003.0001"
+	codeFileType        = "003.0020" // what a file is to its document is no word that the network knows
+	codeFileTransfer    = "003.0032" // the file was lost on the network's side
+	codeAlreadyExists   = "003.0038"
+	codeField           = "004.0002" // a field is missing, or has another form
+	codeNumberForm      = "004.0003" // the number of the document has another form
+	codeNotJSON         = "004.0004" // the request is not JSON, or the header with its id is wrong
+	codeEnding          = "004.0005" // the network takes no files of that type
+	codeTooLarge        = "004.0012"
+	codeParty           = "004.0013" // the scheme or the number of a party
+	codeIBAN            = "004.0014"
 )
 
 // codeOf returns the network's code of a failed call, without its prefix.

@@ -30,7 +30,7 @@ func (c *Client) SendDocument(ctx context.Context, kind archive.NetworkKind, id 
 	// these bytes. The next start sends them again under this number, and the network tells whether it knows the number.
 	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Method: http.MethodPost, Path: path, Body: body, Limit: smallAnswer, Header: sendJSON})
 	if err != nil {
-		return judgeRefusal(err)
+		return judgeSending(err, aboutDocument)
 	}
 	defer ans.Release()
 	return checkAccepted(op, ans)

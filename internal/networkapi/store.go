@@ -52,7 +52,7 @@ func (c *Client) StoreFile(ctx context.Context, document archive.RemoteID, f Fil
 	ans, err := c.api.SendFile(ctx, apicall.Request{Op: op, Method: http.MethodPost, Path: splitPath(filesPath), Limit: smallAnswer,
 		Header: http.Header{"Accept": {"application/json"}, "Content-Type": {uploadType + "; boundary=" + boundary}}}, body)
 	if err != nil {
-		return "", judgeRefusal(err)
+		return "", judgeSending(err, aboutFile)
 	}
 	defer ans.Release()
 	if ans.Sent != f.SHA256 {

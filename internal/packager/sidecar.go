@@ -12,12 +12,7 @@ import (
 )
 
 // sidecarFields are the keys of a sidecar, in the order in which faults are reported.
-var sidecarFields = []string{
-	"documentType", "documentId", "documentDate", "senderName", "senderIds",
-	"recipientName", "recipientIds", "currencyCode", "buyerReferenceId",
-	"buyerReferenceType", "amount", "additionalParameters", "tradingPartner",
-	"flowDirection", "clientUUID", "files",
-}
+var sidecarFields = append(archive.MetadataFields(), "clientUUID", "files")
 
 // sidecarReader holds a sidecar as it was understood. Its faults are in the order of the file.
 type sidecarReader struct {

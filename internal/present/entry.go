@@ -62,9 +62,18 @@ func reasonOf(e ledger.Entry) string {
 // refusals is a page for the person who dropped the folder; their code says it in brief.
 func SummarizeCause(c ledger.Cause) string {
 	if c.Text == "" || IsOwnRefusal(c.Text) && c.Code != "" {
-		return sanitize.FirstLine(strings.ReplaceAll(c.Code, "-", " "), 100)
+		return sanitize.FirstLine(BriefCause(c), 100)
 	}
 	return sanitize.FirstLine(c.Text, 100)
+}
+
+// BriefCause is the code of a cause as words, with the file that it is about.
+func BriefCause(c ledger.Cause) string {
+	words := strings.ReplaceAll(c.Code, "-", " ")
+	if c.File != "" {
+		words += ": " + sanitize.Name(c.File, 60)
+	}
+	return words
 }
 
 // SummarizeReason is Reason in a few words, safe for a terminal.

@@ -19,7 +19,7 @@ const TestMark = "TEST, NO EVIDENCE"
 func summarizeReason(e ledger.Entry) string {
 	text := e.Cause.Text
 	if text == "" || present.IsOwnRefusal(text) && e.Cause.Code != "" {
-		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
+		text = present.BriefCause(e.Cause)
 	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return sanitize.Truncate(strings.TrimSpace(text), 160)

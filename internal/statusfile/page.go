@@ -82,7 +82,7 @@ func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 	case e.Attention() == ledger.RefusedByRecipient:
 		return e.Folder, present.WordsOf(e.Route).Progress.Refused
 	}
-	words := strings.ReplaceAll(e.Cause.Code, "-", " ")
+	words := present.BriefCause(e.Cause)
 	if e.Dest == "" {
 		return e.Folder, cmp.Or(words, present.WordsOf(e.Route).NotEnded) + "; on its way back to you"
 	}

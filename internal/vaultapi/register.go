@@ -47,7 +47,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerLimit(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
-		return archive.RegisterResult{}, apicall.BlameRequest(err, documentsRefused...)
+		return archive.RegisterResult{}, wordRefusal(apicall.BlameRequest(err, documentsRefused...))
 	}
 	defer ans.Release()
 	list, err := apicall.ReadRecords(ans.Body, "documents")

@@ -227,10 +227,11 @@ func TestRegister_Outcomes(t *testing.T) {
 		overload bool
 		denied   bool
 	}{
-		{"Schema", 400, `{"detail":[{"loc":["body",0,"amount"],"msg":"no number"}]}`, apicall.Refused, "http-400", false, false},
-		{"Conflict", 409, "", apicall.Refused, "http-409", false, false},
-		{"TooLarge", 413, "", apicall.Refused, "http-413", false, false},
-		{"Unprocessable", 422, "", apicall.Refused, "http-422", false, false},
+		{"Schema", 400, `{"detail":[{"loc":["body",0,"amount"],"msg":"no number"}]}`, apicall.Refused, "field-not-accepted", false, false},
+		{"NumberOfOurs", 400, `{"detail":[{"loc":["body",0,"clientUUID"],"msg":"no UUID"}]}`, apicall.Refused, "not-accepted", false, false},
+		{"Conflict", 409, "", apicall.Refused, "not-accepted", false, false},
+		{"TooLarge", 413, "", apicall.Refused, "metadata-too-large", false, false},
+		{"Unprocessable", 422, "", apicall.Refused, "not-accepted", false, false},
 		{"Unauthorized", 401, "", apicall.NotProcessed, "http-401", false, true},
 		{"Forbidden", 403, "", apicall.NotProcessed, "http-403", false, true},
 		{"NoSuchVault", 404, "", apicall.NotProcessed, "http-404", false, false},
@@ -253,6 +254,9 @@ func TestRegister_Outcomes(t *testing.T) {
 			})
 			_, err := c.Register(context.Background(), "V", requests(idA))
 			e := calls.Failed(t, err)
+			if (e.Plain != nil) != (r.want == apicall.Refused) {
+				t.Errorf("words for whoever dropped it = %+v, want some only where the document is refused", e.Plain)
+			}
 			if e.Outcome != r.want || e.Code != r.code || e.Overloaded() != r.overload || e.Denied != r.denied || n != 1 {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}

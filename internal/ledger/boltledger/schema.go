@@ -32,6 +32,7 @@ var packageForm = &message[archive.Package]{"Package", []field[archive.Package]{
 var causeForm = &message[ledger.Cause]{"Cause", []field[ledger.Cause]{
 	textField(1, "code", func(c *ledger.Cause) *string { return &c.Code }),
 	textField(2, "text", func(c *ledger.Cause) *string { return &c.Text }),
+	textField(3, "file", func(c *ledger.Cause) *string { return &c.File }),
 }}
 
 var headerForm = &message[archive.Header]{"Header", []field[archive.Header]{

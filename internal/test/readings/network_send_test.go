@@ -41,6 +41,7 @@ type networkDrop struct {
 	repeats bool                                                           // a folder may go twice
 	every   time.Duration                                                  // between two lists of notifications
 	notes   []string                                                       // of the documents; the folders are named out-0, out-1 and so on
+	more    map[string][]byte                                              // files in each folder beside the two
 	sirens  map[string]string                                              // of the recipients, by folder; a folder without one goes to a GLN
 	route   func(*ingest.Route, *networkapi.Client)                        // changes how documents are sent; nil: nothing does
 	config  daemon.Config                                                  // of the daemon, for a restart
@@ -102,6 +103,9 @@ func (d *networkDrop) drop(folder, number, note string) {
 	kit.Must(w.t, os.Mkdir(aside, 0o770))
 	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "rechnung.pdf"), []byte(contentOf(byte(len(number)))+folder), 0o660))
 	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "anlage.csv"), []byte("a;b\n"+folder), 0o660))
+	for name, content := range d.more {
+		kit.Must(w.t, os.WriteFile(filepath.Join(aside, name), content, 0o660))
+	}
 	kit.Must(w.t, os.WriteFile(filepath.Join(aside, "document.json"), fmt.Appendf(nil, `{"documentType":%q,
 	"data":{"externalDocumentIdentifier":{"id":%q},"issueDate":"2026-10-31","documentCurrencyCode":"EUR","note":%q,
 		"accountingSupplierParty":{"partyName":"Müller & Söhne"},"accountingCustomerParty":{"partyName":"Acme AG"},
