@@ -104,7 +104,7 @@ func addReadingFlags(f *pflag.FlagSet, r *emulator.Readings) {
 	f.StringVar(&r.ErrorBody, "error-body", "", "form of error answers, like message, detail, oauth, xml, html, empty")
 	f.BoolVar(&r.NumbersAsStrings, "numbers-as-strings", false, "numbers come as strings")
 	f.BoolVar(&r.TwinFields, "twins", false, "each field is followed by one of its name in capitals that says something else")
-	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress")
+	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress; %d in it becomes another number each second")
 	f.StringVar(&r.ETag, "etag", "", "of a stored package: md5, kms or none")
 	f.StringVar(&r.ContentMD5, "content-md5", "", "of an upload: check or ignore")
 	f.StringVar(&r.PackageType, "package-type", "", "the Content-Type that an upload must have: any, application/octet-stream or application/zip")

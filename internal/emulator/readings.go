@@ -23,7 +23,7 @@ type Readings struct {
 	ErrorBody        string        // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
 	NumbersAsStrings bool          // numbers come as strings, and the index's amounts, usually strings, as numbers
 	TwinFields       bool          // each field of an answer is followed by one whose name differs in its case only, and that says something else
-	InProgressWord   string        // reported instead of ArchivingInProgress
+	InProgressWord   string        // reported instead of ArchivingInProgress; %d in it is the time of the question in seconds, so that each answer has another word
 	ETag             string        // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
 	Download         string        // bytes | redirect | json (with a pre-signed URL)
 	VaultList        string        // objects | ids | wrapped

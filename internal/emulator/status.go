@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -73,7 +74,7 @@ func (c *call) statusRecordOf(g *registration, at time.Time) statusRecord {
 		rec.Message = &k.message
 	}
 	if k.state == inProgress && c.reading.InProgressWord != "" {
-		rec.Status = c.reading.InProgressWord
+		rec.Status = strings.ReplaceAll(c.reading.InProgressWord, "%d", strconv.FormatInt(c.now.Unix(), 10))
 	}
 	return rec
 }

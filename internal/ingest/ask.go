@@ -278,9 +278,7 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 		return nil
 	}
 	if rc.Status == archive.Unfamiliar {
-		if _, known := c.reportedWords.LoadOrStore(rc.Raw, true); !known {
-			c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", rc.Raw))
-		}
+		c.logUnknownWord(rc.Raw)
 	}
 	if !slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote }) {
 		// A registration that this entry does not list is taken in only if the answer names the document.
@@ -290,6 +288,31 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date})
 	}
 	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.nextPollAt(e)})
+}
+
+// maxUnknownWords bounds the memory and the log where a service answers with ever new words.
+const maxUnknownWords = 32
+
+// unknownWords are the status words that were logged because vaultd does not know them. A restart forgets them, which costs a
+// log line for each word.
+type unknownWords struct {
+	mu     sync.Mutex
+	logged map[string]bool // guarded by mu
+}
+
+// logUnknownWord logs a status word that vaultd does not know: each word once, and at the bound that no further one is logged.
+func (c *Engine) logUnknownWord(word string) {
+	c.unknownWords.mu.Lock()
+	defer c.unknownWords.mu.Unlock()
+	logged := c.unknownWords.logged
+	if logged[word] || len(logged) == maxUnknownWords {
+		return
+	}
+	logged[word] = true
+	c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", word))
+	if len(logged) == maxUnknownWords {
+		c.cfg.Log.Error("the service uses many status words that vaultd does not know; no further one is logged until a restart. Ask the provider what they mean", "words", maxUnknownWords)
+	}
 }
 
 // isOwnID reports whether an identity in an answer is one the entry ever had.

@@ -85,7 +85,7 @@ type Engine struct {
 	recalling         sync.Mutex  // held while the backlog is read anew
 	woken             atomic.Bool // Wake was called, and the backlog was not read anew since
 	disposable        disposable
-	reportedWords     sync.Map // unknown words of the service that were logged: word → true
+	unknownWords      unknownWords
 }
 
 // New returns an engine; it does nothing before Run.
@@ -101,6 +101,7 @@ func New(cfg Config) *Engine {
 	c.underWay.by = map[archive.Key]*window.Upload{}
 	c.mixUps.n = map[string]int{}
 	c.disposable.left = map[string]int{}
+	c.unknownWords.logged = map[string]bool{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
 	}

@@ -372,12 +372,18 @@ func (p *Poller) tellIncomplete(kind archive.NetworkKind, list archive.Notificat
 	}
 }
 
+// maxUnfamiliar bounds the memory and the log where the network uses ever new codes.
+const maxUnfamiliar = 32
+
 // tellUnfamiliar tells once of each pair of codes that is not known.
 func (p *Poller) tellUnfamiliar(n archive.Notification) {
 	pair := n.Pair()
-	if n.Meaning() != archive.MeansUnfamiliar || p.alarmed[pair] || len(p.alarmed) > 100 {
+	if n.Meaning() != archive.MeansUnfamiliar || p.alarmed[pair] || len(p.alarmed) == maxUnfamiliar {
 		return
 	}
 	p.alarmed[pair] = true
 	p.cfg.Log.Error("the business network told something that is not known; it is kept and changes nothing. Tell the makers of vaultd", "pair", pair)
+	if len(p.alarmed) == maxUnfamiliar {
+		p.cfg.Log.Error("the business network uses many codes that are not known; no further one is logged until a restart", "pairs", maxUnfamiliar)
+	}
 }

@@ -119,6 +119,21 @@ func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
 	}
 }
 
+// A service that answers with another word each time is logged up to a bound, then once more, and never again.
+func TestReading_I21_EverNewWordsAreBounded(t *testing.T) {
+	s := setup{folders: 1, readings: emulator.Readings{InProgressWord: "Step%d"},
+		service: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 300*hour, 301*hour }}
+	virtual(t, s, func(t *testing.T, w *world) {
+		w.pass(250*hour, time.Minute, never)
+		if n := w.service.CountCalls("status") + w.service.CountCalls("status-list"); n < 100 {
+			t.Errorf("the service was asked %d times, want more than 100", n)
+		}
+		kit.Want(t, "words that are logged", strings.Count(w.said(), "a status word that vaultd does not know"), 32)
+		kit.Want(t, "lines at the bound", strings.Count(w.said(), "many status words that vaultd does not know"), 1)
+		w.archives(100 * hour)
+	})
+}
+
 // Every form of an error answer reaches a person in words: in the folder that came back, and in the pause of a route.
 func TestReading_ErrorBodiesInWords(t *testing.T) {
 	for form, words := range map[string][2]string{
