@@ -8,8 +8,9 @@
 //
 // A POST or a PUT leaves this machine at most once per call, and so does a GET whose content is streamed: downloads are counted,
 // and some are paid for. Further attempts belong to the ledger; a second retry layer would hide them. Only GETs that are read
-// into memory and token requests are repeated here. Two answers prove that nothing was done: a redirect that asks for
-// the same request elsewhere, and a 401 or 403 to an OAuth token that may be dead. What follows them is the same attempt.
+// into memory and token requests are repeated here. Three answers prove that nothing was done: a redirect that asks for
+// the same request elsewhere, a 401 or 403 to an OAuth token that may be dead, and a 417 to "Expect: 100-continue". What follows them is
+// the same attempt.
 //
 // The package keeps nothing on disk, so a crash leaves nothing to clean up. What may have been done by a call that died follows
 // from what its caller committed before it. Of a call that returned, Outcome in [Error] says whether nothing was sent, nothing
@@ -127,7 +128,7 @@ func New(cfg Config) (*API, *Store, error) {
 	if api.auth, err = newAuthorizer(cfg.Auth, base, &api.wire); err != nil {
 		return nil, nil, err
 	}
-	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now}}
+	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now}, withoutMD5: &md5Memory{}}
 	return api, store, nil
 }
 

@@ -106,6 +106,13 @@ func (c *call) followRedirects(ctx context.Context) (*http.Response, error) {
 			discardBody(resp)
 			continue
 		}
+		if resp.StatusCode == http.StatusExpectationFailed && c.asksFirst {
+			// Not the request was refused, but its question (RFC 9110, 10.1.1).
+			// It leaves once more without it.
+			discardBody(resp)
+			c.asksFirst = false
+			continue
+		}
 		next, err := c.redirectTarget(at, resp, hop)
 		if err != nil {
 			discardBody(resp)

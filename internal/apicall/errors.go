@@ -50,12 +50,13 @@ func (o Outcome) String() string {
 // Error is how every call to a service or an object store fails. No field holds a query, a credential or a token; texts of
 // the other side are stripped of control characters and cut.
 type Error struct {
-	Outcome Outcome
-	Code    string // stable, for machines: "http-403", "timeout"; see [Error.codeOf] for all of them
-	Text    string // for a person, in place of the text that is made of the fields below; with the request's id
-	Denied  bool   // credentials or rights are missing: 401, 403, or a token that was refused or lacks a scope
-	Expired bool   // the store refused an upload because its ticket is over
-	Damaged bool   // the package or file is not what was announced, or cannot be read: its end was not sent
+	Outcome    Outcome
+	Code       string // stable, for machines: "http-403", "timeout"; see [Error.codeOf] for all of them
+	Text       string // for a person, in place of the text that is made of the fields below; with the request's id
+	Denied     bool   // credentials or rights are missing: 401, 403, or a token that was refused or lacks a scope
+	Expired    bool   // the store refused an upload because its ticket is over
+	RefusesMD5 bool   // the store refused an upload because of its Content-MD5, which the address does not sign; it stored nothing
+	Damaged    bool   // the package or file is not what was announced, or cannot be read: its end was not sent
 
 	Op           string // what was tried, in words
 	Method       string

@@ -90,9 +90,16 @@ func pageTitle(body []byte) string {
 	return ""
 }
 
-// xmlWords reads Code and Message wherever they stand, and nothing else: other elements of the store's errors repeat the request
-// with its signature.
+// xmlWords reads Code, Message and the names of headers that are not signed,
+// wherever they stand, and nothing else: other elements of the store's errors
+// repeat the request with its signature.
 func xmlWords(body []byte) (code, message string) {
+	var unsigned string
+	defer func() {
+		if unsigned != "" {
+			message = strings.TrimSpace(message + " (" + unsignedWords + unsigned + ")")
+		}
+	}()
 	dec := xml.NewDecoder(bytes.NewReader(body))
 	dec.Strict = false
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
@@ -111,6 +118,8 @@ func xmlWords(body []byte) (code, message string) {
 			into = &code
 		case "message":
 			into = &message
+		case "headersnotsigned":
+			into = &unsigned
 		default:
 			continue
 		}

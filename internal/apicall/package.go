@@ -22,11 +22,14 @@ type UploadRules struct {
 	AsksFirst bool
 }
 
-// UploadPackage sends a package to its ticket's address in one PUT, from the file at its Path. Its length and its MD5 are told to
-// the store, which refuses anything else. ctx ends with the ticket: the caller knows its deadline.
+// UploadPackage sends a package to its ticket's address in one PUT, from the
+// file at its Path, with its length and, unless the ticket says WithoutMD5, its
+// MD5: the store refuses anything else. ctx ends with the ticket: the caller
+// knows its deadline.
 //
 // It returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what was stored (32 hexadecimal
-// digits). Its error is an *Error. Refused means that this attempt stored nothing; Expired, that the ticket is over. Where the file
+// digits). Its error is an *Error. Refused means that this attempt stored nothing; Expired, that the ticket is over; RefusesMD5,
+// that the same bytes may go to the same address at once without Content-MD5. Where the file
 // holds other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
 func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.Package, rules UploadRules) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
@@ -37,8 +40,11 @@ func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.P
 		}
 		h.Set(extra.Name, extra.Value)
 	}
-	// The store compares the content with this digest, and refuses a body that was changed on the way.
-	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
+	if !t.WithoutMD5 {
+		// The store compares the content with this digest, and refuses a body
+		// that was changed on the way.
+		h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
+	}
 	if p.IsZero() || p.MD5 == [16]byte{} {
 		err := errors.New("the package is not sealed")
 		return sent, "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
@@ -49,7 +55,14 @@ func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.P
 		AsksFirst:   rules.AsksFirst,
 		MayRedirect: func(to string) bool { return t.URL.LeadsToSameObject(archive.PresignedURL(to)) }})
 	if err != nil {
-		return sent, "", uploadError(err)
+		e := uploadError(err)
+		if !t.WithoutMD5 && !e.Expired && !signsMD5(t.URL) && e.saysMD5Refused() {
+			e.Outcome, e.RefusesMD5 = Refused, true
+		}
+		return sent, "", e
+	}
+	if t.WithoutMD5 {
+		s.withoutMD5.add(t.URL)
 	}
 	return ans.Sent, md5FromETag(ans.Header), nil
 }

@@ -15,7 +15,8 @@ const expectAbove = 1_000_000
 
 // Store makes calls without credentials, to URLs that carry their own. It is safe for concurrent use.
 type Store struct {
-	wire wire
+	wire       wire
+	withoutMD5 *md5Memory
 }
 
 // upload is one PUT to a pre-signed URL.

@@ -53,7 +53,7 @@ type Package struct {
 	Path   string // where it lies now; not part of its identity
 	Size   int64
 	SHA256 Digest
-	MD5    [16]byte // for Content-MD5 and to compare an ETag
+	MD5    [16]byte // for Content-MD5, where the store takes that, and to compare an ETag
 }
 
 // IsZero reports whether nothing was sealed.
@@ -90,6 +90,8 @@ type Ticket struct {
 	Date     time.Time     // the service's clock as its answer gave it; zero: not given
 	SignedAt time.Time     // from when Validity counts, on the service's clock; zero: it counts from Sent
 	Validity time.Duration // how long the ticket is used; zero: not known
+
+	WithoutMD5 bool // the package goes to URL without Content-MD5, which stores refuse where the address does not sign it
 }
 
 // unknownLife is the life of a ticket of which nothing tells it.

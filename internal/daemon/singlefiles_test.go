@@ -48,6 +48,8 @@ func (s *pdfFlow) Register(_ context.Context, v archive.VaultID, frozen []archiv
 	return archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{frozen[0].ID: {Remote: r, URL: archive.PresignedURL("https://store.example/" + string(r)), Sent: s.now(), Validity: time.Hour}}}, nil
 }
 
+func (*pdfFlow) OmitsMD5(archive.PresignedURL) bool { return false }
+
 func (s *pdfFlow) Upload(_ context.Context, t archive.Ticket, p archive.Package) (archive.Digest, string, error) {
 	data, err := os.ReadFile(p.Path)
 	if err != nil {

@@ -31,7 +31,8 @@ type Readings struct {
 	IndexFields      string        // a record of the index has the fields that were: sent | filled (currencyCode, tradingPartner and flowDirection come in any case)
 	IndexPage        int           // an index page has at most so many documents, whatever size asks for; 0: as asked
 	RedirectTo       string        // every API call is first sent on by 307: "same" host, or the base address of another
-	ContentMD5       string        // of an upload: check (other bytes are refused) | ignore
+	ContentMD5       string        // of an upload: check (other bytes are refused) | ignore | unsigned, mismatch, unknown (refused with 403 or 501 where its address does not sign it)
+	Expect           string        // of an upload that waits for "100 Continue": continue | refuse (417)
 	PackageType      string        // the Content-Type that an upload must have (403 else), where its address does not sign one: any | application/octet-stream | application/zip
 	ShortBody        string        // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
 	KeyInQuery       bool          // all upload addresses have one path, and a parameter names the object
@@ -75,7 +76,8 @@ func (r *Readings) check() error {
 		checkWord("BasicEncoding", &r.BasicEncoding, "raw", "rfc6749"),
 		checkWord("ErrorBody", &r.ErrorBody, errorForms...),
 		checkWord("ETag", &r.ETag, "md5", "kms", "none"),
-		checkWord("ContentMD5", &r.ContentMD5, "check", "ignore"),
+		checkWord("ContentMD5", &r.ContentMD5, "check", "ignore", "unsigned", "mismatch", "unknown"),
+		checkWord("Expect", &r.Expect, "continue", "refuse"),
 		checkWord("PackageType", &r.PackageType, "any", "application/octet-stream", "application/zip"),
 		checkWord("ShortBody", &r.ShortBody, "refuse", "keep"),
 		checkWord("StatusList", &r.StatusList, "registered", "uploaded"),

@@ -116,11 +116,34 @@ func (s *Server) checkHeaders(c *call) *denial {
 	if c.ContentLength > maxObject {
 		return &denial{400, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed object size."}
 	}
+	if c.Header.Get("Expect") != "" && c.reading.Expect == "refuse" {
+		return &denial{417, "ExpectationFailed", "The expectation cannot be met."}
+	}
+	if d := c.refuseMD5(); d != nil {
+		return d
+	}
 	if sum, err := base64.StdEncoding.DecodeString(c.Header.Get("Content-MD5")); err != nil || len(sum) != md5.Size && len(sum) != 0 {
 		return &denial{400, "InvalidDigest", "The Content-MD5 you specified is not valid."}
 	}
 	if strings.HasPrefix(c.Header.Get("Content-Type"), "multipart/") {
 		s.recordViolation(c, "multipart PUT")
+	}
+	return nil
+}
+
+// refuseMD5 refuses an upload with a Content-MD5 that its address does not
+// sign, in the way of the readings.
+func (c *call) refuseMD5() *denial {
+	if _, signed := signedHeaders(c.Request)["content-md5"]; signed || c.Header.Get("Content-MD5") == "" {
+		return nil
+	}
+	switch c.reading.ContentMD5 {
+	case "unsigned":
+		return &denial{403, "AccessDenied", "There were headers present in the request which were not signed"}
+	case "mismatch":
+		return &denial{403, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided."}
+	case "unknown":
+		return &denial{501, "NotImplemented", "A header you provided implies functionality that is not implemented"}
 	}
 	return nil
 }

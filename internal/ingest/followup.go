@@ -35,7 +35,7 @@ func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledge
 		// address while it works, and asks for evidence when it does not.
 		c.tasks.Add(1)
 		tasks[change.Key] = t
-		with[i].Events = []ledger.Event{got, ledger.UploadIntended{}}
+		with[i].Events = []ledger.Event{got, uploadIntent(c.routeOfQueue(queue), got.Ticket)}
 	}
 	return with, tasks
 }

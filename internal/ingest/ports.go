@@ -40,7 +40,11 @@ type Client interface {
 	Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error)
 	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
 	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
+	// Its error has RefusesMD5 where the store takes the package without Content-MD5 alone, which is then the ticket's to say.
 	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)
+	// OmitsMD5 reports whether a package goes to the address without
+	// Content-MD5, by what its host took so far.
+	OmitsMD5(address archive.PresignedURL) bool
 }
 
 // Asker tells what became of documents. Its errors are *apicall.Error.

@@ -45,7 +45,7 @@ func (c *Engine) uploadStep() step {
 			if e.State == ledger.Sending && !c.mayRepeatUpload(e) { // it was under way when the process ended
 				return []ledger.Event{c.unansweredUpload(e, time.Time{}, ledger.Cause{Text: "vaultd ended while the document was being sent"})}, false, nil
 			}
-			return []ledger.Event{ledger.UploadIntended{}}, true, nil
+			return []ledger.Event{uploadIntent(c.routeOf(e), e.Current().Ticket)}, true, nil
 		},
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			if es[0].Route.IsNotified() {
@@ -63,6 +63,13 @@ func (c *Engine) uploadStep() step {
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
 	}
+}
+
+// uploadIntent returns the intent to upload with a ticket. Whether Content-MD5
+// goes with it is committed before the bytes leave: a store that was sent none
+// may keep a part of a package as whole.
+func uploadIntent(r Route, t archive.Ticket) ledger.Event {
+	return ledger.UploadIntended{WithoutMD5: r.Client.OmitsMD5(t.URL)}
 }
 
 // lateBatch is how many entries whose window is over are told so in one commit: they
@@ -246,6 +253,9 @@ func (c *Engine) isTrustworthyETag(etag string, p archive.Package) bool {
 func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Error) []ledger.Event {
 	if err.Expired && err.Outcome == apicall.Refused {
 		return c.handleExpiredTicket(e, err)
+	}
+	if err.RefusesMD5 { // it took nothing: the same bytes go to the same address at once
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err), WithoutMD5: true}}
 	}
 	target, again := storeOf(e), c.retryAt(e)
 	switch {

@@ -155,12 +155,14 @@ func (ev AnswerMixedUp) apply(e *Entry, _ archive.Instant) error {
 
 // UploadIntended is committed before the connection of a PUT is used: from here on
 // bytes may be at the store.
-type UploadIntended struct{}
+type UploadIntended struct {
+	WithoutMD5 bool // it goes without Content-MD5, because the host took none before
+}
 
 // JournalName implements Event.
 func (UploadIntended) JournalName() string { return "upload-intended" }
 
-func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
+func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
@@ -173,14 +175,16 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	r := e.Current()
 	r.UploadIntents++
 	r.Fate = MaybeStored
+	r.Ticket.WithoutMD5 = r.Ticket.WithoutMD5 || ev.WithoutMD5
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1 // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
 // UploadNotSent says that provably no byte of this attempt left, or that the service took nothing of it for a reason that is not the document's.
 type UploadNotSent struct {
-	NotBefore time.Time
-	Cause     Cause
+	NotBefore  time.Time
+	Cause      Cause
+	WithoutMD5 bool // the store refused the Content-MD5: the next attempt with this ticket goes without it
 }
 
 // JournalName implements Event.
@@ -199,6 +203,9 @@ func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 		if !e.Route.IsNotified() { // there is no ticket to go back to
 			e.State = Registered
 		}
+	}
+	if ev.WithoutMD5 {
+		e.Current().Ticket.WithoutMD5 = true
 	}
 	e.postpone(ev.NotBefore, ev.Cause)
 	return nil

@@ -221,6 +221,7 @@ var stateTable = []row{
 	{"upload-intended, URL wiped", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", wiped},
 	{"upload-not-sent, only attempt", UploadNotSent{}, "     -  -  -  -  -  rd -  -  -  -  -  -  - ", nil},
 	{"upload-not-sent, one before", UploadNotSent{}, "       -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
+	{"upload-not-sent, no MD5", UploadNotSent{WithoutMD5: true}, " - -  -  -  -  rd -  -  -  -  -  -  - ", nil},
 	{"upload-unanswered", UploadUnanswered{}, "              -  -  -  -  -  =  -  -  -  -  -  -  - ", nil},
 	{"upload-refused, only attempt", UploadRefused{}, "      -  -  -  -  -  pa -  -  -  -  -  -  - ", nil},
 	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},

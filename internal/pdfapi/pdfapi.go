@@ -64,3 +64,6 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 	// asked, so the next start sends nothing by itself unless the configuration allows the same bytes to the same address.
 	return c.store.UploadPackage(ctx, t, p, apicall.UploadRules{ContentType: contentType, AsksFirst: true})
 }
+
+// OmitsMD5 says what [apicall.Store.OmitsMD5] does.
+func (c *Client) OmitsMD5(address archive.PresignedURL) bool { return c.store.OmitsMD5(address) }

@@ -28,9 +28,9 @@ var guarantees = []guarantee{
 	{
 		id: "I4", checked: true,
 		promise: "The bytes that were sent have the recorded length and SHA-256. A document that is downloaded again has the same, or the difference is said.",
-		how:     "The ZIP is read back after it was written. Its digest is taken again while it is sent, and the last bytes leave only where it is the recorded one; it stands in the journal with the upload. Its length and its checksum travel with it, and a repeated upload sends the identical bytes or nothing. Every vaultd reconcile compares the metadata that the archive's index gives with what was sent, field by field.",
+		how:     "The ZIP is read back after it was written. Its digest is taken again while it is sent, and the last bytes leave only where it is the recorded one; it stands in the journal with the upload. Its length travels with it, and its MD5 wherever the store takes that header, and a repeated upload sends the identical bytes or nothing. Every vaultd reconcile compares the metadata that the archive's index gives with what was sent, field by field.",
 		limit:   "What a store makes of the bytes that it got is its own affair: documents are downloaded and compared only where a person asks (vaultd verify --archive), for that may cost money. The audit says how many were, and how many of them differ. Metadata that the index leaves out, or that is not in the ledger any more, is not compared.",
-		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/test/readings TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte", "internal/recovery TestReconcile_I4_MetadataInTheIndex", "cmd/vaultd TestReconcile_I4_NamesWhatTheIndexSaysOtherwise", "internal/operator TestSample_I4_OldestUnverifiedFirst", "internal/report TestSummary_I4_DownloadedAndCompared"},
+		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/test/readings TestReading_I4_ContentMD5IsKept", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/test/readings TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte", "internal/recovery TestReconcile_I4_MetadataInTheIndex", "cmd/vaultd TestReconcile_I4_NamesWhatTheIndexSaysOtherwise", "internal/operator TestSample_I4_OldestUnverifiedFirst", "internal/report TestSummary_I4_DownloadedAndCompared"},
 	},
 	{
 		id: "I5", checked: false,
@@ -175,7 +175,7 @@ var guarantees = []guarantee{
 		id: "I25", checked: false,
 		promise: "When the faults are over, every invoice comes to an end, or is shown as unclear, within a bounded time.",
 		how:     "What is due follows from the state alone, and every wait has an end.",
-		tests:   []string{"internal/ledger TestDue_I25_RestsOrGoesOn", "internal/test/simulation TestSimulation"},
+		tests:   []string{"internal/ledger TestDue_I25_RestsOrGoesOn", "internal/vaultapi TestUpload_I25_ExpectRefused", "internal/test/readings TestReading_I25_StoresThatRefuseContentMD5", "internal/test/simulation TestSimulation"},
 	},
 	{
 		id: "I26", checked: false,

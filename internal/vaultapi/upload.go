@@ -13,3 +13,6 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 	// sends the same bytes to the same URL while the ticket is valid, or asks what became of them.
 	return c.store.UploadPackage(ctx, t, p, apicall.UploadRules{ContentType: c.contentType})
 }
+
+// OmitsMD5 says what [apicall.Store.OmitsMD5] does.
+func (c *Client) OmitsMD5(address archive.PresignedURL) bool { return c.store.OmitsMD5(address) }

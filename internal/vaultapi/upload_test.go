@@ -186,6 +186,98 @@ func TestUpload_Outcomes(t *testing.T) {
 	}
 }
 
+// I25: a store's refusal of Content-MD5 is told apart from every other one, and
+// only where the address does not sign the header.
+func TestUpload_I25_ContentMD5Refused(t *testing.T) {
+	const unsigned = "<Error><Code>AccessDenied</Code><Message>There were headers present in the request which were not signed</Message><HeadersNotSigned>%</HeadersNotSigned></Error>"
+	list := func(names string) string { return strings.Replace(unsigned, "%", names, 1) }
+	const mismatch = "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message></Error>"
+	for name, row := range map[string]struct {
+		query  string
+		status int
+		body   string
+		want   bool
+	}{
+		"Unsigned":        {"&X-Amz-SignedHeaders=host", 403, list("content-md5"), true},
+		"UnsignedIn400":   {"&X-Amz-SignedHeaders=host", 400, list("content-md5, x-amz-date"), true},
+		"ListAlone":       {"", 403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message><HeadersNotSigned>Content-MD5</HeadersNotSigned></Error>", true},
+		"OtherUnsigned":   {"&X-Amz-SignedHeaders=host", 403, list("x-amz-acl"), false},
+		"Mismatch":        {"&X-Amz-SignedHeaders=host%3Bx-amz-acl", 403, mismatch, true},
+		"OldSignature":    {"&Signature=abc&Expires=1", 403, mismatch, true},
+		"InWords":         {"", 401, `{"message":"the request signature does not match"}`, true},
+		"Unknown":         {"", 501, "<Error><Code>NotImplemented</Code><Message>A header you provided implies functionality that is not implemented</Message></Error>", true},
+		"Unsupported":     {"", 400, "<Error><Code>InvalidArgument</Code><Message>Unsupported header Content-MD5</Message></Error>", true},
+		"Signed":          {"&X-Amz-SignedHeaders=content-md5%3Bhost", 403, mismatch, false},
+		"SignedPlainly":   {"&x-amz-signedheaders=Content-MD5;host", 403, mismatch, false},
+		"SignedByAnother": {"&X-Goog-SignedHeaders=content-md5%3bhost", 501, "<Error><Code>NotImplemented</Code></Error>", false},
+		"Digest":          {"", 400, "<Error><Code>BadDigest</Code><Message>The Content-MD5 you specified did not match what we received.</Message></Error>", false},
+		"Expired":         {"", 403, "<Error><Code>AccessDenied</Code><Message>Request has expired: the signature does not match</Message></Error>", false},
+		"Denied":          {"", 403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", false},
+		"Gateway":         {"", 501, "<html>Not Implemented</html>", false},
+		"Later":           {"", 503, mismatch, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, srv := client(t, calls.Says(row.status, row.body))
+			ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature + row.query)}
+			_, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+			e := calls.Failed(t, err)
+			kit.Want(t, "the store refuses Content-MD5", e.RefusesMD5, row.want)
+			if row.want {
+				kit.Want(t, "outcome", e.Outcome, apicall.Refused)
+			}
+			ticket.WithoutMD5 = true
+			_, _, err = c.Upload(t.Context(), ticket, sealed(t, []byte("PK")))
+			kit.Want(t, "the store refuses a header that was not sent", calls.Failed(t, err).RefusesMD5, false)
+			kit.Want(t, "the host takes packages without it", c.OmitsMD5(ticket.URL), false)
+		})
+	}
+}
+
+// A host that took a package without Content-MD5 gets the next ones so, unless
+// their address signs the header.
+func TestUpload_I25_HostWithoutContentMD5(t *testing.T) {
+	var got http.Header
+	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header; io.Copy(io.Discard, r.Body) })
+	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature), WithoutMD5: true}
+	kit.Want(t, "omitted before", c.OmitsMD5(ticket.URL), false)
+	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
+		t.Fatal(err)
+	}
+	kit.Want(t, "Content-MD5", got.Get("Content-MD5"), "")
+	kit.Want(t, "omitted for another object", c.OmitsMD5(archive.PresignedURL(srv.URL+"/other")), true)
+	kit.Want(t, "omitted where it is signed", c.OmitsMD5(ticket.URL+"&X-Amz-SignedHeaders=content-md5%3Bhost"), false)
+	kit.Want(t, "omitted at another host", c.OmitsMD5("https://bucket.example/k"), false)
+}
+
+// I25: a store that does not know "Expect: 100-continue" gets the same request
+// once more without it, and once alone.
+func TestUpload_I25_ExpectRefused(t *testing.T) {
+	p := sealed(t, bytes.Repeat([]byte("PK"), 1_000_000))
+	for name, row := range map[string]struct {
+		always bool
+		want   int
+	}{"ItsQuestion": {false, 2}, "Everything": {true, 2}} {
+		t.Run(name, func(t *testing.T) {
+			n, whole := 0, int64(0)
+			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+				if n++; row.always || r.Header.Get("Expect") != "" {
+					w.WriteHeader(http.StatusExpectationFailed)
+					return
+				}
+				whole, _ = io.Copy(io.Discard, r.Body)
+			})
+			_, _, err := c.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, p)
+			kit.Want(t, "requests", n, row.want)
+			if !row.always {
+				kit.Must(t, err)
+				kit.Want(t, "bytes", whole, p.Size)
+			} else if e := calls.Failed(t, err); e.Outcome != apicall.Refused || e.Status != http.StatusExpectationFailed {
+				t.Errorf("%v: %v, want e.Outcome = apicall.Refused, e.Status = 417", e.Outcome, e)
+			}
+		})
+	}
+}
+
 func TestUpload_NotSent(t *testing.T) {
 	c, srv := client(t, calls.Says(200, ""))
 	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}

@@ -56,6 +56,7 @@ var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
 	instantField(6, "signed_at", func(t *archive.Ticket) *time.Time { return &t.SignedAt }),
 	signedField(7, "validity", func(t *archive.Ticket) *time.Duration { return &t.Validity }),
 	fixedField(8, "object", func(t *archive.Ticket) []byte { return t.Object[:] }),
+	flagField(9, "without_md5", func(t *archive.Ticket) *bool { return &t.WithoutMD5 }),
 }}
 
 var registrationForm = &message[ledger.Registration]{"Registration", []field[ledger.Registration]{

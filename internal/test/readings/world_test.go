@@ -82,6 +82,7 @@ type sent struct {
 	method     string
 	host, path string
 	authorized bool // it carried an Authorization header
+	md5        bool // it carried a Content-MD5 header
 }
 
 // virtualStart is the time at which each bubble begins: a fault that is set up before may say by it when it ends.
@@ -238,7 +239,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (w *world) wire(between func(*http.Request, http.RoundTripper) (*http.Response, error)) http.RoundTripper {
 	arrive := roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.mu.Lock()
-		w.calls = append(w.calls, sent{time.Now(), r.Method, r.URL.Host, r.URL.Path, r.Header.Get("Authorization") != ""})
+		w.calls = append(w.calls, sent{time.Now(), r.Method, r.URL.Host, r.URL.Path, r.Header.Get("Authorization") != "", r.Header.Get("Content-MD5") != ""})
 		w.mu.Unlock()
 		return w.service.Transport().RoundTrip(r)
 	})
