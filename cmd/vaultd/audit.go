@@ -69,6 +69,9 @@ checkpoint that can be used, with --as-of and with --whole everything is examine
 --year and --month go by the document's date, and where there is none by the day on which
 the folder was taken; the bill goes by the year in which the archive said "archived". What
 was taken in that time and bears a date that can hardly be right is named as a remark.
+A folder that is rejected, quarantined or on the way is named in every year and month to
+which it may belong: by its date as read, by the day on which it was taken, and, without
+a date that can be right, in each that ended at most thirteen months before that day.
 
 html is one page for screen and paper, of at most 3 MB. It has every folder up to 2,000
 of them; of more it has the newest 200, and the complete table lies beside FILE under

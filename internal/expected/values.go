@@ -168,6 +168,22 @@ func parseDate(s string, n notation) (string, error) {
 	return "", fmt.Errorf("%q is not a date", s)
 }
 
+// PossibleDays returns the days that a date of a sidecar may mean, in whatever
+// notation it is; none where it is not a date. A time of day may be of two days.
+func PossibleDays(s string, loc *time.Location) (days []time.Time) {
+	s = strings.TrimSpace(s)
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return []time.Time{t, t.UTC(), t.In(loc)}
+	}
+	for _, monthFirst := range []bool{false, true} {
+		if day, err := parseDate(s, notation{monthFirst: monthFirst, orderKnown: true}); err == nil {
+			t, _ := time.Parse(time.DateOnly, day) // parseDate wrote it
+			days = append(days, t)
+		}
+	}
+	return days
+}
+
 // dayParts gives the two numbers before the year of a date with slashes or hyphens; nil: it is none.
 func dayParts(s string) []int {
 	for _, by := range []string{"/", "-"} {

@@ -73,15 +73,15 @@ func newCounts(c Config) *counts {
 // readEntry is an entry with its metadata, where it is selected or compared with a list.
 type readEntry struct {
 	ledger.Entry
-	selected bool // as far as the entry itself can tell
+	selected bool // by its vault, drop and state
 	meta     archive.Document
 	asRead   archive.AsRead
 }
 
 // readEntry reads what countEntry counts. Many may read at the same time.
 func (t *counts) readEntry(e ledger.Entry) (one readEntry, err error) {
-	one = readEntry{Entry: e, selected: t.c.Select.selectsEntry(e) && t.since.selects(e.Key)}
-	if one.selected || t.c.Expected != nil {
+	one = readEntry{Entry: e, selected: t.c.Select.selectsEntry(e)}
+	if t.c.Expected != nil || one.selected && (t.since.selects(e.Key) || isUnsettled(e)) {
 		one.meta, one.asRead, err = present.ReadMetadata(t.c.Ledger, e)
 	}
 	return one, err
@@ -104,14 +104,12 @@ func (t *counts) countEntry(one readEntry) error {
 		k := billed{e.Vault, more.Year, more.Month}
 		t.totals[k] = more.Plus(t.totals[k])
 	}
-	if !one.selected && t.c.Expected == nil {
-		return nil
-	}
-	if !one.selected || !t.c.Select.selectsDayOf(e, m, t.c.Location) {
-		t.matchElsewhere(e, m)
+	if !one.selected || !t.since.selects(e.Key) || !t.c.Select.selectsDayOf(e, m, t.c.Location) {
+		t.matchElsewhere(e, m, one.asRead)
 		if !one.selected {
 			return nil
 		}
+		t.countElsewhere(e, m, one.asRead)
 		return t.countRemarksElsewhere(e)
 	}
 	if err := t.matchEntry(e, m, one.asRead); err != nil {

@@ -21,11 +21,12 @@ const missingAtMost = 10_000
 // listed is the comparison with a list of what was expected.
 type listed struct {
 	expected.Info
-	Rows     uint64 `json:"rows"`     // different documents of the list
-	Archived uint64 `json:"archived"` // of them: archived
-	Missing  uint64 `json:"missing"`  // of them: not archived
-	Differ   uint64 `json:"differ"`   // of the archived ones: with another amount, currency, date or sender
-	Unlisted uint64 `json:"unlisted"` // archived documents of the selection that are not on the list
+	Rows     uint64 `json:"rows"`          // different documents of the list
+	Archived uint64 `json:"archived"`      // of them: archived
+	Missing  uint64 `json:"missing"`       // of them: not archived
+	Differ   uint64 `json:"differ"`        // of the archived ones: with another amount, currency, date or sender
+	Unlisted uint64 `json:"unlisted"`      // archived documents of the selection that are not on the list
+	Unread   uint64 `json:"unreadNumbers"` // folders of the whole ledger that are not archived, and whose number could not be read
 
 	MissingRows   []missingRow `json:"missingRows"`        // the first ten thousand, in the list's order
 	DifferNames   []string     `json:"differingDocuments"` // the first five hundred
@@ -70,20 +71,23 @@ func (u unequal) String() string {
 
 // matcher finds the document of each row of the list.
 type matcher struct {
-	list     *expected.List // nil: there is none
-	by       []archive.Key  // the archived document of each row
-	unequal  []unequal      // of that one; nobody: there is none
-	others   []string       // what there is else under the row's number
-	unlisted []archive.Key  // the first few
-	zeros    map[int]string // by row: numbers of the first archived documents that no row has, and that are its own but for zeros before it
-	count    uint64         // archived documents of the selection
+	list    *expected.List // nil: there is none
+	by      []archive.Key  // the archived document of each row
+	unequal []unequal      // of that one; nobody: there is none
+	others  []string       // what there is else under the row's number
+	unread  uint64         // documents that are not archived, whose number could not be read
+
+	elsewhere []bool         // that is archived, and not selected
+	unlisted  []archive.Key  // the first few
+	zeros     map[int]string // by row: numbers of the first archived documents that no row has, and that are its own but for zeros before it
+	count     uint64         // archived documents of the selection
 }
 
 func newMatcher(list *expected.List) *matcher {
 	if list == nil {
 		return &matcher{}
 	}
-	m := &matcher{list: list, zeros: map[int]string{}, by: make([]archive.Key, list.Len()), unequal: make([]unequal, list.Len()), others: make([]string, list.Len())}
+	m := &matcher{list: list, zeros: map[int]string{}, by: make([]archive.Key, list.Len()), unequal: make([]unequal, list.Len()), others: make([]string, list.Len()), elsewhere: make([]bool, list.Len())}
 	for i := range m.unequal {
 		m.unequal[i] = nobody
 	}
@@ -177,13 +181,23 @@ func countValues(r expected.Row) (n int) {
 	return n
 }
 
-// countOther notes what there is under a number that is not an archived document of the selection.
-func (m *matcher) countOther(number, what string) {
-	if m.list == nil || number == "" {
+// countOther notes what there is under a number that is not an archived document of the selection. An archived one elsewhere says
+// more than any other.
+func (m *matcher) countOther(e ledger.Entry, number, what string) {
+	if m.list == nil {
 		return
 	}
+	if number == "" {
+		if isUnsettled(e) && e.Route != ledger.PDF {
+			m.unread++
+		}
+		return
+	}
+	archived := e.State == ledger.Archived
 	for i := range m.list.Find(number) {
-		m.others[i] = what
+		if archived || !m.elsewhere[i] {
+			m.others[i], m.elsewhere[i] = what, archived
+		}
 	}
 }
 
@@ -242,7 +256,7 @@ func (m *matcher) summarize(s present.Entries) (*listed, error) {
 	if m.list == nil {
 		return nil, nil
 	}
-	l := &listed{Info: m.list.Info, Rows: uint64(m.list.Len()), MissingRows: []missingRow{}, DifferNames: []string{}, UnlistedNames: []string{}}
+	l := &listed{Info: m.list.Info, Rows: uint64(m.list.Len()), MissingRows: []missingRow{}, DifferNames: []string{}, UnlistedNames: []string{}, Unread: m.unread}
 	var missing, differ []int
 	for i, u := range m.unequal {
 		switch {
@@ -304,15 +318,21 @@ func (t *counts) matchEntry(e ledger.Entry, m archive.Document, read archive.AsR
 		return t.match.countArchived(t.c.Ledger, e.Key, m)
 	case ledger.Duplicate: // the first one counts
 	default:
-		t.match.countOther(cmp.Or(m.Number, read.Number), e.State.String()+", "+e.Folder+" ("+e.Drop+")")
+		t.match.countOther(e, cmp.Or(m.Number, read.Number), e.State.String()+", "+e.Folder+" ("+e.Drop+")")
 	}
 	return nil
 }
 
-// matchElsewhere notes an archived document that is not selected.
-func (t *counts) matchElsewhere(e ledger.Entry, m archive.Document) {
-	if e.State == ledger.Archived {
-		t.match.countOther(m.Number, "archived, but not in the choice of this report: "+joinTexts("vault "+string(e.Vault), "drop "+e.Drop, present.FormatDay(m.Date)))
+// matchElsewhere notes a document that is not selected: a listed number is looked
+// for in the whole ledger before it is called missing.
+func (t *counts) matchElsewhere(e ledger.Entry, m archive.Document, read archive.AsRead) {
+	const elsewhere = ", but not in the choice of this report: "
+	switch e.State {
+	case ledger.Archived:
+		t.match.countOther(e, m.Number, "archived"+elsewhere+joinTexts("vault "+string(e.Vault), "drop "+e.Drop, present.FormatDay(m.Date)))
+	case ledger.Duplicate: // the first one counts
+	default:
+		t.match.countOther(e, cmp.Or(m.Number, read.Number), e.Folder+" ("+e.Drop+")"+elsewhere+joinTexts("vault "+string(e.Vault), t.c.describeUnsettled(e, m, read)))
 	}
 }
 

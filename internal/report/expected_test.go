@@ -114,7 +114,7 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 		}
 	}
 	page, _ := written(t, a, "html")
-	kit.Holds(t, "the page", page, "nothing with this number was taken", "Archived, not listed", "erp.csv, SHA-256")
+	kit.Holds(t, "the page", page, "no folder that was taken has this number", "Archived, not listed", "erp.csv, SHA-256")
 }
 
 // Over random worlds the counts of the list are those of a comparison by hand, in whatever order the documents came, and the forms

@@ -14,7 +14,7 @@ import (
 type notTaken struct {
 	Running bool           `json:"running"` // vaultd works: it is so now; false: it was so when vaultd last looked
 	Count   uint64         `json:"count"`
-	Overdue uint64         `json:"overdue"` // for longer than remind_after, and not first seen after the selected year or month
+	Overdue uint64         `json:"overdue"` // for longer than remind_after, and may belong to the selected year or month
 	Drops   []notTakenDrop `json:"drops"`
 
 	unknown []string  // drops that were not looked at as they should be, and why
@@ -41,7 +41,7 @@ type notTakenItem struct {
 	Detail  string    `json:"detail"`
 	Since   time.Time `json:"since"` // first seen
 	Overdue bool      `json:"overdue"`
-	Later   bool      `json:"afterTheYear"` // first seen after the selected year or month was over: it does not count against it
+	Later   bool      `json:"afterTheYear"` // first seen so long after the selected year or month that it cannot belong to it
 
 	person bool // a person must act before it can be taken
 }
@@ -59,15 +59,21 @@ func (s Selection) periodName() string {
 	return "year"
 }
 
-// endOfPeriod returns when the selected year or month was over; zero: none is selected.
-func (s Selection) endOfPeriod(loc *time.Location) time.Time {
-	if s.Year == 0 {
+// beginOfPeriod returns when the selected year or month began.
+func (s Selection) beginOfPeriod(loc *time.Location) time.Time {
+	return time.Date(s.Year, max(s.Month, time.January), 1, 0, 0, 0, 0, loc)
+}
+
+// lastOfPeriod returns from when on nothing that comes without a date belongs to
+// the selected year or month; zero: none is selected.
+func (s Selection) lastOfPeriod(loc *time.Location) time.Time {
+	switch {
+	case s.Year == 0:
 		return time.Time{}
+	case s.Month != 0:
+		return s.beginOfPeriod(loc).AddDate(0, 1+monthsLate, 0)
 	}
-	if s.Month != 0 {
-		return time.Date(s.Year, s.Month+1, 1, 0, 0, 0, 0, loc)
-	}
-	return time.Date(s.Year+1, time.January, 1, 0, 0, 0, 0, loc)
+	return s.beginOfPeriod(loc).AddDate(1, monthsLate, 0)
 }
 
 // collectNotTaken counts what was not taken.
@@ -93,7 +99,7 @@ func (a *Audit) collectNotTaken() notTaken {
 const scanAllowance = time.Minute
 
 func (a *Audit) collectDrop(d present.DropScan) notTakenDrop {
-	s, end := d.Scan, a.c.Select.endOfPeriod(a.c.Location)
+	s, end := d.Scan, a.c.Select.lastOfPeriod(a.c.Location)
 	one := notTakenDrop{
 		Drop: d.Name, Configured: d.Configured, Looked: present.TimeOrNil(s.LastScan), Fault: s.Fault, Failed: present.TimeOrNil(s.FaultSince),
 		Count: s.CountPending(), Unnamed: s.Unnamed, Items: []notTakenItem{},
@@ -115,10 +121,10 @@ func (a *Audit) collectDrop(d present.DropScan) notTakenDrop {
 }
 
 // findUnscanned says why nobody knows what is in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd does not
-// run, it cannot look: that is said once for all drops. What keeps it from looking after the selected year or month was
-// over does not count against that time.
+// run, it cannot look: that is said once for all drops. What keeps it from looking so long after the selected year or month
+// that nothing of that time comes any more does not count against it.
 func (a *Audit) findUnscanned(d present.DropScan) []string {
-	s, end := d.Scan, a.c.Select.endOfPeriod(a.c.Location)
+	s, end := d.Scan, a.c.Select.lastOfPeriod(a.c.Location)
 	over := !end.IsZero() && a.c.Made.After(end)
 	switch {
 	case over && (s.LastScan.IsZero() || !s.LastScan.Before(end)):
@@ -199,8 +205,8 @@ func (a *Audit) listDropDoubts(p notTaken) []doubt {
 			}
 		}
 		if later > 0 {
-			list = append(list, doubt{"not-taken-later", later, fmt.Sprintf("%s in drop %s %s first seen after the selected %s was over: %s named under \"Not taken\".",
-				formatCount(later, "thing", "things"), d.Drop, oneOrMore(later, "was", "were"), a.c.Select.periodName(), oneOrMore(later, "it is", "they are"))})
+			list = append(list, doubt{"not-taken-later", later, fmt.Sprintf("%s in drop %s %s first seen more than %d months after the selected %s: %s named under \"Not taken\".",
+				formatCount(later, "thing", "things"), d.Drop, oneOrMore(later, "was", "were"), monthsLate, a.c.Select.periodName(), oneOrMore(later, "it is", "they are"))})
 		}
 	}
 	return list

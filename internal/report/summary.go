@@ -327,6 +327,8 @@ var needWords = []struct{ what, one, more, do string }{
 	{"rejected-by-recipient", "document was rejected by its recipient", "documents were rejected by their recipients", "ask the recipient; then vaultd close X"},
 	{"rejected-network", "document was rejected: it was not delivered to its recipient", "documents were rejected: they were not delivered to their recipients", "put them right as _REASON.txt says and drop them again"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
+	{"elsewhere", "folder that this report does not count may belong to it, and is not archived", "folders that this report does not count may belong to it, and are not archived",
+		"see vaultd why X for each; once it is archived or closed, make the report again"},
 	{"copy-waits", "document was sent, and its copy is not in the archive yet", "documents were sent, and their copies are not in the archive yet", "see vaultd why X for what is in the way; it is tried again by itself"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
 	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},

@@ -82,7 +82,7 @@ func (a *Audit) decideVerdict(t *counts, s Summary) verdict {
 func (a *Audit) decideByCounts(t *counts, s Summary) verdict {
 	b, p, end := t.selected, s.NotTaken, s.describeExpected()
 	finished := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + s.Booked.describeShortfall() + p.describeShortfall())
+	shortfall := strings.TrimSpace(s.Expected.describeShortfall() + s.Booked.describeShortfall() + p.describeShortfall() + " " + t.describeElsewhere())
 	if vaults := t.vaultsWithMissing(); len(vaults) > 0 {
 		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
