@@ -24,7 +24,8 @@ func (a *app) hashPasswordCommand() *cobra.Command {
 		Long: `Asks for a new password on the terminal, twice and without showing it, or reads one
 line from standard input. It prints a line for http.access.users_file: the name, the hash
 of the password by bcrypt, and the rights. Without NAME it prints the hash alone. The
-password has at least 12 characters and at most 72 bytes, because bcrypt looks at no more.
+password has at least 12 characters, five of them different, and at most 72 bytes, because
+bcrypt looks at no more.
 
 Rights are read (see documents), fetch (download documents, which may be charged; it needs
 read too) and metrics (read /metrics and the reasons of the health pages).

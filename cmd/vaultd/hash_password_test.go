@@ -61,6 +61,7 @@ func TestHashPassword_I7_RefusesInWords(t *testing.T) {
 	}{
 		"Short":         {"CANARY\n", nil, exitData, "6 characters; at least 12"},
 		"Empty":         {"", nil, exitData, "0 characters"},
+		"Equal":         {strings.Repeat("C", 12) + "\n", nil, exitData, "too few different characters: 1; at least 5"},
 		"Long":          {"CANARY" + strings.Repeat("x", 67), nil, exitData, "73 bytes; bcrypt looks at the first 72 alone"},
 		"TwoLines":      {good + "\n" + good + "\n", nil, exitData, "more than one line"},
 		"Huge":          {strings.Repeat(good, 1000), nil, exitData, "more than one line"},

@@ -12,8 +12,10 @@ import (
 
 const (
 	minPasswordLength = 12 // characters
-	maxPasswordBytes  = 72 // bcrypt looks at no more
-	newHashCost       = 12
+	// minDifferentCharacters refuses "xxxxxxxxxxxx", "121212121212" and a row of blanks. Capitals do not count apart.
+	minDifferentCharacters = 5
+	maxPasswordBytes       = 72 // bcrypt looks at no more
+	newHashCost            = 12
 )
 
 // User is who may sign in with a password. However it is printed, the hash is not shown.
@@ -36,10 +38,15 @@ func HashPassword(password string) (string, error) {
 	case len(password) > maxPasswordBytes:
 		return "", fmt.Errorf("the password has %d bytes; bcrypt looks at the first %d alone, so a longer one is refused", len(password), maxPasswordBytes)
 	}
+	kinds := map[rune]bool{}
 	for _, r := range password {
 		if unicode.IsControl(r) {
 			return "", errors.New("the password has a control character, which nobody can type on a sign-in page")
 		}
+		kinds[unicode.ToLower(r)] = true
+	}
+	if len(kinds) < minDifferentCharacters {
+		return "", fmt.Errorf("the password has too few different characters: %d; at least %d are needed", len(kinds), minDifferentCharacters)
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), newHashCost)
 	if err != nil {
