@@ -54,9 +54,25 @@ func (d Document) day() string {
 // earliestDay is the first day of issue that is not strange: hardly any invoice from before was made on a computer.
 const earliestDay = "1990-01-01"
 
-// HasStrangeDate reports whether the date of the document is hardly right: before 1990, or later than tomorrow. Days are those of
-// now's time zone.
+// HasStrangeDate reports whether the date of the document is hardly right:
+// before 1990, later than tomorrow, or an instant that is another day in now's
+// time zone (OtherDay). Tomorrow is a day of that zone too.
 func (d Document) HasStrangeDate(now time.Time) bool {
 	day := d.day()
-	return day != "" && (day < earliestDay || day > now.AddDate(0, 0, 1).Format(time.DateOnly))
+	return day != "" && (day < earliestDay || day > now.AddDate(0, 0, 1).Format(time.DateOnly) || OtherDay(d.Date, now.Location()) != "")
+}
+
+// OtherDay returns the day in loc, like 2026-01-01, of a documentDate with a
+// time of day, where it differs from the day in UTC, by which the document
+// counts. Programs that convert a date of 1 January in Berlin into UTC write
+// 2025-12-31T23:00:00Z. Empty: the day is the same, or the date has no time.
+func OtherDay(date string, loc *time.Location) string {
+	t, err := time.Parse(time.RFC3339, date)
+	if err != nil || t.UTC().Equal(t.UTC().Truncate(24*time.Hour)) {
+		return ""
+	}
+	if day := t.In(loc).Format(time.DateOnly); day != t.UTC().Format(time.DateOnly) {
+		return day
+	}
+	return ""
 }

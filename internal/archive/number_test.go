@@ -49,12 +49,28 @@ func TestHasStrangeDate(t *testing.T) {
 	kit.Must(t, err)
 	now := time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC) // the 21st in Berlin
 	for date, strange := range map[string]bool{
-		"2026-11-20T00:00:00Z": false, "2026-11-22T23:59:59Z": false, "2026-11-23T00:00:00Z": true, "2062-11-20T00:00:00Z": true,
+		"2026-11-20T00:00:00Z": false, "2026-11-22T22:59:59Z": false, "2026-11-23T00:00:00Z": true, "2062-11-20T00:00:00Z": true,
 		"1990-01-01T00:00:00Z": false, "1989-12-31T23:59:59Z": true, "0206-11-20T00:00:00Z": true, "": false,
 	} {
 		if got := (Document{Date: date}).HasStrangeDate(now.In(berlin)); got != strange {
 			t.Errorf("%q: %t, want got = %v", date, got, strange)
 		}
+	}
+	// Midnight of a day here, and any other time that is another day here.
+	newYork, err := time.LoadLocation("America/New_York")
+	kit.Must(t, err)
+	for _, row := range []struct {
+		date string
+		loc  *time.Location
+		day  string
+	}{
+		{"2025-12-31T23:00:00Z", berlin, "2026-01-01"}, {"2026-06-30T22:00:00Z", berlin, "2026-07-01"}, {"2026-06-30T23:59:59Z", berlin, "2026-07-01"},
+		{"2026-06-30T21:59:59Z", berlin, ""}, {"2025-12-31T23:00:00Z", time.UTC, ""}, {"2026-01-01T00:00:00Z", newYork, ""}, {"2026-01-01T00:00:00Z", berlin, ""},
+		{"2026-01-01T05:00:00Z", newYork, ""}, {"2026-01-01T03:00:00Z", newYork, "2025-12-31"}, {"2026-01-01", berlin, ""}, {"", berlin, ""},
+	} {
+		name := row.date + " in " + row.loc.String()
+		kit.Want(t, name, OtherDay(row.date, row.loc), row.day)
+		kit.Want(t, name+" is strange", Document{Date: row.date}.HasStrangeDate(now.In(row.loc)), row.day != "")
 	}
 	if !(Document{Date: "2026-11-22T00:00:00Z"}).HasStrangeDate(now) {
 		t.Error("the day after tomorrow in UTC is believed")

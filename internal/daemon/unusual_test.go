@@ -36,7 +36,7 @@ func TestStatusFile_I26_UnusualDocuments(t *testing.T) {
 		h.pass()
 		h.want("Huber 88 archived", "Huber 88 neu archived", "Huber 9 archived")
 		const pair = `  Huber 88 neu          same invoice number, sender and date as "Huber 88", archived 1 Jan 2000` + "\n"
-		const date = "  Huber 9               document date is before 1990 or in the future\n"
+		const date = "  Huber 9               document date is before 1990, in the future, or another day here than in UTC\n"
 		kit.Holds(t, "status file", h.status(), "PLEASE CHECK (2)\n", pair, date)
 		kit.Lacks(t, "status file", h.status(), "Nothing to put right")
 		e := h.byFolder()["Huber 88 neu"]

@@ -210,7 +210,7 @@ func (h *Handle) DescribeUnusual(e ledger.Entry) (words []string, err error) {
 		words = append(words, text)
 	}
 	if e.StrangeDate {
-		words = append(words, "document date is before 1990 or in the future")
+		words = append(words, "document date is before 1990, in the future, or another day here than in UTC")
 	}
 	return words, nil
 }

@@ -45,9 +45,9 @@ func (c *Engine) compareWithOthers(d Drop, e ledger.Entry, s *ledger.Sealed) (ho
 		why = append(why, "same_number: hold. The same invoice number of this sender and date was dropped before, see "+number.String()+".")
 	}
 	if s.StrangeDate {
-		c.cfg.Log.Warn("document date is before 1990 or after tomorrow", "key", e.Key, "held", d.Holds.StrangeDate)
+		c.cfg.Log.Warn("document date is before 1990, after tomorrow, or another day here than in UTC", "key", e.Key, "held", d.Holds.StrangeDate)
 		if d.Holds.StrangeDate {
-			why = append(why, "strange_dates: hold. The document date is before 1990 or after tomorrow.")
+			why = append(why, "strange_dates: hold. The document date is before 1990, after tomorrow, or another day here than in UTC.")
 		}
 	}
 	return strings.Join(why, " "), nil

@@ -51,6 +51,9 @@ func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error
 	if m.Date != "" {
 		text = "document date " + FormatDay(m.Date)
 	}
+	if day := archive.OtherDay(m.Date, loc); day != "" {
+		return append(all, Remark{What: "strange-date", Text: text + " is " + day + " in " + loc.String() + ", and counts as the day in UTC"}), nil
+	}
 	return append(all, Remark{What: "strange-date", Text: text + " can hardly be right: it was taken on " + e.SeenAt.In(loc).Format(dayLayout)}), nil
 }
 

@@ -99,7 +99,7 @@ func describeUnusual(e ledger.Entry) string {
 		text += "; same invoice number as another folder"
 	}
 	if e.StrangeDate {
-		text += "; document date is before 1990 or in the future"
+		text += "; document date is before 1990, in the future, or another day here than in UTC"
 	}
 	return text
 }
