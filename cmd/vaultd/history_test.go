@@ -225,7 +225,7 @@ func (w *historyWorld) checkHistory(name string) present.History {
 
 func (w *historyWorld) checkShares(name string, shares []present.VaultShare) {
 	w.t.Helper()
-	out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(w.t.Context(), w.view) })
+	out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(w.t.Context(), w.view, false) })
 	var st present.StatusSummary
 	kit.Must(w.t, json.Unmarshal([]byte(out), &st))
 	bills := st.Billing

@@ -44,7 +44,7 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 		}
 	}
 	v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
-	out, failed := asks(func(a *app) error { return a.runStatus(t.Context(), v.view) })
+	out, failed := asks(func(a *app) error { return a.runStatus(t.Context(), v.view, false) })
 	if !failed {
 		t.Error("status calls nobody")
 	}
@@ -62,7 +62,7 @@ func TestStatus_PausesOfTheDaemon(t *testing.T) {
 	if regexp.MustCompile(`disposal of acme-in.*next try`).MatchString(out) {
 		t.Errorf("a pause that waits for a decision has a next try:\n%s", out)
 	}
-	out, failed = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view) })
+	out, failed = asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view, false) })
 	var got present.StatusSummary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || !failed || got.Open.Total != 1 || !got.Running || !strings.Contains(out, `"next":null`) {
 		t.Errorf("%v, failed %v\n%s", err, failed, out)
@@ -75,7 +75,7 @@ func TestStatus_WaitingBehindThePDFStore(t *testing.T) {
 		v := beside(t, daemon.State{Pauses: []ingest.Pause{{Target: target, Cause: ledger.Cause{Code: "http-403", Text: "refused"}}}})
 		v.takes(nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "Otto 19"})
 		v.takes(nil, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "ap-scans", Folder: "scan4.pdf"})
-		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v.view) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
+		if out, _ := asks(func(a *app) error { return a.runStatus(t.Context(), v.view, false) }); !strings.Contains(out, fmt.Sprint(want, " wait, none lost")) {
 			t.Errorf("%s: not %d wait:\n%s", target, want, out)
 		}
 	}
@@ -92,7 +92,7 @@ func TestInjection_I7_WhatTheDaemonTells(t *testing.T) {
 			return daemon.State{Drops: []dropwork.State{d}, Pauses: []ingest.Pause{{Target: ingest.RegisterTarget(archive.VaultID(text)), Since: v.Now.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}}}}
 		}
 		for _, json := range []bool{false, true} {
-			out, _ := asks(func(a *app) error { a.json = json; return a.runStatus(t.Context(), v.view) })
+			out, _ := asks(func(a *app) error { a.json = json; return a.runStatus(t.Context(), v.view, false) })
 			for line := range strings.Lines(out) {
 				if line = strings.TrimSuffix(line, "\n"); strings.HasPrefix(line, "FORGED") || strings.ContainsFunc(line, func(r rune) bool { return !sanitize.IsPrintable(r) }) {
 					t.Errorf("%q: %q", text, line)
@@ -118,7 +118,7 @@ func TestStatus_G15_SpoolIsTheDaemons(t *testing.T) {
 		dir := filepath.Join(v.cfg.StateDir, "spool")
 		kit.Must(t, os.Mkdir(dir, 0o700))
 		kit.Must(t, os.WriteFile(filepath.Join(dir, "a.zip"), make([]byte, 300), 0o600))
-		out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view) })
+		out, _ := asks(func(a *app) error { a.json = true; return a.runStatus(t.Context(), v.view, false) })
 		var st present.StatusSummary
 		if err := json.Unmarshal([]byte(out), &st); err != nil || st.Disk.SpoolUsed != row.want {
 			t.Errorf("%s: %d bytes (%v), want %d", name, st.Disk.SpoolUsed, err, row.want)

@@ -28,6 +28,7 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	var watch time.Duration
+	var verbose bool
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "what needs you, what is on its way, and what it costs",
@@ -35,6 +36,9 @@ func (a *app) statusCommand() *cobra.Command {
 what is on its way, the drops, the disk and the bill. Exit code 3 means that
 something needs a person; that vaultd does not run is one such thing while folders
 wait in the drops or are half-way.
+
+With -v it lists the names in the drops that are ignored: by a rule of the drop, or
+because a system makes them, as lost+found.
 
 With --watch it shows the page anew every five seconds, or as often as --watch=1m says,
 until Ctrl-C, and then ends with 0. On a terminal each page takes the place of the one
@@ -46,17 +50,18 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("watch") {
-				return a.watchStatus(c, watch)
+				return a.watchStatus(c, watch, verbose)
 			}
-			return a.withLedger(c, args, a.runStatus)
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runStatus(ctx, v, verbose) })
 		},
 	}
 	c.Flags().DurationVar(&watch, "watch", 0, "show it anew at this `interval`, until Ctrl-C")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the names in the drops that are ignored")
 	c.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
 	return c
 }
 
-func (a *app) runStatus(ctx context.Context, v view) error {
+func (a *app) runStatus(ctx context.Context, v view, verbose bool) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -67,6 +72,7 @@ func (a *app) runStatus(ctx context.Context, v view) error {
 	if s.Damage != "" && a.inside != nil {
 		a.inside.CheckNow()
 	}
+	s.ListsIgnored = verbose
 	if a.json {
 		err = writeJSON(a.stdout, s)
 	} else {

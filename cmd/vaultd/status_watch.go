@@ -23,7 +23,7 @@ const (
 
 // watchStatus shows the status again and again until ctx ends, which is no error. An error at the first time ends it. A
 // later error is shown instead of the status: the daemon may just be restarting.
-func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
+func (a *app) watchStatus(c *cobra.Command, every time.Duration, verbose bool) error {
 	switch {
 	case a.inside != nil:
 		return usageError{errors.New("the daemon answers once; the command itself asks again")}
@@ -38,7 +38,7 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for shown := false; ; shown = true {
-		page, err := a.statusPage(c.Context(), request)
+		page, err := a.statusPage(c.Context(), request, verbose)
 		switch {
 		case c.Context().Err() != nil:
 			return nil
@@ -59,12 +59,15 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 }
 
 // statusPage gives the status once. That something needs a person is no error here.
-func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) {
+func (a *app) statusPage(ctx context.Context, request []string, verbose bool) ([]byte, error) {
 	var page bytes.Buffer
 	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
 	cfg, err := one.configForAsking()
 	if err == nil {
-		err = one.runThroughDaemon(ctx, cfg, append(request, "--"), &page, one.runStatus)
+		if verbose {
+			request = append(request, "--verbose")
+		}
+		err = one.runThroughDaemon(ctx, cfg, append(request, "--"), &page, func(ctx context.Context, v view) error { return one.runStatus(ctx, v, verbose) })
 	}
 	if err != nil {
 		if code, _ := exitCodeOf(err); code == exitPerson {

@@ -91,6 +91,7 @@ type Drop struct {
 	Settle       time.Duration     `json:"settle"`
 	Rescan       time.Duration     `json:"rescan"`
 	RemindAfter  time.Duration     `json:"remind_after"`
+	Ignore       []string          `json:"ignore"`   // archive.IgnoreRules
 	Defaults     map[string]any    `json:"defaults"` // sidecar fields: text or lists of texts
 	Require      map[string]any    `json:"require"`
 	SameContent  string            `json:"same_content"`  // warn or hold

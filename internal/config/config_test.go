@@ -81,7 +81,7 @@ func defaultConfig() Config {
 		Drops: []Drop{{
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Route: "vault", Vault: "V-1", SamePDF: "return",
 			Mode: "auto", Sidecar: "metadata.json", Document: "document.json", Complete: "quiet",
-			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute,
+			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute, Ignore: []string{},
 			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
 			AfterArchive: AfterArchive{Action: "keep", Grace: 720 * time.Hour},
 		}},
@@ -297,6 +297,9 @@ func TestConfigFaults(t *testing.T) {
 		"ListenAnywhere": {with("http: {listen: ':8970'}"), []string{"6:16 http.listen: can be reached from other machines, and needs TLS and users; *"}},
 		"DefaultsTooLong": {with("  - {name: two, path: /srv/two, vault: V, defaults: {senderIds: [" + strings.Repeat("x", 149) + ", " + strings.Repeat("y", 149) + ", zzzz]}}"),
 			[]string{"6:54 drops[1].defaults.senderIds: has 304 characters; the archive takes 300; "}},
+		"IgnoresEverything": {drop("ignore: [Entwurf*, '*']"), []string{"6:60 drops[1].ignore[1]: matches everything: nothing would ever be picked up; *"}},
+		"IgnoresOurs":       {drop("ignore: ['_*']"), []string{"6:50 drops[1].ignore[0]: matches _archived, which is vaultd's own; *"}},
+		"IgnoreIsAList":     {drop("ignore: [3]"), []string{"6:50 drops[1].ignore[0]: *"}},
 		"RetentionTooLong":  {with("  - {name: two, path: /srv/two, vault: V, retention: 16y}"), []string{"6:54 drops[1].retention: is too large; write a number of years from 1y to 15y, *"}},
 		"RetentionInDays":   {with("  - {name: two, path: /srv/two, vault: V, retention: 3650d}"), []string{"6:54 drops[1].retention: is not a number of years; *"}},
 		"RetentionUnitless": {with("  - {name: two, path: /srv/two, vault: V, retention: 10}"), []string{"6:54 drops[1].retention: is a number without a unit; *"}},

@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // a minimal machine has no zone files, and reports need the zone for fifteen years
 
 	"vaultd/internal/archive"
+	"vaultd/internal/drop"
 	"vaultd/internal/packager"
 )
 
@@ -179,6 +180,9 @@ func (c *Config) checkDrop(i int) {
 	for j, earlier := range c.Drops[:i] {
 		c.applyRules(rule{d.Name != "" && strings.EqualFold(d.Name, earlier.Name), loc.child("name"),
 			fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", nil})
+	}
+	if at, fault := archive.IgnoreRules(d.Ignore).FindFault(drop.ReservedNames(), d.Route == RoutePDF); fault != "" {
+		c.applyRules(rule{true, loc.child("ignore").child(strconv.Itoa(at)), fault, "write the names that people or systems leave there, such as Entwurf*", []location{loc.child("ignore"), loc.child("route")}})
 	}
 	after, to := d.AfterArchive, loc.child("after_archive").child("to")
 	action := []location{loc.child("after_archive").child("action")}

@@ -187,6 +187,9 @@ var ownNames = []string{vaultdDir, string(Archived), string(Delivered), string(R
 // IsOwnName reports whether vaultd itself makes something of this name directly in a drop folder.
 func IsOwnName(name string) bool { return slices.Contains(ownNames, name) }
 
+// ReservedNames returns the names directly in a drop folder that are vaultd's own.
+func ReservedNames() []string { return slices.Clone(ownNames) }
+
 // IsReservedName reports whether a name directly in a drop folder is vaultd's own. Case does not count: a folder of such a
 // name is not taken.
 func IsReservedName(name string) bool {

@@ -31,6 +31,7 @@ type Settings struct {
 	Account           string                // whose credentials the vault is called with; empty: the service's main ones
 	Rules             packager.Rules        // of route ledger.Network: Sidecar is the name of the document
 	Network           packager.NetworkRules // of route ledger.Network: how documents and names of files are checked; its Rules do not count
+	Ignore            archive.IgnoreRules   // names directly in the drop folder that are left alone
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
 	Holds             ingest.Holds
@@ -142,7 +143,7 @@ func New(settings Settings, shared *Shared) (*Drop, error) {
 	var err error
 	cfg := watch.Config{
 		Path: settings.Path, Settle: settings.Settle, Rescan: settings.Rescan, Mode: settings.Mode,
-		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName,
+		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName, IsIgnored: settings.Ignore.Match,
 		IsComplete: d.isComplete, CheckDropFolder: d.CheckUsable, OnChange: func() { shared.OnChange(settings.Name) }, OpenEvents: shared.Events,
 		FirstSeen: shared.Scans.firstSeen(settings),
 	}

@@ -158,11 +158,30 @@ func (s *Scans) scanOf(drop Settings) (scan ledger.Scan, known bool) {
 // isSameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
 // which may differ each time.
 func isSameScan(a, b ledger.Scan) bool {
-	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed
+	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed &&
+		isSameIgnored(a.IgnoredByRule, b.IgnoredByRule) && isSameIgnored(a.IgnoredBySystem, b.IgnoredBySystem)
 	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
 		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
 		return x.Name == y.Name && x.Reason == y.Reason && words && x.Since.Equal(y.Since)
 	})
+}
+
+func isSameIgnored(a, b ledger.IgnoredNames) bool {
+	return a.Count == b.Count && slices.Equal(a.Names, b.Names)
+}
+
+// ignoredNames returns what of the ignored names is kept.
+func ignoredNames(groups []watch.NotTakenGroup, reason watch.Reason) (all ledger.IgnoredNames) {
+	for _, group := range groups {
+		if group.Reason != reason {
+			continue
+		}
+		all.Count = uint64(group.Count)
+		for _, n := range group.Items[:min(len(group.Items), ledger.MaxIgnored)] {
+			all.Names = append(all.Names, n.Name)
+		}
+	}
+	return all
 }
 
 // firstSightings corrects since when things are there. No time is in the future: a clock was set back then. And a thing that has a
@@ -247,6 +266,7 @@ func (d *Drop) makeScan(now State) ledger.Scan {
 	}
 	if s.LastScan.IsZero() {
 		s.LastScan, s.Pending, s.Unnamed, s.UnnamedSince = before.LastScan, before.Pending, before.Unnamed, before.UnnamedSince
+		s.IgnoredByRule, s.IgnoredBySystem = before.IgnoredByRule, before.IgnoredBySystem
 		return s
 	}
 	for _, w := range now.Watch.NotTaken {
@@ -259,6 +279,7 @@ func (d *Drop) makeScan(now State) ledger.Scan {
 		}
 		s.Unnamed += uint64(w.Count - len(w.Items))
 	}
+	s.IgnoredByRule, s.IgnoredBySystem = ignoredNames(now.Watch.Ignored, watch.IgnoredByRule), ignoredNames(now.Watch.Ignored, watch.IgnoredBySystem)
 	firstSightings(&s, before, at)
 	slices.SortFunc(s.Pending, func(a, b ledger.PendingItem) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -115,13 +113,15 @@ func folderNameInDrop(id archive.ExtractID, file string) string {
 	return "Extract " + number + " " + file
 }
 
-// unfinished are the endings of names that programs give to files they still write. A folder with such a file is never taken.
-var unfinished = []string{".part", ".tmp", ".filepart", ".crdownload"}
-
-// fileNameInDrop is the name of a held file in its folder: that which it has in custody.
+// fileNameInDrop is the name of a held file in its folder: that which it has in custody. Where a file of that name is not always
+// a part of its folder, as one with the name of an unfinished file, it gets a plainer one.
 func fileNameInDrop(stored string) string {
-	if slices.Contains(unfinished, strings.ToLower(path.Ext(stored))) {
-		return stored + ".file"
+	name := stored
+	if !archive.IsContentName(name) {
+		name += ".file"
 	}
-	return stored
+	if !archive.IsContentName(name) {
+		name = "file " + name
+	}
+	return name
 }

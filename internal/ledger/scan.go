@@ -25,7 +25,19 @@ type Scan struct {
 	Pending      []PendingItem // the longest waiting, at most MaxPending
 	Unnamed      uint64        // those that are not named
 	UnnamedSince time.Time     // when there were first more than are named; zero: there are none
+
+	IgnoredByRule   IgnoredNames // by the drop's own rules
+	IgnoredBySystem IgnoredNames // made by file systems, file servers and the like
 }
+
+// IgnoredNames are names directly in a drop folder that are left alone.
+type IgnoredNames struct {
+	Count uint64
+	Names []string // the first, at most MaxIgnored
+}
+
+// MaxIgnored is how many of the names that are left alone a [Scan] keeps.
+const MaxIgnored = 100
 
 // PendingItem is one thing in a drop folder that has no entry.
 type PendingItem struct {

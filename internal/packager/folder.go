@@ -96,8 +96,13 @@ func (d *droppedFolder) readManifestAndMarker() (manifest []listedFile, err erro
 	if src != nil {
 		d.recordAuxiliary(*d.marker, src)
 	}
+	d.lists = groupByName(d.form.listedFiles, manifest)
+	d.leaveOut(d.isListed)
 	return manifest, nil
 }
+
+// isListed reports whether the sidecar or the manifest names a file.
+func (d *droppedFolder) isListed(path string) bool { return len(d.lists[foldName(path)]) > 0 }
 
 // readSmallFile reads a small file whole. It returns nil where there is no such file, and for a file that is too large, to which
 // it adds a fault.
@@ -220,7 +225,6 @@ func nearSidecar(name, sidecar string) bool {
 // checkLists compares the names that are there with those that the lists name.
 func (d *droppedFolder) checkLists(manifest []listedFile) {
 	all := slices.Concat(d.form.listedFiles, manifest)
-	d.lists = groupByName(all)
 	for _, w := range d.listing.findMissing(all) {
 		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return foldName(f.File) == foldName(w.path) }) {
 			// It is there, and has a fault already.
@@ -255,7 +259,7 @@ func (d *droppedFolder) checkEveryFileListed() {
 		return
 	}
 	for _, f := range d.files {
-		if len(d.lists[foldName(f.path)]) == 0 {
+		if !d.isListed(f.path) {
 			d.faults = append(d.faults, Fault{File: f.disk, Brief: "a file is not in the list", Text: "is in the folder but not in the list of its files", Advice: "Add it to the list, or take it out of the folder"})
 		}
 	}
@@ -267,6 +271,7 @@ func (d *droppedFolder) checkUnchanged() error {
 	if err != nil {
 		return err
 	}
+	again.leaveOut(d.isListed)
 	again.includeSidecar()
 	if !slices.Equal(d.allFiles(), again.allFiles()) || !slices.Equal(d.listing.faults, again.faults) {
 		return fmt.Errorf("the folder: %w", ErrChanged)

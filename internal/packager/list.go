@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
 
@@ -64,6 +65,8 @@ type listing struct {
 	marker   *foundFile
 	junk     []string
 	faults   []Fault
+
+	companions []foundFile // locks, swap files and backups beside the files that they accompany
 
 	root             *os.Root
 	rules            Rules
@@ -150,16 +153,16 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 		case info.IsOnOtherMount(at):
 			return &durable.MountError{Path: disk}
 		}
-		// File servers make junk folders of one name only. A folder of any other name belongs to the invoice.
-		isNamedAsJunk := isSystemJunk(name) || depth == 0 && (isVaultdNote(name) || l.rules.isNetwork && isDeliveryNote(name))
-		own := from || origin(isNamedAsJunk && (!info.IsDir() || strings.EqualFold(name, "@eadir")))
+		isNamedAsJunk := archive.IsSystemJunk(name) || depth == 0 && (isVaultdNote(name) || l.rules.isNetwork && isDeliveryNote(name))
+		own := from || origin(isNamedAsJunk && (!info.IsDir() || archive.IsJunkFolder(name)))
 		if own == fromPeople && !l.checkName(disk, name, twins) {
 			continue
 		}
 		if info.IsDir() && l.isEntered(disk, depth) {
 			err = l.readSubdir(d, info, name, disk, depth+1, own)
 		} else {
-			err = l.addEntry(disk, info, depth, own)
+			_, accompanies := slices.BinarySearch(names, archive.CompanionOf(name))
+			err = l.addEntry(foundEntry{disk, info, depth, own, accompanies})
 		}
 		if err != nil {
 			return err
@@ -270,10 +273,20 @@ func isDeliveryNote(name string) bool {
 	return false
 }
 
+// foundEntry is one name in a directory.
+type foundEntry struct {
+	disk        string
+	info        fs.FileInfo
+	depth       int
+	from        origin
+	accompanies bool // it accompanies another name of its directory
+}
+
 // addEntry sorts one name into the listing.
-func (l *listing) addEntry(disk string, info fs.FileInfo, depth int, from origin) error {
-	switch mode := info.Mode(); {
-	case mode.IsDir() && depth == 0 && l.isReceiptName(disk):
+func (l *listing) addEntry(e foundEntry) error {
+	disk := e.disk
+	switch mode := e.info.Mode(); {
+	case mode.IsDir() && e.depth == 0 && l.isReceiptName(disk):
 		l.addFault(disk, "a folder in place of the receipt", "is a folder, and vaultd writes a file of this name", "Rename it")
 	case mode.IsDir():
 		l.addFault(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
@@ -281,18 +294,21 @@ func (l *listing) addEntry(disk string, info fs.FileInfo, depth int, from origin
 		l.addFault(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
 	case !mode.IsRegular():
 		l.addFault(disk, "contains a "+specialKind(mode)+", not a file", "is a "+specialKind(mode)+", not a file", "Delete it")
-	case from == fromSystem:
+	case e.from == fromSystem:
 		l.junk = append(l.junk, disk)
-	case isTemporary(path.Base(disk)) && l.ignoresTemporary:
-	case isTemporary(path.Base(disk)):
+	case (archive.IsUnfinished(path.Base(disk)) || archive.IsPlaceholder(path.Base(disk))) && l.ignoresTemporary:
+	case archive.IsUnfinished(path.Base(disk)):
 		return fmt.Errorf("%q is a temporary file: %w", disk, ErrChanged)
+	case archive.IsPlaceholder(path.Base(disk)):
+		return fmt.Errorf("%q stands in the place of a file that was not downloaded: %w", disk, ErrChanged)
 	default:
-		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: fileStateOf(info)}, depth == 0)
+		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: fileStateOf(e.info)}, e)
 	}
 	return nil
 }
 
-func (l *listing) addFile(f foundFile, top bool) {
+func (l *listing) addFile(f foundFile, e foundEntry) {
+	top := e.depth == 0
 	if f.state.nlink > 1 {
 		l.addFault(f.disk, "contains a hard link", "is a hard link: it exists under a second name elsewhere", "Copy the file in its place")
 		return
@@ -304,9 +320,26 @@ func (l *listing) addFile(f foundFile, top bool) {
 		l.manifest = &f
 	case top && strings.EqualFold(f.path, markerName):
 		l.marker = &f
+	case e.accompanies:
+		l.companions = append(l.companions, f)
 	default:
 		l.files = append(l.files, f)
 	}
+}
+
+// leaveOut makes junk of the companions that no list names. The others are
+// files as any other.
+func (l *listing) leaveOut(isListed func(path string) bool) {
+	for _, f := range l.companions {
+		if isListed(f.path) {
+			l.files = append(l.files, f)
+		} else {
+			l.junk = append(l.junk, f.disk)
+		}
+	}
+	l.companions = nil
+	l.sortFiles()
+	slices.Sort(l.junk)
 }
 
 // largestFile returns the largest file and the sum of all sizes.
@@ -353,31 +386,10 @@ func specialKind(mode fs.FileMode) string {
 	return "special file"
 }
 
-// isSystemJunk reports names that systems leave behind in folders by themselves.
-func isSystemJunk(name string) bool {
-	switch strings.ToLower(name) {
-	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir":
-		return true
-	}
-	return strings.HasPrefix(name, "._")
-}
-
 // isVaultdNote reports names that vaultd writes at the top of a folder that it returns.
 func isVaultdNote(name string) bool {
 	switch strings.ToLower(name) {
 	case "_reason.txt", "_receipt.txt", "_receipt.json", "_help.txt":
-		return true
-	}
-	return false
-}
-
-// isTemporary reports names that programs give to files they are still writing.
-func isTemporary(name string) bool {
-	if strings.HasPrefix(name, "~$") || strings.HasPrefix(name, ".smbdelete") || strings.HasPrefix(name, ".nfs") {
-		return true
-	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".part", ".tmp", ".filepart", ".crdownload":
 		return true
 	}
 	return false
@@ -407,4 +419,4 @@ func withoutPath(err error) error {
 
 // IsJunkName reports names, at the top of a folder, that are neither content nor a reason to wait: those that file managers
 // leave behind, and vaultd's own notes.
-func IsJunkName(name string) bool { return isSystemJunk(name) || isVaultdNote(name) }
+func IsJunkName(name string) bool { return archive.IsSystemJunk(name) || isVaultdNote(name) }

@@ -128,7 +128,7 @@ func listFile(root *os.Root, name string, rules Rules) (*listing, error) {
 	if !l.checkName(name, name, map[string]string{}) {
 		return l, nil
 	}
-	return l, l.addEntry(name, info, 0, fromPeople)
+	return l, l.addEntry(foundEntry{disk: name, info: info, from: fromPeople})
 }
 
 // pdfFolder is a claimed folder that holds a single PDF.
@@ -153,6 +153,7 @@ func openPDFFolder(list func() (*listing, error)) (*pdfFolder, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.leaveOut(func(string) bool { return false })
 	p := &pdfFolder{listing: l, list: list}
 	all := l.allFiles()
 	switch {

@@ -60,7 +60,7 @@ func (r Rules) findFolderFaults() (faults []archive.Fault) {
 	add := func(field, format string, a ...any) {
 		faults = append(faults, archive.Fault{Field: field, Text: fmt.Sprintf(format, a...)})
 	}
-	taken := IsJunkName(r.Sidecar) || isTemporary(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
+	taken := IsJunkName(r.Sidecar) || !archive.IsContentName(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
 	if taken || strings.ContainsAny(r.Sidecar, "/\\\x00") || r.Sidecar == "." || r.Sidecar == ".." {
 		add("sidecar", "%q cannot be the name of a sidecar; write metadata.json", r.Sidecar)
 	}

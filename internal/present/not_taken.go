@@ -33,6 +33,8 @@ func adviseOnReason(reason string) string {
 		return "wait: it is taken by itself once nothing in it changes any more"
 	case watch.Temporary:
 		return "let the copying end, or close the program that has a file of it open; it is taken by itself then"
+	case watch.Placeholder:
+		return "let the program of the cloud folder download the file (open it there), and take the placeholder away; it is taken by itself then"
 	case watch.Incomplete:
 		return "add what is named; it is taken by itself then"
 	case watch.NoRight:
@@ -96,6 +98,7 @@ func (s *StatusSummary) AddScans(drops []DropScan, c Clock) {
 		}
 		if i := slices.IndexFunc(s.Drops, func(l DropStatus) bool { return l.Name == d.Name }); i >= 0 {
 			s.Drops[i].Looked = TimeOrNil(d.Scan.LastScan)
+			s.Drops[i].IgnoredByRule, s.Drops[i].IgnoredBySystem = newIgnoredNames(d.Scan.IgnoredByRule), newIgnoredNames(d.Scan.IgnoredBySystem)
 		}
 		if d.Configured && !d.Scan.LastScan.IsZero() && (s.LastScan.IsZero() || d.Scan.LastScan.Before(s.LastScan)) {
 			s.LastScan = d.Scan.LastScan

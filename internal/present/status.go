@@ -2,11 +2,14 @@ package present
 
 import (
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // StatusSummary is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
@@ -37,6 +40,7 @@ type StatusSummary struct {
 
 	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
 
+	ListsIgnored bool            `json:"-"` // the text lists the ignored names
 	Attention    AttentionCounts `json:"-"`
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
@@ -163,10 +167,42 @@ type DropStatus struct {
 	Route     string `json:"route"`          // vault, pdf or network; empty: it is not configured any more
 	Delivered int    `json:"deliveredToday"` // they are no part of Today
 
+	IgnoredByRule   IgnoredNames `json:"ignoredByRule"`   // names left alone by the drop's rules
+	IgnoredBySystem IgnoredNames `json:"ignoredBySystem"` // names that systems made, left alone
+
 	Do       string    `json:"-"` // about the pause, where more is known than that it must be mended
 	IsPaused bool      `json:"-"` // it is not worked in
 	Listed   time.Time `json:"-"` // when it was last scanned as a whole
 }
+
+// IgnoredNames are names directly in a drop folder that are left alone.
+type IgnoredNames struct {
+	Count uint64   `json:"count"`
+	Names []string `json:"names"` // the first hundred
+}
+
+func newIgnoredNames(n ledger.IgnoredNames) IgnoredNames {
+	return IgnoredNames{n.Count, append([]string{}, n.Names...)}
+}
+
+// writeTo writes a line for the drop d; nothing where no name is ignored.
+func (n IgnoredNames) writeTo(w io.Writer, d, why string) {
+	if n.Count == 0 {
+		return
+	}
+	names := make([]string, len(n.Names))
+	for i, name := range n.Names {
+		names[i] = sanitize.Name(name, longestIgnored)
+	}
+	more := ""
+	if rest := n.Count - uint64(len(names)); rest > 0 {
+		more = fmt.Sprintf(" and %d more", rest)
+	}
+	fmt.Fprintf(w, "IGNORED  %s: %s %s: %s%s\n", sanitize.Text(d), FormatCount(int(n.Count), "name", "names"), why, strings.Join(names, ", "), more)
+}
+
+// longestIgnored is how many characters of an ignored name are shown.
+const longestIgnored = 60
 
 // Delivers reports whether what the drop takes is delivered, and never archived. One that is not configured any more is taken for one of a vault.
 func (d DropStatus) Delivers() bool { return d.Route != "" && !ledger.Route(d.Route).HasVaults() }

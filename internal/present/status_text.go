@@ -35,6 +35,7 @@ func (s *StatusSummary) WriteText(w io.Writer, c Clock) error {
 	s.writeNotTaken(w, c)
 	s.writeOpen(w, c)
 	s.writeDrops(w, c)
+	s.writeIgnored(w)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", FormatSize(s.Disk.LedgerFree), FormatSize(s.Disk.SpoolUsed), FormatSize(s.Disk.SpoolMax))
 	if s.Catalog != "" {
 		fmt.Fprintf(w, "CATALOG  %s; find and show take longer until then\n", sanitize.FirstLine(s.Catalog, longestText))
@@ -161,6 +162,16 @@ func (s *StatusSummary) writeDrops(w io.Writer, c Clock) {
 		t.AppendRow(TableRow(sanitize.Text(d.Name), sanitize.Text(d.Mode), FormatSize(d.Free), d.describeToday(), fmt.Sprint(d.Open), oldest, note))
 	}
 	t.Render()
+}
+
+// writeIgnored lists what is left alone in the drop folders.
+func (s *StatusSummary) writeIgnored(w io.Writer) {
+	for _, d := range s.Drops {
+		if s.ListsIgnored {
+			d.IgnoredByRule.writeTo(w, d.Name, "by its rule")
+			d.IgnoredBySystem.writeTo(w, d.Name, "that systems make")
+		}
+	}
 }
 
 func (s *StatusSummary) writeBills(w io.Writer) {

@@ -15,6 +15,8 @@ type notTaken struct {
 	Running bool           `json:"running"` // vaultd works: it is so now; false: it was so when vaultd last looked
 	Count   uint64         `json:"count"`
 	Overdue uint64         `json:"overdue"` // for longer than remind_after, and may belong to the selected year or month
+	Ignored uint64         `json:"ignoredByRule"`
+	System  uint64         `json:"ignoredBySystem"`
 	Drops   []notTakenDrop `json:"drops"`
 
 	unknown []string  // drops that were not looked at as they should be, and why
@@ -86,6 +88,7 @@ func (a *Audit) collectNotTaken() notTaken {
 		one := a.collectDrop(d)
 		p.Drops = append(p.Drops, one)
 		p.Count, p.Overdue = p.Count+one.Count, p.Overdue+one.Overdue
+		p.Ignored, p.System = p.Ignored+d.Scan.IgnoredByRule.Count, p.System+d.Scan.IgnoredBySystem.Count
 		p.unknown = append(p.unknown, a.findUnscanned(d)...)
 		fresh := a.c.Running && a.c.Made.Sub(d.Scan.LastScan) <= 2*d.Rescan+scanAllowance
 		if looked := d.Scan.LastScan; d.Configured && !fresh && !looked.IsZero() && (p.asOf.IsZero() || looked.Before(p.asOf)) {
@@ -153,6 +156,14 @@ func (p notTaken) describeShortfall() string {
 		text += capitalize(u) + ". What is in it is not known. "
 	}
 	return strings.TrimSpace(text)
+}
+
+// describeIgnored says how many names a rule of the drops keeps from being picked up; empty: none.
+func (p notTaken) describeIgnored() string {
+	if p.Ignored == 0 {
+		return ""
+	}
+	return " In the drop folders " + formatCount(p.Ignored, "name", "names") + " ignored by your rule."
 }
 
 // findNeed asks a person to see to what was not taken for too long.

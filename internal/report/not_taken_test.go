@@ -23,6 +23,7 @@ func TestPending_I32_Result(t *testing.T) {
 		needs  int
 	}{
 		"Empty":           {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon}}, code: "complete-as-dropped"},
+		"Ignored":         {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, IgnoredByRule: ledger.IgnoredNames{Count: 3}, IgnoredBySystem: ledger.IgnoredNames{Count: 9}}}, code: "complete-as-dropped", text: "3 names ignored by your rule."},
 		"Young":           {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.Add(-time.Minute))}}, code: "complete-as-dropped"},
 		"Overdue":         {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(week)}}, code: "not-complete", text: "1 thing in the drop folders was never taken.", needs: 1},
 		"InTheFuture":     {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.AddDate(10, 0, 0))}}, code: "not-complete", needs: 1},

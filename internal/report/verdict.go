@@ -71,7 +71,7 @@ const asDropped = "Without a list of what was expected nobody can say whether ev
 // decideVerdict says the result, the worst first. In safe mode it is what is known at best.
 func (a *Audit) decideVerdict(t *counts, s Summary) verdict {
 	v := a.decideByCounts(t, s)
-	v.Text += a.describeBasis()
+	v.Text += s.NotTaken.describeIgnored() + a.describeBasis()
 	if s.Check.Agrees && a.isSafeMode() {
 		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.describeSafeMode() + " As far as is known: " + v.Text}
 	}

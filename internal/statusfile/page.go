@@ -153,7 +153,7 @@ func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 // sectionOf is the section of what needs no hand so far.
 func (p *page) sectionOf(r watch.Reason) *section {
 	switch r {
-	case watch.Copying, watch.Temporary, watch.Incomplete:
+	case watch.Copying, watch.Temporary, watch.Placeholder, watch.Incomplete:
 		return &p.Copying
 	}
 	return &p.Waiting
@@ -179,6 +179,8 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		return "changed " + p.formatAgo(cmp.Or(n.LastChanged, n.FirstSeen)), false
 	case watch.Temporary:
 		return "still has " + n.Detail + since + ". Finish copying; close the program, or delete that file", late
+	case watch.Placeholder:
+		return n.Detail + since + " is only a placeholder of your cloud folder. Download the file, delete the placeholder", late
 	case watch.Incomplete:
 		return n.Detail + since, late
 	case watch.Busy:

@@ -66,6 +66,9 @@ type Config struct {
 	// IsReserved reports the names directly in the drop folder that are vaultd's own. nil: none.
 	IsReserved func(name string) bool
 
+	// IsIgnored reports the names directly in the drop folder that are left alone by a rule of the drop. nil: none.
+	IsIgnored func(name string) bool
+
 	// IsComplete is for List. It returns nil when all that belongs to the folder is there, else an error that says what is
 	// missing, or ErrNoFileList where the sidecar makes no sense, because it is wrong or half written.
 	//
@@ -104,6 +107,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.IsReserved == nil {
 		c.IsReserved = func(string) bool { return false }
+	}
+	if c.IsIgnored == nil {
+		c.IsIgnored = func(string) bool { return false }
 	}
 	if c.OnChange == nil {
 		c.OnChange = func() {}

@@ -49,7 +49,7 @@ func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
 	for _, mode := range []Mode{Events, Poll} {
 		inBubble(t, Config{Kind: Files, Mode: mode, IsComplete: endsWell}, func(b *bench) {
 			b.write("scan1.pdf", whole)
-			write(b.t, b.path, "Mai/x.pdf", "@eaDir/", "Thumbs.db", "_REASON.txt")
+			write(b.t, b.path, "Mai/x.pdf", "@eaDir/", "Thumbs.db", "lost+found/", ".stignore")
 			os.Symlink("scan1.pdf", b.path+"/link.pdf")
 			syscall.Mkfifo(b.path+"/fifo.pdf", 0o600)
 			b.run()
@@ -69,7 +69,7 @@ func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
 					b.t.Errorf("%s %s: %q, %q, want r = %v, d = %v", mode, name, r, d, NotFile, detail)
 				}
 			}
-			for _, name := range []string{"@eaDir", "Thumbs.db", "_REASON.txt"} {
+			for _, name := range []string{"@eaDir", "Thumbs.db", "lost+found", ".stignore"} {
 				if r, _ := b.reasonOf(name); r != "" {
 					b.t.Errorf(`%s %s: %q, want r = ""`, mode, name, r)
 				}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // rescanState is what a session remembers of its rescans.
@@ -116,7 +118,7 @@ func (s *session) handleEvents(e Event) {
 // observeNew puts an item that appeared, or whose rights changed, under observation. A folder need not have a sidecar, which is often
 // the last file to be copied.
 func (s *session) observeNew(name string) {
-	if s.cfg.IsReserved(name) || s.cfg.Rules.IsJunk(name) {
+	if s.cfg.IsReserved(name) || s.cfg.IsIgnored(name) || s.cfg.Rules.IsJunk(name) || archive.IsSystemName(name) {
 		// A rescan finds a folder of such a name.
 		return
 	}
@@ -172,7 +174,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 		return nil
 	}
 	l.noSidecar.beginFullRead()
-	r := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}
+	r := rescanPass{session: s, counts: notTakenCounts{}, ignored: notTakenCounts{}, now: now, firstQueued: -1}
 	if err := r.readAll(ctx); err != nil {
 		return err
 	}
@@ -187,7 +189,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 	l.eventsLost = false
 	l.noSidecar.endFullRead(before, now, !r.isIncomplete)
 	s.mu.Lock()
-	hasChanged := s.sched.setCounts(r.counts)
+	hasChanged := s.sched.setCounts(r.counts, r.ignored)
 	s.mu.Unlock()
 	s.recordRescan(now)
 	if hasChanged {
@@ -230,6 +232,7 @@ func (s *session) checkEvents(now dirState) {
 type rescanPass struct {
 	*session
 	counts       notTakenCounts
+	ignored      notTakenCounts
 	now          time.Time
 	dir          *os.File
 	position     int  // in the directory
@@ -262,10 +265,14 @@ func (r *rescanPass) readAll(ctx context.Context) error {
 
 func (r *rescanPass) handleEntry(e os.DirEntry) {
 	name := e.Name()
-	if r.cfg.IsReserved(name) || !e.IsDir() && r.cfg.Rules.IsJunk(name) {
-		return
-	}
 	switch {
+	case r.cfg.IsReserved(name):
+		return
+	case r.cfg.IsIgnored(name):
+		r.ignored.add(IgnoredByRule, name, time.Time{}, nil)
+		return
+	case (!e.IsDir() || r.cfg.Kind == Files) && r.isLeftAlone(name):
+		return
 	case r.cfg.Kind == Files:
 		r.handleFile(e)
 		return
@@ -287,6 +294,7 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 	}
 	switch has, near, at, err := r.cfg.Rules.findSidecar(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
+	case err != nil && r.isLeftAlone(name): // lost+found cannot be read
 	case err != nil:
 		r.isIncomplete = true
 		r.countNotTaken(reasonFor(err), name, err)
@@ -298,13 +306,22 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 	}
 }
 
-// handleFile puts a file under observation, and counts what is none. File servers make folders of their own, which nobody need see.
+// isLeftAlone reports whether something is left alone for its name, and counts it where a system made it. A folder without a
+// sidecar is asked for alone.
+func (r *rescanPass) isLeftAlone(name string) bool {
+	if archive.IsSystemName(name) {
+		r.ignored.add(IgnoredBySystem, name, time.Time{}, nil)
+		return true
+	}
+	return r.cfg.Rules.IsJunk(name)
+}
+
+// handleFile puts a file under observation, and counts what is none.
 func (r *rescanPass) handleFile(e os.DirEntry) {
 	name := e.Name()
 	switch {
 	case r.isItem(e.Type()):
 		r.observe(name)
-	case e.IsDir() && r.cfg.Rules.IsJunk(name):
 	case e.IsDir():
 		r.countNotTaken(NotFile, name, errors.New(FolderDetail))
 	default:
@@ -331,9 +348,9 @@ func (r *rescanPass) knownNear(name string) (known bool, near error) {
 // alwaysScanned is how many unchanged folders without a sidecar are looked into at each rescan.
 const alwaysScanned = 100
 
-// countNoSidecar counts a folder that has no sidecar, unless it is one that file servers make.
+// countNoSidecar counts a folder that has no sidecar.
 func (r *rescanPass) countNoSidecar(name string, near error) {
-	if !r.cfg.Rules.IsJunk(name) {
+	if !r.isLeftAlone(name) {
 		r.countNotTaken(NoSidecar, name, near)
 	}
 }

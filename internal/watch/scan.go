@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
 )
 
 // Rules say how a folder is scanned.
@@ -38,7 +40,7 @@ type Scan struct {
 	Sidecar     string    // its name as it is written on disk; empty: none
 	NearSidecar string    // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; empty: none
 	HasMarker   bool      // there is a file ".done" at the top
-	Temporary   string    // path of one temporary name; empty: none
+	Temporary   string    // path of one file that is not finished, or of a placeholder of a cloud folder; empty: none
 	Files       int       // everything that is neither folder nor junk
 	Junk        int       // names that Rules call junk
 	IsTruncated bool      // the folder is deeper or larger than the bounds: the rest was not read
@@ -106,7 +108,8 @@ func (r Rules) scanFile(root *os.Root, name string) (Scan, error) {
 	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.isOnOtherMount(above) {
 		v.recordProblem(".", errIsMount)
 	}
-	if isTemporary(name) {
+	// A companion in a drop of single files would be sent as if it were one itself.
+	if isWaitedFor(name) || archive.CompanionOf(name) != "" {
 		v.scan.Temporary = name
 	}
 	return v.scan, nil
@@ -122,7 +125,7 @@ func (r Rules) hasExactSidecar(parent *os.File, name string) bool {
 func (r Rules) withDefaults() Rules {
 	r.maxEntries = cmp.Or(r.maxEntries, 20_000)
 	if r.IsJunk == nil {
-		r.IsJunk = isJunk
+		r.IsJunk = archive.IsSystemJunk
 	}
 	return r
 }
@@ -199,7 +202,7 @@ func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
 	case v.rules.IsJunk(name):
 		v.scan.Junk++
 		return
-	case isTemporary(name) && v.scan.Temporary == "":
+	case isWaitedFor(name) && v.scan.Temporary == "":
 		v.scan.Temporary = rel
 	}
 	if isDir && depth == 0 && strings.EqualFold(name, v.rules.Sidecar) {
@@ -232,8 +235,12 @@ func (v *folderScanner) noteTopName(name string) {
 func (r Rules) isNearSidecar(name string) bool {
 	name, sidecar := strings.ToLower(name), strings.ToLower(r.Sidecar)
 	stem := strings.TrimSuffix(sidecar, path.Ext(sidecar))
-	return name != sidecar && (strings.HasPrefix(name, sidecar+".") && !isTemporary(name) || name == stem || name == stem+".txt")
+	return name != sidecar && (strings.HasPrefix(name, sidecar+".") && !archive.IsUnfinished(name) || name == stem || name == stem+".txt")
 }
+
+// isWaitedFor reports the names of files that keep what they are in from being
+// picked up.
+func isWaitedFor(name string) bool { return archive.IsUnfinished(name) || archive.IsPlaceholder(name) }
 
 const markerName = ".done"
 
@@ -280,28 +287,4 @@ func (v *folderScanner) recordProblem(rel string, err error) {
 	if v.scan.Problem == nil {
 		v.scan.Problem = fmt.Errorf("look at %q: %w", rel, err)
 	}
-}
-
-// isJunk reports names that systems leave behind by themselves, and those of vaultd's notes in a folder that came back.
-func isJunk(name string) bool {
-	switch strings.ToLower(name) {
-	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir", "_reason.txt", "_receipt.txt", "_receipt.json":
-		return true
-	}
-	return strings.HasPrefix(name, "._")
-}
-
-// isTemporary reports names that programs give to files they are still writing.
-func isTemporary(name string) bool {
-	// The last two are files that were removed while still open.
-	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".part", ".tmp", ".filepart", ".crdownload":
-		return true
-	}
-	return false
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // Reason says why something in the drop folder is not taken yet.
@@ -21,6 +24,7 @@ const (
 	NoSidecar   Reason = "no sidecar"     // no file with the sidecar's name at its top
 	Copying     Reason = "still copying"  // changed less than Settle ago
 	Temporary   Reason = "temporary name" // something like ".part" or "~$…" is in it
+	Placeholder Reason = "not downloaded" // a cloud folder's placeholder is in it, in place of a file
 	Incomplete  Reason = "incomplete"     // what the list names, or the marker, is missing
 	NoRight     Reason = "no right"       // EACCES, EPERM
 	Busy        Reason = "busy"           // EBUSY, ETXTBSY, EAGAIN
@@ -30,6 +34,12 @@ const (
 	Failed      Reason = "failed"         // any other error of a scan or of taking it
 	Queued      Reason = "queued"         // more than MaxObserved: it waits for a place
 	Held        Reason = "held"           // no folder is taken before a person acts
+)
+
+// The reasons for leaving something alone. It is not among what is not taken.
+const (
+	IgnoredByRule   Reason = "by rule"   // Config.IsIgnored
+	IgnoredBySystem Reason = "by system" // a system made it, and no folder of that name holds a sidecar
 )
 
 // ErrHeld is what take returns when it takes no folder until a person acts. That is no fault of the folder.
@@ -80,6 +90,7 @@ type scheduler struct {
 	ready      []*candidate // in the order in which they became ready; entries whose isReady is false are stale
 	taking     int
 	counts     notTakenCounts          // of the last rescan: what is not under observation
+	ignored    notTakenCounts          // of the last rescan: what is left alone for its name
 	known      map[string]NotTakenItem // the items of counts by name; before the first rescan those of Config.FirstSeen
 	removedAny bool                    // a candidate was removed since the last rescan, and only a rescan tells what is there now
 }
@@ -93,9 +104,10 @@ func newScheduler(cfg Config) *scheduler {
 }
 
 // setCounts replaces the counts by those of a new rescan, and reports whether they differ.
-func (s *scheduler) setCounts(counts notTakenCounts) (hasChanged bool) {
-	hasChanged = !maps.EqualFunc(s.counts, counts, func(a, b *NotTakenGroup) bool { return a.Count == b.Count && slices.Equal(a.Items, b.Items) })
-	s.counts, s.known = counts, map[string]NotTakenItem{}
+func (s *scheduler) setCounts(counts, ignored notTakenCounts) (hasChanged bool) {
+	isSame := func(a, b *NotTakenGroup) bool { return a.Count == b.Count && slices.Equal(a.Items, b.Items) }
+	hasChanged = !maps.EqualFunc(s.counts, counts, isSame) || !maps.EqualFunc(s.ignored, ignored, isSame)
+	s.counts, s.ignored, s.known = counts, ignored, map[string]NotTakenItem{}
 	for _, group := range counts {
 		for _, item := range group.Items {
 			s.known[item.Name] = item
@@ -202,14 +214,24 @@ func (s *scheduler) decideReason(c *candidate, listErr error, now time.Time) (Re
 		return Incomplete, err
 	}
 	switch {
-	case scan.Temporary != "" || isTemporary(c.Name):
-		return Temporary, nil
+	case scan.Temporary != "":
+		return reasonToWait(scan.Temporary)
+	case archive.IsUnfinished(c.Name):
+		return reasonToWait(c.Name)
 	case s.cfg.Complete == Marker && !scan.HasMarker:
 		return Incomplete, errors.New("no .done file yet")
 	case (s.cfg.Complete == Quiet || errors.Is(c.listErr, ErrNoFileList)) && now.Sub(c.unchangedSince) < s.cfg.Settle:
 		return Copying, nil
 	}
 	return "", nil
+}
+
+// reasonToWait returns the reason and the detail for a file that is not finished.
+func reasonToWait(name string) (Reason, error) {
+	if archive.IsPlaceholder(path.Base(name)) {
+		return Placeholder, errors.New(name)
+	}
+	return Temporary, errors.New(name)
 }
 
 // decideFileReason decides whether a single file is complete and has settled. incomplete is what IsComplete returned.
@@ -220,7 +242,7 @@ func (s *scheduler) decideFileReason(c *candidate, incomplete error, now time.Ti
 	case c.Scan.Problem != nil:
 		return reasonFor(c.Scan.Problem), c.Scan.Problem
 	case c.Scan.Temporary != "":
-		return Temporary, nil
+		return reasonToWait(c.Scan.Temporary)
 	case quiet < s.cfg.Settle:
 		return Copying, nil
 	case isFault: // the file could not be looked into

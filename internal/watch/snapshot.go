@@ -14,6 +14,7 @@ type Snapshot struct {
 	LastRescan time.Time
 	Observed   int // folders under observation, those about to be taken included
 	NotTaken   []NotTakenGroup
+	Ignored    []NotTakenGroup // what is left alone for its name, by whose rule: IgnoredByRule, IgnoredBySystem
 }
 
 // Pause says why the drop folder is not looked at, and since when. It is an error, so it can be reported as one.
@@ -71,6 +72,15 @@ func (t notTakenCounts) add(r Reason, name string, since time.Time, detail error
 	}
 }
 
+// clone returns a copy that shares nothing.
+func (t notTakenCounts) clone() notTakenCounts {
+	all := notTakenCounts{}
+	for reason, group := range t {
+		all[reason] = &NotTakenGroup{Reason: reason, Count: group.Count, Items: slices.Clone(group.Items)}
+	}
+	return all
+}
+
 // hasRoom reports whether add would still keep a name.
 func (t notTakenCounts) hasRoom(r Reason) bool {
 	group := t[r]
@@ -86,10 +96,7 @@ func errorText(err error) string {
 
 // notTaken joins the candidates that cannot be taken with the counts of the last rescan.
 func (s *scheduler) notTaken() []NotTakenGroup {
-	all := map[Reason]*NotTakenGroup{}
-	for reason, group := range s.counts {
-		all[reason] = &NotTakenGroup{Reason: reason, Count: group.Count, Items: slices.Clone(group.Items)}
-	}
+	all := s.counts.clone()
 	for _, c := range s.candidates {
 		// A folder that was refused before stays in the list while it is tried again.
 		if (c.isBeingTaken || c.isReady) && c.refusals == 0 || c.reason == "" {
@@ -102,16 +109,17 @@ func (s *scheduler) notTaken() []NotTakenGroup {
 		}
 		group.Count++
 		detail := errorText(c.detail)
-		if c.reason == Temporary {
-			detail = c.Scan.Temporary
-		}
 		group.Items = append(group.Items, NotTakenItem{Name: c.Name, FirstSeen: c.FirstSeen, LastChanged: c.unchangedSince, Detail: detail})
 		if len(group.Items) >= 10*maxItems {
 			group.keepLongest()
 		}
 	}
-	var list []NotTakenGroup
-	for _, group := range all {
+	return all.sorted()
+}
+
+// sorted returns the groups in the order of their reasons.
+func (t notTakenCounts) sorted() (list []NotTakenGroup) {
+	for _, group := range t {
 		group.keepLongest()
 		list = append(list, *group)
 	}

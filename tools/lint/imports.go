@@ -19,7 +19,7 @@ var mayImport = map[string]string{
 	"billing":           "archive ledger",
 	"books":             "archive custody expected extractapi ledger present",
 	"catalog":           "archive ledger",
-	"config":            "archive durable networkapi packager sanitize statedir",
+	"config":            "archive drop durable networkapi packager sanitize statedir",
 	"custody":           "archive durable",
 	"daemon":            "...", // the wiring
 	"drop":              "archive durable",
@@ -50,6 +50,7 @@ var mayImport = map[string]string{
 	"test/fill":         "archive ledger ledger/boltledger test/kit",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
+	"watch":             "archive",
 	"web":               "archive ledger report",
 	"window":            "archive",
 

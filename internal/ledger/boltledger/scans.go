@@ -32,6 +32,10 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	textField(8, "path", func(s *ledger.Scan) *string { return &s.Path }),
 	textField(9, "vault", func(s *ledger.Scan) *archive.VaultID { return &s.Vault }),
 	signedField(10, "limit", func(s *ledger.Scan) *time.Duration { return &s.RemindAfter }),
+	numberField(11, "ruled", func(s *ledger.Scan) *uint64 { return &s.IgnoredByRule.Count }),
+	itemsField(12, "ruled_names", "string", func(s *ledger.Scan) *[]string { return &s.IgnoredByRule.Names }),
+	numberField(13, "system", func(s *ledger.Scan) *uint64 { return &s.IgnoredBySystem.Count }),
+	itemsField(14, "system_names", "string", func(s *ledger.Scan) *[]string { return &s.IgnoredBySystem.Names }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
