@@ -236,7 +236,7 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.readExpected(f)
+	list, err := a.readExpected(f, cfg.Location)
 	if err != nil {
 		return err
 	}

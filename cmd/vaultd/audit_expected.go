@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -17,11 +18,11 @@ import (
 )
 
 // readExpected reads the list of what was expected, with the rights of whoever asks, as the daemon takes it; nil: there is none.
-func (a *app) readExpected(f auditFlags) ([]byte, error) {
+func (a *app) readExpected(f auditFlags, loc *time.Location) ([]byte, error) {
 	if f.expected == "" {
 		return nil, nil
 	}
-	o := expected.Options{}
+	o := expected.Options{Location: loc}
 	var err error
 	if o.Columns, err = expected.ParseColumns(f.columns); err != nil {
 		return nil, usageError{err}

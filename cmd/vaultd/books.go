@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/books"
 	"vaultd/internal/config"
 	"vaultd/internal/custody"
+	"vaultd/internal/expected"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
@@ -297,8 +298,9 @@ func (v view) openCustody() (*custody.Custody, error) {
 func bookSettings(cfg config.Config) books.Settings {
 	c := cfg.Books
 	s := books.Settings{Table: c.Table, Columns: books.Columns(c.Columns), Booked: c.Booked.Column, Values: c.Booked.Values, Credit: c.Credit, From: books.Day(c.From),
-		Encoding: cfg.Extracts.CSV.Encoding, Decimal: cfg.Extracts.CSV.Decimal[0], Location: cfg.Location}
+		Encoding: cfg.Extracts.CSV.Encoding, Location: cfg.Location}
 	s.Separator = map[string]rune{"comma": ',', "semicolon": ';', "tab": '\t', "bar": '|'}[cfg.Extracts.CSV.Separator]
+	s.Decimal = map[string]expected.Shown{".": '.', ",": ','}[cfg.Extracts.CSV.Decimal]
 	return s
 }
 

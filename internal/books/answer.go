@@ -116,6 +116,7 @@ type Answer struct {
 	Sums     []Sum
 	Unbooked uint64 // archived documents of the period that the books do not have
 
+	unclear  uint64 // booked invoices of which a value can be read in two ways
 	conn     *sql.Conn
 	ledger   Ledger
 	sources  map[source]string // names of the files
@@ -129,7 +130,7 @@ func (a *Answer) Missing() uint64 { return a.Booked - a.Counts[Archived] }
 
 // IsComplete reports whether everything is known: what was booked, and what the archive has.
 func (a *Answer) IsComplete() bool {
-	return a.Question.Safe == "" && len(a.Coverage.Holes) == 0 && len(a.Problems) == 0 && a.Coverage.NoKey == 0 && a.Counts[Unreadable] == 0 &&
+	return a.Question.Safe == "" && len(a.Coverage.Holes) == 0 && len(a.Problems) == 0 && a.Coverage.NoKey == 0 && a.Counts[Unreadable] == 0 && a.unclear == 0 &&
 		!slices.ContainsFunc(a.Index, func(i IndexRead) bool { return !i.Complete })
 }
 
@@ -352,6 +353,9 @@ func (a *Answer) count(ctx context.Context) error {
 	err := a.eachCounted(ctx, func(b Booked, o outcome) {
 		a.Booked++
 		a.Counts[o.verdict]++
+		if b.Unclear != "" {
+			a.unclear++
+		}
 		s := sums[b.Currency]
 		if s == nil {
 			s = &Sum{Currency: b.Currency}
@@ -376,7 +380,7 @@ func (a *Answer) count(ctx context.Context) error {
 
 // eachCounted calls fn with each booked row of the question as far as it is counted, in any order.
 func (a *Answer) eachCounted(ctx context.Context, fn func(Booked, outcome)) error {
-	rows, err := a.conn.QueryContext(ctx, "SELECT id, number, company, amount, currency, wrong FROM booked WHERE counts = 1 AND (date = '' OR date BETWEEN ? AND ?)",
+	rows, err := a.conn.QueryContext(ctx, "SELECT id, number, company, amount, currency, wrong, unclear FROM booked WHERE counts = 1 AND (date = '' OR date BETWEEN ? AND ?)",
 		string(a.Question.From), string(a.Question.To))
 	if err != nil {
 		return err
@@ -385,7 +389,7 @@ func (a *Answer) eachCounted(ctx context.Context, fn func(Booked, outcome)) erro
 	for rows.Next() {
 		var b Booked
 		var id int64
-		if err := rows.Scan(&id, &b.Number, &b.Company, &b.Amount, &b.Currency, &b.Wrong); err != nil {
+		if err := rows.Scan(&id, &b.Number, &b.Company, &b.Amount, &b.Currency, &b.Wrong, &b.Unclear); err != nil {
 			return err
 		}
 		if a.mayBeOf(b.Company) {

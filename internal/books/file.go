@@ -31,7 +31,8 @@ const applicationID = 0x76626b73
 const schema = `
 CREATE TABLE IF NOT EXISTS made (
   how     TEXT NOT NULL,   -- digest of how records become rows
-  changes INTEGER NOT NULL -- of the booked rows, counted
+  changes INTEGER NOT NULL, -- of the booked rows, counted
+  settled INTEGER NOT NULL -- the changes after which values that can be read in two ways were read
 ) STRICT;
 CREATE TABLE IF NOT EXISTS extract (
   id       TEXT PRIMARY KEY,
@@ -44,7 +45,9 @@ CREATE TABLE IF NOT EXISTS extract (
   has      INTEGER NOT NULL, -- 1: it has a file of the table
   records  INTEGER NOT NULL,
   no_key   INTEGER NOT NULL, -- records without a key, which are not counted
-  columns  TEXT NOT NULL     -- of the table by its definition, sorted, a line for each
+  columns  TEXT NOT NULL,    -- of the table by its definition, sorted, a line for each
+  decimal  INTEGER NOT NULL, -- the decimal character that its amounts show, and what comes first in its dates; 0: they do not show it
+  day_order INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE IF NOT EXISTS file (
   extract TEXT NOT NULL,
@@ -64,7 +67,10 @@ CREATE TABLE IF NOT EXISTS booked (
   amount   TEXT NOT NULL,    -- plain decimal
   currency TEXT NOT NULL,
   type     TEXT NOT NULL,
-  wrong    TEXT NOT NULL     -- what of it cannot be read
+  wrong    TEXT NOT NULL,    -- what of it cannot be read
+  raw_amount TEXT NOT NULL,  -- the amount and the date as they are written, where each alone can be read in two ways
+  raw_date TEXT NOT NULL,
+  unclear  TEXT NOT NULL     -- what of them the other values of the column do not show either
 ) STRICT;
 -- Answers list rows in this order. Sorting a million of them for each answer would take 300 MB.
 CREATE INDEX IF NOT EXISTS booked_order ON booked (date, number, key);
@@ -197,7 +203,7 @@ func (b *Books) create(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		_, err = tx.ExecContext(ctx, "INSERT INTO made SELECT ?, 0 WHERE NOT EXISTS (SELECT * FROM made)", b.settings.digest())
+		_, err = tx.ExecContext(ctx, "INSERT INTO made SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM made)", b.settings.digest())
 	}
 	if err != nil {
 		return errors.Join(err, tx.Rollback(), db.Close())

@@ -35,8 +35,10 @@ type world struct {
 	custody *custody.Custody
 	sums    map[archive.ExtractID]Recorded // as the ledger would have recorded them
 	since   Day                            // of the settings; empty: theirs
-	table   string                         // of the files
-	n       int
+
+	settings func(*Settings) // changes them; nil: nothing
+	table    string          // of the files
+	n        int
 }
 
 func newWorld(t testing.TB) *world {
@@ -173,6 +175,9 @@ func (w *world) ask(change ...func(*Question)) (*Answer, []Row) {
 	w.t.Helper()
 	s := testSettings()
 	s.From = cmp.Or(w.since, s.From)
+	if w.settings != nil {
+		w.settings(&s)
+	}
 	b := w.open(s)
 	problems, err := b.Update(w.t.Context(), w.sums)
 	kit.Must(w.t, err)

@@ -72,6 +72,9 @@ func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recor
 			return nil, err
 		}
 	}
+	if err := b.settle(ctx); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Extract, b.Extract) })
 	return problems, nil
 }
@@ -235,13 +238,14 @@ type folding struct {
 	number         int // of the record in its file
 	records, noKey int
 	kept           int // bytes of values of the file
+	shown          shown
 }
 
 func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string) (err error) {
-	f.upsert, err = f.tx.PrepareContext(ctx, `INSERT INTO booked (key, rank, counts, number, supplier, company, date, amount, currency, type, wrong)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET rank = excluded.rank, counts = excluded.counts, number = excluded.number,
+	f.upsert, err = f.tx.PrepareContext(ctx, `INSERT INTO booked (key, rank, counts, number, supplier, company, date, amount, currency, type, wrong, raw_amount, raw_date, unclear)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET rank = excluded.rank, counts = excluded.counts, number = excluded.number,
 		supplier = excluded.supplier, company = excluded.company, date = excluded.date, amount = excluded.amount, currency = excluded.currency, type = excluded.type,
-		wrong = excluded.wrong WHERE excluded.rank > booked.rank`)
+		wrong = excluded.wrong, raw_amount = excluded.raw_amount, raw_date = excluded.raw_date, unclear = excluded.unclear WHERE excluded.rank > booked.rank`)
 	if err != nil {
 		return err
 	}
@@ -274,8 +278,8 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 		return err
 	}
 	e := f.of.Extract
-	_, err = f.tx.ExecContext(ctx, "INSERT INTO extract VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", string(e.ID), f.of.SHA256[:], e.Name, e.Type,
-		seconds(e.Start), seconds(e.End), seconds(e.Made), has, f.records, f.noKey, strings.Join(columns, "\n"))
+	_, err = f.tx.ExecContext(ctx, "INSERT INTO extract VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", string(e.ID), f.of.SHA256[:], e.Name, e.Type,
+		seconds(e.Start), seconds(e.End), seconds(e.Made), has, f.records, f.noKey, strings.Join(columns, "\n"), f.shown.decimal, f.shown.order)
 	return err
 }
 
@@ -315,27 +319,15 @@ func (f *folding) enter(ctx context.Context, r record) error {
 	if f.kept > mostKept {
 		return &unreadableError{fmt.Errorf("%s has more than %d MB of values in the columns that are read", f.file.Name, mostKept>>20)}
 	}
-	var wrong []string
-	decimal := f.settings.Decimal
-	if r.isJSON {
-		decimal = '.'
-	}
-	amount, err := parseAmount(r.values[amountField], decimal)
-	if err != nil {
-		wrong = append(wrong, "amount "+err.Error())
-	}
-	day, err := parseDay(r.values[dateField], f.settings.Location)
-	if err != nil {
-		wrong = append(wrong, "date "+err.Error())
-	}
+	w := f.readValues(r)
 	v := func(at field) string { return strings.TrimSpace(r.values[at]) }
 	counts := 0
 	if f.settings.isBooked(v(bookedField)) {
 		counts = 1
 	}
 	// The context was asked above. SQLite would start a goroutine for each record to watch it.
-	_, err = f.upsert.ExecContext(context.WithoutCancel(ctx), key, f.rank(), counts, exactNumber(v(numberField)), v(supplierField), v(companyField), string(day), string(amount),
-		strings.ToUpper(v(currencyField)), v(typeField), strings.Join(wrong, ", "))
+	_, err := f.upsert.ExecContext(context.WithoutCancel(ctx), key, f.rank(), counts, exactNumber(v(numberField)), v(supplierField), v(companyField), string(w.date), string(w.amount),
+		w.currency, v(typeField), w.wrong, w.rawAmount, w.rawDate, w.unclear)
 	return err
 }
 

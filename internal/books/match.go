@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/expected"
 )
 
 // querier is the open file, or a transaction that sees one state of it.
@@ -22,15 +23,16 @@ type Booked struct {
 	Amount                         archive.Decimal // without zeros at its end
 	Currency, Type                 string
 	Wrong                          string // what of it cannot be read; empty: nothing
+	Unclear                        string // what of it can be read in two ways; empty: nothing
 	Extract, File                  string // that it stands in, with its record; only in a [Row]
 
 	rank []byte // of the record
 }
 
-const bookedColumns = "key, number, supplier, company, date, amount, currency, type, wrong, rank"
+const bookedColumns = "key, number, supplier, company, date, amount, currency, type, wrong, unclear, rank"
 
 func (r *Booked) scan(row interface{ Scan(...any) error }, more ...any) error {
-	return row.Scan(append(more, &r.Key, &r.Number, &r.Supplier, &r.Company, &r.Date, &r.Amount, &r.Currency, &r.Type, &r.Wrong, &r.rank)...)
+	return row.Scan(append(more, &r.Key, &r.Number, &r.Supplier, &r.Company, &r.Date, &r.Amount, &r.Currency, &r.Type, &r.Wrong, &r.Unclear, &r.rank)...)
 }
 
 // Difference is in what a document of the archive is not what the books say.
@@ -99,11 +101,11 @@ func (r Booked) compare(d archive.Document, isTypedCredit bool) (diff Difference
 
 // hasAmountOf compares amounts by their value, digit for digit. The amount of a credit note is written with either sign.
 func (r Booked) hasAmountOf(d archive.Document, isCredit bool) bool {
-	amount, err := parseAmount(string(d.Amount), '.')
-	if err != nil || amount == "" {
+	amount, err := expected.ParseNumber(string(d.Amount))
+	if err != nil {
 		return false
 	}
-	a, b := string(r.Amount), string(amount)
+	a, b := string(r.Amount), string(trimZeros(amount))
 	if isCredit {
 		a, b = strings.TrimPrefix(a, "-"), strings.TrimPrefix(b, "-")
 	}

@@ -24,10 +24,10 @@ const (
 	headBytes    = 4096 // of a file, that show its form
 )
 
-// record is one record of the table: its values by field, and whether amounts in it have the decimal point of JSON.
+// record is one record of the table: its values by field, and which of them are numbers of JSON.
 type record struct {
-	values [fieldCount]string
-	isJSON bool
+	values   [fieldCount]string
+	isNumber [fieldCount]bool
 }
 
 // readRecords calls fn with each record of a file, in its order, and reads the file to its end. The form is told by the first bytes:
@@ -182,7 +182,7 @@ func (j *jsonRecords) readRecord(opening jsontext.Token, name jsontext.Value) er
 	if opening.Kind() != '{' {
 		return errors.New("it is no object")
 	}
-	rec := record{isJSON: true}
+	var rec record
 	for name != nil || j.d.PeekKind() != '}' {
 		var err error
 		if name == nil {
@@ -235,7 +235,7 @@ func (j *jsonRecords) readValue(rec *record, fields []field) error {
 		text = string(plain)
 	}
 	for _, f := range fields {
-		rec.values[f] = text
+		rec.values[f], rec.isNumber[f] = text, raw.Kind() == '0'
 	}
 	return nil
 }

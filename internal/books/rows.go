@@ -159,6 +159,10 @@ func (a *Answer) describe(b Booked, o outcome) (Row, error) {
 			row.Found = "nothing but the number can be compared: " + found
 		}
 	case Ambiguous:
+		if b.Unclear != "" {
+			row.Found = "the " + b.Unclear
+			break
+		}
 		row.Found = "several fit, one of them is " + found
 	case Similar:
 		row.Found = "only a number that is alike: " + found

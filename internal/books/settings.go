@@ -60,9 +60,9 @@ type Settings struct {
 	Credit  []string // values of the column Type that make a record a credit note, whatever the sign of its amount
 	From    Day      // the first day that is asked about
 
-	Separator rune   // of CSV; zero: as the first line shows
-	Encoding  string // of CSV: utf-8 or windows-1252
-	Decimal   byte   // of amounts in CSV: '.' or ','
+	Separator rune           // of CSV; zero: as the first line shows
+	Encoding  string         // of CSV: utf-8 or windows-1252
+	Decimal   expected.Shown // of amounts that are texts: '.' or ','; zero: as the column's values show
 
 	Location *time.Location // of days
 }
@@ -93,7 +93,7 @@ func (s Settings) names() [fieldCount]string {
 }
 
 // readingVersion is raised with each change in how records are read.
-const readingVersion = 2
+const readingVersion = 3
 
 // digest names how records become rows: a file made in another way is made anew.
 func (s Settings) digest() string {

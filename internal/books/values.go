@@ -1,10 +1,10 @@
 package books
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"math/big"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/expected"
 )
 
 // exactNumber is the form in which numbers of invoices are compared: without space around it, in one Unicode form.
@@ -44,85 +45,64 @@ func isASCII(s string) bool {
 	return true
 }
 
-// longestAmount bounds the digits of an amount, so that no text of an extract makes a number of a million digits.
-const longestAmount = 60
-
-// parseAmount returns the plain decimal of an amount without zeros at its end, so that amounts of one value have one text. The decimal
-// character is '.' or ','. An empty text gives an empty one.
-func parseAmount(s string, decimal byte) (archive.Decimal, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		return "", nil
-	}
-	wrong := fmt.Errorf("%q is not an amount", shorten(s))
-	digits, isNegative := strings.CutPrefix(strings.TrimPrefix(s, "+"), "-")
-	whole, fraction, _ := strings.Cut(digits, string(decimal))
-	if exponent := strings.ContainsAny(digits, "eE"); exponent && decimal == '.' {
-		return parseExponent(s)
-	}
-	if whole+fraction == "" || len(whole)+len(fraction) > longestAmount || strings.Trim(whole+fraction, "0123456789") != "" {
-		return "", wrong
-	}
-	return plainAmount(isNegative, whole, fraction), nil
-}
-
-func plainAmount(isNegative bool, whole, fraction string) archive.Decimal {
-	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
-	if whole == "" {
-		whole = "0"
-	}
-	if fraction != "" {
-		whole += "." + fraction
-	}
-	if isNegative && whole != "0" {
-		whole = "-" + whole
-	}
-	return archive.Decimal(whole)
-}
-
-// parseExponent reads a number of JSON that has an exponent, without rounding it.
-func parseExponent(s string) (archive.Decimal, error) {
-	_, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-	r, ok := (*big.Rat)(nil), false
-	if len(s) <= longestAmount && len(strings.TrimLeft(exponent, "+-0")) <= 2 {
-		r, ok = new(big.Rat).SetString(s)
-	}
-	if !ok {
-		return "", fmt.Errorf("%q is not an amount", shorten(s))
-	}
-	digits, _ := r.FloatPrec() // a decimal fraction always ends
-	whole, fraction, _ := strings.Cut(new(big.Rat).Abs(r).FloatString(digits), ".")
-	return plainAmount(r.Sign() < 0, whole, fraction), nil
-}
-
-// dayForms are the forms of days and times without a zone. The day comes first where nothing else is told, as in the service's own times.
-var dayForms = []string{time.DateOnly, "2006-01-02T15:04:05", "2006-01-02T15:04:05.999999999", time.DateTime, "2006-01-02 15:04:05.999999999",
-	"02/01/2006", "02/01/2006, 15:04:05", "02/01/2006 15:04:05", "02.01.2006", "02.01.2006 15:04:05", "20060102"}
-
-// parseDay returns the day of a date; an empty text gives none. A time with a zone is of the day in loc, but midnight in its own zone is
-// how programs write a day alone.
-func parseDay(s string, loc *time.Location) (Day, error) {
-	s = strings.TrimSpace(s)
-	if s == "" {
-		return "", nil
-	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		if hour, minute, second := t.Clock(); hour+minute+second == 0 {
-			return dayOf(t, t.Location()), nil
+// trimZeros returns an amount without zeros at its end, so that amounts of one
+// value have one text.
+func trimZeros(amount archive.Decimal) archive.Decimal {
+	if whole, fraction, ok := strings.Cut(string(amount), "."); ok {
+		if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+			whole += "." + fraction
 		}
-		return dayOf(t, loc), nil
+		amount = archive.Decimal(whole)
 	}
-	for _, form := range dayForms {
-		if t, err := time.Parse(form, s); err == nil {
-			return dayOf(t, time.UTC), nil
+	if amount == "-0" {
+		return "0"
+	}
+	return amount
+}
+
+// values are the amount, the date and the currency of a record.
+type values struct {
+	value
+	currency           string
+	wrong              string // what cannot be read
+	rawAmount, rawDate string // what can be read in two ways
+}
+
+// readValues reads the amount, the date and the currency. What the amount and the
+// date show of the column is noted.
+func (f *folding) readValues(r record) (v values) {
+	var wrong []string
+	amount, day := strings.TrimSpace(r.values[amountField]), strings.TrimSpace(r.values[dateField])
+	v.currency = strings.ToUpper(strings.TrimSpace(r.values[currencyField]))
+	var err error
+	switch {
+	case amount == "":
+	case r.isNumber[amountField]:
+		v.amount, err = expected.ParseNumber(amount)
+	default:
+		var named string
+		f.shown.decimal.Add(expected.DecimalOf(amount))
+		v.amount, named, err = expected.ParseAmount(amount, f.settings.Decimal)
+		if v.currency = cmp.Or(v.currency, named); named != "" && v.currency != named {
+			wrong = append(wrong, fmt.Sprintf("amount %q names another currency than %s", amount, v.currency))
 		}
 	}
-	return "", fmt.Errorf("%q is not a date", shorten(s))
-}
-
-func shorten(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
+	v.amount = trimZeros(v.amount)
+	if errors.Is(err, expected.ErrTwoWays) {
+		v.rawAmount = amount
+	} else if err != nil {
+		wrong = append(wrong, "amount "+err.Error())
 	}
-	return s
+	if day != "" {
+		f.shown.order.Add(expected.OrderOf(day))
+		text, err := expected.ParseDay(day, 0, f.settings.Location)
+		if v.date = Day(text); errors.Is(err, expected.ErrTwoWays) {
+			v.rawDate = day
+		} else if err != nil {
+			wrong = append(wrong, "date "+err.Error())
+		}
+	}
+	v.wrong = strings.Join(wrong, ", ")
+	v.unclear = f.settings.readUnsettled(v.rawAmount, v.rawDate, shown{}).unclear // until it is settled
+	return v
 }

@@ -15,7 +15,7 @@ type Verdict uint8
 const (
 	Archived     Verdict = iota // exactly one archived document is this invoice, and nothing differs
 	Differs                     // exactly one archived document has its number, and another amount, currency, date, supplier or company
-	Ambiguous                   // several documents or several booked rows fit, and nobody can say which belongs to which
+	Ambiguous                   // several documents or several booked rows fit, and nobody can say which belongs to which; or its amount or date can be read in two ways
 	InQuestion                  // the archived document is in question: contradicted, or missing in the archive's own index
 	OnTheWay                    // dropped, and not archived yet
 	Quarantined                 // dropped, and a person must decide
@@ -111,6 +111,9 @@ type outcome struct {
 func (r *resolver) resolve(row int64, b Booked) outcome {
 	if b.Number == "" || b.Wrong != "" {
 		return outcome{verdict: Unreadable}
+	}
+	if b.Unclear != "" {
+		return outcome{verdict: Ambiguous}
 	}
 	var own []edge
 	if i, found := slices.BinarySearchFunc(r.edges, row, func(e edge, row int64) int { return cmp.Compare(int64(e.row), row) }); found {

@@ -158,7 +158,7 @@ type Extracts struct {
 type CSV struct {
 	Separator string `json:"separator"` // auto, comma, semicolon, tab or bar
 	Encoding  string `json:"encoding"`  // utf-8 or windows-1252
-	Decimal   string `json:"decimal"`   // "." or ","
+	Decimal   string `json:"decimal"`   // auto, "." or ","
 }
 
 // Books says which records of the extracts are booked invoices. Table is empty where nobody is told what was booked; then nothing else of

@@ -92,7 +92,7 @@ func defaultConfig() Config {
 		},
 		PDF: PDF{Path: "/v2/pdf/invoiceUpload", Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Workers: 2, MaxSize: 100_000_000},
 		Extracts: Extracts{Auth: Auth{Scopes: []string{}, BasicEncoding: "raw"}, Every: time.Hour, Workers: 2, MaxDownloads: 10,
-			CSV: CSV{Separator: "auto", Encoding: "utf-8", Decimal: "."}},
+			CSV: CSV{Separator: "auto", Encoding: "utf-8", Decimal: "auto"}},
 		Books:   Books{Booked: BooksBooked{Values: []string{}}, Credit: []string{}},
 		Network: Network{CreditNotes: networkapi.DefaultCreditNotes, FileTypes: networkapi.DefaultFileTypes(), PageSize: 500, Poll: time.Minute, Workers: 4, AnnouncedBy: "auto", Confirm: "none", ArchiveSent: ArchiveSent{When: "delivered"}, DirectoryFR: "off"},
 		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},

@@ -30,8 +30,8 @@ var knownNames = map[string][]string{
 		"belegnummer", "belegnr", "beleg", "rechnungsnummer", "rechnungsnr", "rechnung", "rechnr", "rgnr", "renr", "belegfeld1"},
 	fieldSender:   {"sender", "sendername", "supplier", "suppliername", "vendor", "vendorname", "absender", "lieferant", "lieferantenname", "kreditor", "kreditorname", "rechnungssteller"},
 	fieldDate:     {"date", "documentdate", "invoicedate", "postingdate", "datum", "belegdatum", "rechnungsdatum", "rgdatum"},
-	fieldAmount:   {"amount", "total", "totalamount", "gross", "grossamount", "invoiceamount", "betrag", "bruttobetrag", "brutto", "rechnungsbetrag", "gesamtbetrag", "umsatz"},
-	fieldCurrency: {"currency", "currencycode", "wahrung", "waehrung", "wkz", "whg"},
+	fieldAmount:   {"amount", "total", "totalamount", "gross", "grossamount", "invoiceamount", "betrag", "bruttobetrag", "brutto", "rechnungsbetrag", "gesamtbetrag", "umsatz", "umsatzohnesollhabenkz"},
+	fieldCurrency: {"currency", "currencycode", "wahrung", "waehrung", "wkz", "wkzumsatz", "whg"},
 }
 
 // foldName gives the letters and digits of a name, small and without accents.

@@ -52,6 +52,43 @@ func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 	}
 }
 
+// DATEV writes a day and a month. The year is that of its head line: of the time of the rows, else of their business year. Without a
+// head line, and where two years fit, it is never guessed.
+func TestRead_DatesOfDATEV(t *testing.T) {
+	head := func(year, first, last string) string {
+		return `"EXTF";700;21;"Buchungsstapel";13;20261115140440439;;"RE";"";"";29098;55003;` + year + ";4;" + first + ";" + last + `;"October";"WD";1;0;0;"EUR"` + "\r\n" +
+			`"Umsatz (ohne Soll/Haben-Kz)";"Soll/Haben-Kennzeichen";"WKZ Umsatz";"Konto";"Belegdatum";"Belegfeld 1"` + "\r\n"
+	}
+	rows := map[string]struct{ head, date, want string }{
+		"InTheTime":       {head("20260101", "20261001", "20261031"), "3110", "2026-10-31"},
+		"WithoutZero":     {head("20260101", "20261001", "20261031"), "510", "2026-10-05"},
+		"OverTheYear":     {head("20260701", "20261201", "20270131"), "1501", "2027-01-15"},
+		"BeforeTheTime":   {head("20260701", "20261201", "20261231"), "3009", "2026-09-30"},
+		"NextYearsPart":   {head("20260701", "20261201", "20261231"), "0102", "2027-02-01"},
+		"OnlyTheYear":     {head("20260101", "", ""), "3110", "2026-10-31"},
+		"LeapDay":         {head("20240101", "20240201", "20240229"), "2902", "2024-02-29"},
+		"NoSuchDay":       {head("20260101", "20260201", "20260228"), "3002", `row 3: "3002" is not a day and month in the time`},
+		"TwoYears":        {head("20260101", "20260101", "20271231"), "3110", "may be of two years"},
+		"NoTime":          {head("", "", ""), "3110", "is not a day and month in the time"},
+		"NoHead":          {"Belegfeld 1;x;y;z;Belegdatum\r\n;;;;\r\n", "3110", "a DATEV export (EXTF)"},
+		"NoDateOfTheForm": {head("20260101", "20261001", "20261031"), "31102", "is not a date"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			l, err := Read("x.csv", strings.NewReader(row.head+"1234,56;H;EUR;70000;"+row.date+";RE-1\r\n"), Options{})
+			got := fmt.Sprint(err)
+			if err == nil {
+				r := rowsOf(l)[0]
+				got = r.Date
+				if r.Amount != "1234.56" || r.Currency != "EUR" || r.Number != "RE-1" {
+					t.Errorf("%+v, want RE-1 of 1234.56 EUR", r)
+				}
+			}
+			kit.Holds(t, "the date", got, row.want)
+		})
+	}
+}
+
 // A date with hyphens is as unclear as one with slashes.
 func TestRead_DatesWithHyphens(t *testing.T) {
 	if _, err := Read("x.csv", strings.NewReader("number;date\n1;10-11-2026\n"), Options{}); err == nil || !strings.Contains(err.Error(), "may be of two months") {

@@ -2,6 +2,7 @@ package expected
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,12 +10,12 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/xuri/excelize/v2"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/unicode"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/sanitize"
 )
 
@@ -40,6 +41,8 @@ func (e *DataError) Error() string { return fmt.Sprintf("the list %s: %s", e.Fil
 type Options struct {
 	Columns map[string]string // as ParseColumns gives it
 	Decimal byte              // '.' or ','; zero: as the amounts show
+
+	Location *time.Location // of days; nil: UTC
 }
 
 // record is one row of a file: its cells, and which of them are numbers of a spreadsheet.
@@ -100,7 +103,10 @@ type reading struct {
 	columns    map[string]int // nil: not found yet
 	days       int            // to add to serial numbers of days
 	headerLine int
-	notation   notation
+	head       *stack // of a DATEV export; nil: there is none
+	decimal    Shown  // of amounts
+	decimalAt  int    // the line that shows it
+	order      Shown  // of dates
 }
 
 func (t *reading) inFile(err error) error {
@@ -112,6 +118,9 @@ func (t *reading) inFile(err error) error {
 
 // findHeader looks for the row that names the columns. Titles may stand above it.
 func (t *reading) findHeader(r record) error {
+	if r.line == 1 {
+		t.head = readHead(r.cells)
+	}
 	if countTexts(r.cells) > countTexts(t.firstNames) {
 		t.firstNames = r.cells
 	}
@@ -162,24 +171,18 @@ func (t *reading) learnNotation(r record) error {
 	if !t.isRow(r) {
 		return nil
 	}
-	n := &t.notation
 	if s, isNumber := t.cell(r, fieldAmount); s != "" && !isNumber && t.options.Decimal == 0 {
-		digits, _, _ := cleanAmount(s)
-		switch is := decimalOf(digits); {
-		case is == 0:
-		case n.decimal == 0:
-			n.decimal, n.at = is, r.line
-		case n.decimal != is:
-			return &DataError{t.list.File, fmt.Sprintf("rows %d and %d write amounts in two ways: one with a decimal comma, one with a decimal point", n.at, r.line),
+		if t.decimal.Add(DecimalOf(s)); t.decimal == Mixed {
+			return &DataError{t.list.File, fmt.Sprintf("rows %d and %d write amounts in two ways: one with a decimal comma, one with a decimal point", t.decimalAt, r.line),
 				"say which is right with --decimal comma or --decimal point"}
+		}
+		if t.decimalAt == 0 && t.decimal != 0 {
+			t.decimalAt = r.line
 		}
 	}
 	if s, isNumber := t.cell(r, fieldDate); !isNumber {
-		if monthFirst, known := dayOrder(s); known {
-			if n.orderKnown && n.monthFirst != monthFirst {
-				return &DataError{t.list.File, fmt.Sprintf("row %d: the date %q has day and month in another order than the rows before", r.line, s), "write dates like 2026-10-31"}
-			}
-			n.monthFirst, n.orderKnown = monthFirst, true
+		if t.order.Add(OrderOf(s)); t.order == Mixed {
+			return &DataError{t.list.File, fmt.Sprintf("row %d: the date %q has day and month in another order than the rows before", r.line, s), "write dates like 2026-10-31"}
 		}
 	}
 	return nil
@@ -208,147 +211,54 @@ func (t *reading) takeRow(r record) error {
 	row.Sender, _ = t.cell(r, fieldSender)
 	row.Currency, _ = t.cell(r, fieldCurrency)
 	row.Currency = strings.ToUpper(row.Currency)
-	if row.Amount, err = t.amountOf(r); err != nil {
+	var currency string
+	if row.Amount, currency, err = t.amountOf(r); err != nil {
 		return err
 	}
-	if s, _ := t.cell(r, fieldAmount); row.Currency == "" {
-		_, row.Currency, _ = cleanAmount(s)
-	}
+	row.Currency = cmp.Or(row.Currency, currency)
 	if row.Date, err = t.dateOf(r); err != nil {
 		return err
 	}
 	return t.list.add(row)
 }
 
-func (t *reading) amountOf(r record) (string, error) {
+func (t *reading) amountOf(r record) (amount, currency string, err error) {
 	s, isNumber := t.cell(r, fieldAmount)
-	if s == "" {
-		return "", nil
-	}
-	decimal := t.notation.decimal
-	if t.options.Decimal != 0 {
-		decimal = t.options.Decimal
-	}
-	var amount string
-	var err error
-	switch digits, _, _ := cleanAmount(s); {
+	switch {
+	case s == "":
+		return "", "", nil
 	case isNumber:
 		amount, err = plainNumber(s)
-	case decimal == 0 && strings.ContainsAny(digits, ".,") && strings.Trim(digits, ".,0123456789") == "": // no row shows what it means
-		return "", &DataError{t.list.File, fmt.Sprintf("row %d: the amount %q can be read in two ways, and no other row shows which", r.line, s), "say it with --decimal comma or --decimal point"}
 	default:
-		amount, err = parseAmount(s, decimal)
+		var plain archive.Decimal
+		plain, currency, err = ParseAmount(s, cmp.Or(Shown(t.options.Decimal), t.decimal))
+		amount = string(plain)
+	}
+	if errors.Is(err, ErrTwoWays) {
+		return "", "", &DataError{t.list.File, fmt.Sprintf("row %d: the amount %v, and no other row shows which", r.line, err), "say it with --decimal comma or --decimal point"}
 	}
 	if err != nil {
-		return "", &DataError{t.list.File, fmt.Sprintf("row %d: %v", r.line, err), `put it right, or compare without amounts: --columns "amount="`}
+		return "", "", &DataError{t.list.File, fmt.Sprintf("row %d: %v", r.line, err), `put it right, or compare without amounts: --columns "amount="`}
 	}
-	return amount, nil
+	return amount, currency, nil
 }
 
-func (t *reading) dateOf(r record) (string, error) {
+func (t *reading) dateOf(r record) (date string, err error) {
 	s, isNumber := t.cell(r, fieldDate)
-	if s == "" {
+	switch {
+	case s == "":
 		return "", nil
-	}
-	date, err := "", error(nil)
-	if isNumber && (len(s) != len("20060102") || strings.Contains(s, ".")) {
+	case isDayAndMonth(s):
+		date, err = t.head.parseDay(s)
+	case isNumber && (len(s) != len("20060102") || strings.Contains(s, ".")):
 		date, err = parseSerial(s, t.days)
-	} else {
-		date, err = parseDate(s, t.notation)
+	default:
+		date, err = ParseDay(s, t.order, cmp.Or(t.options.Location, time.UTC))
 	}
 	if err != nil {
 		return "", &DataError{t.list.File, fmt.Sprintf("row %d: %v", r.line, err), `write dates like 2026-10-31, or compare without them: --columns "date="`}
 	}
 	return date, nil
-}
-
-// csvRecords gives the rows of a CSV: in UTF-8, in UTF-16 with its mark, else in Windows-1252; parted by what stands most often in
-// its first lines.
-func csvRecords(data []byte) (func(func(record) error) error, error) {
-	var err error
-	switch {
-	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		data = data[3:]
-	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
-		data, err = unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(data)
-	case !utf8.Valid(data):
-		data, err = charmap.Windows1252.NewDecoder().Bytes(data)
-	}
-	if err != nil {
-		return nil, err
-	}
-	separator := findSeparator(data)
-	if line := findLooseQuote(data, byte(separator)); line > 0 {
-		return nil, fmt.Errorf("row %d: a value begins with a quotation mark (\") that nothing closes, or that is not at its end", line)
-	}
-	return func(fn func(record) error) error {
-		in := NewRows(bytes.NewReader(data), separator, false)
-		for {
-			cells, line, err := in.Read()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := fn(record{line: line, cells: cells}); err != nil {
-				return err
-			}
-		}
-	}, nil
-}
-
-// findLooseQuote returns the line in which a value begins with a quotation mark that nothing closes; zero: there is none. The reader
-// of CSV would take the rows behind it as a part of that value, and nobody would miss them. Marks within a value count as letters.
-func findLooseQuote(data []byte, separator byte) (line int) {
-	line = 1
-	for i := 0; i < len(data); i++ { // at the beginning of a value
-		begun := line
-		if data[i] == '"' {
-			for i++; i < len(data) && (data[i] != '"' || i+1 < len(data) && data[i+1] == '"'); i++ {
-				switch data[i] {
-				case '"':
-					i++
-				case '\n':
-					line++
-				}
-			}
-			behind := data[min(i+1, len(data)):]
-			if i >= len(data) || len(behind) > 0 && behind[0] != separator && behind[0] != '\n' && !bytes.HasPrefix(behind, []byte("\r\n")) {
-				return begun
-			}
-		}
-		for i < len(data) && data[i] != separator && data[i] != '\n' {
-			i++
-		}
-		if i < len(data) && data[i] == '\n' {
-			line++
-		}
-	}
-	return 0
-}
-
-// findSeparator counts outside of quotes.
-func findSeparator(data []byte) rune {
-	counts, quoted := map[byte]int{}, false
-	for lines, i := 0, 0; i < len(data) && lines < headerWithin; i++ {
-		switch c := data[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '\n':
-			lines++
-		case c == ';', c == ',', c == '\t':
-			counts[c]++
-		}
-	}
-	switch { // amounts have commas, and no semicolons
-	case counts['\t'] > 0 && counts['\t'] >= counts[';']:
-		return '\t'
-	case counts[';'] > 0:
-		return ';'
-	}
-	return ','
 }
 
 // workbookRecords gives the rows of the first sheet of a workbook. Nothing of it is written to a disk.

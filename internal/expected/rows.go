@@ -1,10 +1,15 @@
 package expected
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Bounds of a file of records: rows of CSV, or objects of JSON. A file of an
@@ -97,4 +102,93 @@ func (r *Rows) Read() (cells []string, line int, err error) {
 	}
 	r.line, _ = r.csv.FieldPos(0)
 	return cells, r.line, r.limit.EndRecord()
+}
+
+// csvRecords gives the rows of a CSV: in UTF-8, in UTF-16 with its mark, else in Windows-1252; parted by what stands most often in
+// its first lines.
+func csvRecords(data []byte) (func(func(record) error) error, error) {
+	var err error
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		data = data[3:]
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		data, err = unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Bytes(data)
+	case !utf8.Valid(data):
+		data, err = charmap.Windows1252.NewDecoder().Bytes(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	separator := findSeparator(data)
+	if line := findLooseQuote(data, byte(separator)); line > 0 {
+		return nil, fmt.Errorf("row %d: a value begins with a quotation mark (\") that nothing closes, or that is not at its end", line)
+	}
+	return func(fn func(record) error) error {
+		in := NewRows(bytes.NewReader(data), separator, false)
+		for {
+			cells, line, err := in.Read()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := fn(record{line: line, cells: cells}); err != nil {
+				return err
+			}
+		}
+	}, nil
+}
+
+// findLooseQuote returns the line in which a value begins with a quotation mark that nothing closes; zero: there is none. The reader
+// of CSV would take the rows behind it as a part of that value, and nobody would miss them. Marks within a value count as letters.
+func findLooseQuote(data []byte, separator byte) (line int) {
+	line = 1
+	for i := 0; i < len(data); i++ { // at the beginning of a value
+		begun := line
+		if data[i] == '"' {
+			for i++; i < len(data) && (data[i] != '"' || i+1 < len(data) && data[i+1] == '"'); i++ {
+				switch data[i] {
+				case '"':
+					i++
+				case '\n':
+					line++
+				}
+			}
+			behind := data[min(i+1, len(data)):]
+			if i >= len(data) || len(behind) > 0 && behind[0] != separator && behind[0] != '\n' && !bytes.HasPrefix(behind, []byte("\r\n")) {
+				return begun
+			}
+		}
+		for i < len(data) && data[i] != separator && data[i] != '\n' {
+			i++
+		}
+		if i < len(data) && data[i] == '\n' {
+			line++
+		}
+	}
+	return 0
+}
+
+// findSeparator counts outside of quotes.
+func findSeparator(data []byte) rune {
+	counts, quoted := map[byte]int{}, false
+	for lines, i := 0, 0; i < len(data) && lines < headerWithin; i++ {
+		switch c := data[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '\n':
+			lines++
+		case c == ';', c == ',', c == '\t':
+			counts[c]++
+		}
+	}
+	switch { // amounts have commas, and no semicolons
+	case counts['\t'] > 0 && counts['\t'] >= counts[';']:
+		return '\t'
+	case counts[';'] > 0:
+		return ';'
+	}
+	return ','
 }
