@@ -40,7 +40,8 @@ DESTDIR ?=
 PROGRAM ?= ./vaultd
 SHARE    = $(DESTDIR)$(PREFIX)/share
 
-install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man pages, completion and examples, below PREFIX
+# It builds nothing where "make build" has made the program: under sudo there is most often no Go.
+install: $(if $(wildcard $(PROGRAM)),,build) ## the program, its unit, man pages, completion and examples, below PREFIX
 	install -D -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/vaultd
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(SHARE)/man/man8 $(SHARE)/vaultd $(SHARE)/doc/vaultd \
 		$(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d

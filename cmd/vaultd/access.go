@@ -37,6 +37,8 @@ type view struct {
 	catalog *catalog.Catalog // of the running daemon; nil: the command runs alone
 
 	booksTurn chan struct{} // full while the running daemon answers about booked invoices; nil: the command runs alone
+
+	daemonIsRoot bool // the running daemon may read and write everything
 }
 
 // openCatalog returns the catalog, and a function that gives it back. A command that runs alone opens the file itself.
@@ -96,7 +98,7 @@ func (a *app) runThroughDaemonWithInput(ctx context.Context, cfg config.Config, 
 			a.warnOfConfigFault(cfg)
 			return remoteResult(code, err)
 		}
-		err = runLocally(ctx, cfg, do)
+		err = a.runLocally(ctx, cfg, do)
 		if _, held := errors.AsType[*statedir.InUseError](err); !held {
 			return err
 		}
@@ -159,7 +161,7 @@ func (a *app) askDaemonOrRun(ctx context.Context, cfg config.Config, request []s
 	case cfg.Unusable != nil:
 		return cfg.Unusable
 	}
-	return do()
+	return a.asOwner(cfg.StateDir, do)
 }
 
 // warnOfConfigFault tells that the daemon answered although the configuration file has faults.
@@ -172,21 +174,23 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 	}
 }
 
-// runLocally opens the ledger in this process and calls do with it.
-func runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
-	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
-	if err != nil {
-		return explainMissingLedger(cfg, err)
-	}
-	if info := l.Info(); info.Environment != cfg.Service.Environment { // the output must not be taken for that of the other environment
-		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
-	}
-	err = do(ctx, view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l})
-	return errors.Join(err, closeLedger())
+// runLocally opens the ledger in this process and calls do with it, as the owner of state_dir.
+func (a *app) runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
+	return a.asOwner(cfg.StateDir, func() error {
+		l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location)
+		if err != nil {
+			return explainMissingLedger(cfg, err)
+		}
+		if info := l.Info(); info.Environment != cfg.Service.Environment { // the output must not be taken for that of the other environment
+			return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
+		}
+		err = do(ctx, view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l})
+		return errors.Join(err, closeLedger())
+	})
 }
 
 func (a *app) insideView() view {
-	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn}
+	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault, a.inside.Catalog(), a.booksTurn, a.daemonIsRoot}
 }
 
 const socketName = "vaultd.sock"

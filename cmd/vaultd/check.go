@@ -32,6 +32,7 @@ func (a *app) checkCommand() *cobra.Command {
 the line, what is wrong and what would be right. It also looks whether state_dir lies
 on a local disk, with no link in the place of a folder of vaultd's own, and whether the
 secret can be read, and says which drop folders the user who asks could not work in now.
+As root it checks with the rights of the user that state_dir belongs to.
 It then asks the archive which vaults it lists, and names a vault that is not among
 them, and what may be wrong with base_url or the credentials where it gives no list.
 That is advice and changes no exit code; an archive that is away is not named. With
@@ -87,9 +88,10 @@ type checked struct {
 	Good        bool           `json:"good"`
 	Environment string         `json:"environment,omitempty"`
 	Drops       int            `json:"drops"`
-	LookAt      []string       `json:"lookAt"`     // what a person should look at, drop by drop
-	Advice      []string       `json:"advice"`     // such as vaults that the archive does not list
-	NotChecked  []string       `json:"notChecked"` // files that systemd gives to the running vaultd alone
+	LookAt      []string       `json:"lookAt"`         // what a person should look at, drop by drop
+	Advice      []string       `json:"advice"`         // such as vaults that the archive does not list
+	User        string         `json:"user,omitempty"` // who checked it
+	NotChecked  []string       `json:"notChecked"`     // files that systemd gives to the running vaultd alone
 	Faults      []checkedFault `json:"faults"`
 }
 
@@ -102,8 +104,14 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-// runCheck prints what is wrong with the configuration. With ask it also asks the archive for its list of vaults.
+// runCheck prints what is wrong with the configuration, as the owner of state_dir sees it. With ask it also asks the archive for its
+// list of vaults.
 func (a *app) runCheck(ctx context.Context, show, ask bool) error {
+	cfg, _ := a.configForAsking() // of a file with faults, only state_dir is known
+	return a.asOwner(cfg.StateDir, func() error { return a.checkAsOwner(ctx, show, ask) })
+}
+
+func (a *app) checkAsOwner(ctx context.Context, show, ask bool) error {
 	cfg, err := config.Check(a.configPath, a.env)
 	ofTheUnit, err := config.SplitUnitFaults(err)
 	wrong, isFaults := errors.AsType[*config.Error](err)
@@ -122,12 +130,12 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	if ask {
 		advice = append(advice, a.vaultAdvice(ctx, cfg)...)
 	}
-	notChecked := []string{}
+	notChecked, user := []string{}, present.UserName(uint32(os.Geteuid()))
 	for _, f := range ofTheUnit {
 		notChecked = append(notChecked, f.Key+": "+onlyTheUnit)
 	}
 	if a.json {
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, NotChecked: notChecked, Faults: []checkedFault{}})
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, NotChecked: notChecked, User: user, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -139,6 +147,12 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), describeAfterArchive(d.AfterArchive)))
 	}
 	t.Render()
+	switch {
+	case os.Getuid() != os.Geteuid():
+		fmt.Fprintf(a.stdout, "CHECKED AS   %s, the owner of state_dir\n", user)
+	case a.isRoot():
+		fmt.Fprintln(a.stdout, "CHECKED AS   root, which may read and write everything: a vaultd of another user may see less")
+	}
 	for _, text := range notChecked {
 		fmt.Fprintf(a.stdout, "NOT CHECKED  %s\n", sanitize.Text(text))
 	}

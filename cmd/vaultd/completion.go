@@ -215,9 +215,11 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 		return v.listSuggestions(what, typed)
 	}
 	var lines []string
-	err = statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
-		lines = v.listSuggestions(what, typed, p.EntriesNewestFirst)
-		return nil
+	err = a.asOwner(cfg.StateDir, func() error {
+		return statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
+			lines = v.listSuggestions(what, typed, p.EntriesNewestFirst)
+			return nil
+		})
 	})
 	if err != nil {
 		return nil

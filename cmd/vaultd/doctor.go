@@ -38,14 +38,15 @@ catalog, and for each drop whether a file can be written, read back and removed 
 Of the business network it asks the directory and the list of notifications.
 
 While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
-its unit count. Otherwise the user who asks tries, and the answer says so.
+its unit count. Otherwise the user who asks tries, as root the owner of state_dir, and
+the answer says so.
 
 No document is sent, and nothing stays behind. Each try ends after ten seconds.
 
 Exit code: 0 without any FAIL, also with a WARN; 69 where only the service cannot be
 reached; 77 where only credentials were refused; 1 for all else.`,
 		Example: `  vaultd doctor
-  runuser -u vaultd -- vaultd doctor
+  sudo vaultd doctor
   vaultd doctor --json | jq -r '.tries[] | select(.result == "FAIL") | .do'`,
 		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error { return a.runWithoutLedger(c, args, a.runDoctor) },
@@ -113,7 +114,7 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 		tell(what, name, do)
 	}
 	tell("configuration", "", func(context.Context) []tried { return a.tryConfig(cfg) })
-	tell("daemon", "", func(context.Context) []tried { return []tried{a.tryDaemon(d.User)} })
+	tell("daemon", "", func(context.Context) []tried { return a.tryDaemon(d.User) })
 	tell("ledger", "", func(context.Context) []tried { return a.tryLedger(cfg) })
 	if a.inside != nil {
 		tell("catalog", "", func(context.Context) []tried { return []tried{a.tryCatalog()} })
@@ -229,15 +230,18 @@ func (a *app) tryConfig(cfg config.Config) []tried {
 	return all
 }
 
-func (a *app) tryDaemon(user string) tried {
+func (a *app) tryDaemon(user string) (all []tried) {
 	if a.inside == nil {
-		return newWarning("daemon", "", "vaultd is not running; all this is tried as "+user,
-			"start it and ask again: then its user, its mounts and the ReadWritePaths of its unit are tried")
+		return []tried{newWarning("daemon", "", "vaultd is not running; all this is tried as "+user,
+			"start it and ask again: then its user, its mounts and the ReadWritePaths of its unit are tried")}
+	}
+	if a.daemonIsRoot {
+		all = append(all, newWarning("daemon", "", asRoot, notAsRoot))
 	}
 	if held := a.inside.State().HeldReason; held != "" {
-		return newWarning("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status")
+		return append(all, newWarning("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status"))
 	}
-	return newSuccess("daemon", "", "it runs as "+user+", and tries all this itself")
+	return append(all, newSuccess("daemon", "", "it runs as "+user+", and tries all this itself"))
 }
 
 // tryLedger looks whether the ledger is there and made for this service.
@@ -247,7 +251,7 @@ func (a *app) tryLedger(cfg config.Config) []tried {
 		info = a.inside.Ledger().Info()
 	} else if err := statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error { info = p.Info(); return nil }); err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return []tried{newFailure("ledger", "", err.Error(), "ask as vaultd: runuser -u vaultd -- vaultd doctor")}
+			return []tried{newFailure("ledger", "", err.Error(), "ask as root: sudo vaultd doctor")}
 		}
 		_, hint := exitCodeOf(explainMissingLedger(cfg, err))
 		return []tried{newFailure("ledger", "", err.Error(), hint)}

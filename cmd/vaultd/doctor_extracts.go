@@ -53,7 +53,7 @@ func tryCustody(cfg config.Config) tried {
 	case !info.IsDir():
 		return newFailure("custody", "", path+" is no folder", make)
 	case unix.Access(path, unix.W_OK|unix.X_OK) != nil:
-		return newFailure("custody", "", path+" cannot be written by "+present.UserName(uint32(os.Geteuid())), "give it to the user of vaultd; or ask as vaultd: runuser -u vaultd -- vaultd doctor")
+		return newFailure("custody", "", path+" cannot be written by "+present.UserName(uint32(os.Geteuid())), "give it to the user of vaultd; or ask as root: sudo vaultd doctor")
 	}
 	free := diskFree(path)
 	if free >= 0 && free < cfg.Spool.MinFree {

@@ -159,7 +159,7 @@ func exitCodeOfLocal(err error) (code int, hint string) {
 	case errors.Is(err, context.Canceled):
 		return exitTemporary, ""
 	case errors.Is(err, fs.ErrPermission):
-		return exitRights, ""
+		return exitRights, "look at the owner and the rights of what is named (ls -ld). What root made in state_dir or in a drop's .vaultd belongs to vaultd's user: chown it. A command of root works as the owner of state_dir"
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EDQUOT):
 		return exitCreate, "free space on the disk, or make it writable"
 	case errors.Is(err, syscall.EIO):

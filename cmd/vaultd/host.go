@@ -114,6 +114,7 @@ func (h *host) putInside(a *app) {
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
 	a.env, a.inside, a.cfg, a.reloadFault, a.booksTurn, a.reload = h.a.env, h.now.d, &cfg, h.fault, h.booksTurn, h.reload
+	a.daemonIsRoot = h.a.isRoot()
 }
 
 // runDaemons runs the daemon until ctx ends, and replaces it on each reload signal.

@@ -27,8 +27,9 @@ base_url of the configuration. It never touches a ledger that has an entry; one 
 any that is bound to something else is set aside and made anew. Where a drop folder
 belongs to a ledger that is not here, it makes none: that one was lost.
 
-Run it as the user that the daemon runs as.`,
-		Example: `  sudo -u vaultd vaultd init
+Run it as the user that the daemon runs as, or as root: it then works as the user that
+state_dir belongs to. A state_dir that it makes belongs to the user who gave the command.`,
+		Example: `  sudo vaultd init
   vaultd init --config ./config.yaml`,
 		Args: expectArgs(),
 		RunE: func(*cobra.Command, []string) error { return a.initStateDir() },
@@ -48,6 +49,10 @@ func (a *app) initStateDir() error {
 	if err != nil {
 		return err
 	}
+	return a.asOwner(cfg.StateDir, func() error { return a.initAsOwner(cfg) })
+}
+
+func (a *app) initAsOwner(cfg config.Config) error {
 	tightened, err := makeStateDir(cfg)
 	if err != nil {
 		return err
@@ -99,7 +104,7 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + adviceWrongBinding
 
 // makeStateDir makes the state directory with rights 0700, or tightens the rights of one
-// that exists. It must be on a disk that can hold a ledger. Root must not make files in
+// that exists. It must be on a disk that can hold a ledger. Nobody makes files in
 // the directory of another user: that user could not open them.
 func makeStateDir(cfg config.Config) (tightened bool, err error) {
 	dir := cfg.StateDir
@@ -130,7 +135,7 @@ func makeStateDir(cfg config.Config) (tightened bool, err error) {
 		return false, fail(exitConfig, fmt.Errorf("state_dir %s is not a directory", dir), "")
 	case ok && int(st.Uid) != os.Geteuid():
 		return false, fail(exitRights, fmt.Errorf("state_dir %s belongs to %s, and you are %s", dir, present.UserName(st.Uid), present.UserName(uint32(os.Geteuid()))),
-			fmt.Sprintf(`run "vaultd init" as its owner: sudo -u '#%d' vaultd init`, st.Uid))
+			"give the command as its owner, or as root: it then works as its owner")
 	case info.Mode().Perm()&^0o710 != 0: // x for a group lets its members reach the socket
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return false, fmt.Errorf("set rights of state_dir: %w", err)

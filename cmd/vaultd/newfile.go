@@ -55,8 +55,16 @@ type partFile struct {
 	part string // its name until then
 }
 
-// begin makes the part file. Somebody must call discard in the end.
-func (f newFile) begin() (*partFile, error) {
+// begin makes the part file, with the rights of the caller. Somebody must call discard in the end.
+func (f newFile) begin() (p *partFile, err error) {
+	err = asCaller(func() (err error) {
+		p, err = f.beginAsCaller()
+		return err
+	})
+	return p, err
+}
+
+func (f newFile) beginAsCaller() (*partFile, error) {
 	if err := f.checkNames(); err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ person says otherwise. What cannot be known any more is named at the end.
 
 If there is a backup, use it instead: see "vaultd help restore".`,
 		Example: `  systemctl stop vaultd
-  sudo -u vaultd vaultd rebuild --reason "disk failed, no backup"
+  sudo vaultd rebuild --reason "disk failed, no backup"
   systemctl start vaultd
   vaultd reconcile`,
 		Args: expectArgs(),
@@ -61,11 +61,11 @@ type rebuilt struct {
 }
 
 func (a *app) runRebuild(c *cobra.Command, reason string) error {
-	dc, err := a.recoveryConfig()
-	if err != nil {
+	var r daemon.Rebuilt
+	err := a.withRecoveryConfig(func(dc daemon.Config) (err error) {
+		r, err = daemon.Rebuild(c.Context(), dc, operator.Person{UID: a.uid, Reason: reason})
 		return err
-	}
-	r, err := daemon.Rebuild(c.Context(), dc, operator.Person{UID: a.uid, Reason: reason})
+	})
 	if errors.Is(err, ledger.ErrExists) {
 		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+adviceMoveNewLedger)
 	}

@@ -197,10 +197,7 @@ func TestReload_I26_FailsWithTheReason(t *testing.T) {
 	good, err := os.ReadFile(s.config)
 	kit.Must(t, err)
 	kit.Want(t, "reload without a running vaultd", s.exit("reload"), exitFailed)
-	run := s.start("run")
-	waitFor(t, "it runs", func() bool { _, code := s.vaultd("status"); return code == exitDone })
-	of := other.start("run")
-	waitFor(t, "the other one runs", func() bool { _, code := other.vaultd("status"); return code == exitDone })
+	run, of := s.begin(), other.begin()
 	s.env = map[string]string{"STATE_DIRECTORY": "/nowhere:" + s.dir + "/state"}
 	secret := s.dir + "/secret"
 	for name, row := range map[string]struct {

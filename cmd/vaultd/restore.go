@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +26,8 @@ func (a *app) restoreCommand() *cobra.Command {
 		Short: "put a backup of the ledger in its place, in safe mode",
 		Long: `Puts a copy that "vaultd backup" made in the place of the ledger, which may be missing,
 damaged or unwanted. The copy is checked as a whole first. What lay there before is
-kept beside it. vaultd must be stopped.
+kept beside it. vaultd must be stopped. As root the command opens FILE as root, and then
+works as the user that state_dir belongs to.
 
 What was done since the copy was made is not known. So the ledger is in safe mode:
 vaultd packs and asks, but takes, sends, moves and removes nothing until
@@ -34,7 +38,7 @@ Another one that still works there, on the old server most likely, sees that wit
 seconds, lets them go and sends nothing more. Use it when you move to another machine,
 or when you are told that a later state of the ledger worked in a drop folder.`,
 		Example: `  systemctl stop vaultd
-  sudo -u vaultd vaultd restore /backup/vaultd-2026-11-20.db --reason "disk replaced"
+  sudo vaultd restore /backup/vaultd-2026-11-20.db --reason "disk replaced"
   systemctl start vaultd
   vaultd reconcile`,
 		Args: expectArgs("FILE"),
@@ -63,11 +67,18 @@ type restored struct {
 }
 
 func (a *app) runRestore(c *cobra.Command, file string, takeOver bool, reason string) error {
-	dc, err := a.recoveryConfig()
+	backup, err := openBackup(file)
 	if err != nil {
 		return err
 	}
-	r, err := daemon.Restore(c.Context(), dc, file, takeOver, operator.Person{UID: a.uid, Reason: reason})
+	defer backup.Close() // read-only
+	var dc daemon.Config
+	var r daemon.Restored
+	err = a.withRecoveryConfig(func(cfg daemon.Config) (err error) {
+		dc = cfg
+		r, err = daemon.Restore(c.Context(), dc, backup, takeOver, operator.Person{UID: a.uid, Reason: reason})
+		return err
+	})
 	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
 	}
@@ -107,17 +118,35 @@ func (a *app) tellSafeMode() {
 	fmt.Fprintln(a.stdout, "SAFE MODE  nothing is taken, sent, moved or removed yet. Next: start vaultd, then  vaultd reconcile")
 }
 
-// recoveryConfig prepares state_dir, which may be missing, for a ledger that is put there.
-func (a *app) recoveryConfig() (daemon.Config, error) {
+// openBackup opens a backup with the rights of the caller.
+func openBackup(file string) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fail(exitRights, fmt.Errorf("open the backup: %w", err), "give the command as root: sudo vaultd restore FILE. It opens the file as root, and works as the owner of state_dir")
+	case err != nil:
+		return nil, fmt.Errorf("open the backup: %w", err)
+	}
+	return f, nil
+}
+
+// withRecoveryConfig prepares state_dir, which may be missing, for a ledger that is put there, and calls do as its owner.
+func (a *app) withRecoveryConfig(do func(daemon.Config) error) error {
 	if a.inside != nil {
-		return daemon.Config{}, usageError{errors.New("the daemon does not replace its own ledger; stop it first")}
+		return usageError{errors.New("the daemon does not replace its own ledger; stop it first")}
 	}
 	cfg, err := a.loadConfig()
 	if err != nil {
-		return daemon.Config{}, err
+		return err
 	}
-	if _, err := makeStateDir(cfg); err != nil {
-		return daemon.Config{}, err
-	}
-	return a.daemonConfig(cfg, slog.New(slog.DiscardHandler))
+	return a.asOwner(cfg.StateDir, func() error {
+		if _, err := makeStateDir(cfg); err != nil {
+			return err
+		}
+		dc, err := a.daemonConfig(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		return do(dc)
+	})
 }

@@ -32,7 +32,8 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run",
 		Short: "the daemon: take, pack, upload and follow until stopped",
 		Long: `Works until it is stopped (SIGTERM or Ctrl-C: exit 0, nothing half-done). It never
-ends for a fault of the service or of a drop folder.
+ends for a fault of the service or of a drop folder. Started by root, it works as the
+user that state_dir belongs to.
 
 With --once it takes what lies in the drop folders and has settled, sends it, asks
 the service once, receives what the business network announces, and ends; with --wait
@@ -79,11 +80,22 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 	hup := make(chan os.Signal, 1) // from here on SIGHUP does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	started, _ := a.configForAsking() // of a file with faults, only state_dir is known
+	owner, err := a.becomeOwner(started.StateDir)
+	if err != nil {
+		return err
+	}
 	cfg, err := config.Check(a.configPath, a.env)
 	if err != nil {
 		return err
 	}
 	log := a.newLogger(verbose, cfg.Location)
+	switch {
+	case owner != "":
+		log.Info("root started vaultd, which works as the owner of state_dir", "user", owner)
+	case a.isRoot():
+		log.Warn(asRoot, "do", notAsRoot)
+	}
 	d, err := a.openDaemon(cfg, log)
 	if err != nil {
 		return err
@@ -99,6 +111,12 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 	err = h.serveUntilStopped(ctx)
 	return errors.Join(err, h.currentGeneration().d.Close())
 }
+
+// What is reported of a daemon that runs as root, and what to do.
+const (
+	asRoot    = "vaultd runs as root, which may read and write everything"
+	notAsRoot = "give state_dir and the drop folders to a user of vaultd's own, and start it as that user (docs/quickstart.md)"
+)
 
 // runOnce makes one pass over all work that is due and prints its outcome.
 func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {

@@ -222,6 +222,9 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
 	s.Catalog = d.Catalog.Describe()
 	s.Incoming = d.Incoming
+	if v.daemonIsRoot {
+		s.Advice = append(s.Advice, asRoot+": "+notAsRoot)
+	}
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}

@@ -355,7 +355,7 @@ func readConfigFile(path string) ([]byte, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, refuse("cannot be opened", "run as root or as the daemon's user", err)
+		return nil, refuse("cannot be opened", "run as root or as the daemon's user, who must be able to read it: owner root:vaultd, rights 0640", err)
 	}
 	defer f.Close()
 	src, err := io.ReadAll(io.LimitReader(f, maxConfigSize+1))

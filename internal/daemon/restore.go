@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"vaultd/internal/drop"
@@ -41,20 +42,20 @@ type Restored struct {
 	Away []string // drop folders that could not be marked; their turn comes when they are opened
 }
 
-// Restore puts a backup in the place of the ledger in cfg.StateDir, in safe mode. With
+// Restore puts a backup, which is open for reading, in the place of the ledger in cfg.StateDir, in safe mode. With
 // takeOver the result is of a later epoch than any drop folder bears, and they are marked
 // so: whoever else works there stops. Of cfg it needs StateDir, Environment, BaseURL,
 // Location, Drops and Now. It refuses with *BindingError, *drop.ForeignError, *LaterError
 // and *statedir.InUseError, and then nothing has changed.
 //
 // After a crash the old ledger is there or the new one; the same call does it again.
-func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p operator.Person) (out Restored, err error) {
+func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p operator.Person) (out Restored, err error) {
 	held, err := statedir.Lock(cfg.StateDir, "vaultd restore")
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
-	info, _, err := boltledger.InspectFile(file)
+	info, _, err := boltledger.InspectOpenFile(backup)
 	if err != nil {
 		return out, err
 	}
@@ -80,7 +81,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 	by, note := p.Sign()
 	// After a crash here the old ledger is in its place or the new one. The folders are marked later: until then whoever works there goes on.
 	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
-		Dir: cfg.StateDir, Location: cfg.Location, Backup: file, Epoch: epoch,
+		Dir: cfg.StateDir, Location: cfg.Location, Backup: backup, Epoch: epoch,
 		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {

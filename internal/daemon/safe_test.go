@@ -29,13 +29,22 @@ func (h *testDaemon) backup() string {
 	return name
 }
 
+// opened opens a backup for the test.
+func (h *testDaemon) opened(file string) *os.File {
+	h.t.Helper()
+	f, err := os.Open(file)
+	h.must(err)
+	h.t.Cleanup(func() { f.Close() })
+	return f
+}
+
 // restored stops the daemon, loses its ledger, puts a backup back and goes on.
 func (h *testDaemon) restored(file string) {
 	h.t.Helper()
 	h.halt()
 	h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
 	h.must(os.Mkdir(h.cfg.StateDir, 0o700))
-	_, err := Restore(h.t.Context(), h.cfg, file, false, operator.Person{})
+	_, err := Restore(h.t.Context(), h.cfg, h.opened(file), false, operator.Person{})
 	h.must(err)
 	h.again()
 }
@@ -120,7 +129,7 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
 		h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
 		h.must(os.Mkdir(h.cfg.StateDir, 0o700))
-		_, err = Restore(h.t.Context(), h.cfg, file, false, operator.Person{})
+		_, err = Restore(h.t.Context(), h.cfg, h.opened(file), false, operator.Person{})
 		h.must(err)
 		h.again()
 		c := h.reconcile() // at once: the folder settles once more first

@@ -54,7 +54,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 
 		h.halt()
 		h.must(os.Rename(h.path, away)) // nobody can read the mark: what was met tells the epoch
-		_, err := Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
+		_, err := Restore(h.t.Context(), h.cfg, h.opened(file), true, operator.Person{})
 		h.must(err)
 		h.must(os.Rename(away, h.path))
 		h.must(drop.TakeOverFolder(h.path, later))
@@ -300,7 +300,7 @@ func TestTakenOver_I16_WaitsForTheFolder(t *testing.T) {
 		h.halt()
 		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch})
 		h.must(err)
-		_, err = Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
+		_, err = Restore(h.t.Context(), h.cfg, h.opened(file), true, operator.Person{})
 		h.must(err)
 		time.AfterFunc(31*time.Second, func() { h.must(other.Close()) })
 		h.again()
@@ -345,7 +345,7 @@ func TestRestore_I16_TakesOverEachFolder(t *testing.T) {
 		file := h.backup()
 		before := h.d.shared.Takeover.Mark()
 		h.halt()
-		out, err := Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
+		out, err := Restore(h.t.Context(), h.cfg, h.opened(file), true, operator.Person{})
 		h.must(err)
 		kit.Want(h.t, "folders that are away", out.Away, []string{"away"})
 		mark, _, err := drop.ReadMark(h.path)

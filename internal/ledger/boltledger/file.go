@@ -63,9 +63,16 @@ func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return examine(f, line, restrictRights)
+}
+
+// examine locks an open ledger file and checks its pages, those that lead to
+// the given journal line included. It closes the file after an error.
+func examine(f *os.File, line uint64, locked func(*os.File) error) (*os.File, error) {
 	// The lock comes before the look: the pages must not change between both. The kernel drops it when the process dies.
-	if err = lockFile(f, syscall.LOCK_EX); err == nil {
-		err = restrictRights(f)
+	err := lockFile(f, syscall.LOCK_EX)
+	if err == nil {
+		err = locked(f)
 	}
 	if err == nil {
 		err = checkBeforeMapping(f, line)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
@@ -18,8 +20,26 @@ import (
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
+	return inspect(name, examinedOpener(0))
+}
+
+// InspectOpenFile is InspectFile for a file that the caller has opened for
+// reading and that may be another user's. It changes nothing. The file stays
+// open, and locked until it is closed.
+func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
+	return inspect(f.Name(), func(string, int, os.FileMode) (*os.File, error) {
+		// bbolt closes what it gets.
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("duplicate a descriptor: %w", err)
+		}
+		return examine(os.NewFile(uintptr(fd), f.Name()), 0, func(*os.File) error { return nil })
+	})
+}
+
+func inspect(name string, open func(string, int, os.FileMode) (*os.File, error)) (info ledger.Info, head ledger.Head, err error) {
 	err = recoverDamage(func() (err error) {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: open})
 		if err != nil {
 			return err
 		}

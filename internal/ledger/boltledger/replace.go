@@ -20,7 +20,7 @@ type ReplacementConfig struct {
 	Dir      string         // the state directory
 	Location *time.Location // as in Config
 
-	Backup string      // the ledger file it begins with; empty: a new ledger
+	Backup *os.File    // the ledger file it begins with, open for reading; nil: a new ledger
 	Info   ledger.Info // of a new ledger; with Backup, its ID and Environment must match where they are given
 	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
 
@@ -95,13 +95,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
 	return r.Ledger.askCommitter(ctx, markRequest{
-		mark: m, note: r.c.Note, marking: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, replacesHead: true,
+		mark: m, note: r.c.Note, marking: r.c.Backup != nil, epoch: r.c.Epoch, replaced: outside, replacesHead: true,
 	}.apply)
 }
 
 // openBase makes the file that the replacement begins with, and opens it.
 func (r *Replacement) openBase(ctx context.Context) (err error) {
-	if r.c.Backup == "" {
+	if r.c.Backup == nil {
 		if err := create(r.dir, r.c.Info); err != nil {
 			return err
 		}
@@ -298,22 +298,18 @@ func lockOld(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// copyFile makes to, a synced copy of the regular file from.
-func copyFile(to, from string) (err error) {
-	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, damage("%s is not a regular file", filepath.Base(from)))
+// copyFile makes to, a synced copy of the regular file in.
+func copyFile(to string, in *os.File) (err error) {
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, damage("%s is not a regular file", filepath.Base(in.Name())))
 	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	// Synced before it is opened as a ledger: bbolt trusts what it reads.
-	_, err = io.Copy(out, in)
+	_, err = io.Copy(out, io.NewSectionReader(in, 0, info.Size()))
 	return errors.Join(err, out.Sync(), out.Close())
 }
 

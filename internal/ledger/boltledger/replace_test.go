@@ -107,6 +107,15 @@ func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 	sound(t, l)
 }
 
+// opened opens a backup for the test.
+func opened(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	kit.Must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
 func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 	source, backup := lived(t)
 	rows := map[string]struct {
@@ -127,7 +136,7 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
 			kit.Must(t, row.do(dir))
-			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
+			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: opened(t, backup), Epoch: 3, Mark: restoring, Note: &whyNote})
 			kit.Must(t, err)
 			if (done.Kept != "") != row.kept || done.Unreconciled != 10 || done.Info.Epoch != 3 {
 				t.Errorf("restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
@@ -171,15 +180,14 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 		c    boltledger.ReplacementConfig
 		want string
 	}{
-		"Foreign":           {boltledger.ReplacementConfig{Backup: pathIn(other, fileName)}, `belongs to "ledger-1"`},
-		"NotTheOneExpected": {boltledger.ReplacementConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
-		"OtherEnvironment":  {boltledger.ReplacementConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
+		"Foreign":           {boltledger.ReplacementConfig{Backup: opened(t, pathIn(other, fileName))}, `belongs to "ledger-1"`},
+		"NotTheOneExpected": {boltledger.ReplacementConfig{Backup: opened(t, backup), Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
+		"OtherEnvironment":  {boltledger.ReplacementConfig{Backup: opened(t, backup), Info: ledger.Info{Environment: "production"}}, "environment"},
 
-		"Damaged":            {boltledger.ReplacementConfig{Backup: damaged}, "damaged"},
-		"NoLedger":           {boltledger.ReplacementConfig{Backup: pathIn(source, headName)}, "damaged"},
-		"Missing":            {boltledger.ReplacementConfig{Backup: pathIn(source, "none")}, "no such file"},
-		"Directory":          {boltledger.ReplacementConfig{Backup: source}, "regular"},
-		"NoteIsNotTheReason": {boltledger.ReplacementConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
+		"Damaged":            {boltledger.ReplacementConfig{Backup: opened(t, damaged)}, "damaged"},
+		"NoLedger":           {boltledger.ReplacementConfig{Backup: opened(t, pathIn(source, headName))}, "damaged"},
+		"Directory":          {boltledger.ReplacementConfig{Backup: opened(t, source)}, "regular"},
+		"NoteIsNotTheReason": {boltledger.ReplacementConfig{Backup: opened(t, backup), Note: &ledger.Note{Text: "other"}}, "reason"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +210,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	l := open(t, boltledger.Config{Dir: source})
 	defer l.Close()
-	if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
+	if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: source, Backup: opened(t, backup), Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
 		t.Errorf("over a ledger in use: %v, want %v", err, ledger.ErrLocked)
 	}
 }
@@ -225,7 +233,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 			kit.Must(t, row.do(dir))
 			var crashed []string
 			fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
-			if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
+			if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: opened(t, backup), Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
 				t.Fatal(err)
 			}
 			befores, afters := 0, 0
@@ -249,7 +257,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 					kit.Want(t, fmt.Sprintf("files left behind in copy %d", i), copies(t, crash, ".*"), nil)
 				}
 				if err != nil { // the same command again goes through
-					if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
+					if _, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: crash, Backup: opened(t, backup), Mark: restoring, Note: &whyNote}); err != nil {
 						t.Errorf("copy %d: again: %v", i, err)
 					}
 				}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,8 +88,10 @@ func (w *World) SetBack(how SetBack) {
 	case WholeState:
 		w.failOn(os.Rename(w.stateDir(), lostPath))
 		w.failOn(copyTree(w.copied(), w.stateDir()))
-		_, err := daemon.Restore(context.Background(), w.commandConfig(), filepath.Join(w.copied(), "ledger.db"), false, administrator)
+		backup, err := os.Open(filepath.Join(w.copied(), "ledger.db"))
 		w.failOn(err)
+		_, err = daemon.Restore(context.Background(), w.commandConfig(), backup, false, administrator)
+		w.failOn(errors.Join(err, backup.Close()))
 	}
 	w.setBacks++
 	w.Start()

@@ -1,0 +1,141 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/test/kit"
+)
+
+// A command of root works as the user that state_dir belongs to: whatever it
+// makes in state_dir and in the drop folders is that user's, and a later
+// command of that user can work with it. Files that the command line names are
+// read and written as root. The journal names root as who decided.
+func TestRights_I16_I27_RootWorksAsTheOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		kit.Missing(t, "root, to give commands for the daemon of another user")
+	}
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	const uid, gid = 65534, 65534 // nobody
+	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
+	s.drop("acme", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, map[string]any{"documentType": "Nonsense"})
+	own := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, uid, gid)
+	}
+	kit.Must(t, filepath.WalkDir(s.dir, own))
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir), filepath.Dir(realProgram(t))} {
+		kit.Must(t, os.Chmod(dir, 0o755)) // so that vaultd's user reaches it
+	}
+	roots := filepath.Join(t.TempDir(), "of root")
+	kit.Must(t, os.Mkdir(roots, 0o700))
+
+	do := func(want int, args ...string) string {
+		t.Helper()
+		out, err := s.command(args...).CombinedOutput()
+		if code := exitOf(err); code != want {
+			t.Fatalf("%q: exit %d, want %d:\n%s", args, code, want, out)
+		}
+		s.eachOwnedBy(uid)
+		return string(out)
+	}
+	kit.Holds(t, "check", do(exitDone, "check"), "CHECKED AS   nobody", "configuration is good")
+	kit.Holds(t, "doctor", do(exitDone, "doctor"), "all this is tried as nobody")
+	kit.Holds(t, "run --once", do(exitPerson, "run", "--once", "--wait"), "archived 1, rejected 1", "root started vaultd, which works as the owner of state_dir")
+	do(exitDone, "retry", "Otto 2", "--reason", "a try")
+	do(exitDone, "fetch", "Otto 1", "--output", filepath.Join(roots, "otto.zip"))
+	do(exitDifferences, "audit", "--output", filepath.Join(roots, "audit.html"), "--force")
+	do(exitDone, "backup", filepath.Join(roots, "copy.db"))
+	do(exitDone, "restore", filepath.Join(roots, "copy.db"), "--reason", "a drill")
+	do(exitDone, "reconcile")
+	do(exitDone, "verify", "--whole")
+	do(exitDone, "hold", "Otto 2", "--reason", "a drill")
+	kit.Holds(t, "who held it", do(exitDone, "show", "Otto 2"), "by root (uid 0)")
+	for _, name := range []string{"ledger.db", "ledger.head"} {
+		kit.Must(t, os.Rename(filepath.Join(s.dir, "state", name), filepath.Join(s.dir, name)))
+	}
+	do(exitDone, "rebuild", "--reason", "a drill")
+	do(exitDone, "reconcile")
+	names, err := filepath.Glob(roots + "/*")
+	kit.Must(t, err)
+	for _, name := range names {
+		kit.Want(t, "owner of "+name, ownerOf(t, name), 0)
+	}
+	if len(names) < 3 {
+		t.Errorf("files of root: %q, want a download, a report and a backup", names)
+	}
+
+	// the user itself: what only root reads gets a hint that fits
+	c := s.command("restore", filepath.Join(roots, "copy.db"), "--reason", "a drill")
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+	out, err := c.CombinedOutput()
+	kit.Want(t, "restore as the owner: exit code", exitOf(err), exitRights)
+	kit.Holds(t, "restore as the owner", string(out), "sudo vaultd restore FILE")
+	c = s.command("reconcile")
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+	out, err = c.CombinedOutput()
+	kit.Want(t, "reconcile as the owner: exit code and text "+string(out), exitOf(err), exitDone)
+}
+
+// A vaultd of root that has no other user's state_dir says so in its log, in
+// status and in doctor; check says that root sees more.
+func TestRights_I27_RootIsTold(t *testing.T) {
+	if os.Geteuid() != 0 {
+		kit.Missing(t, "root, to run as root")
+	}
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	out, err := s.command("check").CombinedOutput()
+	kit.Want(t, "check: exit code", exitOf(err), exitDone)
+	kit.Holds(t, "check", string(out), "CHECKED AS   root, which may read and write everything")
+	p := s.beginProcess()
+	for _, command := range []string{"status", "doctor"} {
+		out, _ := s.vaultd(command)
+		kit.Holds(t, command, out, "vaultd runs as root, which may read and write everything", "user of vaultd's own")
+	}
+	p.stop(t)
+	kit.Holds(t, "the log", p.out.String(), `"level":"WARN","msg":"vaultd runs as root, which may read and write everything"`)
+}
+
+// eachOwnedBy fails the test where something in state_dir or in a drop folder
+// belongs to another user.
+func (s *site) eachOwnedBy(uid uint32) {
+	s.t.Helper()
+	for _, dir := range []string{"state", "acme", "beta"} {
+		kit.Must(s.t, filepath.WalkDir(filepath.Join(s.dir, dir), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && ownerOf(s.t, path) != uid {
+				err = fmt.Errorf("%s belongs to user %d, want %d", path, ownerOf(s.t, path), uid)
+			}
+			return err
+		}))
+	}
+}
+
+func exitOf(err error) int {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return exitDone
+}
+
+func ownerOf(t *testing.T, path string) uint32 {
+	t.Helper()
+	info, err := os.Lstat(path)
+	kit.Must(t, err)
+	return info.Sys().(*syscall.Stat_t).Uid
+}
