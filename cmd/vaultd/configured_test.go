@@ -20,7 +20,7 @@ func TestCheck_NamesMissingSecretBesideOtherFaults(t *testing.T) {
 func TestCheck_I27_ConfigurationThatEverybodyWrites(t *testing.T) {
 	path := writeConfig(t, strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1))
 	kit.Must(t, os.Chmod(path, 0o666))
-	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by everybody") {
+	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by others: it has rights 0666") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -44,8 +47,8 @@ func (c *Config) CheckMachine(env Env) error {
 		}
 	})
 	if c.doc != nil {
-		if info, err := os.Stat(d.name); err == nil && info.Mode().Perm()&0o002 != 0 { // who may write it chooses where the secret is sent
-			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
+		if why := c.describeWriters(d.name); why != "" { // who may write it chooses where the secret is sent
+			refuse(nil, why, "chown root:vaultd "+d.name+" && chmod 0640 "+d.name+", in a folder where root alone may write, such as /etc/vaultd", nil)
 		}
 	}
 	for loc, auth := range c.allCredentials() {
@@ -75,6 +78,57 @@ func (c *Config) CheckMachine(env Env) error {
 		}
 	}
 	return d.faultsAsError()
+}
+
+// describeWriters tells why others than root and this user can change the file of the configuration, or put another one in its place;
+// empty: they cannot. A file that cannot be looked at is not this function's question.
+func (c *Config) describeWriters(name string) string {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	clerks := c.clerkGroups()
+	for _, at := range []string{path, real} {
+		info, err := os.Stat(at)
+		if err != nil {
+			return ""
+		}
+		if why := describeForeignWriters(info, clerks); why != "" {
+			return "can be changed by others: it " + why
+		}
+		if hasAccessList(at) && info.Mode().Perm()&0o020 != 0 {
+			return "can be changed by others: it has an access list (getfacl) with which others may write it"
+		}
+		if _, why, _ := describeReplacers(filepath.Dir(at), clerks); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// hasAccessList reports whether a file has more rights than its mode shows. Its group's right to write is then the most that any user or
+// group of the list has.
+func hasAccessList(path string) bool {
+	n, err := unix.Getxattr(path, "system.posix_acl_access", nil)
+	return err == nil && n > 0
+}
+
+// clerkGroups returns the groups of the drop folders. A group with the number of this user is the user's own.
+func (c *Config) clerkGroups() (groups []uint32) {
+	for _, d := range c.Drops {
+		if info, err := os.Stat(d.Path); err == nil {
+			groups = append(groups, statOwner(info).Gid)
+		}
+		if g, err := user.LookupGroup(d.Group); err == nil {
+			gid, _ := strconv.ParseUint(g.Gid, 10, 32) // a system's own number
+			groups = append(groups, uint32(gid))
+		}
+	}
+	return slices.DeleteFunc(groups, func(gid uint32) bool { return int(gid) == os.Geteuid() })
 }
 
 func secretHint(err error) string {

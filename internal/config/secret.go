@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -137,33 +138,46 @@ func checkSecretFolders(path string) error {
 		return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
 	}
 	for _, dir := range []string{filepath.Dir(path), real} {
-		for ; ; dir = filepath.Dir(dir) {
-			info, err := os.Stat(dir)
-			if err != nil {
-				return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
-			}
-			if why := describeForeignWriters(info); why != "" {
-				return &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why)}
-			}
-			if dir == "/" || dir == "." {
-				break
-			}
+		info, why, err := describeReplacers(dir, nil)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
+		case why != "":
+			return &SecretRightsError{Path: path, Mode: info.Mode(), Why: why}
 		}
 	}
 	return nil
 }
 
-// describeForeignWriters tells why others may rename files in a folder; empty: they may not. The sticky bit prevents it, and our own
-// group counts as ours.
-func describeForeignWriters(dir fs.FileInfo) string {
-	st := statOwner(dir)
-	switch mode := dir.Mode(); {
-	case !isOwnedByUs(dir):
+// describeReplacers returns why others could put another file in the place of one in a folder, and the folder whose rights let them;
+// empty: they could not.
+func describeReplacers(dir string, clerks []uint32) (fs.FileInfo, string, error) {
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return nil, "", err
+		}
+		if why := describeForeignWriters(info, clerks); why != "" {
+			return info, fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why), nil
+		}
+		if dir == "/" || dir == "." {
+			return info, "", nil
+		}
+	}
+}
+
+// describeForeignWriters tells why others may change a file, or rename files in a folder; empty: they may not. The sticky bit of a
+// folder prevents it. Our own group counts as ours, unless it is one of those of the clerks.
+func describeForeignWriters(at fs.FileInfo, clerks []uint32) string {
+	st := statOwner(at)
+	isOurs := st.Gid == 0 || int(st.Gid) == os.Getegid() && !slices.Contains(clerks, st.Gid)
+	switch mode := at.Mode(); {
+	case !isOwnedByUs(at):
 		return "belongs to " + userName(st.Uid)
-	case mode&fs.ModeSticky != 0:
+	case mode.IsDir() && mode&fs.ModeSticky != 0:
 		return ""
-	case mode.Perm()&0o002 != 0, mode.Perm()&0o020 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid():
-		return fmt.Sprintf("has rights %#o", mode.Perm())
+	case mode.Perm()&0o002 != 0, mode.Perm()&0o020 != 0 && !isOurs:
+		return fmt.Sprintf("has rights %#o, with which others may write it", mode.Perm())
 	}
 	return ""
 }

@@ -29,14 +29,6 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 	chmod := func(t *testing.T, path string, mode fs.FileMode) {
 		kit.Must(t, os.Chmod(path, mode))
 	}
-	chown := func(t *testing.T, path string, uid, gid int) {
-		if os.Geteuid() != 0 {
-			kit.Missing(t, "root, to give files away")
-		}
-		if err := os.Chown(path, uid, gid); err != nil {
-			kit.Missing(t, "a file system whose files can be given away: "+err.Error())
-		}
-	}
 	for name, row := range map[string]struct {
 		make func(t *testing.T, dir string) (path string)
 		says string // empty: it is read
@@ -57,18 +49,18 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 			return put(t, below)
 		}, "others could put another file in its place"},
 		"FolderOfAnotherGroup": {func(t *testing.T, dir string) string {
-			chown(t, dir, -1, 4711)
+			giveAway(t, dir, -1, 4711)
 			chmod(t, dir, 0o770)
 			return put(t, dir)
 		}, "others could put another file in its place"},
 		"FolderOfAnother": {func(t *testing.T, dir string) string {
 			path := put(t, dir)
-			chown(t, dir, 4711, -1)
+			giveAway(t, dir, 4711, -1)
 			return path
 		}, "belongs to uid 4711"},
 		"FileOfAnother": {func(t *testing.T, dir string) string {
 			path := put(t, dir)
-			chown(t, path, 4711, -1)
+			giveAway(t, path, 4711, -1)
 			return path
 		}, "belongs to uid 4711"},
 		"GroupMayRead": {func(t *testing.T, dir string) string {
