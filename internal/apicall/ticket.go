@@ -19,7 +19,7 @@ import (
 // Bounds of what a ticket may ask for.
 const (
 	maxHeaders     = 32
-	maxHeaderValue = 4096
+	maxHeaderBytes = 8192 // names and values of all
 	maxAddress     = 8192
 )
 
@@ -36,7 +36,7 @@ func (s *Store) ReadTicket(base archive.Ticket, link json.RawMessage, beside Fie
 	if len(address) > maxAddress {
 		return base, fmt.Errorf("upload address: it has %d characters", len(address))
 	}
-	headers, err := readUploadHeaders(beside, inside)
+	headers, err := readUploadHeaders(address, beside, inside)
 	if err != nil {
 		return base, err
 	}
@@ -61,9 +61,10 @@ func ReadLink(raw json.RawMessage) (address string, object Fields) {
 	return address, f
 }
 
-// readUploadHeaders returns the headers that an upload must carry, by name. They stand under headers or fields of any of the
-// objects. Two values for one name are an error: nobody can say which one was signed.
-func readUploadHeaders(objects ...Fields) (headers []archive.Header, err error) {
+// readUploadHeaders returns the headers that an upload to the address must
+// carry, by name. They are in headers or fields of any of the objects. Two
+// values for one name are an error: it is not known which one was signed.
+func readUploadHeaders(address string, objects ...Fields) (headers []archive.Header, err error) {
 	for _, object := range objects {
 		for _, raw := range []json.RawMessage{object["headers"], object["fields"]} {
 			if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
@@ -76,6 +77,7 @@ func readUploadHeaders(objects ...Fields) (headers []archive.Header, err error) 
 			headers = append(headers, set...)
 		}
 	}
+	headers = slices.DeleteFunc(headers, func(h archive.Header) bool { return isSetByUpload(h, address) })
 	for _, h := range headers {
 		if err := checkHeader(h.Name, h.Value); err != nil {
 			return nil, err
@@ -84,17 +86,27 @@ func readUploadHeaders(objects ...Fields) (headers []archive.Header, err error) 
 	return joinHeaders(headers)
 }
 
-// joinHeaders returns the headers without those that an upload sets itself, each name once and in order.
+// isSetByUpload reports whether the upload sets a header itself: the MD5 of the
+// package, and the host of the address.
+func isSetByUpload(h archive.Header, address string) bool {
+	if strings.EqualFold(h.Name, "host") {
+		u, err := url.Parse(address)
+		return err == nil && strings.EqualFold(h.Value, u.Host)
+	}
+	return strings.EqualFold(h.Name, "content-md5")
+}
+
+// joinHeaders returns the headers with each name once and in order.
 func joinHeaders(all []archive.Header) (headers []archive.Header, err error) {
+	size := 0
 	for _, h := range all {
-		if !isSetByUpload(h.Name) {
-			headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.Name), Value: h.Value})
-		}
+		headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.Name), Value: h.Value})
+		size += len(h.Name) + len(h.Value)
 	}
 	slices.SortFunc(headers, func(a, b archive.Header) int { return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value) })
 	headers = slices.Compact(headers)
-	if len(headers) > maxHeaders {
-		return nil, fmt.Errorf("upload headers: there are %d", len(headers))
+	if len(headers) > maxHeaders || size > maxHeaderBytes {
+		return nil, fmt.Errorf("upload headers: there are %d with %d bytes, more than %d or %d", len(headers), size, maxHeaders, maxHeaderBytes)
 	}
 	for i := 1; i < len(headers); i++ {
 		if headers[i].Name == headers[i-1].Name {
@@ -125,40 +137,45 @@ func readHeaders(object json.RawMessage) (all []archive.Header, err error) {
 	return all, nil
 }
 
-// checkHeader returns an error for a header that an answer may not set on an upload. Allowed are the content's type, its caching
-// and its presentation, and the object store's own headers, except those that would publish the content, put something else in
-// its place or redirect its readers.
+// checkHeader returns an error for a header that an upload must not carry
+// though an answer asks for it. Every other one is sent: stores differ in what
+// they need.
 func checkHeader(name, value string) error {
-	low := strings.ToLower(name)
-	ok := isSetByUpload(low)
-	switch {
-	case low == "content-type", low == "content-disposition", low == "content-language", low == "cache-control":
-		ok = true
-	case low == "x-amz-acl":
-		ok = !strings.Contains(strings.ToLower(value), "public") && !strings.Contains(strings.ToLower(value), "authenticated")
-	case strings.HasPrefix(low, "x-amz-copy-source"), strings.HasPrefix(low, "x-amz-grant-"),
-		strings.HasPrefix(low, "x-amz-website-redirect"):
-	case strings.HasPrefix(low, "x-amz-"):
-		ok = strings.Trim(low, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
-	}
-	if !ok {
+	if isRefusedHeader(strings.ToLower(name), strings.ToLower(value)) {
 		return fmt.Errorf("upload header %q is not one that an answer may set", sanitize.Message(name[:min(len(name), 80)], 80))
 	}
-	printable := strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-	if !printable || len(value) > maxHeaderValue {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return fmt.Errorf("the value of upload header %s cannot be sent", sanitize.Message(name, 80))
 	}
 	return nil
 }
 
-// isSetByUpload reports whether the upload sets a header itself, from the package and the address. An answer may name such a
-// header; its value is ignored.
-func isSetByUpload(name string) bool {
-	switch strings.ToLower(name) {
-	case "content-md5", "content-length", "host":
+// Names of headers, and parts of names, that no answer may set on an upload:
+// they would publish the content, put something else in its place, change what
+// the request is or how it is read, or speak for somebody else.
+var (
+	refusedHeaders = []string{
+		"authorization", "connection", "content-length", "cookie", "cookie2", "destination", "expect", "forwarded", "host", "http2-settings",
+		"keep-alive", "policy", "te", "trailer", "transfer-encoding", "upgrade", "via", "x-host", "x-real-ip", "x-symlink-target",
+	}
+	refusedPrefixes = []string{"proxy-", "set-cookie", "x-forwarded", "x-http-method", "x-original-", "x-rewrite-"}
+	refusedParts    = []string{"content-encoding", "content-range", "copy-from", "copy-source", "-grant-", "method-override", "object-manifest",
+		"public-access", "symlink-target", "website-redirect"}
+	publicWords = []string{"all", "anonymous", "authenticated", "everyone", "public", "world"} // in the value of an access list
+)
+
+// isRefusedHeader reports whether a header is refused. Name and value are in
+// small letters. Some gateways read underscores and dots as dashes.
+func isRefusedHeader(name, value string) bool {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
 		return true
 	}
-	return false
+	name = strings.NewReplacer("_", "-", ".", "-").Replace(name)
+	holds := func(parts []string, in func(string, string) bool, text string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return in(text, part) })
+	}
+	return slices.Contains(refusedHeaders, name) || holds(refusedPrefixes, strings.HasPrefix, name) || holds(refusedParts, strings.Contains, name) ||
+		strings.HasSuffix("-"+name, "-acl") && holds(publicWords, strings.Contains, value)
 }
 
 // readLifetime reads when an address was signed and for how long, as far as it says so. date is the service's clock.

@@ -57,7 +57,7 @@ func TestMD5Tag(t *testing.T) {
 	}
 }
 
-// What a ticket may ask for is a short list, however it is written.
+// What a ticket must not ask for is refused, however it is written.
 func FuzzTicket(f *testing.F) {
 	f.Add([]byte(`{"url":"https://b.example/k","headers":{"Content-Type":"a","x-amz-meta-a":"b"}}`), []byte(`{"x-amz-acl":"public-read"}`))
 	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
@@ -75,7 +75,7 @@ func FuzzTicket(f *testing.F) {
 		}
 		for i, h := range ticket.Headers {
 			low := strings.ToLower(h.Name)
-			if low == "authorization" || low == "host" || strings.ContainsAny(h.Name+h.Value, "\r\n:\x00 ") && !strings.HasPrefix(low, "x-amz-") && !strings.HasPrefix(low, "c") {
+			if low == "authorization" || low == "host" || low == "content-length" || strings.HasPrefix(low, "proxy-") || strings.Contains(low, "copy-source") {
 				t.Errorf("%q: %q", h.Name, h.Value)
 			}
 			if strings.ContainsAny(h.Name, "\r\n: ") || strings.ContainsAny(h.Value, "\r\n\x00") || i > 0 && h.Name == ticket.Headers[i-1].Name {

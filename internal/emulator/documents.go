@@ -159,7 +159,7 @@ func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error
 	var headers map[string]string
 	form := c.reading.URLForm
 	if form == "headers" || form == "fields" {
-		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms"}
+		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms", "x-ms-blob-type": "BlockBlob"}
 	}
 	signed, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, bumID+".zip"), headers, at, s.cfg.Window)
 	switch {

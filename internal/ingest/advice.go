@@ -146,6 +146,8 @@ func AdviceOn(code string) string {
 		return "look at auth.token_url of this account; if it is right, ask the provider for tokens of the type Bearer"
 	case "policy", "upload-address-refused":
 		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
+	case "upload-header-refused":
+		return "ask the provider what uploads need this header for: vaultd sends none that could publish a document, replace it or change what the request is"
 	case "credentials", "http-401", "http-403":
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
 	case "http-404", "http-502": // some services answer a wrong path so

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -161,7 +162,7 @@ func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult) [
 			return ledger.AnswerMixedUp{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
 		if why, barred := a.Barred[e.ID]; barred {
-			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
+			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: barredCause(why)}
 		}
 		// The life of the ticket counts from before the POST left.
 		if t, ok := a.Tickets[e.ID]; ok {
@@ -172,12 +173,20 @@ func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult) [
 	})
 }
 
+// barredCause says why a ticket must not be used.
+func barredCause(why string) ledger.Cause {
+	if strings.Contains(why, "upload header") {
+		return ledger.Cause{Code: "upload-header-refused", Text: why}
+	}
+	return ledger.Cause{Code: "upload-address-refused", Text: why}
+}
+
 // updateRegisterBreaker closes the breaker or opens it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
 func (c *Engine) updateRegisterBreaker(asked ledger.Entry, a archive.RegisterResult) {
 	target := registerTargetOf(asked)
 	for _, why := range a.Barred {
-		c.openBreaker(target, ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
+		c.openBreaker(target, barredCause(why), 0)
 		return
 	}
 	for _, t := range a.Tickets {

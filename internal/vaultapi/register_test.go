@@ -107,6 +107,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 
 func TestRegister_AnswerForms(t *testing.T) {
 	const url = "https://b.example/k?X-Amz-Signature=1"
+	long := strings.Repeat("v", 8000)
 	rows := []struct {
 		name, record, headers string
 	}{
@@ -117,9 +118,11 @@ func TestRegister_AnswerForms(t *testing.T) {
 		{"Headers", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"content-type":"application/zip","x-amz-server-side-encryption":"aws:kms"}}}`,
 			"[{Content-Type application/zip} {X-Amz-Server-Side-Encryption aws:kms}]"},
 		{"Fields", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","fields":{"x-amz-meta-n":7}}}`, "[{X-Amz-Meta-N 7}]"},
+		{"OfOtherStores", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"x-ms-blob-type":"BlockBlob","X-Goog-Acl":"private","If-None-Match":"*","x-tier":"` + long + `"}}}`,
+			"[{If-None-Match *} {X-Goog-Acl private} {X-Ms-Blob-Type BlockBlob} {X-Tier " + long + "}]"},
 		{"FieldsBeside", `{"bumId":"r","clientUUID":"%s","archiveFileURL":"` + url + `","fields":{"Cache-Control":"no-store"}}`, "[{Cache-Control no-store}]"},
 		{"EmptyFields", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":null,"fields":[]}}`, "[]"},
-		{"OursAreIgnored", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"Host":"b.example","Content-Length":"1","content-md5":"x"}}}`, "[]"},
+		{"OursAreIgnored", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"Host":"B.example","content-md5":"x"}}}`, "[]"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -200,6 +203,22 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 		"ForbiddenOnce":  `{"url":"https://bucket.example/k","headers":{"x-amz-acl":"public-read","x-amz-acl":"private"}}`,
 		"FieldsAsList":   `{"url":"https://bucket.example/k","fields":["x"]}`,
 		"Endless":        `"https://bucket.example/` + strings.Repeat("k", 8192) + `"`,
+	}
+	for _, name := range []string{"Connection", "Keep-Alive", "TE", "Trailer", "Upgrade", "Proxy-Connection", "Proxy-Authorization", "Host", "Content-Length",
+		"Content-Encoding", "x-ms-blob-content-encoding", "Content-Range", "Expect", "Forwarded", "X-Forwarded-Host", "x_forwarded_for", "X-Real-IP", "Set-Cookie",
+		"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "x-ms-copy-source", "X-Goog-Copy-Source", "X-Copy-From", "Destination",
+		"x-obs-grant-read", "x-cos-website-redirect-location", "X-Object-Manifest", "x-oss-symlink-target", "x-ms-blob-public-access", "na me", "ü", ""} {
+		rows["Header "+name] = `{"url":"https://bucket.example/k","headers":{"` + name + `":"x"}}`
+	}
+	for name, value := range map[string]string{"x-goog-acl": "publicRead", "x-oss-object-acl": "public-read-write", "X-Obs-Acl": "everyone", "acl": "allUsers", "x_amz_acl": "authenticated-read"} {
+		rows[name] = `{"url":"https://bucket.example/k","fields":{"` + name + `":"` + value + `"}}`
+	}
+	for n, value := range map[int]string{33: "v", 2: strings.Repeat("v", 4096)} {
+		var fields []string
+		for i := range n {
+			fields = append(fields, fmt.Sprintf(`"x-n-%d":%q`, i, value))
+		}
+		rows[fmt.Sprint(n, " headers")] = `{"url":"https://bucket.example/k","headers":{` + strings.Join(fields, ",") + `}}`
 	}
 	for name, address := range rows {
 		t.Run(name, func(t *testing.T) {
