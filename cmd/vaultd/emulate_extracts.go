@@ -66,9 +66,10 @@ func publishExtracts(emu *emulator.Server, folder fs.FS, made time.Time) error {
 }
 
 // readExtractFolder reads one folder. A name such as 2026-10-29 makes a delta of that day, and one such as 2026-01-01_2026-10-28 an initial
-// extract from the first of these days to the last. Each file is named for its table, and is packed where it is no ZIP or gzip file.
+// extract from the first of these days to the last. More may follow behind a point: 2026-10-29.supplier is one more delta of that day. Each file is named for its table, and is packed where it is no ZIP or gzip file.
 func readExtractFolder(folder fs.FS, name string) (x emulator.PublishedExtract, err error) {
-	first, last, isInitial := strings.Cut(name, "_")
+	days, _, _ := strings.Cut(name, ".")
+	first, last, isInitial := strings.Cut(days, "_")
 	x = emulator.PublishedExtract{ID: name, Type: archive.InitialExtract, Name: "daily"}
 	if !isInitial {
 		x.Type, last = archive.DeltaExtract, first

@@ -37,6 +37,7 @@ type Hole struct {
 	AtEnd bool      `json:"atEnd"` // the extracts end here; the next ones may tell
 
 	isOneOfSeveral bool // there are other series
+	hasOthers      bool // deltas of other data sets are of this time
 }
 
 // Series names the series of extracts that has the hole; empty: there is only one.
@@ -60,7 +61,11 @@ func (h Hole) String() string {
 	if h.AtEnd {
 		return fmt.Sprintf("The extracts%s end before %s: what was booked since is not known yet.", series, days)
 	}
-	return fmt.Sprintf("No delta%s covers %s: what was booked %s is not known. Ask the provider.", series, days, then)
+	text := fmt.Sprintf("No delta%s covers %s: what was booked %s is not known. Ask the provider.", series, days, then)
+	if h.hasOthers {
+		text += " The deltas of that time have no table of the data set."
+	}
+	return text
 }
 
 // Definition is a change of the table's columns. It is told and stops nothing: columns are read by name.
@@ -87,7 +92,7 @@ func (d Definition) String() string {
 type span struct {
 	id, name, kind   string
 	start, end, made time.Time // zero: not told
-	has              bool
+	has              content
 	columns          string
 	records, noKey   int
 }
@@ -135,9 +140,9 @@ func timeOf(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// cover says what the extracts tell since a day. Deltas of one name are a series, and each series must be whole. Initial extracts and those
-// of chosen days help every series, as far as they have the table. A hole counts wherever it is, because an invoice of the days that are
-// asked for may have been booked long after them; and the extracts must reach the end of those days.
+// cover says what the extracts tell since a day. A delta tells about the data set whose tables it has, and those of one name are a series, which must
+// be whole. Initial extracts and those of chosen days help every series, as far as they have a table of the data set. A hole counts wherever it is, because
+// an invoice of the days that are asked for may have been booked long after them; and the extracts must reach the end of those days.
 func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location) Coverage {
 	c := Coverage{From: from, To: to, Holes: []Hole{}, Changes: listChanges(spans, loc)}
 	series := map[string][]span{}
@@ -148,9 +153,9 @@ func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location)
 		c.NoKey += s.noKey
 		switch {
 		case !s.isTimed():
-		case s.kind == archive.DeltaExtract && (s.has || hasTable(spans, s.name)):
+		case s.kind == archive.DeltaExtract && (s.has == ownTables || s.has == noTable && isOfOneDataSet(spans, s.name)):
 			series[s.name] = append(series[s.name], s)
-		case s.kind != archive.DeltaExtract && s.has:
+		case s.kind != archive.DeltaExtract && s.has == ownTables:
 			common = append(common, s)
 		}
 	}
@@ -167,6 +172,9 @@ func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location)
 		for i := range holes {
 			holes[i].Name, holes[i].isOneOfSeveral = name, len(series) > 1
 			holes[i].nameDays(loc)
+			holes[i].hasOthers = slices.ContainsFunc(spans, func(s span) bool {
+				return s.kind == archive.DeltaExtract && s.has != ownTables && s.start.Before(holes[i].End) && s.end.After(holes[i].Start)
+			})
 		}
 		c.Holes = append(c.Holes, holes...)
 		if until.IsZero() || reached.Before(until) {
@@ -180,9 +188,18 @@ func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location)
 	return c
 }
 
-// hasTable reports whether a series of extracts ever had the table: a delta of a day on which nothing changed may have no file of it.
-func hasTable(spans []span, name string) bool {
-	return slices.ContainsFunc(spans, func(s span) bool { return s.name == name && s.has })
+// isOfOneDataSet reports whether all deltas of a name that have tables have one of the data set. Then a delta of a day on which nothing changed, which has
+// none, is of it too. Where the name has deltas of other data sets as well, no one can say of which one it is.
+func isOfOneDataSet(spans []span, name string) (is bool) {
+	for _, s := range spans {
+		if s.kind != archive.DeltaExtract || s.name != name || s.has == noTable {
+			continue
+		}
+		if is = s.has == ownTables; !is {
+			return false
+		}
+	}
+	return is
 }
 
 // findHoles returns the times since begin that no span covers: those between two spans, and the rest up to end. It also returns up to when

@@ -1,6 +1,7 @@
 package books
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,6 +73,67 @@ func TestCoverage_I32_Holes(t *testing.T) {
 	}
 }
 
+// I32: a delta covers its day for the data set whose tables it has, whatever the
+// deltas of its name have on other days.
+func TestCoverage_I32_ByTheDataSet(t *testing.T) {
+	const hole = "No delta covers 30 Oct 2026:"
+	for name, row := range map[string]struct {
+		asked string   // the table; empty: IA_INVOICE
+		day   []string // the table of each delta of 30 October; "-": it has no file
+		rest  string   // tables of the deltas of the other days, besides the one that is asked for
+		want  string
+	}{
+		"Own":                  {"", []string{"IA_INVOICE"}, "", ""},
+		"OtherTableOfTheSet":   {"", []string{"IA_CODING_ROW"}, "", ""},
+		"SupplierAlone":        {"", []string{"ADM_SUPPLIER"}, "ADM_SUPPLIER", hole},
+		"SupplierForTheFirst":  {"", []string{"ADM_SUPPLIER"}, "", hole},
+		"HistoryIsAnotherSet":  {"", []string{"IA_ACTION_LOG"}, "", hole},
+		"NoTableKnown":         {"", []string{"IA_NEW_TABLE"}, "", hole},
+		"Both":                 {"", []string{"ADM_SUPPLIER", "IA_INVOICE"}, "ADM_SUPPLIER", ""},
+		"EmptyOfOneSet":        {"", []string{"-"}, "", ""},
+		"EmptyOfSeveral":       {"", []string{"-"}, "ADM_SUPPLIER", hole},
+		"EmptyAndSupplier":     {"", []string{"-", "ADM_SUPPLIER"}, "ADM_SUPPLIER", hole},
+		"None":                 {"", nil, "ADM_SUPPLIER", hole},
+		"AnotherDataSet":       {"PR_PURCHASE_ORDER", []string{"GOODS_RECEIPT_DOCUMENT"}, "IA_INVOICE", ""},
+		"OutsideTheList":       {"MY_INVOICES", []string{"MY_INVOICES"}, "IA_INVOICE", ""},
+		"OutsideTheListAndNot": {"MY_INVOICES", []string{"IA_INVOICE"}, "IA_INVOICE", hole},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.since = "2026-10-01"
+			asked := cmp.Or(row.asked, "IA_INVOICE")
+			w.settings = func(s *Settings) { s.Table = asked }
+			hold := func(table, from, to string, number int) {
+				content := []string{jsonOf()}
+				if w.table = table; table == "-" {
+					content = nil
+				}
+				w.hold(delta(fmt.Sprint(from, "-", number), from, to), definitionOf(asked, columnNames...), content...)
+			}
+			for _, days := range [][2]string{{"2026-09-01", "2026-10-30"}, {"2026-10-31", "2026-11-19"}} {
+				hold(asked, days[0], days[1], 1)
+				if row.rest != "" {
+					hold(row.rest, days[0], days[1], 2)
+				}
+			}
+			for i, table := range row.day {
+				hold(table, "2026-10-30", "2026-10-31", i)
+			}
+			a, _ := w.ask()
+			got := ""
+			for _, h := range a.Coverage.Holes {
+				got += h.String()
+			}
+			if !strings.HasPrefix(got, row.want) || row.want == "" && got != "" || a.IsComplete() != (row.want == "") {
+				t.Errorf("%q, complete %v, want %q", got, a.IsComplete(), row.want)
+			}
+			if hasOthers := len(row.day) > 0 && row.want != ""; hasOthers != strings.Contains(got, "have no table of the data set") {
+				t.Errorf("%q; other deltas are of that day: %v", got, hasOthers)
+			}
+		})
+	}
+}
+
 // I32: an extract of which the time is not known covers nothing, and is told.
 func TestCoverage_I32_UntoldTimes(t *testing.T) {
 	for name, change := range map[string]func(*archive.Extract){
@@ -99,7 +161,7 @@ func TestCoverage_I32_UntoldTimes(t *testing.T) {
 func TestCoverage_I32_ZonesAndTheLongDay(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
 	at := func(day, hour int) time.Time { return time.Date(2026, 10, day, hour, 0, 0, 0, berlin) }
-	spans := []span{{kind: archive.DeltaExtract, name: "d", has: true, start: at(24, 0), end: at(25, 0)}, {kind: archive.DeltaExtract, name: "d", has: true, start: at(26, 0), end: at(27, 0)}}
+	spans := []span{{kind: archive.DeltaExtract, name: "d", has: ownTables, start: at(24, 0), end: at(25, 0)}, {kind: archive.DeltaExtract, name: "d", has: ownTables, start: at(26, 0), end: at(27, 0)}}
 	c := cover(spans, "2026-10-24", "2026-10-24", "2026-10-26", at(28, 0), berlin)
 	if len(c.Holes) != 1 || c.Holes[0].First != "2026-10-25" || c.Holes[0].Last != "2026-10-25" || c.Holes[0].End.Sub(c.Holes[0].Start) != 25*time.Hour {
 		t.Errorf(`%+v, want len(c.Holes) = 1, c.Holes[0].First = "2026-10-25", c.Holes[0].Last = "2026-10-25", c.Holes[0].End.Sub(c.Holes[0].Start) = 25*time.Hour`, c.Holes)

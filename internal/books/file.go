@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS extract (
   start_at INTEGER NOT NULL, -- seconds since 1970 of what it holds; 0: not told
   end_at   INTEGER NOT NULL,
   made_at  INTEGER NOT NULL,
-  has      INTEGER NOT NULL, -- 1: it has a file of the table
+  has      INTEGER NOT NULL, -- 0: no file of a table, 1: tables of other data sets alone, 2: a table of the data set that is asked about
   records  INTEGER NOT NULL,
   no_key   INTEGER NOT NULL, -- records without a key, which are not counted
   columns  TEXT NOT NULL,    -- of the table by its definition, sorted, a line for each

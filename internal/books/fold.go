@@ -250,8 +250,13 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 		return err
 	}
 	defer f.upsert.Close() // the transaction has its outcome
-	has := 0
+	has, own := noTable, dataSetOf(f.settings.Table)
 	for i, file := range f.of.Files {
+		if slices.Contains(own.tables, file.Table) {
+			has = ownTables
+		} else if file.Table != "" {
+			has = max(has, otherTables)
+		}
 		switch {
 		case file.Table == f.settings.Table:
 		case file.Table == "" || strings.EqualFold(file.Table, f.settings.Table):
@@ -259,7 +264,7 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 		default:
 			continue
 		}
-		has, f.file, f.fileNumber, f.number, f.kept = 1, file, i, 0, 0
+		f.file, f.fileNumber, f.number, f.kept = file, i, 0, 0
 		if err := f.foldFile(ctx, c); err != nil {
 			return err
 		}
