@@ -35,6 +35,7 @@ func (a *app) doctorCommand() *cobra.Command {
 to do: the configuration and this machine, the ledger and its binding, the service and
 its certificates, the credentials of each account, the vaults, the clock, the disk, the
 catalog, and for each drop whether a file can be written, read back and removed in its .vaultd.
+It says how vaultd sees there that a program still has a file open.
 Of the business network it asks the directory and the list of notifications.
 
 While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
@@ -450,6 +451,7 @@ func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 	} else {
 		all[0].Text += "; " + present.FormatSize(free) + " free"
 	}
+	all = append(all, tryOpenFiles(d))
 	if to := d.AfterArchive.To; to != "" {
 		if trouble := describeDropTrouble(to); trouble != "" {
 			all = append(all, newFailure("drop", d.Name, "after_archive.to: "+trouble, "mend it: archived folders stay in _archived until then"))

@@ -182,8 +182,8 @@ func selfMade(t *testing.T, change func(*x509.Certificate)) (*tls.Config, string
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, file
 }
 
-// runsWithoutRights starts the daemon as a user whom file modes hold: root may read everything.
-func (p *plantedSite) runsWithoutRights() {
+// runsWithoutRights starts the daemon as a user whom file modes hold: root may read everything. It has the capabilities in caps alone.
+func (p *plantedSite) runsWithoutRights(caps ...uintptr) {
 	p.t.Helper()
 	cmd := p.command("run")
 	if os.Geteuid() == 0 {
@@ -197,7 +197,7 @@ func (p *plantedSite) runsWithoutRights() {
 		if out, err := exec.Command("chown", "-R", fmt.Sprintf("%d:%d", uid, gid), p.dir).CombinedOutput(); err != nil {
 			p.t.Fatalf("%v: %s", err, out)
 		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, AmbientCaps: caps}
 	}
 	p.daemon = startProcess(p.t, cmd)
 	waitFor(p.t, "the daemon", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "state", "vaultd.sock")); return err == nil })

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -128,6 +129,17 @@ func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testD
 		}()
 		test(h)
 	})
+}
+
+// withoutLeases makes the drop folder one where the kernel does not tell which files are open, as a network drive is.
+func withoutLeases(c *Config) {
+	files := c.FileFault
+	c.FileFault = func(op, name string, do func() error) error {
+		if op == "statfs" {
+			return errors.Join(do(), syscall.EIO)
+		}
+		return files(op, name, do)
+	}
 }
 
 // run lets the daemon work.

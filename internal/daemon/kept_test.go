@@ -57,11 +57,14 @@ func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 	return rc, string(plain)
 }
 
-// I17, I18: a program writes into its mapping of a file after the folder was packed. The archive has what was packed. The folder is kept for
+// I17, I18: a program writes into its mapping of a file after the folder was packed, where the kernel does not tell that it has one. The archive has what was packed. The folder is kept for
 // good, and receipts, ledger and log name the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 	t.Parallel()
-	withDaemon(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *testDaemon) {
+	withConfiguredDaemon(t, func(c *Config) {
+		withoutLeases(c)
+		c.Drops[0].Disposes, c.Drops[0].Grace = true, 3*time.Hour
+	}, func(h *testDaemon) {
 		h.lost.Store(true) // packed, and not registered before the file changed
 		h.drop("Otto 19", "19", "what was archived", false)
 		h.drop("Kern 6", "6", "two", false)

@@ -61,11 +61,15 @@ func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 		if r.State().Paused != "" {
 			continue
 		}
-		if s.LastRescan.IsZero() {
+		if s.LastRescan.IsZero() || s.Taking > 0 {
 			return false, nil
 		}
 		for _, w := range s.NotTaken {
 			if w.Reason == watch.Copying || w.Reason == watch.Queued || w.Reason == watch.Busy {
+				return false, nil
+			}
+			isFresh := func(n watch.NotTakenItem) bool { return d.cfg.Now().Wall.Sub(n.LastChanged) < stallAfter }
+			if w.Reason == watch.StillOpen && slices.ContainsFunc(w.Items, isFresh) {
 				return false, nil
 			}
 		}

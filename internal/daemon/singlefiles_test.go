@@ -244,11 +244,11 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 	})
 }
 
-// I17: a file that goes on growing after it was taken settles once more, and is sent whole.
+// I17: a file that goes on growing after it was taken, where the kernel does not tell that it is open, settles once more, and is sent whole.
 func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
 	t.Parallel()
 	var held *os.File
-	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
+	withPDFDrop(t, withoutLeases, func(h *testDaemon, s *pdfFlow) {
 		time.Sleep(time.Second)
 		h.scan("scan7.pdf", "first page")
 		var err error

@@ -21,7 +21,7 @@ import (
 )
 
 // inStorm runs a daemon whose events are those of the test.
-func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), before func(path string), test func(h *testDaemon)) {
+func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), change func(c *Config), test func(h *testDaemon)) {
 	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // thousands of syncs
@@ -29,8 +29,8 @@ func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), 
 	withConfiguredDaemon(t, func(c *Config) {
 		c.Events = events
 		c.Drops[0].Mode = watch.Events
-		if before != nil {
-			before(c.Drops[0].Path)
+		if change != nil {
+			change(c)
 		}
 	}, test)
 }
@@ -132,11 +132,11 @@ func TestStorm_I22_Events(t *testing.T) {
 }
 
 func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
-	inStorm(t, silent, func(path string) {
-		h := &testDaemon{t: t, path: path}
+	inStorm(t, silent, func(c *Config) {
+		h := &testDaemon{t: t, path: c.Drops[0].Path}
 		h.drop("Otto 19", "19", "one", false)
 		old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
-		h.must(os.Chtimes(path+"/Otto 19/rechnung.pdf", old, old))
+		h.must(os.Chtimes(h.path+"/Otto 19/rechnung.pdf", old, old))
 	}, func(h *testDaemon) {
 		whole := time.Now()
 		h.pass()
@@ -145,7 +145,7 @@ func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// A writer that keeps its file open is never cut off: not by pauses longer than settle, not by an hour of work, not where
+// A writer that keeps its file open is never cut off where the kernel does not tell which files are open: not by pauses longer than settle, not by an hour of work, not where
 // it puts the old mtime back after each write.
 func TestStorm_I17_SlowWriters(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -158,7 +158,7 @@ func TestStorm_I17_SlowWriters(t *testing.T) {
 		"KeepsOldMtimes":   {25 * time.Second, 40, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inStorm(t, silent, nil, func(h *testDaemon) {
+			inStorm(t, silent, withoutLeases, func(h *testDaemon) {
 				h.drop("Wagner 5", "5", "first part", false)
 				h.drop("Otto 19", "19", "a good neighbour", false)
 				f, err := os.OpenFile(filepath.Join(h.path, "Wagner 5/rechnung.pdf"), os.O_WRONLY|os.O_APPEND, 0)
@@ -234,7 +234,8 @@ func TestStorm_I1_RenamesInAndOut(t *testing.T) {
 // A bind mount that goes away and comes back is a pause: nothing counts as deleted, what lies below it is not touched.
 func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 	mount := func(from, to string) error { return syscall.Mount(from, to, "", syscall.MS_BIND, "") }
-	inStorm(t, silent, func(path string) {
+	inStorm(t, silent, func(c *Config) {
+		path := c.Drops[0].Path
 		if err := errors.Join(os.Mkdir(path+".disk", 0o770), mount(path+".disk", path)); err != nil {
 			kit.Missing(t, "the right to mount: "+err.Error())
 		}

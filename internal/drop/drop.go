@@ -75,6 +75,8 @@ type Folder struct {
 	claimed  *durable.Dir // .vaultd/claimed
 	lock     *os.File
 
+	hasLeases bool // the kernel tells which files are open
+
 	claiming sync.RWMutex // read: a claim is between its mkdir and its rename; write: empty claims are removed
 	putting  sync.Mutex   // held while a folder is put into the drop folder
 
@@ -137,6 +139,7 @@ func (f *Folder) openAndLock() (err error) {
 	if f.claimed, err = f.openPrivateDir(f.vaultd, claimedDir); err != nil {
 		return err
 	}
+	f.hasLeases = hasTrueLeases(f.vaultd)
 	return f.checkSameDevice(f.claimed, vaultdDir+"/"+claimedDir)
 }
 

@@ -331,6 +331,13 @@ func (h *Handle) takeFingerprint(f *drop.Folder, k archive.Key) (archive.Digest,
 	return archive.Digest(scan.Fingerprint), err
 }
 
+// findOpen returns the path of a file in the folder or single file name in root to which a program may still write; empty: none is
+// known.
+func (h *Handle) findOpen(f *drop.Folder, root *os.Root, name string) string {
+	file, _ := f.FindOpen(root, name, h.scanRules.IsJunk) // where it cannot be asked, quiet time alone counts
+	return file
+}
+
 // IsAway reports whether the drop folder was found to be away, and waits to be opened. While
 // it is being opened nobody can tell, and an open that hangs is no wait.
 func (h *Handle) IsAway() bool {

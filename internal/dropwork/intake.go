@@ -100,6 +100,9 @@ func (d *Drop) claimItem(ctx context.Context, w watch.Item) error {
 		return err
 	}
 	defer done()
+	if err := d.checkClosed(f, w.Name); err != nil {
+		return err
+	}
 	if d.Settings.TakesFiles() {
 		return d.claimFile(ctx, f, w)
 	}
@@ -110,6 +113,19 @@ func (d *Drop) claimItem(ctx context.Context, w watch.Item) error {
 		return err
 	}
 	d.enterClaim(ctx, f, c, archive.Digest(w.Scan.Fingerprint))
+	return nil
+}
+
+// checkClosed returns a [*watch.OpenError] where a program may still write to a file of an item in the drop folder.
+func (d *Drop) checkClosed(f *drop.Folder, name string) error {
+	root, err := os.OpenRoot(d.Settings.Path)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // read-only
+	if file := d.findOpen(f, root, name); file != "" {
+		return &watch.OpenError{Path: strings.TrimPrefix(strings.TrimPrefix(file, name), "/")}
+	}
 	return nil
 }
 

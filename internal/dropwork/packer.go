@@ -33,8 +33,25 @@ func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
 		return archive.Digest{}, err
 	}
 	defer done()
+	// This comes before the scan: a file that was closed in between was changed before it.
+	if err := p.checkClaimClosed(f, e); err != nil {
+		return archive.Digest{}, err
+	}
 	fingerprint, err := p.takeFingerprint(f, e.Key)
 	return fingerprint, p.describeUnreadable(f, e, p.describeMount(e.Key, "", err))
+}
+
+// checkClaimClosed returns an [*ingest.OpenError] where a program may still write to a file of a claimed folder.
+func (p *Packer) checkClaimClosed(f *drop.Folder, e ledger.Entry) error {
+	dir, _, err := f.OpenClaimed(e.Key)
+	if err != nil {
+		return nil // the scan that follows says so
+	}
+	defer dir.Close() // read-only
+	if file := p.findOpen(f, dir.Root(), "."); file != "" {
+		return &ingest.OpenError{Path: file}
+	}
+	return nil
 }
 
 // Pack implements ingest.Packer.

@@ -40,7 +40,7 @@ var ErrSync = errors.New("cannot tell whether the change reached the disk")
 //
 // op is one of create, write, sync, rename, mkdir, chown, chmod, unlink, rmdir and syncdir. Two more change nothing: mount
 // compares the mount of an entry with that of its directory (a test returns a [*MountError] to play a mount), and statfs
-// asks whether a directory is read-only (EROFS: it is).
+// asks whether a directory is read-only (EROFS: it is) or on a network drive.
 type Hook func(op, name string, do func() error) error
 
 func (h Hook) runOp(op, name string, do func() error) error {

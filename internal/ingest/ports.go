@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"vaultd/internal/apicall"
@@ -55,7 +56,8 @@ type Asker interface {
 
 // Packer turns a claimed folder into a sealed ZIP.
 type Packer interface {
-	// Fingerprint returns the folder's fingerprint now.
+	// Fingerprint returns the folder's fingerprint now. Its error is an *OpenError
+	// while a program may still write to a file in it.
 	Fingerprint(e ledger.Entry) (archive.Digest, error)
 	// Pack seals the folder into the spool. Its error is a *RefusedError for the
 	// document's own faults, ErrChanged when a file changed meanwhile, a *MountedError for a
@@ -154,6 +156,17 @@ type UnreadableError struct{ Text string }
 
 // Error implements error.
 func (e *UnreadableError) Error() string { return e.Text }
+
+// CauseStillOpen is the code of the cause of an entry with a file to which a program may still write.
+const CauseStillOpen = "still-open"
+
+// OpenError says that a program may still write to a file of a claimed folder: it has the file open.
+type OpenError struct{ Path string } // in the folder
+
+// Error implements error.
+func (e *OpenError) Error() string {
+	return strconv.Quote(e.Path) + " is still open in a program that may write to it: close it there"
+}
 
 // MountedError says that something is mounted in a folder of ours: what lies there belongs to another place. Nothing of the
 // folder is packed, moved, returned or removed while it is there.

@@ -122,6 +122,10 @@ func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Ch
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
 		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
 	}
+	if open, ok := errors.AsType[*OpenError](err); ok { // never by time alone: what its program has yet to write would be missing
+		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt)),
+			Cause: ledger.Cause{Code: CauseStillOpen, Text: open.Error()}})}
+	}
 	if errors.Is(err, ErrChanged) {
 		return []ledger.Change{c.newChange(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}

@@ -112,7 +112,7 @@ var german = map[string]string{
 	"on hold": "zurückgestellt", "in doubt": "im Zweifel", "resolved": "erledigt", "CONTRADICTED": "vom Archiv widersprochen", "TWICE": "doppelt archiviert",
 	"folder claimed": "zurückgehalten, solange daran gearbeitet wird", "folder returning": "auf dem Weg zurück", "folder returned": "zurückgegeben", "folder keeping": "auf dem Weg zu den aufbewahrten",
 	"folder kept": "mit Quittung aufbewahrt", "folder disposing": "wird nach Ablauf der Frist entfernt", "folder moved": "nach Ablauf der Frist verschoben", "folder gone": "nach Ablauf der Frist gelöscht",
-	"loose file": "einzelne Datei ohne Ordner", "not a file": "keine Datei", "no sidecar": "keine Datei, die die Rechnung beschreibt", "still copying": "wird noch kopiert", "temporary name": "vorläufiger Name", "not downloaded": "nicht heruntergeladen", "incomplete": "unvollständig",
+	"loose file": "einzelne Datei ohne Ordner", "not a file": "keine Datei", "no sidecar": "keine Datei, die die Rechnung beschreibt", "still copying": "wird noch kopiert", "still open": "noch in einem Programm geöffnet", "temporary name": "vorläufiger Name", "not downloaded": "nicht heruntergeladen", "incomplete": "unvollständig",
 	"no right": "kein Recht", "busy": "in Gebrauch", "other device": "auf einem anderen Gerät", "read-only": "schreibgeschützt", "no room": "kein Platz", "failed": "fehlgeschlagen", "queued": "wartet auf einen Platz", "held": "wird nicht übernommen, bis jemand entscheidet",
 
 	// What is certain in a state; the English sentences are those of the command "show".

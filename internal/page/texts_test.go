@@ -113,7 +113,7 @@ func keysOfTexts(t *testing.T) map[string]bool {
 			keys[flag] = true
 		}
 	}
-	for _, r := range []watch.Reason{watch.LooseFile, watch.NotFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Placeholder, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
+	for _, r := range []watch.Reason{watch.LooseFile, watch.NotFile, watch.NoSidecar, watch.Copying, watch.StillOpen, watch.Temporary, watch.Placeholder, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice,
 		watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
 		keys[string(r)] = true
 	}

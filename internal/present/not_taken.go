@@ -31,6 +31,8 @@ func adviseOnReason(reason string) string {
 		return "add the file that describes the invoice (metadata.json, unless the drop names another); it is taken by itself then"
 	case watch.Copying:
 		return "wait: it is taken by itself once nothing in it changes any more"
+	case watch.StillOpen:
+		return "close the file in the program that has it open; it is taken by itself then, and never before"
 	case watch.Temporary:
 		return "let the copying end, or close the program that has a file of it open; it is taken by itself then"
 	case watch.Placeholder:

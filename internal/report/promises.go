@@ -120,9 +120,9 @@ var guarantees = []guarantee{
 	{
 		id: "I17", checked: false,
 		promise: "The ZIP holds exactly the files that were compared. A change while they are read discards it.",
-		how:     "Files are looked at before, while and after they are packed, and their digests are taken once more when the receipt is written: it names what differs by then, and such a folder is never disposed of.",
-		limit:   "A program that has mapped a file into its memory can change it without a new time; a change before the receipt is written is noticed then, a later one only when the folder is due for disposal. A folder without list or marker counts as complete when it has been quiet; a copy that pauses for longer than that can be taken too early.",
-		tests:   []string{"internal/packager TestBuild_I17_ChangeWhileReading", "internal/daemon TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal", "internal/drop TestDifferences_I17_InTheClaimAndKept", "internal/packager TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill", "cmd/vaultd TestHostile_I19_I21_I23"},
+		how:     "A file that somebody has open for writing, or mapped, is not taken, nor packed where it was taken; vaultd doctor says for each drop whether the kernel tells. Files are looked at before, while and after they are packed, and their digests are taken once more when the receipt is written: it names what differs by then, and such a folder is never disposed of.",
+		limit:   "A program that has mapped a file into its memory can change it without a new time; a change before the receipt is written is noticed then, a later one only when the folder is due for disposal. Where the kernel does not tell which files are open, as on network drives, a folder without list or marker counts as complete when it has been quiet; a copy that pauses for longer than that can be taken too early there.",
+		tests:   []string{"internal/drop TestFindOpen_I17_WritersOfAnotherUser", "internal/daemon TestStillOpen_I17_OpenedAfterTheClaim", "internal/packager TestBuild_I17_ChangeWhileReading", "internal/daemon TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal", "internal/drop TestDifferences_I17_InTheClaimAndKept", "internal/packager TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill", "cmd/vaultd TestHostile_I19_I21_I23"},
 	},
 	{
 		id: "I18", checked: false,
@@ -186,10 +186,10 @@ var guarantees = []guarantee{
 	},
 	{
 		id: "I27", checked: false,
-		promise: "vaultd runs without privileges; its files are its own, and a secret that others can read is refused.",
+		promise: "vaultd runs without privileges but one, which shows who still writes; its files are its own, and a secret that others can read is refused.",
 		how:     "The unit file takes away what is not needed; rights are looked at when a file is opened.",
 		limit:   "Root on the machine can read everything.",
-		tests:   []string{"cmd/vaultd TestUnit_I27_ExposureAtMost1_2", "internal/config TestReadSecret_I27_TooOpenIsRefused"},
+		tests:   []string{"cmd/vaultd TestUnit_I27_ExposureAtMost1_3", "internal/drop TestFindOpen_I27_WithoutTheRight", "internal/config TestReadSecret_I27_TooOpenIsRefused"},
 	},
 	{
 		id: "I28", checked: false,

@@ -120,6 +120,8 @@ func describeProgress(e ledger.Entry) string {
 		return words.UnderWay
 	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
 		return "still changing"
+	case e.State == ledger.Discovered && e.Cause.Code == ingest.CauseStillOpen:
+		return e.Cause.Text
 	}
 	return cmp.Or(words.At[e.State], words.Else)
 }
@@ -153,7 +155,7 @@ func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 // sectionOf is the section of what needs no hand so far.
 func (p *page) sectionOf(r watch.Reason) *section {
 	switch r {
-	case watch.Copying, watch.Temporary, watch.Placeholder, watch.Incomplete:
+	case watch.Copying, watch.StillOpen, watch.Temporary, watch.Placeholder, watch.Incomplete:
 		return &p.Copying
 	}
 	return &p.Waiting
@@ -177,6 +179,8 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		return "no " + p.Sidecar + since, late
 	case watch.Copying:
 		return "changed " + p.formatAgo(cmp.Or(n.LastChanged, n.FirstSeen)), false
+	case watch.StillOpen:
+		return n.Detail + since + ": close it there", late
 	case watch.Temporary:
 		return "still has " + n.Detail + since + ". Finish copying; close the program, or delete that file", late
 	case watch.Placeholder:

@@ -297,7 +297,7 @@ func TestPage_I12_NetworkDropSpeaksOfNothingElse(t *testing.T) {
 			texts = append(texts, describeProgress(e), text)
 		}
 	}
-	for _, r := range []watch.Reason{watch.LooseFile, watch.NoSidecar, watch.Copying, watch.Temporary, watch.Placeholder, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice, watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
+	for _, r := range []watch.Reason{watch.LooseFile, watch.NoSidecar, watch.Copying, watch.StillOpen, watch.Temporary, watch.Placeholder, watch.Incomplete, watch.NoRight, watch.Busy, watch.OtherDevice, watch.ReadOnly, watch.NoRoom, watch.Failed, watch.Queued, watch.Held} {
 		for _, detail := range []string{"", drop.ErrReservedName.Error()} {
 			text, _ := p.describeWaiting(r, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, true)
 			texts = append(texts, text)

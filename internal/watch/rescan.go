@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 )
 
 // rescanState is what a session remembers of its rescans.
@@ -45,7 +46,7 @@ func (l *rescanState) dueAt(rescan time.Duration) time.Time {
 
 // startEvents starts to listen for events, or records why it does not.
 func (s *session) startEvents() {
-	fsName, err := networkFileSystem(s.cfg.Path)
+	fsName, err := durable.NetworkFileSystem(s.cfg.Path)
 	s.isLocal = err == nil && fsName == ""
 	mode, why := Poll, "configured"
 	if s.cfg.Mode != Poll {

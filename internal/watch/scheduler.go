@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ const (
 	Temporary   Reason = "temporary name" // something like ".part" or "~$…" is in it
 	Placeholder Reason = "not downloaded" // a cloud folder's placeholder is in it, in place of a file
 	Incomplete  Reason = "incomplete"     // what the list names, or the marker, is missing
+	StillOpen   Reason = "still open"     // a program has a file open for writing
 	NoRight     Reason = "no right"       // EACCES, EPERM
 	Busy        Reason = "busy"           // EBUSY, ETXTBSY, EAGAIN
 	OtherDevice Reason = "other device"   // EXDEV
@@ -46,6 +48,17 @@ const (
 // [Watcher.RequestRescan] makes the watcher try such folders again at once.
 var ErrHeld = errors.New("nothing is taken now")
 
+// OpenError is what take returns when a program may still write to a file of the item: it has the file open.
+type OpenError struct{ Path string } // in the folder; empty: the item is a single file
+
+func (e *OpenError) Error() string {
+	what := ""
+	if e.Path != "" {
+		what = strconv.Quote(e.Path) + " "
+	}
+	return what + "is still open in a program that may write to it"
+}
+
 // The Detail of a LooseFile or NotFile that is a link, and of a NotFile that is a folder.
 const (
 	LinkDetail   = "a link"
@@ -53,6 +66,9 @@ const (
 )
 
 func reasonFor(err error) Reason {
+	if _, is := errors.AsType[*OpenError](err); is {
+		return StillOpen
+	}
 	for _, c := range []struct {
 		is     error
 		reason Reason

@@ -13,6 +13,7 @@ type Snapshot struct {
 	Paused     *Pause // nil: running
 	LastRescan time.Time
 	Observed   int // folders under observation, those about to be taken included
+	Taking     int // about to be taken, or being taken just now
 	NotTaken   []NotTakenGroup
 	Ignored    []NotTakenGroup // what is left alone for its name, by whose rule: IgnoredByRule, IgnoredBySystem
 }
@@ -92,6 +93,16 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// countTaking counts the candidates that are about to be taken, or are being taken.
+func (s *scheduler) countTaking() (n int) {
+	for _, c := range s.candidates {
+		if c.isReady || c.isBeingTaken {
+			n++
+		}
+	}
+	return n
 }
 
 // notTaken joins the candidates that cannot be taken with the counts of the last rescan.

@@ -66,7 +66,7 @@ func (w *Watcher) Snapshot() Snapshot {
 	defer w.mu.Unlock()
 	return Snapshot{
 		Mode: w.mode, ModeReason: w.modeReason, Paused: w.paused, LastRescan: w.lastRescan,
-		Observed: len(w.sched.candidates), NotTaken: w.sched.notTaken(), Ignored: w.sched.ignored.clone().sorted(),
+		Observed: len(w.sched.candidates), Taking: w.sched.countTaking(), NotTaken: w.sched.notTaken(), Ignored: w.sched.ignored.clone().sorted(),
 	}
 }
 

@@ -50,7 +50,7 @@ var mayImport = map[string]string{
 	"test/fill":         "archive ledger ledger/boltledger test/kit",
 	"test/simulation":   "...",
 	"vaultapi":          "apicall archive sanitize",
-	"watch":             "archive",
+	"watch":             "archive durable",
 	"web":               "archive ledger report",
 	"window":            "archive",
 

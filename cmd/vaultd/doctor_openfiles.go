@@ -1,0 +1,22 @@
+package main
+
+import (
+	"vaultd/internal/config"
+	"vaultd/internal/drop"
+)
+
+// tryOpenFiles looks how vaultd sees in a drop folder that a program still has a file open.
+func tryOpenFiles(d config.Drop) tried {
+	own, others, err := drop.LeasesAt(d.Path)
+	switch {
+	case err != nil:
+		return newWarning("open-files", d.Name, "how open files are seen cannot be tried: "+err.Error(), "")
+	case others:
+		return newSuccess("open-files", d.Name, "the kernel tells which files are still open for writing")
+	case own:
+		return newWarning("open-files", d.Name, "without CAP_LEASE the kernel does not tell which files of other users are still open: they are taken once they did not change for the settle time",
+			"run vaultd by its unit, which has AmbientCapabilities=CAP_LEASE")
+	}
+	return newWarning("open-files", d.Name, "this file system does not tell which files are still open: they are taken once they did not change for the settle time",
+		"a longer settle for this drop is safer")
+}
