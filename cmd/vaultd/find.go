@@ -23,17 +23,18 @@ func (a *app) findCommand() *cobra.Command {
 		Use:   "find WORDS",
 		Short: "was it archived, when, and under which number?",
 		Long: `Finds folders by what people remember: every word must occur somewhere in the
-folder's name, the invoice number, the names and numbers of sender and recipient,
-the addresses that a PDF was sent with, the bumId, the clientUUID or the key. Upper
-and lower case are the same, and so are ü, ue and u. The newest come first, as they
-are found.
+folder's name, the invoice number, the buyer's reference, the trading partner, the
+values of additional parameters, the names and numbers of sender and recipient, the
+addresses that a PDF was sent with, the bumId, the clientUUID or the key. Upper and
+lower case are the same, and so are ü, ue and u. The newest come first, as they are
+found.
 
 Of a rejected folder and of a duplicate it looks at what their sidecar says. That is
 shown as read: nobody checked it.
 
 What lies in a drop folder under such a name and is not taken yet comes last.
 
-Exit code 1 means that nothing of it was ever taken. With --json each line is an object
+Exit code 1 means that nothing that was taken has all these words there. With --json each line is an object
 with the keys of "vaultd list --json"; what is not taken yet has the state "not-taken"
 and the keys folder, drop, state, reason, detail, since and lookedAt.`,
 		Example: `  vaultd find Müller 4711
@@ -92,7 +93,7 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	if len(pending) > 0 {
 		return failSilently(exitFailed)
 	}
-	return fail(exitFailed, fmt.Errorf("nothing was ever taken with %q", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
+	return fail(exitFailed, fmt.Errorf("nothing that was taken has %q in its names, numbers, references or additional parameters", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
 }
 
 // printHit answers the question that was asked in its first line.

@@ -90,14 +90,14 @@ func TestMetadata_I10_TextsAsTheEncoderWritesThem(t *testing.T) {
 
 func TestDocumentFaults_NameEveryFieldAtOnce(t *testing.T) {
 	d := Document{Type: "Bill", Date: "2026-02-30T00:00:00Z", SenderName: strings.Repeat("ä", 151), Currency: "eur",
-		RecipientIDs: []string{strings.Repeat("1", 150), strings.Repeat("2", 150)}, Amount: "1e3", FlowDirection: "up"}
+		RecipientIDs: []string{strings.Repeat("1", 150), strings.Repeat("2", 150)}, Amount: "1e3", FlowDirection: "up", Parameters: []Parameter{{"a", strings.Repeat("ä", MaxParameters)}}}
 	var fields []string
 	for _, f := range d.Faults() {
 		fields = append(fields, f.Field)
 	}
-	want := []string{"documentType", "documentId", "documentDate", "senderName", "recipientIds", "currencyCode", "amount", "flowDirection"}
+	want := []string{"documentType", "documentId", "documentDate", "senderName", "recipientIds", "currencyCode", "amount", "additionalParameters", "flowDirection"}
 	kit.Want(t, "fields with faults", fields, want)
-	fine := Document{Type: "CreditNote", Number: "1", Date: "2026-02-28T10:00:00Z", SenderName: strings.Repeat("ä", 150)}
+	fine := Document{Type: "CreditNote", Number: "1", Date: "2026-02-28T10:00:00Z", SenderName: strings.Repeat("ä", 150), Parameters: []Parameter{{"a", strings.Repeat("ä", MaxParameters-1)}}}
 	if fs := fine.Faults(); len(fs) > 0 {
 		t.Errorf("a good document has faults: %v", fs)
 	}

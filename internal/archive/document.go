@@ -20,6 +20,7 @@ const (
 	MaxName        = 150      // characters of senderName, recipientName, tradingPartner
 	MaxIDs         = 300      // characters of one array of identifiers, separators counted
 	MaxReference   = 100      // characters of buyerReferenceId and buyerReferenceType
+	MaxParameters  = 16_000   // characters of additionalParameters in all; the service names no limit
 	MaxCurrency    = 3        // characters of currencyCode
 	MaxAmountDigit = 60       // digits of an amount; the service names no limit
 )
@@ -119,10 +120,21 @@ func (d Document) Faults() []Fault {
 		}
 	}
 	long("tradingPartner", d.TradingPartner, MaxName)
+	if n := d.parameterSize(); n > MaxParameters {
+		add("additionalParameters", "has %d characters in all; vaultd takes %d", n, MaxParameters)
+	}
 	if d.FlowDirection != "" && d.FlowDirection != "sending" && d.FlowDirection != "receiving" {
 		add("flowDirection", "%q is not known; write sending or receiving", shorten(d.FlowDirection, 40))
 	}
 	return fs
+}
+
+// parameterSize counts the characters of all names and values.
+func (d Document) parameterSize() (n int) {
+	for _, p := range d.Parameters {
+		n += utf8.RuneCountInString(p.Key) + utf8.RuneCountInString(p.Value)
+	}
+	return n
 }
 
 func isCurrency(s string) bool {

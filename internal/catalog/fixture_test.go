@@ -123,6 +123,11 @@ func (w *world) newLife() *life {
 		SenderIDs: []string{w.valid(2), "DE123456789"}, Currency: "EUR", Amount: "119.00"}
 	m.Type, m.Date = archive.DocumentTypes[w.n%4], fmt.Sprintf("%d-11-%02dT00:00:00Z", 1960+10*(w.n%7), 1+w.n%28)
 	m.Amount = archive.Decimal([]string{"119.00", "", "0.00", "-119.01", "0.1", "-0.10", "12345678901234567890.12", "119.005"}[w.n/2%8])
+	if w.n%3 == 0 {
+		m.BuyerReferenceID, m.TradingPartner = w.valid(2), w.valid(3)
+		m.Parameters = []archive.Parameter{{Key: "project", Value: w.valid(3)}, {Key: "order", Value: fmt.Sprint("PO-", w.n)}}
+		w.texts = append(w.texts, m.BuyerReferenceID, m.TradingPartner, m.Parameters[0].Value, m.Parameters[1].Value)
+	}
 	it := x.item(fill.Item{Name: folder, Route: ledger.Vault, Vault: "V1", Drop: "acme", Document: m})
 	sealed, _ := it.Sealed()
 	it.Remote = archive.RemoteID(sealed.ID.Generation(7).String())

@@ -41,7 +41,7 @@ func (q Query) Match(e ledger.Entry, doc ledger.Document) (*Hit, error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := append([]string{r.meta.Number, r.read.Number}, r.parties()...)
+	texts := append(r.references(), r.parties()...)
 	if rest.wordsNotIn(texts...) != nil {
 		return nil, nil
 	}

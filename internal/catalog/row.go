@@ -48,6 +48,16 @@ func (r row) parties() []string {
 	return slices.DeleteFunc(append(all, m.RecipientIDs...), func(s string) bool { return s == "" })
 }
 
+// references returns the number and the other texts of the document itself that
+// people search for, empty ones left out.
+func (r row) references() []string {
+	all := []string{r.meta.Number, r.read.Number, r.meta.BuyerReferenceID, r.meta.TradingPartner}
+	for _, p := range r.meta.Parameters {
+		all = append(all, p.Value)
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
 // shown returns the metadata for the columns: what was checked, else what was read of the sidecar.
 func (r row) shown() archive.Document {
 	if read := r.read; r.meta.Type == "" && !read.IsZero() {

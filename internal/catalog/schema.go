@@ -57,7 +57,7 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab(tokens, 'row');
 `
 
 // tokensVersion is raised with each change in what the tokens or the columns say that the schema does not show.
-const tokensVersion = 3
+const tokensVersion = 4
 
 // howMade returns the digest that a file must have to be read: of its form, of this package's tokens and of the tables that fold
 // letters, which change with the compiler and the library.

@@ -221,3 +221,35 @@ func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
 		}
 	}
 }
+
+// Each text that is posted and that people remember finds its document, through
+// the index and without it.
+func TestMatch_I32_EachPostedText(t *testing.T) {
+	meta := archive.Document{Type: "Invoice", Number: "RE-1", Date: "2026-11-03T00:00:00Z", SenderName: "Huber", SenderIDs: []string{"DE1"}, RecipientName: "Acme",
+		BuyerReferenceID: "B-77", TradingPartner: "Kraus & Co", Parameters: []archive.Parameter{{Key: "project", Value: "Nordbahnhof"}, {Key: "order", Value: "PO 8812"}}}
+	doc := ledger.Document{Metadata: meta.Metadata()}
+	e := ledger.Entry{Route: ledger.Vault, Folder: "Scan 9"}
+	r, err := newRow(e, doc)
+	kit.Must(t, err)
+	index := " " + textTokens(r)
+	for _, text := range r.parties() {
+		index += " " + partyTokens(text)
+	}
+	for words, found := range map[string]bool{
+		"re-1": true, "huber": true, "de1": true, "acme": true, "b-77": true, "kraus": true, "nordbahn": true, "PO 8812": true, "scan 9 b-77": true,
+		"project": false, "b-78": false, "8812 other": false,
+	} {
+		q := NewQuery(strings.Fields(words))
+		hit, err := q.Match(e, doc)
+		kit.Must(t, err)
+		kit.Want(t, words+": found", hit != nil, found)
+		if !found {
+			continue
+		}
+		for _, w := range q {
+			for _, gram := range coveringGrams(w[0]) {
+				kit.Holds(t, words+": the index", index+" ", " "+gram+" ")
+			}
+		}
+	}
+}

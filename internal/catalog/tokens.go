@@ -3,6 +3,7 @@ package catalog
 import (
 	"hash/fnv"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -127,8 +128,9 @@ func textTokens(r row) string {
 		s.addText(base)
 		s.add(nameToken(base))
 	}
-	s.addText(r.meta.Number)
-	s.addText(r.read.Number)
+	for _, text := range r.references() {
+		s.addText(text)
+	}
 	for _, m := range marksOf(r.Entry) {
 		s.add(markToken(m))
 	}
@@ -145,7 +147,7 @@ func partyTokens(text string) string {
 // digestOfTexts tells whether the tokens of a row changed, without making them: most changes of an entry leave them as they are.
 func digestOfTexts(r row) int64 {
 	h := fnv.New64a()
-	texts := append(append([]string{r.Folder, r.Dest, r.meta.Number, r.read.Number}, marksOf(r.Entry)...), r.parties()...)
+	texts := slices.Concat([]string{r.Folder, r.Dest}, r.references(), marksOf(r.Entry), r.parties())
 	for _, text := range texts {
 		h.Write([]byte(text))
 		h.Write([]byte{0})

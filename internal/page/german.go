@@ -150,7 +150,7 @@ var german = map[string]string{
 	"The search took too long and was ended. There may be more than is shown: add a word.":                                                                           "Die Suche dauerte zu lange und wurde beendet. Vielleicht gibt es mehr, als hier steht: Schreiben Sie ein Wort mehr.",
 	"The newest %d. There are more: add a word.": "Die neuesten %d. Es gibt mehr: Schreiben Sie ein Wort mehr.",
 	"Found: %d": "Gefunden: %d", "Older ones: %d": "Ältere: %d", "The next %d": "Die nächsten %d", "There are no older ones.": "Es gibt keine älteren.",
-	"Nothing was ever taken with these words. Try fewer words.": "Mit diesen Wörtern wurde nie etwas übernommen. Versuchen Sie es mit weniger Wörtern.",
+	"Nothing that was taken has these words in its names, numbers, references or additional parameters. Try fewer words.": "Nichts Übernommenes hat diese Wörter in Namen, Nummern, Referenzen oder Zusatzangaben. Versuchen Sie es mit weniger Wörtern.",
 	"as read, not checked": "wie gelesen, nicht geprüft",
 	"since %s":             "seit %s",
 	"taken %s":             "übernommen %s",

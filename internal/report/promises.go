@@ -149,7 +149,7 @@ var guarantees = []guarantee{
 		id: "I21", checked: false,
 		promise: "Memory, open files and disk stay bounded, whatever is dropped.",
 		how:     "Lists are read in parts, large files are streamed, the spool has a size, answers are cut off.",
-		limit:   "The ledger grows by about three kilobytes for each folder, for as long as it is kept.",
+		limit:   "The ledger grows by about three kilobytes for each folder, for as long as it is kept, and by the additional parameters of its sidecar: at most 16,000 characters.",
 		tests:   []string{"internal/packager TestBuild_I21_LargeFileNeverInMemory", "internal/watch TestWatcher_I21_MoreThanFit", "internal/report TestReport_I21_BoundedMemory", "internal/report TestHTML_I21_PageHasABoundedSize", "internal/ledger TestPruneRegistrations_I21_ListsOnlyWhatMatters", "internal/test/simulation TestFlat_I21"},
 	},
 	{
