@@ -64,7 +64,7 @@ func (s Selection) mayHave(e ledger.Entry, m archive.Document, read archive.AsRe
 			if s.isInPeriod(day) {
 				return true
 			}
-			strange := archive.Document{Date: day.Format(time.RFC3339)}.HasStrangeDate(seen)
+			strange := archive.Document{Date: day.Format(time.DateOnly) + "T00:00:00Z"}.HasStrangeDate(seen)
 			dated = dated || !strange
 		}
 	}
