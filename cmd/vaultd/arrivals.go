@@ -132,6 +132,10 @@ type arrivalFileJSON struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 
+	Told     *string `json:"told"`     // its name, as the network tells it; null: it tells none
+	Type     *string `json:"type"`     // its content type, as the network tells it
+	Encoding *string `json:"encoding"` // in which it came; what came lies beside it
+
 	Doubt *doubtJSON `json:"doubt"` // what came for it and looks wrong; null: nothing
 }
 
@@ -175,7 +179,8 @@ func (v view) newArrivalJSON(x arrival.Arrival) (arrivalJSON, error) {
 	j := arrivalJSON{ID: string(x.Item), Key: x.Key.String(), DocumentType: x.Type, State: x.State.String(), AnnouncedAt: timeJSON(x.AnnouncedAt), HeldAt: timeJSON(x.HeldAt), InDropAt: timeJSON(x.HandedOnAt),
 		ConfirmedAt: timeJSON(x.ConfirmedAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Attempts: x.Attempt, NextTry: timeJSON(x.NotBefore), Cause: x.Cause.Code, Waits: v.describeWait(x), Need: v.describeReceivedNeed(x), Files: []arrivalFileJSON{}}
 	for _, f := range x.Files {
-		file := arrivalFileJSON{Name: f.Name, Stored: f.Stored, Size: f.Size}
+		file := arrivalFileJSON{Name: f.Name, Stored: f.Stored, Size: f.Size,
+			Told: present.TextOrNil(f.Told.Name), Type: present.TextOrNil(f.Told.Type), Encoding: present.TextOrNil(f.Told.Encoding)}
 		if f.IsHeld() {
 			file.SHA256 = f.SHA256.String()
 		}

@@ -30,6 +30,7 @@ func addNetworkFlags(f *pflag.FlagSet, o *emulateOptions) {
 	f.StringVar(&r.Received, "network-received", "", "received documents are announced by: type, code, or code-only (a query with type is refused)")
 	f.StringVar(&r.Times, "network-times", "", "times of notifications are in: seconds or milliseconds")
 	f.StringVar(&r.RepeatedDelete, "network-repeated-delete", "", "answer for a notification that is acknowledged already: 404 or 200")
+	f.StringVar(&r.FileHeaders, "network-file-headers", "", "a file is sent with: type, all (with its name and its encoding), or fileref (the document alone names it)")
 	f.StringVar(&r.ReceivedAt, "network-received-at", "", "received documents and their files are known in: both versions of the calls that fetch, or v1 alone")
 	f.StringVar(&r.FetchSent, "network-fetch-sent", "", "GET of a document that the client sent itself: served, refused or unknown")
 	f.StringVar(&r.Directory, "network-directory", "", "the directory lists the lines that are: valid, or all")

@@ -27,8 +27,8 @@ const (
 
 // CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else: a web page, JSON, XML that calls itself an error. It
 // returns [ErrCutOff] where they look like a part of a file: XML that is not well formed, a PDF without a trailer, a ZIP file without a directory, a PNG or
-// JPEG without its last mark. Any other error is one of reading.
-func CheckForm(in io.ReaderAt, size int64) error {
+// JPEG without its last mark. Any other error is one of reading. Where the file is a web page itself, as the network says, none is looked for.
+func CheckForm(in io.ReaderAt, size int64, isPage bool) error {
 	head, err := readPart(in, 0, min(size, formHead))
 	if err != nil {
 		return err
@@ -37,10 +37,12 @@ func CheckForm(in io.ReaderAt, size int64) error {
 	switch {
 	case err != nil:
 		return err
-	case looksLikeWebPage(head):
+	case looksLikeWebPage(head) && !isPage:
 		return ErrInItsPlace
 	}
 	switch first := bytes.TrimLeft(head, spaceAndMark); {
+	case isPage && bytes.HasPrefix(first, []byte("<")):
+		return nil
 	case size <= mostText && (bytes.HasPrefix(first, []byte("<")) || bytes.HasPrefix(first, []byte("{"))):
 		text, err := readPart(in, 0, size)
 		if err != nil {

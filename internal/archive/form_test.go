@@ -40,12 +40,12 @@ func TestCheckForm_I4(t *testing.T) {
 		"Short":            {"x", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := CheckForm(strings.NewReader(r.content), int64(len(r.content))); !errors.Is(err, r.want) || (err == nil) != (r.want == nil) {
+			if err := CheckForm(strings.NewReader(r.content), int64(len(r.content)), false); !errors.Is(err, r.want) || (err == nil) != (r.want == nil) {
 				t.Errorf("%v, want %v", err, r.want)
 			}
 		})
 	}
-	if err := CheckForm(bytes.NewReader(nil), 0); err != nil {
+	if err := CheckForm(bytes.NewReader(nil), 0, false); err != nil {
 		t.Errorf("an empty file is judged elsewhere: %v", err)
 	}
 }

@@ -164,6 +164,7 @@ type NetworkReadings struct {
 	Received       string // received documents are announced by: type (TechnicalAccept/Delivered, listed only with type=DocumentsReceived) | filter (as type, and the list without type has them too) | code (TechnicalInformation/Received in every list; type is ignored) | code-only (as code; a query with type is refused)
 	Times          string // notificationCreated is in: seconds | milliseconds
 	RepeatedDelete string // a notification that is acknowledged already: 404 | 200
+	FileHeaders    string // a file is sent with: type (a Content-Type, of PDF and XML alone) | all (with its name and its encoding) | fileref (the document names it, no header does)
 	ReceivedAt     string // received documents and their files are known in: both versions of the GETs | v1 alone
 	FetchSent      string // GET of a document that the client sent itself: served | refused (403, also where it is of another client) | unknown (404)
 	Directory      string // the directory lists the lines that are: valid | all (those whose time is over, too)
@@ -180,6 +181,7 @@ func (r *NetworkReadings) check() error {
 		checkWord("Network.Received", &r.Received, "type", "filter", "code", "code-only"),
 		checkWord("Network.Times", &r.Times, "seconds", "milliseconds"),
 		checkWord("Network.RepeatedDelete", &r.RepeatedDelete, "404", "200"),
+		checkWord("Network.FileHeaders", &r.FileHeaders, "type", "all", "fileref"),
 		checkWord("Network.ReceivedAt", &r.ReceivedAt, "both", "v1"),
 		checkWord("Network.FetchSent", &r.FetchSent, "served", "refused", "unknown"),
 		checkWord("Network.Validation", &r.Validation, "both", "property", "link"),

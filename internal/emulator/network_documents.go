@@ -162,7 +162,11 @@ func (s *Server) dataOf(d *networkDocument) (json.RawMessage, error) {
 func (s *Server) documentAnswer(c *call, d *networkDocument, data json.RawMessage) map[string]any {
 	refs, links := []any{}, []any{}
 	for _, f := range d.files {
-		refs = append(refs, map[string]any{"refId": f.ID, "fileType": f.FileType})
+		ref := map[string]any{"refId": f.ID, "fileType": f.FileType}
+		if c.reading.Network.FileHeaders == "fileref" {
+			ref["fileName"] = f.Name
+		}
+		refs = append(refs, ref)
 		links = append(links, map[string]any{"rel": "file", "href": c.linkBase() + "/v2/files/" + f.ID, "method": "GET"})
 	}
 	answer := map[string]any{"fileRefs": refs, "links": links, "data": data}

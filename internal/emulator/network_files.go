@@ -196,9 +196,15 @@ func fetchNetworkFile(v version) handler {
 		}
 		c.Header.Del("Range") // the service knows no parts of files
 		rep := reply{status: 200, header: http.Header{"Content-Type": {contentTypeOf(f.Name) + ";charset=utf-8"}}, file: s.objectPath(f.SHA256)}
+		if c.reading.Network.FileHeaders == "all" {
+			rep.header = http.Header{"Content-Type": {fullTypeOf(f.Name)}, "Content-Disposition": {mime.FormatMediaType("attachment", map[string]string{"filename": f.Name})}}
+		}
 		if c.reading.Network.Files == "base64" {
 			rep = rep.loadFile()
 			rep.body = []byte(base64.StdEncoding.EncodeToString(rep.body))
+			if c.reading.Network.FileHeaders == "all" {
+				rep.header.Set("Content-Transfer-Encoding", "base64")
+			}
 		}
 		return rep
 	}
@@ -219,6 +225,21 @@ func contentTypeOf(name string) string {
 		return "application/xml"
 	}
 	return "application/octet-stream"
+}
+
+// fullTypes are the content types of files that have others than [contentTypeOf] tells.
+var fullTypes = map[string]string{
+	".csv": "text/csv; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".htm": "text/html; charset=utf-8", ".html": "text/html; charset=utf-8",
+	".doc": "application/msword", ".rtf": "application/rtf", ".zip": "application/zip",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
+
+// fullTypeOf returns the content type of a file by its name.
+func fullTypeOf(name string) string {
+	if t, ok := fullTypes[strings.ToLower(path.Ext(name))]; ok {
+		return t
+	}
+	return contentTypeOf(name)
 }
 
 // fetchValidationFile answers with the file that says why the content of a document is invalid.

@@ -17,17 +17,11 @@ import (
 type Received struct {
 	Document archive.RemoteID // empty: not told
 	Kind     archive.NetworkKind
-	Files    []ReceivedFile
+	Files    []archive.FileRef
 	Links    []archive.Link
 	Origin   Origin
 	Data     json.RawMessage // the business content, as it came
 	Content  Content         // what of Data is read here
-}
-
-// ReceivedFile is one file of a document.
-type ReceivedFile struct {
-	ID   archive.FileID
-	Type archive.FileType // as it was written; empty: not told
 }
 
 // Origin says where a document comes from and how its data was made, in the network's words. Empty: not told.
@@ -188,13 +182,13 @@ func readList(raw json.RawMessage) ([]json.RawMessage, error) {
 }
 
 // readFileRefs reads which files a document has. One that is named twice is one file.
-func readFileRefs(raw json.RawMessage) (files []ReceivedFile, err error) {
+func readFileRefs(raw json.RawMessage) (files []archive.FileRef, err error) {
 	refs, err := readList(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the files of the document: %w", err)
 	}
 	for _, ref := range refs {
-		f, err := apicall.ReadFields(ref, "refId", "fileType")
+		f, err := apicall.ReadFields(ref, "refId", "fileType", "fileName", "contentType")
 		if err != nil {
 			return nil, fmt.Errorf("a file of the document: %w", err)
 		}
@@ -202,8 +196,8 @@ func readFileRefs(raw json.RawMessage) (files []ReceivedFile, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(files, func(had ReceivedFile) bool { return had.ID == id }) {
-			files = append(files, ReceivedFile{ID: id, Type: archive.FileType(f.Word("fileType"))})
+		if !slices.ContainsFunc(files, func(had archive.FileRef) bool { return had.ID == id }) {
+			files = append(files, archive.FileRef{ID: id, Type: archive.FileType(f.Word("fileType")), Told: archive.NewFileTold(f.Text("fileName"), f.Text("contentType"))})
 		}
 	}
 	return files, nil

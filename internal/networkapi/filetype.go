@@ -10,8 +10,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Endings are the types of files that the network takes, by the ending of their names.
-var Endings = []string{"CSV", "DOC", "DOCX", "HTM", "HTML", "JPEG", "JPG", "ODT", "PDF", "PNG", "PPT", "PPTX", "RTF", "TIF", "TIFF", "TXT", "XLS", "XLSX", "XML", "ZIP"}
+// Endings are the types of files that the network takes, by the ending of their names, in capital letters.
+var Endings = strings.Split(strings.ToUpper(strings.Join(archive.NetworkEndings(), ",")), ",")
 
 // endingOf returns the ending of a file's name, in capital letters and without the point.
 func endingOf(name string) string { return strings.ToUpper(strings.TrimPrefix(path.Ext(name), ".")) }

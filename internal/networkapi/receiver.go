@@ -12,17 +12,14 @@ import (
 // Receiver fetches documents that came in, and says of them that they did.
 type Receiver struct{ Client *Client }
 
-// FetchDocument fetches a document, as [Client.FetchDocument] does, and returns it as it came with the numbers of its files.
-func (r Receiver) FetchDocument(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID) (raw []byte, files []archive.FileID, err error) {
+// FetchDocument fetches a document, as [Client.FetchDocument] does, and returns it as it came with its files.
+func (r Receiver) FetchDocument(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID) (raw []byte, files []archive.FileRef, err error) {
 	raw, received, err := r.Client.FetchDocument(ctx, kind, id)
-	for _, f := range received.Files {
-		files = append(files, f.ID)
-	}
-	return raw, files, err
+	return raw, received.Files, err
 }
 
 // FetchFile writes a stored file to w, as [Client.FetchFile] does.
-func (r Receiver) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (int64, error) {
+func (r Receiver) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (archive.FileTold, error) {
 	return r.Client.FetchFile(ctx, id, w)
 }
 

@@ -73,11 +73,18 @@ func (s Sender) SendDocument(ctx context.Context, number archive.RemoteID, b arc
 // than [archive.MaxValidationFile] is an error, and so is one that [archive.CheckForm] finds a fault with.
 func (s Sender) FetchValidationFile(ctx context.Context, id archive.FileID) ([]byte, error) {
 	content := &limitedBuffer{left: archive.MaxValidationFile}
-	_, err := s.Client.FetchValidationFile(ctx, id, content)
+	told, err := s.Client.FetchValidationFile(ctx, id, content)
 	if err != nil {
 		return nil, err
 	}
-	return content.bytes, archive.CheckForm(bytes.NewReader(content.bytes), int64(len(content.bytes)))
+	if encoding := told.Wrapping(content.bytes); encoding != "" {
+		plain := &limitedBuffer{left: archive.MaxValidationFile}
+		if err := archive.Unwrap(encoding, bytes.NewReader(content.bytes), plain); err != nil {
+			return nil, fmt.Errorf("read a validation file: %w", err)
+		}
+		content = plain
+	}
+	return content.bytes, archive.CheckForm(bytes.NewReader(content.bytes), int64(len(content.bytes)), false)
 }
 
 // limitedBuffer takes no more bytes than are left.

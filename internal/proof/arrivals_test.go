@@ -170,7 +170,7 @@ func TestArrivals_I12_StoredDiffers(t *testing.T) {
 // receive is the life of a document that came in over the network.
 func (b *arrivalBook) receive() {
 	b.comes(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"},
-		arrival.DocumentHeld{Stored: "document", Size: 1, SHA256: archive.Digest{1}, Files: []archive.FileID{"f"}}, fileIsHeld("f"), arrival.HeldWhole{Manifest: archive.Digest{2}},
+		arrival.DocumentHeld{Stored: "document", Size: 1, SHA256: archive.Digest{1}, Files: []archive.FileRef{{ID: "f"}}}, fileIsHeld("f"), arrival.HeldWhole{Manifest: archive.Digest{2}},
 		arrival.HandedOn{}, arrival.ConfirmIntended{}, arrival.ConfirmationTaken{}, arrival.AcknowledgeIntended{}, arrival.AcknowledgementTaken{})
 }
 
@@ -203,7 +203,7 @@ func TestArrivals_I29_ReceivedDocumentGivenUp(t *testing.T) {
 	} {
 		b := newArrivalBook(t)
 		b.comes(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"},
-			arrival.DocumentHeld{Stored: "document", Size: 1, SHA256: archive.Digest{1}, Files: []archive.FileID{"f"}}, fileIsHeld("f"), arrival.HeldWhole{Manifest: archive.Digest{2}},
+			arrival.DocumentHeld{Stored: "document", Size: 1, SHA256: archive.Digest{1}, Files: []archive.FileRef{{ID: "f"}}}, fileIsHeld("f"), arrival.HeldWhole{Manifest: archive.Digest{2}},
 			arrival.RetryAsked{By: ledger.Operator{UID: 1000}}, arrival.Abandoned{By: &ledger.Operator{UID: 1000}})
 		for i, stored := range b.lines {
 			if l, err := ledger.ParseLine(stored); err == nil && l.UID != nil && l.Kind != "" {
@@ -233,7 +233,7 @@ func TestArrivals_I29_Doubts(t *testing.T) {
 	} {
 		b := newArrivalBook(t)
 		sum := archive.Sum([]byte("x"))
-		b.comes(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"}, arrival.DocumentHeld{Stored: "document.json", Size: 9, SHA256: sum, Files: []archive.FileID{"f1"}},
+		b.comes(arrival.DocumentAnnounced{Document: "bum-1", Kind: archive.NetworkInvoice, Notice: "ack-1"}, arrival.DocumentHeld{Stored: "document.json", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: "f1"}}},
 			arrival.FileDoubted{File: "f1", Stored: "0001-f1", SHA256: sum, Cause: ledger.Cause{Code: "receive-doubt"}}, arrival.DoubtOverruled{By: ledger.Operator{UID: 1000}, File: "f1", SHA256: sum})
 		for i, stored := range b.lines {
 			if l, err := ledger.ParseLine(stored); err == nil && l.Event == row.event {

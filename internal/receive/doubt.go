@@ -28,15 +28,18 @@ func isBelieved(d arrival.Doubt, atLeast time.Duration) bool {
 }
 
 // findWrong says what looks wrong about a file that was fetched, and for how long the same bytes have to come until it is taken all the same.
-func (w *work) findWrong(kept archive.File) (wrong error, atLeast time.Duration, err error) {
-	file, err := w.openKept(kept.Path)
+func (w *work) findWrong(f fetched) (wrong error, atLeast time.Duration, err error) {
+	if f.isWrapped {
+		return archive.ErrCutOff, sameUntilWhole, nil
+	}
+	file, err := w.openKept(f.kept.Path)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer file.Close() // read-only
 	w.checking.Lock()
 	defer w.checking.Unlock()
-	switch wrong := archive.CheckForm(file, kept.Size); {
+	switch wrong := archive.CheckForm(file, f.kept.Size, f.told.IsPage); {
 	case errors.Is(wrong, archive.ErrInItsPlace):
 		return wrong, sameUntilNoError, nil
 	case errors.Is(wrong, archive.ErrCutOff):
@@ -48,9 +51,10 @@ func (w *work) findWrong(kept archive.File) (wrong error, atLeast time.Duration,
 
 // takeFetched commits that a file is held that was fetched and kept here. One that looks like a part of a file, or like an answer of somebody else, is held
 // only where it came again and again for a while, or where a person takes it, and the network itself answers; else it is fetched again.
-func (w *work) takeFetched(ctx context.Context, id string, kept archive.File) error {
-	held := arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256}
-	wrong, atLeast, err := w.findWrong(kept)
+func (w *work) takeFetched(ctx context.Context, f fetched) error {
+	id, kept := f.id, f.kept
+	held := arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256, Told: f.told}
+	wrong, atLeast, err := w.findWrong(f)
 	if err != nil {
 		return w.postponeLocal(ctx, CauseFolder, err)
 	}
@@ -59,9 +63,9 @@ func (w *work) takeFetched(ctx context.Context, id string, kept archive.File) er
 		return w.commit(ctx, held)
 	}
 	now := w.now().Wall
-	again := arrival.FileDoubted{File: id, Stored: kept.Path, SHA256: kept.SHA256, Why: wrong.Error(), Until: now.Add(arrival.DelayAfter(int(w.a.Attempt))),
+	again := arrival.FileDoubted{File: id, Stored: kept.Path, SHA256: kept.SHA256, Told: f.told, Why: wrong.Error(), Until: now.Add(arrival.DelayAfter(int(w.a.Attempt))),
 		Cause: ledger.Cause{Code: CauseDoubt, Text: fmt.Sprintf("File %s: %v. It is fetched again, and taken as it is where the same bytes come for %s.", id, wrong, describeLeast(atLeast))}}
-	if !isBelieved(w.doubtOf(id).After(again, now), atLeast) {
+	if !isBelieved(w.fileOf(id).Doubt.After(again, now), atLeast) {
 		w.logWait(again.Cause)
 		// The file stays under its name, for a person to look at. It is not held: the next fetch replaces it.
 		return w.commit(ctx, again)
@@ -103,14 +107,14 @@ func (w *work) digestKept(stored string) (sum archive.Digest, size int64, err er
 	return archive.Digest(h.Sum(nil)), size, err
 }
 
-// doubtOf returns what is known of bytes that came for a file and looked wrong.
-func (w *work) doubtOf(id string) arrival.Doubt {
+// fileOf returns what is known of a file of the document.
+func (w *work) fileOf(id string) arrival.File {
 	for _, f := range w.a.Files {
 		if f.Name == id {
-			return f.Doubt
+			return f
 		}
 	}
-	return arrival.Doubt{}
+	return arrival.File{}
 }
 
 func describeLeast(d time.Duration) string {

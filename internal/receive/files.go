@@ -1,7 +1,7 @@
 package receive
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/sanitize"
 )
 
 const (
@@ -41,6 +42,11 @@ func (p *part) Write(b []byte) (int, error) {
 	p.sum.Write(b[:n])
 	p.size += int64(n)
 	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom, in place of that of the file: nothing is written past Write.
+func (p *part) ReadFrom(from io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{p}, from)
 }
 
 // openFolder opens the folder of the arrival, and makes it where it is missing.
@@ -82,14 +88,18 @@ func (w *work) keepFile(name string, write func(*part) error) (kept archive.File
 
 // storedName is the name of a file here: its place in the document, and what is plain of its number at the network.
 func storedName(files []arrival.File, id string) string {
-	n := slices.IndexFunc(files, func(f arrival.File) bool { return f.Name == id })
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
 			return r
 		}
 		return '_'
 	}, id)
-	return fmt.Sprintf("%04d-%s", n, plain[:min(len(plain), longestID)])
+	return fmt.Sprintf("%04d-%s", placeOf(files, id), plain[:min(len(plain), longestID)])
+}
+
+// placeOf is the place of a file in its document.
+func placeOf(files []arrival.File, id string) int {
+	return slices.IndexFunc(files, func(f arrival.File) bool { return f.Name == id })
 }
 
 // digestOf is the digest of the list of what is held.
@@ -101,12 +111,6 @@ func digestOf(files []arrival.File) archive.Digest {
 	return archive.ContentDigest(all)
 }
 
-// heads are how files begin, with the ending that their names get: the network tells no names.
-var heads = []struct{ begin, ending string }{
-	{"%PDF", ".pdf"}, {"PK\x03\x04", ".zip"}, {"{\\rtf", ".rtf"}, {"<?xml", ".xml"}, {"\xef\xbb\xbf<?xml", ".xml"}, {"\x89PNG", ".png"}, {"\xff\xd8\xff", ".jpg"},
-	{"II*\x00", ".tif"}, {"MM\x00*", ".tif"},
-}
-
 var errOtherBytes = errors.New("it is not what was recorded; restore state_dir/received from a copy")
 
 // makeFolder makes the folder for the drop folder. The same document always gives the same.
@@ -115,7 +119,7 @@ func (w *work) makeFolder() (archive.DropFolder, error) {
 	var names []string
 	var raw []byte
 	for _, held := range w.a.Files {
-		content, err := w.read(held, 8)
+		content, err := w.read(held, archive.HeadOfFile)
 		if err == nil && held.Name == arrival.DocumentFile {
 			content, err = w.read(held, held.Size)
 			raw = content
@@ -123,7 +127,7 @@ func (w *work) makeFolder() (archive.DropFolder, error) {
 		if err != nil {
 			return f, fmt.Errorf("read %s of document %s: %w", held.Stored, w.a.Item, err)
 		}
-		file := archive.DropFile{File: archive.File{Path: nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.openKept(held.Stored) }}
+		file := archive.DropFile{File: archive.File{Path: w.nameInDrop(held, content), Size: held.Size, SHA256: held.SHA256}, Open: func() (io.ReadCloser, error) { return w.openKept(held.Stored) }}
 		f.Files, names = append(f.Files, file), append(names, file.Path)
 	}
 	if len(w.a.Files) == 0 || archive.Sum(raw) != w.a.Files[0].SHA256 {
@@ -138,17 +142,22 @@ func (w *work) makeFolder() (archive.DropFolder, error) {
 	return f, nil
 }
 
-// nameInDrop is the name of a held file in the drop folder.
-func nameInDrop(f arrival.File, head []byte) string {
+// nameInDrop is the name of a held file in the drop folder: its place in the document, and the name that the network tells, or its number there. Its
+// ending is that of its type.
+func (w *work) nameInDrop(f arrival.File, head []byte) string {
 	if f.Name == arrival.DocumentFile {
 		return f.Stored
 	}
-	for _, h := range heads {
-		if bytes.HasPrefix(head, []byte(h.begin)) {
-			return f.Stored + h.ending
-		}
+	ending := cmp.Or(f.Told.Ending(head), "bin")
+	told := strings.TrimSuffix(f.Told.Name, path.Ext(f.Told.Name))
+	if !slices.Contains(archive.NetworkEndings(), strings.ToLower(strings.TrimPrefix(path.Ext(f.Told.Name), "."))) {
+		told = f.Told.Name // what stands behind its last point is no type of file that the network has
 	}
-	return f.Stored + ".bin"
+	name := storedName(w.a.Files, f.Name)
+	if safe := archive.NameFolder(sanitize.Replace(told, '_')); safe != "" {
+		name = fmt.Sprintf("%04d-%s", placeOf(w.a.Files, f.Name), safe)
+	}
+	return archive.CutText(name, archive.MaxNameInDrop-len(".")-len(ending)) + "." + ending
 }
 
 // openKept opens a file that is kept here.
@@ -197,8 +206,10 @@ func (e *Engine) removeFolder(name string, files []arrival.File) error {
 	defer dir.Close() // what it lost is gone with it
 	for _, f := range files {
 		// A crash after this leaves the others, and the next sweep removes them: the archive has the document.
-		if err := dir.Unlink(f.Stored); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		for _, name := range []string{f.Stored, storedName(files, f.Name), storedName(files, f.Name) + decodedEnd} {
+			if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	return e.cfg.Dir.Rmdir(name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 
@@ -158,28 +159,73 @@ func (w *work) fetchFile(ctx context.Context, id string) error {
 	if ok, err := w.hasRoom(ctx); !ok || err != nil {
 		return err
 	}
-	kept, isKept, err := w.keepFetched(ctx, id)
+	f, isKept, err := w.keepFetched(ctx, id)
 	if !isKept || err != nil {
 		return err
 	}
 	// The file is durable under its name. A crash before the commit in this fetches it once more.
-	return w.takeFetched(ctx, id, kept)
+	return w.takeFetched(ctx, f)
 }
 
-// keepFetched fetches a file and keeps it. isKept is false where that failed and was committed.
-func (w *work) keepFetched(ctx context.Context, id string) (kept archive.File, isKept bool, err error) {
+// fetched is a file that was fetched and is kept here.
+type fetched struct {
+	id        string
+	told      archive.FileTold // by the answer, and by the document
+	kept      archive.File     // the file itself, out of its encoding
+	isWrapped bool             // it could not be got out of its encoding: what is kept is what came
+}
+
+// keepFetched fetches a file and keeps it as it came, and beside that, where it came in an encoding, the file itself. isKept is false where that failed and
+// was committed.
+func (w *work) keepFetched(ctx context.Context, id string) (f fetched, isKept bool, err error) {
 	var failed error
-	kept, err = w.keepFile(storedName(w.a.Files, id), func(p *part) error {
-		_, failed = w.cfg.Service.FetchFile(ctx, archive.FileID(id), p)
+	f.id = id
+	f.kept, err = w.keepFile(storedName(w.a.Files, id), func(p *part) error {
+		f.told, failed = w.cfg.Service.FetchFile(ctx, archive.FileID(id), p)
 		return failed
 	})
-	switch {
-	case failed != nil && apicall.AsError(failed).Code != "local":
-		return kept, false, w.postponeAfterFault(ctx, "fetch a file", failed)
-	case err != nil:
-		return kept, false, w.postponeLocal(ctx, CauseFolder, err)
+	if failed != nil && apicall.AsError(failed).Code != "local" {
+		return f, false, w.postponeAfterFault(ctx, "fetch a file", failed)
 	}
-	return kept, true, nil
+	if err == nil {
+		f.told = f.told.Or(w.fileOf(id).Told)
+		err = w.unwrap(&f)
+	}
+	if err != nil {
+		return f, false, w.postponeLocal(ctx, CauseFolder, err)
+	}
+	return f, true, nil
+}
+
+// decodedEnd stands behind the name of a file that came in an encoding, and was got out of it.
+const decodedEnd = "-decoded"
+
+// unwrap keeps a file as it is out of its encoding, beside what came.
+func (w *work) unwrap(f *fetched) error {
+	in, err := w.openKept(f.kept.Path)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // read-only
+	head := make([]byte, archive.HeadOfFile)
+	n, err := in.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	encoding := f.told.Wrapping(head[:n])
+	if encoding == "" {
+		return nil
+	}
+	plain, err := w.keepFile(f.kept.Path+decodedEnd, func(p *part) error { return archive.Unwrap(encoding, in, p) })
+	switch {
+	case errors.Is(err, archive.ErrCutOff):
+		f.isWrapped = true
+	case err != nil:
+		return err
+	default:
+		f.kept = plain
+	}
+	return nil
 }
 
 // handOn puts the document with its files into the drop folder, and commits that it is there.

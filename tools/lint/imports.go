@@ -39,7 +39,7 @@ var mayImport = map[string]string{
 	"pdfapi":            "apicall archive",
 	"present":           "archive billing ingest ledger sanitize watch",
 	"proof":             "archive ledger ledger/arrival",
-	"receive":           "apicall archive durable ledger ledger/arrival",
+	"receive":           "apicall archive durable ledger ledger/arrival sanitize",
 	"recovery":          "apicall archive drop durable ledger packager proof",
 	"report":            "archive billing books chart expected ledger present proof sanitize",
 	"selfcheck":         "archive drop dropwork durable ledger ledger/arrival ledger/boltledger proof spool",

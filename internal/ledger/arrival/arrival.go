@@ -102,6 +102,8 @@ type File struct {
 	SHA256    archive.Digest
 	Beside    bool  // other bytes have the place in custody that was meant for it
 	Doubt     Doubt // of a received document: what came for it and looks wrong
+
+	Told archive.FileTold // of a received document: what the network says of it
 }
 
 // IsHeld reports whether the file is durable and digested here.

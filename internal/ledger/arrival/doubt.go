@@ -45,6 +45,7 @@ type FileDoubted struct {
 	Why          string
 	Until        time.Time
 	Cause        ledger.Cause
+	Told         archive.FileTold // by the answer that brought the bytes
 }
 
 // JournalName implements Event.
@@ -63,7 +64,7 @@ func (ev FileDoubted) apply(a *Arrival, at archive.Instant) error {
 	case ev.SHA256.IsZero():
 		return illegal("it has no digest")
 	}
-	f.Doubt = f.Doubt.After(ev, at.Wall)
+	f.Doubt, f.Told = f.Doubt.After(ev, at.Wall), ev.Told.Or(f.Told)
 	return Postponed{Until: ev.Until, Cause: ev.Cause}.apply(a, at)
 }
 

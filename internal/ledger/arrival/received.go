@@ -45,7 +45,7 @@ type DocumentHeld struct {
 	Stored string
 	Size   int64
 	SHA256 archive.Digest
-	Files  []archive.FileID
+	Files  []archive.FileRef
 }
 
 // JournalName implements Event.
@@ -59,11 +59,11 @@ func (ev DocumentHeld) apply(a *Arrival, _ archive.Instant) error {
 		return illegal("it has no name here or no digest")
 	}
 	a.Files = []File{{Name: DocumentFile, Stored: ev.Stored, Size: ev.Size, SHA256: ev.SHA256}}
-	for _, id := range ev.Files {
-		if id == "" || a.findFile(string(id)) != nil {
+	for _, f := range ev.Files {
+		if f.ID == "" || a.findFile(string(f.ID)) != nil {
 			return illegal("two files have one number, or a file has none")
 		}
-		a.Files = append(a.Files, File{Name: string(id)})
+		a.Files = append(a.Files, File{Name: string(f.ID), Told: f.Told})
 	}
 	a.enter(Fetching)
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // receivedLife is the life of a document that came in over the network.
 var receivedLife = []Event{
-	DocumentAnnounced{"bum-1", archive.NetworkCreditNote, "ack-1"}, DocumentHeld{"document", 9, sum, []archive.FileID{"f1"}}, heldFile("f1"),
+	DocumentAnnounced{"bum-1", archive.NetworkCreditNote, "ack-1"}, DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f1"}}}, heldFile("f1"),
 	HeldWhole{Manifest: sum}, HandedOn{}, ConfirmIntended{}, ConfirmationTaken{}, AcknowledgeIntended{}, AcknowledgementTaken{},
 }
 
@@ -62,8 +62,8 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 		}
 	}
 	for name, ev := range map[string]Event{
-		"NoDigest": DocumentHeld{"document", 9, archive.Digest{}, nil}, "OneFileTwice": DocumentHeld{"document", 9, sum, []archive.FileID{"f", "f"}},
-		"FileOfTheDocumentsName": DocumentHeld{"document", 9, sum, []archive.FileID{DocumentFile}},
+		"NoDigest": DocumentHeld{"document", 9, archive.Digest{}, nil}, "OneFileTwice": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f"}, {ID: "f"}}},
+		"FileOfTheDocumentsName": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: DocumentFile}}},
 	} {
 		if _, err := Transition(after(t, receivedLife[0]), ev, at); err == nil {
 			t.Errorf("%s is held", name)

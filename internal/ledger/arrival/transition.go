@@ -147,6 +147,7 @@ type FileHeld struct {
 	Size         int64
 	SHA256       archive.Digest
 	Beside       bool
+	Told         archive.FileTold // by the answer that brought it
 }
 
 // JournalName implements Event.
@@ -166,6 +167,7 @@ func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
 		return illegal("it has no name in custody or no digest")
 	}
 	f.Stored, f.Size, f.SHA256, f.Beside = ev.Stored, ev.Size, ev.SHA256, ev.Beside
+	f.Told = ev.Told.Or(f.Told)
 	if f.Doubt.SHA256 != ev.SHA256 {
 		f.Doubt = Doubt{} // other bytes came, and nothing is wrong with them
 	}

@@ -23,6 +23,13 @@ var doubtForm = &message[arrival.Doubt]{"ArrivalDoubt", []field[arrival.Doubt]{
 	flagField(7, "overruled", func(d *arrival.Doubt) *bool { return &d.Overruled }),
 }}
 
+var fileToldForm = &message[archive.FileTold]{"FileTold", []field[archive.FileTold]{
+	textField(1, "name", func(t *archive.FileTold) *string { return &t.Name }),
+	textField(2, "type", func(t *archive.FileTold) *string { return &t.Type }),
+	textField(3, "encoding", func(t *archive.FileTold) *string { return &t.Encoding }),
+	flagField(4, "page", func(t *archive.FileTold) *bool { return &t.IsPage }),
+}}
+
 var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File]{
 	textField(1, "name", func(f *arrival.File) *string { return &f.Name }),
 	textField(2, "table", func(f *arrival.File) *string { return &f.Table }),
@@ -32,6 +39,7 @@ var arrivalFileForm = &message[arrival.File]{"ArrivalFile", []field[arrival.File
 	fixedField(6, "sha256", func(f *arrival.File) []byte { return f.SHA256[:] }),
 	flagField(7, "beside", func(f *arrival.File) *bool { return &f.Beside }),
 	partField(8, "doubt", doubtForm, func(f *arrival.File) *arrival.Doubt { return &f.Doubt }),
+	partField(9, "told", fileToldForm, func(f *arrival.File) *archive.FileTold { return &f.Told }),
 }}
 
 var saidForm = &message[arrival.Said]{"ArrivalWord", []field[arrival.Said]{

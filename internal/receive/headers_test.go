@@ -1,0 +1,88 @@
+package receive
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger/arrival"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
+)
+
+// I4, I30: a file of each type comes into the drop folder under the name that the network tells, as it was before any encoding; what came stays in
+// custody beside it. First bytes that say otherwise decide, and a page is a file where the network says so.
+func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
+	files := []emulator.ReceivedFile{
+		{Name: "positions.csv", Content: []byte("number;amount\n1;2\n")},
+		{Name: "terms.txt", Content: []byte("pay soon\n")},
+		{Name: "letter.doc", Content: []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("x", 100))},
+		{Name: "letter.docx", Content: []byte("PK\x03\x04[Content_Types].xml PK\x03\x04word/document.xml PK\x05\x06" + strings.Repeat("\x00", 18))},
+		{Name: "invoice.xml", Content: []byte("<Invoice><Line/><Line/></Invoice>")},
+		{Name: "page.html", Content: []byte("<!DOCTYPE html><html><p>an attachment</html>")},
+		{Name: "picture.pdf", Content: []byte("\x89PNG\r\n" + strings.Repeat("x", 50) + "IEND\xaeB`\x82")},
+		{Name: "a\u202eb.CSV", Content: []byte("a;b\n")},
+	}
+	want := []string{"0001-positions.csv", "0002-terms.txt", "0003-letter.doc", "0004-letter.docx", "0005-invoice.xml", "0006-page.html", "0007-picture.png", "0008-a_b.csv"}
+	for _, encoding := range []string{"binary", "base64"} {
+		t.Run(encoding, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
+				defer h.net.Close()
+				_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files})
+				kit.Must(t, err)
+				kit.Must(t, h.live(20*time.Minute))
+				h.allDone()
+				for _, folders := range h.dropped() {
+					for i, name := range want {
+						got, err := os.ReadFile(filepath.Join(folders[0], name))
+						if err != nil || string(got) != string(files[i].Content) {
+							t.Errorf("%s = %q (error %v), want %q", name, got, err, files[i].Content)
+						}
+					}
+				}
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					for i, f := range all[0].Files[1:] {
+						came, err := os.ReadFile(filepath.Join(h.kept, all[0].Key.String(), storedName(all[0].Files, f.Name)))
+						kit.Must(t, err)
+						if encoding == "base64" {
+							kit.Want(t, "what came of "+files[i].Name, string(came), base64.StdEncoding.EncodeToString(files[i].Content))
+							kit.Want(t, "the encoding told of "+files[i].Name, f.Told.Encoding, archive.Base64)
+						}
+					}
+				})
+				h.archived = true
+				kit.Must(t, h.live(2*time.Hour))
+				left, err := os.ReadDir(h.kept)
+				kit.Must(t, err)
+				kit.Want(t, "folders left once all is archived", len(left), 0)
+			})
+		})
+	}
+}
+
+// I4: a page that the document names is a file; without that word, and with nothing but a content type, a page may be a proxy's.
+func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
+	for headers, wait := range map[string]time.Duration{"fileref": 20 * time.Minute, "type": 25 * time.Hour} {
+		t.Run(headers, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{FileHeaders: headers})
+				defer h.net.Close()
+				_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: []emulator.ReceivedFile{{Name: "a.htm", Content: []byte("<html>an attachment</html>")}}})
+				kit.Must(t, err)
+				kit.Must(t, h.live(20*time.Minute))
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					kit.Want(t, "taken at once", all[0].State == arrival.Acknowledged, headers == "fileref")
+				})
+				kit.Must(t, h.live(wait))
+				h.allDone()
+			})
+		})
+	}
+}
