@@ -172,7 +172,14 @@ func (h *testDaemon) drop(folder, number, content string, bad bool) {
 	h.must(os.MkdirAll(dir, 0o770))
 	h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte(content), 0o660))
 	h.must(os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil,
-		`{"documentType": "Invoice", "documentId": %q, "documentDate": "1999-10-31", "amount": %s}`, number, amount), 0o660))
+		`{"documentType": "Invoice", "documentId": %q, "documentDate": "1999-10-31", "senderName": "Huber KG", "amount": %s}`, number, amount), 0o660))
+}
+
+// dropWithout drops a folder without a sidecar.
+func (h *testDaemon) dropWithout(folder, content string) {
+	h.t.Helper()
+	h.drop(folder, "", content, false)
+	h.must(os.WriteFile(filepath.Join(h.path, folder, "metadata.json"), []byte("{"), 0o660))
 }
 
 // pass lets time go by until everything that can end has ended.
@@ -209,7 +216,7 @@ func (h *testDaemon) want(words ...string) []ledger.Entry {
 	return all
 }
 
-// What is dropped again resolves what came back, but never an invoice that only bears the same name.
+// What is dropped again resolves what came back by its content, never by its name or place.
 func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
@@ -228,9 +235,33 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 		"CopiedBackThenRemoved": {func(h *testDaemon) {
 			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
 			h.drop("Huber 88", "new number", "other file", false)
-		}, []string{"Huber 88 rejected resolved", "Huber 88 archived"}},
+		}, []string{"Huber 88 rejected", "Huber 88 archived"}},
+		"CorrectedElsewhere": {func(h *testDaemon) {
+			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
+			h.drop("Corrected", "88", "other file", false)
+		}, []string{"Huber 88 rejected resolved", "Corrected archived"}},
+		"FilesUnderAnotherName": {func(h *testDaemon) {
+			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
+			h.dropWithout("Corrected", "one")
+		}, []string{"Huber 88 rejected resolved", "Corrected rejected"}},
 		"ExportedAgain": {func(h *testDaemon) { h.drop("Huber 88", "88", "a new rendering", false) },
 			[]string{"Huber 88 rejected resolved", "Huber 88 archived"}},
+		"AnotherFolderRemovedAndReplaced": {func(h *testDaemon) {
+			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
+			h.drop("Huber 88", "R-200", "another", false)
+		}, []string{"Huber 88 rejected", "Huber 88 archived"}},
+		"SameInodeOtherContent": {func(h *testDaemon) {
+			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
+			h.drop("Huber 88", "R-200", "another", false)
+		}, []string{"Huber 88 rejected", "Huber 88 archived"}},
+		"OtherSender": {func(h *testDaemon) {
+			h.drop("Otto 88", "88", "another", false)
+			h.must(os.WriteFile(filepath.Join(h.path, "Otto 88", "metadata.json"), []byte(`{"documentType": "Invoice", "documentId": "88", "documentDate": "1999-10-31", "senderName": "Otto KG", "amount": 1}`), 0o660))
+		}, []string{"Huber 88 rejected", "Otto 88 archived"}},
+		"MoreFiles": {func(h *testDaemon) {
+			h.dropWithout("Huber 88 komplett", "one")
+			h.must(os.WriteFile(filepath.Join(h.path, "Huber 88 komplett", "anlage.pdf"), []byte("two"), 0o660))
+		}, []string{"Huber 88 rejected resolved", "Huber 88 komplett rejected"}},
 		"AnotherInvoiceOfThatName": {func(h *testDaemon) { h.drop("Huber 88", "89", "one", false) },
 			[]string{"Huber 88 rejected", "Huber 88 archived"}},
 		"WrongAgain": {func(h *testDaemon) {
@@ -255,6 +286,29 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// I12: files that other folders hold too, such as a logo, resolve no rejection.
+func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, nil, func(h *testDaemon) {
+		h.drop("Huber 87", "87", "logo", false)
+		h.pass()
+		h.dropWithout("Huber 88", "logo")
+		h.pass()
+		h.dropWithout("Otto 1", "logo")
+		h.pass()
+		all := h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected")
+		h.must(os.WriteFile(filepath.Join(h.path, all[1].Dest, "scan.pdf"), []byte("its own"), 0o660))
+		h.must(os.Rename(filepath.Join(h.path, all[1].Dest), filepath.Join(h.path, "Huber 88")))
+		h.pass()
+		h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected")
+		// From now on a file of its own is known, whatever else comes with it.
+		h.dropWithout("Huber", "logo")
+		h.must(os.WriteFile(filepath.Join(h.path, "Huber", "scan 2.pdf"), []byte("its own"), 0o660))
+		h.pass()
+		h.want("Huber 87 archived", "Huber 88 rejected", "Otto 1 rejected", "Huber 88 rejected resolved", "Huber rejected")
+	})
 }
 
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.

@@ -332,7 +332,8 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 	}
 }
 
-// A corrected PDF resolves what came back, and one that only bears the same name does not.
+// The same PDF resolves what came back. Another one does not, whatever its name and
+// place: nothing shows that it is the same document.
 func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -340,9 +341,12 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 		want  []string
 	}{
 		"MovedBack": {func(h *testDaemon) error {
+			return os.Rename(filepath.Join(h.path, "_rejected", "scan7.pdf", "scan7.pdf"), filepath.Join(h.path, "again.pdf"))
+		}, []string{"scan7.pdf rejected resolved", "again.pdf rejected"}},
+		"ScannedAgain": {func(h *testDaemon) error {
 			at := filepath.Join(h.path, "_rejected", "scan7.pdf", "scan7.pdf")
 			return errors.Join(os.WriteFile(at, []byte("%PDF-1.7 whole %%EOF"), 0o660), os.Rename(at, filepath.Join(h.path, "scan7.pdf")))
-		}, []string{"scan7.pdf rejected resolved", "scan7.pdf delivered"}},
+		}, []string{"scan7.pdf rejected", "scan7.pdf delivered"}},
 		"AnotherOfThatName": {func(h *testDaemon) error { h.scan("scan7.pdf", "another"); return nil }, []string{"scan7.pdf rejected", "scan7.pdf delivered"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -164,7 +164,7 @@ func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFol
 		return
 	}
 	ev := d.claimedEvent(c, fingerprint)
-	old, err := d.findCorrected(f, c)
+	old, err := d.findCorrected(ctx, f, c)
 	if err != nil {
 		d.shared.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)
 	}

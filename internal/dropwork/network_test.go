@@ -281,19 +281,19 @@ func TestNetwork_RejectionText(t *testing.T) {
 	}
 }
 
-// Two folders of one name are of one invoice where their documents have the same number.
-func TestNetwork_NumberOfADocument(t *testing.T) {
-	s := Settings{Route: ledger.Network}
-	for text, want := range map[string]string{
-		networkDocument: "RE-4711", `{"data":{"externalDocumentIdentifier":{"schemeId":"x","id":"7"}}}`: "7",
-		`{"data":{"orderReference":{"id":"5"}}}`: "", `{"documentId":"9"}`: "",
-	} {
-		got := ""
-		if m := s.numberPattern().FindStringSubmatch(text); m != nil {
-			got = m[1]
-		}
-		kit.Want(t, "number in "+text, got, want)
-	}
+// I12: a folder of the business network is recognised by the number and sender of its
+// document, and by its other files.
+func TestNetwork_I12_TracesOfADocument(t *testing.T) {
+	dir := t.TempDir()
+	kit.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, "document.json"), []byte(networkDocument), 0o600), os.WriteFile(filepath.Join(dir, "r.pdf"), []byte("%PDF"), 0o600)))
+	root, err := os.OpenRoot(dir)
+	kit.Must(t, err)
+	defer root.Close() // read-only
+	x, err := Settings{Route: ledger.Network, Network: networkChecks}.readTraces(t.Context(), root)
+	kit.Must(t, err)
+	files, err := x.Files(t.Context())
+	kit.Must(t, err)
+	kit.Want(t, "number, files", []any{x.AsRead.Number, len(files), files[0].Path}, []any{"RE-4711", 1, "r.pdf"})
 	if !(archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero() {
 		t.Error("documents without a number have a digest in common, want none")
 	}

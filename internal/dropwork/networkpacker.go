@@ -18,7 +18,7 @@ type NetworkPacker struct{ Packer }
 // Pack implements ingest.Packer.
 func (p *NetworkPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
 	var s packager.SealedNetwork
-	err := p.packClaimed(e, func(c claimedSource) (err error) {
+	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {
 		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
 		s, err = packager.BuildNetwork(ctx, c.root, p.Settings.networkRules(), c.spool, spool.PackageName(e.Route, e.Key))
 		return err

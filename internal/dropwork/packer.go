@@ -57,7 +57,7 @@ func (p *Packer) checkClaimClosed(f *drop.Folder, e ledger.Entry) error {
 // Pack implements ingest.Packer.
 func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
 	var s packager.SealedFolder
-	err := p.packClaimed(e, func(c claimedSource) (err error) {
+	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {
 		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
 		s, err = packager.BuildPackage(ctx, c.root, p.Settings.Rules, c.spool, spool.PackageName(e.Route, e.Key))
 		return err
@@ -82,7 +82,7 @@ type claimedSource struct {
 
 // packClaimed opens the claimed folder of an entry, has build pack it, and books the package. It returns the errors that the engine
 // expects of Pack.
-func (p *Packer) packClaimed(e ledger.Entry, build func(claimedSource) error) error {
+func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(claimedSource) error) error {
 	f, done, err := p.HoldOpen()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *Packer) packClaimed(e ledger.Entry, build func(claimedSource) error) er
 	defer p.shared.Spool.EndPackage(e.Route, e.Key, ledger.ServiceQueueOf(e))
 	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
-		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
+		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead, Files: p.readRefused(ctx, dir.Root())}
 	}
 	if errors.Is(err, packager.ErrChanged) {
 		return fmt.Errorf("%w: %w", ingest.ErrChanged, err)
@@ -111,6 +111,20 @@ func (p *Packer) packClaimed(e ledger.Entry, build func(claimedSource) error) er
 		return p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
 	return nil
+}
+
+// readRefused returns the files of a refused folder, by which it is recognised when
+// it is dropped again; none where they cannot be read.
+func (p *Packer) readRefused(ctx context.Context, root *os.Root) []archive.File {
+	t, err := p.Settings.readTraces(ctx, root)
+	if err != nil {
+		return nil
+	}
+	files, err := t.Files(ctx)
+	if err != nil {
+		return nil
+	}
+	return files
 }
 
 // describeUnreadable names what in a claimed folder may not be read, where that is why it failed.

@@ -2,44 +2,50 @@ package dropwork
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"io"
+	"errors"
 	"os"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
-	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/present"
 )
 
-// mostReturned bounds how many unresolved rejections of before the start are known by their names: the latest.
+// mostReturned bounds how many unresolved rejections of before the start are
+// compared with what is dropped: the latest.
 const mostReturned = 20_000
 
-// mostCandidates bounds how many rejections of one name are compared with a claimed folder.
-const mostCandidates = 20
+// mostProving bounds how many files of a rejection are looked for in the rest of
+// the ledger: the largest.
+const mostProving = 3
 
-// Returned is the index of the rejected folders that were given back and that nobody has corrected yet, by the names they may come back
-// under. It hears of every commit; a start reads it from the ledger before any folder is taken.
+// Returned is the index of the rejected folders that were returned and that are
+// not resolved yet, by what the ledger knows of their content. It hears of every
+// commit; a start reads it from the ledger before any folder is picked up.
 type Returned struct {
 	loaded chan struct{} // closed once the entries of before the start are known
 
-	mu     sync.Mutex
-	byDrop map[string]map[archive.Key][]string // names that people take for one are the same text; guarded by mu
+	mu      sync.Mutex
+	byQueue map[string]map[archive.Key]*rejection // guarded by mu; nil: not read yet
+}
+
+// rejection is what the ledger knows of the content of a rejected folder.
+type rejection struct {
+	read    archive.AsRead // its number and sender
+	largest archive.File   // of its files; a size of zero: they are not known
 }
 
 // NewReturned returns an index that knows of nothing yet.
 func NewReturned() *Returned {
-	return &Returned{loaded: make(chan struct{}), byDrop: map[string]map[archive.Key][]string{}}
+	return &Returned{loaded: make(chan struct{}), byQueue: map[string]map[archive.Key]*rejection{}}
 }
 
 // Load reads the unresolved rejections from the ledger, and lets the drop folders begin.
@@ -71,33 +77,81 @@ func (x *Returned) NoteCommit(rs []ledger.Result) {
 func (x *Returned) addRejected(e ledger.Entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.byDrop[e.Drop] == nil {
-		x.byDrop[e.Drop] = map[archive.Key][]string{}
+	queue := returnedQueue(e.Route, e.Vault)
+	if x.byQueue[queue] == nil {
+		x.byQueue[queue] = map[archive.Key]*rejection{}
 	}
-	if !isCorrectable(e) {
-		delete(x.byDrop[e.Drop], e.Key)
-		return
+	switch _, known := x.byQueue[queue][e.Key]; {
+	case !isCorrectable(e):
+		delete(x.byQueue[queue], e.Key)
+	case !known:
+		x.byQueue[queue][e.Key] = nil
 	}
-	x.byDrop[e.Drop][e.Key] = []string{foldName(e.Folder), foldName(path.Base(e.Dest))}
 }
 
-// findCandidates returns the unresolved rejections of a name in a drop, the newest first.
-func (x *Returned) findCandidates(drop, name string) []archive.Key {
+// returnedQueue names the rejections that a folder may resolve: a correction goes
+// to the same vault, through whichever of its drop folders.
+func returnedQueue(r ledger.Route, v archive.VaultID) string {
+	return string(cmp.Or(r, ledger.Vault)) + "/" + string(v)
+}
+
+// hasAny reports whether a queue has any unresolved rejection.
+func (x *Returned) hasAny(queue string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var keys []archive.Key
-	same := foldName(name)
-	for k, names := range x.byDrop[drop] {
-		if slices.Contains(names, same) {
+	return len(x.byQueue[queue]) > 0
+}
+
+// findAlike returns the rejections of a queue that isAlike accepts, the newest first.
+func (x *Returned) findAlike(l *boltledger.Ledger, queue string, isAlike func(rejection) bool) (keys []archive.Key, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for k, r := range x.byQueue[queue] {
+		if r == nil {
+			if r, err = readRejection(l, k); err != nil {
+				return nil, err
+			}
+			x.byQueue[queue][k] = r
+		}
+		if isAlike(*r) {
 			keys = append(keys, k)
 		}
 	}
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(b[:], a[:]) })
-	return keys[:min(len(keys), mostCandidates)]
+	return keys, nil
 }
 
-// foldName maps names that people take for one to the same text.
-func foldName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
+// readRejection reads what the ledger knows of a rejected folder's content.
+func readRejection(l *boltledger.Ledger, k archive.Key) (*rejection, error) {
+	e, _, err := l.Entry(k)
+	if err != nil {
+		return nil, err
+	}
+	doc, _, err := l.Document(k)
+	if err != nil {
+		return nil, err
+	}
+	r := &rejection{read: doc.AsRead}
+	if e.Route != ledger.PDF && len(doc.Metadata) > 0 {
+		m, err := present.ParseMetadata(e, doc)
+		if err != nil {
+			return nil, err
+		}
+		r.read = archive.AsRead{Number: m.Number, SenderName: m.SenderName, SenderIDs: strings.Join(m.SenderIDs, ", ")}
+	}
+	r.read = archive.AsRead{Number: r.read.Number, SenderName: r.read.SenderName, SenderIDs: r.read.SenderIDs} // the rest only takes memory
+	if files := largestFirst(doc.Files); len(files) > 0 {
+		r.largest = archive.File{Size: files[0].Size, SHA256: files[0].SHA256}
+	}
+	return r, nil
+}
+
+// largestFirst returns files in an order that depends on their content alone.
+func largestFirst(files []archive.File) []archive.File {
+	return slices.SortedFunc(slices.Values(files), func(a, b archive.File) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), bytes.Compare(a.SHA256[:], b.SHA256[:]))
+	})
+}
 
 // isCorrectable reports whether dropping a folder again may resolve e. It may where e is
 // an unresolved rejection without any doubt. One that was closed in doubt, that the
@@ -108,121 +162,128 @@ func isCorrectable(e ledger.Entry) bool {
 		len(e.OpenQuestions()) == 0 && (e.Source == ledger.Returned || e.Source == ledger.Returning)
 }
 
-// findCorrected finds the rejection that a claimed folder puts right: the one whose returned
-// folder it is, else one of its name. Where the returned folder still lies there, a
-// name alone proves nothing, for exports use the same ones again and again: then both
-// must be of the same invoice, or the older one would be forgotten in silence.
-func (d *Drop) findCorrected(f *drop.Folder, c drop.ClaimedFolder) (*ledger.Entry, error) {
-	var best *ledger.Entry
-	bestRank := 0
-	for _, k := range d.shared.Returned.findCandidates(d.Settings.Name, c.Folder) {
+// findCorrected finds the rejection that a claimed folder resolves by its content:
+// it bears the same number and sender, or it has all files of the rejected folder
+// and one of them is in no other entry. A name proves nothing, nor does a place:
+// exports use the same names again and again, and file systems the same inodes.
+func (d *Drop) findCorrected(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder) (*ledger.Entry, error) {
+	l, queue := d.shared.Ledger, returnedQueue(d.Settings.Route, d.Settings.Vault)
+	if !d.shared.Returned.hasAny(queue) {
+		return nil, nil
+	}
+	dir, _, err := f.OpenClaimed(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read-only
+	t, err := d.Settings.readTraces(ctx, dir.Root())
+	if err != nil {
+		return nil, err
+	}
+	keys, err := d.shared.Returned.findAlike(l, queue, func(r rejection) bool { return isSameInvoice(r.read, t.AsRead) })
+	for _, k := range keys {
+		if e, ok, err := l.Entry(k); err != nil || ok && isCorrectable(e) {
+			return &e, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.findBySharedFiles(ctx, c.Key, t)
+}
+
+// findBySharedFiles finds the rejection all of whose files a claimed folder has.
+func (d *Drop) findBySharedFiles(ctx context.Context, key archive.Key, t packager.Traces) (*ledger.Entry, error) {
+	var files []archive.File
+	var failed error
+	has := func(one archive.File) bool {
+		return slices.ContainsFunc(files, func(f archive.File) bool { return f.Size == one.Size && f.SHA256 == one.SHA256 })
+	}
+	keys, err := d.shared.Returned.findAlike(d.shared.Ledger, returnedQueue(d.Settings.Route, d.Settings.Vault), func(r rejection) bool {
+		if r.largest.Size == 0 || isOtherNumber(r.read, t.AsRead) || !t.HasFileOf(r.largest.Size) {
+			return false
+		}
+		if files == nil && failed == nil {
+			files, failed = t.Files(ctx)
+		}
+		return has(r.largest)
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
 		e, ok, err := d.shared.Ledger.Entry(k)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || e.Drop != d.Settings.Name || !isCorrectable(e) {
+		doc, _, err := d.shared.Ledger.Document(k)
+		if err != nil {
+			return nil, err
+		}
+		rejected := slices.DeleteFunc(doc.Files, func(f archive.File) bool {
+			return !d.Settings.TakesFiles() && strings.EqualFold(f.Path, d.Settings.Rules.Sidecar)
+		})
+		if !ok || !isCorrectable(e) || slices.ContainsFunc(rejected, func(f archive.File) bool { return !has(f) }) {
 			continue
 		}
-		if rank := d.rankLikeness(f, c, e); rank > bestRank {
-			best, bestRank = &e, rank
+		if proves, err := d.hasFileOfItsOwn(ctx, e, key, rejected); err != nil || proves {
+			return &e, err
 		}
 	}
-	return best, nil
+	return nil, nil
 }
 
-// rankLikeness ranks how surely a claimed folder is e's, put right; 0: it is not.
-func (d *Drop) rankLikeness(f *drop.Folder, c drop.ClaimedFolder, e ledger.Entry) int {
-	if c.Inode.Ino == e.Node.Ino {
-		return 4 // the same folder, moved back
-	}
-	there, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
-	if err == nil {
-		defer there.Close() // read-only
-		switch {
-		case d.Settings.TakesFiles() && len(d.readFeatures(there.Root()).files) == 0:
-			return 3 // the file was moved back, and the folder with its note stayed
-		case d.isSameInvoice(f, c, there.Root()):
-			return 1
+// hasFileOfItsOwn reports whether one of the largest files of a rejection is in no
+// other entry, but for earlier rejections of the same folder. A logo or terms of
+// business that come with many invoices prove nothing.
+func (d *Drop) hasFileOfItsOwn(ctx context.Context, e ledger.Entry, claimed archive.Key, files []archive.File) (bool, error) {
+	same := map[archive.Key]bool{e.Key: true, claimed: true}
+	for before := e.Supersedes; !before.IsZero() && !same[before]; {
+		same[before] = true
+		earlier, _, err := d.shared.Ledger.Entry(before)
+		if err != nil {
+			return false, err
 		}
-		return 0
+		before = earlier.Supersedes
 	}
-	if foldName(path.Base(e.Dest)) == foldName(c.Folder) {
-		return 3 // a copy of what lay there
+	var digests []archive.Digest
+	for _, f := range largestFirst(files) {
+		if f.Size > 0 && len(digests) < mostProving {
+			digests = append(digests, f.SHA256)
+		}
 	}
-	return 2
+	held, err := d.shared.Ledger.CountHeldFiles(ctx, digests, func(k archive.Key) bool { return same[k] })
+	return held < len(digests), err
 }
 
-// isSameInvoice reports whether a claimed folder and a returned one are of the same
-// invoice: they bear the same number, or where one has none that can be read, share a
-// file of the same name and size.
-func (d *Drop) isSameInvoice(f *drop.Folder, c drop.ClaimedFolder, returned *os.Root) bool {
-	dir, _, err := f.OpenClaimed(c.Key)
-	if err != nil {
+// isSameInvoice reports whether two sidecars bear the same number and name the
+// same sender, by its identifiers or by its name. What one of them lacks proves
+// nothing.
+func isSameInvoice(a, b archive.AsRead) bool {
+	same := func(a, b string) bool { return a != "" && archive.PlainText(a) == archive.PlainText(b) }
+	if !same(a.Number, b.Number) {
 		return false
 	}
-	defer dir.Close() // read-only
-	here, there := d.readFeatures(dir.Root()), d.readFeatures(returned)
-	if here.number != "" && there.number != "" {
-		return here.number == there.number
+	if a.SenderIDs == "" || b.SenderIDs == "" {
+		return same(a.SenderName, b.SenderName)
 	}
-	for name, size := range here.files {
-		if size > 0 && there.files[name] == size {
-			return true
-		}
-	}
-	return false
+	others := strings.Split(archive.PlainText(b.SenderIDs), ", ")
+	return slices.ContainsFunc(strings.Split(archive.PlainText(a.SenderIDs), ", "), func(id string) bool { return slices.Contains(others, id) })
 }
 
-// invoiceFeatures are what two drops of one invoice have in common.
-type invoiceFeatures struct {
-	number string           // as it stands in the sidecar or the document; empty: none that can be read
-	files  map[string]int64 // sizes of the files at the top
+// isOtherNumber reports whether two sidecars bear different numbers: then not even
+// the same files make them the same invoice.
+func isOtherNumber(a, b archive.AsRead) bool {
+	return a.Number != "" && b.Number != "" && archive.PlainText(a.Number) != archive.PlainText(b.Number)
 }
 
-const (
-	mostFeatures = 1000
-	mostSidecar  = 1 << 20
-)
-
-// Where the number of an invoice stands: in a sidecar, and in a document of the business network.
-var (
-	documentID   = regexp.MustCompile(`"documentId"\s*:\s*"([^"\n]{1,200})"`)
-	networkDocID = regexp.MustCompile(`"externalDocumentIdentifier"\s*:\s*\{[^{}]*"id"\s*:\s*"([^"\n]{1,200})"`)
-)
-
-// numberPattern finds the number of an invoice in what describes it.
-func (s Settings) numberPattern() *regexp.Regexp {
-	if s.Route == ledger.Network {
-		return networkDocID
+// readTraces reads by what a folder of this drop is recognised.
+func (s Settings) readTraces(ctx context.Context, root *os.Root) (packager.Traces, error) {
+	switch {
+	case s.TakesFiles():
+		return packager.ReadPDFTraces(ctx, root, s.pdfRules())
+	case s.Route == ledger.Network:
+		return packager.ReadNetworkTraces(ctx, root, s.networkRules())
 	}
-	return documentID
-}
-
-// readFeatures looks at the top of a folder. The sidecar may be broken: that is why it was refused.
-func (d *Drop) readFeatures(root *os.Root) invoiceFeatures {
-	x := invoiceFeatures{files: map[string]int64{}}
-	list, err := root.Open(".")
-	if err != nil {
-		return x
-	}
-	names, _ := list.Readdirnames(mostFeatures) // what cannot be read is not alike
-	list.Close()                                // read-only
-	for _, name := range names {
-		file, info, err := durable.OpenRegular(root, name)
-		if err != nil {
-			continue
-		}
-		switch {
-		case !d.Settings.TakesFiles() && strings.EqualFold(name, d.Settings.Rules.Sidecar):
-			if text, err := io.ReadAll(io.LimitReader(file, mostSidecar)); err == nil {
-				if m := d.Settings.numberPattern().FindSubmatch(text); m != nil {
-					x.number = string(m[1])
-				}
-			}
-		case !d.scanRules.IsJunk(name):
-			x.files[name] = info.Size()
-		}
-		file.Close() // read-only
-	}
-	return x
+	return packager.ReadTraces(ctx, root, s.Rules)
 }

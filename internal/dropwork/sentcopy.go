@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
@@ -85,3 +86,6 @@ func (n *copyNames) choose(name string) string {
 		}
 	}
 }
+
+// foldName maps names that people take for one to the same text.
+func foldName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }

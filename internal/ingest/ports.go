@@ -129,6 +129,7 @@ var (
 type RefusedError struct {
 	Cause  ledger.Cause
 	AsRead archive.AsRead // what its sidecar says all the same; zero: nothing could be read
+	Files  []archive.File // what is in it but for its sidecar; nil: not known
 }
 
 // Error implements error.

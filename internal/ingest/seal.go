@@ -117,7 +117,7 @@ func settleTime(settle time.Duration, attempts uint16) time.Duration {
 
 func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.AsRead)
+		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, ledger.Document{AsRead: refused.AsRead, Files: refused.Files})
 	}
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
 		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
@@ -226,11 +226,11 @@ func (c *Engine) endByVerdict(d Drop, e ledger.Entry, p Packed, first ledger.Ent
 	}
 	switch verdict {
 	case ledger.Same:
-		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, p.AsRead)
+		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, ledger.Document{AsRead: p.AsRead})
 	case ledger.WaitFor:
 		return c.waitForFirst(e, first)
 	}
-	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, p.AsRead)
+	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 }
 
 // successors is how many generations of an identity are looked for where the first is not known.
@@ -253,23 +253,23 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.
 		}
 		switch {
 		case p.Sealed.IDFromSidecar: // the sidecar's word alone does not make it the same invoice
-			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, p.AsRead)
+			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 		case later.State == ledger.Archived || later.State == ledger.Delivered:
-			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, p.AsRead)
+			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, ledger.Document{AsRead: p.AsRead})
 		case !later.State.IsFinal():
 			return c.waitForFirst(e, later)
 		}
-		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, p.AsRead)
+		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 	}
 	return c.sealEntry(d, e, p, nil)
 }
 
 // endUnsealed ends an entry that was never sealed, with what its sidecar says. Both are one commit: after a crash before it
 // the folder is packed and judged again.
-func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
+func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read ledger.Document) []ledger.Change {
 	change := c.newChange(e, end)
-	if !read.IsZero() && !e.WasSealed() {
-		change.Document = &ledger.Document{AsRead: read}
+	if (!read.AsRead.IsZero() || len(read.Files) > 0) && !e.WasSealed() {
+		change.Document = &read
 	}
 	return []ledger.Change{change}
 }
@@ -308,7 +308,9 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 	var more []ledger.Change
 	if first != nil {
 		p.Sealed.Supersedes = first.Key
-		if !first.Resolved && first.State == ledger.Rejected {
+		// A clientUUID that a sidecar chooses proves nothing: the content does.
+		isSame := first.Content == p.Sealed.Content || first.Number == p.Sealed.Number && !first.Number.IsZero()
+		if !first.Resolved && first.State == ledger.Rejected && isSame {
 			more = append(more, c.newChange(*first, ledger.Superseded{By: e.Key}))
 		}
 	}

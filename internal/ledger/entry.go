@@ -145,14 +145,14 @@ type RegistrationsPruned struct{ Unsent, Lapsed uint32 }
 func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
 // Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
-// nothing but AsRead.
+// nothing but AsRead and Files.
 type Document struct {
 	Salt         [16]byte       // joins the package's digest in journal lines
 	Metadata     []byte         // canonical, as frozen
-	Files        []archive.File // what the ZIP holds
+	Files        []archive.File // what the ZIP holds; of a folder that was refused, what was in it but for its sidecar
 	ControlFiles []archive.File // sidecar, manifest, marker: ours to remove with the folder
 	Junk         []string       // ignored, listed at the claim
-	AsRead       archive.AsRead // the sidecar of a folder that was never sealed, for people; nothing is decided by it
+	AsRead       archive.AsRead // the sidecar of a folder that was never sealed; nothing but what resolves a rejection is decided by it
 }
 
 // Seal returns the digest that stands for the package in the journal.
@@ -160,9 +160,10 @@ func (d Document) Seal(p archive.Package) archive.Digest {
 	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
 }
 
-// IsOnlyAsRead reports whether the document has nothing but AsRead, because the folder was never sealed.
+// IsOnlyAsRead reports whether the document is that of a folder that was never
+// sealed: it has AsRead and Files at most.
 func (d Document) IsOnlyAsRead() bool {
-	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.ControlFiles) == 0 && len(d.Junk) == 0
+	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.ControlFiles) == 0 && len(d.Junk) == 0
 }
 
 // WasSealed reports whether the entry was ever sealed, so that its document is that of its package.

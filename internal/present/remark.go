@@ -11,7 +11,7 @@ import (
 
 // Remark is one thing about a document that a person should look at. It keeps nothing from being archived.
 type Remark struct {
-	What  string  `json:"what"` // same-number, same-content or strange-date
+	What  string  `json:"what"` // same-number, same-content, other-owner or strange-date
 	Text  string  `json:"text"`
 	Entry *string `json:"entry"` // key of the other document; null: there is none
 }
@@ -39,6 +39,16 @@ func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error
 			text = describeFolder(other, loc)
 		}
 		all = append(all, Remark{pair.what, pair.words + text, TextOrNil(pair.key.String())})
+	}
+	if !e.Supersedes.IsZero() {
+		old, ok, err := s.Entry(e.Supersedes)
+		if err != nil {
+			return nil, err
+		}
+		if ok && old.Owner != e.Owner {
+			all = append(all, Remark{"other-owner", fmt.Sprintf("resolves the rejection of %s, the folder of %s; this is a folder of %s",
+				describeFolder(old, loc), UserName(old.Owner), UserName(e.Owner)), TextOrNil(old.Key.String())})
+		}
 	}
 	if !e.StrangeDate {
 		return all, nil
