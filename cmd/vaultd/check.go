@@ -205,6 +205,13 @@ func listConcerns(cfg config.Config) []string {
 	if trouble := ledgerTrouble(cfg); trouble != "" {
 		all = append(all, "state_dir: "+trouble)
 	}
+	if cfg.Service.Environment == "production" {
+		for _, at := range cfg.Addresses() {
+			if at.IsHere() {
+				all = append(all, at.Key+": "+at.URL+" is on this machine, though the environment is production. That is right only for a TLS proxy here that leads to the service")
+			}
+		}
+	}
 	for _, d := range cfg.Drops {
 		noted := []string{describeDropTrouble(d.Path), warnOfShortSettle(d), ""}
 		if d.Retention == 0 {
@@ -264,6 +271,10 @@ func describeListFailure(err error) string {
 		may = "service.base_url may be wrong, or what lies on the way to it"
 	case code == "http-401", code == "http-403":
 		may = "the credentials may be wrong, or this user may not see the list"
+	case code == ingest.CauseStandIn:
+		may = "service.base_url is wrong"
+	case code == "token":
+		may = "the token endpoint is wrong, or the credentials are"
 	case code == "credentials", code == "scope":
 		may = "the credentials are wrong"
 	default:

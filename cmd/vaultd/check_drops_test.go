@@ -57,3 +57,17 @@ func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// In production, a service on this machine is named, whatever spelling its address has; a test environment may have one.
+func TestCheck_I26_ProductionOnThisMachine(t *testing.T) {
+	for address, isNamed := range map[string]bool{"http://127.0.0.1:8971": true, "https://localhost.:8971": true, "http://[::1]:8971": true, "https://archive.localhost": true, "https://vault.example": false} {
+		for _, environment := range []string{"production", "test"} {
+			text := strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1)
+			text = strings.Replace(strings.Replace(text, "https://vault.example", address, 1), "service:\n", "service:\n  environment: "+environment+"\n", 1)
+			out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text))
+			if code != exitDone || strings.Contains(out, "LOOK AT  service.base_url: "+address+" is on this machine") != (isNamed && environment == "production") {
+				t.Errorf("%s, %s: exit %d\n%s%s", environment, address, code, out, errs)
+			}
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
+	"vaultd/internal/emulator"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/networkapi"
@@ -54,7 +55,11 @@ func pdfCallConfig(cfg config.Config, env config.Env) apicall.Config {
 // callConfig says where the service is and how to reach it.
 func callConfig(cfg config.Config, env config.Env) apicall.Config {
 	s := cfg.Service
-	return apicall.Config{
+	refused := ""
+	if s.Environment == "production" {
+		refused = emulator.Header
+	}
+	return apicall.Config{RefusedHeader: refused,
 		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
 		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: wireAuth(s.Auth, env),
 	}

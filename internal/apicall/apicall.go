@@ -49,6 +49,7 @@ type Config struct {
 	Proxy           string   // URL of a proxy; the environment is not consulted
 	UserAgent       string
 	Auth            Auth
+	RefusedHeader   string        // an answer with this header is from a stand-in of the service and counts for nothing; empty: none is refused
 	Timeout         time.Duration // of a whole API call with its token, redirects and repeats; default 60 s
 
 	// Transport, if set, replaces the network for both clients. The policy on addresses is then not asked (there are
@@ -124,11 +125,11 @@ func New(cfg Config) (*API, *Store, error) {
 	if api.timeout <= 0 {
 		api.timeout = defaultTimeout
 	}
-	api.wire = wire{policy: policy, transport: apiNet, idHeader: header, agent: agent, now: cfg.Now}
+	api.wire = wire{policy: policy, transport: apiNet, idHeader: header, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader}
 	if api.auth, err = newAuthorizer(cfg.Auth, base, &api.wire); err != nil {
 		return nil, nil, err
 	}
-	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now}, withoutMD5: &md5Memory{}}
+	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader}, withoutMD5: &md5Memory{}}
 	return api, store, nil
 }
 

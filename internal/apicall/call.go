@@ -24,6 +24,8 @@ type wire struct {
 	idHeader  string // empty for the store
 	agent     string
 	now       func() time.Time
+
+	refusedHeader string // see Config.RefusedHeader
 }
 
 // tracesConnections reports whether the transport tells us when a connection is handed to a request.
@@ -189,6 +191,10 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 			resp.Body.Close()
 		}
 		return nil, fault
+	}
+	if err == nil && c.refusedHeader != "" && resp.Header.Get(c.refusedHeader) != "" {
+		resp.Body.Close()
+		return nil, errStandIn
 	}
 	return resp, err
 }

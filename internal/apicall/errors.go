@@ -24,6 +24,7 @@ var (
 	errSlow    = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 	errStalled = fmt.Errorf("the transfer stands still: %w", context.DeadlineExceeded)
 	errCrawls  = fmt.Errorf("the transfer crawls, less than 64 kB in ten minutes: %w", context.DeadlineExceeded)
+	errStandIn = errors.New("a stand-in of the service answered (vaultd emulate), which is no evidence in production")
 	errSecret  = errors.New("the secret cannot be read") // not "secret: …", which would be hidden as one
 )
 
@@ -349,7 +350,7 @@ func (e *hiddenTextError) Error() string        { return e.text }
 func (e *hiddenTextError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target) }
 
-// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, token, credentials,
+// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, stand-in, token, credentials,
 // unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
 // timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document,
 // package-damaged, file-damaged, request.
@@ -371,6 +372,8 @@ func (e *Error) codeOf() string {
 		return "policy"
 	case errors.As(e.Err, &scope):
 		return "scope"
+	case errors.Is(e.Err, errStandIn):
+		return "stand-in"
 	case errors.Is(e.Err, errNoBearer):
 		return "token"
 	case e.Denied && e.Status == 0:

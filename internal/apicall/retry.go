@@ -108,7 +108,7 @@ func isTransient(ctx context.Context, resp *http.Response, err error) bool {
 	switch {
 	case errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
 		return false
-	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), isCertificateFault(err):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), errors.Is(err, errStandIn), isCertificateFault(err):
 		return false
 	}
 	return true

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -238,6 +239,24 @@ func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 			yield(location{"network", "auth"}, c.Network.Auth.WithDefaults())
 		}
 	}
+}
+
+// Address is where one service is.
+type Address struct {
+	Key string // of the configuration, such as service.base_url
+	URL string
+}
+
+// IsHere reports whether the service is on this machine.
+func (a Address) IsHere() bool {
+	u, err := url.Parse(a.URL)
+	return err == nil && isLoopback(u.Hostname())
+}
+
+// Addresses returns the address of each service that is used.
+func (c *Config) Addresses() []Address {
+	all := []Address{{"service.base_url", c.Service.BaseURL}, {"pdf.base_url", c.PDF.BaseURL}, {"extracts.base_url", c.Extracts.BaseURL}, {"network.base_url", c.Network.BaseURL}}
+	return slices.DeleteFunc(all, func(a Address) bool { return a.URL == "" })
 }
 
 // Env looks up an environment variable, as [os.LookupEnv] does.

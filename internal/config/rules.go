@@ -156,8 +156,9 @@ func (c *Config) checkAddress(address string, loc location) {
 }
 
 func isLoopback(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || (ip != nil && ip.IsLoopback())
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }
 
 // checkAuth looks at the credentials at loc.

@@ -39,10 +39,14 @@ type reply struct {
 
 type handler func(*Server, *call) reply
 
+// Header is in every answer. A production vaultd refuses an answer that has it.
+const Header = "X-Vaultd-Emulator"
+
 // serveCall serves an operation: fault, redirect, credentials, work, journal, answer, in this order. The journal line is written
 // before the answer, so what a client saw is in the journal even if the server dies on the next instruction.
 func (s *Server) serveCall(o operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(Header, "vaultd emulate")
 		c := s.beginCall(o, r)
 		s.beginPace(c)
 		defer s.endPace(c)

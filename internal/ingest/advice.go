@@ -12,17 +12,20 @@ const (
 	causeOurFileType = "file-type-not-known"
 )
 
+// CauseStandIn is the code of a call that a stand-in of the service answered, though the environment is production.
+const CauseStandIn = "stand-in"
+
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
 func (p Pause) NeedsPerson() bool {
 	if p.Cause.Code == causeDoubtInARow {
 		return true
 	}
-	if p.Target.Purpose == ToUpload && p.Target.Service != NetworkService {
+	if p.Target.Purpose == ToUpload && p.Target.Service != NetworkService && p.Cause.Code != CauseStandIn {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
-	case "credentials", "scope", "token", "http-401", "http-403", causeNotEnabled, causeOurRequest, causeOurFileType:
+	case "credentials", "scope", "token", CauseStandIn, "http-401", "http-403", causeNotEnabled, causeOurRequest, causeOurFileType:
 		return true
 	}
 	return p.refusesAddresses()
@@ -83,6 +86,8 @@ func (p Pause) Advice() string {
 		return AdviceOn(p.Cause.Code)
 	case p.refusesAddresses():
 		return fmt.Sprintf("correct %s of the drop %q, then reload; what waits is sent to the new address, and none is lost", p.refusedKeys(), p.Target.Drop)
+	case p.Cause.Code == CauseStandIn:
+		return AdviceOn(p.Cause.Code)
 	case p.Target.Service == PDFService && p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
 		return "renew pdf.auth.secret_file, which is read again by itself; if it is right, ask the provider about the right importDocuments.write"
 	case p.Target.Service == NetworkService && p.NeedsPerson():
@@ -142,6 +147,8 @@ func AdviceOn(code string) string {
 		return "ask the provider; once it is mended, restart vaultd"
 	case "scope":
 		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
+	case CauseStandIn:
+		return "correct the base_url of that service; to try vaultd with vaultd emulate, write environment: test and use another state_dir"
 	case "token":
 		return "look at auth.token_url of this account; if it is right, ask the provider for tokens of the type Bearer"
 	case "policy", "upload-address-refused":

@@ -20,6 +20,35 @@ func tokensOnly(c *emulator.Config) {
 
 func withTokens(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 
+// In production no answer of the stand-in counts, of neither host and wherever it is: the route pauses, says so and calls a person.
+func TestReading_I12_I26_StandInInProduction(t *testing.T) {
+	for name, hides := range map[string]string{"Everywhere": "", "AtTheStore": apiHost, "ForTokens": "tokens"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{client: func(c *apicall.Config) { c.RefusedHeader = emulator.Header }}
+			if hides == "tokens" {
+				s.service, s.client = tokensOnly, func(c *apicall.Config) { withTokens(c); c.RefusedHeader = emulator.Header }
+			}
+			s.between = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				resp, err := next.RoundTrip(r)
+				if err == nil && (r.URL.Host == hides || hides == "tokens" && !strings.HasSuffix(r.URL.Path, "/tokens")) {
+					resp.Header.Del(emulator.Header)
+				}
+				return resp, err
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(10*hour, time.Minute, never)
+				for _, e := range w.entries() {
+					if hides != apiHost && (e.State == ledger.Uploaded || e.State.IsFinal()) { // the service's own word counts, whoever had the package
+						t.Errorf("%q is %s", e.Folder, e.State)
+					}
+				}
+				w.says("route paused", "cause=stand-in", "a stand-in of the service answered", "correct the base_url of that service")
+			})
+		})
+	}
+}
+
 // Tokens of each spelling of Bearer are used; others, which need a proof that vaultd cannot give, pause the routes with words.
 func TestReading_I24_TokenTypes(t *testing.T) {
 	for kind, isUsed := range map[string]bool{"bearer": true, "BearerToken": true, "urn:x:bearer": true, "none": true, "DPoP": false, "mac": false} {
