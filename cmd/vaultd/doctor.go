@@ -36,6 +36,7 @@ to do: the configuration and this machine, the ledger and its binding, the servi
 its certificates, the credentials of each account, the vaults, the clock, the disk, the
 catalog, and for each drop whether a file can be written, read back and removed in its .vaultd.
 It says how vaultd sees there that a program still has a file open.
+It names the object stores that took packages without Content-MD5 alone.
 Of the business network it asks the directory and the list of notifications.
 
 While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
@@ -126,6 +127,9 @@ func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 		for _, account := range daemon.ListAccounts(wireDrops(cfg)) {
 			tellSignedIn("credentials", accountWord(account), accountAuth(cfg, account), func(ctx context.Context) []tried { return a.tryAccount(ctx, cfg, account) })
 		}
+	}
+	if a.inside != nil {
+		tell("store", "", func(context.Context) []tried { return a.listStores() })
 	}
 	if cfg.PDF.BaseURL != "" {
 		tellSignedIn("pdf", "", cfg.PDF.Auth, func(ctx context.Context) []tried { return a.tryPDF(ctx, cfg) })
@@ -307,6 +311,15 @@ func (a *app) tryService(ctx context.Context, cfg config.Config) (all []tried) {
 	}
 	all = append(all, newSuccess("service", "", fmt.Sprintf("%s answers, after %d ms", cfg.Service.BaseURL, met.Told.Sub(met.Asked).Milliseconds())))
 	return append(all, tryClock(met))
+}
+
+// listStores names the object stores that take packages without Content-MD5
+// alone, as the running vaultd has seen since its start.
+func (a *app) listStores() (all []tried) {
+	for _, host := range a.inside.State().HostsWithoutMD5 {
+		all = append(all, newSuccess("store", host, "takes packages without Content-MD5 alone; vaultd checks the length and the digest while sending"))
+	}
+	return all
 }
 
 // tryPDF tries whether the service of the PDF flow answers, and whether its secret can be read. The credentials are not tried: each call with

@@ -108,6 +108,21 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	}
 }
 
+// I26: a host that took a package without Content-MD5 alone is named by the
+// running vaultd, from its first success on.
+func TestDoctor_I26_StoreWithoutContentMD5(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{Readings: emulator.Readings{ContentMD5: "unsigned"}})
+	s := newSite(t, address, fast)
+	s.begin()
+	kit.Want(t, "stores before the first upload", s.diagnose(exitDone).found("store", ""), "")
+	s.add("acme", "A", 1)
+	waitFor(t, "the invoice to be archived", s.inState("archived", 1))
+	d := s.diagnose(exitDone)
+	host := strings.TrimPrefix(address, "http://")
+	kit.Holds(t, "doctor on the store "+host, d.found("store", host), "OK takes packages without Content-MD5 alone")
+}
+
 // Each fault is named as what it is, with its exit code and what to do.
 func TestDoctor_FaultsByName(t *testing.T) {
 	t.Parallel()

@@ -78,8 +78,10 @@ func hostOf(address archive.PresignedURL) string {
 	return hostAndPort(u)
 }
 
-// list returns the hosts in the order in which they were learnt.
-func (m *md5Memory) list() []string {
+// HostsWithoutMD5 returns the hosts, with their ports, that took packages
+// without Content-MD5 alone since the program started.
+func (s *Store) HostsWithoutMD5() []string {
+	m := s.withoutMD5
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.hosts)
@@ -89,5 +91,5 @@ func (m *md5Memory) list() []string {
 // because its host took packages only so since the program started and the
 // address does not sign the header.
 func (s *Store) OmitsMD5(address archive.PresignedURL) bool {
-	return slices.Contains(s.withoutMD5.list(), hostOf(address)) && !signsMD5(address)
+	return slices.Contains(s.HostsWithoutMD5(), hostOf(address)) && !signsMD5(address)
 }

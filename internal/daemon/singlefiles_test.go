@@ -49,6 +49,7 @@ func (s *pdfFlow) Register(_ context.Context, v archive.VaultID, frozen []archiv
 }
 
 func (*pdfFlow) OmitsMD5(archive.PresignedURL) bool { return false }
+func (*pdfFlow) HostsWithoutMD5() []string          { return nil }
 
 func (s *pdfFlow) Upload(_ context.Context, t archive.Ticket, p archive.Package) (archive.Digest, string, error) {
 	data, err := os.ReadFile(p.Path)

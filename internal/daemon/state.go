@@ -22,6 +22,8 @@ type State struct {
 	Advice      []present.UnlistedVault
 	Catalog     catalog.Status
 	Incoming    []present.IncomingFault // why what the services tell does not come in
+
+	HostsWithoutMD5 []string // object stores that take packages without Content-MD5 alone
 }
 
 // SpoolState is where sealed packages wait.
@@ -38,7 +40,7 @@ type SpoolState struct {
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
-	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState()}
+	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState(), HostsWithoutMD5: d.engine.HostsWithoutMD5()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
 	s.Catalog, s.Incoming = d.catalog.Status(), d.incomingFaults()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)

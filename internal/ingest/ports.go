@@ -46,6 +46,8 @@ type Client interface {
 	// OmitsMD5 reports whether a package goes to the address without
 	// Content-MD5, by what its host took so far.
 	OmitsMD5(address archive.PresignedURL) bool
+	// HostsWithoutMD5 returns the hosts that took packages only so.
+	HostsWithoutMD5() []string
 }
 
 // Asker tells what became of documents. Its errors are *apicall.Error.

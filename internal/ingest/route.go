@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -90,4 +91,16 @@ func (c *Engine) hasOtherRequest(d Drop, e ledger.Entry, now archive.Instant) (b
 	}
 	_, err = ledger.Transition(e, ledger.Unsealed{}, now)
 	return err == nil, nil // else bytes of it may have been sent: it goes on as it is
+}
+
+// HostsWithoutMD5 returns the hosts that took packages without Content-MD5
+// alone since the start, each once and in order.
+func (c *Engine) HostsWithoutMD5() (hosts []string) {
+	for _, row := range c.cfg.Routes {
+		if row.Client != nil {
+			hosts = append(hosts, row.Client.HostsWithoutMD5()...)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
 }

@@ -16,3 +16,6 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 
 // OmitsMD5 says what [apicall.Store.OmitsMD5] does.
 func (c *Client) OmitsMD5(address archive.PresignedURL) bool { return c.store.OmitsMD5(address) }
+
+// HostsWithoutMD5 says what [apicall.Store.HostsWithoutMD5] does.
+func (c *Client) HostsWithoutMD5() []string { return c.store.HostsWithoutMD5() }
