@@ -80,11 +80,11 @@ func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Cont
 // runThroughDaemon runs a command inside the daemon and copies its output to stdout. When no
 // daemon runs, it calls do in this process.
 func (a *app) runThroughDaemon(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
-	return a.runThroughDaemonWithInput(ctx, cfg, request, nil, stdout, do)
+	return a.runThroughDaemonWithInput(ctx, cfg, controlRequest{Args: request}, nil, stdout, do)
 }
 
 // runThroughDaemonWithInput is runThroughDaemon for a command that reads input.
-func (a *app) runThroughDaemonWithInput(ctx context.Context, cfg config.Config, request []string, input []byte, stdout io.Writer, do func(context.Context, view) error) error {
+func (a *app) runThroughDaemonWithInput(ctx context.Context, cfg config.Config, request controlRequest, input []byte, stdout io.Writer, do func(context.Context, view) error) error {
 	patience, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	retry := time.NewTicker(50 * time.Millisecond)

@@ -35,18 +35,24 @@ type auditFlags struct {
 	separator string // of csv
 	output    string // empty or "-": standard output
 	force     bool
-	beside    string // the folder in which the report is to lie; empty: not known
 	expected  string // the file with the list of what was expected; empty: there is none
 	columns   string // what its columns are called
 	decimal   string // how it writes amounts: comma or point; empty: as the amounts show
 	sinceLast bool   // go on from the last such report
 	whole     bool   // examine the whole ledger, whatever was examined before
-	reported  uint64 // the line up to which such a report was written: note that; zero: make a report
 	asOf      string // the time of the report; empty: now
-	listed    bool   // the list comes as input
-	stem      string // of the names of the files beside the page; empty: there are none
 
+	auditHandover
 	sel report.Selection
+}
+
+// auditHandover is what a client adds to an audit that the daemon makes for it.
+// It follows from flags that are about the client's own files.
+type auditHandover struct {
+	Beside   string `json:"beside,omitempty"`   // the folder in which the report is to lie; empty: not known
+	Stem     string `json:"stem,omitempty"`     // of the names of the files beside the page; empty: there are none
+	Listed   bool   `json:"listed,omitempty"`   // the list comes as input
+	Reported uint64 `json:"reported,omitempty"` // the line up to which a report of --since-last was written: note that; zero: make a report
 }
 
 var auditFormats = []string{"html", "csv", "json", "xlsx"}
@@ -120,6 +126,9 @@ func (a *app) auditCommand() *cobra.Command {
   vaultd audit --format json | jq .result`,
 		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
+			if a.handover != nil {
+				f.auditHandover = *a.handover
+			}
 			if err := f.completeFlags(a.json); err != nil {
 				return err
 			}
@@ -146,16 +155,7 @@ func (f *auditFlags) addTo(c *cobra.Command) {
 	c.Flags().StringVar(&f.decimal, "decimal", "", "how it writes amounts: comma or point; only where the amounts do not show it")
 	c.Flags().BoolVar(&f.sinceLast, "since-last", false, "only what was on its way or was taken since the last report with this flag")
 	c.Flags().BoolVar(&f.whole, "whole", false, "examine the whole ledger, whatever was examined before")
-	c.Flags().Uint64Var(&f.reported, "reported", 0, "note that a report was written up to this `line`")
 	c.Flags().StringVar(&f.asOf, "as-of", "", "the `TIME` that the report gives as its own: 2026-11-01 or 2026-11-01T15:04:05+01:00; not before the journal's last line")
-	c.Flags().BoolVar(&f.listed, "listed", false, "the list comes as input")
-	c.Flags().StringVar(&f.beside, "beside", "", "the `folder` in which the page will lie")
-	c.Flags().StringVar(&f.stem, "stem", "", "the `name` of the page without its end; the output is in pieces")
-	for _, hidden := range []string{"beside", "stem", "listed", "reported"} { // they follow from other flags, which the daemon does not see
-		if err := c.Flags().MarkHidden(hidden); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // completeFlags checks the flags and fills in what they leave open.
@@ -191,11 +191,11 @@ func (f *auditFlags) completeFlags(asJSON bool) error {
 		return usageError{fmt.Errorf("--decimal %q is not known; known are comma and point", f.decimal)}
 	case f.expected == "" && (f.columns != "" || f.decimal != ""):
 		return usageError{errors.New("--columns and --decimal are about the list of --expected")}
-	case (f.expected != "" || f.listed) && f.states != "":
+	case (f.expected != "" || f.Listed) && f.states != "":
 		return usageError{errors.New("--expected says what should be archived; it cannot go with --state")}
 	case f.sinceLast && (f.year != 0 || f.month != "" || f.vault != "" || f.drop != "" || f.states != ""):
 		return usageError{errors.New("--since-last goes on from the last report, which had everything; it cannot go with another choice")}
-	case f.sinceLast && (f.format != "html" || (f.output == "" || f.output == "-") && f.stem == ""):
+	case f.sinceLast && (f.format != "html" || (f.output == "" || f.output == "-") && f.Stem == ""):
 		return usageError{errors.New("--since-last needs a page in a file: the next one goes on from what was written; say it with -o FILE.html")}
 	case f.year != 0 && (f.year < 1970 || f.year > 9999):
 		return usageError{fmt.Errorf("%d is no year", f.year)}
@@ -227,8 +227,8 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 		return usageError{errors.New("the daemon writes no files for others")}
 	case a.inside != nil && f.expected != "":
 		return usageError{errors.New("the daemon reads no files for others")}
-	case a.inside != nil && f.reported > 0:
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.markReported(ctx, v, f.reported) })
+	case a.inside != nil && f.Reported > 0:
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.markReported(ctx, v, f.Reported) })
 	case a.inside != nil:
 		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, a.stdout) })
 	}
@@ -242,25 +242,23 @@ func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	}
 	replace := map[string]string{"output": "-", "format": f.format}
 	if list != nil { // the daemon gets the list, not the file's name
-		replace["listed"], replace["expected"], replace["columns"], replace["decimal"] = "true", "", "", ""
-		f.listed = true
+		replace["expected"], replace["columns"], replace["decimal"] = "", "", ""
+		f.Listed = true
 	}
 	var head strings.Builder
 	fill := func(write func(io.Writer) error) error { return write(a.stdout) }
 	if !toStdout {
-		if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
+		if f.Beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
 			return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
 		}
-		replace["beside"] = f.beside
 		fill = func(write func(io.Writer) error) error { return a.auditFile(f, write) }
 	}
 	if !toStdout && f.format == "html" {
-		f.stem = filepath.Base(f.tablePath())
-		replace["stem"] = f.stem
+		f.Stem = filepath.Base(f.tablePath())
 		fill = func(write func(io.Writer) error) error { return a.auditPage(f, &head, write) }
 	}
 	err = fill(func(w io.Writer) error {
-		return a.runThroughDaemonWithInput(c.Context(), cfg, commandLine(c, args, replace), list, w, func(ctx context.Context, v view) error {
+		return a.runThroughDaemonWithInput(c.Context(), cfg, controlRequest{Args: commandLine(c, args, replace), Audit: &f.auditHandover}, list, w, func(ctx context.Context, v view) error {
 			a.stdin = bytes.NewReader(list)
 			defer a.useMemory(reportMemory)()
 			return a.auditInto(ctx, v, f, w)
@@ -293,8 +291,8 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if err != nil {
 		return err
 	}
-	c.ReceiptLink = v.receiptLinks(f.beside)
-	if f.listed {
+	c.ReceiptLink = v.receiptLinks(f.Beside)
+	if f.Listed {
 		if c.Expected, err = expected.Decode(a.stdin); err != nil {
 			return fail(exitData, err, "")
 		}
@@ -316,7 +314,10 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		return err
 	}
 	s := r.Summary
-	if f.stem != "" && s.Check.Agrees { // the next report starts again where this one could not trust the ledger
+	if f.Stem != "" && s.Check.Agrees { // the next report starts again where this one could not trust the ledger
+		if a.inside != nil && f.sinceLast {
+			a.reports.note(a.uid, s.About.HeadLine)
+		}
 		if _, err := fmt.Fprint(pieceWriter{w, headPart}, s.About.HeadLine); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 // report, which then says so.
 func (a *app) bookedForAudit(ctx context.Context, v view, f auditFlags) (p *report.BookedPart, err error) {
 	s := f.sel
-	if v.cfg.Books.Table == "" || f.listed || s.SinceLast || s.Vault != "" || s.Drop != "" || len(s.States) > 0 {
+	if v.cfg.Books.Table == "" || f.Listed || s.SinceLast || s.Vault != "" || s.Drop != "" || len(s.States) > 0 {
 		return nil, nil
 	}
 	from, to := periodOf(s)

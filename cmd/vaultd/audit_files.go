@@ -49,14 +49,14 @@ func (w pieceWriter) Write(b []byte) (int, error) {
 // writeHTML writes the page. Where files are to lie beside it, it comes in pieces, and where its table is long the tables do, too.
 func (f auditFlags) writeHTML(ctx context.Context, r *report.Audit, w io.Writer) (report.Closing, error) {
 	switch {
-	case f.stem == "":
+	case f.Stem == "":
 		return r.Page(ctx, w)
 	case !r.HasLongTable():
 		return r.Page(ctx, pieceWriter{w, pagePart})
 	}
 	return r.Page(ctx, pieceWriter{w, pagePart},
-		report.TableFile{Name: f.stem + reportParts[csvPart].suffix, Table: r.NewCSV(pieceWriter{w, csvPart}, rune(f.separator[0]))},
-		report.TableFile{Name: f.stem + reportParts[xlsxPart].suffix, Table: r.NewXLSX(pieceWriter{w, xlsxPart})})
+		report.TableFile{Name: f.Stem + reportParts[csvPart].suffix, Table: r.NewCSV(pieceWriter{w, csvPart}, rune(f.separator[0]))},
+		report.TableFile{Name: f.Stem + reportParts[xlsxPart].suffix, Table: r.NewXLSX(pieceWriter{w, xlsxPart})})
 }
 
 // tablePath is the path of the files beside the page, without their end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"vaultd/internal/config"
@@ -16,13 +17,40 @@ func (a *app) noteReport(ctx context.Context, cfg config.Config, head string) er
 	if err != nil {
 		return fail(exitInternal, fmt.Errorf("read up to which line the report goes: %w", err), "are both of the same version?")
 	}
-	return a.runThroughDaemon(ctx, cfg, []string{"audit", "--reported=" + head}, a.stdout, func(ctx context.Context, v view) error {
+	request := controlRequest{Args: []string{"audit"}, Audit: &auditHandover{Reported: line}}
+	return a.runThroughDaemonWithInput(ctx, cfg, request, nil, a.stdout, func(ctx context.Context, v view) error {
 		return a.markReported(ctx, v, line)
 	})
 }
 
+// handedOver remembers for each user up to which line the last report of
+// --since-last went that the daemon made for that user. A note that a report
+// was written is believed for that line alone: else a member of access.groups
+// could empty the next report. After a restart the report is made again.
+type handedOver struct {
+	mu    sync.Mutex
+	lines map[uint32]uint64 // guarded by mu
+}
+
+func (h *handedOver) note(uid uint32, line uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[uid] = line
+}
+
+func (h *handedOver) take(uid uint32, line uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was, ok := h.lines[uid]
+	delete(h.lines, uid)
+	return ok && was == line
+}
+
 // markReported commits the line of the journal from which the next report of --since-last goes on.
 func (a *app) markReported(ctx context.Context, v view, line uint64) error {
+	if a.inside != nil && !a.reports.take(a.uid, line) {
+		return usageError{fmt.Errorf("the running vaultd made no report up to line %d for you; make one with vaultd audit --since-last -o FILE.html", line)}
+	}
 	err := v.ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkReported, By: ledger.Operator{UID: a.uid}, At: v.Now, Cause: ledger.ReportedCause(line)}, nil)
 	if err != nil {
 		return fmt.Errorf("note that the report was written: %w", err)

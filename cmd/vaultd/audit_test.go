@@ -5,6 +5,7 @@ import (
 
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -263,6 +264,35 @@ func TestAudit_SinceLast(t *testing.T) {
 	page, err := os.ReadFile(names[0])
 	if err != nil || !strings.Contains(string(page), "what was on its way or was taken since the report of ") {
 		t.Errorf(`%v, want no error, page with "what was on its way or was taken since the report of "`, err)
+	}
+}
+
+// The daemon notes a report for the user for whom it made it, once and up to its
+// line, so that a member of access.groups cannot empty the next report.
+func TestAudit_I29_NotesItsOwnReportsAlone(t *testing.T) {
+	cfg, path, _ := startDaemon(t)
+	note := func(line int) (string, int) {
+		_, errs, code := frames(t, cfg.StateDir, fmt.Sprintf(`{"args":["audit"],"audit":{"reported":%d}}`, line)+"\n")
+		return errs, code
+	}
+	lines := func() int {
+		out, _, _ := runHere("--config", path, "audit", "--json")
+		var all struct{ About struct{ HeadLine int } }
+		kit.Must(t, json.Unmarshal([]byte(out), &all))
+		return all.About.HeadLine
+	}
+	before := lines()
+	if errs, code := note(3); code != exitUsage || !strings.Contains(errs, "no report up to line 3") {
+		t.Errorf("a note without a report: exit %d, %s, want %d", code, errs, exitUsage)
+	}
+	_, errs, code := runHere("--config", path, "audit", "--since-last", "-o", t.TempDir()+"/a.html")
+	kit.Want(t, "a report that is noted: exit, "+errs, code, exitDifferences)
+	kit.Want(t, "lines of the journal", lines(), before+1)
+	if _, code := note(before); code != exitUsage {
+		t.Errorf("a note of a report that was noted before: exit %d, want %d", code, exitUsage)
+	}
+	if _, errs, code := frames(t, cfg.StateDir, `{"args":["list"],"audit":{"reported":3}}`+"\n"); code != exitUsage {
+		t.Errorf("a note in another command: exit %d, %s, want %d", code, errs, exitUsage)
 	}
 }
 

@@ -27,6 +27,8 @@ import (
 type controlRequest struct {
 	Args  []string `json:"args"`
 	Input int64    `json:"input,omitempty"` // bytes that follow the line; of audit: a list of what was expected
+
+	Audit *auditHandover `json:"audit,omitempty"` // of audit alone
 }
 
 type controlFrame struct {
@@ -64,7 +66,7 @@ var ownerCommands = map[string]string{
 
 // commandServer answers commands on the daemon's socket.
 type commandServer struct {
-	execute func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int
+	execute func(ctx context.Context, p peer, req controlRequest, input io.Reader, stdout, stderr io.Writer) int
 	peerOf  func(*net.UnixConn) (peer, error)
 	uid     uint32        // the daemon's own
 	groups  []uint32      // who else may ask
@@ -79,10 +81,11 @@ type commandServer struct {
 // as it is when the command begins.
 func serveControl(ctx context.Context, l *net.UnixListener, enter func(*app), groups []uint32) error {
 	s := &commandServer{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
-	s.execute = func(ctx context.Context, p peer, args []string, input io.Reader, stdout, stderr io.Writer) int {
-		a := &app{stdin: input, stdout: stdout, stderr: stderr, uid: p.uid}
+	reports := &handedOver{lines: map[uint32]uint64{}}
+	s.execute = func(ctx context.Context, p peer, req controlRequest, input io.Reader, stdout, stderr io.Writer) int {
+		a := &app{stdin: input, stdout: stdout, stderr: stderr, uid: p.uid, handover: req.Audit, reports: reports}
 		enter(a)
-		return a.executeArgs(ctx, args)
+		return a.executeArgs(ctx, req.Args)
 	}
 	return s.serveClients(ctx, l)
 }
@@ -218,7 +221,7 @@ func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p 
 		refuseClient(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
 		return
 	}
-	if req.Input < 0 || req.Input > maxInput || req.Input > 0 && req.Args[0] != "audit" {
+	if req.Input < 0 || req.Input > maxInput || (req.Input > 0 || req.Audit != nil) && req.Args[0] != "audit" {
 		refuseClient(conn, exitUsage, "this command takes no such input")
 		return
 	}
@@ -274,7 +277,7 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
-	code := s.executeGuarded(ctx, p, req.Args, input, w)
+	code := s.executeGuarded(ctx, p, req, input, w)
 	input.Close() // input that the command left is dropped
 	forgotten()
 	w.sendFrame(controlFrame{Exit: &code})
@@ -283,14 +286,14 @@ func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net
 }
 
 // executeGuarded executes a command. A panic in it ends the command alone, not the daemon.
-func (s *commandServer) executeGuarded(ctx context.Context, p peer, args []string, input io.Reader, w *frameWriter) (code int) {
+func (s *commandServer) executeGuarded(ctx context.Context, p peer, req controlRequest, input io.Reader, w *frameWriter) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.sendFrame(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", args[0], r)})
+			w.sendFrame(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", req.Args[0], r)})
 			code = exitInternal
 		}
 	}()
-	return s.execute(ctx, p, args, input, stream{w, false}, stream{w, true})
+	return s.execute(ctx, p, req, input, stream{w, false}, stream{w, true})
 }
 
 // readRequest reads one line, and not a byte more than its limit. rest gives what follows the line.
@@ -372,11 +375,11 @@ var errNoDaemon = errors.New("no daemon is running")
 // callControl runs a command inside the daemon that listens at path and copies what it
 // writes. The error is errNoDaemon where nobody listens.
 func callControl(ctx context.Context, path string, args []string, stdout, stderr io.Writer) (code int, err error) {
-	return callControlWithInput(ctx, path, args, nil, stdout, stderr)
+	return callControlWithInput(ctx, path, controlRequest{Args: args}, nil, stdout, stderr)
 }
 
 // callControlWithInput is callControl for a command that reads input.
-func callControlWithInput(ctx context.Context, path string, args []string, input []byte, stdout, stderr io.Writer) (code int, err error) {
+func callControlWithInput(ctx context.Context, path string, req controlRequest, input []byte, stdout, stderr io.Writer) (code int, err error) {
 	if len(path) > maxSocketPath {
 		return 0, errNoDaemon // nobody can listen there
 	}
@@ -392,7 +395,8 @@ func callControlWithInput(ctx context.Context, path string, args []string, input
 	defer conn.Close() // the daemon sees it and ends the command
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	line, err := json.Marshal(controlRequest{args, int64(len(input))})
+	req.Input = int64(len(input))
+	line, err := json.Marshal(req)
 	if err != nil {
 		return 0, fmt.Errorf("encode the command: %w", err)
 	}

@@ -55,8 +55,8 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	began := make(chan struct{}, 100)
 	path, _ := listen(t, &commandServer{
 		uid: 990, groups: []uint32{2000}, peerOf: who.of,
-		execute: func(ctx context.Context, _ peer, args []string, _ io.Reader, stdout, _ io.Writer) int {
-			if args[0] == "list" {
+		execute: func(ctx context.Context, _ peer, req controlRequest, _ io.Reader, stdout, _ io.Writer) int {
+			if req.Args[0] == "list" {
 				began <- struct{}{}
 				<-ctx.Done()
 			}
@@ -141,7 +141,7 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 	began, got := make(chan struct{}, 100), make(chan error, 1)
 	path, _ := listen(t, &commandServer{
 		uid: 990, groups: []uint32{2000}, peerOf: who.of, patient: 2 * time.Second,
-		execute: func(_ context.Context, _ peer, _ []string, input io.Reader, _, _ io.Writer) int {
+		execute: func(_ context.Context, _ peer, _ controlRequest, input io.Reader, _, _ io.Writer) int {
 			began <- struct{}{}
 			_, err := io.Copy(io.Discard, input)
 			if err != nil {
@@ -191,9 +191,9 @@ func TestControl_I21_AListThatComesSlowly(t *testing.T) {
 
 // Whatever arrives on the socket is answered with words, soon, and never runs.
 func TestControl_I21_HostileRequests(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, _, _ io.Writer) int {
-		if args[0] != "list" {
-			t.Errorf("ran %q", args)
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, req controlRequest, _ io.Reader, _, _ io.Writer) int {
+		if req.Args[0] != "list" {
+			t.Errorf("ran %q", req.Args)
 		}
 		return exitDone
 	}})

@@ -123,7 +123,7 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 			ran := make(chan peer, 1)
 			path, _ := listen(t, &commandServer{
 				uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
-				execute: func(_ context.Context, p peer, _ []string, _ io.Reader, _, _ io.Writer) int {
+				execute: func(_ context.Context, p peer, _ controlRequest, _ io.Reader, _, _ io.Writer) int {
 					ran <- p
 					return exitDone
 				},
@@ -155,7 +155,7 @@ func TestControl_I27_BackupAndReloadAreForOwners(t *testing.T) {
 	} {
 		path, _ := listen(t, &commandServer{
 			uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
-			execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone },
+			execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { return exitDone },
 		})
 		for request, refusal := range map[string]string{`"backup","-"`: "goes to root and vaultd's own user alone", `"reload"`: "root and vaultd's own user alone may"} {
 			_, errs, code := framesAt(t, path, `{"args":[`+request+`]}`+"\n")
@@ -192,14 +192,14 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 // Whatever a command writes arrives unchanged, and so does its exit code.
 func TestControl_BinaryAndExitCode(t *testing.T) {
 	all := bytes.Repeat([]byte("\x00\xff\n\r{\"exit\":0}\n\xf0\x9f"), 20_000)
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, _ io.Reader, stdout, stderr io.Writer) int {
-		io.WriteString(stderr, strings.Join(args, "|"))
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, req controlRequest, _ io.Reader, stdout, stderr io.Writer) int {
+		io.WriteString(stderr, strings.Join(req.Args, "|"))
 		stdout.Write(all)
 		return 42
 	}})
 	var out, errs bytes.Buffer
 	args := []string{"list", "--drop=a b\n", "--", "\u202e"}
-	code, err := callControlWithInput(t.Context(), path, args, nil, &out, &errs)
+	code, err := callControlWithInput(t.Context(), path, controlRequest{Args: args}, nil, &out, &errs)
 	if err != nil || code != 42 || !bytes.Equal(out.Bytes(), all) || errs.String() != strings.Join(args, "|") {
 		t.Errorf("exit %d, %v, %d bytes, %q", code, err, out.Len(), errs.String())
 	}
@@ -208,13 +208,13 @@ func TestControl_BinaryAndExitCode(t *testing.T) {
 // A client that goes away ends its command, and so does the end of the daemon; neither hangs, whoever reads slowly.
 func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	wait := &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _ io.Reader, _, _ io.Writer) int {
+	wait := &commandServer{execute: func(ctx context.Context, _ peer, _ controlRequest, _ io.Reader, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		ended <- struct{}{}
 		return exitDone
 	}}
-	flood := &commandServer{execute: func(_ context.Context, _ peer, _ []string, _ io.Reader, stdout, _ io.Writer) int {
+	flood := &commandServer{execute: func(_ context.Context, _ peer, _ controlRequest, _ io.Reader, stdout, _ io.Writer) int {
 		began <- struct{}{}
 		for {
 			if _, err := stdout.Write(make([]byte, 1<<20)); err != nil {
@@ -250,14 +250,14 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 
 func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	began := make(chan struct{}, 1)
-	path, _ := listen(t, &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _ io.Reader, _, _ io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(ctx context.Context, _ peer, _ controlRequest, _ io.Reader, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		return exitDone
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
-	_, err := callControlWithInput(ctx, path, []string{"list"}, nil, io.Discard, io.Discard)
+	_, err := callControlWithInput(ctx, path, controlRequest{Args: []string{"list"}}, nil, io.Discard, io.Discard)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
@@ -280,14 +280,14 @@ func TestControl_ClientStopsWhileItSends(t *testing.T) {
 		cancel()
 		<-t.Context().Done()
 	}()
-	_, err = callControlWithInput(ctx, path, []string{"report"}, make([]byte, 8<<20), io.Discard, io.Discard)
+	_, err = callControlWithInput(ctx, path, controlRequest{Args: []string{"report"}}, make([]byte, 8<<20), io.Discard, io.Discard)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
 }
 
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {
 		if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitInternal || !strings.Contains(errs, "internal error") {
 			t.Errorf("exit %d: %s", code, errs)
@@ -297,13 +297,13 @@ func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 
 func TestControl_TooManyAtOnce(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
-	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int {
 		began <- struct{}{}
 		<-release
 		return exitDone
 	}})
 	for range maxCommands {
-		go callControlWithInput(t.Context(), path, []string{"list"}, nil, io.Discard, io.Discard)
+		go callControlWithInput(t.Context(), path, controlRequest{Args: []string{"list"}}, nil, io.Discard, io.Discard)
 		<-began
 	}
 	if _, errs, code := framesAt(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
@@ -314,8 +314,8 @@ func TestControl_TooManyAtOnce(t *testing.T) {
 
 // Input reaches the command that reads it, whole, and one that does not read it ends all the same. Only audit takes any.
 func TestControl_Input(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, input io.Reader, stdout, _ io.Writer) int {
-		if len(args) > 1 {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, req controlRequest, input io.Reader, stdout, _ io.Writer) int {
+		if len(req.Args) > 1 {
 			return exitPerson
 		}
 		b, err := io.ReadAll(input)
@@ -325,11 +325,11 @@ func TestControl_Input(t *testing.T) {
 	for _, size := range []int{0, 1, 300, maxRequest, 3 << 20} {
 		input := bytes.Repeat([]byte("x\n"), size)
 		var out bytes.Buffer
-		code, err := callControlWithInput(t.Context(), path, []string{"audit"}, input, &out, io.Discard)
+		code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"audit"}}, input, &out, io.Discard)
 		if want := fmt.Sprint(len(input), " ", archive.Sum(input), " <nil>"); err != nil || code != exitDone || out.String() != want {
 			t.Errorf("%d: exit %d, %v, %q", size, code, err, &out)
 		}
-		if code, err := callControlWithInput(t.Context(), path, []string{"audit", "reads nothing"}, input, &out, io.Discard); err != nil || code != exitPerson {
+		if code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"audit", "reads nothing"}}, input, &out, io.Discard); err != nil || code != exitPerson {
 			t.Errorf("%d, not read: exit %d, %v", size, code, err)
 		}
 	}
@@ -342,10 +342,10 @@ func TestControl_Input(t *testing.T) {
 
 // A refusal in words arrives, also where the client is still sending a list that nobody reads.
 func TestControl_RefusalArrivesBeforeTheInput(t *testing.T) {
-	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Reader, io.Writer, io.Writer) int { return exitDone }})
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, controlRequest, io.Reader, io.Writer, io.Writer) int { return exitDone }})
 	for range 20 {
 		var errs bytes.Buffer
-		code, err := callControlWithInput(t.Context(), path, []string{"list"}, make([]byte, 8<<20), io.Discard, &errs)
+		code, err := callControlWithInput(t.Context(), path, controlRequest{Args: []string{"list"}}, make([]byte, 8<<20), io.Discard, &errs)
 		if err != nil || code != exitUsage || !strings.Contains(errs.String(), "takes no such input") {
 			t.Fatalf("exit %d, %v, %s", code, err, &errs)
 		}
@@ -355,7 +355,7 @@ func TestControl_RefusalArrivesBeforeTheInput(t *testing.T) {
 // Input that breaks off is no shorter input: a list that lost its end would pass as a whole one.
 func TestControl_InputThatBreaksOff(t *testing.T) {
 	got := make(chan error, 1)
-	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, _ []string, input io.Reader, _, _ io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, _ controlRequest, input io.Reader, _, _ io.Writer) int {
 		_, err := io.ReadAll(input)
 		got <- err
 		return exitDone

@@ -219,6 +219,15 @@ func refuseDownload(err error, allowed uint64) error {
 
 // Report implements page.Source.
 func (s *pageSource) Report(ctx context.Context, user string, order page.ReportOrder, begin func(name string) io.Writer) error {
+	return s.sendWhole(ctx, func(w io.Writer) error { return s.makeReport(ctx, order, w) }, func() io.Writer {
+		// Before the first byte leaves: a connection that breaks half-way does not hide what was read by then.
+		s.h.log.Info("a person took a report", "user", user, "form", order.Form, "year", order.Year, "month", order.Month)
+		return begin(reportName(order))
+	})
+}
+
+// makeReport writes a report to w. One is made at a time.
+func (s *pageSource) makeReport(ctx context.Context, order page.ReportOrder, w io.Writer) error {
 	if !s.report.TryLock() {
 		return errOtherReport()
 	}
@@ -240,9 +249,6 @@ func (s *pageSource) Report(ctx context.Context, user string, order page.ReportO
 	if err != nil {
 		return checkDamage(a, err)
 	}
-	// Before the first byte leaves: a connection that breaks half-way does not hide what was read by then.
-	s.h.log.Info("a person took a report", "user", user, "form", order.Form, "year", order.Year, "month", order.Month)
-	w := begin(reportName(order))
 	switch order.Form {
 	case "csv":
 		_, err = r.CSV(ctx, w, order.Separator)
@@ -251,12 +257,10 @@ func (s *pageSource) Report(ctx context.Context, user string, order page.ReportO
 	default:
 		_, err = r.HTML(ctx, w)
 	}
-	if err != nil {
-		s.h.log.Warn("a report was not delivered whole", "err", err)
-		// The answer has begun: only a broken connection tells the visitor that the file is not whole.
-		panic(http.ErrAbortHandler)
+	if _, isFull := errors.AsType[*spool.NoSpaceError](err); isFull {
+		return s.refuseBooks(err)
 	}
-	return nil
+	return checkDamage(a, err)
 }
 
 // reportName names the file of a report.

@@ -72,6 +72,22 @@ func showAnswer(a *books.Answer) page.BooksAnswer {
 
 // WriteBooks implements page.Source.
 func (s *pageSource) WriteBooks(ctx context.Context, user string, q page.BooksQuestion, form string, separator rune, begin func(name string) io.Writer) error {
+	return s.sendWhole(ctx, func(w io.Writer) error {
+		return s.askBooks(ctx, q, func(v view, answer *books.Answer) error {
+			host, _ := os.Hostname() // for people only
+			r := &report.Books{Answer: answer, Info: v.ledger.Info(), Made: v.Now, Location: v.Location, Program: "vaultd " + buildVersion(), Host: host}
+			return writeBooks(ctx, r, booksFlags{format: form, separator: string(separator)}, w)
+		})
+	}, func() io.Writer {
+		s.h.log.Info("a person took an answer about booked invoices", "user", user, "form", form, "from", q.From, "to", q.To)
+		return begin(booksName(q, form))
+	})
+}
+
+// sendWhole sends what write writes, once all of it is there: a fault is told in
+// words, and a visitor who reads slowly holds up no other answer. begin starts
+// the answer.
+func (s *pageSource) sendWhole(ctx context.Context, write func(io.Writer) error, begin func() io.Writer) error {
 	_, v := s.enter()
 	tmp, err := spool.NamelessFile(v.cfg.StateDir) // a crash leaves no file behind
 	if err != nil {
@@ -82,22 +98,15 @@ func (s *pageSource) WriteBooks(ctx context.Context, user string, q page.BooksQu
 	if err := bounded.check(); err != nil {
 		return s.refuseBooks(err)
 	}
-	// The file is whole before its first byte leaves: so a fault is told in words, and a visitor who reads slowly holds up no other answer.
-	err = s.askBooks(ctx, q, func(v view, answer *books.Answer) error {
-		host, _ := os.Hostname() // for people only
-		r := &report.Books{Answer: answer, Info: v.ledger.Info(), Made: v.Now, Location: v.Location, Program: "vaultd " + buildVersion(), Host: host}
-		return writeBooks(ctx, r, booksFlags{format: form, separator: string(separator)}, bounded)
-	})
-	if err != nil {
+	if err := write(bounded); err != nil {
 		return err
 	}
 	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
-	s.h.log.Info("a person took an answer about booked invoices", "user", user, "form", form, "from", q.From, "to", q.To)
 	// An error from here on is the visitor's connection.
-	if _, err := io.Copy(begin(booksName(q, form)), tmp); err != nil {
-		s.h.log.Log(ctx, slog.LevelDebug, "an answer about booked invoices was not delivered whole", "err", err)
+	if _, err := io.Copy(begin(), tmp); err != nil {
+		s.h.log.Log(ctx, slog.LevelDebug, "an answer was not delivered whole", "err", err)
 		panic(http.ErrAbortHandler) // only a broken connection tells the visitor that the file is not whole
 	}
 	return nil

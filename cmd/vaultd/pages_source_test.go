@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -46,9 +47,33 @@ func TestPages_I21_OneReportAtATime(t *testing.T) {
 	s := &pageSource{}
 	s.report.Lock()
 	_, busy := s.Books(t.Context(), page.BooksQuestion{}, 1)
-	for _, err := range []error{busy, s.Report(t.Context(), "anna", page.ReportOrder{}, nil)} {
+	for _, err := range []error{busy, s.makeReport(t.Context(), page.ReportOrder{}, io.Discard)} {
 		if refusal, is := errors.AsType[*page.Refusal](err); !is || refusal.Status != http.StatusServiceUnavailable || refusal.Text != "Another report is being made." {
 			t.Errorf(`%v, want is, refusal.Status = http.StatusServiceUnavailable, refusal.Text = "Another report is being made."`, err)
+		}
+	}
+}
+
+// A report is whole before its first byte leaves, so that a visitor who reads
+// slowly keeps no other visitor from a report.
+func TestPages_I23_SlowReaderHoldsNoReportBack(t *testing.T) {
+	var log bytes.Buffer
+	h, d := resting(t, &log)
+	defer d.Close()
+	pile(t, d.Ledger(), 3)
+	s := &pageSource{h: h}
+	for _, form := range []string{"html", "csv", "xlsx"} {
+		var got bytes.Buffer
+		kit.Must(t, s.Report(t.Context(), "anna", page.ReportOrder{Form: form, Separator: ','}, func(string) io.Writer {
+			if !s.report.TryLock() {
+				t.Errorf("%s: another report cannot be made while this one is sent, want it possible", form)
+				return &got
+			}
+			s.report.Unlock()
+			return &got
+		}))
+		if got.Len() == 0 {
+			t.Errorf("%s: the report is empty", form)
 		}
 	}
 }
