@@ -198,7 +198,7 @@ func (v view) booksQuestion(f booksFlags) (books.Question, error) {
 		return q, usageError{fmt.Errorf("--from %s is before %s, from which on books.from says that invoices were dropped here", f.from, c.From)}
 	case q.To < q.From:
 		return q, usageError{fmt.Errorf("--to %s is before %s", string(q.To), string(q.From))}
-	case q.Company != "" && c.Columns.Company == "":
+	case q.Company != "" && len(c.Columns.Company) == 0:
 		return q, usageError{errors.New("--company needs books.columns.company in the configuration")}
 	}
 	if s, is := v.ledger.SafeMode(); is {
@@ -252,7 +252,7 @@ func (v view) withBooks(ctx context.Context, q books.Question, do func(*books.An
 	}
 	problems, err := b.Update(ctx, recorded)
 	if lost, is := errors.AsType[*books.DefinitionError](err); is {
-		return fail(exitConfig, lost, "correct books in the configuration; no answer is given without that column")
+		return fail(exitConfig, lost, "correct books in the configuration: no extract that is held has that column. A column may have several names")
 	}
 	if err != nil {
 		return err
@@ -297,7 +297,9 @@ func (v view) openCustody() (*custody.Custody, error) {
 // bookSettings are the settings as the configuration has them.
 func bookSettings(cfg config.Config) books.Settings {
 	c := cfg.Books
-	s := books.Settings{Table: c.Table, Columns: books.Columns(c.Columns), Booked: c.Booked.Column, Values: c.Booked.Values, Credit: c.Credit, From: books.Day(c.From),
+	columns := books.Columns{Key: c.Columns.Key, Number: c.Columns.Number, Supplier: c.Columns.Supplier, Company: c.Columns.Company, Date: c.Columns.Date,
+		Amount: c.Columns.Amount, Currency: c.Columns.Currency, Type: c.Columns.Type}
+	s := books.Settings{Table: c.Table, Columns: columns, Booked: c.Booked.Column, Values: c.Booked.Values, Credit: c.Credit, From: books.Day(c.From),
 		Encoding: cfg.Extracts.CSV.Encoding, Location: cfg.Location}
 	s.Separator = map[string]rune{"comma": ',', "semicolon": ';', "tab": '\t', "bar": '|'}[cfg.Extracts.CSV.Separator]
 	s.Decimal = map[string]expected.Shown{".": '.', ",": ','}[cfg.Extracts.CSV.Decimal]

@@ -26,6 +26,7 @@ func addExtractFlags(f *pflag.FlagSet, folder *string, x *emulator.Extracts, r *
 	f.StringVar(&x.FilesURL, "extract-files-url", "", "base `URL` of that host, as this program under another name; empty: the same one")
 	f.StringVar(&r.Acknowledge, "extract-acknowledge", "", "the path of an acknowledgement: plural, singular or both")
 	f.StringVar(&r.Exported, "extract-exported", "", "what makes an extract exported: acknowledge or download")
+	f.StringVar(&r.Definition, "extract-definition", "", "the table definition: list, none (404), page (of a web server) or other (JSON of another form)")
 }
 
 // definitionFile is the table definition in a folder of extracts.

@@ -22,7 +22,7 @@ func booksSetup(cfg config.Config) *page.BooksSetup {
 	if cfg.Books.Table == "" {
 		return nil
 	}
-	return &page.BooksSetup{From: cfg.Books.From, HasCompany: cfg.Books.Columns.Company != ""}
+	return &page.BooksSetup{From: cfg.Books.From, HasCompany: len(cfg.Books.Columns.Company) > 0}
 }
 
 // Books implements page.Source.

@@ -68,16 +68,20 @@ func (h Hole) String() string {
 	return text
 }
 
-// Definition is a change of the table's columns. It is told and stops nothing: columns are read by name.
+// Definition is a change of the table's columns, or a definition that cannot be read. It is told and stops nothing: columns are read by name.
 type Definition struct {
 	Extract string   `json:"extract"` // the first one with the new columns
 	Day     Day      `json:"day"`
 	Added   []string `json:"added"`
 	Removed []string `json:"removed"`
+	Unread  string   `json:"unread"` // why there is none that can be read; empty: there is
 }
 
 // String names the columns.
 func (d Definition) String() string {
+	if d.Unread != "" {
+		return fmt.Sprintf("Extract %s has no table definition that can be read: %s. Its records were read by the names of their columns.", d.Extract, d.Unread)
+	}
 	var parts []string
 	if len(d.Added) > 0 {
 		parts = append(parts, "added "+strings.Join(d.Added, ", "))
@@ -93,12 +97,12 @@ type span struct {
 	id, name, kind   string
 	start, end, made time.Time // zero: not told
 	has              content
-	columns          string
+	columns, unread  string
 	records, noKey   int
 }
 
 func (b *Books) listSpans(ctx context.Context, q querier) (all []span, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT id, name, type, start_at, end_at, made_at, has, records, no_key, columns FROM extract ORDER BY end_at, made_at, id")
+	rows, err := q.QueryContext(ctx, "SELECT id, name, type, start_at, end_at, made_at, has, records, no_key, columns, unread FROM extract ORDER BY end_at, made_at, id")
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func (b *Books) listSpans(ctx context.Context, q querier) (all []span, err error
 	for rows.Next() {
 		var s span
 		var start, end, made int64
-		if err := rows.Scan(&s.id, &s.name, &s.kind, &start, &end, &made, &s.has, &s.records, &s.noKey, &s.columns); err != nil {
+		if err := rows.Scan(&s.id, &s.name, &s.kind, &start, &end, &made, &s.has, &s.records, &s.noKey, &s.columns, &s.unread); err != nil {
 			return nil, err
 		}
 		s.start, s.end, s.made = timeOf(start), timeOf(end), timeOf(made)
@@ -238,6 +242,9 @@ func listChanges(spans []span, loc *time.Location) []Definition {
 	slices.SortStableFunc(bySeen, func(a, b span) int { return a.made.Compare(b.made) })
 	before := ""
 	for _, s := range bySeen {
+		if s.unread != "" {
+			changes = append(changes, Definition{Extract: s.id, Day: dayOf(s.made, loc), Added: []string{}, Removed: []string{}, Unread: s.unread})
+		}
 		if s.columns == "" {
 			continue
 		}

@@ -282,21 +282,3 @@ func TestFold_I21_TooMuchOfAFile(t *testing.T) {
 		t.Errorf("%d rows, problems %v; want one row and its problem", len(rows), a.Problems)
 	}
 }
-
-// I31: a lost column stops the answer, whatever else is known, and the message names those that are near.
-func TestFold_I31_ALostColumnStopsTheAnswer(t *testing.T) {
-	w := newWorld(t)
-	var left []string
-	for _, c := range columnNames {
-		if c == "GROSS_SUM" {
-			c = "GROSS_SUM_ORG"
-		}
-		left = append(left, c)
-	}
-	w.hold(delta("1", "2026-01-01", "2026-11-19"), definitionOf("IA_INVOICE", left...), jsonOf(invoice("1", "1")))
-	b := w.open(testSettings())
-	_, err := b.Update(t.Context(), w.sums)
-	if err == nil || !strings.Contains(err.Error(), `books.columns.amount "GROSS_SUM" is not in the table definition of`) || !strings.Contains(err.Error(), "GROSS_SUM_ORG") {
-		t.Errorf("%v, want an error, err with `books.columns.amount \"GROSS_SUM\" is not in the table definition of`, err with \"GROSS_SUM_ORG\"", err)
-	}
-}

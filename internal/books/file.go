@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS extract (
   records  INTEGER NOT NULL,
   no_key   INTEGER NOT NULL, -- records without a key, which are not counted
   columns  TEXT NOT NULL,    -- of the table by its definition, sorted, a line for each
+  unread   TEXT NOT NULL,    -- why its definition cannot be read; empty: it can
   decimal  INTEGER NOT NULL, -- the decimal character that its amounts show, and what comes first in its dates; 0: they do not show it
   day_order INTEGER NOT NULL
 ) STRICT;

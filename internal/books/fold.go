@@ -14,7 +14,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/custody"
-	"vaultd/internal/extractapi"
 )
 
 // Problem is an extract that could not be folded. What it tells is not known, so its time counts as not covered.
@@ -38,8 +37,8 @@ func (p Problem) String() string {
 }
 
 // Update folds the extracts that are held and not folded yet. An extract counts only as the ledger recorded it, and only with the bytes of
-// its manifest. One that cannot be read, or that the custody has lost, is a problem, and the others are folded. The error is a
-// *DefinitionError where a column is lost.
+// its manifest. One that cannot be read, that lacks a column, or that the custody has lost, is a problem, and the others are folded. The error is a
+// *DefinitionError where no extract has a column: then the settings are wrong.
 func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recorded) ([]Problem, error) {
 	held, problems, err := b.listHeld(recorded)
 	if err != nil {
@@ -59,11 +58,18 @@ func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recor
 			break
 		}
 	}
+	var lost *DefinitionError // of the last extract that lacks a column
 	for _, m := range held {
 		if _, ok := folded[m.Extract.ID]; ok {
 			continue
 		}
 		err := b.foldExtract(ctx, m)
+		if e, is := errors.AsType[*DefinitionError](err); is {
+			if problems = append(problems, Problem{string(m.Extract.ID), e.Error()}); lost == nil || e.Day > lost.Day {
+				lost = e
+			}
+			continue
+		}
 		if _, isUnreadable := errors.AsType[*unreadableError](err); isUnreadable {
 			problems = append(problems, Problem{string(m.Extract.ID), err.Error()})
 			continue
@@ -71,6 +77,10 @@ func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recor
 		if err != nil {
 			return nil, err
 		}
+		folded[m.Extract.ID] = m.SHA256
+	}
+	if lost != nil && len(folded) == 0 {
+		return nil, lost
 	}
 	if err := b.settle(ctx); err != nil {
 		return nil, err
@@ -159,14 +169,14 @@ func (b *Books) empty(ctx context.Context) error {
 
 // foldExtract enters the records of one extract. The error is an *unreadableError where the extract is the cause.
 func (b *Books) foldExtract(ctx context.Context, m custody.Manifest) error {
-	columns, err := b.checkDefinition(m)
-	if err != nil {
-		return err
-	}
 	if err := b.custody.Verify(ctx, m); err != nil {
 		if _, is := errors.AsType[*custody.ChangedError](err); is {
 			return &unreadableError{err}
 		}
+		return err
+	}
+	table, err := b.readTable(m)
+	if err != nil {
 		return err
 	}
 	tx, err := b.db.BeginTx(ctx, nil)
@@ -176,9 +186,9 @@ func (b *Books) foldExtract(ctx context.Context, m custody.Manifest) error {
 	// One transaction: after a crash the extract is folded whole, or not at all, and the next answer folds it.
 	var isFolded bool // by another answer that was quicker
 	err = tx.QueryRowContext(ctx, "SELECT count(*) FROM extract WHERE id = ?", string(m.Extract.ID)).Scan(&isFolded)
-	f := &folding{settings: b.settings, tx: tx, of: m}
+	f := &folding{settings: b.settings, table: table, tx: tx, of: m}
 	if err == nil && !isFolded {
-		err = f.fold(ctx, b.custody, columns)
+		err = f.fold(ctx, b.custody)
 	}
 	if isFull(err) {
 		err = &unreadableError{fmt.Errorf("its records have no room in %s, which holds %d GB at most, or its disk is full", FileName, mostPages*pageSize>>30)}
@@ -187,37 +197,6 @@ func (b *Books) foldExtract(ctx context.Context, m custody.Manifest) error {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
-}
-
-// checkDefinition returns the columns of the table as the definition of the extract's day has them.
-func (b *Books) checkDefinition(m custody.Manifest) ([]string, error) {
-	raw, err := b.custody.ReadDefinition(m)
-	if err != nil {
-		return nil, err
-	}
-	if archive.Sum(raw) != m.Definition.SHA256 {
-		return nil, &unreadableError{errors.New("its table definition is not the one of its manifest: run vaultd extracts verify")}
-	}
-	read, err := extractapi.ReadDefinition(raw)
-	if err == nil && len(read.Tables) == 0 {
-		err = errors.New("it has a form that is not known")
-	}
-	if err != nil {
-		return nil, &unreadableError{fmt.Errorf("its table definition cannot be read: %w", err)}
-	}
-	d := definition{}
-	for _, t := range read.Tables {
-		for _, c := range t.Columns {
-			d[t.Name] = append(d[t.Name], c.Name)
-		}
-	}
-	made := m.Extract.Made
-	if made.IsZero() {
-		made = m.HeldAt
-	}
-	columns := slices.Sorted(slices.Values(d[b.settings.Table]))
-	// Also where the extract has no file of the table: a table that was renamed has none for ever, and nothing else tells.
-	return columns, d.check(b.settings, string(m.Extract.ID), dayOf(made, b.settings.Location))
 }
 
 // Bounds of what is folded.
@@ -229,6 +208,7 @@ const (
 // folding enters the records of one extract.
 type folding struct {
 	settings Settings
+	table    table
 	tx       *sql.Tx
 	of       custody.Manifest
 
@@ -239,9 +219,10 @@ type folding struct {
 	records, noKey int
 	kept           int // bytes of values of the file
 	shown          shown
+	has            [fieldCount]bool // the column is in some record
 }
 
-func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string) (err error) {
+func (f *folding) fold(ctx context.Context, c *custody.Custody) (err error) {
 	f.upsert, err = f.tx.PrepareContext(ctx, `INSERT INTO booked (key, rank, counts, number, supplier, company, date, amount, currency, type, wrong, raw_amount, raw_date, unclear)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET rank = excluded.rank, counts = excluded.counts, number = excluded.number,
 		supplier = excluded.supplier, company = excluded.company, date = excluded.date, amount = excluded.amount, currency = excluded.currency, type = excluded.type,
@@ -272,6 +253,9 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 			return err
 		}
 	}
+	if err := f.checkColumns(); err != nil {
+		return err
+	}
 	var rows int
 	if err := f.tx.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM booked").Scan(&rows); err != nil {
 		return err
@@ -283,16 +267,29 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody, columns []string
 		return err
 	}
 	e := f.of.Extract
-	_, err = f.tx.ExecContext(ctx, "INSERT INTO extract VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", string(e.ID), f.of.SHA256[:], e.Name, e.Type,
-		seconds(e.Start), seconds(e.End), seconds(e.Made), has, f.records, f.noKey, strings.Join(columns, "\n"), f.shown.decimal, f.shown.order)
+	_, err = f.tx.ExecContext(ctx, "INSERT INTO extract VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", string(e.ID), f.of.SHA256[:], e.Name, e.Type,
+		seconds(e.Start), seconds(e.End), seconds(e.Made), has, f.records, f.noKey, strings.Join(f.table.columns, "\n"), f.table.unread, f.shown.decimal, f.shown.order)
 	return err
+}
+
+// checkColumns refuses an extract without a table definition of which no record has a column: the column may have another name.
+func (f *folding) checkColumns() error {
+	if f.table.unread == "" || f.records+f.noKey == 0 {
+		return nil
+	}
+	for i, names := range f.table.names {
+		if len(names) > 0 && !f.has[i] {
+			return &unreadableError{fmt.Errorf("no record has %s (%s), and there is no table definition that shows whether it was renamed", strings.Join(names, " or "), fieldNames[i])}
+		}
+	}
+	return nil
 }
 
 // foldFile enters the records of one file.
 func (f *folding) foldFile(ctx context.Context, c *custody.Custody) error {
 	var ours error // an error that is not the file's
 	err := c.EachEntry(f.of, f.file, func(_ string, content io.Reader) error {
-		return f.settings.readRecords(content, func(r record) error {
+		return reader{f.settings, f.table.names}.readRecords(content, func(r record) error {
 			ours = f.enter(ctx, r)
 			return ours
 		})
@@ -309,6 +306,9 @@ func (f *folding) foldFile(ctx context.Context, c *custody.Custody) error {
 // enter enters one record, unless a later one of its key is there.
 func (f *folding) enter(ctx context.Context, r record) error {
 	f.number++
+	for i, has := range r.has {
+		f.has[i] = f.has[i] || has
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -24,15 +24,22 @@ const (
 	headBytes    = 4096 // of a file, that show its form
 )
 
-// record is one record of the table: its values by field, and which of them are numbers of JSON.
+// record is one record of the table, by field.
 type record struct {
 	values   [fieldCount]string
-	isNumber [fieldCount]bool
+	isNumber [fieldCount]bool // of JSON
+	has      [fieldCount]bool // the column is there
+}
+
+// reader reads the records of an extract.
+type reader struct {
+	Settings
+	columns columns
 }
 
 // readRecords calls fn with each record of a file, in its order, and reads the file to its end. The form is told by the first bytes:
 // JSON (an array of objects, an object that has such an array, or one object after the other) or CSV with a row of names.
-func (s Settings) readRecords(r io.Reader, fn func(record) error) error {
+func (s reader) readRecords(r io.Reader, fn func(record) error) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head, err := in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -55,21 +62,27 @@ func (s Settings) readRecords(r io.Reader, fn func(record) error) error {
 	return s.readCSV(in, head, fn)
 }
 
+// named is a field that a name is read for. Of several names, the one with the lowest choice counts.
+type named struct {
+	field  field
+	choice int
+}
+
 // jsonRecords reads the records of a file in JSON.
 type jsonRecords struct {
 	d       *jsontext.Decoder // it refuses names that stand twice, and bytes that are no UTF-8
 	limit   *expected.Bounded
-	columns map[string][]field // by name; one column may be read for two fields
+	columns map[string][]named // by name; one column may be read for two fields
 	fn      func(record) error
 	n       int // the record that is read
 }
 
-func (s Settings) readJSON(in io.Reader, fn func(record) error) error {
+func (s reader) readJSON(in io.Reader, fn func(record) error) error {
 	limit := expected.NewBounded(in, ',')
-	j := &jsonRecords{d: jsontext.NewDecoder(limit), limit: limit, columns: map[string][]field{}, fn: fn}
-	for i, name := range s.names() {
-		if name != "" {
-			j.columns[name] = append(j.columns[name], field(i))
+	j := &jsonRecords{d: jsontext.NewDecoder(limit), limit: limit, columns: map[string][]named{}, fn: fn}
+	for i, names := range s.columns {
+		for choice, name := range names {
+			j.columns[name] = append(j.columns[name], named{field(i), choice})
 		}
 	}
 	err := j.readFile()
@@ -183,13 +196,14 @@ func (j *jsonRecords) readRecord(opening jsontext.Token, name jsontext.Value) er
 		return errors.New("it is no object")
 	}
 	var rec record
+	var choices [fieldCount]int // of the names whose values the record has, from 1 on
 	for name != nil || j.d.PeekKind() != '}' {
 		var err error
 		if name == nil {
 			name, err = j.d.ReadValue()
 		}
 		if err == nil {
-			err = j.readValue(&rec, j.fieldsOf(name))
+			err = j.readValue(&rec, &choices, j.fieldsOf(name))
 		}
 		if err != nil {
 			return err
@@ -206,7 +220,7 @@ func (j *jsonRecords) readRecord(opening jsontext.Token, name jsontext.Value) er
 }
 
 // fieldsOf returns the fields that are read from a name in quotes.
-func (j *jsonRecords) fieldsOf(name jsontext.Value) []field {
+func (j *jsonRecords) fieldsOf(name jsontext.Value) []named {
 	if bytes.IndexByte(name, '\\') < 0 {
 		return j.columns[string(name[1:len(name)-1])]
 	}
@@ -218,9 +232,12 @@ func (j *jsonRecords) fieldsOf(name jsontext.Value) []field {
 }
 
 // readValue reads the next value into the fields; where there are none, it passes over it.
-func (j *jsonRecords) readValue(rec *record, fields []field) error {
+func (j *jsonRecords) readValue(rec *record, choices *[fieldCount]int, fields []named) error {
 	if len(fields) == 0 {
 		return j.d.SkipValue()
+	}
+	for _, f := range fields {
+		rec.has[f.field] = true
 	}
 	raw, err := j.d.ReadValue()
 	if err != nil || raw.Kind() == 'n' {
@@ -235,7 +252,9 @@ func (j *jsonRecords) readValue(rec *record, fields []field) error {
 		text = string(plain)
 	}
 	for _, f := range fields {
-		rec.values[f], rec.isNumber[f] = text, raw.Kind() == '0'
+		if had := choices[f.field]; had == 0 || f.choice+1 < had {
+			rec.values[f.field], rec.isNumber[f.field], choices[f.field] = text, raw.Kind() == '0', f.choice+1
+		}
 	}
 	return nil
 }
@@ -249,7 +268,7 @@ func (r record) checkLengths() error {
 	return nil
 }
 
-func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) error {
+func (s reader) readCSV(in *bufio.Reader, head []byte, fn func(record) error) error {
 	var text io.Reader = in
 	switch {
 	case strings.HasPrefix(string(head), "\xff\xfe"), strings.HasPrefix(string(head), "\xfe\xff"):
@@ -287,6 +306,7 @@ func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) 
 			if p < 0 {
 				continue
 			}
+			rec.has[i] = true
 			if rec.values[i] = cells[p]; !utf8.ValidString(cells[p]) {
 				return fmt.Errorf("line %d is not in %s: set extracts.csv.encoding", line, s.Encoding)
 			}
@@ -302,18 +322,20 @@ func (s Settings) readCSV(in *bufio.Reader, head []byte, fn func(record) error) 
 
 // columnPositions finds the columns by their names, never by their place. A column of which all values are null may be missing, but for
 // those without which no record means anything.
-func (s Settings) columnPositions(names []string) (at [fieldCount]int, err error) {
-	for i, name := range s.names() {
+func (s reader) columnPositions(names []string) (at [fieldCount]int, err error) {
+	for i, wanted := range s.columns {
 		at[i] = -1
-		if name == "" {
-			continue
+		for _, name := range wanted {
+			if at[i] = slices.Index(names, name); at[i] >= 0 {
+				break
+			}
 		}
-		at[i] = slices.Index(names, name)
 		switch f := field(i); {
-		case at[i] >= 0 && slices.Contains(names[at[i]+1:], name):
-			return at, fmt.Errorf("the row of names has %q twice", name)
+		case len(wanted) == 0:
+		case at[i] >= 0 && slices.Contains(names[at[i]+1:], names[at[i]]):
+			return at, fmt.Errorf("the row of names has %q twice", names[at[i]])
 		case at[i] < 0 && (f == keyField || f == numberField || f == bookedField):
-			return at, fmt.Errorf("the row of names has no %q (%s); is extracts.csv.separator right?", name, fieldNames[i])
+			return at, fmt.Errorf("the row of names has no %q (%s); is extracts.csv.separator right?", strings.Join(wanted, " or "), fieldNames[i])
 		}
 	}
 	return at, nil

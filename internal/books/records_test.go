@@ -16,7 +16,7 @@ import (
 
 // readAll reads records by the settings of the tests and returns of each the values that it has, by the names of the fields.
 func readAll(s Settings, content string) (all []map[string]string, err error) {
-	err = s.readRecords(strings.NewReader(content), func(r record) error {
+	err = reader{s, s.columns()}.readRecords(strings.NewReader(content), func(r record) error {
 		values := map[string]string{}
 		for i, v := range r.values {
 			if v != "" {
@@ -103,7 +103,7 @@ func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 	}
 	failed := errors.New("stop here")
 	for _, content := range []string{"[" + one + "]", one, "ID,INVOICE_NUM,STATUS\n1,2,3\n"} {
-		if err := testSettings().readRecords(strings.NewReader(content), func(record) error { return failed }); !errors.Is(err, failed) {
+		if err := (reader{testSettings(), testSettings().columns()}).readRecords(strings.NewReader(content), func(record) error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("%q: %v, want error %v", content, err, failed)
 		}
 	}
@@ -145,7 +145,8 @@ func FuzzRecords_I31(f *testing.F) {
 			t.Fatalf("read %d of %d records; behind them %v", len(got), len(want), err)
 		}
 		for i, object := range want {
-			for at, name := range testSettings().names() {
+			for at, names := range testSettings().columns() {
+				name := strings.Join(names, "")
 				raw, value := object[name], ""
 				if len(raw) > 0 && raw[0] == '"' {
 					kit.Must(t, json.Unmarshal(raw, &value))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,8 +10,11 @@ const goodBooks = "books: {table: IA_INVOICE, columns: {key: ID, number: NUM, da
 
 func TestBooks(t *testing.T) {
 	got := mustLoad(t, withExtracts(goodExtracts+goodBooks)).Books
-	if got.Table != "IA_INVOICE" || got.Columns.Key != "ID" || got.Columns.Company != "" || got.Booked.Values[0] != "Booked" || got.From != "2026-01-01" {
-		t.Errorf(`%+v, want got.Table = "IA_INVOICE", got.Columns.Key = "ID", got.Columns.Company = "", got.Booked.Values[0] = "Booked", got.From = "2026-01-01"`, got)
+	if got.Table != "IA_INVOICE" || !slices.Equal(got.Columns.Key, Names{"ID"}) || len(got.Columns.Company) > 0 || got.Booked.Values[0] != "Booked" || got.From != "2026-01-01" {
+		t.Errorf(`%+v, want got.Table = "IA_INVOICE", got.Columns.Key = [ID], got.Columns.Company = [], got.Booked.Values[0] = "Booked", got.From = "2026-01-01"`, got)
+	}
+	if got := mustLoad(t, withExtracts(goodExtracts+strings.Replace(goodBooks, "NUM", "[NUMBER, NUM]", 1))).Books; !slices.Equal(got.Columns.Number, Names{"NUMBER", "NUM"}) {
+		t.Errorf("names of a column: %q, want two", got.Columns.Number)
 	}
 	mustLoad(t, withExtracts("books: {from: soon}\n")) // without a table nothing of it counts
 }
@@ -26,6 +30,9 @@ func TestBooks_Mistakes(t *testing.T) {
 		"NoValues":     {", values: [Booked]", "", "books.booked.values: is empty, so that no record would be booked; *"},
 		"NoColumn":     {"column: STATUS, ", "", "books.booked.column: is missing, and books.booked.values is there; *"},
 		"EmptyValue":   {"[Booked]", "[Booked, '']", "books.booked.values: has an empty value; *"},
+		"NoNames":      {"number: NUM", "number: []", "books.columns.number: is empty; *"},
+		"SameNames":    {"number: NUM", "number: [NUM, NUM]", "books.columns.number: names the same thing twice; *"},
+		"EmptyName":    {"number: NUM", "number: [NUM, '']", "books.columns.number[1]: is not a text of 1 to 150 characters*"},
 		"UnknownKey":   {"amount: SUM", "gross: SUM", "books.columns.gross: is not a known key; *"},
 		"CreditNoType": {", from", ", credit_notes: [CreditNote], from", "books.columns.type: is missing, and books.credit_notes is there; *"},
 		"NoSeparator":  {"custody: /srv", "csv: {separator: ';'}, custody: /srv", "extracts.csv.separator: *"},

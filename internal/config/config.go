@@ -172,21 +172,37 @@ type Books struct {
 	From    string       `json:"from"`         // a day like 2026-01-01
 }
 
-// BooksColumns are the names of columns; empty: the table has no such column, or it is not compared.
+// Names are the names that a column may have, the first that is there counting; empty: the table has no such column, or it is not compared.
+type Names []string
+
+// UnmarshalJSON takes one name, or a list of names.
+func (n *Names) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '[' {
+		return json.Unmarshal(raw, (*[]string)(n))
+	}
+	var one string
+	if err := json.Unmarshal(raw, &one); err != nil || one == "" {
+		return err
+	}
+	*n = Names{one}
+	return nil
+}
+
+// BooksColumns are the columns of the table that are read.
 type BooksColumns struct {
-	Key      string `json:"key"`
-	Number   string `json:"number"`
-	Supplier string `json:"supplier"`
-	Company  string `json:"company"`
-	Date     string `json:"date"`
-	Amount   string `json:"amount"`
-	Currency string `json:"currency"`
-	Type     string `json:"type"`
+	Key      Names `json:"key"`
+	Number   Names `json:"number"`
+	Supplier Names `json:"supplier"`
+	Company  Names `json:"company"`
+	Date     Names `json:"date"`
+	Amount   Names `json:"amount"`
+	Currency Names `json:"currency"`
+	Type     Names `json:"type"`
 }
 
 // BooksBooked says how a record tells that it is booked.
 type BooksBooked struct {
-	Column string   `json:"column"` // empty: every record is
+	Column Names    `json:"column"` // empty: every record is
 	Values []string `json:"values"`
 }
 

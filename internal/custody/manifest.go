@@ -23,7 +23,7 @@ import (
 type Manifest struct {
 	Extract    archive.Extract // Status is empty: it changes
 	HeldAt     time.Time
-	Definition File
+	Definition File // Stored is empty: the service had none
 	Files      []HeldFile
 	SHA256     archive.Digest // of the manifest's own file
 
@@ -214,7 +214,10 @@ func (e *ChangedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.W
 
 // Verify reads every file of a manifest and compares it with its digest. A difference is a *ChangedError; all of them are joined.
 func (c *Custody) Verify(ctx context.Context, m Manifest) error {
-	all := c.verifyFile(ctx, m, m.Definition.Stored, m.Definition)
+	var all error
+	if m.Definition.Stored != "" {
+		all = c.verifyFile(ctx, m, m.Definition.Stored, m.Definition)
+	}
 	for _, f := range m.Files {
 		all = errors.Join(all, c.verifyFile(ctx, m, filepath.Join(fileFolder, f.Stored), f.File))
 	}
@@ -273,7 +276,7 @@ func (c *Custody) EachEntry(m Manifest, f HeldFile, do func(name string, content
 	return nil
 }
 
-// ReadDefinition returns the table definition of the day of an extract, as it came.
+// ReadDefinition returns the table definition of the day of an extract, as it came. The manifest must have one.
 func (c *Custody) ReadDefinition(m Manifest) ([]byte, error) {
 	dir, err := c.extracts.OpenDir(m.folder)
 	if err != nil {

@@ -54,6 +54,7 @@ type ExtractReadings struct {
 	Download    string // the address of a file answers with: redirect (to a pre-signed address) | bytes | redirect-auth (to Extracts.FilesURL, where Authorization and Date must come again)
 	Acknowledge string // the path of an acknowledgement: plural | singular | both
 	Exported    string // what makes an extract exported: acknowledge | download
+	Definition  string // the table definition: list | none (404) | page (of a web server) | other (JSON of another form)
 }
 
 func (r *ExtractReadings) check() error {
@@ -63,6 +64,7 @@ func (r *ExtractReadings) check() error {
 		checkWord("Extracts.Download", &r.Download, "redirect", "bytes", "redirect-auth"),
 		checkWord("Extracts.Acknowledge", &r.Acknowledge, "plural", "singular", "both"),
 		checkWord("Extracts.Exported", &r.Exported, "acknowledge", "download"),
+		checkWord("Extracts.Definition", &r.Definition, "list", "none", "page", "other"),
 	)
 }
 
@@ -287,6 +289,14 @@ func (s *Server) acknowledgeExtract(c *call) reply {
 // tellDefinition answers with the table definition.
 func (s *Server) tellDefinition(c *call) reply {
 	s.checkDate(c)
+	switch c.reading.Extracts.Definition {
+	case "none":
+		return c.refusal(404, "NotFound", "There is no table definition.")
+	case "page":
+		return reply{status: 200, header: http.Header{"Content-Type": {"text/html"}}, body: []byte("<html>tables</html>")}
+	case "other":
+		return jsonReply(map[string]any{"IA_INVOICE": []string{"INVOICE_ID", "INVOICE_NUM"}})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return reply{status: 200, header: jsonHeader(), body: slices.Clone(s.state.extracts.definition)}

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/custody"
 	"vaultd/internal/emulator"
 	"vaultd/internal/extractapi"
 	"vaultd/internal/ledger/arrival"
@@ -70,6 +71,35 @@ func TestReading_I30_Intake(t *testing.T) {
 				defer s.Close()
 				kit.Must(t, h.live(time.Hour))
 				checkService(t, h, s)
+			})
+		})
+	}
+}
+
+// I30: without a table definition, or with one of another form, an extract is held all the same: its files say what their columns are. A page in its place
+// may pass, and is asked for again before.
+func TestReading_I30_NoTableDefinition(t *testing.T) {
+	for name, row := range map[string]struct {
+		after time.Duration
+		kept  bool
+	}{"none": {time.Minute, false}, "page": {20 * time.Minute, false}, "other": {time.Minute, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t)
+				s := newEmulated(t, h, emulator.ExtractReadings{Definition: name})
+				defer s.Close()
+				if kit.Must(t, h.live(time.Minute)); row.after > time.Minute {
+					h.want("e0", arrival.Fetching)
+				}
+				kit.Must(t, h.live(row.after))
+				checkService(t, h, s)
+				c, err := custody.Open(h.kept, "ledger-1", "test", nil)
+				kit.Must(t, err)
+				defer c.Close()
+				m, err := c.Find("e0")
+				kit.Must(t, err)
+				kit.Must(t, c.Verify(t.Context(), m))
+				kit.Want(t, "the definition is kept", m.Definition.Stored != "", row.kept)
 			})
 		})
 	}

@@ -20,6 +20,7 @@ const (
 	CauseCustodyFull  = "custody-full"    // the disk of the custody is full
 	CauseCustody      = "custody"         // the custody cannot be written, or has something else
 	CauseDamagedFile  = "damaged-file"    // what came is no whole file
+	CauseDefinition   = "no-definition"   // the table definition does not come
 	CauseFilesUnclear = "files-not-clear" // the list of files cannot be used, or names too few
 	CauseGone         = "gone-at-service" // the service does not have it any more
 	CauseDropFull     = "drop-full"       // the disk of the drop folder is full
@@ -275,7 +276,15 @@ func (w *work) holdIfComplete(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil // the program ends; the step stays due
 		}
-		return w.postponeAfterFault(ctx, "table definition", err)
+		e := apicall.AsError(err)
+		if isGeneral(e) {
+			return w.postponeAfterFault(ctx, "table definition", err)
+		}
+		hasNone := e.Status >= 400 && e.Status < 500
+		if !hasNone && (w.a.Cause.Code != CauseDefinition || w.a.Attempt < definitionTries) {
+			return w.postpone(ctx, ledger.Cause{Code: CauseDefinition, Text: e.Error()})
+		}
+		w.cfg.Log.Warn("an extract is held without a table definition: the service does not give one", "extract", w.a.Item, "err", e.Error())
 	}
 	manifest, err := w.writeManifest(definition)
 	if err != nil {
@@ -284,6 +293,10 @@ func (w *work) holdIfComplete(ctx context.Context) error {
 	// Files, definition and manifest are durable. A crash before this commit asks again and finds the same manifest.
 	return w.commit(ctx, arrival.HeldWhole{Again: w.files, Manifest: manifest})
 }
+
+// definitionTries is how often a table definition is asked for in vain before an extract is held without it. Its records can be read by their names. Where
+// the service says that it has none, it is asked once.
+const definitionTries = 3
 
 // hasAllListedFiles reports whether the list, as it was asked for last, names no file that the arrival does not have.
 func (w *work) hasAllListedFiles() bool {
@@ -311,8 +324,10 @@ func (w *work) writeManifest(definition archive.TableDefinition) (archive.Digest
 	// A life before may have died between its manifest and the commit. That manifest counts, with the definition of its day.
 	if m, err := w.cfg.Custody.Find(w.a.Item); err == nil {
 		kept = m.Definition
-	} else if kept, err = h.Definition(definition.Raw); err != nil {
-		return archive.Digest{}, err
+	} else if definition.Raw != nil {
+		if kept, err = h.Definition(definition.Raw); err != nil {
+			return archive.Digest{}, err
+		}
 	}
 	_, digest, err := h.Seal(held, kept, w.now().Wall)
 	return digest, err
