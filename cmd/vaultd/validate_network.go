@@ -29,8 +29,8 @@ const (
 type networkFolder struct {
 	validated
 
-	types    networkapi.FileTypes // what each file is to the document
-	document []byte               // empty: it could not be read, and a fault says why
+	types    []archive.FileType // what each file is to the document
+	document []byte             // empty: it could not be read, and a fault says why
 }
 
 // validateNetwork checks a folder for the business network: its document and its files. It needs no configuration.
@@ -44,13 +44,14 @@ func (a *app) validateNetwork(path string) error {
 		return fail(exitFailed, fmt.Errorf("open the folder: %w", err), "name a folder with "+networkDocument+" and the files that belong to it")
 	}
 	defer root.Close() // read-only
-	f := networkFolder{types: networkapi.DefaultFileTypes(), validated: validated{Path: abs, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}}
+	f := networkFolder{validated: validated{Path: abs, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}}
 	if err := f.checkDocument(root); err != nil {
 		return err
 	}
 	if err := f.checkFiles(root); err != nil {
 		return err
 	}
+	f.typeFiles()
 	if f.Good = len(f.Faults) == 0; f.Good {
 		kind, err := networkapi.ReadKind(f.document)
 		if err != nil { // what has no fault has a kind
@@ -63,8 +64,8 @@ func (a *app) validateNetwork(path string) error {
 
 // validateNetworkDrop checks a folder by the rules of a drop of the business network, as the drop itself does.
 func (a *app) validateNetworkDrop(ctx context.Context, cfg config.Config, d config.Drop, root *os.Root) error {
-	rules := wireNetworkChecks()
-	rules.Rules = cfg.PackingRules(d)
+	rules := wireNetworkChecks(cfg.Network.FileTypes)
+	rules.Rules, rules.Folder = cfg.PackingRules(d), filepath.Base(root.Name())
 	v := validated{Path: root.Name(), Drop: d.Name, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateNetwork(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
@@ -78,10 +79,12 @@ func (a *app) validateNetworkDrop(ctx context.Context, cfg config.Config, d conf
 	}
 	v.Good, v.ClientUUID, v.DocumentID, v.DocumentType = true, present.TextOrNil(s.ID.String()), present.TextOrNil(s.Document.Number), s.Document.Type
 	v.Ignored = append(v.Ignored, s.Junk...)
+	var types []archive.FileType
 	for _, f := range s.Files {
+		types = append(types, f.Type)
 		v.Files, v.Size = append(v.Files, present.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256.String()}), v.Size+f.Size
 	}
-	return a.printNetworkFolder(networkFolder{validated: v, types: cfg.Network.FileTypes})
+	return a.printNetworkFolder(networkFolder{validated: v, types: types})
 }
 
 // checkDocument reads the document and adds what is wrong with it. A link leads out of the folder, so it is no document.
@@ -145,6 +148,22 @@ func (f *networkFolder) checkFiles(root *os.Root) error {
 	return nil
 }
 
+// typeFiles finds out what each file is to the document, as a drop does where nothing is configured.
+func (f *networkFolder) typeFiles() {
+	var names []string
+	for _, file := range f.Files {
+		names = append(names, file.Path)
+	}
+	types, faults := networkapi.DefaultFileTypes().TypeFiles(f.document, filepath.Base(f.Path), names)
+	f.types = types
+	if len(f.document) == 0 {
+		return
+	}
+	for _, fault := range faults {
+		f.Faults = append(f.Faults, validateFault{File: networkDocument, Line: fault.Line, Field: fault.Field, Problem: fault.Text})
+	}
+}
+
 func (f *networkFolder) addFault(file, problem string) {
 	f.Faults = append(f.Faults, validateFault{File: file, Problem: problem})
 }
@@ -177,8 +196,8 @@ func (f *networkFolder) printGood(p *present.Page) {
 		word = "a credit note"
 	}
 	fmt.Fprintf(p, "GOOD  %s would be sent as %s with %s\n", sanitize.Text(filepath.Base(f.Path)), word, present.FormatCount(len(f.Files), "file", "files"))
-	for _, file := range f.Files {
-		p.AddText(fmt.Sprintf("%s  %s  %s", sanitize.Text(file.Path), f.types.Of(file.Path), present.FormatBytes(file.Size)))
+	for i, file := range f.Files {
+		p.AddText(fmt.Sprintf("%s  %s  %s", sanitize.Text(file.Path), f.types[i], present.FormatBytes(file.Size)))
 	}
 	if len(f.Ignored) > 0 {
 		p.AddText("ignored: " + sanitize.Text(strings.Join(f.Ignored, ", ")))

@@ -182,7 +182,7 @@ func wireDrops(cfg config.Config) (drops []dropwork.Settings) {
 }
 
 // wireNetworkChecks says by the client of the business network what a folder for it may hold.
-func wireNetworkChecks() packager.NetworkRules {
+func wireNetworkChecks(types networkapi.FileTypes) packager.NetworkRules {
 	return packager.NetworkRules{
 		Check: func(document []byte) (faults []packager.DocumentFault) {
 			for _, f := range networkapi.CheckDocument(document) {
@@ -191,6 +191,14 @@ func wireNetworkChecks() packager.NetworkRules {
 			return faults
 		},
 		Read: networkapi.ReadMetadata, CheckFileName: networkapi.CheckFileName, MaxDocument: networkapi.MaxDocument,
+		TypeFiles: func(document []byte, folder string, names []string) ([]archive.FileType, []packager.DocumentFault) {
+			is, found := types.TypeFiles(document, folder, names)
+			var faults []packager.DocumentFault
+			for _, f := range found {
+				faults = append(faults, packager.DocumentFault(f))
+			}
+			return is, faults
+		},
 	}
 }
 
@@ -200,7 +208,7 @@ func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
 		Receiving: d.Receiving, Notify: d.Notify, MaxPDF: cfg.PDF.MaxSize, SendsSamePDF: d.SamePDF == "send",
 		Ignore: d.Ignore, Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
-		Rules: cfg.PackingRules(d), Network: wireNetworkChecks(),
+		Rules: cfg.PackingRules(d), Network: wireNetworkChecks(cfg.Network.FileTypes),
 	}
 	if after := d.AfterArchive; after.Action != "keep" {
 		out.Disposes, out.DisposeTo, out.Grace = true, after.To, after.Grace

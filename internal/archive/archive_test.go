@@ -45,7 +45,7 @@ const ( // reckoned once with another program
 // The identity of a dropped invoice must never change with a version of vaultd:
 // these values are fixed for ever.
 func TestDeriveID_I10_IsFixedForEver(t *testing.T) {
-	files := []File{{"b.xml", 2, Sum([]byte("b!"))}, {"a.pdf", 1, Sum([]byte("a"))}}
+	files := []File{{Path: "b.xml", Size: 2, SHA256: Sum([]byte("b!"))}, {Path: "a.pdf", Size: 1, SHA256: Sum([]byte("a")), Type: ImageFile}}
 	content := ContentDigest(files)
 	kit.Want(t, "content digest", content.String(), goldenContent)
 	slices.Reverse(files)

@@ -206,6 +206,7 @@ type File struct {
 	Path   string
 	Size   int64
 	SHA256 Digest
+	Type   FileType // of a file of a document for the business network, as it was when that was sealed; empty: by the ending of its name
 }
 
 // ContentDigest is the digest of the sorted list of the files: of "path NUL size

@@ -18,9 +18,14 @@ type NetworkPacker struct{ Packer }
 // Pack implements ingest.Packer.
 func (p *NetworkPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
 	var s packager.SealedNetwork
+	rules := p.Settings.networkRules()
+	rules.Folder = e.Folder
+	if e.WasSealed() {
+		rules.TypeFiles = nil // what its files are is in its document since then
+	}
 	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {
 		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
-		s, err = packager.BuildNetwork(ctx, c.root, p.Settings.networkRules(), c.spool, spool.PackageName(e.Route, e.Key))
+		s, err = packager.BuildNetwork(ctx, c.root, rules, c.spool, spool.PackageName(e.Route, e.Key))
 		return err
 	})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // Fault is one thing wrong with a document that is to be sent, in words for the person who made it.
@@ -62,8 +64,31 @@ func CheckDocument(document []byte) []Fault {
 		c.requireText(sentTo, "sentTo", "schemeId", "write one of "+schemeWords)
 		c.checkSchemeAndID(sentTo, "sentTo")
 	}
+	c.checkListedFiles(root)
 	slices.SortStableFunc(c.faults, func(a, b Fault) int { return a.Line - b.Line })
 	return c.faults[:min(len(c.faults), MaxFaults)]
+}
+
+// checkListedFiles checks the list of what the files are to the document.
+func (c *checker) checkListedFiles(root *node) {
+	named := map[string]bool{}
+	for i, f := range c.optionalList(root, "", filesMember) {
+		at := fmt.Sprintf("%s[%d]", filesMember, i)
+		for _, m := range f.members {
+			if m.name != "name" && m.name != "fileType" {
+				c.addFault(m.at, join(at, shortenText(m.name)), "is not known here; a file has a name and a fileType.")
+			}
+		}
+		if n, name := c.requireText(f, at, "name", "write the name of the file"); n != nil {
+			if named[strings.ToLower(name)] {
+				c.addFault(n.at, join(at, "name"), "names a file that was named before; delete one of the two.")
+			}
+			named[strings.ToLower(name)] = true
+		}
+		if n, word := c.requireText(f, at, "fileType", "write "+fileTypeWords); n != nil && !archive.FileType(word).IsKnown() {
+			c.addFault(n.at, join(at, "fileType"), "is not known; write "+fileTypeWords+".")
+		}
+	}
 }
 
 // checker collects the faults of a document.

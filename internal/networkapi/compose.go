@@ -14,10 +14,11 @@ const (
 	typeMember       = "documentType"
 	dataMember       = "data"
 	preferenceMember = "processingPreference"
+	filesMember      = "files" // what each file is to the document; for vaultd, and not sent
 )
 
 func isDocumentMember(name string) bool {
-	return name == typeMember || name == dataMember || name == preferenceMember
+	return name == typeMember || name == dataMember || name == preferenceMember || name == filesMember
 }
 
 // parts are the members of a document, byte for byte as they stand in it.

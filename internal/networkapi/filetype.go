@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"vaultd/internal/archive"
 )
@@ -46,6 +47,94 @@ func (t FileTypes) Of(name string) archive.FileType {
 	return archive.AttachmentFile
 }
 
+// fileTypeWords are what a file may be to its document.
+const fileTypeWords = "imageFile, attachmentFile or dataFile"
+
+// TypeFiles returns what each of the files is to a document that lies in a folder of that name: what the document's own list says, else what follows
+// from the ending. Of several PDFs only one is the image of the document: the one that has the document's number for a name, or else that of the folder.
+// The others are attachments then. Where nobody can say which one it is, or the list names a file that is not there, that is a fault.
+func (t FileTypes) TypeFiles(document []byte, folder string, names []string) (types []archive.FileType, faults []Fault) {
+	src := withoutMark(document)
+	root, err := parseDocument(src)
+	if err != nil {
+		root = nil // told by CheckDocument
+	}
+	types = make([]archive.FileType, len(names))
+	for i, name := range names {
+		types[i] = t.Of(name)
+	}
+	listed := map[int]bool{}
+	if list := root.find(filesMember); list.isList() {
+		for i, f := range list.items {
+			n := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, f.text("name")) })
+			switch word := archive.FileType(f.text("fileType")); {
+			case !f.isObject() || f.text("name") == "" || !word.IsKnown(): // told by CheckDocument
+			case n < 0:
+				faults = append(faults, Fault{Line: lineAt(src, f.at), Field: fmt.Sprintf("%s[%d].name", filesMember, i), Text: fmt.Sprintf("names %q, which is not in the folder; write the name of a file that is.", shortenText(f.text("name")))})
+			default:
+				types[n], listed[n] = word, true
+			}
+		}
+	}
+	return types, append(faults, chooseImage(types, listed, names, root.find(dataMember).find("externalDocumentIdentifier").text("id"), folder)...)
+}
+
+// chooseImage leaves one of the PDFs that may be the image of the document, and makes the others attachments. Those in listed stay as they are.
+func chooseImage(types []archive.FileType, listed map[int]bool, names []string, number, folder string) []Fault {
+	var open []int
+	isChosen := false
+	for i, name := range names {
+		if types[i] != archive.ImageFile || endingOf(name) != "PDF" {
+			continue
+		}
+		if listed[i] {
+			isChosen = true
+		} else {
+			open = append(open, i)
+		}
+	}
+	image := -1
+	if !isChosen && len(open) > 1 {
+		if image = findNamed(open, names, number); image < 0 {
+			image = findNamed(open, names, folder)
+		}
+		if image < 0 {
+			return []Fault{{Text: fmt.Sprintf("%d of the files are PDFs, and none is named like the document or the folder, so that nobody knows which one is the picture of the invoice; "+
+				`write "files": [{"name": %q, "fileType": "imageFile"}] into the document beside "data", with the name of that file.`, len(open), shortenText(names[open[0]]))}}
+		}
+	}
+	for _, i := range open {
+		if isChosen || len(open) > 1 && i != image {
+			types[i] = archive.AttachmentFile
+		}
+	}
+	return nil
+}
+
+// findNamed returns the only one of some files whose name, without its ending, has the letters and digits of a text; -1: none has, or several.
+func findNamed(of []int, names []string, text string) int {
+	plain := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, s)
+	}
+	found := -1
+	for _, i := range of {
+		name := names[i]
+		if want := plain(text); want == "" || plain(strings.TrimSuffix(name, path.Ext(name))) != want {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
 // Faults says what is wrong with the types, in the order of their endings: endings that the network does not take, and words that
 // are no type.
 func (t FileTypes) Faults() (texts []string) {
@@ -54,7 +143,7 @@ func (t FileTypes) Faults() (texts []string) {
 			texts = append(texts, fmt.Sprintf("%q is not an ending that the network takes, in small letters", shortenText(ending)))
 		}
 		if !t[ending].IsKnown() {
-			texts = append(texts, fmt.Sprintf("%q is not a type of file; write imageFile, attachmentFile or dataFile", shortenText(string(t[ending]))))
+			texts = append(texts, fmt.Sprintf("%q is not a type of file; write "+fileTypeWords, shortenText(string(t[ending]))))
 		}
 	}
 	return texts

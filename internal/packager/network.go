@@ -24,11 +24,15 @@ type NetworkRules struct {
 	Read          func(document []byte) (archive.Document, error) // what a document says, of one that Check finds no fault with
 	CheckFileName func(name string) (text string, ok bool)        // ok: the network takes files of that name; else text says which it takes
 	MaxDocument   int64                                           // bytes of a document; 0: 8 MiB
+
+	// TypeFiles says what each file is to a document that lies in a folder of that name; nil: that is not decided here.
+	TypeFiles func(document []byte, folder string, names []string) ([]archive.FileType, []DocumentFault)
+	Folder    string // the name of the folder, as it was dropped
 }
 
 // DocumentFault is one thing wrong with a document, in words for the person who made it.
 type DocumentFault struct {
-	Line  int    // counted from 1
+	Line  int    // counted from 1; 0: it is about the files of the folder
 	Field string // where it stands; empty: the whole file
 	Text  string // what is wrong, and behind the last "; " what would be right: "is missing; write the name of the party."
 }
@@ -124,6 +128,8 @@ type networkFolder struct {
 	*droppedFolder
 	rules    NetworkRules
 	document archive.Document // what the document says
+	source   []byte           // its bytes; nil: it cannot be read
+	types    map[string]archive.FileType
 }
 
 // readNetworkFolder reads the names, the document and the lists of a folder, and refuses it for all that is wrong with them.
@@ -151,6 +157,7 @@ func readNetworkFolder(ctx context.Context, root *os.Root, rules NetworkRules) (
 	if !l.isTooMany { // else most of the files were not read
 		n.checkDocumentPresence()
 		n.checkFiles()
+		n.typeFiles()
 		n.checkLists(manifest)
 	}
 	l.includeSidecar()
@@ -173,6 +180,7 @@ func (n *networkFolder) readDocument() error {
 		n.faults = append(n.faults, Fault{File: name, Brief: n.rules.Sidecar + " unreadable", Text: text, Advice: advice})
 		return nil
 	}
+	n.source = src
 	found := n.rules.Check(src)
 	for _, f := range found {
 		n.faults = append(n.faults, n.faultOf(name, f))
@@ -187,7 +195,10 @@ func (n *networkFolder) readDocument() error {
 // faultOf words a fault of the document called name.
 func (n *networkFolder) faultOf(name string, f DocumentFault) Fault {
 	x := Fault{File: name, Line: f.Line, Field: f.Field, Brief: n.rules.Sidecar + " not accepted", Text: strings.TrimSuffix(f.Text, "."), Advice: "Put it right"}
-	if f.Field == "" {
+	switch {
+	case f.Line == 0:
+		x.File, x.Brief = "", "which PDF is the picture is not known"
+	case f.Field == "":
 		x.Brief = n.rules.Sidecar + " unreadable"
 	}
 	at := strings.LastIndex(x.Text, "; ")
@@ -251,9 +262,31 @@ func (n *networkFolder) checkFiles() {
 	}
 }
 
+// typeFiles finds out what each file is to the document.
+func (n *networkFolder) typeFiles() {
+	if n.rules.TypeFiles == nil || n.source == nil {
+		return
+	}
+	var names []string
+	for _, f := range n.files {
+		names = append(names, f.path)
+	}
+	types, faults := n.rules.TypeFiles(n.source, n.rules.Folder, names)
+	for _, f := range faults {
+		n.faults = append(n.faults, n.faultOf(n.sidecar.path, f))
+	}
+	n.types, n.source = map[string]archive.FileType{}, nil
+	for i, name := range names {
+		n.types[name] = types[i]
+	}
+}
+
 // describe returns what follows from the document and the files that were packed.
 func (n *networkFolder) describe(packed []archive.File) SealedNetwork {
 	document, files := packed[0], packed[1:]
+	for i, f := range files {
+		files[i].Type = n.types[f.Path]
+	}
 	content := archive.NetworkContent(files, document.SHA256)
 	return SealedNetwork{
 		ID: archive.DeriveNetworkID(content, document.SHA256), Content: content, Metadata: document.SHA256, Document: n.document,

@@ -236,6 +236,12 @@ func (d Drop) identifyPDF(ctx context.Context, dir *durable.Dir) (s ledger.Seale
 func (d Drop) identifyDocument(ctx context.Context, dir *durable.Dir) (s ledger.Sealed, doc ledger.Document, err error) {
 	rules := d.Network
 	rules.Rules = d.Rules
+	if typeFiles := rules.TypeFiles; typeFiles != nil { // that nobody knows the picture of the document refuses none that was taken once
+		rules.TypeFiles = func(document []byte, folder string, names []string) ([]archive.FileType, []packager.DocumentFault) {
+			types, _ := typeFiles(document, folder, names)
+			return types, nil
+		}
+	}
 	n, err := packager.ValidateNetwork(ctx, dir.Root(), rules)
 	if err != nil {
 		return s, doc, err

@@ -59,6 +59,7 @@ func (d Drop) networkRules() packager.NetworkRules {
 	rules.Complete, rules.CutOffPatience = "", 0
 	rules.Check = func([]byte) []packager.DocumentFault { return nil }
 	rules.CheckFileName = func(string) (string, bool) { return "", true }
+	rules.TypeFiles = nil // no note tells the types
 	return rules
 }
 

@@ -147,6 +147,7 @@ var fileForm = &message[archive.File]{"File", []field[archive.File]{
 	textField(1, "path", func(f *archive.File) *string { return &f.Path }),
 	signedField(2, "size", func(f *archive.File) *int64 { return &f.Size }),
 	fixedField(3, "sha256", func(f *archive.File) []byte { return f.SHA256[:] }),
+	textField(4, "type", func(f *archive.File) *archive.FileType { return &f.Type }),
 }}
 
 var asReadForm = &message[archive.AsRead]{"AsRead", []field[archive.AsRead]{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
@@ -61,6 +62,14 @@ func (d *networkDrop) add(dc *daemon.Config) {
 				faults = append(faults, packager.DocumentFault(f))
 			}
 			return faults
+		},
+		TypeFiles: func(document []byte, folder string, names []string) ([]archive.FileType, []packager.DocumentFault) {
+			types, found := networkapi.DefaultFileTypes().TypeFiles(document, folder, names)
+			var faults []packager.DocumentFault
+			for _, f := range found {
+				faults = append(faults, packager.DocumentFault(f))
+			}
+			return types, faults
 		}}
 	dc.Drops = append(dc.Drops, dropwork.Settings{Name: "outgoing", Path: d.path(), Route: ledger.Network, Network: checks, Rules: packager.Rules{Sidecar: "document.json", Compression: "fast"},
 		Mode: watch.Poll, Settle: time.Second, Rescan: 20 * time.Second})
