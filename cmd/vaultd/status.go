@@ -220,6 +220,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	}
 	d := v.state()
 	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
+	s.LostLedger = d.LostLedger
 	s.Catalog = d.Catalog.Describe()
 	s.Incoming = d.Incoming
 	if v.daemonIsRoot {

@@ -109,6 +109,8 @@ type Daemon struct {
 	comparing     sync.Mutex                     // held while the ledger is compared with the archive
 	compareSoon   chan struct{}                  // size 1: entries are in doubt; they are compared soon, without a person
 
+	lost atomic.Pointer[lostLedger] // why the open ledger is not the one in state_dir; nil: it is
+
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
 }
@@ -158,7 +160,7 @@ func (d *Daemon) openParts() error {
 		return err
 	}
 	d.statusFiles = statusfile.New(statusfile.Config{
-		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
+		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, LostSince: d.lostSince, Environment: cfg.Environment,
 		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.ProbeEvery,
 	})
 	for _, settings := range cfg.Drops {
@@ -317,6 +319,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { d.watchPlace(ctx); return nil })
 	for _, r := range d.drops {
 		g.Go(func() error { return r.Run(ctx) })
 		g.Go(func() error { r.Probe(ctx); return nil })

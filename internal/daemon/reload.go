@@ -45,6 +45,7 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		}
 		return nil, errors.Join(append(errs, err)...)
 	}
+	next.lost.Store(d.lost.Load())
 	// From here the new daemon owns lock and ledger. A crash on either side of this line leaves the same ledger, and the kernel frees the lock.
 	next.lock, d.lock, d.handedOver = d.lock, nil, true
 	return next, nil

@@ -77,6 +77,9 @@ func firstUnrecoverable(errs []error) error {
 // heldReason says why nothing may be taken, sent, moved or removed now; empty: it may. What is
 // packed and what is asked goes on.
 func (d *Daemon) heldReason() string {
+	if lost := d.lost.Load(); lost != nil {
+		return lost.why
+	}
 	return heldReasonOf(d.shared.Takeover, d.ledger, d.cfg.Location)
 }
 

@@ -18,6 +18,7 @@ type State struct {
 	Spool       SpoolState
 	HeldReason  string // why nothing may be taken, sent, moved or removed; empty: it may
 	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
+	LostLedger  string // why the open ledger is not the one in state_dir; empty: it is
 	Check       selfcheck.Result
 	Advice      []present.UnlistedVault
 	Catalog     catalog.Status
@@ -42,6 +43,9 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState(), HostsWithoutMD5: d.engine.HostsWithoutMD5()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
+	if lost := d.lost.Load(); lost != nil {
+		s.LostLedger = lost.why
+	}
 	s.Catalog, s.Incoming = d.catalog.Status(), d.incomingFaults()
 	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {

@@ -32,6 +32,25 @@ type DamageError struct{ What string }
 // Error implements error.
 func (e *DamageError) Error() string { return "the ledger is damaged: " + e.What }
 
+// LostError says that the file that a running vaultd writes to is no longer the
+// one in its state directory.
+type LostError struct {
+	File    string
+	Gone    bool // nothing is in its place; else another file is
+	PutBack bool // a copy of what was open is in its place now
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	switch {
+	case e.PutBack:
+		return "the ledger was deleted or moved away while vaultd ran; a copy of what vaultd had open is in its place now, and the next start continues with it"
+	case e.Gone:
+		return e.File + " was deleted or moved away while vaultd runs"
+	}
+	return "another file is in the place of " + e.File + " while vaultd runs"
+}
+
 // Problem is one thing that a check found wrong with a stored ledger.
 type Problem struct {
 	Where string // the bucket

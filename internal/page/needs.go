@@ -6,7 +6,7 @@ import (
 
 // needTitles names the kinds of things that need a person.
 var needTitles = map[string]string{
-	"taken-over": "Another vaultd has taken over", "safe-mode": "Safe mode", "damaged": "The ledger is damaged", "balance": "The balance does not agree",
+	"ledger-lost": "The ledger is not in its place", "taken-over": "Another vaultd has taken over", "safe-mode": "Safe mode", "damaged": "The ledger is damaged", "balance": "The balance does not agree",
 	"configuration": "The new configuration is not in use", "files": "Files are not what the ledger says", "check": "The check of the ledger is not complete",
 	"disk": "The disk is full", "drop-paused": "A drop folder is paused", "contradicted": "The archive contradicts itself",
 	"archived-twice": "Archived more than once", "paused": "Paused", "clock": "The clock is wrong", "not-taken": "Not taken",

@@ -13,6 +13,9 @@ const unfitPause = 30 * time.Second
 // a folder. What waits for a person's decision is no reason here; it is a need.
 func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 	add := func(format string, a ...any) { reasons = append(reasons, fmt.Sprintf(format, a...)) }
+	if s.LostLedger != "" {
+		reasons = append(reasons, s.LostLedger+": nothing is taken, sent or removed")
+	}
 	if s.Safe != nil {
 		add("safe mode (%s): nothing is taken, sent or removed before vaultd reconcile", s.Safe.Word)
 	}
@@ -86,3 +89,8 @@ func (b Balance) DescribeOpen() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// AdviseOnLostLedger says what to do about a ledger that was lost while vaultd
+// runs.
+const AdviseOnLostLedger = "do not stop vaultd: what it has open is in no file of state_dir. Save it now: vaultd backup FILE. " +
+	"Move away what is in the place of ledger.db or ledger.head; vaultd then puts its own copy there, ends and starts again (docs/recovery.md)"

@@ -119,6 +119,9 @@ func (s *StatusSummary) addIncomingNeeds(c Clock, add needAdder) {
 
 // addSafetyNeeds adds what comes before anything else: what makes the ledger or the configuration unsafe.
 func (s *StatusSummary) addSafetyNeeds(c Clock, add needAdder) {
+	if s.LostLedger != "" {
+		add("now", "ledger-lost", 1, "SAFE MODE: "+untilNewline(s.LostLedger)+"; nothing is taken, sent, moved or removed", AdviseOnLostLedger, nil)
+	}
 	if s.TakenOverEpoch > 0 {
 		add("now", "taken-over", 1, "nothing is taken, sent, moved or removed here any more", AdviseOnTakeover(s.TakenOverEpoch), nil)
 	}

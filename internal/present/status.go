@@ -50,6 +50,7 @@ type StatusSummary struct {
 	Received     ArrivalNeeds    `json:"-"` // documents that came in over the business network and need a person
 
 	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has
+	LostLedger     string `json:"-"` // why the ledger that is open is not the one in state_dir; empty: it is
 	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
 }
 

@@ -22,6 +22,7 @@ type Config struct {
 	Ledger      *boltledger.Ledger
 	Disk        *spool.Disk
 	Pauses      func() []ingest.Pause // circuit breakers that are not closed
+	LostSince   func() time.Time      // since when the ledger is not in its place; zero: it is
 	Environment string
 	Location    *time.Location // nil: UTC
 	Now         func() archive.Instant

@@ -139,6 +139,9 @@ func (w *writer) gatherPage() (page, error) {
 	if safe, is := w.files.cfg.Ledger.SafeMode(); is {
 		p.Delayed, p.Stopped = earlierOf(p.Delayed, safe.Since), true
 	}
+	if since := w.files.cfg.LostSince(); !since.IsZero() {
+		p.Delayed, p.Stopped = earlierOf(p.Delayed, since), true
+	}
 	pauses := w.files.cfg.Pauses()
 	for _, pause := range pauses {
 		if w.isDelayedBy(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {

@@ -53,7 +53,7 @@ func withStatusDrop(t *testing.T, test func(d *statusDrop)) {
 		d.must(drop.OpenForStart())
 		defer drop.Close()
 		disk := spool.NewDisk(state, 0, l, func() time.Time { return now().Wall }, log)
-		d.files = New(Config{Ledger: l, Disk: disk, Environment: "test", Now: now, Log: log, Pauses: func() []ingest.Pause {
+		d.files = New(Config{Ledger: l, Disk: disk, Environment: "test", Now: now, Log: log, LostSince: func() time.Time { return time.Time{} }, Pauses: func() []ingest.Pause {
 			d.rendered.Add(1)
 			return *d.pauses.Load()
 		}})

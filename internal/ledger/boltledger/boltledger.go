@@ -25,6 +25,7 @@ package boltledger
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,9 @@ var (
 
 // Ledger is an open ledger. Its methods may be called from several goroutines.
 type Ledger struct {
+	dir   string      // where it was opened
+	home  os.FileInfo // of that folder
+	file  *os.File    // of db, which closes it
 	db    *bbolt.DB
 	info  ledger.Info
 	form  storedForm // of this program; the file has it once it is open

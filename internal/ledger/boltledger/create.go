@@ -92,7 +92,7 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 
 // writeHeadOfCopy writes the outside head for a copy of a ledger that nobody works on.
 func writeHeadOfCopy(dir string) error {
-	db, err := openFile(dir, nil, mapSize)
+	db, _, err := openFile(dir, nil, mapSize)
 	if err != nil {
 		return err
 	}

@@ -21,40 +21,45 @@ const mapSize int = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bit
 
 // openFile opens ledger.db, having locked and examined the file on the very
 // descriptor that bbolt then maps; mapped is how much address space it gets.
-func openFile(dir string, outside *headRecord, mapped int) (*bbolt.DB, error) {
+// file is that descriptor, which db closes.
+func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *os.File, err error) {
 	name := pathIn(dir, fileName)
 	// Not followed: a link could lead to a ledger that another place owns.
 	info, err := os.Lstat(name)
 	switch {
 	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
 	case errors.Is(err, fs.ErrNotExist) && outside != nil:
-		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
+		return nil, nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
 			ledger.ErrMissing, headName, outside.N)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, ledger.ErrMissing
+		return nil, nil, ledger.ErrMissing
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, damage("%s is not a regular file", fileName)
+		return nil, nil, damage("%s is not a regular file", fileName)
 	}
 	line := uint64(0)
 	if outside != nil {
 		line = outside.N
 	}
-	var db *bbolt.DB
 	err = recoverDamage(func() (err error) {
 		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped, OpenFile: examinedOpener(line),
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapped,
+			OpenFile: examinedOpener(line, &file),
 		})
 		return err
 	})
-	return db, err
+	return db, file, err
 }
 
 // examinedOpener returns a function that opens an existing file, locks it and checks its pages, those
-// that lead to the given journal line included. bbolt gets the file from it, with the lock held.
-func examinedOpener(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
-	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openAndExamine(name, mode, line) }
+// that lead to the given journal line included. bbolt gets the file from it, with the lock held, and
+// closes it; opened is set to it.
+func examinedOpener(line uint64, opened **os.File) func(name string, mode int, _ os.FileMode) (*os.File, error) {
+	return func(name string, mode int, _ os.FileMode) (_ *os.File, err error) {
+		*opened, err = openAndExamine(name, mode, line)
+		return *opened, err
+	}
 }
 
 func openAndExamine(name string, mode int, line uint64) (*os.File, error) {

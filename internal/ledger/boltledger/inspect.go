@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
-	"golang.org/x/sys/unix"
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
@@ -20,7 +19,7 @@ import (
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
-	return inspect(name, examinedOpener(0))
+	return inspect(name, examinedOpener(0, new(*os.File)))
 }
 
 // InspectOpenFile is InspectFile for a file that the caller has opened for
@@ -28,12 +27,11 @@ func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
 // open, and locked until it is closed.
 func InspectOpenFile(f *os.File) (info ledger.Info, head ledger.Head, err error) {
 	return inspect(f.Name(), func(string, int, os.FileMode) (*os.File, error) {
-		// bbolt closes what it gets.
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		same, err := duplicate(f) // bbolt closes what it gets
 		if err != nil {
-			return nil, fmt.Errorf("duplicate a descriptor: %w", err)
+			return nil, err
 		}
-		return examine(os.NewFile(uintptr(fd), f.Name()), 0, func(*os.File) error { return nil })
+		return examine(same, 0, func(*os.File) error { return nil })
 	})
 }
 
@@ -63,13 +61,14 @@ func inspect(name string, open func(string, int, os.FileMode) (*os.File, error))
 // an open one. It changes nothing but rights that are too wide.
 func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
 	err = recoverDamage(func() (err error) {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
+		l := &Ledger{form: currentForm(), loc: time.UTC}
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0, &l.file)})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
 		// Without a committer and without a head: nothing is written, and a crash leaves nothing behind.
-		l := &Ledger{db: db, form: currentForm(), loc: time.UTC}
+		l.db = db
 		err = db.View(func(tx *bbolt.Tx) error { _, _, err := readSelf(tx, currentForm()); return err })
 		if err == nil {
 			found, err = l.Verify(ctx)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -64,8 +65,12 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.db, err = openFile(dir, outside, o.mapped); err != nil {
+	if l.db, l.file, err = openFile(dir, outside, o.mapped); err != nil {
 		return err
+	}
+	l.dir = dir
+	if l.home, err = os.Stat(dir); err != nil {
+		return errors.Join(err, l.db.Close())
 	}
 	defer func() {
 		if err != nil {

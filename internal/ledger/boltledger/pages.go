@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 )
@@ -313,7 +312,7 @@ func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
 // openPages opens the pages that tx can reach. The caller closes the file.
 func (l *Ledger) openPages(tx *bbolt.Tx, stop func() error) (t *pageTree, err error) {
 	// Read through a descriptor of its own and not through the mapping: a damaged disk then gives an error and no fault.
-	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := l.duplicateFile()
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
@@ -28,7 +27,7 @@ func (l *Ledger) Reserve(room int64) (held int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	f, err := os.OpenFile(l.db.Path(), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := l.duplicateFile()
 	if err != nil {
 		return 0, fmt.Errorf("reserve room for the ledger: %w", err)
 	}

@@ -1,0 +1,160 @@
+package boltledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/ledger"
+)
+
+// duplicateFile returns another descriptor of the open ledger file, which may
+// have lost its name.
+func (l *Ledger) duplicateFile() (*os.File, error) { return duplicate(l.file) }
+
+func duplicate(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate the descriptor of %s: %w", f.Name(), err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// CheckPlace returns a [*ledger.LostError] where an open file of the ledger is
+// no longer the one in the state directory: it was deleted, moved away or
+// replaced, or lies below another mount. What is committed then ends with this
+// process.
+func (l *Ledger) CheckPlace() error {
+	there, err := l.isInPlace(l.file, fileName)
+	name := fileName
+	if err == nil && there {
+		there, err = l.isInPlace(l.head.file, headName)
+		name = headName
+	}
+	if err == nil && !there {
+		err = &ledger.LostError{File: name, Gone: true}
+	}
+	return err
+}
+
+// isInPlace reports whether name leads to the open file f. The error is a
+// [*ledger.LostError] where it leads to another one.
+func (l *Ledger) isInPlace(f *os.File, name string) (bool, error) {
+	opened, err := f.Stat()
+	if err != nil {
+		return false, fmt.Errorf("look at the open %s: %w", name, err)
+	}
+	found, err := os.Lstat(pathIn(l.dir, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look at %s: %w", name, err)
+	case !os.SameFile(opened, found):
+		return false, &ledger.LostError{File: name}
+	}
+	return true, nil
+}
+
+// PutBack copies what is open of a lost ledger to its name. It replaces
+// nothing: it fails where something is in the place, where the state directory
+// is another one than at the start, and where the ledger is not whole. After
+// it the ledger commits nothing more, because the file that it has open is not
+// the one in the state directory; Failed is closed.
+func (l *Ledger) PutBack(ctx context.Context) error {
+	if err := l.putBack(ctx); err != nil {
+		return fmt.Errorf("put the ledger back: %w", err)
+	}
+	return nil
+}
+
+func (l *Ledger) putBack(ctx context.Context) error {
+	home, err := os.Stat(l.dir)
+	if err == nil && !os.SameFile(home, l.home) {
+		err = fmt.Errorf("%s is another folder than at the start", l.dir)
+	}
+	if err != nil {
+		return err
+	}
+	hasLedger, err := l.isInPlace(l.file, fileName)
+	if err != nil {
+		return err
+	}
+	hasHead, err := l.isInPlace(l.head.file, headName)
+	if err != nil {
+		return err
+	}
+	// All of it is checked before: a damaged ledger must not look like a good one.
+	found, err := l.Verify(ctx)
+	if err == nil && len(found) > 0 {
+		err = damage("%s (%d findings in all)", found[0], len(found))
+	}
+	if err != nil {
+		return err
+	}
+	// In the committer: nothing is committed between the copy and the end.
+	err = l.askCommitter(ctx, func(*groupCommit) (refused, err error) {
+		// A crash between the two leaves a head without its ledger, which no start takes for a new ledger.
+		if !hasHead {
+			refused = l.writeHeadAgain()
+		}
+		if refused == nil && !hasLedger {
+			refused = l.copyToItsPlace()
+		}
+		if refused != nil {
+			return refused, nil
+		}
+		return nil, &ledger.LostError{File: fileName, Gone: true, PutBack: true}
+	})
+	if lost, ok := errors.AsType[*ledger.LostError](err); ok && lost.PutBack {
+		return nil
+	}
+	return err
+}
+
+// copyToItsPlace gives the name of the ledger to a synced copy of the open
+// file. A crash leaves a temporary file, which the next start sweeps away.
+func (l *Ledger) copyToItsPlace() (err error) {
+	tmp, err := os.CreateTemp(l.dir, "."+fileName+"-*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(tmp.Name()), tmp.Close()) }()
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	// The file changes in a commit alone, and no commit is under way.
+	if _, err := io.Copy(tmp, io.NewSectionReader(l.file, 0, info.Size())); err != nil {
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		return err
+	}
+	_, end, err := InspectFile(tmp.Name())
+	if err == nil && end != l.end {
+		err = damage("the copy ends at journal line %d, the ledger at %d", end.N, l.end.N)
+	}
+	if err != nil {
+		return err
+	}
+	// A link, unlike a rename, never replaces a file that came meanwhile.
+	if err := os.Link(tmp.Name(), pathIn(l.dir, fileName)); err != nil {
+		return err
+	}
+	return syncDir(l.dir)
+}
+
+// writeHeadAgain writes the outside head where none is in its place.
+func (l *Ledger) writeHeadAgain() error {
+	h, err := openHead(l.dir, l.info.ID, l.end)
+	if err != nil {
+		return err
+	}
+	return h.closeFile()
+}
