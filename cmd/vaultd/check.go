@@ -273,6 +273,8 @@ func describeListFailure(err error) string {
 		may = "the credentials may be wrong, or this user may not see the list"
 	case code == ingest.CauseStandIn:
 		may = "service.base_url is wrong"
+	case code == ingest.CauseProxyAuth, code == "proxy":
+		may = "service.proxy or service.proxy_auth may be wrong"
 	case code == "token":
 		may = "the token endpoint is wrong, or the credentials are"
 	case code == "credentials", code == "scope":

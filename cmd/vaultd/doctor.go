@@ -403,12 +403,14 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 
 func tryRefusal(name string, r *apicall.Error) tried {
 	switch {
+	case ingest.AdviseOnTheWay(r.Code) != "":
+		t := newFailure("service", name, r.Error(), ingest.AdviceOn(r.Code))
+		t.code = exitUnavailable
+		return t
 	case r.Denied:
 		t := newFailure("credentials", name, r.Error(), "write the right secret into its file, and look at username and scopes; if they are right, ask the provider about rights")
 		t.code = exitRights
 		return t
-	case r.Code == ingest.CauseStandIn:
-		return newFailure("service", name, r.Error(), ingest.AdviceOn(r.Code))
 	case r.Code == "token":
 		return newFailure("credentials", name, r.Error(), ingest.AdviceOn(r.Code))
 	case !r.Overloaded() && (r.Outcome == apicall.NotProcessed || r.MayBeAbsent()):

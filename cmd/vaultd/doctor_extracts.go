@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/config"
+	"vaultd/internal/ingest"
 	"vaultd/internal/present"
 )
 
@@ -29,7 +30,9 @@ func (a *app) tryExtracts(ctx context.Context, cfg config.Config) (all []tried) 
 		return append(all, newFailure("extracts", "", err.Error(), "see extracts in the configuration"))
 	}
 	list, err := client.List(ctx)
-	if e := apicall.AsError(err); err != nil && e.Denied {
+	if e := apicall.AsError(err); err != nil && ingest.AdviseOnTheWay(e.Code) != "" {
+		return append(all, newFailure("extracts", "", err.Error(), ingest.AdviceOn(e.Code)))
+	} else if err != nil && e.Denied {
 		return append(all, newFailure("extracts", "", err.Error(),
 			"look at extracts.auth: extracts have an API user of their own, which needs the right to read them; a change of rights takes five minutes"))
 	}

@@ -133,6 +133,8 @@ func exitCodeOfRemote(r *apicall.Error) int {
 	switch {
 	case r.Overloaded():
 		return exitTemporary
+	case ingest.AdviseOnTheWay(r.Code) != "":
+		return exitUnavailable
 	case r.Denied: // includes a refused token and an unreadable secret, where no call was made
 		return exitRights
 	case r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused:

@@ -59,7 +59,7 @@ func callConfig(cfg config.Config, env config.Env) apicall.Config {
 	if s.Environment == "production" {
 		refused = emulator.Header
 	}
-	return apicall.Config{RefusedHeader: refused,
+	return apicall.Config{RefusedHeader: refused, ProxyAuth: apicall.ProxyAuth{Username: s.ProxyAuth.Username, Secret: secretReader(s.ProxyAuth.SecretFile, env)},
 		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
 		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: wireAuth(s.Auth, env),
 	}
@@ -87,10 +87,14 @@ func wireAccounts(cfg config.Config, api *apicall.API, env config.Env) (map[arch
 func wireAuth(a config.Auth, env config.Env) apicall.Auth {
 	return apicall.Auth{
 		Method: a.Method, Username: a.Username, Scopes: a.Scopes, TokenURL: a.TokenURL, Encoding: a.BasicEncoding,
-		Secret: func() (string, error) {
-			sec, err := config.ReadSecret(a.SecretFile, env)
-			return string(sec), err
-		},
+		Secret: secretReader(a.SecretFile, env),
+	}
+}
+
+func secretReader(file string, env config.Env) func() (string, error) {
+	return func() (string, error) {
+		sec, err := config.ReadSecret(file, env)
+		return string(sec), err
 	}
 }
 

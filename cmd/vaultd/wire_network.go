@@ -27,7 +27,7 @@ func newNetworkClient(cfg config.Config, env config.Env) (*networkapi.Client, er
 // adviseOnNetwork says what to do about a failed call of the network. may is what the account must be allowed to do, like "ask the directory".
 func adviseOnNetwork(e *apicall.Error, may string) string {
 	switch {
-	case e.Code == ingest.CauseStandIn:
+	case ingest.AdviseOnTheWay(e.Code) != "":
 		return ingest.AdviceOn(e.Code)
 	case networkapi.IsNotEnabled(e):
 		return "ask the provider to enable this account to " + may + ", and name the request id"

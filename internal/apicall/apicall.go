@@ -47,6 +47,7 @@ type Config struct {
 	AllowedHosts    []string // host or host:port; see Policy
 	CAFile          string   // PEM, trusted in addition to the system's
 	Proxy           string   // URL of a proxy; the environment is not consulted
+	ProxyAuth       ProxyAuth
 	UserAgent       string
 	Auth            Auth
 	RefusedHeader   string        // an answer with this header is from a stand-in of the service and counts for nothing; empty: none is refused
@@ -125,11 +126,11 @@ func New(cfg Config) (*API, *Store, error) {
 	if api.timeout <= 0 {
 		api.timeout = defaultTimeout
 	}
-	api.wire = wire{policy: policy, transport: apiNet, idHeader: header, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader}
+	api.wire = wire{policy: policy, transport: apiNet, idHeader: header, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader, proxyAuth: cfg.ProxyAuth}
 	if api.auth, err = newAuthorizer(cfg.Auth, base, &api.wire); err != nil {
 		return nil, nil, err
 	}
-	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader}, withoutMD5: &md5Memory{}}
+	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now, refusedHeader: cfg.RefusedHeader, proxyAuth: cfg.ProxyAuth}, withoutMD5: &md5Memory{}}
 	return api, store, nil
 }
 

@@ -26,6 +26,7 @@ type wire struct {
 	now       func() time.Time
 
 	refusedHeader string // see Config.RefusedHeader
+	proxyAuth     ProxyAuth
 }
 
 // tracesConnections reports whether the transport tells us when a connection is handed to a request.

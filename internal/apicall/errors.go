@@ -208,7 +208,7 @@ func (e *Error) isDenied() bool {
 		scope *ScopeError
 	)
 	switch {
-	case errors.As(e.Err, &scope), errors.Is(e.Err, errSecret):
+	case errors.As(e.Err, &scope), errors.Is(e.Err, errSecret), e.wantsProxyAuth():
 		return true
 	case errors.As(e.Err, &inner):
 		return inner.Denied
@@ -217,6 +217,21 @@ func (e *Error) isDenied() bool {
 	default:
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	}
+}
+
+// wantsProxyAuth reports whether a proxy, or a gateway on the way, wants a sign-in of its own. Then the service said nothing.
+func (e *Error) wantsProxyAuth() bool {
+	var (
+		inner *Error
+		proxy *proxyError
+	)
+	switch {
+	case errors.As(e.Err, &proxy):
+		return proxy.status == http.StatusProxyAuthRequired
+	case errors.As(e.Err, &inner):
+		return inner.wantsProxyAuth()
+	}
+	return e.Status == http.StatusProxyAuthRequired
 }
 
 // isTransientCode knows the object store's codes that mean "again", whatever status they come with.
@@ -313,7 +328,7 @@ func (c *call) newError() *Error {
 
 // secretTexts are the texts that must not show: the credentials in use and the parts of the query.
 func (c *call) secretTexts() []string {
-	out := append([]string(nil), c.hidden...)
+	out := append(c.proxyAuth.hidden(), c.hidden...)
 	for _, u := range []*url.URL{c.url, c.last} {
 		if u == nil || u.RawQuery == "" || !c.grant && !isPresigned(u) {
 			continue
@@ -350,7 +365,8 @@ func (e *hiddenTextError) Error() string        { return e.text }
 func (e *hiddenTextError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target) }
 
-// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, stand-in, token, credentials,
+// codeOf is a stable word for what went wrong: "http-403" for an answer, "http-407" also for a proxy that refused so to connect,
+// else one of proxy, policy, scope, stand-in, token, credentials,
 // unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
 // timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document,
 // package-damaged, file-damaged, request.
@@ -362,8 +378,13 @@ func (e *Error) codeOf() string {
 		op     *net.OpError
 		cert   *certificateError
 		inner  *Error
+		proxy  *proxyError
 	)
 	switch {
+	case e.wantsProxyAuth():
+		return "http-407"
+	case errors.As(e.Err, &proxy):
+		return "proxy"
 	case e.Status == 0 && errors.As(e.Err, &inner) && !e.Denied:
 		return inner.Code // the call for a token failed, and this one never left
 	case errors.As(e.Err, &cert):

@@ -297,6 +297,68 @@ func TestProxy(t *testing.T) {
 	}
 }
 
+// A proxy that wants a sign-in gets it, and nobody else does; without it, or with a wrong one, nothing was sent, and the code says
+// that the proxy is what to look at. The same of a gateway that answers 407 in the service's place.
+func TestProxy_I20_I24_SignIn(t *testing.T) {
+	var seen, elsewhere atomic.Value // of strings
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r.Header.Get("Proxy-Authorization"))
+		switch {
+		case r.Header.Get("Authorization") != "":
+			t.Error("the credentials of the service went to the proxy")
+		case r.Header.Get("Proxy-Authorization") != basicHeader("us er", secretCanary, false).header:
+			w.Header().Set("Proxy-Authenticate", `Basic realm="corp"`)
+			w.WriteHeader(http.StatusProxyAuthRequired)
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	gateway := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		elsewhere.Store(r.Header.Get("Proxy-Authorization"))
+		w.WriteHeader(http.StatusProxyAuthRequired)
+		fmt.Fprint(w, "<html>"+secretCanary)
+	})
+	none := func() (string, error) { return "", errors.New("no such file") }
+	wrong := func() (string, error) { return "wrong", nil }
+	for name, r := range map[string]struct {
+		base    string
+		auth    ProxyAuth
+		oauth   bool
+		outcome Outcome
+		code    string
+		says    string
+	}{
+		"Right":            {"https://archive.example", ProxyAuth{"us er", secret}, false, NotSent, "proxy", "the proxy refused to connect: 502 Bad Gateway"},
+		"Wrong":            {"https://archive.example", ProxyAuth{"us er", wrong}, false, NotSent, "http-407", "the proxy refused to connect: 407 Proxy Authentication Required"},
+		"None":             {"https://archive.example", ProxyAuth{}, false, NotSent, "http-407", "407 Proxy Authentication Required"},
+		"ForTokens":        {"https://archive.example", ProxyAuth{}, true, NotSent, "http-407", "get a token: "},
+		"NoSecret":         {"https://archive.example", ProxyAuth{"us er", none}, false, NotSent, "credentials", "sign in at the proxy: the secret cannot be read"},
+		"Gateway":          {gateway.URL, ProxyAuth{"us er", secret}, false, NotProcessed, "http-407", "407 Proxy Authentication Required: an HTML page"},
+		"GatewayForTokens": {gateway.URL, ProxyAuth{"us er", secret}, true, NotSent, "http-407", "get a token: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{BaseURL: r.base, Proxy: proxy.URL, ProxyAuth: r.auth}
+			if r.oauth {
+				cfg.Auth = oauth()
+			}
+			api, store := clients(t, cfg)
+			_, err := do(t, api, post("register", "[]"))
+			e := failure(t, err)
+			kit.Want(t, "outcome", e.Outcome, r.outcome)
+			kit.Want(t, "code", e.Code, r.code)
+			kit.Want(t, "denied", e.Denied, r.code != "proxy")
+			kit.Holds(t, "error", e.Error(), r.says)
+			kit.Lacks(t, "error", e.Error(), secretCanary)
+			if r.base == gateway.URL {
+				kit.Want(t, "sign-in sent to another than the proxy", elsewhere.Load(), any(""))
+				_, err = store.put(context.Background(), upload{Op: "upload", URL: gateway.URL + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
+				kit.Want(t, "outcome of an upload", uploadError(err).Outcome, NotProcessed)
+				kit.Want(t, "code of an upload", uploadError(err).Code, "http-407")
+			}
+		})
+	}
+}
+
 func TestTLS_OwnAuthority(t *testing.T) {
 	srv := httptest.NewTLSServer(answer(200, "[]"))
 	defer srv.Close()

@@ -70,8 +70,8 @@ func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.P
 // uploadError says of a failed PUT what it means for the package.
 func uploadError(err error) *Error {
 	e := AsError(err)
-	if e.Outcome == NotProcessed && e.Status/100 == 4 {
-		e.Outcome = Refused // a 4xx of the store speaks of this upload; a redirect that was not followed does not
+	if e.Outcome == NotProcessed && e.Status/100 == 4 && !e.wantsProxyAuth() {
+		e.Outcome = Refused // a 4xx of the store speaks of this upload; a redirect that was not followed and a proxy do not
 	}
 	// The store refused the ticket, and not our credentials.
 	e.Denied = false

@@ -104,8 +104,11 @@ func isTransient(ctx context.Context, resp *http.Response, err error) bool {
 		policy *PolicyError
 		scope  *ScopeError
 		turn   *redirectError
+		proxy  *proxyError
 	)
 	switch {
+	case errors.As(err, &proxy):
+		return isTransientStatus(proxy.status)
 	case errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
 		return false
 	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), errors.Is(err, errStandIn), isCertificateFault(err):

@@ -43,9 +43,12 @@ func newTransports(cfg Config, p *Policy) (api, store http.RoundTripper, err err
 			return nil, nil, errors.New(`proxy: want a URL like "http://proxy.example:3128"`)
 		}
 	}
-	calls := newTransport(p, roots, proxy)
+	calls, uploads := newTransport(p, roots, proxy), newTransport(p, roots, proxy)
 	calls.ResponseHeaderTimeout = headerLimit // the store's are watched from their first byte to their last
-	return calls, newTransport(p, roots, proxy), nil
+	for _, t := range []*http.Transport{calls, uploads} {
+		t.Proxy = chooseProxy(proxy, cfg.ProxyAuth)
+	}
+	return calls, uploads, nil
 }
 
 // newTransport speaks HTTP/1.1: one request has one connection, so "a connection was handed over" and "bytes may have
@@ -63,15 +66,57 @@ func newTransport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transpo
 		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	if proxy != nil {
-		t.Proxy = func(r *http.Request) (*url.URL, error) {
-			if isLoopbackHost(r.URL.Hostname()) {
-				return nil, nil
-			}
-			return proxy, nil
+	t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+		if resp.StatusCode != http.StatusOK {
+			return &proxyError{resp.StatusCode}
 		}
+		return nil
 	}
 	return t
+}
+
+// ProxyAuth is how to sign in at the proxy. Its secret goes there and nowhere else.
+type ProxyAuth struct {
+	Username string                 // empty: there is no sign-in
+	Secret   func() (string, error) // called for each request, so it can be renewed at run time; its error must not hold it
+}
+
+// hidden returns what no error may hold.
+func (a ProxyAuth) hidden() []string {
+	if a.Username == "" {
+		return nil
+	}
+	secret, err := readSecret(a.Secret)
+	if err != nil {
+		return nil
+	}
+	return basicHeader(a.Username, secret, false).hidden
+}
+
+// chooseProxy returns the proxy of each request: none to this machine itself.
+func chooseProxy(proxy *url.URL, auth ProxyAuth) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		if proxy == nil || isLoopbackHost(r.URL.Hostname()) {
+			return nil, nil
+		}
+		if auth.Username == "" {
+			return proxy, nil
+		}
+		secret, err := readSecret(auth.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("sign in at the proxy: %w", err)
+		}
+		signed := *proxy
+		signed.User = url.UserPassword(auth.Username, secret)
+		return &signed, nil
+	}
+}
+
+// proxyError is a proxy's refusal to connect to the host that a call is for. Nothing of the call was sent.
+type proxyError struct{ status int }
+
+func (e *proxyError) Error() string {
+	return fmt.Sprintf("the proxy refused to connect: %d %s", e.status, http.StatusText(e.status))
 }
 
 // newDialer checks the address that a name resolved to, at the moment of connecting, so no second look-up can differ.

@@ -50,15 +50,22 @@ type Config struct {
 }
 
 type Service struct {
-	Environment     string   `json:"environment"` // test or production
-	BaseURL         string   `json:"base_url"`    // without a final slash
-	RequestIDHeader string   `json:"request_id_header"`
-	AllowedHosts    []string `json:"allowed_hosts"`
-	CAFile          string   `json:"ca_file"`
-	Proxy           string   `json:"proxy"`
-	Auth            Auth     `json:"auth"`
+	Environment     string    `json:"environment"` // test or production
+	BaseURL         string    `json:"base_url"`    // without a final slash
+	RequestIDHeader string    `json:"request_id_header"`
+	AllowedHosts    []string  `json:"allowed_hosts"`
+	CAFile          string    `json:"ca_file"`
+	Proxy           string    `json:"proxy"`
+	ProxyAuth       ProxyAuth `json:"proxy_auth"`
+	Auth            Auth      `json:"auth"`
 
 	Accounts map[string]Auth `json:"accounts"` // by name, of vaults with credentials of their own
+}
+
+// ProxyAuth is how to sign in at the proxy. Username is empty where it wants no sign-in.
+type ProxyAuth struct {
+	Username   string `json:"username"`
+	SecretFile string `json:"secret_file"` // for ReadSecret
 }
 
 type Auth struct {
@@ -244,6 +251,9 @@ func (c *Config) allCredentials() iter.Seq2[location, Auth] {
 			if !yield(accountAt(name), c.Service.Accounts[name]) {
 				return
 			}
+		}
+		if a := c.Service.ProxyAuth; a.Username+a.SecretFile != "" && !yield(locationOf("service.proxy_auth"), Auth{Method: "basic", Username: a.Username, SecretFile: a.SecretFile, BasicEncoding: "raw"}) {
+			return
 		}
 		if c.PDF.BaseURL != "" && !yield(location{"pdf", "auth"}, c.PDF.Auth) {
 			return

@@ -328,6 +328,10 @@ func TestConfigFaults(t *testing.T) {
 		"ColonInUserName":     {auth("{method: basic, username: 'a:b', secret_file: /s}"), []string{"3:35 service.auth.username: has a colon, *"}},
 		"TokenURL":            {auth("{method: oauth2, username: u, secret_file: /s, scopes: [a], token_url: 'http://t.example'}"), []string{"3:80 service.auth.token_url: is plain http to another machine; *"}},
 		"CredentialName":      {auth("{method: basic, username: u, secret_file: 'credential:../x'}"), []string{"3:51 service.auth.secret_file: is not the absolute path *"}},
+		"ProxyAuthAlone":      {strings.Replace(smallConfig, "  auth", "  proxy_auth: {username: u, secret_file: /etc/vaultd/proxy}\n  auth", 1), []string{"3:3 service.proxy_auth: is used with service.proxy only; *"}},
+		"ProxyAuthNoSecret":   {strings.Replace(smallConfig, "  auth", "  proxy: http://proxy:1\n  proxy_auth: {username: u}\n  auth", 1), []string{"4:3 service.proxy_auth.secret_file: is missing, and username is there; *"}},
+		"ProxyAuthNoUser":     {strings.Replace(smallConfig, "  auth", "  proxy: http://proxy:1\n  proxy_auth: {secret_file: /etc/vaultd/proxy}\n  auth", 1), []string{"4:3 service.proxy_auth.username: is missing, and secret_file is there; *"}},
+		"ProxyAuthColon":      {strings.Replace(smallConfig, "  auth", "  proxy: http://proxy:1\n  proxy_auth: {username: 'a:b', secret_file: /etc/vaultd/proxy}\n  auth", 1), []string{"4:26 service.proxy_auth.username: has a colon, which a Basic header cannot carry; write the user name that the proxy knows"}},
 		"ProxyPassword":       {strings.Replace(smallConfig, "  auth", "  proxy: http://u:p@proxy:1\n  auth", 1), []string{"3:10 service.proxy: holds a user name or password; *"}},
 		"AllowedHost":         {strings.Replace(smallConfig, "  auth", "  allowed_hosts: [ok.example, https://x/]\n  auth", 1), []string{"3:31 service.allowed_hosts[1]: is not a host name *"}},
 

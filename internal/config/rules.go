@@ -92,7 +92,7 @@ func (c *Config) checkRules() {
 }
 
 func (c *Config) cleanPaths() {
-	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.PDF.Auth.SecretFile, &c.Extracts.Auth.SecretFile, &c.Network.Auth.SecretFile, &c.Extracts.Custody, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.Service.ProxyAuth.SecretFile, &c.PDF.Auth.SecretFile, &c.Extracts.Auth.SecretFile, &c.Network.Auth.SecretFile, &c.Extracts.Custody, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.Access.UsersFile, &c.HTTP.Access.Proxy.SecretFile, &c.HTTP.Access.Proxy.Socket}
 	for i := range c.Drops {
 		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
 	}
@@ -134,8 +134,13 @@ func (c *Config) checkService() {
 		isAddress := err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 		c.applyRules(
 			rule{!isAddress, locationOf("service.proxy"), "is not the address of a proxy", "write it as http://proxy.example:3128", nil},
-			rule{isAddress && u.User != nil, locationOf("service.proxy"), "holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", nil})
+			rule{isAddress && u.User != nil, locationOf("service.proxy"), "holds a user name or password", "write them into proxy_auth: username and secret_file", nil})
 	}
+	auth, at := c.Service.ProxyAuth, locationOf("service.proxy_auth")
+	c.applyRules(
+		rule{auth != ProxyAuth{} && c.Service.Proxy == "", at, "is used with service.proxy only", "write the address of the proxy into service.proxy, or remove proxy_auth", nil},
+		rule{auth.Username != "" && auth.SecretFile == "", at.child("secret_file"), "is missing, and username is there", "write the path of the file that holds the password", []location{at.child("username")}},
+		rule{auth.SecretFile != "" && auth.Username == "", at.child("username"), "is missing, and secret_file is there", "write the user name that the proxy knows", []location{at.child("secret_file")}})
 }
 
 // checkAddress wants https, or plain http to this machine itself. An empty address is none.
@@ -166,6 +171,10 @@ func (c *Config) checkAuth(a Auth, loc location) {
 	c.checkAddress(a.TokenURL, loc.child("token_url"))
 	method := []location{loc.child("method")}
 	basic, oauth2 := a.Method == "basic", a.Method == "oauth2"
+	colonHint := "write basic_encoding: rfc6749 if the provider allows it"
+	if loc[len(loc)-1] == "proxy_auth" {
+		colonHint = "write the user name that the proxy knows"
+	}
 	hasDefaultScope := loc[0] == "pdf" || loc[0] == "extracts" // these interfaces name the scopes that they ask for
 	c.applyRules(
 		rule{oauth2 && len(a.Scopes) == 0 && !hasDefaultScope, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
@@ -173,7 +182,7 @@ func (c *Config) checkAuth(a Auth, loc location) {
 		rule{basic && len(a.Scopes) > 0, loc.child("scopes"), "belongs to method oauth2", "remove scopes, or write method: oauth2", method},
 		rule{basic && a.TokenURL != "", loc.child("token_url"), "belongs to method oauth2", "remove token_url, or write method: oauth2", method},
 		rule{a.BasicEncoding == "raw" && strings.Contains(a.Username, ":"), loc.child("username"), "has a colon, which a Basic header cannot carry",
-			"write basic_encoding: rfc6749 if the provider allows it", method})
+			colonHint, method})
 }
 
 func (c *Config) checkDrop(i int) {

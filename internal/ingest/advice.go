@@ -15,17 +15,33 @@ const (
 // CauseStandIn is the code of a call that a stand-in of the service answered, though the environment is production.
 const CauseStandIn = "stand-in"
 
+// CauseProxyAuth is the code of a call for which a proxy, or a gateway on the way, wants a sign-in of its own.
+const CauseProxyAuth = "http-407"
+
+// isOnTheWay reports whether neither the service nor the object store answered, but something that is not theirs.
+func isOnTheWay(code string) bool {
+	return code == CauseStandIn || code == CauseProxyAuth || code == "proxy"
+}
+
+// AdviseOnTheWay returns the advice on a call that something on the way answered in place of the service; empty: it was not so.
+func AdviseOnTheWay(code string) string {
+	if !isOnTheWay(code) {
+		return ""
+	}
+	return AdviceOn(code)
+}
+
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
 func (p Pause) NeedsPerson() bool {
 	if p.Cause.Code == causeDoubtInARow {
 		return true
 	}
-	if p.Target.Purpose == ToUpload && p.Target.Service != NetworkService && p.Cause.Code != CauseStandIn {
+	if p.Target.Purpose == ToUpload && p.Target.Service != NetworkService && !isOnTheWay(p.Cause.Code) {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
-	case "credentials", "scope", "token", CauseStandIn, "http-401", "http-403", causeNotEnabled, causeOurRequest, causeOurFileType:
+	case "credentials", "scope", "token", CauseStandIn, CauseProxyAuth, "http-401", "http-403", causeNotEnabled, causeOurRequest, causeOurFileType:
 		return true
 	}
 	return p.refusesAddresses()
@@ -73,6 +89,8 @@ func (p Pause) Meaning() string {
 		return "not " + who + " answers, but a gateway in front of it"
 	case strings.HasPrefix(code, "http-5"):
 		return who + " is faulty"
+	case code == CauseProxyAuth:
+		return "the proxy, or a gateway on the way, wants a sign-in"
 	case p.NeedsPerson() && code != "scope" && strings.HasPrefix(code, "http-"):
 		return who + " refuses the credentials, or a right"
 	}
@@ -86,7 +104,7 @@ func (p Pause) Advice() string {
 		return AdviceOn(p.Cause.Code)
 	case p.refusesAddresses():
 		return fmt.Sprintf("correct %s of the drop %q, then reload; what waits is sent to the new address, and none is lost", p.refusedKeys(), p.Target.Drop)
-	case p.Cause.Code == CauseStandIn:
+	case isOnTheWay(p.Cause.Code):
 		return AdviceOn(p.Cause.Code)
 	case p.Target.Service == PDFService && p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
 		return "renew pdf.auth.secret_file, which is read again by itself; if it is right, ask the provider about the right importDocuments.write"
@@ -149,6 +167,10 @@ func AdviceOn(code string) string {
 		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
 	case CauseStandIn:
 		return "correct the base_url of that service; to try vaultd with vaultd emulate, write environment: test and use another state_dir"
+	case CauseProxyAuth:
+		return "write user and secret file of the proxy into service.proxy_auth, or renew that secret, which is read again by itself; without service.proxy a gateway on the way asks: let whoever runs it admit this machine"
+	case "proxy":
+		return "look at service.proxy, and ask whoever runs that proxy to let this machine through to the service and to the object store"
 	case "token":
 		return "look at auth.token_url of this account; if it is right, ask the provider for tokens of the type Bearer"
 	case "policy", "upload-address-refused":
