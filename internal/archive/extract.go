@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,17 @@ type ExtractFile struct {
 	Name       string // as the service writes it, so it is no path of ours
 	URL        DownloadURL
 	Start, End time.Time // of what it holds; zero: not told
+}
+
+// MayBePlain reports whether a file may be something else than a ZIP or gzip file, as its name says: the service may add files to those of its tables.
+func (f ExtractFile) MayBePlain() bool {
+	switch strings.ToLower(path.Ext(f.Name)) {
+	case ".zip", ".gz", ".gzip", ".tgz":
+		return false
+	case "":
+		return f.Table == ""
+	}
+	return true
 }
 
 // DownloadURL is the address of a file of an extract, or of what a link of the network leads to. It may carry its own authority, so whatever prints it prints a placeholder.

@@ -113,6 +113,46 @@ func (w *world) hold(e archive.Extract, definition []byte, contents ...string) {
 	w.sums[e.ID] = Recorded{m.SHA256, e.End}
 }
 
+// file is a file of an extract, with its parts; a part without a name makes it a plain file.
+type file struct {
+	table, name string
+	parts       [][2]string // name and content
+}
+
+// holdFiles puts an extract into custody.
+func (w *world) holdFiles(e archive.Extract, definition []byte, files ...file) {
+	w.t.Helper()
+	h, err := w.custody.Begin(e)
+	kit.Must(w.t, err)
+	defer h.Close()
+	def, err := h.Definition(definition)
+	kit.Must(w.t, err)
+	var held []custody.HeldFile
+	for i, f := range files {
+		p, err := h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: f.name, Table: f.table})
+		kit.Must(w.t, err)
+		z := zip.NewWriter(p)
+		for _, part := range f.parts {
+			out := io.Writer(p)
+			if part[0] != "" {
+				out, err = z.Create(part[0])
+				kit.Must(w.t, err)
+			}
+			_, err = io.WriteString(out, part[1])
+			kit.Must(w.t, err)
+		}
+		if len(f.parts) == 0 || f.parts[0][0] != "" {
+			kit.Must(w.t, z.Close())
+		}
+		kept, err := p.Commit(w.t.Context())
+		kit.Must(w.t, err)
+		held = append(held, custody.HeldFile{Name: f.name, Table: f.table, File: kept})
+	}
+	m, _, err := h.Seal(held, def, e.Made.Add(time.Hour))
+	kit.Must(w.t, err)
+	w.sums[e.ID] = Recorded{m.SHA256, e.End}
+}
+
 // rec is a record by the names of the columns, of those that it has.
 type rec map[string]any
 

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -240,7 +239,13 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody) (err error) {
 		}
 		switch {
 		case file.Table == f.settings.Table:
-		case file.Table == "" || strings.EqualFold(file.Table, f.settings.Table):
+		case file.Table == "":
+			found, err := f.eachPart(c, file, drain)
+			if err == nil && found.own == 0 {
+				continue // an extra file
+			}
+			return &unreadableError{errors.Join(err, fmt.Errorf("%s is of no table that is named, and may have records of %s", file.Name, f.settings.Table))}
+		case strings.EqualFold(file.Table, f.settings.Table):
 			return &unreadableError{fmt.Errorf("%s is of a table %q; whether that is %s nobody can know", file.Name, file.Table, f.settings.Table)}
 		default:
 			continue
@@ -283,24 +288,6 @@ func (f *folding) checkColumns() error {
 		}
 	}
 	return nil
-}
-
-// foldFile enters the records of one file.
-func (f *folding) foldFile(ctx context.Context, c *custody.Custody) error {
-	var ours error // an error that is not the file's
-	err := c.EachEntry(f.of, f.file, func(_ string, content io.Reader) error {
-		return reader{f.settings, f.table.names}.readRecords(content, func(r record) error {
-			ours = f.enter(ctx, r)
-			return ours
-		})
-	})
-	switch {
-	case ours != nil:
-		return ours
-	case err != nil && ctx.Err() == nil:
-		return &unreadableError{fmt.Errorf("%s cannot be read: %w", f.file.Name, err)}
-	}
-	return err
 }
 
 // enter enters one record, unless a later one of its key is there.

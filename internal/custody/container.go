@@ -15,7 +15,7 @@ import (
 // Form is how the records of a file are packed.
 type Form string
 
-// The forms. Plain is of our own files: no file of an extract is.
+// The forms. Plain is of our own files, and of files that the service adds to an extract.
 const (
 	ZIP   Form = "zip"
 	Gzip  Form = "gzip"
@@ -38,10 +38,13 @@ func (e *DamagedError) Error() string { return "the file is damaged: " + e.Why }
 // readContainer reads a file of so many bytes to the end of its container: every entry of a ZIP with its checksum, or a gzip stream
 // with its trailer. It says which of the two it is. What comes out is thrown away, so names in a ZIP do not matter here. A container that
 // unpacks to more than limit bytes is damaged, and no more than that of it is unpacked.
-func readContainer(ctx context.Context, r io.ReaderAt, size, limit int64) (Form, error) {
+func readContainer(ctx context.Context, r io.ReaderAt, size, limit int64, mayBePlain bool) (Form, error) {
 	form, err := formOf(r)
 	if err != nil {
 		return "", err
+	}
+	if form == Plain && !mayBePlain {
+		return "", &DamagedError{Why: "it is neither a ZIP file nor a gzip file"}
 	}
 	err = eachEntry(r, size, limit, form, func(_ string, content io.Reader) error {
 		_, err := io.Copy(io.Discard, &stoppable{ctx: ctx, r: content})
@@ -63,14 +66,17 @@ func formOf(r io.ReaderAt) (Form, error) {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
 		return Gzip, nil
 	}
-	return "", &DamagedError{Why: "it is neither a ZIP file nor a gzip file"}
+	return Plain, nil
 }
 
-// eachEntry calls do with the content of each entry of a container, in the order of its list. A gzip file has one entry without a
+// eachEntry calls do with the content of each entry of a container, in the order of its list. A gzip file and a plain one have one entry without a
 // name. do must read an entry to its end: only then is its checksum known. No more than limit bytes come out of all of them.
 func eachEntry(r io.ReaderAt, size, limit int64, form Form, do func(name string, content io.Reader) error) error {
 	left := limit
 	bounded := func(r io.Reader) io.Reader { return &unpacked{r: r, left: &left, limit: limit} }
+	if form == Plain {
+		return do("", bounded(io.NewSectionReader(r, 0, size)))
+	}
 	if form == Gzip {
 		z, err := gzip.NewReader(io.NewSectionReader(r, 0, size))
 		if err != nil {

@@ -179,7 +179,7 @@ func checkWholeOrNothing(t *testing.T, dir string) {
 		f, err := os.Open(path)
 		kit.Must(t, err)
 		info, _ := f.Stat()
-		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked); err != nil {
+		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked, false); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		f.Close()
@@ -371,7 +371,7 @@ func FuzzReadContainer(f *testing.F) {
 	f.Add(gzipOf(f, "a"))
 	f.Add([]byte("PK\x05\x06"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		form, err := readContainer(t.Context(), bytes.NewReader(b), int64(len(b)), maxUnpacked)
+		form, err := readContainer(t.Context(), bytes.NewReader(b), int64(len(b)), maxUnpacked, false)
 		if _, is := errors.AsType[*DamagedError](err); err != nil && !is {
 			t.Errorf("%q: %v", b, err)
 		}

@@ -62,12 +62,14 @@ type Part struct {
 	file   *durable.TempFile
 	sum    hash.Hash
 	size   int64
+
+	mayBePlain bool
 }
 
 // Begin opens a new part for a file with its number in the extract's list, which begins at 1. What an earlier download left of it
 // is replaced.
 func (h *Holding) Begin(number int, f archive.ExtractFile) (*Part, error) {
-	p := &Part{of: h, stored: storedName(number, f.Name), sum: sha256.New()}
+	p := &Part{of: h, stored: storedName(number, f.Name), sum: sha256.New(), mayBePlain: f.MayBePlain()}
 	file, err := h.files.Create(p.stored+partEnding, fileMode)
 	if err != nil {
 		return nil, fmt.Errorf("begin %s: %w", filepath.Join(h.path, fileFolder, p.stored), err)
@@ -93,7 +95,7 @@ func (p *Part) Abandon() { p.file.Discard() }
 func (p *Part) Commit(ctx context.Context) (File, error) {
 	defer p.Abandon()
 	where := filepath.Join(p.of.path, fileFolder, p.stored)
-	form, err := readContainer(ctx, p.file, p.size, p.of.in.maxUnpacked)
+	form, err := readContainer(ctx, p.file, p.size, p.of.in.maxUnpacked, p.mayBePlain)
 	if err != nil {
 		return File{}, fmt.Errorf("keep %s: %w", where, err)
 	}

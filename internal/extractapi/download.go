@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"path"
+	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -16,7 +18,7 @@ import (
 const maxDownload = 4 << 30
 
 // ErrNotExtract says that a download gave something else than a file of an extract.
-var ErrNotExtract = errors.New("what came is neither a ZIP file nor a gzip file")
+var ErrNotExtract = errors.New("what came is neither a ZIP file nor a gzip file, or is the page of a web server")
 
 // Download writes a file to w, as it came, and returns its length. It is exactly one download, however it ends: the service allows
 // a limited number of them, and may count one whose answer is lost. Redirects are followed as the policy says. On an error w may
@@ -26,7 +28,7 @@ func (c *Client) Download(ctx context.Context, f archive.ExtractFile, w io.Write
 	// This is the GET. If the process dies in it, the service may have counted it. The intent was committed before, so the next
 	// start knows that one download more may be used up, and begins a new one from the first byte.
 	_, err := c.api.Stream(ctx, apicall.Request{Op: "download a file of an extract", URL: string(f.URL), Header: http.Header{"Accept-Encoding": {"identity"}}},
-		func(_ *apicall.Answer, body io.Reader) error { return out.copyFile(body) })
+		func(_ *apicall.Answer, body io.Reader) error { return out.copyFile(body, f) })
 	if err != nil {
 		e := apicall.AsError(err)
 		if out.err != nil {
@@ -53,14 +55,14 @@ func (f *fileWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copyFile copies a ZIP or a gzip file. Where something else comes, as the page of a proxy, it writes nothing.
-func (f *fileWriter) copyFile(body io.Reader) error {
+// copyFile copies a ZIP or a gzip file, and any file whose name says that it is none. Where something else comes, as the page of a proxy, it writes nothing.
+func (f *fileWriter) copyFile(body io.Reader, of archive.ExtractFile) error {
 	in := bufio.NewReaderSize(body, 64<<10)
-	head, err := in.Peek(4)
+	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if !isContainer(head) {
+	if !isContainer(head) && (!of.MayBePlain() || isPage(head) && !strings.Contains(strings.ToLower(path.Ext(of.Name)), ".htm")) {
 		return ErrNotExtract
 	}
 	if _, err := io.Copy(f, io.LimitReader(in, maxDownload+1)); err != nil {
@@ -80,4 +82,10 @@ func isContainer(head []byte) bool {
 		}
 	}
 	return false
+}
+
+// isPage reports whether a file begins as the page of a web server does.
+func isPage(head []byte) bool {
+	text := bytes.ToLower(bytes.TrimLeft(head, "\ufeff \t\r\n"))
+	return bytes.HasPrefix(text, []byte("<html")) || bytes.HasPrefix(text, []byte("<!doctype"))
 }

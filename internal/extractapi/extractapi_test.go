@@ -128,9 +128,20 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 		gets := 0
 		var got bytes.Buffer
 		n, err := client(t, func(w http.ResponseWriter, _ *http.Request) { gets++; io.WriteString(w, body) }).
-			Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, &got)
+			Download(t.Context(), archive.ExtractFile{Table: "IA_INVOICE", Name: "IA_INVOICE.zip", URL: "https://service.example/f"}, &got)
 		if !errors.Is(err, ErrNotExtract) || n != 0 || got.Len() != 0 || gets != 1 {
 			t.Errorf("%s: %d bytes after %d downloads, %v", name, n, gets, err)
+		}
+	}
+	for name, row := range map[string]struct {
+		body string
+		kept bool
+	}{"readme.txt": {"made by the export", true}, "_SUCCESS": {"", true}, "sums.json": {`{"files":2}`, true}, "notes.html": {"<html>notes</html>", true},
+		"readme.md": {" <!DOCTYPE html><title>sign in", false}, "data.GZ": {"made by the export", false}} {
+		var got bytes.Buffer
+		_, err := client(t, calls.Says(200, row.body)).Download(t.Context(), archive.ExtractFile{Name: name, URL: "https://service.example/f"}, &got)
+		if (err == nil) != row.kept || row.kept && got.String() != row.body {
+			t.Errorf("%s: %q, %v, want it taken as it came: %v", name, got.String(), err, row.kept)
 		}
 	}
 	if n, err := client(t, calls.Says(200, gzipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, io.Discard); err != nil || n == 0 {

@@ -76,6 +76,30 @@ func TestReading_I30_Intake(t *testing.T) {
 	}
 }
 
+// I30: files that the service adds to an extract are held as they came, whatever they are, and named in the manifest. A page in the place of a table's file is
+// none.
+func TestReading_I30_ExtraFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		s := newEmulated(t, h, emulator.ExtractReadings{})
+		defer s.Close()
+		kit.Must(t, s.PublishExtract(emulator.PublishedExtract{ID: "extra", Type: archive.DeltaExtract, Made: time.Now().Add(-time.Hour), Files: []emulator.PublishedFile{
+			{Table: "IA_INVOICE", Name: "i.zip", Content: content("i")}, {Name: "readme.txt", Content: []byte("made by the export")}, {Name: "_SUCCESS.json"}}}))
+		kit.Must(t, s.PublishExtract(emulator.PublishedExtract{ID: "page", Type: archive.DeltaExtract, Made: time.Now().Add(-time.Hour), Files: []emulator.PublishedFile{
+			{Table: "IA_INVOICE", Name: "i.zip", Content: []byte("<html>sign in</html>")}}}))
+		kit.Must(t, h.live(2*time.Minute))
+		h.want("extra", arrival.Acknowledged)
+		h.want("page", arrival.Fetching)
+		c, err := custody.Open(h.kept, "ledger-1", "test", nil)
+		kit.Must(t, err)
+		defer c.Close()
+		m, err := c.Find("extra")
+		kit.Must(t, err)
+		kit.Must(t, c.Verify(t.Context(), m))
+		kit.Want(t, "the forms in the manifest", fmt.Sprint(m.Files[0].Form, m.Files[1].Form, m.Files[2].Form, m.Files[1].Name), "zipplainplainreadme.txt")
+	})
+}
+
 // I30: without a table definition, or with one of another form, an extract is held all the same: its files say what their columns are. A page in its place
 // may pass, and is asked for again before.
 func TestReading_I30_NoTableDefinition(t *testing.T) {

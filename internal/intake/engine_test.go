@@ -373,6 +373,10 @@ func TestIntake_I30_TooFewFiles(t *testing.T) {
 			}
 			return nil, nil
 		}
+		_ = h.live(time.Minute) // what is listed is fetched at once
+		if a := h.want("4711", arrival.Fetching); !a.Files[0].IsHeld() || !a.Files[1].IsHeld() {
+			t.Errorf("files = %+v, want both held", a.Files)
+		}
 		_ = h.live(24 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); a.Cause.Code != CauseFilesUnclear || asked > 60 || a.Rev > 20 {
 			t.Errorf("cause = %v, asked %d times, %d revisions, want %s, at most 60 and 20", a.Cause, asked, a.Rev, CauseFilesUnclear)

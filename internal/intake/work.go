@@ -140,7 +140,8 @@ func (w *work) listFiles(ctx context.Context) error {
 	if errors.Is(err, ledger.ErrIllegal) {
 		return w.postpone(ctx, ledger.Cause{Code: CauseFilesUnclear, Text: "The list of its files cannot be used: " + err.Error()})
 	}
-	if err == nil && len(w.a.Files) < w.a.Count {
+	isHere := !slices.ContainsFunc(w.a.Files, func(f arrival.File) bool { return !f.IsHeld() })
+	if err == nil && isHere && len(w.a.Files) < w.a.Count { // what is listed is fetched first
 		text := fmt.Sprintf("The service said that it has %d files, and lists %d.", w.a.Count, len(w.a.Files))
 		return w.postpone(ctx, ledger.Cause{Code: CauseFilesUnclear, Text: text})
 	}
