@@ -39,7 +39,7 @@ type controlFrame struct {
 
 const (
 	maxRequest     = 64 << 10
-	maxInput       = 256 << 20        // bytes of input
+	maxInput       = 64 << 20         // bytes of input: the longest list as it is sent
 	inputTime      = time.Minute      // for all of the input to arrive: the client has it before it asks
 	maxFrame       = 32 << 10         // bytes of output in one frame
 	requestTime    = 5 * time.Second  // for the request to arrive

@@ -73,7 +73,7 @@ func (h *host) lastReload() (time.Time, bool) {
 func (h *host) serveUntilStopped(ctx context.Context) error {
 	now := h.currentGeneration()
 	h.log.Info("vaultd started", "version", buildVersion(), "environment", now.cfg.Service.Environment, "service", now.cfg.Service.BaseURL,
-		"drops", len(now.cfg.Drops), "balance", now.d.Ledger().Balance().String())
+		"drops", len(now.cfg.Drops), "balance", now.d.Ledger().Balance().String(), "head", now.d.Ledger().Head().String())
 	groups, err := groupIDs(now.cfg.Access.Groups)
 	if err != nil {
 		return fail(exitConfig, err, "access.groups names groups of this machine")

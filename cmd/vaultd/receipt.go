@@ -78,7 +78,8 @@ func (v view) newEvidence(e ledger.Entry) (page, record []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	note, err := proof.NewDelivery(v.ledger.Info().Environment, e, doc, nil)
+	head := v.ledger.Head()
+	note, err := proof.NewDelivery(v.ledger.Info().Environment, e, doc, &head)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +93,8 @@ func (v view) newReceipt(e ledger.Entry) (proof.Receipt, error) {
 	if err != nil {
 		return proof.Receipt{}, err
 	}
-	r, err := proof.NewReceipt(v.ledger.Info().Environment, e, doc, nil)
+	head := v.ledger.Head()
+	r, err := proof.NewReceipt(v.ledger.Info().Environment, e, doc, &head)
 	r.Differs = listKeptDifferences(e)
 	return r, err
 }

@@ -90,7 +90,7 @@ func (v view) newSummary() present.StatusSummary {
 	s := present.StatusSummary{
 		Version: buildVersion(), Environment: c.Service.Environment, At: v.Now.UTC().Truncate(time.Second), Running: v.state != nil,
 		Needs: []present.Need{}, Pauses: []present.PausedTarget{}, NotTaken: []present.NotTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
-		ReloadFault: v.reloadFault, Balance: present.NewBalance(v.ledger.Balance()),
+		ReloadFault: v.reloadFault, Head: v.ledger.Head().String(), Balance: present.NewBalance(v.ledger.Balance()),
 		Disk: present.DiskStatus{LedgerFree: diskFree(c.StateDir), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree},
 	}
 	s.Host, _ = os.Hostname() // for people only

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -35,6 +36,11 @@ and hash it goes on, and what it did not read again: what became of older record
 then it cannot tell. --whole reads everything. So does every verify where the checkpoint
 is missing or cannot be used, and where everything was read last more than 7 days ago.
 
+With --head it reads everything, and says whether the journal still contains a head
+that somebody kept: the log has one of each start and each day, and so have each
+receipt and each report. Where the journal does not, its past was written anew, lines
+are missing, or it is another ledger.
+
 With --archive it does something else: it downloads archived documents and compares
 them with what was sent, so many (60) or such a part of all of them (5%). Those that
 nobody ever downloaded come first, the oldest first; a document that was compared is
@@ -44,16 +50,32 @@ kept; what came of each is journaled, and every audit counts them.`,
 		Example: `  vaultd verify
   vaultd verify --whole
   vaultd verify --json
+  vaultd verify --head 2026-10.html
   vaultd verify --archive 60
   vaultd verify --archive 0.5%`,
 		Args: expectArgs(),
 	}
 	part := c.Flags().String("archive", "", "download and compare archived documents: a `number`, or a part of all such as 5%")
+	head := c.Flags().String("head", "", "find out whether the journal still contains a head that was kept: `LINE:HASH`, or a receipt, report or log that has one")
 	whole := c.Flags().Bool("whole", false, "read the whole ledger, whatever was verified before")
 	c.MarkFlagsMutuallyExclusive("archive", "whole")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *head != "" && *part != "" {
+			return usageError{errors.New("--archive compares documents and --head the journal; give one of them")}
+		}
+		kept, err := a.readKeptHeads(*head)
+		if err != nil {
+			return err
+		}
+		if *head != "" { // the daemon gets the heads, not the file's name
+			if err := c.Flags().Set("head", joinHeads(kept)); err != nil {
+				return err
+			}
+		}
 		if !c.Flags().Changed("archive") {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runVerify(ctx, v, extent(*whole)) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error {
+				return a.runVerify(ctx, v, extent(*whole || len(kept) > 0), kept)
+			})
 		}
 		many, err := parsePortion(*part)
 		if err != nil {
@@ -84,7 +106,8 @@ type verdict struct {
 	HeadLine uint64           `json:"headLine"`
 	HeadHash string           `json:"headHash"`
 	Balance  string           `json:"balance"`
-	Moved    int              `json:"movedMeanwhile"` // entries that changed while they were checked
+	Kept     []keptHead       `json:"keptHeads,omitempty"` // those of --head
+	Moved    int              `json:"movedMeanwhile"`      // entries that changed while they were checked
 	Problems []verdictProblem `json:"problems"`
 
 	RestsOn     *verdictBasis    `json:"restsOn"`            // null: the whole ledger was read
@@ -139,9 +162,12 @@ type verdictFinding struct {
 	Text    string `json:"text"`
 }
 
-func (a *app) runVerify(ctx context.Context, v view, what extent) error {
+func (a *app) runVerify(ctx context.Context, v view, what extent, kept []ledger.Head) error {
 	found, err := v.verifyLedger(ctx, selfcheck.Verification{StateDir: v.cfg.StateDir, Program: buildVersion(), Whole: bool(what), Now: time.Now})
 	if err != nil {
+		return err
+	}
+	if err := found.compareHeads(v.ledger, kept); err != nil {
 		return err
 	}
 	if !found.OK && a.inside != nil {
@@ -292,6 +318,11 @@ func (d *verdict) writeText(w io.Writer) {
 	d.printBasis(w)
 	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
 	d.printReplayed(w)
+	for _, k := range d.Kept {
+		if k.Contained {
+			fmt.Fprintf(w, "KEPT HEAD line %d: the journal contains it, and all lines before it are those of that time\n", k.Line)
+		}
+	}
 	if d.catalog != "" {
 		fmt.Fprintf(w, "CATALOG   %s\n", sanitize.Text(d.catalog))
 	}

@@ -91,7 +91,7 @@ func (d *Daemon) recordFindings(ctx context.Context, found selfcheck.Result) {
 		log.Error("the ledger was not checked", "err", found.Failed)
 		return
 	case found.OK():
-		log.Info("the ledger was checked: nothing differs")
+		log.Info("the ledger was checked: nothing differs", "head", d.ledger.Head().String())
 		return
 	}
 	for _, what := range found.Files {

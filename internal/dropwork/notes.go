@@ -31,7 +31,8 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 	if e.State == ledger.Delivered {
 		return m.deliveryNotes(e, doc, differs)
 	}
-	receipt, err := proof.NewReceipt(m.shared.Environment, e, doc, nil)
+	head := m.shared.Ledger.Head()
+	receipt, err := proof.NewReceipt(m.shared.Environment, e, doc, &head)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,8 @@ func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop
 
 // deliveryNotes are the delivery note and its text for people, for a folder whose document was delivered.
 func (m *Mover) deliveryNotes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
-	note, err := proof.NewDelivery(m.shared.Environment, e, doc, nil)
+	head := m.shared.Ledger.Head()
+	note, err := proof.NewDelivery(m.shared.Environment, e, doc, &head)
 	if err != nil {
 		return nil, err
 	}

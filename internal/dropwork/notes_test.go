@@ -8,7 +8,9 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -55,7 +57,9 @@ func TestNotes_I12_OfADeliveredNetworkDocument(t *testing.T) {
 		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "number-1"}, Fate: ledger.Succeeded}}}
 	doc := ledger.Document{Metadata: archive.Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"1234567890123"}}.Metadata(), Files: []archive.File{{Path: "document.json", Size: 60}, {Path: "scan.tif", Size: 40}}}
 	differs := []drop.Difference{{Path: "scan.tif", What: "was not sent"}}
-	files, err := networkMover().composeNotes(e, doc, differs)
+	m := networkMover()
+	m.shared.Ledger = fill.New(t, boltledger.Config{}, ledger.Info{ID: "L", Environment: "test", Created: at}).Ledger
+	files, err := m.composeNotes(e, doc, differs)
 	if err != nil || len(files) != 3 || files[0].Name != "_DELIVERED.json" || files[1].Name != "_DELIVERED.txt" || files[2].Name != drop.NoValidation().Name {
 		t.Fatalf("files = %v (error %v), want the record, the note and the mark of no validation", files, err)
 	}

@@ -18,8 +18,8 @@ import (
 // Limits of a list. A longer one is to be split, by month for instance.
 const (
 	MaxRows  = 1_000_000
-	maxBytes = 128 << 20 // of all rows
-	maxSame  = 1000      // different rows with one number: more of them name no document, and comparing them would take hours
+	maxBytes = 32 << 20 // of all rows, which take five times as much memory while a report is made
+	maxSame  = 1000     // different rows with one number: more of them name no document, and comparing them would take hours
 )
 
 // Row is one expected document. Only the number is always given.

@@ -231,6 +231,10 @@ type Head struct {
 	Hash archive.Digest
 }
 
+// String gives a head as vaultd prints it for people to keep: line and hash,
+// parted by a colon.
+func (h Head) String() string { return fmt.Sprintf("%d:%s", h.N, h.Hash) }
+
 // Next returns the head after one more line: the hash is the SHA-256 of the hash
 // before and the line's bytes as stored.
 func (h Head) Next(line []byte) Head {

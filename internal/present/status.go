@@ -38,6 +38,7 @@ type StatusSummary struct {
 	Check         *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
 	Advice        []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
+	Head    string `json:"head"`    // the journal's last line and its hash, for "vaultd verify --head"
 	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
 
 	ListsIgnored bool            `json:"-"` // the text lists the ignored names

@@ -96,7 +96,7 @@ var guarantees = []guarantee{
 		id: "I14", checked: true,
 		promise: "The journal's lines are numbered without gaps, each is bound to all before it, every record has a checksum, and the journal's end is also kept in a second file.",
 		how:     "Line by line a SHA-256 over the one before. `vaultd verify --whole` and the daily check replay all of it, `vaultd verify` what came since the last time; docs/ledger.md shows how to do that without vaultd.",
-		limit:   "Whoever can write both files can write another history from a line on. Keep the printed head of an audit elsewhere: it fixes everything before it.",
+		limit:   "Whoever can write both files can write another history from a line on. Keep a head elsewhere: it fixes everything before it, and vaultd verify --head compares. The log has one of each start and each day, and each receipt, report and status --json has one.",
 		tests:   []string{"internal/ledger/boltledger TestVerify_I14_FindsDamage", "internal/ledger/boltledger TestDocs_I14_ProgramReadsALedger"},
 	},
 	{
