@@ -26,11 +26,13 @@ func TestValidateNetwork_I24_EachFaultAtOnce(t *testing.T) {
 		code   int
 		want   string // all that is printed; a size follows where it ends with two blanks
 	}{
-		"CreditNote": {files{"document.json": networkGood, "scan.pdf": "x"}, exitDone, "GOOD  folder would be sent as a credit note with 1 file\n  scan.pdf  imageFile  "},
-		"Invoice":    {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}}`}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n"},
-		"Junk":       {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}}`, "Thumbs.db": "x"}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n  ignored: Thumbs.db\n"},
-		"GLN":        {files{"document.json": goodAt(12, `"7300010000001"`, `"730001000000"`)}, exitData, "NOT SENT. document.json, line 12, sentTo.id: a GLN has 13 digits, this has 12.\n"},
-		"Ending":     {files{"document.json": networkGood, "photo.heic": "x"}, exitData, "NOT SENT. photo.heic: " + endings},
+		"CreditNote":  {files{"document.json": networkGood, "scan.pdf": "x"}, exitDone, "GOOD  folder would be sent as a credit note with 1 file\n  scan.pdf  imageFile  "},
+		"Invoice":     {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}, "printingPreference": {}}`}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n"},
+		"Junk":        {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}, "printingPreference": {}}`, "Thumbs.db": "x"}, exitDone, "GOOD  folder would be sent as an invoice with 0 files\n  ignored: Thumbs.db\n"},
+		"NoRecipient": {files{"document.json": `{"data": {"documentCurrencyCode": "EUR"}}`}, exitData, "NOT SENT. document.json, line 1, processingPreference.sentTo: is missing, so that nobody knows whom the document goes to; write \"processingPreference\": {\"sentTo\": {\"id\": \"…\", \"schemeId\": \"…\"}} beside \"data\".\n"},
+		"TwoPDFs":     {files{"document.json": networkGood, "a.pdf": "x", "b.pdf": "y"}, exitData, "NOT SENT. document.json: 2 of the files are PDFs, and none is named like the document or the folder, so that nobody knows which one is the picture of the invoice; write \"files\": [{\"name\": \"a.pdf\", \"fileType\": \"imageFile\"}] into the document beside \"data\", with the name of that file.\n"},
+		"GLN":         {files{"document.json": goodAt(12, `"7300010000001"`, `"730001000000"`)}, exitData, "NOT SENT. document.json, line 12, sentTo.id: a GLN has 13 digits, this has 12.\n"},
+		"Ending":      {files{"document.json": networkGood, "photo.heic": "x"}, exitData, "NOT SENT. photo.heic: " + endings},
 		"All": {files{"document.json": strings.Replace(goodAt(3, `"7300010000001"`, `"730001000000"`), `"EUR"`, `"Euro"`, 1), "a.pdf": "", "b.heic": ""}, exitData,
 			"NOT SENT. document.json, line 1, documentCurrencyCode: is not an ISO 4217 code; write three capital letters, like EUR.\n" +
 				"NOT SENT. document.json, line 3, sentTo.id: a GLN has 13 digits, this has 12.\n" +

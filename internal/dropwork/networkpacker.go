@@ -21,7 +21,8 @@ func (p *NetworkPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed
 	rules := p.Settings.networkRules()
 	rules.Folder = e.Folder
 	if e.WasSealed() {
-		rules.TypeFiles = nil // what its files are is in its document since then
+		// What its files are is in its document since then, and it is not judged by what a document may hold today: its digest is.
+		rules.TypeFiles, rules.Check = nil, func([]byte) []packager.DocumentFault { return nil }
 	}
 	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {
 		// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.

@@ -117,6 +117,11 @@ func (k *documentChecker) checkData(data map[string]any) {
 		k.refuse(wrongField, "data.documentCurrencyCode", "the code must have three capital letters")
 	}
 	k.date(data, "data", "issueDate")
+	if value, told := data["isIssuedAgainstOrder"]; told {
+		if _, ok := value.(bool); !ok {
+			k.refuse(wrongField, "data.isIssuedAgainstOrder", "the field must be a boolean")
+		}
+	}
 	if number := k.object(data, "data", "externalDocumentIdentifier", false); number != nil {
 		k.text(number, "data.externalDocumentIdentifier", "id", true)
 	}
@@ -146,6 +151,7 @@ func (k *documentChecker) checkParty(party map[string]any, field string) {
 	}
 	k.text(party, field, "partyName", true)
 	k.identifier(k.object(party, field, "endpoint", false), field+".endpoint")
+	k.object(party, field, "partyTaxScheme", false)
 	for i, id := range k.objects(party, field, "partyIdentifications") {
 		k.identifier(id, fmt.Sprintf("%s.partyIdentifications[%d]", field, i))
 	}

@@ -1,7 +1,6 @@
 package networkapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -58,15 +57,31 @@ func CheckDocument(document []byte) []Fault {
 	}
 	if data := c.requireObject(root, root, "", dataMember); data != nil {
 		c.checkData(data)
-		c.checkValues(data, "")
+		c.kind = kindOf(root)
+		c.checkValues(data, "", "")
 	}
-	if sentTo := c.optionalObject(c.optionalObject(root, "", preferenceMember), "", "sentTo"); sentTo != nil {
-		c.requireText(sentTo, "sentTo", "schemeId", "write one of "+schemeWords)
-		c.checkSchemeAndID(sentTo, "sentTo")
-	}
+	c.checkRecipient(root)
 	c.checkListedFiles(root)
 	slices.SortStableFunc(c.faults, func(a, b Fault) int { return a.Line - b.Line })
 	return c.faults[:min(len(c.faults), MaxFaults)]
+}
+
+// checkRecipient checks whom the document goes to. One that is printed may go to an address alone.
+func (c *checker) checkRecipient(root *node) {
+	preference := c.optionalObject(root, "", preferenceMember)
+	if sentTo := c.optionalObject(preference, "", "sentTo"); sentTo != nil {
+		c.checkSchemeAndID(sentTo, "sentTo")
+		return
+	}
+	endpoint := root.find(dataMember).find("accountingCustomerParty").find("endpoint")
+	if endpoint != nil || preference.find("sentTo") != nil || root.find(printingMember) != nil || preference.find(printingMember) != nil {
+		return // checked with its party, or told above
+	}
+	place := root
+	if preference != nil {
+		place = preference
+	}
+	c.addFault(place.at, join(preferenceMember, "sentTo"), `is missing, so that nobody knows whom the document goes to; write "processingPreference": {"sentTo": {"id": "…", "schemeId": "…"}} beside "data".`)
 }
 
 // checkListedFiles checks the list of what the files are to the document.
@@ -94,6 +109,7 @@ func (c *checker) checkListedFiles(root *node) {
 // checker collects the faults of a document.
 type checker struct {
 	src    []byte
+	kind   archive.NetworkKind // of the document
 	faults []Fault
 }
 
@@ -196,29 +212,41 @@ var (
 // customFields hold what the two parties agreed on: the network does not read it.
 const customFields = "customFields"
 
-// checkValues checks the form of dates, numbers, currencies and countries in n and everything below it.
-func (c *checker) checkValues(n *node, above string) {
+// checkValues checks the names and the forms of everything in n, which has that path in data. The form of dates, numbers, currencies and countries counts
+// wherever they stand.
+func (c *checker) checkValues(n *node, above, path string) {
 	for _, m := range n.members {
 		field := join(above, shortenText(m.name))
 		if m.name == customFields || m.value.token == nil {
 			continue
 		}
+		step := m.name
+		if path == "" && slices.Contains(parties, step) {
+			step = "party"
+		}
+		below := join(path, step)
+		if advice := adviseOnOldName(c.kind, below, m.name); advice != "" {
+			c.addFault(m.at, field, "is a name of version 1; "+advice)
+			continue
+		}
+		c.checkForm(m.value, field, below)
 		text, isText := m.value.token.(string)
-		_, isNumber := m.value.token.(json.Number)
 		switch {
 		case slices.Contains(dateFields, m.name) && !(isText && isDate(text)):
 			c.addFault(m.value.at, field, "is no date; write it like 2026-10-31, with a time zone behind it only where it is known, like 2026-10-31+01:00.")
-		case slices.Contains(numberFields, m.name) && !isNumber:
+		case slices.Contains(numberFields, m.name) && !isNumber(m.value):
 			c.addFault(m.value.at, field, "must be a number without quotes, like 1234.56.")
 		case slices.Contains(currencyField, m.name) && !(isText && currencyPattern.MatchString(text)):
 			c.addFault(m.value.at, field, "is not an ISO 4217 code; write three capital letters, like EUR.")
-		case slices.Contains(countryField, m.name) && !(isText && countryPattern.MatchString(text)):
+		case slices.Contains(countryField, m.name) && !(isText && isCountry(text)):
 			c.addFault(m.value.at, field, "is not an ISO 3166 code; write two capital letters, like DE.")
 		}
-		c.checkValues(m.value, field)
+		c.checkValues(m.value, field, below)
 	}
 	for i, item := range n.items {
-		c.checkValues(item, fmt.Sprintf("%s[%d]", above, i))
+		at := fmt.Sprintf("%s[%d]", above, i)
+		c.checkForm(item, at, path+"[]")
+		c.checkValues(item, at, path+"[]")
 	}
 }
 

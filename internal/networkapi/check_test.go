@@ -34,8 +34,9 @@ func describe(faults []Fault) (all []string) {
 }
 
 func TestCheckDocument_GoodOnes(t *testing.T) {
-	for _, document := range []string{goodDocument, "\xef\xbb\xbf" + goodDocument, strings.ReplaceAll(goodDocument, "\n", "\r\n"), `{"data":{"documentCurrencyCode":"EUR"}}`,
-		`{"documentType":"CreditNode","data":{"documentCurrencyCode":"EUR","orderReference":null},"processingPreference":{}}`, `{"data":{"documentCurrencyCode":"EUR","note":"\ud83d\ude00 \\ud83d"}}`} {
+	for _, document := range []string{goodDocument, "\xef\xbb\xbf" + goodDocument, strings.ReplaceAll(goodDocument, "\n", "\r\n"), `{"data":{"documentCurrencyCode":"EUR","accountingCustomerParty":{"partyName":"A","endpoint":{"id":"x"}}}}`,
+		`{"documentType":"CreditNode","data":{"documentCurrencyCode":"EUR","orderReference":null,"billingReference":{"id":"1"},"taxTotal":{"taxSubtotals":[]}},"processingPreference":{"sentTo":{"id":"any"}}}`,
+		`{"data":{"documentCurrencyCode":"EUR","invoiceLines":[{"version":1}]},"printingPreference":{"any":1}}`, `{"data":{"documentCurrencyCode":"EUR","note":"\ud83d\ude00 \\ud83d"},"processingPreference":{"printingPreference":1}}`} {
 		if faults := CheckDocument([]byte(document)); len(faults) != 0 {
 			t.Errorf("%q, want len(faults) = 0", describe(faults))
 		}
@@ -49,7 +50,25 @@ func TestCheckDocument_EachFault(t *testing.T) {
 		{"GLNWithLetters", `"1234567890123"`, `"123456789012X"`, "document.json, line 14, sentTo.id: a GLN has 13 digits and nothing else."},
 		{"DUNS", `"1234567890123", "schemeId": "GLN"`, `"1234", "schemeId": "DUNS"`, "document.json, line 14, sentTo.id: a D-U-N-S number has 9 digits, this has 4."},
 		{"SchemeUnknown", `"GLN"`, `"UNKNOWN"`, `document.json, line 14, sentTo.schemeId: "UNKNOWN" is not a scheme of the network`},
-		{"SchemeMissing", `, "schemeId": "GLN"`, ``, "document.json, line 14, sentTo.schemeId: is missing; write one of ISO6523-ACTORID-UPIS"},
+		{"RegisterOfACountryThatIsNone", `FR:ORGNR`, `ZZ:ORGNR`, `line 8, accountingCustomerParty.endpoint.schemeId: "ZZ:ORGNR" is not a scheme`},
+		{"NoteIsANumber", `"issueDate"`, `"note": 1, "issueDate"`, "line 5, note: must be a text in quotes."},
+		{"OrderInWords", `"issueDate"`, `"isIssuedAgainstOrder": "yes", "issueDate"`, "line 5, isIssuedAgainstOrder: must be true or false, without quotes."},
+		{"TwoTaxSchemes", `"postalAddress": {`, `"partyTaxScheme": [{"company": {"id": "1"}}], "postalAddress": {`, "line 7, accountingSupplierParty.partyTaxScheme: must be an object in { }."},
+		{"AddressIsAText", `{"countryId": "DE"}`, `"Berlin"`, "line 7, accountingSupplierParty.postalAddress: must be an object"},
+		{"TelephoneIsANumber", `"postalAddress": {`, `"contact": {"telephone": 4930}, "postalAddress": {`, "accountingSupplierParty.contact.telephone: must be a text"},
+		{"SchemeOfAPayment", `"paymentMeansCode"`, `"paymentIdentifier": {"id": "1", "schemeId": "WRONG"}, "paymentMeansCode"`, "line 10, paymentMeans.paymentIdentifier.schemeId: is not known; write SPY or ISO."},
+		{"Barcode", `{"ids": [`, `{"accounting": {"virtualBankBarcode": {"id": "1", "schemeId": "SE"}}, "ids": [`, "paymentMeans.financialAccounts[0].accounting.virtualBankBarcode.schemeId: is not known; write FI."},
+		{"TaxTotalIsAList", `"customFields"`, `"taxTotal": [], "customFields"`, "line 11, taxTotal: must be an object"},
+		{"CountryThatIsNone", `"countryId": "DE"`, `"countryId": "XQ"`, "postalAddress.countryId: is not an ISO 3166 code"},
+		{"OldIdentifications", `"partyIdentifications"`, `"partyIdentification"`, `line 7, accountingSupplierParty.partyIdentification: is a name of version 1; write "partyIdentifications", a list`},
+		{"OldCharge", `"allowanceCharges"`, `"allowanceCharge"`, `line 9, allowanceCharge: is a name of version 1; write "allowanceCharges"`},
+		{"OldAccounts", `"financialAccounts"`, `"financialAccount"`, `paymentMeans.financialAccount: is a name of version 1; write "financialAccounts"`},
+		{"OldLines", `"invoiceLines"`, `"invoiceLine"`, `line 12, invoiceLine: is a name of version 1; write "invoiceLines"`},
+		{"OldTaxOfALine", `[{"lineExtension"`, `[{"taxTotal": {}, "lineExtension"`, `line 12, invoiceLines[0].taxTotal: is a name of version 1; write "taxTotals"`},
+		{"OldOperator", `"postalAddress": {`, `"serviceProviderId": "x", "postalAddress": {`, `accountingSupplierParty.serviceProviderId: is a name of version 1; write "operator".`},
+		{"OldDelivery", `"issueDate"`, `"deliveryChannelPreference": {}, "issueDate"`, `deliveryChannelPreference: is a name of version 1; write "processingPreference", or "printingPreference", beside "data".`},
+		{"PreferenceInData", `"issueDate"`, `"processingPreference": {}, "issueDate"`, `processingPreference: is a name of version 1; write it beside "data"`},
+		{"InternalNumber", `"issueDate"`, `"internalId": "1", "issueDate"`, "internalId: is a name of version 1; delete it"},
 		{"SchemeIsANumber", `"GLN"`, `7`, "document.json, line 14, sentTo.schemeId: must be a text in quotes."},
 		{"IDMissing", `"id": "1234567890123", `, ``, "document.json, line 14, sentTo.id: is missing"},
 		{"SIREN", `"123456789", "schemeId": "FR:ORGNR"`, `"12345678900011", "schemeId": "FR:ORGNR"`, "line 8, accountingCustomerParty.endpoint.id: a SIREN has 9 digits, this has 14."},
@@ -104,17 +123,32 @@ func TestCheckDocument_EachFault(t *testing.T) {
 	}
 }
 
+// Nobody is told to guess whom a document goes to.
+func TestCheckDocument_Recipient(t *testing.T) {
+	for document, want := range map[string]string{
+		`{"data":{"documentCurrencyCode":"EUR"}}`:                                                           "document.json, line 1, processingPreference.sentTo: is missing",
+		"{\"data\":{\"documentCurrencyCode\":\"EUR\"},\n\"processingPreference\":{}}":                       "document.json, line 2, processingPreference.sentTo: is missing",
+		`{"data":{"documentCurrencyCode":"EUR","accountingCustomerParty":{"partyName":"A"}}}`:               `write "processingPreference": {"sentTo": {"id": "…", "schemeId": "…"}} beside "data".`,
+		`{"data":{"documentCurrencyCode":"EUR","accountingCustomerParty":{"partyName":"A","endpoint":{}}}}`: "accountingCustomerParty.endpoint.id: is missing",
+		`{"data":{"documentCurrencyCode":"EUR"},"processingPreference":{"sentTo":"x"}}`:                     "sentTo: must be an object",
+	} {
+		if told := describe(CheckDocument([]byte(document))); len(told) != 1 || !strings.Contains(told[0], want) {
+			t.Errorf("faults of %s = %q, want one: %s", document, told, want)
+		}
+	}
+}
+
 // All faults are told at once, in the order of the lines, and no more than a person reads.
 func TestCheckDocument_AllFaultsAtOnce(t *testing.T) {
 	told := CheckDocument([]byte("{\"data\": {\n\"issueDate\": 1,\n\"paymentMeans\": {},\n\"accountingSupplierParty\": {}},\n\"processingPreference\": {\"sentTo\": {}}}"))
-	if len(told) != 6 || !slices.IsSortedFunc(told, func(a, b Fault) int { return a.Line - b.Line }) {
+	if len(told) != 5 || !slices.IsSortedFunc(told, func(a, b Fault) int { return a.Line - b.Line }) {
 		t.Errorf("got %q", describe(told))
 	}
 	many := `{"data":{"a":[` + strings.Repeat(`{"amount":"x"},`, 10_000) + `{}]}}`
 	if told := CheckDocument([]byte(many)); len(told) != MaxFaults {
 		t.Errorf("%d faults", len(told))
 	}
-	twice := `{"data":{` + strings.Repeat(`"a":1,`, 10_000) + `"documentCurrencyCode":"EUR"}}`
+	twice := `{"data":{` + strings.Repeat(`"a":1,`, 10_000) + `"documentCurrencyCode":"EUR"},"printingPreference":{}}`
 	if told := CheckDocument([]byte(twice)); len(told) != 1 { // one line, one field
 		t.Errorf("%d faults", len(told))
 	}
@@ -133,6 +167,9 @@ func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
 		if got, err := ComposeBody([]byte(document), []archive.FileID{"f-1", `a"b`}); err != nil || string(got) != want {
 			t.Errorf("got %s, %v", got, err)
 		}
+	}
+	if got, err := ComposeBody([]byte(`{"printingPreference": {"a" : 1e400},"data":{},"files":[]}`), nil); err != nil || string(got) != `{"fileRefs":[],"data":{},"printingPreference":{"a" : 1e400}}` {
+		t.Errorf("got %s, %v", got, err)
 	}
 	if got, err := ComposeBody([]byte(`{"data":{}, "processingPreference":null}`), nil); err != nil || string(got) != `{"fileRefs":[],"data":{}}` {
 		t.Errorf("got %s, %v", got, err)

@@ -14,17 +14,18 @@ const (
 	typeMember       = "documentType"
 	dataMember       = "data"
 	preferenceMember = "processingPreference"
+	printingMember   = "printingPreference"
 	filesMember      = "files" // what each file is to the document; for vaultd, and not sent
 )
 
 func isDocumentMember(name string) bool {
-	return name == typeMember || name == dataMember || name == preferenceMember || name == filesMember
+	return name == typeMember || name == dataMember || name == preferenceMember || name == printingMember || name == filesMember
 }
 
 // parts are the members of a document, byte for byte as they stand in it.
 type parts struct {
-	kind             archive.NetworkKind
-	data, preference []byte // preference is nil where the document has none
+	kind                       archive.NetworkKind
+	data, preference, printing []byte // the last two are nil where the document has none
 }
 
 // parseParts reads the members of a document that are sent. A member that stands twice, or one that is not known, is an error:
@@ -62,6 +63,9 @@ func parseParts(document []byte) (p parts, err error) {
 	if preference != nil {
 		p.preference = src[preference.at:preference.end]
 	}
+	if printing := root.find(printingMember); printing != nil {
+		p.printing = src[printing.at:printing.end]
+	}
 	return p, nil
 }
 
@@ -84,8 +88,8 @@ func ReadKind(document []byte) (archive.NetworkKind, error) {
 	return p.kind, nil
 }
 
-// ComposeBody returns the body with which a document is sent: the numbers of its files in their order, and its data and
-// processingPreference, byte for byte as they stand in the document. So no amount passes through a number of this program. The same
+// ComposeBody returns the body with which a document is sent: the numbers of its files in their order, and its data,
+// processingPreference and printingPreference, byte for byte as they stand in the document. So no amount passes through a number of this program. The same
 // arguments give the same bytes.
 func ComposeBody(document []byte, files []archive.FileID) ([]byte, error) {
 	p, err := parseParts(document)
@@ -114,6 +118,10 @@ func ComposeBody(document []byte, files []archive.FileID) ([]byte, error) {
 	if p.preference != nil {
 		b.WriteString(`,"` + preferenceMember + `":`)
 		b.Write(p.preference)
+	}
+	if p.printing != nil {
+		b.WriteString(`,"` + printingMember + `":`)
+		b.Write(p.printing)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil

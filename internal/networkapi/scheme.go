@@ -17,10 +17,8 @@ const (
 // Forms of identifiers. Assumptions: the specification shows no pattern for a VAT number, and neither the length nor the check
 // digits of an IBAN; these are those of the European Union and of ISO 13616.
 var (
-	vatPattern     = regexp.MustCompile(`^[A-Z]{2}[0-9A-Za-z+*]{2,12}$`)
-	ibanPattern    = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}$`)
-	orgnrPattern   = regexp.MustCompile(`^[A-Z]{2}:ORGNR$`)
-	countryPattern = regexp.MustCompile(`^[A-Z]{2}$`)
+	vatPattern  = regexp.MustCompile(`^[A-Z]{2}[0-9A-Za-z+*]{2,12}$`)
+	ibanPattern = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[0-9A-Z]{11,30}$`)
 )
 
 // schemeWords lists the schemes for a person.
@@ -52,7 +50,7 @@ func checkIdentifier(scheme, id string) (text string, wrongScheme bool) {
 	case "FR:ORGNR":
 		return checkDigits(id, "a SIREN", SIRENDigits), false
 	default:
-		if !orgnrPattern.MatchString(scheme) {
+		if country, is := strings.CutSuffix(scheme, ":ORGNR"); !is || !isCountry(country) {
 			return fmt.Sprintf("%q is not a scheme of the network; write one of %s.", shortenText(scheme), schemeWords), true
 		}
 		if id == "" || strings.Trim(id, "0123456789") != "" {
