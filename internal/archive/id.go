@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -48,6 +49,35 @@ func DeriveID(v VaultID, files, metadata Digest) ID {
 // document whose first identity the service refuses after having taken it.
 func (id ID) Generation(n int) ID {
 	return ID(uuid.NewSHA1(uuid.UUID(id), fmt.Appendf(nil, "generation %d", n)))
+}
+
+// MaxGeneration bounds the successors of one identity. No document gets a later
+// one, so that whoever looks for a document knows that it looked for all.
+const MaxGeneration = 32
+
+// Successors returns the later generations of an identity, the first one first.
+func (id ID) Successors() iter.Seq2[uint8, ID] {
+	return func(yield func(uint8, ID) bool) {
+		for n := range MaxGeneration {
+			if !yield(uint8(n+1), id.Generation(n+1)) {
+				return
+			}
+		}
+	}
+}
+
+// GenerationOf returns which generation of the identity other is, 0 for the
+// identity itself.
+func (id ID) GenerationOf(other ID) (n uint8, ok bool) {
+	if id == other {
+		return 0, true
+	}
+	for n, later := range id.Successors() {
+		if later == other {
+			return n, true
+		}
+	}
+	return 0, false
 }
 
 // String returns the 36-character form in lower case.

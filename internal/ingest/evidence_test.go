@@ -128,7 +128,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
 		r.apply(ledger.Change{Key: archive.Key{1}, Events: []ledger.Event{
 			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
-				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
+				ID: archive.DeriveID("V", content, metadata).Generation(archive.MaxGeneration), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: r.s.now().Wall},
 			ledger.Reconciled{}}})
 		r.drop("V", 1)
 		r.pass(time.Hour)

@@ -233,14 +233,11 @@ func (c *Engine) endByVerdict(d Drop, e ledger.Entry, p Packed, first ledger.Ent
 	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, ledger.Document{AsRead: p.AsRead, Files: p.Document.Files})
 }
 
-// successors is how many generations of an identity are looked for where the first is not known.
-const successors = 3
-
 // sealUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
 // may know the same invoice by a later generation alone: by that it was archived.
 func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	for n := 1; n <= successors; n++ {
-		later, known, err := c.holderOf(p.Sealed.ID.Generation(n), e.Key)
+	for _, id := range p.Sealed.ID.Successors() {
+		later, known, err := c.holderOf(id, e.Key)
 		switch {
 		case err != nil:
 			return c.sealFaultChanges(d, e, err)

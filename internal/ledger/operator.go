@@ -224,7 +224,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 // releaseToNetwork lets the document go under its number again: where the network has that, it refuses it, and no second document comes of
 // it. Where the number is known to be taken the next one is used, and the network may then have the document twice.
 func (e *Entry) releaseToNetwork() {
-	taken := e.Cause.Code == CauseNumberTaken
+	taken := e.Cause.Code == CauseNumberTaken && e.Generation < archive.MaxGeneration
 	if e.Package.IsZero() {
 		e.enterState(Discovered)
 		return

@@ -73,24 +73,13 @@ type RegistrationFound struct {
 // JournalName implements Event.
 func (RegistrationFound) JournalName() string { return "registration-found" }
 
-// maxGeneration bounds how many successors of an identity are recognised.
-const maxGeneration = 32
-
 // GenerationOf returns which generation of the entry's identity id is. It also knows later
 // generations than the entry has: the part of its life that the ledger lost may have used them.
 func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
 	if e.FirstID.IsZero() {
 		return 0, false
 	}
-	if id == e.FirstID {
-		return 0, true
-	}
-	for n = 1; n <= max(e.Generation, maxGeneration); n++ {
-		if id == e.FirstID.Generation(int(n)) {
-			return n, true
-		}
-	}
-	return 0, false
+	return e.FirstID.GenerationOf(id)
 }
 
 func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {

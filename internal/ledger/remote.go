@@ -99,6 +99,10 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		taken = taken || r.Generation == e.Generation
 	}
 	if taken || e.Posts-e.Answers > e.LostAnswers {
+		if e.Generation == archive.MaxGeneration {
+			e.enterQuarantine(ev.Cause) // a later identity would not be recognised
+			return nil
+		}
 		e.enterState(Packaged)
 		e.Generation++
 		e.ID = e.FirstID.Generation(int(e.Generation))

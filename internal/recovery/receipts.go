@@ -114,10 +114,11 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 
 // useFolder takes over what the folder says, where its files are those that the receipt lists.
 func (ev *evidence) useFolder(s packager.SealedFolder) {
+	_, isGeneration := s.ID.GenerationOf(ev.sealed.ID)
 	switch {
 	case s.Content != ev.sealed.Content:
 		ev.differs = "its files are not those that the receipt lists"
-	case s.ID != ev.sealed.ID && s.ID.Generation(1) != ev.sealed.ID && s.ID.Generation(2) != ev.sealed.ID:
+	case !isGeneration:
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
 		ev.sealed.IDFromSidecar, ev.sealed.Metadata = s.HasChosenID, archive.Sum(s.Metadata)

@@ -174,19 +174,14 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 		}
 		// The lost part of the ledger may have registered later generations of the identity. An answer about one of them
 		// belongs to this entry, and to no new one.
-		ahead := generations
-		if !e.State.IsOpen() {
-			ahead = 2
-		}
-		for g := int(e.Generation) + 1; g <= int(e.Generation)+ahead && !e.FirstID.IsZero(); g++ {
-			p.nextGenerations[e.FirstID.Generation(g)] = e.Key
+		for n, id := range e.FirstID.Successors() {
+			if n > e.Generation && !e.FirstID.IsZero() {
+				p.nextGenerations[id] = e.Key
+			}
 		}
 		return nil
 	})
 }
-
-// generations is how many generations the lost part of the ledger may have added to an entry that had not ended.
-const generations = 8
 
 // foreseeIdentity finds the identity that a claimed folder will get when it is packed. So a document that the archive has of it
 // does not get an entry of its own. Where another entry already has that identity, the answer goes to that entry.
@@ -239,8 +234,8 @@ func (p *comparison) expectIdentity(e ledger.Entry, s packager.SealedFolder) err
 		return err
 	}
 	p.unpacked[s.ID] = e.Key
-	for g := 1; g <= generations; g++ {
-		p.unpacked[s.ID.Generation(g)] = e.Key
+	for _, id := range s.ID.Successors() {
+		p.unpacked[id] = e.Key
 	}
 	p.report.Unpacked++
 	return nil

@@ -224,7 +224,7 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.claimed("f", "N1", ledger.ReconcileRequired{})
 	sealed, _ := s.packs(e)
-	id := sealed.ID.Generation(3)
+	id := sealed.ID.Generation(archive.MaxGeneration)
 	rc := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
 	service := spoken{list: []archive.Receipt{rc}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}

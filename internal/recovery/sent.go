@@ -59,24 +59,15 @@ func (d Drop) compareSent(ctx context.Context, dir *durable.Dir, note proof.Deli
 	return nil
 }
 
-// mostGenerations is how many later generations of an identity are recognised.
-const mostGenerations = 32
-
 // findGeneration finds out which generation of the identity of a folder the document was sent as. A folder that was dropped again begins with a
 // later one, and a release may have taken the next of that.
 func findGeneration(of, sent archive.ID) (first archive.ID, generation uint8, is bool) {
-	if of == sent {
-		return of, 0, true
+	if n, is := of.GenerationOf(sent); is {
+		return of, n, true
 	}
-	for n := 1; n <= mostGenerations; n++ {
-		begun := of.Generation(n)
-		if begun == sent {
-			return of, uint8(n), true
-		}
-		for m := 1; m <= generations; m++ {
-			if begun.Generation(m) == sent {
-				return begun, uint8(m), true
-			}
+	for _, begun := range of.Successors() {
+		if n, is := begun.GenerationOf(sent); is {
+			return begun, n, true
 		}
 	}
 	return archive.ID{}, 0, false

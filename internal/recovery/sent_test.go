@@ -99,7 +99,7 @@ func (s *shed) rebuilt() (Report, map[string]ledger.Entry) {
 // hold today. The same folder dropped again is a duplicate. A note that does not fit its folder proves nothing.
 func TestRebuild_I2_NetworkDeliveryNotes(t *testing.T) {
 	s := newOutbox(t)
-	keys := map[string]archive.Key{"good": s.delivered("good", false, 0, nil), "bare": s.delivered("bare", true, 0, nil), "later": s.delivered("later", false, 2, nil)}
+	keys := map[string]archive.Key{"good": s.delivered("good", false, 0, nil), "bare": s.delivered("bare", true, 0, nil), "later": s.delivered("later", false, archive.MaxGeneration, nil)}
 	write := func(name, text string) func(string, *proof.Delivery) {
 		return func(dir string, _ *proof.Delivery) {
 			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o660))
