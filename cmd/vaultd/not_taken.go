@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
@@ -10,6 +11,18 @@ import (
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
+
+// missingFolders gives since when the returned folders of unresolved rejections are not
+// in their places.
+func missingFolders(scans []present.DropScan) map[archive.Key]time.Time {
+	all := map[archive.Key]time.Time{}
+	for _, d := range scans {
+		for _, m := range d.Scan.Missing {
+			all[m.Key] = m.Since
+		}
+	}
+	return all
+}
 
 // readScans gives for each drop folder what was not taken: as a running daemon sees it, else as the ledger has it from the
 // last one. Drops that are not configured any more come last.

@@ -130,6 +130,11 @@ func (v view) collectHealth() (s present.StatusSummary, err error) {
 // read is shown.
 func (v view) collectStatus() (present.StatusSummary, error) {
 	s, t := v.newSummary(), newEntryCounts(v)
+	scans, err := v.readScans()
+	if err := noteDamage(&s, err); err != nil {
+		return s, err
+	}
+	t.missing = missingFolders(scans)
 	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.findLastDelivery, t.countArchivedToday, t.countDeliveredToday, t.compareClocks} {
 		if err := noteDamage(&s, count(v.ledger)); err != nil {
 			return s, err
@@ -144,10 +149,6 @@ func (v view) collectStatus() (present.StatusSummary, error) {
 	s.Disk.SpoolUsed = v.spoolUsed()
 	v.addDrops(&s, t)
 	v.addLiveState(&s, t)
-	scans, err := v.readScans()
-	if err := noteDamage(&s, err); err != nil {
-		return s, err
-	}
 	s.AddScans(scans, v.Clock) // after addDrops, whose drops it completes
 	if need, isNeeded := v.needToStart(s.Open.Total); isNeeded {
 		s.Needs = append(s.Needs, need)

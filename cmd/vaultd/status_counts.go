@@ -25,6 +25,8 @@ type entryCounts struct {
 	clockComparedAt time.Time     // when the newest answer that gave the service's time was asked for
 	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
+	missing map[archive.Key]time.Time // since when the returned folders of rejections are not in their places
+
 	present.AttentionCounts
 }
 
@@ -128,6 +130,9 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 			why, err := present.SummarizeEntry(l, e, t.Location)
 			if err != nil {
 				return err
+			}
+			if since := t.missing[e.Key]; !since.IsZero() && c.class == ledger.RejectedUnresolved {
+				why = present.DescribeMissing(e, t.Brief(since)) + ": drop it again, corrected, or vaultd close X"
 			}
 			t.countFor(c, e.Route).Add(e, why)
 		}

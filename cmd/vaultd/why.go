@@ -60,7 +60,13 @@ func (a *app) explainName(ctx context.Context, v view, x string) (w present.Expl
 	if err != nil {
 		return w, false, err
 	}
-	return v.situationOf(e).Explain(d), true, nil
+	s := v.situationOf(e)
+	scans, err := v.readScans()
+	if err != nil {
+		return w, false, err
+	}
+	s.Missing = missingFolders(scans)[e.Key]
+	return s.Explain(d), true, nil
 }
 
 // situationOf gives what the explanation of an entry needs beside it.

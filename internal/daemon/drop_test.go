@@ -288,6 +288,50 @@ func TestDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	}
 }
 
+// I12, I26: a rejected folder that was removed, renamed or emptied is reported as
+// missing since then, and stays open until its content comes back. One that is put
+// back is not missing.
+func TestDrop_I12_I26_RejectedFolderIsGone(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(at string) error{
+		"Removed": func(at string) error { return os.RemoveAll(at) },
+		"Renamed": func(at string) error { return os.Rename(at, at+" erledigt") },
+		"Emptied": func(at string) error {
+			return errors.Join(os.Remove(filepath.Join(at, "rechnung.pdf")), os.Remove(filepath.Join(at, "metadata.json")))
+		},
+		"Replaced": func(at string) error { return errors.Join(os.Rename(at, at+" erledigt"), os.Mkdir(at, 0o770)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withDaemon(t, nil, func(h *testDaemon) {
+				h.drop("Huber 88", "88", "one", true)
+				h.pass()
+				key := h.want("Huber 88 rejected")[0].Key
+				at := filepath.Join(h.path, "_rejected", "Huber 88")
+				h.must(os.Rename(at, at+" aside"))
+				h.pass()
+				h.must(os.Rename(at+" aside", at))
+				h.pass()
+				kit.Want(t, "missing after it was put back", len(h.d.State().Drops[0].Scan.Missing), 0)
+				h.must(remove(at))
+				gone := time.Now()
+				h.pass()
+				scans, err := h.d.Ledger().Scans()
+				h.must(err)
+				if since := scans[0].MissingSince(key); since.Before(gone) || since.Sub(gone) > time.Minute {
+					t.Errorf("missing since %v, want within a minute of %v", since, gone)
+				}
+				kit.Holds(t, "the status file", h.status(), "PLEASE FIX (1)", "Huber 88 ", "PLEASE CHECK: no longer in _rejected since ")
+				h.want("Huber 88 rejected")
+				h.drop("korrigiert", "88", "two", false)
+				h.pass()
+				h.want("Huber 88 rejected resolved", "korrigiert archived")
+				kit.Want(t, "missing once resolved", len(h.d.State().Drops[0].Scan.Missing), 0)
+				kit.Lacks(t, "the status file", h.status(), "PLEASE FIX")
+			})
+		})
+	}
+}
+
 // I12: files that other folders hold too, such as a logo, resolve no rejection.
 func TestDrop_I12_SharedFilesResolveNothing(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
@@ -38,6 +39,8 @@ type probeResult struct {
 	err    error             // why it cannot be worked in
 	free   int64             // bytes on its file system; -1: unknown
 	rights map[string]string // by the name of what may not be read: what to do about it
+
+	missing []archive.Key // unresolved rejections whose returned folders are not in their places, the newest first
 }
 
 func (d *Drop) newProbe() *probe {
@@ -49,6 +52,7 @@ func (d *Drop) newProbe() *probe {
 		if before, _ := d.probe.lastFound(); (before.err == nil) != (f.err == nil) {
 			d.RequestRescan() // the watcher pauses, or goes on
 		}
+		f.missing = d.findMissing()
 		for _, w := range d.SnapshotWithRights().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
@@ -129,6 +133,9 @@ type State struct {
 
 	Scan        ledger.Scan   // what lies in it and was not taken
 	RemindAfter time.Duration // not taken for longer needs a person
+
+	missing         []archive.Key // as the probe found them last
+	looksForMissing bool          // false: they are not known
 }
 
 // State is how the drop folder stands, as far as that is known without touching it.
@@ -140,7 +147,7 @@ func (d *Drop) State() State {
 	if hangs := d.probe.hangsSince(); hangs != nil {
 		f.err = hangs
 	}
-	s := State{Name: d.Settings.Name, Watch: d.watcher.Snapshot(), Free: f.free}
+	s := State{Name: d.Settings.Name, Watch: d.watcher.Snapshot(), Free: f.free, missing: f.missing, looksForMissing: ok && f.err == nil}
 	if f.err != nil {
 		s.Paused = f.err.Error()
 	} else if p := s.Watch.Paused; p != nil {

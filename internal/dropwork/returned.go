@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -93,6 +95,45 @@ func (x *Returned) addRejected(e ledger.Entry) {
 // to the same vault, through whichever of its drop folders.
 func returnedQueue(r ledger.Route, v archive.VaultID) string {
 	return string(cmp.Or(r, ledger.Vault)) + "/" + string(v)
+}
+
+// mostLooked bounds how many returned folders one inspection of a drop looks for: the
+// newest.
+const mostLooked = 500
+
+// findMissing returns the unresolved rejections of the drop whose returned folders
+// are not in their places, or have nothing in them but vaultd's notes. It touches the drop folder. What it cannot see it does
+// not call missing.
+func (d *Drop) findMissing() (missing []archive.Key) {
+	f, done, err := d.HoldOpen()
+	if err != nil {
+		return nil
+	}
+	defer done()
+	for _, k := range d.shared.Returned.newest(returnedQueue(d.Settings.Route, d.Settings.Vault)) {
+		e, ok, err := d.shared.Ledger.Entry(k)
+		if err != nil || !ok || e.Drop != d.Settings.Name || !isCorrectable(e) || e.Source != ledger.Returned {
+			continue
+		}
+		hasContent := true
+		dir, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
+		if err == nil {
+			hasContent, err = packager.HasContent(dir.Root())
+			dir.Close() // read-only
+		}
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !hasContent {
+			missing = append(missing, k)
+		}
+	}
+	return missing
+}
+
+// newest returns the newest rejections of a queue.
+func (x *Returned) newest(queue string) []archive.Key {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(x.byQueue[queue]), func(a, b archive.Key) int { return bytes.Compare(b[:], a[:]) })
+	return keys[:min(len(keys), mostLooked)]
 }
 
 // hasAny reports whether a queue has any unresolved rejection.

@@ -158,7 +158,8 @@ func (s *Scans) scanOf(drop Settings) (scan ledger.Scan, known bool) {
 // isSameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
 // which may differ each time.
 func isSameScan(a, b ledger.Scan) bool {
-	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed &&
+	isMissed := func(x, y ledger.MissingFolder) bool { return x.Key == y.Key && x.Since.Equal(y.Since) }
+	same := slices.EqualFunc(a.Missing, b.Missing, isMissed) && a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed &&
 		isSameIgnored(a.IgnoredByRule, b.IgnoredByRule) && isSameIgnored(a.IgnoredBySystem, b.IgnoredBySystem)
 	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
 		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
@@ -262,6 +263,17 @@ func (d *Drop) makeScan(now State) ledger.Scan {
 		s.FaultSince = at
 		if before.Fault != "" {
 			s.FaultSince = earlierOf(before.FaultSince, at)
+		}
+	}
+	s.Missing = before.Missing
+	if now.looksForMissing {
+		s.Missing = nil
+		for _, k := range now.missing {
+			since := before.MissingSince(k)
+			if since.IsZero() {
+				since = at
+			}
+			s.Missing = append(s.Missing, ledger.MissingFolder{Key: k, Since: earlierOf(since, at)})
 		}
 	}
 	if s.LastScan.IsZero() {

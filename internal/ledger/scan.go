@@ -26,6 +26,8 @@ type Scan struct {
 	Unnamed      uint64        // those that are not named
 	UnnamedSince time.Time     // when there were first more than are named; zero: there are none
 
+	Missing []MissingFolder // unresolved rejections whose returned folders are not where they were put; at most MaxPending
+
 	IgnoredByRule   IgnoredNames // by the drop's own rules
 	IgnoredBySystem IgnoredNames // made by file systems, file servers and the like
 }
@@ -38,6 +40,24 @@ type IgnoredNames struct {
 
 // MaxIgnored is how many of the names that are left alone a [Scan] keeps.
 const MaxIgnored = 100
+
+// MissingFolder is the returned folder of an unresolved rejection that is not in its
+// place any more: somebody removed, renamed or moved it. The rejection stays open.
+type MissingFolder struct {
+	Key   archive.Key
+	Since time.Time // when it was first missed
+}
+
+// MissingSince returns since when the returned folder of an entry is missed; zero: it
+// is not, as far as is known.
+func (s Scan) MissingSince(k archive.Key) time.Time {
+	for _, m := range s.Missing {
+		if m.Key == k {
+			return m.Since
+		}
+	}
+	return time.Time{}
+}
 
 // PendingItem is one thing in a drop folder that has no entry.
 type PendingItem struct {

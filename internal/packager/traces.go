@@ -3,6 +3,7 @@ package packager
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -96,4 +97,26 @@ func (t Traces) Files(ctx context.Context) ([]archive.File, error) {
 		files = append(files, one)
 	}
 	return files, nil
+}
+
+// HasContent reports whether anything but junk and vaultd's notes is in a folder. It
+// reads names alone, and no more than it needs.
+func HasContent(root *os.Root) (bool, error) {
+	d, err := root.Open(".")
+	if err != nil {
+		return true, err
+	}
+	defer d.Close() // read-only
+	for {
+		names, err := d.Readdirnames(64)
+		if slices.ContainsFunc(names, func(name string) bool { return !IsJunkName(name) && !isDeliveryNote(name) }) {
+			return true, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
 }

@@ -67,6 +67,13 @@ func SummarizeCause(c ledger.Cause) string {
 	return sanitize.FirstLine(c.Text, 100)
 }
 
+// DescribeMissing says that the returned folder of a rejection is not where it was
+// put.
+func DescribeMissing(e ledger.Entry, since string) string {
+	place, _, _ := strings.Cut(e.Dest, "/")
+	return "no longer in " + sanitize.Text(place) + " since " + since
+}
+
 // BriefCause is the code of a cause as words, with the file that it is about.
 func BriefCause(c ledger.Cause) string {
 	words := strings.ReplaceAll(c.Code, "-", " ")

@@ -183,6 +183,10 @@ func lastFailed(e ledger.Entry) string {
 // addOptionsRejected adds what can be done about a rejected entry.
 func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one Action)) {
 	w := WordsOf(e.Route).options
+	if s.isMissing(e) {
+		add("look for it, correct it and drop it again: the same number and sender, or the same files, resolve this rejection", "")
+		return
+	}
 	if !w.validatesFirst {
 		offer(w.retry, Retry)
 		return

@@ -28,13 +28,14 @@ type page struct {
 	Delayed       time.Time    // since when; zero: it is not
 	Stopped       bool         // nothing is taken or sent at all until IT has acted
 
-	Rejected   section // what came back
-	Refused    section // what was not taken, and needs a hand
-	Crowded    section // what waits for room on a disk
-	Held       section // what waits for IT's check with the archive
-	Unusual    section // what was archived of late, and a person should look at
-	Copying    section // what is being written, or is known to be not whole yet
-	Waiting    section // what is not taken yet for another reason, and needs no hand so far
+	Rejected   section     // what came back
+	seen       ledger.Scan // which of the returned folders are not in their places any more
+	Refused    section     // what was not taken, and needs a hand
+	Crowded    section     // what waits for room on a disk
+	Held       section     // what waits for IT's check with the archive
+	Unusual    section     // what was archived of late, and a person should look at
+	Copying    section     // what is being written, or is known to be not whole yet
+	Waiting    section     // what is not taken yet for another reason, and needs no hand so far
 	Taken      section
 	Today      dayCounts
 	Duplicates []item // the last of Today.repeats
@@ -83,6 +84,9 @@ func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 		return e.Folder, present.WordsOf(e.Route).Progress.Refused
 	}
 	words := present.BriefCause(e.Cause)
+	if since := p.seen.MissingSince(e.Key); !since.IsZero() {
+		return e.Folder, "PLEASE CHECK: " + present.DescribeMissing(e, p.formatTime(since)) + "; drop it again, or tell IT to close it"
+	}
 	if e.Dest == "" {
 		return e.Folder, cmp.Or(words, present.WordsOf(e.Route).NotEnded) + "; on its way back to you"
 	}

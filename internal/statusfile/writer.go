@@ -125,7 +125,7 @@ func (w *writer) writeFile(f *drop.Folder, text string) error {
 // gatherPage gathers what people should know.
 func (w *writer) gatherPage() (page, error) {
 	now := w.files.cfg.Now().Wall.In(w.files.cfg.Location)
-	p := page{Drop: w.drop.Settings.Name, Now: now, Until: now.Add(w.files.rewriteAfter()), Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route}
+	p := page{Drop: w.drop.Settings.Name, Now: now, Until: now.Add(w.files.rewriteAfter()), Test: w.files.cfg.Environment != "production", Sidecar: w.drop.Settings.Rules.Sidecar, Route: w.drop.Settings.Route, seen: w.drop.StateWithScan().Scan}
 	part, err := w.files.overview.ofDrop(w.files.cfg.Ledger, w.drop.Settings.Name)
 	if err != nil {
 		return p, err

@@ -103,7 +103,7 @@ func tables() []table {
 		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(countForm),
-		tableOf(pendingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(doubtForm), tableOf(fileToldForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
+		tableOf(pendingForm), tableOf(missingForm), tableOf(scanForm), tableOf(arrivalForm), tableOf(arrivalFileForm), tableOf(doubtForm), tableOf(fileToldForm), tableOf(saidForm), tableOf(arrivalCountForm), tableOf(noticeForm),
 	}
 }
 

@@ -21,6 +21,11 @@ var pendingForm = &message[ledger.PendingItem]{"PendingItem", []field[ledger.Pen
 	flagField(5, "person", func(p *ledger.PendingItem) *bool { return &p.NeedsPerson }),
 }}
 
+var missingForm = &message[ledger.MissingFolder]{"MissingFolder", []field[ledger.MissingFolder]{
+	fixedField(1, "key", func(m *ledger.MissingFolder) []byte { return m.Key[:] }),
+	instantField(2, "since", func(m *ledger.MissingFolder) *time.Time { return &m.Since }),
+}}
+
 var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	textField(1, "drop", func(s *ledger.Scan) *string { return &s.Drop }),
 	instantField(2, "looked", func(s *ledger.Scan) *time.Time { return &s.LastScan }),
@@ -36,6 +41,7 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	itemsField(12, "ruled_names", "string", func(s *ledger.Scan) *[]string { return &s.IgnoredByRule.Names }),
 	numberField(13, "system", func(s *ledger.Scan) *uint64 { return &s.IgnoredBySystem.Count }),
 	itemsField(14, "system_names", "string", func(s *ledger.Scan) *[]string { return &s.IgnoredBySystem.Names }),
+	listField(15, "missing", missingForm, func(s *ledger.Scan) *[]ledger.MissingFolder { return &s.Missing }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
