@@ -257,7 +257,7 @@ func (a *app) demoReport(ctx context.Context, d *daemon.Daemon, cfg config.Confi
 	var sent networkCounts
 	err := demoEntries(d, func(e ledger.Entry) {
 		sent.add(e)
-		t.AppendRow(present.TableRow(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
+		t.AppendRow(present.TableRow(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e, cfg.Location)))
 	})
 	if err != nil {
 		return err
@@ -321,18 +321,18 @@ func calledAs() string {
 }
 
 // demoWhy tells in a few words why a folder ended as it did.
-func demoWhy(e ledger.Entry) string {
+func demoWhy(e ledger.Entry, zone *time.Location) string {
 	switch e.State {
 	case ledger.Archived:
-		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+		return "the service said so at " + e.ArchivedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Delivered:
 		if e.Contradicted {
 			return "REJECTED AFTER DELIVERY: a person must ask the provider why"
 		}
 		if e.Route.IsNotified() {
-			return present.WordsOf(e.Route).Taker + " delivered it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+			return present.WordsOf(e.Route).Taker + " delivered it at " + e.UploadedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 		}
-		return present.WordsOf(e.Route).Taker + " took it at " + e.UploadedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
+		return present.WordsOf(e.Route).Taker + " took it at " + e.UploadedAt.In(zone).Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Duplicate:
 		return present.WordsOf(e.Route).Repeats + "; moved to _duplicates"
 	case ledger.Rejected:

@@ -28,6 +28,12 @@ func TestDemo_EachSampleEndsAsItWasMadeTo(t *testing.T) {
 	if code := program.Run(t.Context(), []string{"demo", "--dir", dir}, strings.NewReader(""), &out, &errs, noEnv); code != exitDone {
 		t.Fatalf("exit %d: %s%s", code, &out, &errs)
 	}
+	kit.Lacks(t, "the demo's times", out.String(), " UTC")
+	sums, _, _ := runHere("--config", filepath.Join(dir, "config.yaml"), "books", "--from", "2026-10-01", "--to", "2026-10-31")
+	kit.Holds(t, "books", sums, "EUR")
+	if huge := regexp.MustCompile(`\d,\d{3},\d{3}`).FindString(sums); huge != "" {
+		t.Errorf("sum = %s, want one of an invoice:\n%s", huge, sums)
+	}
 	states := map[string]string{}
 	listed, _, code := runHere("--config", filepath.Join(dir, "config.yaml"), "list", "--json")
 	for line := range strings.Lines(listed) {
