@@ -60,7 +60,7 @@ func callConfig(cfg config.Config, env config.Env) apicall.Config {
 		refused = emulator.Header
 	}
 	return apicall.Config{RefusedHeader: refused, ProxyAuth: apicall.ProxyAuth{Username: s.ProxyAuth.Username, Secret: secretReader(s.ProxyAuth.SecretFile, env)},
-		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
+		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts, RedirectHosts: s.RedirectHosts,
 		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: wireAuth(s.Auth, env),
 	}
 }

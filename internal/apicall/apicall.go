@@ -45,6 +45,7 @@ type Config struct {
 	BaseURL         string   // https, or http to a loopback host
 	RequestIDHeader string   // default X-SVC-REQUEST-ID
 	AllowedHosts    []string // host or host:port; see Policy
+	RedirectHosts   []string // the same of hosts that redirects without a signature may lead to, with the credentials
 	CAFile          string   // PEM, trusted in addition to the system's
 	Proxy           string   // URL of a proxy; the environment is not consulted
 	ProxyAuth       ProxyAuth
@@ -109,7 +110,7 @@ func New(cfg Config) (*API, *Store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts)
+	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts, cfg.RedirectHosts)
 	if err != nil {
 		return nil, nil, err
 	}

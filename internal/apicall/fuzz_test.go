@@ -72,7 +72,7 @@ func FuzzRedirect_I20(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	p, err := NewPolicy("https://archive.example", nil)
+	p, err := NewPolicy("https://archive.example", nil, nil)
 	kit.Must(f, err)
 	from, _ := url.Parse("https://archive.example/v1/vaults")
 	f.Fuzz(func(t *testing.T, location string) {

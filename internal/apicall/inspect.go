@@ -33,7 +33,7 @@ func Inspect(ctx context.Context, cfg Config) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts)
+	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts, cfg.RedirectHosts)
 	if err != nil {
 		return Inspection{}, err
 	}

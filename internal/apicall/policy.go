@@ -16,6 +16,8 @@ import (
 type PolicyError struct {
 	Host   string // empty where the URL has none
 	Reason string // in words, without the URL
+
+	IsUnlisted bool // a host that an operator may list in the configuration
 }
 
 func (e *PolicyError) Error() string {
@@ -25,31 +27,42 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("host %s refused: %s", sanitize.Message(e.Host, 200), e.Reason)
 }
 
-// Policy is the rule on where connections may go (the service's base host, the allow-list, and, with an empty
+// Policy is the rule on where connections may go (the service's base host, the allow-lists, and, with an empty
 // allow-list, any public https host that a pre-signed URL names). Plain http is for loopback, and only where the base
 // itself is plain http to loopback.
 type Policy struct {
 	base     *url.URL
 	listed   map[string]bool // host, or host:port, in lower case
+	redirect map[string]bool // the same of hosts for redirects without a signature
 	tokens   []string        // host:port of each token endpoint of its own; only their addresses are trusted
 	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
 }
 
-// NewPolicy returns the policy for a base URL and an allow-list of "host" or "host:port" entries.
-func NewPolicy(baseURL string, allowed []string) (*Policy, error) {
+// NewPolicy returns the policy for a base URL, an allow-list of "host" or "host:port" entries, and another one of hosts that redirects
+// without a signature may lead to; that one closes nothing.
+func NewPolicy(baseURL string, allowed, redirect []string) (*Policy, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{base: base, listed: map[string]bool{}, loopback: isLoopbackHost(base.Hostname())}
-	for _, entry := range allowed {
+	p := &Policy{base: base, loopback: isLoopbackHost(base.Hostname())}
+	if p.listed, err = readHosts(allowed); err != nil {
+		return nil, err
+	}
+	p.redirect, err = readHosts(redirect)
+	return p, err
+}
+
+func readHosts(entries []string) (map[string]bool, error) {
+	hosts := map[string]bool{}
+	for _, entry := range entries {
 		u, err := url.Parse("https://" + entry)
 		if err != nil || u.Host == "" || u.Host != entry || strings.ContainsAny(entry, "*@ ") {
 			return nil, &PolicyError{Host: entry, Reason: `an allowed host is written "host" or "host:port"`}
 		}
-		p.listed[strings.ToLower(strings.TrimSuffix(entry, "."))] = true
+		hosts[strings.ToLower(strings.TrimSuffix(entry, "."))] = true
 	}
-	return p, nil
+	return hosts, nil
 }
 
 // CheckPresigned reports whether content may be sent to, or fetched from, the pre-signed URL raw: a *PolicyError, or nil.
@@ -70,7 +83,7 @@ func (p *Policy) checkPresigned(u *url.URL) error {
 		return nil
 	}
 	if len(p.listed) > 0 && !(p.loopback && isLoopbackHost(u.Hostname())) {
-		return &PolicyError{Host: u.Host, Reason: "it is not in allowed_hosts"}
+		return &PolicyError{Host: u.Host, Reason: "it is not in service.allowed_hosts", IsUnlisted: true}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return p.checkAddress(u.Host, ip)
@@ -91,10 +104,10 @@ func (p *Policy) checkTarget(method string, u *url.URL) (credentials bool, err e
 		return !signed, p.checkScheme(u)
 	case signed && (method == http.MethodGet || p.isListed(u)):
 		return false, p.checkPresigned(u)
-	case p.isListed(u):
+	case p.isListed(u), isIn(p.redirect, u):
 		return true, p.checkScheme(u)
 	default:
-		return false, &PolicyError{Host: u.Host, Reason: "it is neither the service's host nor in allowed_hosts"}
+		return false, &PolicyError{Host: u.Host, Reason: "it is not the service's host; if the redirect is right, add the host to service.redirect_hosts", IsUnlisted: true}
 	}
 }
 
@@ -110,9 +123,11 @@ func (p *Policy) checkScheme(u *url.URL) error {
 
 func (p *Policy) isServiceHost(u *url.URL) bool { return sameHost(p.base, u) }
 
-func (p *Policy) isListed(u *url.URL) bool {
+func (p *Policy) isListed(u *url.URL) bool { return isIn(p.listed, u) }
+
+func isIn(hosts map[string]bool, u *url.URL) bool {
 	name := bareHost(u)
-	return p.listed[name] || p.listed[net.JoinHostPort(name, portOf(u))] || p.listed[strings.ToLower(u.Host)]
+	return hosts[name] || hosts[net.JoinHostPort(name, portOf(u))] || hosts[strings.ToLower(u.Host)]
 }
 
 // checkAddress is the rule for the address that a name resolves to. It is checked when the connection is made: otherwise a public
@@ -123,7 +138,7 @@ func (p *Policy) checkAddress(host string, ip netip.Addr) error {
 		return nil
 	}
 	if ip.IsLoopback() || ip.IsPrivate() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || isReserved(ip) {
-		return &PolicyError{Host: host, Reason: "its address is not a public one (if that is right, list the host in allowed_hosts)"}
+		return &PolicyError{Host: host, Reason: "its address is not a public one (if that is right, list the host in service.allowed_hosts)", IsUnlisted: true}
 	}
 	return nil
 }
@@ -132,7 +147,7 @@ func (p *Policy) checkAddress(host string, ip netip.Addr) error {
 func (p *Policy) isConfigured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	at := net.JoinHostPort(host, port)
-	return at == hostAndPort(p.base) || slices.Contains(p.tokens, at) || p.listed[host] || p.listed[at]
+	return at == hostAndPort(p.base) || slices.Contains(p.tokens, at) || p.listed[host] || p.listed[at] || p.redirect[host] || p.redirect[at]
 }
 
 var reservedNets = []netip.Prefix{

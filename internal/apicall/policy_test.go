@@ -56,7 +56,7 @@ func TestPolicy_I20_Presigned(t *testing.T) {
 			if r.allowed != "" {
 				list = []string{r.allowed}
 			}
-			p, err := NewPolicy(r.base, list)
+			p, err := NewPolicy(r.base, list, nil)
 			kit.Must(t, err)
 			err = p.CheckPresigned(r.url)
 			var pe *PolicyError
@@ -69,12 +69,12 @@ func TestPolicy_I20_Presigned(t *testing.T) {
 
 func TestPolicy_BaseAndList(t *testing.T) {
 	for _, base := range []string{"", "archive.example", "http://archive.example", "https://u:p@archive.example", "https://a.example/?x=1"} {
-		if _, err := NewPolicy(base, nil); err == nil {
+		if _, err := NewPolicy(base, nil, nil); err == nil {
 			t.Errorf("base %q was taken", base)
 		}
 	}
 	for _, entry := range []string{"https://x.example", "x.example/path", "*.x.example", "", "u@x.example"} {
-		if _, err := NewPolicy("https://a.example", []string{entry}); err == nil {
+		if _, err := NewPolicy("https://a.example", []string{entry}, nil); err == nil {
 			t.Errorf("allowed host %q was taken", entry)
 		}
 	}
@@ -86,8 +86,8 @@ func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
 	kit.Must(t, err)
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	public, _ := NewPolicy("https://archive.example", nil)
-	listed, _ := NewPolicy("https://archive.example", []string{"localhost"})
+	public, _ := NewPolicy("https://archive.example", nil, nil)
+	listed, _ := NewPolicy("https://archive.example", []string{"localhost"}, nil)
 	_, err = newDialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
 	var pe *PolicyError
 	if !errors.As(err, &pe) || !isBeforeConnection(err) {
@@ -101,7 +101,7 @@ func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
 }
 
 func TestPolicy_Addresses(t *testing.T) {
-	p, _ := NewPolicy("https://archive.example", nil)
+	p, _ := NewPolicy("https://archive.example", nil, nil)
 	for _, a := range []string{"127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.1.1",
 		"224.0.0.1", "255.255.255.255", "fe80::1", "fc00::1", "fec0::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"} {
 		if p.checkAddress("h", netip.MustParseAddr(a)) == nil {
@@ -142,7 +142,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add("https://b.example/a?X-Amz-Signature=x")
 	f.Add("https://127.0.0.1:1/%zz")
 	f.Add("http://[::1]//x\\y@z")
-	p, _ := NewPolicy("https://archive.example", nil)
+	p, _ := NewPolicy("https://archive.example", nil, nil)
 	f.Fuzz(func(t *testing.T, raw string) {
 		if p.CheckPresigned(raw) != nil {
 			return

@@ -24,7 +24,10 @@ func (c *call) redirectTarget(from *url.URL, resp *http.Response, hop int) (*url
 	if err != nil {
 		return nil, err
 	}
-	kept := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
+	// A POST that is moved by 301 or 302 was not done, by what services mean. It is repeated as the POST that it is, within the same
+	// intent. A 303 says that it was done, and where to read of it.
+	kept := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect ||
+		c.method == http.MethodPost && resp.StatusCode != http.StatusSeeOther
 	switch {
 	case hop >= c.maxRedirects():
 		return nil, &PolicyError{Host: to.Host, Reason: "too many redirects"}

@@ -53,8 +53,11 @@ func TestRedirect_API(t *testing.T) {
 		{"SameHostPort", "GET", "https://archive.example:443/final", 308, "", true},
 		{"SameHostKeepsPost", "POST", "/final", 307, "", true},
 		{"SameHostKeepsPost308", "POST", "/final", 308, "", true},
-		{"PostWouldBecomeGet301", "POST", "/final", 301, "archive.example", false},
-		{"PostWouldBecomeGet302", "POST", "/final", 302, "archive.example", false},
+		{"MovedPostStaysAPost301", "POST", "/final", 301, "", true},
+		{"MovedPostStaysAPostListed", "POST", "https://listed.example/final", 302, "", true},
+		{"MovedPostToAnUnknownHost", "POST", "https://evil.example/final", 301, "evil.example", false},
+		{"PostToARedirectHost", "POST", "https://redirects.example/final", 302, "", true},
+		{"RedirectHostUnsigned", "GET", "https://redirects.example/final", 302, "", true},
 		{"PostWouldBecomeGet303", "POST", "/final", 303, "archive.example", false},
 		{"OtherHostSigned", "GET", "https://bucket.example/final" + signed, 302, "", false},
 		{"OtherHostSignedV2", "GET", "https://bucket.example/final?Signature=" + signatureCanary, 307, "", false},
@@ -74,7 +77,7 @@ func TestRedirect_API(t *testing.T) {
 					to(r.status, r.location)(w, req)
 				}
 			}}}
-			cfg := Config{BaseURL: "https://archive.example", Transport: net}
+			cfg := Config{BaseURL: "https://archive.example", Transport: net, RedirectHosts: []string{"redirects.example"}}
 			if strings.Contains(r.name, "Listed") {
 				cfg.AllowedHosts = []string{"listed.example"}
 			}

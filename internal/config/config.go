@@ -54,6 +54,7 @@ type Service struct {
 	BaseURL         string    `json:"base_url"`    // without a final slash
 	RequestIDHeader string    `json:"request_id_header"`
 	AllowedHosts    []string  `json:"allowed_hosts"`
+	RedirectHosts   []string  `json:"redirect_hosts"`
 	CAFile          string    `json:"ca_file"`
 	Proxy           string    `json:"proxy"`
 	ProxyAuth       ProxyAuth `json:"proxy_auth"`

@@ -68,7 +68,7 @@ func defaultConfig() Config {
 	return Config{
 		Service: Service{
 			Environment: "test", BaseURL: "https://vault.example", RequestIDHeader: "X-SVC-REQUEST-ID",
-			AllowedHosts: []string{},
+			AllowedHosts: []string{}, RedirectHosts: []string{},
 			Auth: Auth{
 				Method: "basic", Username: "u", SecretFile: "/etc/vaultd/secret",
 				Scopes: []string{}, BasicEncoding: "raw",

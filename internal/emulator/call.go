@@ -143,7 +143,7 @@ func (c *call) redirect(to string) reply {
 	if to == "same" {
 		to = baseURL(c.Request)
 	}
-	return reply{status: http.StatusTemporaryRedirect,
+	return reply{status: c.reading.RedirectStatus,
 		header: http.Header{"Location": {strings.TrimSuffix(to, "/") + movedPrefix + c.URL.RequestURI()}}}
 }
 

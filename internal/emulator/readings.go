@@ -42,6 +42,7 @@ type Readings struct {
 	PDF              PDFReadings
 	Extracts         ExtractReadings
 	Network          NetworkReadings
+	RedirectStatus   int    // of RedirectTo: 307 | 301 | 302 | 308; by each the call is to be repeated as it is
 	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
@@ -58,6 +59,10 @@ func (r *Readings) check() error {
 	}
 	if r.Retention < 0 {
 		return fmt.Errorf("reading Retention: %s is less than nothing", r.Retention)
+	}
+	setDefault(&r.RedirectStatus, 307)
+	if !slices.Contains([]int{301, 302, 307, 308}, r.RedirectStatus) {
+		return fmt.Errorf("reading RedirectStatus: %d is none of 301, 302, 307 and 308", r.RedirectStatus)
 	}
 	setDefault(&r.UnknownBumID, 404)
 	if !slices.Contains([]int{400, 404, 422, 502}, r.UnknownBumID) {

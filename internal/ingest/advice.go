@@ -174,7 +174,7 @@ func AdviceOn(code string) string {
 	case "token":
 		return "look at auth.token_url of this account; if it is right, ask the provider for tokens of the type Bearer"
 	case "policy", "upload-address-refused":
-		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
+		return "look at service.allowed_hosts, service.redirect_hosts and base_url; if they are right, ask the provider where uploads go"
 	case "upload-header-refused":
 		return "ask the provider what uploads need this header for: vaultd sends none that could publish a document, replace it or change what the request is"
 	case "credentials", "http-401", "http-403":

@@ -19,12 +19,17 @@ import (
 
 // newEmulated puts the emulator and its client in place of the tiny service.
 func newEmulated(t *testing.T, h *house, readings emulator.ExtractReadings) *emulator.Server {
+	return newEmulatedAt(t, h, readings, []string{"files.example"})
+}
+
+// newEmulatedAt is newEmulated with the hosts that redirects without a signature may lead to.
+func newEmulatedAt(t *testing.T, h *house, readings emulator.ExtractReadings, hosts []string) *emulator.Server {
 	t.Helper()
 	own := emulator.Account{Name: "books", Secret: "own"}
 	s, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "u", Secret: "s", ClientID: "main", ClientSecret: "s", Vaults: []emulator.Vault{{ID: "V"}},
 		Clock: time.Now, Extracts: emulator.Extracts{Account: own, FilesURL: "https://files.example"}, Readings: emulator.Readings{Extracts: readings}})
 	kit.Must(t, err)
-	api, _, err := apicall.New(apicall.Config{BaseURL: "https://books.example", AllowedHosts: []string{"files.example"}, Transport: s.Transport(), Now: time.Now,
+	api, _, err := apicall.New(apicall.Config{BaseURL: "https://books.example", RedirectHosts: hosts, Transport: s.Transport(), Now: time.Now,
 		Auth: apicall.Auth{Method: apicall.OAuth2, Username: own.Name, Secret: func() (string, error) { return own.Secret, nil }, Scopes: []string{extractapi.ReadScope, extractapi.WriteScope}}})
 	kit.Must(t, err)
 	h.real = extractapi.New(api)
@@ -56,6 +61,21 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 	if v := s.Violations(); len(v) != 0 {
 		t.Errorf("violations that the service saw = %v, want none", v)
 	}
+}
+
+// A redirect to a host that is not listed costs one download of each extract that is under way. Then nothing is asked until the
+// configuration changes, which another engine begins with.
+func TestIntake_I20_I25_UnlistedHostCostsOneDownload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		s := newEmulatedAt(t, h, emulator.ExtractReadings{Download: "redirect-auth"}, nil)
+		defer s.Close()
+		kit.Must(t, h.live(72*time.Hour))
+		if n := s.CountCalls("extract-download"); n < 1 || n > 2 {
+			t.Errorf("downloads = %d, want one for each of the two extracts at once", n)
+		}
+		kit.Want(t, "calls to the other host", s.CountCalls("extract-fetch"), 0)
+	})
 }
 
 // In each reading of what the specification leaves open, extracts come in whole.

@@ -249,6 +249,9 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := max(arrival.DelayAfter(e.faults), err.RetryAfter)
+	if isUnlisted(err) {
+		wait = untilReload
+	}
 	e.faults++
 	e.status.PausedUntil, e.status.Why = e.now().Wall.Add(wait), err.Error()
 	if e.status.FailingSince.IsZero() {
@@ -259,7 +262,17 @@ func (e *Engine) pauseCalls(op string, err *apicall.Error) {
 
 // isGeneral reports whether a fault is that of the service or of the way to it, and not of one extract.
 func isGeneral(err *apicall.Error) bool {
-	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent
+	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent || isUnlisted(err)
+}
+
+// untilReload is a pause that only another configuration ends, with which another engine begins: each further try would cost one of
+// the few downloads that the service allows.
+const untilReload = 10 * 365 * 24 * time.Hour
+
+// isUnlisted reports whether the way leads to a host that the configuration does not allow.
+func isUnlisted(err *apicall.Error) bool {
+	refused, ok := errors.AsType[*apicall.PolicyError](err)
+	return ok && refused.IsUnlisted
 }
 
 // noteAnswer notes that the service works.

@@ -59,9 +59,9 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 		host string // nothing may have reached it
 	}{
 		"OtherHost": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}},
-			[]string{"host eu.example refused: it is neither the service's host nor in allowed_hosts", "vault ACME", "vault BETA"}, "eu.example"},
+			[]string{"host eu.example refused: it is not the service's host; if the redirect is right, add the host to service.redirect_hosts", "vault ACME", "vault BETA"}, "eu.example"},
 		"OtherHostNotInTheList": {setup{readings: emulator.Readings{RedirectTo: "https://eu.example"}, client: allows(storeHost)},
-			[]string{"host eu.example refused: it is neither the service's host nor in allowed_hosts"}, "eu.example"},
+			[]string{"host eu.example refused: it is not the service's host; if the redirect is right, add the host to service.redirect_hosts"}, "eu.example"},
 		"OtherPort": {setup{readings: emulator.Readings{RedirectTo: "https://" + apiHost + ":8443"}},
 			[]string{"host " + apiHost + ":8443 refused"}, apiHost + ":8443"},
 		"ToPlainHTTP": {setup{readings: emulator.Readings{RedirectTo: "http://eu.example"}, client: allows(storeHost, "eu.example")},
@@ -69,7 +69,7 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 		"StoreToPlainHTTP": {setup{readings: emulator.Readings{StoreRedirectTo: "http://store-2.example"}},
 			[]string{"host store-2.example refused: the redirect leads from https to http", "store of vault"}, "store-2.example"},
 		"StoreNotInTheList": {setup{readings: emulator.Readings{StoreRedirectTo: "https://store-2.example"}, client: allows(storeHost)},
-			[]string{"host store-2.example refused: it is not in allowed_hosts", "store of vault"}, "store-2.example"},
+			[]string{"host store-2.example refused: it is not in service.allowed_hosts", "store of vault"}, "store-2.example"},
 		"StoreIsThisMachine": {setup{readings: emulator.Readings{StoreRedirectTo: "https://localhost"}},
 			[]string{"host localhost refused: it is this machine"}, "localhost"},
 	} {
@@ -89,9 +89,19 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 	}
 }
 
-// The statuses by which clients turn a POST into a GET: its 200 would look like success.
+// A POST that is moved by 301 or 302 stays the POST that it is: each document is archived once.
+func TestReading_I2_I11_MovedPostStaysAPost(t *testing.T) {
+	for _, status := range []int{301, 302, 308} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			virtual(t, setup{readings: emulator.Readings{RedirectTo: "same", RedirectStatus: status}}, func(t *testing.T, w *world) { w.archives(hour) })
+		})
+	}
+}
+
+// The status that turns a POST into a GET: its 200 would look like success.
 func TestReading_I12_RedirectThatWouldLoseTheBody(t *testing.T) {
-	for name, status := range map[string]int{"301": 301, "302": 302, "303": 303} {
+	for name, status := range map[string]int{"303": 303} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var broken atomic.Bool
@@ -121,7 +131,7 @@ func TestReading_I20_UploadAddressRefused(t *testing.T) {
 		store  string
 		says   string
 	}{
-		"NotInTheList": {allows("other.example"), "https://wrong.example/packages", "upload address: host wrong.example refused: it is not in allowed_hosts"},
+		"NotInTheList": {allows("other.example"), "https://wrong.example/packages", "upload address: host wrong.example refused: it is not in service.allowed_hosts"},
 		"PlainHTTP":    {nil, "http://wrong.example/packages", "upload address: host wrong.example refused: plain http is not allowed"},
 		"PrivateNet":   {nil, "https://10.0.0.7/packages", "upload address: host 10.0.0.7 refused: its address is not a public one"},
 		"ThisMachine":  {nil, "https://localhost/packages", "upload address: host localhost refused: it is this machine"},
