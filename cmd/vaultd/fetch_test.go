@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"slices"
+	"vaultd/internal/present"
 	"vaultd/internal/test/kit"
 
 	"archive/zip"
@@ -114,6 +116,43 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 			if left, err := os.ReadDir(filepath.Join(s.cfg.StateDir, "spool")); err != nil || len(left) > 0 {
 				t.Errorf("left behind %v, %v", left, err)
 			}
+		})
+	}
+}
+
+// I3, I4, I26: what is archived after an upload without Content-MD5 and without
+// an answer is a need until a download was compared and is the same.
+func TestDownload_I4_I26_EndsTheWaitForAComparison(t *testing.T) {
+	t.Parallel()
+	sent := []string{"rechnung.pdf", strings.Repeat("pdf", 1000)}
+	pack := zipOf(t, zip.Deflate, sent...)
+	for name, row := range map[string]struct {
+		got  []byte
+		ends bool
+	}{"Same": {pack, true}, "PackedAnew": {zipOf(t, zip.Store, sent...), true}, "Other": {zipOf(t, zip.Store, sent[0], "x"), false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			seal, doc := sealed("Müller 4711", int64(len(pack)))
+			doc.Files = []archive.File{{Path: sent[0], Size: int64(len(sent[1])), SHA256: archive.Sum([]byte(sent[1]))}}
+			seal.Package.SHA256 = archive.Sum(pack)
+			seal.Seal = doc.Seal(seal.Package)
+			s.tell("Müller 4711", noon, doc, seal)
+			s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}},
+				ledger.UploadIntended{WithoutMD5: true}, ledger.UploadUnanswered{})
+			s.says("Müller 4711", noon, "bum-1", archive.Successful)
+			needed := func() bool {
+				return slices.ContainsFunc(s.summary().Needs, func(n present.Need) bool { return n.What == "not-compared" && n.Count == 1 })
+			}
+			kit.Want(t, "needed before", needed(), true)
+			out, _, code := s.say("status")
+			kit.Want(t, "exit code of status", code, exitPerson)
+			kit.Holds(t, "status", out, "archived after an upload without an answer", "vaultd fetch X")
+			why, _, _ := s.say("why", "Müller 4711")
+			kit.Holds(t, "why", why, "NOT COMPARED", "vaultd fetch")
+			from := &store{t: t, zip: row.got}
+			s.archiveIs(from.ServeHTTP)
+			s.reach("fetch", "Müller 4711", "-o", "-")
+			kit.Want(t, "needed after", needed(), !row.ends)
 		})
 	}
 }

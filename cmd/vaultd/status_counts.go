@@ -62,6 +62,7 @@ func (t *entryCounts) attentionClasses() []attentionClass {
 		{class: ledger.AwaitingDecision, open: true, count: &t.Undecided}, {class: ledger.RejectedUnresolved, count: &t.Rejected},
 		{class: ledger.InQuarantine, count: &t.Quarantined}, {class: ledger.ContradictedByService, count: &t.Contradicted},
 		{class: ledger.WaitingForRights, count: &t.Unreadable}, {class: ledger.ArchivedTwice, count: &t.ArchivedTwice}, {class: ledger.SourceChanged, count: &t.KeptDiffers},
+		{class: ledger.NotCompared, count: &t.NotCompared},
 		{class: ledger.RefusedByRecipient, count: &t.RejectedByRecipient},
 		{class: ledger.RecipientNotListed, open: true, before: overdue, count: &t.Overdue}, {class: ledger.RecipientNotListed, count: &t.RecipientNotListed},
 		{class: ledger.CopyNotMade, open: true, before: overdue, count: &t.Overdue}, {class: ledger.CopyNotMade, count: &t.CopyWaits},

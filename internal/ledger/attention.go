@@ -26,6 +26,7 @@ const (
 	RefusedByRecipient                     // delivered, and its recipient rejected it
 	RecipientNotListed                     // on its way, and nothing is sent: the directory does not list its recipient
 	CopyNotMade                            // sent, and the archive does not have its copy: it could not be made yet
+	NotCompared                            // archived by the service's status alone, and not compared, see [Entry.NeedsComparison]
 
 	endOfAttention // behind the last class; not stored
 )
@@ -77,6 +78,8 @@ func (e Entry) Attention() Attention {
 		return CopyNotMade
 	case e.State.IsOpen():
 		return Waiting
+	case e.NeedsComparison() && !e.Resolved:
+		return NotCompared
 	case e.SourceDiffers() && !e.Resolved:
 		return SourceChanged
 	case e.State == Archived && !e.SameNumber.IsZero() && !e.Reviewed:

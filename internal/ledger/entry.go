@@ -130,6 +130,10 @@ type Registration struct {
 	EqualAnswers uint8                 // equal answers, each a twenty-fourth of the grace after the one before
 	LastAnswer   time.Time             // of the last counted answer; once it was given up: of the last answer
 
+	// Unproven says that an upload without Content-MD5 got no 2xx and may have
+	// stored bytes: some stores keep a body that was cut off as a whole one.
+	Unproven bool
+
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 
 	// FromLostPart says that the document may have been sent under this number in a part of the entry's life that the ledger lost. Which
@@ -296,6 +300,14 @@ func (e Entry) IsAtRest() bool {
 	// An entry with a due step must stay among the open ones: the due index and the start look there alone.
 	_, _, due := Due(e)
 	return e.State.IsFinal() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
+}
+
+// NeedsComparison reports whether the service's status alone says that what is
+// archived is whole, see [Registration.Unproven]. The source is not disposed of
+// before a download was compared with what was sent.
+func (e Entry) NeedsComparison() bool {
+	r := e.findRegistration(e.ArchivedRemote)
+	return e.State == Archived && r != nil && r.Unproven
 }
 
 // NeedsReview reports whether a person should check the document: it has the invoice number of another one, or a date

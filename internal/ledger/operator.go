@@ -80,7 +80,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 
 // Closed is an operator's decision that nobody needs to act any more:
 //
-//   - a rejection, or a contradiction about an archived entry or its kept folder, is resolved; the flags stay, and a
+//   - a rejection, or a contradiction about an archived entry or its kept folder, or a missing comparison is resolved; the flags stay, and a
 //     disposal that was stopped halfway ends there, the rest of the folder kept for good
 //   - an archived entry that needs a review counts as reviewed
 //   - an entry of which nothing was ever at the service ends as rejected, on hold or not
@@ -141,7 +141,7 @@ func (e *Entry) checkMayClose() error {
 		switch {
 		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
-		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview():
+		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview() || e.NeedsComparison():
 			return illegalBecause(AlreadyResolved)
 		}
 		return illegalBecause(NothingToResolve)

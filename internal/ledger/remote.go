@@ -180,7 +180,8 @@ func (ev UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	r.UploadIntents++
 	r.Fate = MaybeStored
 	r.Ticket.WithoutMD5 = r.Ticket.WithoutMD5 || ev.WithoutMD5
-	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1 // an earlier one turned out to be archived while this one was registered
+	r.Unproven = r.Unproven || r.Ticket.WithoutMD5 && e.Route.IsAsked() // until its 2xx
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1         // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
@@ -277,7 +278,7 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 	}
 	// A crash before this commit leaves sending, and the next start sends the same bytes once more.
 	r := e.Current()
-	r.Fate, r.Sent = Stored, ev.Sent
+	r.Fate, r.Sent, r.Unproven = Stored, ev.Sent, false
 	e.closeTicket(at.Wall)
 	e.enterState(Uploaded)
 	e.UploadedAt = at.Wall
@@ -336,7 +337,9 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 // countWithoutEffect counts the last upload attempt as one without effect, and reports whether all of them are.
 func (r *Registration) countWithoutEffect() bool {
 	r.WithoutEffect++
-	return r.WithoutEffect == r.UploadIntents
+	all := r.WithoutEffect == r.UploadIntents
+	r.Unproven = r.Unproven && !all
+	return all
 }
 
 // closeTicket records when the current registration stopped being an upload target, and wipes its address.

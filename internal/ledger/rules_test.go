@@ -235,6 +235,51 @@ func TestDisposal_I3_StoppedItDoesNotBeginAgain(t *testing.T) {
 	}
 }
 
+// TestDisposal_I3_I4_WaitsForAComparison: what an upload without Content-MD5
+// and without a 2xx left at the store is known by the service's status alone.
+// The source stays until a download was compared.
+func TestDisposal_I3_I4_WaitsForAComparison(t *testing.T) {
+	without, success := UploadIntended{WithoutMD5: true}, answer(archive.Successful, "now")
+	for name, row := range map[string]struct {
+		evs  []Event
+		want bool
+	}{
+		"Unanswered":          {[]Event{without, UploadUnanswered{}, WindowClosed{}, success}, true},
+		"ByTheTicket":         {[]Event{UploadIntended{}, UploadNotSent{WithoutMD5: true}, UploadIntended{}, success}, true},
+		"CrashBeforeTheReply": {[]Event{without, success}, true},
+		"RefusedAfterwards":   {[]Event{without, UploadUnanswered{}, UploadIntended{}, UploadRefused{}, WindowClosed{}, success}, true},
+		"ByProgress":          {[]Event{without, UploadUnanswered{}, answer(archive.InProgress, "now"), success}, true},
+		"Accepted":            {[]Event{without, accepted, success}, false},
+		"AcceptedAfterwards":  {[]Event{without, UploadUnanswered{}, UploadIntended{}, accepted, success}, false},
+		"WithContentMD5":      {[]Event{UploadIntended{}, UploadUnanswered{}, WindowClosed{}, success}, false},
+		"NotSent":             {[]Event{without, UploadNotSent{}, success}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := must(t, usual(Registered), 0, row.evs...)
+			kit.Want(t, "state", e.State, Archived)
+			kit.Want(t, "needs a comparison", e.NeedsComparison(), row.want)
+			kit.Want(t, "named to people", e.Attention() == NotCompared, row.want)
+			e.Source = Kept
+			ripe(&e)
+			step, _, _ := Due(e)
+			kit.Want(t, "disposal is due", step == Dispose, !row.want)
+			_, err := Transition(e, DisposeIntended{}, at(0))
+			kit.Want(t, "disposal is refused", err != nil, row.want)
+			if !row.want {
+				return
+			}
+			closed := must(t, e, 0, Closed{byPerson})
+			_, err = Transition(closed, DisposeIntended{}, at(0))
+			kit.Want(t, "disposal is refused after a close", err != nil, true)
+			kit.Want(t, "attention after a close", closed.Attention(), NoAttention)
+			e = must(t, e, 0, ContentCompared{})
+			step, _, _ = Due(e)
+			kit.Want(t, "due after the comparison", step, Dispose)
+			kit.Want(t, "attention after the comparison", e.Attention(), NoAttention)
+		})
+	}
+}
+
 func TestCompareIdentity_Verdicts(t *testing.T) {
 	same := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{2}}
 	other := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{3}}

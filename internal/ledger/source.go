@@ -85,6 +85,21 @@ func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
+// ContentCompared says that a download of what is archived has the content that
+// was sent. The line of the download says who asked for it.
+type ContentCompared struct{}
+
+// JournalName implements Event.
+func (ContentCompared) JournalName() string { return "content-compared" }
+
+func (ContentCompared) apply(e *Entry, _ archive.Instant) error {
+	if !e.NeedsComparison() {
+		return ErrIllegal
+	}
+	e.findRegistration(e.ArchivedRemote).Unproven = false
+	return nil
+}
+
 // DisposalStopped says that the disposal found something that it must not remove. The source
 // stays where it is, and a person is told.
 type DisposalStopped struct{ Cause Cause }

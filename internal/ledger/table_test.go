@@ -53,6 +53,12 @@ func often(w archive.ServiceStatus) func(*Entry) {
 	}
 }
 
+func unproven(e *Entry) {
+	if r := e.Current(); r != nil {
+		r.Unproven = true
+	}
+}
+
 func orphan(f Fate) func(*Entry) {
 	return func(e *Entry) {
 		if slices.Contains([]State{None, Discovered, Delivered, Duplicate}, e.State) {
@@ -227,6 +233,8 @@ var stateTable = []row{
 	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
 	{"uploaded, other bytes", UploadAccepted{Sent: zip(4).SHA256}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"uploaded", accepted, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
+	{"content-compared", ContentCompared{}, "                -  -  -  -  -  -  -  -  =  -  -  -  - ", unproven},
+	{"content-compared, proven", ContentCompared{}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu

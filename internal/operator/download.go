@@ -54,7 +54,30 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 	}
 	mark.At = d.Now()
 	// The outcome is recorded even when the asker has gone away. After a crash before this commit the download counts, without an outcome.
-	return f, errors.Join(failed, d.Ledger.CommitMark(context.WithoutCancel(ctx), mark, nil))
+	ctx = context.WithoutCancel(ctx)
+	if err := errors.Join(failed, d.Ledger.CommitMark(ctx, mark, nil)); err != nil || mark.Cause != ledger.FetchSame && mark.Cause != ledger.FetchRepacked {
+		return f, err
+	}
+	return f, d.noteCompared(ctx, v, r)
+}
+
+// noteCompared ends the wait of an entry whose archived content was to be
+// compared. A crash before its commit leaves the entry as it was: it is
+// compared once more.
+func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archive.RemoteID) error {
+	key, ok, err := d.Ledger.FindByRemote(r)
+	if err != nil || !ok {
+		return err
+	}
+	e, ok, err := d.Ledger.Entry(key)
+	if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r || !e.NeedsComparison() {
+		return err
+	}
+	res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ledger.ContentCompared{}}, At: archive.Instant{Wall: d.Now()}})
+	if err != nil {
+		return err
+	}
+	return res[0].Err
 }
 
 // Sampled is which archived documents were compared with what was sent, and which come next.

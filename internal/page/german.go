@@ -88,12 +88,14 @@ var german = map[string]string{
 	"The check of the ledger is not complete": "Die Prüfung des Nachweisbuchs ist nicht vollständig", "The disk is full": "Der Datenträger ist voll", "A drop folder is paused": "Ein Eingangsordner ist pausiert",
 	"The archive contradicts itself": "Das Archiv widerspricht sich", "Archived more than once": "Mehrfach archiviert", "The clock is wrong": "Die Uhr geht falsch", "Not taken": "Nicht übernommen",
 	"Cannot be read": "Nicht lesbar", "Open for too long": "Zu lange offen", "Kept folders are not what was archived": "Aufbewahrte Ordner weichen vom Archivierten ab", "Rejected": "Abgewiesen",
-	"Quarantined": "In Quarantäne", "A decision is needed": "Eine Entscheidung fehlt", "Same invoice number as another one": "Gleiche Rechnungsnummer wie eine andere",
+	"Archived, and not compared": "Archiviert, aber nicht verglichen",
+	"Quarantined":                "In Quarantäne", "A decision is needed": "Eine Entscheidung fehlt", "Same invoice number as another one": "Gleiche Rechnungsnummer wie eine andere",
 	"Extracts of the accounts-payable system": "Auszüge der Kreditorenbuchhaltung", "Extracts do not come in": "Auszüge kommen nicht an",
 	"Notifications of the business network do not come in": "Mitteilungen des Geschäftsnetzwerks kommen nicht an",
 	"Documents that came in over the business network":     "Über das Geschäftsnetzwerk eingegangene Dokumente",
 	"A date that can hardly be right":                      "Ein Datum, das kaum stimmen kann", "The ledger belongs to other accounts": "Das Nachweisbuch gehört zu anderen Konten",
 
+	"The store did not answer its upload, and it does not check Content-MD5. IT compares what is archived with what was sent (vaultd fetch).":                                            "Der Speicher hat das Hochladen nicht beantwortet, und er prüft Content-MD5 nicht. Die IT vergleicht das Archivierte mit dem Gesendeten (vaultd fetch).",
 	"Open each one to read what happened. Then ask the provider.":                                                                                                                        "Öffnen Sie jedes und lesen Sie, was geschah. Fragen Sie dann den Anbieter.",
 	"Open each one for its numbers (bumId). Ask the provider to remove what is too many; IT closes it then (vaultd close).":                                                              "Öffnen Sie jedes: Dort stehen seine Nummern (bumId). Bitten Sie den Anbieter, das Überzählige zu entfernen; danach schließt die IT es ab (vaultd close).",
 	"IT gives the group of the share the right to read it (docs/samba.md). It is tried again by itself.":                                                                                 "Die IT gibt der Gruppe der Freigabe das Leserecht (docs/samba.md). Es wird von selbst noch einmal versucht.",
@@ -185,7 +187,8 @@ var german = map[string]string{
 	"The store refused it.": "Der Speicher hat es abgelehnt.", "Sent completely.": "Vollständig gesendet.", "The time for sending is over.": "Die Zeit zum Senden ist um.",
 	"The folder is about to be moved to its place.": "Der Ordner wird gleich an seinen Platz gebracht.", "The folder is at its place.": "Der Ordner ist an seinem Platz.",
 	"The kept folder is about to be removed.": "Der aufbewahrte Ordner wird gleich entfernt.", "The kept folder was removed as configured.": "Der aufbewahrte Ordner wurde entfernt, wie konfiguriert.",
-	"The kept folder is not removed.": "Der aufbewahrte Ordner wird nicht entfernt.", "The archive was asked.": "Das Archiv wurde gefragt.",
+	"A download was compared with what was sent: it is the same.": "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist dasselbe.",
+	"The kept folder is not removed.":                             "Der aufbewahrte Ordner wird nicht entfernt.", "The archive was asked.": "Das Archiv wurde gefragt.",
 
 	// The report.
 	"The report says what was dropped, what became of it, and what is not proven. It goes by the date of the document; where there is none, by the day on which it was taken. Of a large archive it takes some minutes.": "Der Bericht sagt, was abgelegt wurde, was daraus wurde und was nicht bewiesen ist. Er richtet sich nach dem Datum des Dokuments; wo es fehlt, nach dem Tag der Übernahme. Bei einem großen Archiv dauert er einige Minuten.",

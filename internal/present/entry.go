@@ -103,6 +103,7 @@ func ExplainFlags(e ledger.Entry) []string {
 		{e.IsArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
 		{e.PossibleDouble && !e.IsArchivedTwice(), w.double},
 		{e.Contradicted, contradictedOf(e, w.rejectedLate, w.contradicted)},
+		{e.NeedsComparison(), "NOT COMPARED: an upload without Content-MD5 had no answer, and the archive's status alone says that it has all of it"},
 		{e.Recipient == ledger.RecipientRejected, "REJECTED BY THE RECIPIENT, who has it"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
 		{e.Reviewed, "looked at: a person let its number or date stand"},

@@ -70,6 +70,8 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 		"see vaultd why X; ask the provider about them")
 	addEntries("soon", "kept-differs", a.KeptDiffers, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
 		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X")
+	addEntries("soon", "not-compared", a.NotCompared, FormatCount(a.NotCompared.Count, "document is", "documents are")+" archived after an upload without an answer to a store that does not check Content-MD5",
+		"compare what is archived with what was sent: vaultd fetch X; until then the kept folder is not removed")
 	a.addDeliveryNeeds(addEntries)
 	addEntries("soon", "rejected", a.Rejected, fmt.Sprintf("%d rejected", a.Rejected.Count),
 		"put them right as _REASON.txt says and drop them again")

@@ -159,6 +159,8 @@ func closeMeans(e ledger.Entry) string {
 		switch e.Attention() {
 		case ledger.SourceChanged:
 			return "it is seen to: no alarm any more; the folder stays"
+		case ledger.NotCompared:
+			return "no alarm any more, without a comparison; the kept folder is never removed"
 		case ledger.RepeatedNumber, ledger.StrangeDate:
 			return "it is right as it is: status does not name it any more; the audit does"
 		}

@@ -91,6 +91,8 @@ func (f *replay) checkLastWord(e ledger.Entry) {
 		f.addFinding("I12", e.Key, "%s, though the service of its route says nothing after the upload", e.State)
 	case e.State == ledger.Delivered && e.Current() == nil:
 		f.addFinding("I12", e.Key, "delivered, and it has no registration that was uploaded")
+	case e.NeedsComparison() && (e.Source == ledger.Disposing || e.Source == ledger.Moved || e.Source == ledger.Gone):
+		f.addFinding("I3", e.Key, "its source was disposed of, and what an upload without Content-MD5 left was never compared")
 	case e.IsUndelivered(): // and it says so: it is contradicted
 	case e.State == ledger.Delivered && e.Current().Fate != ledger.Succeeded:
 		f.addFinding("I12", e.Key, "delivered, and no upload of it was answered with success")

@@ -311,6 +311,10 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			*j = b.journal()
 		}},
 
+		{"DisposedUncompared", "I3", 1, func(b *book, _ *Journal, _ *Seen) {
+			b.change(1, func(e *ledger.Entry) { e.Current().Unproven = true })
+		}},
+
 		{"TwoContentsUnsaid", "I2", 0, func(_ *book, _ *Journal, s *Seen) {
 			s.Registrations[1].Stored, s.Registrations[1].SHA256, s.Registrations[1].Size = true, archive.Digest{3}, 3000
 		}},

@@ -242,6 +242,8 @@ func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 		return "held"
 	case e.Recipient == ledger.RecipientRejected && !e.Resolved:
 		return "rejected-by-recipient"
+	case e.Attention() == ledger.NotCompared:
+		return "not-compared"
 	case e.Attention() == ledger.SourceChanged:
 		return words.differs
 	case e.Attention() == ledger.CopyNotMade:

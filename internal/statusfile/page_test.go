@@ -354,6 +354,7 @@ func TestPage_I26_RecipientThatIsNotListed(t *testing.T) {
 func TestOverview_EveryClassIsTold(t *testing.T) {
 	elsewhere := map[ledger.Attention]string{
 		ledger.ContradictedByService: "by its state and its route", ledger.RepeatedNumber: "as unusual", ledger.StrangeDate: "as unusual",
+		ledger.NotCompared:   "to IT alone: a download may be charged",
 		ledger.ArchivedTwice: "to IT alone: who dropped it can do nothing", ledger.SourceChanged: "to IT alone: it is not known who changed it",
 	}
 	for _, class := range ledger.AttentionClasses() {

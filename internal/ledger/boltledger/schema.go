@@ -72,6 +72,7 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	fixedField(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
 	instantField(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
 	flagField(12, "from_lost_part", func(r *ledger.Registration) *bool { return &r.FromLostPart }),
+	flagField(13, "unproven", func(r *ledger.Registration) *bool { return &r.Unproven }),
 }}
 
 var prunedForm = &message[ledger.RegistrationsPruned]{"Folded", []field[ledger.RegistrationsPruned]{

@@ -1,6 +1,9 @@
 package readings
 
 import (
+	"errors"
+	"io"
+	"net/http"
 	"testing"
 
 	"vaultd/internal/emulator"
@@ -44,6 +47,32 @@ func TestReading_I25_StoresThatRefuseContentMD5(t *testing.T) {
 					}
 				}
 				kit.Want(t, "uploads with Content-MD5 to a host that is known to refuse it", with, 0)
+			})
+		})
+	}
+}
+
+// Where the answer to an upload is lost, the archive's status alone makes a
+// document archived. At a store that took it without Content-MD5 it is flagged
+// until it is compared; at others the store's check of the digest stands for
+// it.
+func TestReading_I4_UploadsWithoutAnAnswer(t *testing.T) {
+	for way, flagged := range map[string]bool{"check": false, "unsigned": true} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			lost := func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+				resp, err := next.RoundTrip(r)
+				if err == nil && r.Method == http.MethodPut && resp.StatusCode == http.StatusOK {
+					return nil, errors.Join(io.ErrUnexpectedEOF, resp.Body.Close())
+				}
+				return resp, err
+			}
+			s := setup{readings: emulator.Readings{ContentMD5: way, ShortBody: "keep", ETag: "none"}, between: lost}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(2 * hour)
+				for _, e := range w.entries() {
+					kit.Want(t, "comparison needed of "+e.Folder, e.NeedsComparison(), flagged)
+				}
 			})
 		})
 	}
