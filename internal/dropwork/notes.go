@@ -204,7 +204,11 @@ func (h *Handle) DescribeUnusual(e ledger.Entry) (words []string, err error) {
 		}
 		text := "same invoice number as another folder"
 		if ok {
-			text = fmt.Sprintf("same invoice number, sender and date as %q", other.Folder)
+			text = "same invoice number, sender and date"
+			if e.SameContent == e.SameNumber {
+				text = "same invoice number, sender, date and files, with other metadata,"
+			}
+			text = fmt.Sprintf("%s as %q", text, other.Folder)
 		}
 		if !other.ArchivedAt.IsZero() {
 			text += ", archived " + other.ArchivedAt.In(h.shared.zone()).Format("2 Jan 2006")

@@ -27,22 +27,17 @@ func (c *Engine) compareWithOthers(d Drop, e ledger.Entry, s *ledger.Sealed) (ho
 		return "", err
 	}
 	var why []string
+	if !s.SameNumber.IsZero() {
+		c.cfg.Log.Warn("same invoice number as another invoice of this sender and date", "key", e.Key, "other", s.SameNumber, "held", d.Holds.SameNumber)
+		if d.Holds.SameNumber {
+			why = append(why, "same_number: hold. The same invoice number of this sender and date was dropped before, see "+s.SameNumber.String()+".")
+		}
+	}
 	if !twin.Key.IsZero() {
 		c.cfg.Log.Warn("same files as another invoice, with other metadata", "key", e.Key, "other", twin.Key, "held", d.Holds.SameContent)
 		if d.Holds.SameContent {
 			why = append(why, "same_content: hold. The same files were dropped with other metadata, see "+twin.Key.String()+".")
 		}
-	}
-	// One with the same files may have the same number as well. It is told of once, and held by either setting.
-	number := s.SameNumber
-	if number.IsZero() && !s.Number.IsZero() && twin.Number == s.Number {
-		number = twin.Key
-	}
-	if !s.SameNumber.IsZero() {
-		c.cfg.Log.Warn("same invoice number as another invoice of this sender and date", "key", e.Key, "other", s.SameNumber, "held", d.Holds.SameNumber)
-	}
-	if !number.IsZero() && d.Holds.SameNumber {
-		why = append(why, "same_number: hold. The same invoice number of this sender and date was dropped before, see "+number.String()+".")
 	}
 	if s.StrangeDate {
 		c.cfg.Log.Warn("document date is before 1990, after tomorrow, or another day here than in UTC", "key", e.Key, "held", d.Holds.StrangeDate)

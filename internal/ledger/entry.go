@@ -59,7 +59,7 @@ type Entry struct {
 
 	DuplicateOf archive.Key // the archived entry with the same identity
 	SameContent archive.Key // same files, other metadata
-	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
+	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; perhaps the same entry as SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
 
 	// Of a document that goes to the business network.

@@ -28,7 +28,7 @@ func (s Situation) Options(d Dossier) []Option {
 		}
 	}
 	offer("let it go on", Unhold)
-	if !e.SameContent.IsZero() && e.Hold {
+	if !e.SameContent.IsZero() && e.Hold && e.SameContent != e.SameNumber {
 		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
 	}
 	if !e.SameNumber.IsZero() && !e.Reviewed {

@@ -20,12 +20,16 @@ type Remark struct {
 // in loc. The error is the ledger's.
 func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error) {
 	all := []Remark{}
+	number, content := "same invoice number, sender and date as ", e.SameContent
+	if content == e.SameNumber && !content.IsZero() { // it is named once, and first of all for its number
+		number, content = "same invoice number, sender, date and files, with other metadata, as ", archive.Key{}
+	}
 	for _, pair := range []struct {
 		what, words string
 		key         archive.Key
 	}{
-		{"same-number", "same invoice number, sender and date as ", e.SameNumber},
-		{"same-content", "same files, with other metadata, as ", e.SameContent},
+		{"same-number", number, e.SameNumber},
+		{"same-content", "same files, with other metadata, as ", content},
 	} {
 		if pair.key.IsZero() {
 			continue

@@ -31,3 +31,31 @@ func TestFindRemarks_I12_ResolvedByAnotherOwner(t *testing.T) {
 		}
 	}
 }
+
+// I12: a corrected invoice, with the same number and the same file and another amount,
+// is named once, and for its number.
+func TestFindRemarks_I12_SameNumberComesFirst(t *testing.T) {
+	first := ledger.Entry{Key: archive.Key{1}, State: ledger.Archived, Folder: "Huber 1", Drop: "acme-in"}
+	other := archive.Key{3}
+	for name, row := range map[string]struct {
+		e    ledger.Entry
+		want []string
+	}{
+		"NumberAndFiles": {ledger.Entry{SameNumber: first.Key, SameContent: first.Key}, []string{"same-number: same invoice number, sender, date and files, with other metadata, as \"Huber 1\""}},
+		"OfTwoOthers":    {ledger.Entry{SameNumber: first.Key, SameContent: other}, []string{"same-number: same invoice number, sender and date as \"Huber 1\"", "same-content: same files"}},
+		"FilesAlone":     {ledger.Entry{SameContent: first.Key}, []string{"same-content: same files, with other metadata, as \"Huber 1\""}},
+	} {
+		all, err := FindRemarks(book{first.Key: first}, row.e, time.UTC)
+		if err != nil || len(all) != len(row.want) {
+			t.Fatalf("%s: %+v, %v; want %q", name, all, err, row.want)
+		}
+		for i, want := range row.want {
+			if got := all[i].What + ": " + all[i].Text; !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %q, want it to begin with %q", name, got, want)
+			}
+		}
+	}
+	if a := (ledger.Entry{State: ledger.Archived, SameNumber: first.Key, SameContent: first.Key}).Attention(); a != ledger.RepeatedNumber {
+		t.Errorf("attention = %d, want %d", a, ledger.RepeatedNumber)
+	}
+}

@@ -96,11 +96,11 @@ func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 // describeUnusual says in a few words, behind others, what is unusual about a folder that is not archived yet.
 func describeUnusual(e ledger.Entry) string {
 	text := ""
-	if !e.SameContent.IsZero() {
-		text += "; same files as another folder"
-	}
 	if !e.SameNumber.IsZero() {
 		text += "; same invoice number as another folder"
+	}
+	if !e.SameContent.IsZero() {
+		text += "; same files as another folder"
 	}
 	if e.StrangeDate {
 		text += "; document date is before 1990, in the future, or another day here than in UTC"

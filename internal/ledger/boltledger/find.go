@@ -219,8 +219,7 @@ func identityOf(e ledger.Entry, generation uint8) archive.ID {
 }
 
 // FindSameNumber returns the entry whose invoice number e repeats, where e is as it would be sealed: the first with that
-// number in its vault. Neither one that was certainly rejected counts, nor the one that e repeats by decision, nor the
-// one that is named already for having the same files.
+// number in its vault. Neither one that was certainly rejected counts, nor the one that e repeats by decision.
 func (l *Ledger) FindSameNumber(e ledger.Entry) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		x, err := readNameIndex(tx)
@@ -260,7 +259,7 @@ func firstWithNumber(e ledger.Entry, lead func(func(archive.Key) (enough bool, e
 		return found, nil
 	}
 	counts := func(k archive.Key) (ledger.Entry, bool, error) {
-		if k.IsZero() || k == e.Key || k == e.Supersedes || k == e.SameContent {
+		if k.IsZero() || k == e.Key || k == e.Supersedes {
 			return ledger.Entry{}, false, nil
 		}
 		has, ok, err := read(k)

@@ -93,9 +93,9 @@ func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
 	sound(t, l)
 }
 
-// Of two documents with the same files the second names the first once: for its
-// files. It cannot miss it where both are sealed at once.
-func TestSameNumber_SameFilesAreToldOnce(t *testing.T) {
+// I12: of two documents with the same number and the same files the second names the
+// first for both. It cannot miss it where both are sealed at once.
+func TestSameNumber_I12_WithTheSameFiles(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 	a, b := numbered(first, 1), numbered(second, 1)
@@ -108,7 +108,7 @@ func TestSameNumber_SameFilesAreToldOnce(t *testing.T) {
 		t.Fatalf("the second one: %v, want its files taken by the first", rs[1].Err)
 	}
 	b.SameContent = first.e.Key
-	kit.Want(t, "the one that the second one names for its number", sealNumber(second, b), archive.Key{})
+	kit.Want(t, "the one that the second one names for its number", sealNumber(second, b), first.e.Key)
 	sound(t, l)
 }
 

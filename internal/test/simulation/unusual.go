@@ -11,7 +11,7 @@ import (
 func findUnsaid(entries []ledger.Entry) (all []string) {
 	silent := map[archive.NumberDigest]string{}
 	for _, e := range entries {
-		if e.Number.IsZero() || e.State == ledger.Rejected || !e.SameNumber.IsZero() || !e.SameContent.IsZero() || !e.Supersedes.IsZero() {
+		if e.Number.IsZero() || e.State == ledger.Rejected || !e.SameNumber.IsZero() || !e.Supersedes.IsZero() {
 			continue
 		}
 		if other, ok := silent[e.Number]; ok {
