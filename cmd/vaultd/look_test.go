@@ -115,7 +115,7 @@ func TestShow_TellsEverything(t *testing.T) {
 	}{
 		"ArchivedByFolder": {"Müller 4711", []string{
 			"State         archived\n  The archive itself said", "kept with its receipt: drop acme-in, _archived/2026-11/Müller 4711",
-			"Dropped by    root (uid 0)", "bumId         bum-1", "archived    2026-11-20 10:32:00 CET", "1000000 bytes (1.0 MB), SHA-256 ",
+			"Folder of     root (uid 0)", "bumId         bum-1", "archived    2026-11-20 10:32:00 CET", "1000000 bytes (1.0 MB), SHA-256 ",
 			"rechnung.pdf  19 bytes, SHA-256 ", `senderName         Müller\u{202e} GmbH`, "amount             119.00 EUR",
 			"REGISTRATIONS (1 asked for, 1 answered)\n  bum-1  archived; current; sent 1 time", "HISTORY (9)",
 			"status-seen         archived/claimed, bumId bum-1, archive says successful",

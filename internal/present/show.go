@@ -29,7 +29,7 @@ func (d Dossier) Text(c Clock) []byte {
 	}
 	p.addOptional("Next", d.describeNext(c))
 	p.AddLine("Folder", "%s", DescribePlace(e))
-	p.AddLine("Dropped by", "%s", UserName(e.Owner))
+	p.AddLine("Folder of", "%s", UserName(e.Owner))
 	goesTo := routeName(e)
 	if e.Route.HasVaults() {
 		goesTo = string(e.Vault)
