@@ -107,6 +107,7 @@ var classes = []struct {
 		i.Apply(noon, fill.Seen(archive.RemoteID("bum-"+i.Name), archive.Failed, noon))
 	}},
 	{ledger.RefusedByRecipient, "", "", "rejected-by-recipient", func(_ *shelf, i *fill.Item) { end(i); hear(i, noon, "BusinessReject", "DocumentRejected") }},
+	{ledger.AskedByService, "", "", "asked-by-service", func(_ *shelf, i *fill.Item) { end(i); hear(i, noon, "BusinessAccept", "RequestForEarlyPayment") }},
 	{ledger.RecipientNotListed, "", "", "recipient-not-listed", func(_ *shelf, i *fill.Item) {
 		i.Seal(noon)
 		i.Apply(noon, ledger.Postponed{Cause: ledger.Cause{Code: ledger.CauseRecipientNotListed}})

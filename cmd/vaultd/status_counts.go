@@ -64,6 +64,7 @@ func (t *entryCounts) attentionClasses() []attentionClass {
 		{class: ledger.WaitingForRights, count: &t.Unreadable}, {class: ledger.ArchivedTwice, count: &t.ArchivedTwice}, {class: ledger.SourceChanged, count: &t.KeptDiffers},
 		{class: ledger.NotCompared, count: &t.NotCompared},
 		{class: ledger.RefusedByRecipient, count: &t.RejectedByRecipient},
+		{class: ledger.AskedByService, count: &t.AskedByService},
 		{class: ledger.RecipientNotListed, open: true, before: overdue, count: &t.Overdue}, {class: ledger.RecipientNotListed, count: &t.RecipientNotListed},
 		{class: ledger.CopyNotMade, open: true, before: overdue, count: &t.Overdue}, {class: ledger.CopyNotMade, count: &t.CopyWaits},
 		{class: ledger.RepeatedNumber, since: unusual, count: &t.SameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.StrangeDate},

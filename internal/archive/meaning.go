@@ -20,6 +20,8 @@ const (
 	MeansRefusedByRecipient                // its recipient rejected it
 	MeansNoted                             // known, and without any effect on the document
 	MeansReceived                          // a document came in for this account
+	MeansAsks                              // a service that pays early asks for something: a person must act
+	MeansCreditNote                        // a credit note about a discount waits, see [Notification.CreditNote]
 )
 
 // meanings are the pairs of response code and action code that the network is known to use.
@@ -35,9 +37,9 @@ var meanings = map[string]Meaning{
 	"TechnicalAccept/DeliveryConfirmed":               MeansNoted,
 	"BusinessInformation/EligibleForEarlyPayment":     MeansNoted,
 	"BusinessInformation/NotEligibleForEarlyPayment":  MeansNoted,
-	"BusinessAccept/RequestForEarlyPayment":           MeansNoted,
-	"BusinessInformation/DiscountCreditNoteAvailable": MeansNoted,
-	"BusinessReject/RepaymentFailed":                  MeansNoted,
+	"BusinessAccept/RequestForEarlyPayment":           MeansAsks,
+	"BusinessInformation/DiscountCreditNoteAvailable": MeansCreditNote,
+	"BusinessReject/RepaymentFailed":                  MeansAsks,
 }
 
 // Meaning returns what n means. Codes are compared letter by letter: one that is written otherwise is not known.
@@ -70,6 +72,30 @@ func plainCode(code string) string {
 		return '?'
 	}, code)
 	return plain[:min(len(plain), longestCode)]
+}
+
+// Announces reports whether the codes alone say that a document came in, which may be fetched.
+func (n Notification) Announces() bool {
+	return n.Meaning() == MeansReceived || n.Meaning() == MeansCreditNote
+}
+
+// businessDocument is the relation of a link to the document that a notification is about.
+const businessDocument = "businessDocument"
+
+// CreditNote returns the number of the credit note that a notification says is available; empty: it says so of none. The note is named by a link, of
+// which the number alone is taken, or else by the number of the notification.
+func (n Notification) CreditNote() RemoteID {
+	if n.Meaning() != MeansCreditNote {
+		return ""
+	}
+	for _, l := range n.Links {
+		if to, err := url.Parse(string(l.Address)); l.Relation == businessDocument && err == nil {
+			if id := RemoteID(path.Base(to.Path)); id.IsBumID() {
+				return id
+			}
+		}
+	}
+	return n.Document
 }
 
 // deliveryMeans is the property that tells how a document was delivered, with the words that it may have.

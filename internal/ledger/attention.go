@@ -27,6 +27,7 @@ const (
 	RecipientNotListed                     // on its way, and nothing is sent: the directory does not list its recipient
 	CopyNotMade                            // sent, and the archive does not have its copy: it could not be made yet
 	NotCompared                            // archived by the service's status alone, and not compared, see [Entry.NeedsComparison]
+	AskedByService                         // sent, and a service that pays early asks for something, or has a credit note
 
 	endOfAttention // behind the last class; not stored
 )
@@ -68,6 +69,8 @@ func (e Entry) Attention() Attention {
 		return RefusedByRecipient
 	case e.State == Rejected && !e.Resolved:
 		return RejectedUnresolved
+	case e.State == Delivered && e.Asks != "" && !e.Resolved:
+		return AskedByService
 	case e.Hold && (!e.SameContent.IsZero() || e.NeedsReview()) && e.State.IsOpen():
 		return AwaitingDecision
 	case e.State == Discovered && e.Cause.Code == CauseCannotBeRead:

@@ -68,6 +68,7 @@ type Entry struct {
 	FileAnswers uint16           // of them with a known outcome
 	Body        archive.Digest   // of the body of its POST, from the first intent on
 	Recipient   RecipientWord    // what its recipient said
+	Asks        string           // the last word about early payment or a discount upon which a person must act, as [archive.Notification.Pair]
 	Means       string           // how it was delivered, in the network's word; empty: not told
 	Copy        CopyState        // of what was sent, for the archive
 	Validation  ValidationState  // what became of ValidationFile
@@ -333,7 +334,7 @@ func (e *Entry) repeatsWhatMayBeDelivered() bool { return e.DuplicateConfirmed &
 // since, it cannot go on by itself, the service contradicts it or has archived it twice, or
 // its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice() || e.Recipient == RecipientRejected) && !e.Resolved || e.isHalfwayDisposed()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice() || e.Recipient == RecipientRejected || e.Asks != "") && !e.Resolved || e.isHalfwayDisposed()
 }
 
 // isHalfwayDisposed reports whether a disposal had begun when a reason against it became known.

@@ -310,6 +310,8 @@ func (ev NotificationSeen) apply(e *Entry, at archive.Instant) error {
 		if e.Recipient != RecipientRejected {
 			e.Recipient, e.Resolved = RecipientRejected, false
 		}
+	case archive.MeansAsks, archive.MeansCreditNote:
+		e.Asks, e.Resolved = n.Pair(), false
 	}
 	if e.Contradicted && !contradicted {
 		e.Resolved = false // a person who resolved something before did not know this

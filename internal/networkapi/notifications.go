@@ -274,6 +274,9 @@ func readNotification(raw json.RawMessage) (archive.Notification, error) {
 	if n.DocumentType == "" {
 		n.Kind = archive.NetworkInvoice // the default of the specification
 	}
+	if note := n.CreditNote(); note != "" { // it is about the invoice, or the note, and it is the note that may be fetched
+		n.Document, n.Kind = note, archive.NetworkCreditNote
+	}
 	return n, nil
 }
 

@@ -225,7 +225,7 @@ func (p *Poller) isForeign(n archive.Notification) (bool, error) {
 		return !found, err
 	}
 	_, found, err = p.cfg.Arrivals.FindArrival(arrival.Received, archive.ExtractID(n.Document))
-	return !found && (n.Kind == "" || n.Meaning() != archive.MeansReceived), err
+	return !found && (n.Kind == "" || !n.Announces()), err
 }
 
 // isNotOffered reports whether the network does not know the question for received documents. Then the codes alone tell of them.
@@ -235,7 +235,7 @@ func isNotOffered(err error) bool {
 
 // announces reports whether a notification about a document that is not ours says that the document came in.
 func (l listed) announces(n archive.Notification) bool {
-	return n.Kind != "" && (n.Meaning() == archive.MeansReceived || l.byType[n.AcknowledgementID])
+	return n.Kind != "" && (n.Announces() || l.byType[n.AcknowledgementID])
 }
 
 // keepOthers keeps notifications about documents that were not sent from here, and returns those that may be acknowledged: they are about a

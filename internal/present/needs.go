@@ -94,6 +94,8 @@ func (a AttentionCounts) addDeliveryNeeds(addEntries func(when, what string, c N
 		"see vaultd why X; send the recipient a corrected document or tidy it away, then vaultd close X")
 	addEntries("soon", "rejected-by-recipient", a.RejectedByRecipient, FormatCount(a.RejectedByRecipient.Count, "document was", "documents were")+" rejected by the recipient",
 		"see vaultd why X; ask the recipient, then vaultd close X")
+	addEntries("soon", "asked-by-service", a.AskedByService, FormatCount(a.AskedByService.Count, "document has", "documents have")+" word about early payment or a discount upon which a person must act",
+		"see vaultd show X for the word; act upon it, then vaultd close X")
 	addEntries("soon", "recipient-not-listed", a.RecipientNotListed, FormatCount(a.RecipientNotListed.Count, "document is", "documents are")+" not sent yet: the directory has no valid line of the recipient",
 		"see vaultd why X; check the number with the recipient. The directory is asked again by itself; if the number is wrong, vaultd close X gives the folder back")
 	addEntries("soon", "copy-waits", a.CopyWaits, FormatCount(a.CopyWaits.Count, "sent document is", "sent documents are")+" not archived yet: the copy cannot be put into its drop folder",

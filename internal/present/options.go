@@ -57,6 +57,9 @@ func (s Situation) Options(d Dossier) []Option {
 		if e.Recipient == ledger.RecipientRejected && !e.Resolved && w.rejectedByPeople != "" {
 			add(w.rejectedByPeople, "vaultd show "+x)
 		}
+		if e.Attention() == ledger.AskedByService {
+			add(adviseOnAsked(e.Asks), "")
+		}
 		add("see the evidence", "vaultd receipt "+x)
 		if e.Attention() == ledger.SourceChanged {
 			add(w.compare, "")
@@ -218,4 +221,15 @@ func PossibleRemote(e ledger.Entry) archive.RemoteID {
 // FetchCommand is the command that downloads what the archive has under a number.
 func FetchCommand(v archive.VaultID, r archive.RemoteID) string {
 	return "vaultd fetch --vault " + sanitize.ShellWord(string(v)) + " --bumid " + sanitize.ShellWord(string(r))
+}
+
+// adviseOnAsked says what to do about a word of a service that pays early.
+func adviseOnAsked(pair string) string {
+	switch pair {
+	case "BusinessAccept/RequestForEarlyPayment":
+		return "the supplier asks for early payment: whoever pays decides"
+	case "BusinessReject/RepaymentFailed":
+		return "a repayment failed: ask whoever pays, and the provider"
+	}
+	return "a credit note about a discount waits at the business network, and is not received under a number of its own: ask the provider for it, or drop it where it is archived"
 }

@@ -44,6 +44,7 @@ func (d Dossier) Text(c Clock) []byte {
 	p.addOptional("Check", DescribeValidation(e))
 	p.addOptional("Check's file", sanitize.Text(string(e.ValidationFile)))
 	p.addOptional("Recipient", DescribeRecipient(e))
+	p.addOptional("Early payment", sanitize.Text(e.Asks))
 	d.addRelatives(p, c)
 	d.addTimes(p, c)
 	d.addContent(p)

@@ -261,6 +261,7 @@ type AttentionCounts struct {
 
 	RejectedLate        NamedCount // documents that the business network rejected after it had delivered them; Contradicted has none of them
 	RejectedByRecipient NamedCount // documents that were delivered and that their recipients rejected
+	AskedByService      NamedCount // documents of which a service that pays early asks for something, or has a credit note
 	RecipientNotListed  NamedCount // documents that are not sent, because the directory does not list their recipients
 	CopyWaits           NamedCount // documents that were sent and whose copies cannot be put into the drop folder of the archive
 }
@@ -270,7 +271,7 @@ func (a AttentionCounts) ByName() map[string]int {
 	return map[string]int{
 		"rejected": a.Rejected.Count, "quarantined": a.Quarantined.Count, "undecided": a.Undecided.Count, "unreadable": a.Unreadable.Count,
 		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "not-compared": a.NotCompared.Count, "delivered-differs": a.DeliveredDiffers.Count,
-		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count,
+		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count, "asked-by-service": a.AskedByService.Count,
 		"recipient-not-listed": a.RecipientNotListed.Count, "copy-waits": a.CopyWaits.Count,
 		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
 	}

@@ -86,3 +86,26 @@ func TestFetchFile_I4_PagesOfWhomTheDocumentTells(t *testing.T) {
 		})
 	}
 }
+
+// I30: a credit note about a discount is received where a notification says that it is available, whatever type of document that names.
+func TestReceive_I30_DiscountCreditNote(t *testing.T) {
+	for _, kind := range []string{"Invoice", "CreditNode"} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHouse(t, emulator.NetworkReadings{})
+				defer h.net.Close()
+				id, err := h.net.PublishReceived(emulator.ReceivedDocument{Kind: "CreditNote", Data: content("CN-1"), IsUnannounced: true, Files: []emulator.ReceivedFile{{Name: "a.pdf", Content: []byte("%PDF-1.7\n%%EOF\n")}}})
+				kit.Must(t, err)
+				_, err = h.net.PublishNotice(emulator.NetworkNotice{BumID: id, DocumentType: kind, ResponseCode: "BusinessInformation", ActionCode: "DiscountCreditNoteAvailable"})
+				kit.Must(t, err)
+				kit.Must(t, h.live(20*time.Minute))
+				h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
+					if len(all) != 1 || all[0].State != arrival.Acknowledged || all[0].Type != string(archive.NetworkCreditNote) || len(all[0].Files) != 2 {
+						t.Errorf("arrivals = %+v, want the credit note with its file, acknowledged", all)
+					}
+				})
+				kit.Want(t, "folders of it in the drop folder", len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(id)).String()]), 1)
+			})
+		})
+	}
+}

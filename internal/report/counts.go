@@ -244,6 +244,8 @@ func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
 		return "rejected-by-recipient"
 	case e.Attention() == ledger.NotCompared:
 		return "not-compared"
+	case e.Attention() == ledger.AskedByService:
+		return "asked-by-service"
 	case e.Attention() == ledger.SourceChanged:
 		return words.differs
 	case e.Attention() == ledger.CopyNotMade:

@@ -326,6 +326,7 @@ var needWords = []struct{ what, one, more, do string }{
 	{"delivered-differs", "kept PDF is not what was delivered", "kept PDFs are not what was delivered", "see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X"},
 	{"sent-differs", "kept folder is not what was sent to the business network", "kept folders are not what was sent to the business network", "see vaultd why X; send the recipient a corrected document or tidy it away, then vaultd close X"},
 	{"rejected-by-recipient", "document was rejected by its recipient", "documents were rejected by their recipients", "ask the recipient; then vaultd close X"},
+	{"asked-by-service", "document has word about early payment or a discount upon which a person must act", "documents have word about early payment or a discount upon which a person must act", "see vaultd show X for the word; act upon it, then vaultd close X"},
 	{"rejected-network", "document was rejected: it was not delivered to its recipient", "documents were rejected: they were not delivered to their recipients", "put them right as _REASON.txt says and drop them again"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"elsewhere", "folder that this report does not count may belong to it, and is not archived", "folders that this report does not count may belong to it, and are not archived",

@@ -142,6 +142,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	numberField(59, "copy", func(e *ledger.Entry) *ledger.CopyState { return &e.Copy }),
 	numberField(60, "validation", func(e *ledger.Entry) *ledger.ValidationState { return &e.Validation }),
 	textField(61, "validation_file", func(e *ledger.Entry) *archive.FileID { return &e.ValidationFile }),
+	textField(62, "asks", func(e *ledger.Entry) *string { return &e.Asks }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
