@@ -469,6 +469,7 @@ func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 		all[0].Text += "; " + present.FormatSize(free) + " free"
 	}
 	all = append(all, tryOpenFiles(d))
+	all = append(all, tryPlaces(d)...)
 	if to := d.AfterArchive.To; to != "" {
 		if trouble := describeDropTrouble(to); trouble != "" {
 			all = append(all, newFailure("drop", d.Name, "after_archive.to: "+trouble, "mend it: archived folders stay in _archived until then"))

@@ -403,6 +403,31 @@ var toldFaults = map[string]toldFault{
 			"log":          {`"msg":"claimed folder not packed".*"err":"cannot be read: \\"rechnung\.pdf\\" `},
 		},
 	},
+	"PlaceOfAClerk": {
+		plant: func(p *plantedSite) {
+			if os.Geteuid() != 0 {
+				kit.Missing(p.t, "needs root: a folder of another user")
+			}
+			p.at(emulator.Config{ArchiveMax: 100 * time.Millisecond})
+			place := filepath.Join(p.dir, "acme", "_archived")
+			p.do(os.RemoveAll(place), os.Mkdir(place, 0o700), os.Chown(place, 47_111, -1))
+			p.runs()
+		},
+		told: map[string][]string{
+			"3 status": {`(?m)^NOW +drop acme: "DIR/acme/_archived" was made by user 47111, not by vaultd: .*\n +as root: mv -n DIR/acme/_archived `},
+			"1 doctor": {`FAIL  drop acme: "DIR/acme/_archived" was made by user 47111`},
+			"log":      {`a place for results is somebody else's`},
+		},
+		cure: func(p *plantedSite) {
+			p.do(os.Remove(filepath.Join(p.dir, "acme", "_archived")))
+			p.archives()
+			waitFor(p.t, "the receipt", func() bool {
+				all, _ := filepath.Glob(filepath.Join(p.dir, "acme", "_archived", "*", "otto-0", "_RECEIPT.txt"))
+				return len(all) == 1
+			})
+			p.says("0 doctor", "OK    drop acme")
+		},
+	},
 	"WrongMode": {
 		plant: func(p *plantedSite) {
 			p.at(emulator.Config{})

@@ -252,6 +252,9 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 		one := &s.Drops[i]
 		one.Mode, one.Why, one.Free, one.Paused, one.Do = cmp.Or(string(ds.Watch.Mode), one.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
 		one.IsPaused, one.Listed = ds.Paused != "" || ds.Watch.Paused != nil, ds.Watch.LastRescan
+		for _, p := range ds.Foreign {
+			one.Foreign = append(one.Foreign, present.ForeignPlace{Text: p.Text, Do: p.Do})
+		}
 		for _, w := range ds.Watch.NotTaken {
 			s.NotTaken = append(s.NotTaken, present.NotTaken{Drop: ds.Name, Reason: string(w.Reason), Count: w.Count, Names: describeWaiting(w)})
 		}

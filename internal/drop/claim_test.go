@@ -172,7 +172,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | sharedDirMode, "_rejected/Huber 88/_REASON.txt": 0o660} {
+	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | sharedDirMode, "_rejected/Huber 88/_REASON.txt": 0o640} {
 		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || sysStat(info).Gid != group || sysStat(info).Uid != vaultd {
 			t.Errorf("%s: %+v, %v, want no error, info.Mode() = %v, sysStat(info).Gid = %v, sysStat(info).Uid = %v", name, info, err, want, group, vaultd)
 		}

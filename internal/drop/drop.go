@@ -17,6 +17,7 @@
 package drop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,9 +45,14 @@ const (
 	templateDir = "_template"
 )
 
-// sharedDirMode is the mode of the folders that vaultd makes for people: their group has all rights, and new files get that
-// group.
-const sharedDirMode = fs.ModeSetgid | 0o770
+// The modes of what vaultd makes for people. New files in its folders get their group.
+const (
+	sharedDirMode = fs.ModeSetgid | 0o770         // what comes back: people take it from there, also a colleague's
+	placesMode    = fs.ModeSticky | sharedDirMode // _archived and _delivered: nobody but vaultd removes or renames its folders in them
+	readDirMode   = fs.ModeSetgid | 0o750         // months and _template: people read and copy
+	sharedMode    = 0o660
+	readMode      = 0o640 // notes, receipts, _STATUS.txt and _template
+)
 
 // Config says which drop folder to open, and for whom.
 type Config struct {
@@ -55,6 +61,7 @@ type Config struct {
 	Group string // of what vaultd makes for people, a name or a number; empty: the drop folder's own
 
 	TakesFiles bool // single files are claimed here, by ClaimFile; else folders
+	Keeps      Kind // of what is done with here: Archived or Delivered; empty: Archived
 
 	LedgerID      string // a drop folder of another ledger is refused
 	Environment   string // test or production; a drop folder of the other one is refused
@@ -98,6 +105,7 @@ type Inode struct{ Dev, Ino uint64 }
 // Open opens the drop folder, locks it and writes the mark where it is new. The error is a [*LockedError], a
 // [*ForeignError], a [*ReadOnlyError], wraps [ErrUnavailable], or tells a fault of rights or configuration.
 func Open(cfg Config) (*Folder, error) {
+	cfg.Keeps = cmp.Or(cfg.Keeps, Archived)
 	f := &Folder{cfg: cfg, usedNames: map[string]*usedNames{}}
 	err := f.openAndLock()
 	if err != nil {
@@ -139,8 +147,28 @@ func (f *Folder) openAndLock() (err error) {
 	if f.claimed, err = f.openPrivateDir(f.vaultd, claimedDir); err != nil {
 		return err
 	}
+	if err := f.checkSameDevice(f.claimed, vaultdDir+"/"+claimedDir); err != nil {
+		return err
+	}
+	if err := f.removeUnfinished(); err != nil {
+		return err
+	}
 	f.hasLeases = hasTrueLeases(f.vaultd)
-	return f.checkSameDevice(f.claimed, vaultdDir+"/"+claimedDir)
+	return f.makePlaces()
+}
+
+// removeUnfinished removes the files for people that a crash left before they had their names. Nobody writes one now: the folder was
+// locked just before.
+func (f *Folder) removeUnfinished() error {
+	return f.vaultd.EachName(func(name string) error {
+		if !durable.IsUnfinished(name) {
+			return nil
+		}
+		if err := f.vaultd.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
 }
 
 // Close releases the lock. What is claimed stays claimed.
@@ -185,7 +213,7 @@ func (f *Folder) CheckStillOurs() error {
 }
 
 // ownNames are the names directly in a drop folder that are vaultd's.
-var ownNames = []string{vaultdDir, string(Archived), string(Delivered), string(Rejected), string(Duplicates), templateDir, statusFile, durable.TemporaryName(statusFile)}
+var ownNames = []string{vaultdDir, string(Archived), string(Delivered), string(Rejected), string(Duplicates), templateDir, statusFile}
 
 // IsOwnName reports whether vaultd itself makes something of this name directly in a drop folder.
 func IsOwnName(name string) bool { return slices.Contains(ownNames, name) }
@@ -201,7 +229,7 @@ func IsReservedName(name string) bool {
 
 // WriteStatusFile replaces _STATUS.txt. It syncs nothing, because the file is written again all the time.
 func (f *Folder) WriteStatusFile(text string) error {
-	file, err := f.createShared(f.root, statusFile, encodeForNotepad(text))
+	file, err := f.createShared(f.root, statusFile, readMode, encodeForNotepad(text))
 	if err != nil {
 		return err
 	}
@@ -209,12 +237,13 @@ func (f *Folder) WriteStatusFile(text string) error {
 	return file.CommitWithoutSync()
 }
 
-// createShared begins a file for people: their group can read and write it. The caller commits it.
-func (f *Folder) createShared(dir *durable.Dir, name string, data []byte) (*durable.TempFile, error) {
-	file, err := dir.Create(name, 0o660)
+// createShared begins a file for people, in .vaultd, where nobody is in its way. The caller commits it.
+func (f *Folder) createShared(dir *durable.Dir, name string, mode fs.FileMode, data []byte) (*durable.TempFile, error) {
+	file, err := dir.CreateIn(f.vaultd, name, mode)
 	if err != nil {
 		return nil, err
 	}
+	// .vaultd has the group of the drop folder and hands it down: a sandbox may forbid to set it.
 	err = durable.SetGroup(file.File, f.gid)
 	if err == nil && len(data) > 0 {
 		_, err = file.Write(data)

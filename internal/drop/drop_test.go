@@ -57,7 +57,7 @@ func put(t *testing.T, base string, names ...string) {
 	}
 }
 
-// tree lists everything below base but vaultd's own lock and mark, folders with a slash.
+// tree lists everything below base but vaultd's own lock and mark, and the place for what is kept while nothing is, folders with a slash.
 func tree(t *testing.T, base string) []string {
 	t.Helper()
 	var all []string
@@ -65,6 +65,9 @@ func tree(t *testing.T, base string) []string {
 		rel, _ := filepath.Rel(base, path)
 		if err != nil || rel == "." || strings.HasPrefix(rel, ".vaultd/lock") || strings.HasPrefix(rel, ".vaultd/drop.json") {
 			return err
+		}
+		if names, _ := os.ReadDir(path); rel == "_archived" && len(names) == 0 {
+			return nil // made when the folder is opened
 		}
 		if e.IsDir() {
 			rel += "/"
@@ -85,13 +88,19 @@ func claim(t *testing.T, f *Folder, name string) ClaimedFolder {
 // asNobody runs do with the rights of an ordinary user, on this thread alone.
 func asNobody(t *testing.T, do func()) {
 	t.Helper()
+	asUser(t, 65534, 65534, do)
+}
+
+// asUser runs do with the rights that file modes give to a user, on this thread alone.
+func asUser(t *testing.T, uid, gid int, do func()) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		do()
 		return
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := errors.Join(unix.Setfsgid(65534), unix.Setfsuid(65534)); err != nil {
+	if err := errors.Join(unix.Setfsgid(gid), unix.Setfsuid(uid)); err != nil {
 		kit.Missing(t, "the right to drop rights: "+err.Error())
 	}
 	defer func() { unix.Setfsuid(0); unix.Setfsgid(0) }()

@@ -67,15 +67,7 @@ func checkIncoming(in archive.DropFolder) error {
 // isOwn reports whether a file of that name in the folder of in, or of another call, is what a call left there. Of other calls only names that no
 // person gives are known; such a folder is cleared by the call that made it, which is made again.
 func isOwn(in archive.DropFolder, name string) bool {
-	if isOrUnfinished(name, in.SidecarName) || isMadeName(name) || strings.HasPrefix(name, ".") && isMadeName(strings.TrimSuffix(name[1:], ".tmp")) && strings.HasSuffix(name, ".tmp") {
-		return true
-	}
-	return slices.ContainsFunc(in.Files, func(f archive.DropFile) bool { return isOrUnfinished(name, f.Path) })
-}
-
-// isOrUnfinished reports whether name is that of a file, or the one that it has until it is whole.
-func isOrUnfinished(name, file string) bool {
-	return name == file || name == durable.TemporaryName(file)
+	return name == in.SidecarName || isMadeName(name) || slices.ContainsFunc(in.Files, func(f archive.DropFile) bool { return name == f.Path })
 }
 
 // isMadeName reports whether a name is one of those that programs make: letters, digits, points, dashes and underscores.
@@ -158,7 +150,7 @@ func (f *Folder) stageFolder(ctx context.Context, incoming *durable.Dir, in arch
 		}
 	}
 	// The sidecar comes last, as with a person who drops a folder: without it a folder is never taken.
-	if err := f.writeSharedFile(dir, NoteFile{Name: in.SidecarName, Data: in.Sidecar}); err != nil {
+	if err := f.writeFile(dir, sharedMode, NoteFile{Name: in.SidecarName, Data: in.Sidecar}); err != nil {
 		return fmt.Errorf("write %s: %w", in.SidecarName, err)
 	}
 	// One sync for all names. It comes before the rename that shows the folder.
@@ -172,7 +164,7 @@ func (f *Folder) writeIncomingFile(ctx context.Context, dir *durable.Dir, in arc
 		return err
 	}
 	defer source.Close() // read-only
-	file, err := f.createShared(dir, in.Path, nil)
+	file, err := f.createShared(dir, in.Path, sharedMode, nil)
 	if err != nil {
 		return err
 	}

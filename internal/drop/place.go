@@ -69,15 +69,13 @@ const reasonFile = "_REASON.txt"
 
 var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json", "_DELIVERED.txt", "_DELIVERED.json"}
 
-// IsNoteName reports whether name is that of a note, or the temporary name of one that is being written.
+// IsNoteName reports whether name is that of a note.
 func IsNoteName(name string) bool {
 	return isAnyName(notes, name)
 }
 
 func isAnyName(notes []string, name string) bool {
-	return slices.ContainsFunc(notes, func(n string) bool {
-		return strings.EqualFold(n, name) || name == durable.TemporaryName(n)
-	})
+	return slices.ContainsFunc(notes, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 func encodeForNotepad(text string) []byte {
@@ -145,22 +143,31 @@ func (f *Folder) walkPath(elements []string, open func(parent *durable.Dir, name
 	return dir, nil
 }
 
-// openOrMakeShared opens the folder name in parent, and makes it for people where it is missing.
+// openOrMakeShared opens the folder name in parent, and makes it for people where it is missing. A folder that another user made is
+// refused with a [*PlaceFault]: its owner could take away what vaultd puts there.
 func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Dir, error) {
+	mode := modeOf(name)
 	dir, err := parent.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := parent.Mkdir(name, sharedDirMode, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := parent.Mkdir(name, mode, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		return parent.OpenDir(name)
+		dir, err = parent.OpenDir(name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// A crash between mkdir and chmod left the folder with mode 0700, or with 0770 less a usual umask. It is finished here.
 	info, err := dir.Stat()
-	if err == nil && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0o750) && int(sysStat(info).Uid) == os.Geteuid() {
-		if err := parent.SetModeAndGroup(name, sharedDirMode, f.gid); err != nil {
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	owners := []uint32{0, uint32(os.Geteuid()), sysStat(f.openedAs).Uid}
+	if fault := checkPlace(dir.Root().Name(), info, true, owners, uint32(f.gid)); fault != nil && fault.IsForeign {
+		return nil, errors.Join(fault, dir.Close())
+	}
+	// A crash between mkdir and chmod left the folder with mode 0700, or with its own less a usual umask. It is finished here.
+	if perm := info.Mode().Perm(); (perm == 0o700 || perm == 0o750 && mode.Perm() == 0o770) && int(sysStat(info).Uid) == os.Geteuid() {
+		if err := parent.SetModeAndGroup(name, mode, f.gid); err != nil {
 			return nil, errors.Join(err, dir.Close())
 		}
 	}
@@ -211,6 +218,9 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	if err := checkNoMounts(from, c.Folder); err != nil {
 		return fmt.Errorf("place %q: %w", c.Folder, durable.PrefixMountPath(claimPath(c), err))
 	}
+	if err := f.protectKept(from, c.Folder, info, p.kind); err != nil {
+		return fmt.Errorf("place %q: %w", c.Folder, err)
+	}
 	// The notes come before the rename: people never see the folder without them. A crash in between leaves the folder in its
 	// claim; the next call writes the notes again.
 	noteErr := f.writeNotes(from, c.Folder, p.kind, notes)
@@ -226,6 +236,15 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	f.rememberName(to, p)
 	f.removeEmptyClaim(c.Key)
 	return noteErr
+}
+
+// protectKept takes from people the right to change what lies directly in a folder that is kept. A folder that they made is theirs, and stays
+// as it is: vaultd cannot change its mode.
+func (f *Folder) protectKept(parent *durable.Dir, name string, info fs.FileInfo, kind Kind) error {
+	if !kind.isKept() || int(sysStat(info).Uid) != os.Geteuid() || info.Mode().Perm()&0o022 == 0 {
+		return nil
+	}
+	return parent.SetModeAndGroup(name, readDirMode, f.gid)
 }
 
 // RecogniseFolder finds the folder of c by its content where its inode has changed, as after the drop folder was put back from
@@ -359,7 +378,7 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 		if !IsNoteName(n.Name) {
 			return fmt.Errorf("write into %q: %q is not a name for a note", folder, n.Name)
 		}
-		if err := f.writeSharedFile(dir, n); err != nil {
+		if err := f.writeNote(dir, n); err != nil {
 			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
 		}
 	}
@@ -373,9 +392,14 @@ func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes
 	return dir.Sync()
 }
 
-// writeSharedFile writes a file for people into dir. It does not sync dir.
-func (f *Folder) writeSharedFile(dir *durable.Dir, n NoteFile) error {
-	file, err := f.createShared(dir, n.Name, n.Data)
+// writeNote writes a file that people read into dir. It does not sync dir.
+func (f *Folder) writeNote(dir *durable.Dir, n NoteFile) error {
+	return f.writeFile(dir, readMode, n)
+}
+
+// writeFile writes a file for people into dir. It does not sync dir.
+func (f *Folder) writeFile(dir *durable.Dir, mode fs.FileMode, n NoteFile) error {
+	file, err := f.createShared(dir, n.Name, mode, n.Data)
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,9 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
 				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
 			kit.Want(t, at, tree(t, f.cfg.Path), want)
-			for _, name := range []string{"_archived", "_archived/2026-11"} {
-				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|sharedDirMode {
-					t.Errorf("%s: %s has mode %v", at, name, info.Mode())
+			for name, mode := range map[string]fs.FileMode{"_archived": fs.ModeSticky | fs.ModeSetgid | 0o770, "_archived/2026-11": fs.ModeSetgid | 0o750} {
+				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|mode {
+					t.Errorf("%s: %s has mode %v, want %v", at, name, info.Mode(), fs.ModeDir|mode)
 				}
 			}
 		})
@@ -65,7 +65,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 		t.Errorf("%q, want string(got) = \"\\xef\\xbb\\xbfNOT ARCHIVED.\\r\\nWrite 2026-10-31.\\r\\n\"", got)
 	}
 	info, err := os.Lstat(note)
-	if err != nil || info.Mode() != 0o660 {
+	if err != nil || info.Mode() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	folder, _ := os.Lstat(path + "/_rejected")

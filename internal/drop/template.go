@@ -35,7 +35,7 @@ func (f *Folder) WriteTemplate(files ...NoteFile) error {
 		}
 		// The file is synced before the record names it. A crash in between leaves a file that the record does not know: from then
 		// on it counts as people's own and is not written again.
-		if err := f.writeSharedFile(dir, n); err != nil {
+		if err := f.writeNote(dir, n); err != nil {
 			return fmt.Errorf("write %s/%s: %w", templateDir, n.Name, err)
 		}
 		if err := dir.Sync(); err != nil {

@@ -43,8 +43,8 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	os.Remove(path + "/.vaultd/template.json") // as after a crash: whose it is cannot be told
 	write("six")
 	want(help, "help five\r\n")
-	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o770 {
-		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o770", info, err)
+	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o750", info, err)
 	}
 	if !IsOwnName("_template") || IsOwnName("_Template") || !IsReservedName("_Template") {
 		t.Error("its name is not kept")

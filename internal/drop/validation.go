@@ -59,7 +59,7 @@ func (f *Folder) PutValidation(c ClaimedFolder, content []byte) error {
 		return durable.PrefixMountPath(path.Dir(claimPath(c)), err)
 	}
 	defer dir.Close()
-	if err := f.writeSharedFile(dir, NoteFile{Name: name, Data: content}); err != nil {
+	if err := f.writeNote(dir, NoteFile{Name: name, Data: content}); err != nil {
 		if isLastingFault(err) {
 			err = fmt.Errorf("%w: %w", ErrNotTaken, err)
 		}

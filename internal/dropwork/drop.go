@@ -45,6 +45,14 @@ type Settings struct {
 // TakesFiles reports whether single files are taken here, and not folders.
 func (s Settings) TakesFiles() bool { return s.Route == ledger.PDF }
 
+// keeps is the kind of what is done with here.
+func (s Settings) keeps() drop.Kind {
+	if s.Route == ledger.PDF || s.Route == ledger.Network {
+		return drop.Delivered
+	}
+	return drop.Archived
+}
+
 // findFault returns what is wrong with the rules for what is dropped here; empty: nothing.
 func (s Settings) findFault() string {
 	if s.TakesFiles() {

@@ -144,7 +144,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	}
 	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
 	// does not exist yet.
-	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, TakesFiles: h.Settings.TakesFiles(),
+	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, TakesFiles: h.Settings.TakesFiles(), Keeps: h.Settings.keeps(),
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type probeResult struct {
 	err    error             // why it cannot be worked in
 	free   int64             // bytes on its file system; -1: unknown
 	rights map[string]string // by the name of what may not be read: what to do about it
+	places []drop.PlaceFault // what lies where vaultd puts things for people
 
 	missing []archive.Key // unresolved rejections whose returned folders are not in their places, the newest first
 }
@@ -53,6 +55,10 @@ func (d *Drop) newProbe() *probe {
 			d.RequestRescan() // the watcher pauses, or goes on
 		}
 		f.missing = d.findMissing()
+		if f.err == nil {
+			f.places, _ = drop.CheckPlaces(d.Settings.Path) // a folder that is away now is found by the next inspection
+			d.logPlaces(f.places)
+		}
 		for _, w := range d.SnapshotWithRights().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
@@ -63,6 +69,16 @@ func (d *Drop) newProbe() *probe {
 		}
 		return f
 	}}
+}
+
+// logPlaces logs each new thing of somebody else that lies where vaultd puts things for people.
+func (d *Drop) logPlaces(now []drop.PlaceFault) {
+	before, _ := d.probe.lastFound()
+	for _, p := range now {
+		if p.IsForeign && !slices.Contains(before.places, p) {
+			d.shared.Log.Error("a place for results is somebody else's", "drop", d.Settings.Name, "err", p.Text, "do", p.Do)
+		}
+	}
 }
 
 // probeRegularly inspects the share until ctx ends, and once at once when met is
@@ -131,6 +147,8 @@ type State struct {
 	Watch  watch.Snapshot
 	Free   int64 // bytes on its file system; -1: unknown
 
+	Foreign []drop.PlaceFault // of somebody else, where vaultd puts things for people
+
 	Scan        ledger.Scan   // what lies in it and was not taken
 	RemindAfter time.Duration // not taken for longer needs a person
 
@@ -152,6 +170,11 @@ func (d *Drop) State() State {
 		s.Paused = f.err.Error()
 	} else if p := s.Watch.Paused; p != nil {
 		s.Paused, f.err = p.Error(), p
+	}
+	for _, p := range f.places {
+		if p.IsForeign {
+			s.Foreign = append(s.Foreign, p)
+		}
 	}
 	if readOnly, is := errors.AsType[*drop.ReadOnlyError](f.err); is {
 		s.Paused, s.Do = readOnly.Error(), readOnly.Advice()

@@ -263,11 +263,11 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 		if err != nil {
 			return err
 		}
-		if hasModeAndGroup(info, info.Mode().Perm()|fs.ModeSetgid, gid) {
-			begin = perm.Perm()
+		if hasModeAndGroup(info, info.Mode()&(fs.ModePerm|fs.ModeSticky)|fs.ModeSetgid, gid) {
+			begin = perm.Perm() | perm&fs.ModeSticky
 		}
 	}
-	if err := d.hook.runOp("mkdir", name, func() error { return d.root.Mkdir(name, begin) }); err != nil {
+	if err := d.hook.runOp("mkdir", name, func() error { return d.makeDir(name, begin) }); err != nil {
 		return err
 	}
 	// A crash here leaves the directory with its first mode. The caller sees fs.ErrExist next time and calls SetModeAndGroup.
@@ -277,9 +277,18 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	return d.Sync()
 }
 
+// makeDir makes the directory name, sticky if perm has that bit, which the library's call refuses.
+func (d *Dir) makeDir(name string, perm os.FileMode) error {
+	mode := uint32(perm.Perm())
+	if perm&fs.ModeSticky != 0 {
+		mode |= unix.S_ISVTX
+	}
+	return d.withDescriptor(func(fd int) error { return pathError("mkdir", name, unix.Mkdirat(fd, name, mode)) })
+}
+
 // hasModeAndGroup reports whether a directory has the mode and, unless gid is -1, the group.
 func hasModeAndGroup(info fs.FileInfo, perm os.FileMode, gid int) bool {
-	const bits = fs.ModePerm | fs.ModeSetgid | fs.ModeSetuid
+	const bits = fs.ModePerm | fs.ModeSetgid | fs.ModeSetuid | fs.ModeSticky
 	return info.Mode()&bits == perm&bits && (gid == -1 || groupOf(info) == gid)
 }
 
@@ -330,7 +339,7 @@ func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
 	// The chmod comes after the chown, which clears setgid for unprivileged users.
 	err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm) })
 	if perm&fs.ModeSetgid != 0 && errors.Is(err, unix.EPERM) {
-		err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm.Perm()) })
+		err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm &^ fs.ModeSetgid) })
 	}
 	return err
 }

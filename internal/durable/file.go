@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,8 @@ type TempFile struct {
 	*os.File
 	dir  *Dir
 	name string
+	from *Dir   // where it lies until then
+	temp string // its name there
 	done bool
 }
 
@@ -27,13 +30,33 @@ func (d *Dir) Create(name string, perm os.FileMode) (*TempFile, error) {
 	if err := checkSingleName("create", name); err != nil {
 		return nil, err
 	}
-	p := &TempFile{dir: d, name: name}
-	// Remove what a crashed writer of this name left behind. O_EXCL below then refuses whatever else appears there.
-	if err := d.Unlink(p.tempName()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	temp := TemporaryName(name)
+	// Remove what a crashed writer of this name left behind. O_EXCL then refuses whatever else appears there.
+	if err := d.Unlink(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	return d.createTemp(name, d, temp, perm)
+}
+
+// CreateIn is Create with the file in another directory of the same file system until it bears its name, under a name that nobody can
+// guess: others may write to d, and could be in the way of any name there. A crash leaves the file; see [IsUnfinished].
+func (d *Dir) CreateIn(from *Dir, name string, perm os.FileMode) (*TempFile, error) {
+	if err := checkSingleName("create", name); err != nil {
+		return nil, err
+	}
+	return d.createTemp(name, from, unfinishedPrefix+rand.Text(), perm)
+}
+
+const unfinishedPrefix = ".unfinished-"
+
+// IsUnfinished reports whether name is one that [Dir.CreateIn] gives.
+func IsUnfinished(name string) bool { return strings.HasPrefix(name, unfinishedPrefix) }
+
+// createTemp makes the file that is to be name in d, as temp in from.
+func (d *Dir) createTemp(name string, from *Dir, temp string, perm os.FileMode) (*TempFile, error) {
+	p := &TempFile{dir: d, name: name, from: from, temp: temp}
 	err := d.hook.runOp("create", name, func() (err error) {
-		p.File, err = d.root.OpenFile(p.tempName(), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NONBLOCK, perm.Perm()) // O_NONBLOCK as in openDirFlags
+		p.File, err = from.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NONBLOCK, perm.Perm()) // O_NONBLOCK as in openDirFlags
 		return err
 	})
 	if err != nil {
@@ -57,8 +80,6 @@ func TemporaryName(name string) string {
 	}
 	return "." + name + ".tmp"
 }
-
-func (p *TempFile) tempName() string { return TemporaryName(p.name) }
 
 // Write writes to the file. It hides the method of the embedded file, so that a [Hook] sees each write.
 func (p *TempFile) Write(b []byte) (n int, err error) {
@@ -103,13 +124,20 @@ func (p *TempFile) CommitWithoutSync() error {
 	err := p.File.Close()
 	if err == nil {
 		// A crash before this rename leaves the temporary file; the next writer of the name removes it.
-		err = p.dir.hook.runOp("rename", p.name, func() error { return p.dir.root.Rename(p.tempName(), p.name) })
+		err = p.dir.hook.runOp("rename", p.name, p.giveName)
 	}
 	if err != nil {
 		// The first error counts. If this removal fails, the next writer of the name removes the file.
-		_ = p.dir.Unlink(p.tempName())
+		_ = p.from.Unlink(p.temp)
 	}
 	return err
+}
+
+// giveName renames the file, and replaces a file that bears the name.
+func (p *TempFile) giveName() error {
+	return p.from.withDescriptor(func(from int) error {
+		return p.dir.withDescriptor(func(to int) error { return pathError("rename", p.name, unix.Renameat(from, p.temp, to, p.name)) })
+	})
 }
 
 // Discard removes the file. After a commit it does nothing, so it can be deferred.
@@ -120,7 +148,7 @@ func (p *TempFile) Discard() {
 	p.done = true
 	// No error is reported: the next writer of the name removes what stays.
 	_ = p.File.Close()
-	_ = p.dir.Unlink(p.tempName())
+	_ = p.from.Unlink(p.temp)
 }
 
 // WriteFile writes a small file whole or not at all, with exactly the mode perm, replacing a file of that name.

@@ -19,6 +19,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o007))
 	for name, row := range map[string]struct{ share, want fs.FileMode }{
 		"ShareHandsDownItsGroup": {fs.ModeSetgid | fs.ModeSticky | 0o770, fs.ModeSetgid | 0o770},
+		"StickyFolder":           {fs.ModeSetgid | fs.ModeSticky | 0o770, fs.ModeSetgid | fs.ModeSticky | 0o770},
 		"PlainShare":             {0o770, 0o770},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +39,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 			d, err := Open(base, forbid)
 			kit.Must(t, err)
 			defer d.Close()
-			kit.Must(t, d.Mkdir("_archived", fs.ModeSetgid|0o770, os.Getgid()))
+			kit.Must(t, d.Mkdir("_archived", row.want|fs.ModeSetgid, os.Getgid()))
 			info, err := os.Stat(filepath.Join(base, "_archived"))
 			if err != nil || info.Mode()&^fs.ModeDir != row.want {
 				t.Errorf("%v %v, want %v", info.Mode(), err, row.want)

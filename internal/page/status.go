@@ -64,7 +64,7 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	}
 	s.Drops = slices.Clone(s.Drops)
 	for i := range s.Drops {
-		s.Drops[i].Why, s.Drops[i].Paused, s.Drops[i].Do = "", "", ""
+		s.Drops[i].Why, s.Drops[i].Paused, s.Drops[i].Do, s.Drops[i].Foreign = "", "", "", nil
 		s.Drops[i].IgnoredByRule.Names, s.Drops[i].IgnoredBySystem.Names = nil, nil
 	}
 	if s.Check != nil {

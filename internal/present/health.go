@@ -52,6 +52,9 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 		}
 	}
 	for _, d := range s.Drops {
+		if len(d.Foreign) > 0 {
+			add("drop %s: somebody else's folder lies where results are put", d.Name)
+		}
 		if d.IsPaused {
 			add("drop %s paused", d.Name)
 		}

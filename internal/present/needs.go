@@ -186,9 +186,12 @@ func (s *StatusSummary) addDiskNeed(add needAdder) (full bool) {
 	return full
 }
 
-// addDropNeeds adds the drop folders in which vaultd cannot work.
+// addDropNeeds adds the drop folders in which vaultd cannot work, or cannot give things back.
 func (s *StatusSummary) addDropNeeds(add needAdder) {
 	for _, d := range s.Drops {
+		for _, p := range d.Foreign {
+			add("now", "drop-place", 1, "drop "+d.Name+": "+p.Text, p.Do, nil)
+		}
 		if d.Paused != "" {
 			do := "its documents are safe; it goes on by itself once this is mended"
 			switch {

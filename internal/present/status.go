@@ -172,10 +172,14 @@ type DropStatus struct {
 	IgnoredByRule   IgnoredNames `json:"ignoredByRule"`   // names left alone by the drop's rules
 	IgnoredBySystem IgnoredNames `json:"ignoredBySystem"` // names that systems made, left alone
 
-	Do       string    `json:"-"` // about the pause, where more is known than that it must be mended
-	IsPaused bool      `json:"-"` // it is not worked in
-	Listed   time.Time `json:"-"` // when it was last scanned as a whole
+	Foreign  []ForeignPlace `json:"-"` // of somebody else, where vaultd puts things for people
+	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
+	IsPaused bool           `json:"-"` // it is not worked in
+	Listed   time.Time      `json:"-"` // when it was last scanned as a whole
 }
+
+// ForeignPlace is something of somebody else in a drop folder where vaultd puts things for people.
+type ForeignPlace struct{ Text, Do string }
 
 // IgnoredNames are names directly in a drop folder that are left alone.
 type IgnoredNames struct {

@@ -22,7 +22,7 @@ var mayImport = map[string]string{
 	"config":            "archive drop durable networkapi packager sanitize statedir",
 	"custody":           "archive durable",
 	"daemon":            "...", // the wiring
-	"drop":              "archive durable",
+	"drop":              "archive durable sanitize",
 	"dropwork":          "archive drop durable ingest ledger ledger/boltledger packager present proof recovery sanitize spool statedir watch",
 	"expected":          "archive sanitize",
 	"extractapi":        "apicall archive sanitize",

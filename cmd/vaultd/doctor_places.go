@@ -20,3 +20,19 @@ func tryOpenFiles(d config.Drop) tried {
 	return newWarning("open-files", d.Name, "this file system does not tell which files are still open: they are taken once they did not change for the settle time",
 		"a longer settle for this drop is safer")
 }
+
+// tryPlaces looks at the folders that vaultd makes for people in a drop folder.
+func tryPlaces(d config.Drop) (all []tried) {
+	faults, err := drop.CheckPlaces(d.Path)
+	if err != nil {
+		return []tried{newWarning("drop", d.Name, "its folders for people cannot be looked at: "+err.Error(), "")}
+	}
+	for _, f := range faults {
+		if f.IsForeign {
+			all = append(all, newFailure("drop", d.Name, f.Text, f.Do))
+			continue
+		}
+		all = append(all, newWarning("drop", d.Name, f.Text, f.Do))
+	}
+	return all
+}

@@ -1,0 +1,167 @@
+package drop
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vaultd/internal/durable"
+	"vaultd/internal/test/kit"
+)
+
+// keep claims a folder and keeps it with a receipt.
+func keep(t *testing.T, f *Folder, name string) error {
+	t.Helper()
+	return f.PlaceFolder(claim(t, f, name), "_archived/2026-11/"+name, ReceiptNote("ARCHIVED."))
+}
+
+// I26: what a clerk made in the place of vaultd's own is refused, told with root's line, and stops nothing once it is gone.
+func TestPlaces_I26_OfAClerk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		kit.Missing(t, "needs root: folders of several users")
+	}
+	for rel, isFile := range map[string]bool{"_archived": false, "_archived/2026-11": false, "_archived/2031-01": false, "_rejected": false, "_duplicates": false, "_template": false, "_STATUS.txt": true} {
+		t.Run(strings.ReplaceAll(rel, "/", " "), func(t *testing.T) {
+			path := share(t)
+			put(t, path, "Huber 88/metadata.json")
+			f := open(t, config(path))
+			at := filepath.Join(path, rel)
+			os.Remove(at)
+			if isFile {
+				kit.Must(t, os.WriteFile(at, nil, 0o600))
+			} else {
+				kit.Must(t, os.Mkdir(at, 0o777))
+			}
+			kit.Must(t, os.Lchown(at, clerk, clerks))
+			faults, err := CheckPlaces(path)
+			kit.Must(t, err)
+			if len(faults) != 1 || !faults[0].IsForeign {
+				t.Fatalf("faults = %+v, want one that is foreign", faults)
+			}
+			kit.Holds(t, "what is wrong", faults[0].Text, at, "was made by user 47111, not by vaultd")
+			kit.Holds(t, "what root does", faults[0].Do, "mv -n "+at)
+			if rel == "_archived" || rel == "_archived/2026-11" {
+				c := claim(t, f, "Huber 88")
+				if err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ARCHIVED.")); err == nil {
+					t.Error("it was put into a folder of a clerk, want an error")
+				}
+				kit.Must(t, os.Remove(at))
+				kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ARCHIVED.")))
+			}
+		})
+	}
+}
+
+// A link, and a file in the place of a folder, are as foreign as another user's folder. What root made is not.
+func TestPlaces_I26_OfAnotherKind(t *testing.T) {
+	path := share(t)
+	open(t, config(path)).Close()
+	kit.Must(t, os.Symlink("/tmp", filepath.Join(path, "_rejected")))
+	put(t, path, "_duplicates")
+	faults, err := CheckPlaces(path)
+	kit.Must(t, err)
+	kit.Want(t, "faults", len(faults), 2)
+	for _, f := range faults {
+		if !f.IsForeign {
+			t.Errorf("%+v, want it to be foreign", f)
+		}
+	}
+}
+
+// A folder that an earlier setting left with rights for everybody is told with the line that mends it.
+func TestPlaces_I18_OtherModes(t *testing.T) {
+	path := share(t)
+	put(t, path, "Huber 88/metadata.json")
+	f := open(t, config(path))
+	kit.Must(t, keep(t, f, "Huber 88"))
+	if faults, err := CheckPlaces(path); err != nil || len(faults) > 0 {
+		t.Errorf("faults = %+v, %v, want none", faults, err)
+	}
+	kit.Must(t, os.Chmod(filepath.Join(path, "_archived"), fs.ModeSetgid|0o770))
+	kit.Must(t, os.Chmod(filepath.Join(path, "_archived/2026-11"), fs.ModeSetgid|0o770))
+	faults, err := CheckPlaces(path)
+	kit.Must(t, err)
+	if len(faults) != 2 || faults[0].IsForeign || faults[1].IsForeign {
+		t.Fatalf("faults = %+v, want two that are not foreign", faults)
+	}
+	kit.Holds(t, "root's line", faults[0].Do, "chmod 3770 "+path+"/_archived")
+	kit.Holds(t, "root's line", faults[1].Do, "chmod 2750 "+path+"/_archived/2026-11")
+}
+
+// I18, I27: clerks read and copy what is kept and the notes, and neither change nor remove them. All of it has their group, without a call
+// that sets an owner, which the unit refuses.
+func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
+	path := clerkShare(t, "Huber 88/metadata.json")
+	kit.Must(t, os.Chmod(path, fs.ModeSetgid|fs.ModeSticky|0o770))
+	defer syscall.Umask(syscall.Umask(0o007))
+	cfg := config(path)
+	cfg.Hook = func(op, name string, do func() error) error {
+		if op == "chown" {
+			t.Errorf("chown of %s, want none", name)
+		}
+		return do()
+	}
+	asUser(t, vaultdUser, clerks, func() {
+		f, err := Open(cfg)
+		kit.Must(t, err)
+		defer f.Close()
+		kit.Must(t, f.WriteStatusFile("all is well"))
+		kit.Must(t, f.WriteTemplate(NoteFile{Name: "_HELP.txt", Data: []byte("help")}))
+		kit.Must(t, keep(t, f, "Huber 88"))
+	})
+	kept := filepath.Join(path, "_archived/2026-11/Huber 88")
+	for _, rel := range []string{"_STATUS.txt", "_template/_HELP.txt", "_archived/2026-11/Huber 88/_RECEIPT.txt", "_archived", "_archived/2026-11", "_template"} {
+		info, err := os.Lstat(filepath.Join(path, rel))
+		kit.Must(t, err)
+		kit.Want(t, "group of "+rel, sysStat(info).Gid, uint32(clerks))
+	}
+	for command, want := range map[string]bool{
+		"cat _STATUS.txt '" + kept + "/_RECEIPT.txt' '" + kept + "/metadata.json'": true,
+		"cp -r '" + kept + "' ../copy":                                             true,
+		"cp _template/_HELP.txt mine.txt":                                          true,
+		"mv '" + kept + "' .":                                                      false,
+		"rmdir _archived/2026-11 || mv _archived/2026-11 x":                        false,
+		"mv _archived x":                                                           false,
+		"echo forged >> '" + kept + "/_RECEIPT.txt'":                               false,
+		"echo forged >> _STATUS.txt":                                               false,
+		"rm -f _STATUS.txt":                                                        false,
+		"echo forged >> _template/_HELP.txt":                                       false,
+		"rm -f _template/_HELP.txt":                                                false,
+		"mkdir _template/mine":                                                     false,
+	} {
+		cmd := exec.Command("/bin/sh", "-c", command)
+		cmd.Dir = path
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: clerk + 1, Gid: clerks}} // a colleague
+		if want && strings.HasPrefix(command, "cp -r") {
+			kit.Must(t, os.Chmod(filepath.Dir(path), 0o777))
+		}
+		if out, err := cmd.CombinedOutput(); (err == nil) != want {
+			t.Errorf("%s: %v %s, want it to work: %t", command, err, out, want)
+		}
+	}
+}
+
+// I26: names in people's way of writing stop no note: it is made in .vaultd. What a crash left of one goes at the next start.
+func TestNotes_I26_NamesInTheWay(t *testing.T) {
+	path := share(t)
+	put(t, path, "._STATUS.txt.tmp/", "Huber 88/metadata.json", "Huber 88/._RECEIPT.txt.tmp/", "Huber 88/_RECEIPT.txt.tmp")
+	f := open(t, config(path))
+	kit.Must(t, f.WriteStatusFile("all is well"))
+	kit.Must(t, keep(t, f, "Huber 88"))
+	left, err := f.root.CreateIn(f.vaultd, statusFile, 0o640)
+	kit.Must(t, err)
+	kit.Must(t, left.File.Close()) // the process dies here
+	kit.Must(t, f.Close())
+	open(t, config(path)).Close()
+	names, err := os.ReadDir(filepath.Join(path, vaultdDir))
+	kit.Must(t, err)
+	for _, e := range names {
+		if durable.IsUnfinished(e.Name()) {
+			t.Errorf("%s is left, want nothing", e.Name())
+		}
+	}
+}
