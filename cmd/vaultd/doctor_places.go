@@ -7,14 +7,14 @@ import (
 
 // tryOpenFiles looks how vaultd sees in a drop folder that a program still has a file open.
 func tryOpenFiles(d config.Drop) tried {
-	own, others, err := drop.LeasesAt(d.Path)
+	by, err := drop.OpenCheckAt(d.Path)
 	switch {
 	case err != nil:
 		return newWarning("open-files", d.Name, "how open files are seen cannot be tried: "+err.Error(), "")
-	case others:
+	case by == drop.ByLease:
 		return newSuccess("open-files", d.Name, "the kernel tells which files are still open for writing")
-	case own:
-		return newWarning("open-files", d.Name, "without CAP_LEASE the kernel does not tell which files of other users are still open: they are taken once they did not change for the settle time",
+	case by == drop.ByEvents:
+		return newWarning("open-files", d.Name, "without CAP_LEASE only files count as open that were opened or written to after vaultd had first seen their folder; others are taken once they did not change for the settle time",
 			"run vaultd by its unit, which has AmbientCapabilities=CAP_LEASE")
 	}
 	return newWarning("open-files", d.Name, "this file system does not tell which files are still open: they are taken once they did not change for the settle time",

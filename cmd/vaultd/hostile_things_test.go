@@ -238,13 +238,21 @@ func hostileRights() []hostile {
 			f, err := os.OpenFile(inside+"/rechnung.pdf", os.O_APPEND|os.O_WRONLY, 0)
 			y.must(err)
 			y.t.Cleanup(func() { f.Close() })
-			later(y, 60, 50*time.Millisecond, func(int) { f.WriteString("more\n") })
+			later(y, 60, 50*time.Millisecond, func(i int) {
+				if f.WriteString("more\n"); i == 59 {
+					f.Close()
+				}
+			})
 		}, want: archives, says: []string{"rechnung.pdf "}},
 		{name: "GrowsAndShrinks", make: spoilt(func(*yard, string) {}), live: func(y *yard, inside string) {
 			f, err := os.OpenFile(inside+"/rechnung.pdf", os.O_WRONLY, 0)
 			y.must(err)
 			y.t.Cleanup(func() { f.Close() })
-			later(y, 30, 100*time.Millisecond, func(i int) { f.Truncate(int64(i%2*5_000_000 + 1)) })
+			later(y, 30, 100*time.Millisecond, func(i int) {
+				if f.Truncate(int64(i%2*5_000_000 + 1)); i == 29 {
+					f.Close()
+				}
+			})
 		}, want: archives},
 		{name: "SwappedForFIFO", make: spoilt(func(*yard, string) {}), live: func(y *yard, inside string) {
 			later(y, 40, 70*time.Millisecond, func(i int) {

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/catalog"
+	"vaultd/internal/drop"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
@@ -215,6 +216,9 @@ func (d *Daemon) makeShared() error {
 			d.engine.EnterClaimed(k, ev, more...)
 		},
 		EnterDoubted: d.enterDoubted,
+	}
+	if !drop.HasLeaseRight() {
+		d.shared.Opens = watch.NewOpenFiles()
 	}
 	if d.shared.FreeBytes = cfg.FreeBytes; cfg.FreeBytes == nil {
 		d.shared.FreeBytes = durable.FreeBytes

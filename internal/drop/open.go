@@ -29,12 +29,18 @@ func (f *Folder) FindOpen(root *os.Root, name string, isJunk func(string) bool) 
 	if !f.hasLeases {
 		return "", ErrNotAsked
 	}
-	s := openSearch{root: root, isJunk: isJunk, left: maxSearched}
-	if open := s.findOpen(name); open != "" {
+	s := openSearch{root: root, isJunk: isJunk, left: maxAsked}
+	if open := s.findOpen(name, 0); open != "" {
 		return open, nil
 	}
 	return "", s.unasked
 }
+
+// maxAsked and maxAskedDepth bound the search: what has more names or lies deeper is no invoice, and comes back.
+const (
+	maxAsked      = 5_000
+	maxAskedDepth = 16
+)
 
 // openSearch is one search for open files.
 type openSearch struct {
@@ -45,12 +51,12 @@ type openSearch struct {
 }
 
 // findOpen returns the path of an open file: rel itself or one below it.
-func (s *openSearch) findOpen(rel string) string {
+func (s *openSearch) findOpen(rel string, depth int) string {
 	info, err := s.root.Lstat(rel)
 	switch {
 	case err != nil: // gone, or not readable: whoever takes it says so
-	case info.IsDir():
-		return s.findOpenBelow(rel)
+	case info.IsDir() && depth <= maxAskedDepth:
+		return s.findOpenBelow(rel, depth)
 	case info.Mode().IsRegular():
 		err = s.askAbout(rel)
 	}
@@ -63,7 +69,7 @@ func (s *openSearch) findOpen(rel string) string {
 	return ""
 }
 
-func (s *openSearch) findOpenBelow(rel string) string {
+func (s *openSearch) findOpenBelow(rel string, depth int) string {
 	list, err := s.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		s.unasked = fmt.Errorf("%w: %w", ErrNotAsked, err)
@@ -79,7 +85,7 @@ func (s *openSearch) findOpenBelow(rel string) string {
 		if s.isJunk(name) {
 			continue
 		}
-		if open := s.findOpen(path.Join(rel, name)); open != "" {
+		if open := s.findOpen(path.Join(rel, name), depth+1); open != "" {
 			return open
 		}
 	}
@@ -139,24 +145,39 @@ func hasTrueLeases(dir *durable.Dir) bool {
 	return writer.Close() == nil && errors.Is(whileOpen, unix.EAGAIN) && tryReadLease(reader) == nil
 }
 
-// LeasesAt reports whether the kernel tells in the drop folder at path which files are open: true of those that this process owns, and
-// ofOthers of all. The error is that of [TryWrite].
-func LeasesAt(path string) (own, ofOthers bool, err error) {
+// OpenCheck says how vaultd sees in a drop folder that a program has a file open.
+type OpenCheck int
+
+// The ways: by nothing but the quiet time; by the events of folders that are watched; by the kernel's word.
+const (
+	ByQuietTime OpenCheck = iota
+	ByEvents
+	ByLease
+)
+
+// OpenCheckAt returns how this process sees open files in the drop folder at path. The error is that of [TryWrite].
+func OpenCheckAt(path string) (OpenCheck, error) {
 	dir, err := openVaultdDir(path)
 	if err != nil {
-		return false, false, err
+		return ByQuietTime, err
 	}
 	if dir == nil {
-		return false, false, ErrNeverUsed
+		return ByQuietTime, ErrNeverUsed
 	}
 	defer dir.Close() // read-only
-	own = hasTrueLeases(dir)
-	return own, own && hasLeaseRight(), nil
+	network, err := dir.NetworkFileSystem()
+	switch {
+	case hasTrueLeases(dir) && HasLeaseRight():
+		return ByLease, nil
+	case err == nil && network == "" && !HasLeaseRight():
+		return ByEvents, nil
+	}
+	return ByQuietTime, nil
 }
 
-// hasLeaseRight reports whether this process may take a lease on files of other users. The kernel asks for CAP_LEASE in its first user
+// HasLeaseRight reports whether this process may take a lease on files of other users. The kernel asks for CAP_LEASE in its first user
 // namespace: a container with users of its own never has it.
-func hasLeaseRight() bool {
+func HasLeaseRight() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&header, &sets[0]); err != nil || sets[0].Effective&(1<<unix.CAP_LEASE) == 0 {

@@ -115,7 +115,8 @@ type Shared struct {
 	Disk         *spool.Disk
 	FreeBytes    func(path string) int64 // on a file system; -1: unknown
 	Events       func(path string) (watch.EventSource, error)
-	ProbeEvery   time.Duration // 0: the usual
+	ProbeEvery   time.Duration    // 0: the usual
+	Opens        *watch.OpenFiles // where the kernel cannot be asked of files of other users; nil: it can
 	Returned     *Returned
 	Scans        *Scans
 	HeldReason   func() string                                                       // why nothing may be taken; empty: it may

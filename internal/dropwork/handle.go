@@ -52,6 +52,7 @@ func NewHandle(settings Settings, shared *Shared) *Handle {
 			return packager.IsJunkName(name) || drop.IsNoteName(name) || isChecked && drop.IsValidationName(name)
 		}
 	}
+	rules.Opens = shared.Opens
 	return &Handle{Settings: settings, shared: shared, why: errNotOpened, scanRules: rules}
 }
 
@@ -334,7 +335,11 @@ func (h *Handle) takeFingerprint(f *drop.Folder, k archive.Key) (archive.Digest,
 // findOpen returns the path of a file in the folder or single file name in root to which a program may still write; empty: none is
 // known.
 func (h *Handle) findOpen(f *drop.Folder, root *os.Root, name string) string {
-	file, _ := f.FindOpen(root, name, h.scanRules.IsJunk) // where it cannot be asked, quiet time alone counts
+	file, err := f.FindOpen(root, name, h.scanRules.IsJunk)
+	if errors.Is(err, drop.ErrNotAsked) {
+		// What this does not know either is taken once it did not change for the settle time.
+		return h.scanRules.Opens.FindOpen(root, name, h.scanRules.IsJunk)
+	}
 	return file
 }
 

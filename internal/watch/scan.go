@@ -25,6 +25,8 @@ type Rules struct {
 	Sidecar string            // name of the file that makes a folder an invoice, compared without case
 	IsJunk  func(string) bool // names that are neither content nor a reason to wait; nil: what systems leave behind
 
+	Opens *OpenFiles // watches each folder that is scanned; nil: nothing does
+
 	maxEntries int // most names that are read; 0: 20,000, fewer in tests
 }
 
@@ -101,6 +103,7 @@ func (r Rules) scanFile(root *os.Root, name string) (Scan, error) {
 	if err != nil {
 		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
+	r.Opens.watchFolder(parent)
 	v := folderScanner{rules: r, hash: sha256.New()}
 	v.addToFingerprint(".", &st.Stat_t)
 	v.scan.File = FileState{Ino: st.Ino, Size: st.Size, ModTime: time.Unix(st.Mtim.Unix())}
@@ -161,6 +164,7 @@ type folderScanner struct {
 
 // scanDir scans all that lies in dir, whose path inside the folder is rel.
 func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
+	v.rules.Opens.watchFolder(dir)
 	for {
 		names, err := dir.Readdirnames(namesPerRead)
 		for _, name := range names {

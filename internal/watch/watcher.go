@@ -119,7 +119,8 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 	if err := s.checkDropFolder(); err != nil {
 		return err
 	}
-	// Events start before the first rescan: what changes while it reads is announced.
+	// Both start before the first rescan: what changes while it reads is announced.
+	s.watchOpens()
 	s.startEvents()
 	defer func() { s.stop() }()
 	w.mu.Lock()
@@ -136,6 +137,17 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 		}
 	}
 	return nil
+}
+
+// watchOpens watches the drop folder for single files that programs open: the first scan of one may come too late for it.
+func (s *session) watchOpens() {
+	if s.cfg.Kind != Files || s.cfg.Rules.Opens == nil {
+		return
+	}
+	if dir, err := s.root.Open("."); err == nil {
+		s.cfg.Rules.Opens.watchFolder(dir)
+		_ = dir.Close() // read-only
+	}
 }
 
 // doDueWork verifies the drop folder, then makes a rescan and folder scans as far as they are due.
