@@ -29,7 +29,7 @@ func (a *app) tryExtracts(ctx context.Context, cfg config.Config) (all []tried) 
 	if err != nil {
 		return append(all, newFailure("extracts", "", err.Error(), "see extracts in the configuration"))
 	}
-	list, err := client.List(ctx)
+	list, err := client.List(ctx, "")
 	if e := apicall.AsError(err); err != nil && ingest.AdviseOnTheWay(e.Code) != "" {
 		return append(all, newFailure("extracts", "", err.Error(), ingest.AdviceOn(e.Code)))
 	} else if err != nil && e.Denied {

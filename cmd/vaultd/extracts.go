@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/custody"
 	"vaultd/internal/daemon"
+	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/operator"
@@ -172,7 +173,7 @@ func (v view) nameExtract(x arrival.Arrival) string {
 // describeExtractNeed says what a person has to do about an extract; empty: nothing.
 func describeExtractNeed(v view, x arrival.Arrival) string {
 	if !x.State.IsOpen() {
-		return describeHandOnNeed(v, x)
+		return describeHeldNeed(v, x)
 	}
 	rules := arrival.Rules{Acknowledge: v.cfg.Extracts.Acknowledge, MaxDownloads: uint16(v.cfg.Extracts.MaxDownloads)}
 	if step, file, _ := arrival.Due(x, rules); step == arrival.Person {
@@ -191,8 +192,21 @@ func describeExtractNeed(v view, x arrival.Arrival) string {
 			present.FormatCount(int(x.Downloads()), "time", "times"), arrival.ServiceLimit)
 	case x.Gone:
 		return "The service's list leaves it out, and it is not held. Ask who else takes extracts."
+	case x.Cause.Code != "" && v.Now.Sub(cmp.Or(x.LostAt, x.AnnouncedAt)) >= longWait:
+		return strings.TrimSpace(fmt.Sprintf("%s is not held after more than a day. %s See vaultd extracts show %s, and ask the provider.", v.nameExtract(x), sanitize.Name(x.Cause.Text, 300), x.Item))
 	}
 	return ""
+}
+
+// describeHeldNeed says what a person has to do about an extract that is not to be fetched; empty: nothing.
+func describeHeldNeed(v view, x arrival.Arrival) string {
+	switch {
+	case x.State == arrival.GivenUp && x.Cause.Code == intake.CauseLost:
+		return sanitize.Text(x.Cause.Text)
+	case x.State == arrival.Held && v.cfg.Extracts.Acknowledge && v.cfg.Extracts.ToDrop == "" && x.Cause.Code != "" && v.Now.Sub(x.HeldAt) >= longWait:
+		return fmt.Sprintf("%s is held, and the service does not take its acknowledgement. It is tried again: %s", v.nameExtract(x), sanitize.Name(x.Cause.Text, 300))
+	}
+	return describeHandOnNeed(v, x)
 }
 
 // describeHandOnNeed says why the files of an extract that is held are not in the drop folder that archives them; empty: they are, or nobody asks for it.
@@ -205,8 +219,8 @@ func describeHandOnNeed(v view, x arrival.Arrival) string {
 
 // findExtractNeeds says of each extract that needs a person what to do.
 func (v view) findExtractNeeds() (needs []string, err error) {
-	states := []arrival.State{arrival.Announced, arrival.Fetching}
-	if v.cfg.Extracts.ToDrop != "" {
+	states := []arrival.State{arrival.Announced, arrival.Fetching, arrival.GivenUp}
+	if v.cfg.Extracts.ToDrop != "" || v.cfg.Extracts.Acknowledge {
 		states = append(states, arrival.Held)
 	}
 	err = v.eachExtract(func(x arrival.Arrival) error {

@@ -15,6 +15,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
+	"vaultd/internal/intake"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/statedir"
@@ -161,6 +162,26 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	}
 }
 
+// I26: an extract that stands still for a day is a need with its cause, and so is one whose folder custody has lost and the service has no more.
+func TestExtracts_I26_StandsStill(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	s.edit("drops:", "extracts: {base_url: http://127.0.0.1:1, custody: "+s.dir+"/custody, auth: {method: basic, username: demo, secret_file: "+s.dir+"/secret}}\ndrops:")
+	now := time.Now()
+	failed := arrival.Postponed{Until: now, Cause: ledger.Cause{Code: "files-not-clear", Text: "The service said that it has 6 files, and lists 4."}}
+	s.addArrivalAt(now.Add(-23*time.Hour), "4711", now, failed)
+	s.addArrivalAt(now.Add(-25*time.Hour), "4712", now) // it waits for its turn
+	s.must(0, "status")
+	s.addArrivalAt(now.Add(-25*time.Hour), "4713", now, failed)
+	kit.Holds(t, "status", s.must(exitPerson, "status"), "1 extract needs you", "4713: Delta of ", "is not held after more than a day. The service said that it has 6 files, and lists 4.")
+	sum := archive.Sum([]byte("x"))
+	s.addArrivalAt(now.Add(-time.Hour), "4714", now, arrival.FilesListed{Files: []archive.ExtractFile{{Name: "a"}}}, arrival.DownloadIntended{File: "a"},
+		arrival.FileHeld{File: "a", Stored: "0001-a", SHA256: sum}, arrival.HeldWhole{Again: []archive.ExtractFile{{Name: "a"}}, Manifest: sum}, arrival.CustodyLost{},
+		arrival.LeftOut{}, arrival.Abandoned{Cause: ledger.Cause{Code: intake.CauseLost, Text: "Its folder in custody is lost."}})
+	kit.Holds(t, "status", s.must(exitPerson, "status"), "2 extracts need you", "4714: Its folder in custody is lost.")
+	s.must(0, "verify")
+}
+
 // I26: many downloads of all files of one extract are told, though each file has some left: the service does not say what its limit is of.
 func TestExtracts_I26_SumOfDownloads(t *testing.T) {
 	t.Parallel()
@@ -217,9 +238,14 @@ func TestExtracts_I26_NotInTheDrop(t *testing.T) {
 // addArrival puts an extract into the ledger while no daemon runs.
 func (s *site) addArrival(id archive.ExtractID, made time.Time, more ...arrival.Event) {
 	s.t.Helper()
+	s.addArrivalAt(time.Now(), id, made, more...)
+}
+
+func (s *site) addArrivalAt(at time.Time, id archive.ExtractID, made time.Time, more ...arrival.Event) {
+	s.t.Helper()
 	l, release, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), time.UTC)
 	kit.Must(s.t, err)
 	listed := arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: id, Type: archive.DeltaExtract, Made: made, Files: 1}}
-	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: archive.NewKey(time.Now()), Events: append([]arrival.Event{listed}, more...), At: archive.Instant{Wall: time.Now()}})
+	_, err = l.ApplyArrival(s.t.Context(), arrival.Change{Key: archive.NewKey(time.Now()), Events: append([]arrival.Event{listed}, more...), At: archive.Instant{Wall: at}})
 	kit.Must(s.t, errors.Join(err, release()))
 }

@@ -50,6 +50,9 @@ const (
 	RangeExtract   = "DateRange" // of days that somebody chose
 )
 
+// ExportedStatus is the status of extracts that were acknowledged. A list that does not ask for it leaves them out.
+const ExportedStatus = "Exported"
+
 // Extract is one extract of the accounts-payable system, as its list tells it.
 type Extract struct {
 	ID         ExtractID

@@ -140,6 +140,26 @@ func (c *Custody) Manifests() iter.Seq2[Manifest, error] {
 // Find returns the manifest of an extract. The error wraps fs.ErrNotExist where it is not held whole.
 func (c *Custody) Find(id archive.ExtractID) (Manifest, error) { return c.readManifest(folderName(id)) }
 
+// HasLost reports whether the manifest of an extract that was held, or a file of it, is missing. Where the folder of custody itself is not there, the error
+// says so, and nothing is called lost.
+func (c *Custody) HasLost(id archive.ExtractID) (bool, error) {
+	mark, err := readFile(c.dir, ownerFile)
+	if err == nil {
+		err = c.checkOwner(mark)
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at the custody folder %s: %w", c.path, err)
+	}
+	m, err := c.Find(id)
+	for i := 0; err == nil && i < len(m.Files); i++ {
+		_, err = c.extracts.Root().Lstat(filepath.Join(m.folder, fileFolder, m.Files[i].Stored))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return false, err
+}
+
 func (c *Custody) readManifest(folder string) (Manifest, error) {
 	dir, err := c.extracts.OpenDir(folder)
 	if err != nil {

@@ -23,7 +23,7 @@ type oneExtract struct {
 	downloads atomic.Int32
 }
 
-func (s *oneExtract) List(context.Context) (archive.ExtractList, error) {
+func (s *oneExtract) List(context.Context, string) (archive.ExtractList, error) {
 	return archive.ExtractList{Whole: true, Extracts: []archive.Extract{{ID: "4711", Type: archive.DeltaExtract, Files: 1}}}, nil
 }
 

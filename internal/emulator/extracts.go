@@ -86,11 +86,11 @@ func (c *call) formatTime(t time.Time) any {
 	return t.UTC().Format("02/01/2006, 15:04:05")
 }
 
-// listExtracts answers with all extracts that nobody acknowledged and whose year is not over.
+// listExtracts answers with all extracts that nobody acknowledged and whose year is not over, or with those that somebody did.
 func (s *Server) listExtracts(c *call) reply {
 	s.checkDate(c)
 	s.mu.Lock()
-	all := s.state.extracts.listed(c.now)
+	all := s.state.extracts.listed(c.now, c.URL.Query().Get("processingStatus") == "Exported")
 	s.mu.Unlock()
 	items := []any{}
 	for _, e := range all {

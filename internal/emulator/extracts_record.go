@@ -105,9 +105,9 @@ func newExtractState() extractState {
 }
 
 // listed returns what the list has at a time.
-func (x *extractState) listed(now time.Time) (all []*extract) {
+func (x *extractState) listed(now time.Time, acknowledged bool) (all []*extract) {
 	for _, e := range x.all {
-		if !e.IsAcknowledged && !e.isOver(now) {
+		if e.IsAcknowledged == acknowledged && !e.isOver(now) {
 			all = append(all, e)
 		}
 	}

@@ -87,7 +87,7 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 	for name, readings := range rows {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, readings, nil)
-			list, err := s.List(t.Context())
+			list, err := s.List(t.Context(), "")
 			want := archive.Extract{ID: "e1", Type: archive.DeltaExtract, Name: "books", Start: published.AddDate(0, 0, -1), End: published, Made: published, Files: 2, Status: "WaitingForExport"}
 			if err != nil || !list.Whole || len(list.Extracts) != 2 || list.Extracts[0] != want {
 				t.Fatalf("%+v, %v, want no error, list.Whole, len(list.Extracts) = 2, list.Extracts[0] = %v", list, err, want)
@@ -103,7 +103,7 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if list, err := s.List(t.Context()); err != nil || len(list.Extracts) != 1 || list.Extracts[0].ID != "e2" {
+			if list, err := s.List(t.Context(), ""); err != nil || len(list.Extracts) != 1 || list.Extracts[0].ID != "e2" {
 				t.Errorf(`%+v, %v, want no error, len(list.Extracts) = 1, list.Extracts[0].ID = "e2"`, list, err)
 			}
 			if _, err := s.Files(t.Context(), "e1"); err != nil {
@@ -161,7 +161,7 @@ func TestEmulator_I30_Violations(t *testing.T) {
 	}
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	s.now = published.AddDate(1, 0, 0)
-	if list, err := s.List(t.Context()); err != nil || len(list.Extracts) != 0 {
+	if list, err := s.List(t.Context(), ""); err != nil || len(list.Extracts) != 0 {
 		t.Errorf("%+v, %v, want no error, len(list.Extracts) = 0", list, err)
 	}
 	if _, err := s.Files(t.Context(), "e1"); apicall.AsError(err).Status != 404 {

@@ -12,6 +12,7 @@ package extractapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	"vaultd/internal/apicall"
@@ -52,19 +53,19 @@ const (
 var acceptJSON = http.Header{"Accept": {"application/json"}}
 
 // getJSON makes a GET below the address of all extracts.
-func (c *Client) getJSON(ctx context.Context, op string, limit int64, more http.Header, path ...string) (*apicall.Answer, error) {
+func (c *Client) getJSON(ctx context.Context, op string, limit int64, more http.Header, query url.Values, path ...string) (*apicall.Answer, error) {
 	header := acceptJSON.Clone()
 	for name, values := range more {
 		header[name] = values
 	}
-	return c.api.Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", plural}, path...), Limit: limit, Header: header})
+	return c.api.Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", plural}, path...), Query: query, Limit: limit, Header: header})
 }
 
 // Definition reads the table definition of the day. Where it is JSON of a form that is not known, it has Raw and no tables: the
 // specification does not show the form, and what was sent is kept all the same.
 func (c *Client) Definition(ctx context.Context) (archive.TableDefinition, error) {
 	const op = "read the table definition"
-	ans, err := c.getJSON(ctx, op, definitionAnswer, nil, "specification", "tableDefinition")
+	ans, err := c.getJSON(ctx, op, definitionAnswer, nil, nil, "specification", "tableDefinition")
 	if err != nil {
 		return archive.TableDefinition{}, err
 	}

@@ -48,7 +48,7 @@ func TestList_ReadsEachForm(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			got, err := client(t, calls.Says(200, r.body)).List(t.Context())
+			got, err := client(t, calls.Says(200, r.body)).List(t.Context(), "")
 			if err != nil || fmt.Sprint(got.Extracts) != fmt.Sprint(r.want) || got.Whole != r.whole {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -59,7 +59,7 @@ func TestList_ReadsEachForm(t *testing.T) {
 // I32: what is no list is no empty list.
 func TestList_I32_IsNeverEmptyByMistake(t *testing.T) {
 	for _, body := range []string{"", "null", "<html>sign in</html>", `"x"`, `[{"id":"a/b"}]`, `[7]`, `{"message":"ok"}`, `[{"id":"x","id":"y"}]`} {
-		got, err := client(t, calls.Says(200, body)).List(t.Context())
+		got, err := client(t, calls.Says(200, body)).List(t.Context(), "")
 		if e := apicall.AsError(err); err == nil || e.Outcome != apicall.OutcomeUnknown || len(got.Extracts) != 0 || got.Whole {
 			t.Errorf("%q gives %+v, %v", body, got, err)
 		}
@@ -77,11 +77,11 @@ func TestList_I32_InParts(t *testing.T) {
 			fmt.Fprintf(w, `[{"id":"after-%s"}]`, asked)
 		}
 	}
-	got, err := client(t, parts(func(at string) string { return map[string]string{"": "t1", "t1": "t2"}[at] })).List(t.Context())
+	got, err := client(t, parts(func(at string) string { return map[string]string{"": "t1", "t1": "t2"}[at] })).List(t.Context(), "")
 	if err != nil || !got.Whole || len(got.Extracts) != 3 || got.Extracts[2].ID != "after-t2" {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got, err := client(t, parts(func(at string) string { return "t1" })).List(t.Context()); err == nil || got.Whole {
+	if got, err := client(t, parts(func(at string) string { return "t1" })).List(t.Context(), ""); err == nil || got.Whole {
 		t.Errorf("got %+v of a list that does not end", got)
 	}
 }
@@ -235,7 +235,7 @@ func FuzzList(f *testing.F) {
 	f.Add(twoExtracts)
 	f.Add(`{"extracts":[{"id":"x","fileCount":-3,"endDate":"31/02/2024, 99:00:00"}]}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		got, err := client(t, calls.Says(200, body)).List(t.Context())
+		got, err := client(t, calls.Says(200, body)).List(t.Context(), "")
 		if err != nil && strings.Contains(err.Error(), calls.Secret) && !strings.Contains(body, calls.Secret) {
 			t.Error(err)
 		}

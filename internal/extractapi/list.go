@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"vaultd/internal/apicall"
@@ -20,15 +21,19 @@ const continuation = "x-amz-meta-continuationtoken"
 // maxParts limits the parts of one list.
 const maxParts = 1000
 
-// List reads the list of extracts, without a filter: it is not specified whether a download alone changes an extract's status. The
-// list is Whole only where its last part came and each record of it could be read.
-func (c *Client) List(ctx context.Context) (archive.ExtractList, error) {
+// List reads the list of extracts, or of those of a status. To find what is to be taken it is asked without one: it is not specified whether a download
+// alone changes an extract's status. The list is Whole only where its last part came and each record of it could be read.
+func (c *Client) List(ctx context.Context, status string) (archive.ExtractList, error) {
 	const op = "list the extracts"
 	list := archive.ExtractList{Whole: true}
 	var header http.Header
+	var query url.Values
+	if status != "" {
+		query = url.Values{"processingStatus": {status}}
+	}
 	var tokens []string
 	for {
-		ans, err := c.getJSON(ctx, op, listAnswer, header)
+		ans, err := c.getJSON(ctx, op, listAnswer, header, query)
 		if err != nil {
 			return archive.ExtractList{}, err
 		}
@@ -124,7 +129,7 @@ func word(f apicall.Fields, name string) string { return sanitize.Message(f.Text
 // extract look whole that is not.
 func (c *Client) Files(ctx context.Context, id archive.ExtractID) ([]archive.ExtractFile, error) {
 	const op = "list the files of an extract"
-	ans, err := c.getJSON(ctx, op, filesAnswer, nil, string(id))
+	ans, err := c.getJSON(ctx, op, filesAnswer, nil, nil, string(id))
 	if err != nil {
 		return nil, err
 	}

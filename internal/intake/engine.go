@@ -28,7 +28,7 @@ type Ledger interface {
 
 // Service has the extracts. Its errors are *apicall.Error.
 type Service interface {
-	List(ctx context.Context) (archive.ExtractList, error)
+	List(ctx context.Context, status string) (archive.ExtractList, error)
 	Files(ctx context.Context, id archive.ExtractID) ([]archive.ExtractFile, error)
 	// Download makes exactly one download, however it ends. An error of w has the code "local".
 	Download(ctx context.Context, f archive.ExtractFile, w io.Writer) (int64, error)
@@ -145,6 +145,9 @@ func (e *Engine) round(ctx context.Context) (next time.Time, err error) {
 	if s.ListedAt.IsZero() || !e.now().Wall.Before(s.ListedAt.Add(e.cfg.Every)) {
 		// Before the list: what custody has whole is not announced as unknown, and not downloaded again.
 		if err := e.adoptCustody(ctx); err != nil {
+			return next, err
+		}
+		if err := e.findLost(ctx); err != nil {
 			return next, err
 		}
 		if err := e.doubtCounts(ctx); err != nil {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -84,11 +86,11 @@ func status(code int) error {
 
 var errCut = &apicall.Error{Sent: true, Code: "connection", Text: "the connection was cut"}
 
-func (s *service) List(context.Context) (list archive.ExtractList, err error) {
+func (s *service) List(_ context.Context, status string) (list archive.ExtractList, err error) {
 	err = s.call("list", func() error {
 		list.Whole = s.whole
 		for _, id := range s.order {
-			if k := s.have[id]; !k.hidden && !k.gone {
+			if k := s.have[id]; k.hidden == (status == archive.ExportedStatus) && !k.gone {
 				list.Extracts = append(list.Extracts, k.Extract)
 			}
 		}
@@ -290,8 +292,11 @@ func (h *house) holdAgainst(all []arrival.Arrival) {
 				h.t.Errorf("extract %s: downloads of %s = %d, want at least the %d that the service counted", a.Item, f.Name, f.Downloads, n)
 			}
 		}
-		if a.State != arrival.Held && a.State != arrival.Acknowledged && k.acked == 0 {
+		if a.State != arrival.Held && a.State != arrival.Acknowledged && k.acked == 0 || !a.LostAt.IsZero() {
 			continue
+		}
+		if k.gone {
+			continue // it may have been moved away
 		}
 		m, err := c.Find(a.Item)
 		if err == nil {
@@ -554,5 +559,69 @@ func (h *house) allowMore() {
 		if err != nil {
 			h.t.Error(err)
 		}
+	})
+}
+
+// I30: an extract whose folder custody has lost is fetched again while the service has it, also after it was acknowledged, which hides it from lists. No
+// count goes back, and it is acknowledged once. Where the service does not have it any more, an operator is asked, and a folder that comes back is adopted.
+func TestIntake_I30_LostCustody(t *testing.T) {
+	lose := map[string]func(h *house){
+		"Folder":   func(h *house) { kit.Must(t, os.RemoveAll(filepath.Join(h.kept, "extracts", "4711"))) },
+		"OneFile":  func(h *house) { kit.Must(t, os.Remove(filepath.Join(h.kept, "extracts", "4711", "files", "0002-b"))) },
+		"Manifest": func(h *house) { kit.Must(t, os.Remove(filepath.Join(h.kept, "extracts", "4711", "manifest.json"))) },
+	}
+	for name, do := range lose {
+		for _, acknowledge := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, acknowledge), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, end := newHouse(t), arrival.Acknowledged
+					if h.acknowledge = acknowledge; !acknowledge {
+						end = arrival.Held
+					}
+					k := h.svc.add("4711", "a", "b")
+					kit.Must(t, h.live(10*time.Minute))
+					had := h.want("4711", end)
+					do(h)
+					kit.Must(t, h.live(2*time.Hour))
+					a := h.want("4711", end)
+					if a.Files[1].SHA256 != had.Files[1].SHA256 || a.Files[0].Downloads != 2 || k.downloads["a"] != 2 || acknowledge && k.acked != 1 {
+						t.Errorf("files %+v, %v downloads, acknowledged %d times; want two downloads of each, one acknowledgement", a.Files, k.downloads, k.acked)
+					}
+				})
+			})
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		k := h.svc.add("4711", "a", "b")
+		kit.Must(t, h.live(10*time.Minute))
+		folder, copied := filepath.Join(h.kept, "extracts", "4711"), filepath.Join(t.TempDir(), "copy")
+		kit.Must(t, os.Rename(folder, copied))
+		k.gone = true
+		kit.Must(t, h.live(4*time.Hour))
+		if a := h.want("4711", arrival.GivenUp); a.Cause.Code != CauseLost {
+			t.Errorf("cause %v, want %s", a.Cause, CauseLost)
+		}
+		kit.Must(t, os.Rename(copied, folder))
+		kit.Must(t, h.live(2*time.Hour))
+		h.want("4711", arrival.Acknowledged)
+	})
+}
+
+// I30: where custody as a whole is not there, nothing of it is called lost, and what is older than the service keeps may be moved away.
+func TestIntake_I30_NotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		k := h.svc.add("4711", "a")
+		kit.Must(t, h.live(10*time.Minute))
+		time.Sleep(366 * 24 * time.Hour)
+		k.gone = true
+		kit.Must(t, os.RemoveAll(filepath.Join(h.kept, "extracts", "4711")))
+		kit.Must(t, h.live(2*time.Hour))
+		h.look(func(l *boltledger.Ledger) {
+			if a, _, err := l.FindArrival(arrival.Extract, "4711"); err != nil || a.State != arrival.Acknowledged || !a.LostAt.IsZero() {
+				t.Errorf("%s, %v, want it acknowledged", a.State, err)
+			}
+		})
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // takeList asks for the list, announces what is new, and notes what a whole list leaves out.
 func (e *Engine) takeList(ctx context.Context) error {
-	list, err := e.cfg.Service.List(ctx)
+	list, err := e.cfg.Service.List(ctx, "")
 	if err != nil {
 		// No list proves nothing: nobody is left out, and nothing is given up.
 		e.pauseCalls("list", apicall.AsError(err))
@@ -31,11 +31,68 @@ func (e *Engine) takeList(ctx context.Context) error {
 		e.listed = named
 	}
 	e.mu.Unlock()
+	if list.Whole {
+		if list.Whole, err = e.addExported(ctx, named); err != nil {
+			return err
+		}
+	}
 	if !list.Whole {
 		e.cfg.Log.Warn("the list of extracts was not read whole: nothing is called gone")
 		return nil
 	}
 	return e.noteLeftOut(ctx, named)
+}
+
+// addExported adds to a list what custody has lost and the service has still: it hides what was acknowledged, but from those who ask for it. isWhole is
+// false where that list did not come.
+func (e *Engine) addExported(ctx context.Context, named map[archive.ExtractID]bool) (isWhole bool, err error) {
+	isWanted := false
+	err = e.eachExtract(func(a arrival.Arrival) error {
+		isWanted = isWanted || !a.LostAt.IsZero() && !named[a.Item]
+		return nil
+	}, arrival.Fetching)
+	if err != nil || !isWanted {
+		return true, err
+	}
+	list, err := e.cfg.Service.List(ctx, archive.ExportedStatus)
+	if err != nil {
+		e.pauseCalls("list", apicall.AsError(err))
+		return false, nil
+	}
+	for _, x := range list.Extracts {
+		named[x.ID] = true
+	}
+	return list.Whole, nil
+}
+
+// findLost notes extracts that were held and that custody has lost, while the service may have them still. What is older may have been moved away.
+func (e *Engine) findLost(ctx context.Context) error {
+	var lost []arrival.Arrival
+	err := e.eachExtract(func(a arrival.Arrival) error {
+		end := a.EndsAt()
+		if end.IsZero() {
+			end = a.HeldAt.AddDate(1, 0, 0)
+		}
+		if a.Manifest.IsZero() || e.now().Wall.After(end) {
+			return nil
+		}
+		isLost, err := e.cfg.Custody.HasLost(a.Item)
+		if err != nil {
+			e.cfg.Log.Error("an extract in custody cannot be looked at", "extract", a.Item, "err", err)
+		}
+		if isLost {
+			lost = append(lost, a)
+		}
+		return nil
+	}, arrival.Held, arrival.Acknowledged)
+	for _, a := range lost {
+		if err != nil {
+			return err
+		}
+		e.cfg.Log.Error("custody has lost an extract: it is fetched again while the service has it", "extract", a.Item)
+		err = e.note(ctx, a, arrival.CustodyLost{})
+	}
+	return err
 }
 
 // doubtCounts notes what a ledger that was put back may have forgotten: downloads that the service counted.
@@ -116,7 +173,7 @@ func (e *Engine) adoptCustody(ctx context.Context) error {
 			return err
 		}
 		// A manifest whose commit a crash prevented belongs to an arrival that goes on by itself.
-		if lost := e.cfg.Ledger.LastAlarm(); known && (a.Manifest != archive.Digest{} || !lost.After(a.AnnouncedAt)) {
+		if lost := e.cfg.Ledger.LastAlarm(); known && a.LostAt.IsZero() && (a.Manifest != archive.Digest{} || !lost.After(a.AnnouncedAt)) {
 			continue
 		}
 		if !known {

@@ -23,6 +23,7 @@ const (
 	CauseDefinition   = "no-definition"   // the table definition does not come
 	CauseFilesUnclear = "files-not-clear" // the list of files cannot be used, or names too few
 	CauseGone         = "gone-at-service" // the service does not have it any more
+	CauseLost         = "custody-lost"    // custody has lost it, and the service does not have it any more
 	CauseDropFull     = "drop-full"       // the disk of the drop folder is full
 	CauseDrop         = "drop"            // the drop folder is away or cannot be written, or a file in custody is not what it was
 )
@@ -122,7 +123,11 @@ func (w *work) askFiles(ctx context.Context) (ok bool, err error) {
 	}
 	// Two words of the service: a whole list without it, and that it does not know its number. A missing right is neither.
 	if w.a.Gone && apicall.AsError(err).Status == http.StatusNotFound {
-		return false, w.commit(ctx, arrival.Abandoned{Cause: ledger.Cause{Code: CauseGone, Text: "The service does not have this extract any more, and it was not held."}})
+		cause := ledger.Cause{Code: CauseGone, Text: "The service does not have this extract any more, and it was not held."}
+		if !w.a.LostAt.IsZero() {
+			cause = ledger.Cause{Code: CauseLost, Text: "Its folder in custody is lost, and the service does not have it any more: restore the folder from a copy."}
+		}
+		return false, w.commit(ctx, arrival.Abandoned{Cause: cause})
 	}
 	return false, w.postponeAfterFault(ctx, "list files", err)
 }

@@ -153,6 +153,9 @@ func (f *replay) replayCustody(it *ArrivalItem, l *readLine) {
 			return
 		}
 		it.Whole, it.Files, it.Downloads, it.Held = true, l.Files, nil, nil
+	case (arrival.CustodyLost{}).JournalName():
+		f.requireWhole(it, l)
+		it.Whole, it.Downloads, it.Held = false, nil, nil
 	case (arrival.HandedOn{}).JournalName():
 		if it.HandedOn || l.Files != it.Files {
 			f.addFinding("I30", l.key, "line %d: handed on with %d of %d files, or not for the first time", l.N, l.Files, it.Files)

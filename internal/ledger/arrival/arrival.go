@@ -83,6 +83,7 @@ type Arrival struct {
 
 	AnnouncedAt, HeldAt, AcknowledgedAt time.Time
 	HandedOnAt                          time.Time // when all its files were in the drop folder; zero: they are not, or nobody asks for it
+	LostAt                              time.Time // when custody was found to have lost it; zero: it did not, or has it again
 	DoubtedAt                           time.Time // when UnknownPast was last set because the ledger was put back; zero: never
 
 	// Of a received document. Item is its number at the network, and Type its kind; Files has the document itself, under [DocumentFile].

@@ -30,6 +30,8 @@ func exploreEdges(t *testing.T) (all []edge) {
 		worlds = append(worlds, after(t, receivedLife[:i]...))
 	}
 	worlds = append(worlds, after(t, life[0], LeftOut{}), after(t, life[0], life[1], LeftOut{}), after(t, life[0], Abandoned{By: &ledger.Operator{}}))
+	lost := append(life[:len(life):len(life)], CustodyLost{}, DownloadIntended{"a"}, heldFile("a"), DownloadIntended{"b"}, heldFile("b"))
+	worlds = append(worlds, after(t, lost...), after(t, append(lost, Abandoned{By: &ledger.Operator{}})...))
 	for i := 1; i <= len(receivedLife); i++ {
 		for _, word := range []Word{Accept, RejectTechnical} {
 			if a, err := Transition(after(t, receivedLife[:i]...), WordIntended{Word: word}, at); err == nil {
@@ -41,7 +43,7 @@ func exploreEdges(t *testing.T) (all []edge) {
 	worlds = append(worlds, after(t, append(receivedLife[:2:2], FileDoubted{File: "f1", Stored: "s", SHA256: sum})...))
 	refused := after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}})
 	worlds = append(worlds, refused, after(t, receivedLife[0], Abandoned{By: &ledger.Operator{}}, WordIntended{Word: RejectTechnical}))
-	for _, ev := range append(every(), WordAnswered{Intent: 3, Outcome: NotTaken}, WordAnswered{Intent: 3}, DownloadIntended{"b"}, heldFile("b"), heldFile("f1"), HeldWhole{Manifest: sum}) {
+	for _, ev := range append(every(), WordAnswered{Intent: 3, Outcome: NotTaken}, WordAnswered{Intent: 3}, DownloadIntended{"b"}, heldFile("b"), heldFile("f1"), HeldWhole{Manifest: sum}, HeldWhole{both, sum}) {
 		for _, a := range worlds {
 			next, err := Transition(a, ev, at)
 			if e := (edge{ev.JournalName(), a.State, next.State}); err == nil && !slices.Contains(all, e) {
@@ -70,7 +72,7 @@ var certain = map[State]string{
 	Announced:    "The service told of it; nothing was asked about it. Next: ask for the list of its files, or fetch the document.",
 	Fetching:     "Its files are known; some are not held. Next: download them one by one; of an extract, then ask for the list again.",
 	Held:         "Everything of it is durable and digested here. Next: put its files into the drop folder, confirm a received document, then acknowledge, each if it is configured; else this is its end.",
-	Acknowledged: "Held, and the service knows it. Final.",
+	Acknowledged: "Held, and the service knows it. Final, unless custody loses it.",
 	GivenUp:      "It is not taken in: a person decided so, or the service does not have it any more. The notification of a received document stays at the network. Only custody of an extract that turns up changes this.",
 }
 

@@ -223,7 +223,38 @@ func (ev HeldWhole) apply(a *Arrival, at archive.Instant) error {
 		return illegal("it has no manifest")
 	}
 	a.Manifest, a.HeldAt = ev.Manifest, at.Wall
-	a.enter(Held)
+	a.enterHeld()
+	return nil
+}
+
+// enterHeld enters the state of an arrival that is held. One that custody had lost is known to the service already.
+func (a *Arrival) enterHeld() {
+	a.LostAt = time.Time{}
+	if a.enter(Held); !a.AcknowledgedAt.IsZero() {
+		a.enter(Acknowledged)
+	}
+}
+
+// CustodyLost says that the files of an extract that was held are not in custody any more. It is fetched again, as long as the service has it. What the
+// service was told stays told, and no count of downloads goes back.
+type CustodyLost struct{}
+
+// JournalName implements Event.
+func (CustodyLost) JournalName() string { return "custody-lost" }
+
+func (CustodyLost) apply(a *Arrival, at archive.Instant) error {
+	if err := a.inState(Held, Acknowledged); err != nil {
+		return err
+	}
+	if a.Kind != Extract {
+		return illegal("custody has extracts alone")
+	}
+	for i := range a.Files {
+		f := &a.Files[i]
+		f.Stored, f.Size, f.SHA256, f.Beside = "", 0, archive.Digest{}, false
+	}
+	a.Manifest, a.Gone, a.LostAt = archive.Digest{}, false, at.Wall
+	a.enter(Fetching)
 	return nil
 }
 
@@ -265,7 +296,7 @@ func (ev Adopted) apply(a *Arrival, at archive.Instant) error {
 		a.AnnouncedAt = at.Wall
 	}
 	a.UnknownPast, a.Manifest, a.HeldAt = true, ev.Manifest, ev.HeldAt
-	a.enter(Held)
+	a.enterHeld()
 	return nil
 }
 

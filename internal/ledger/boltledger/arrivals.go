@@ -83,6 +83,7 @@ var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{
 	numberField(27, "confirm_intents", func(a *arrival.Arrival) *uint16 { return &a.ConfirmIntents }),
 	instantField(28, "confirmed_at", func(a *arrival.Arrival) *time.Time { return &a.ConfirmedAt }),
 	listField(29, "said", saidForm, func(a *arrival.Arrival) *[]arrival.Said { return &a.Said }),
+	instantField(30, "lost_at", func(a *arrival.Arrival) *time.Time { return &a.LostAt }),
 }}
 
 // arrivalCount is how many arrivals are in one state.
