@@ -49,7 +49,7 @@ func withoutReason(h present.History) present.History {
 // withoutDocuments leaves out of a summary whatever may name a document, a person or a path: what stays are counts, states,
 // times, and ids of the configuration.
 func withoutDocuments(s present.StatusSummary) present.StatusSummary {
-	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog = "", "", "", "", ""
+	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog, s.LostLedger = "", "", "", "", "", ""
 	s.Needs = slices.Clone(s.Needs)
 	for i := range s.Needs {
 		s.Needs[i].Text, s.Needs[i].Do, s.Needs[i].Names, s.Needs[i].Entries = "", "", nil, nil

@@ -83,7 +83,7 @@ func TestStatus_I7_WithoutRightsOnlyCountsAndStates(t *testing.T) {
 	fill(reflect.ValueOf(&s).Elem())
 	allowed := map[string]bool{
 		".Version": true, ".Environment": true, ".Needs.When": true, ".Needs.What": true, ".Pauses.Route": true, ".Pauses.Code": true, ".Balance.Text": true,
-		".NotTaken.Drop": true, ".NotTaken.Reason": true, ".Drops.Name": true, ".Drops.Vault": true, ".Drops.Mode": true, ".Drops.Route": true,
+		".NotTaken.Drop": true, ".Head": true, ".NotTaken.Reason": true, ".Drops.Name": true, ".Drops.Vault": true, ".Drops.Mode": true, ".Drops.Route": true,
 	}
 	for _, path := range secretsIn("", reflect.ValueOf(withoutDocuments(s))) {
 		if !allowed[path] && !strings.HasPrefix(path, ".Billing.") {
