@@ -137,8 +137,10 @@ func unholdAct() act {
 		long: `Lets a folder on hold go on where it stopped. That may be one that a person held, or
 one that was held by the configuration: because its files are those of another invoice while
 its metadata is not (same_content: hold), because it has the invoice number of
-another one (same_number: hold), or because its date can hardly be right
-(strange_dates: hold). Then it is archived as it is, and counts as looked at.`,
+another one (same_number: hold), because its date can hardly be right
+(strange_dates: hold), or because a file of it looks cut off (looks_cut_off: hold, the
+default). Then it is sent as it is now, and counts as looked at. That a file looked cut
+off stays in the entry.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
 		done: func(_, after ledger.Entry) string {

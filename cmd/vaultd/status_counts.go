@@ -68,6 +68,7 @@ func (t *entryCounts) attentionClasses() []attentionClass {
 		{class: ledger.RecipientNotListed, open: true, before: overdue, count: &t.Overdue}, {class: ledger.RecipientNotListed, count: &t.RecipientNotListed},
 		{class: ledger.CopyNotMade, open: true, before: overdue, count: &t.Overdue}, {class: ledger.CopyNotMade, count: &t.CopyWaits},
 		{class: ledger.RepeatedNumber, since: unusual, count: &t.SameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.StrangeDate},
+		{class: ledger.LooksCutOff, since: unusual, count: &t.CutOff},
 	}
 }
 

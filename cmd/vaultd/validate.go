@@ -68,6 +68,7 @@ type validated struct {
 	Files      []present.File  `json:"files"`
 	Size       int64           `json:"bytes"` // of the files, before they are packed
 	Ignored    []string        `json:"ignored"`
+	Remarks    []string        `json:"remarks"`  // what is unusual about the files
 	Missing    []string        `json:"waitsFor"` // what is missing until it is taken
 	Faults     []validateFault `json:"faults"`
 	Route      string          `json:"route"`
@@ -116,7 +117,7 @@ func (a *app) runValidate(ctx context.Context, path, name string) error {
 		return a.validateNetworkDrop(ctx, cfg, d, root)
 	}
 	rules := cfg.PackingRules(d)
-	v := validated{Path: abs, Drop: d.Name, Route: config.RouteVault, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	v := validated{Path: abs, Drop: d.Name, Route: config.RouteVault, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Remarks: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
@@ -149,7 +150,7 @@ func (a *app) validatePDF(ctx context.Context, cfg config.Config, d config.Drop,
 		return fmt.Errorf("open the folder: %w", err)
 	}
 	defer root.Close() // read-only
-	v := validated{Path: path, Drop: d.Name, Route: d.Route, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	v := validated{Path: path, Drop: d.Name, Route: d.Route, Files: []present.File{}, Ignored: []string{}, Remarks: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidatePDF(ctx, root, filepath.Base(path), cfg.PDFRules(d))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
@@ -160,7 +161,7 @@ func (a *app) validatePDF(ctx context.Context, cfg config.Config, d config.Drop,
 	if err != nil {
 		return err
 	}
-	v.Good, v.ClientUUID, v.Size = true, present.TextOrNil(s.ID.String()), s.Files[0].Size
+	v.Good, v.ClientUUID, v.Size, v.Remarks = true, present.TextOrNil(s.ID.String()), s.Files[0].Size, append(v.Remarks, s.Endings.Remarks()...)
 	v.Files = append(v.Files, present.File{Path: s.Files[0].Path, Size: s.Files[0].Size, SHA256: s.Content.String()})
 	if a.json {
 		return writeJSON(a.stdout, v)
@@ -169,6 +170,9 @@ func (a *app) validatePDF(ctx context.Context, cfg config.Config, d config.Drop,
 	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s and delivered to %s\n", sanitize.Text(filepath.Base(path)), sanitize.Text(d.Name), sanitize.Text(d.Receiving))
 	p.AddLine("identity", "%s (derived from address and content)", s.ID)
 	p.AddLine("file", "%s, SHA-256 %s", present.FormatBytes(v.Size), s.Content)
+	for _, remark := range v.Remarks {
+		p.AddLine("remark", "%s", sanitize.Text(remark))
+	}
 	if _, err := a.stdout.Write(p.Bytes()); err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
@@ -217,7 +221,7 @@ func (a *app) printRefusal(v validated, r *packager.Refusal) error {
 
 func (a *app) printValid(v validated, s packager.SealedFolder) error {
 	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, present.TextOrNil(s.ID.String()), s.HasChosenID, present.TextOrNil(s.Document.Number)
-	v.Ignored = append(v.Ignored, s.Junk...)
+	v.Ignored, v.Remarks = append(v.Ignored, s.Junk...), append(v.Remarks, s.Endings.Remarks()...)
 	for _, f := range s.Files {
 		v.Files = append(v.Files, present.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256.String()})
 		v.Size += f.Size
@@ -242,6 +246,9 @@ func (a *app) printValid(v validated, s packager.SealedFolder) error {
 	}
 	if len(s.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(s.Junk, ", ")))
+	}
+	for _, remark := range v.Remarks {
+		fmt.Fprintf(p, "  remark: %s\n", sanitize.Text(remark))
 	}
 	if len(v.Missing) > 0 {
 		p.AddHeading("NOT COMPLETE YET")

@@ -44,7 +44,7 @@ func (a *app) validateNetwork(path string) error {
 		return fail(exitFailed, fmt.Errorf("open the folder: %w", err), "name a folder with "+networkDocument+" and the files that belong to it")
 	}
 	defer root.Close() // read-only
-	f := networkFolder{validated: validated{Path: abs, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}}
+	f := networkFolder{validated: validated{Path: abs, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Remarks: []string{}, Missing: []string{}, Faults: []validateFault{}}}
 	if err := f.checkDocument(root); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *app) validateNetwork(path string) error {
 func (a *app) validateNetworkDrop(ctx context.Context, cfg config.Config, d config.Drop, root *os.Root) error {
 	rules := wireNetworkChecks(cfg.Network.FileTypes)
 	rules.Rules, rules.Folder = cfg.PackingRules(d), filepath.Base(root.Name())
-	v := validated{Path: root.Name(), Drop: d.Name, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	v := validated{Path: root.Name(), Drop: d.Name, Route: routeNetwork, Files: []present.File{}, Ignored: []string{}, Remarks: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateNetwork(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.printRefusal(v, refusal)
@@ -78,7 +78,7 @@ func (a *app) validateNetworkDrop(ctx context.Context, cfg config.Config, d conf
 		v.Missing = append(v.Missing, missing...)
 	}
 	v.Good, v.ClientUUID, v.DocumentID, v.DocumentType = true, present.TextOrNil(s.ID.String()), present.TextOrNil(s.Document.Number), s.Document.Type
-	v.Ignored = append(v.Ignored, s.Junk...)
+	v.Ignored, v.Remarks = append(v.Ignored, s.Junk...), append(v.Remarks, s.Endings.Remarks()...)
 	var types []archive.FileType
 	for _, f := range s.Files {
 		types = append(types, f.Type)
@@ -198,6 +198,9 @@ func (f *networkFolder) printGood(p *present.Page) {
 	fmt.Fprintf(p, "GOOD  %s would be sent as %s with %s\n", sanitize.Text(filepath.Base(f.Path)), word, present.FormatCount(len(f.Files), "file", "files"))
 	for i, file := range f.Files {
 		p.AddText(fmt.Sprintf("%s  %s  %s", sanitize.Text(file.Path), f.types[i], present.FormatBytes(file.Size)))
+	}
+	for _, remark := range f.Remarks {
+		p.AddText("remark: " + sanitize.Text(remark))
 	}
 	if len(f.Ignored) > 0 {
 		p.AddText("ignored: " + sanitize.Text(strings.Join(f.Ignored, ", ")))

@@ -211,7 +211,7 @@ func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
 		Name: d.Name, Path: d.Path, Group: d.Group, Route: ledger.Route(d.Route), Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Receiving: d.Receiving, Notify: d.Notify, MaxPDF: cfg.PDF.MaxSize, SendsSamePDF: d.SamePDF == "send",
 		Ignore: d.Ignore, Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
-		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
+		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold", CutOff: d.LooksCutOff == "hold"},
 		Rules: cfg.PackingRules(d), Network: wireNetworkChecks(cfg.Network.FileTypes),
 	}
 	if after := d.AfterArchive; after.Action != "keep" {

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"path"
 	"strings"
 )
 
@@ -26,18 +25,14 @@ const (
 )
 
 // CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else: a web page, JSON, XML that calls itself an error. It
-// returns [ErrCutOff] where they look like a part of a file: XML that is not well formed, a PDF without a trailer, a ZIP file without a directory, a PNG or
-// JPEG without its last mark. Any other error is one of reading. Where the file is a web page itself, as the network says, none is looked for.
+// returns [ErrCutOff] where they look like a part of a file: XML that is not well formed, or what [FindEnding] takes for cut off. Any other error is one of
+// reading. Where the file is a web page itself, as the network says, none is looked for.
 func CheckForm(in io.ReaderAt, size int64, isPage bool) error {
 	head, err := readPart(in, 0, min(size, formHead))
 	if err != nil {
 		return err
 	}
-	tail, err := readPart(in, max(0, size-formTail), min(size, formTail))
-	switch {
-	case err != nil:
-		return err
-	case looksLikeWebPage(head) && !isPage:
+	if looksLikeWebPage(head) && !isPage {
 		return ErrInItsPlace
 	}
 	switch first := bytes.TrimLeft(head, spaceAndMark); {
@@ -49,10 +44,12 @@ func CheckForm(in io.ReaderAt, size int64, isPage bool) error {
 			return err
 		}
 		return checkText(bytes.TrimLeft(text, spaceAndMark))
-	case LooksCutOff(".xml", head, tail), isCutPicture(head, tail):
+	}
+	ending, err := FindEnding(".xml", in, size)
+	if err == nil && (ending == EndsShort || size > 0 && size <= formHead && IsBegunPDF(head)) {
 		return ErrCutOff
 	}
-	return nil
+	return err
 }
 
 // checkText is CheckForm for a short text that begins like XML or JSON. JSON is none of the types that the network takes, and the form of the errors of
@@ -82,32 +79,6 @@ const spaceAndMark = " \t\r\n\ufeff"
 func looksLikeWebPage(head []byte) bool {
 	text := strings.ToLower(string(bytes.TrimLeft(head[:min(len(head), formHead)], spaceAndMark)))
 	return strings.HasPrefix(text, "<!doctype html") || strings.HasPrefix(text, "<html")
-}
-
-// LooksCutOff reports whether a file with that name, beginning and end is a PDF without a trailer, a ZIP file without a directory, or XML that ends
-// inside a tag or in text.
-func LooksCutOff(name string, head, tail []byte) bool {
-	tail = tail[max(0, len(tail)-formTail):]
-	switch {
-	case bytes.HasPrefix(head, []byte("%PDF-")):
-		return !bytes.Contains(tail, []byte("%%EOF"))
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return !bytes.Contains(tail, []byte("PK\x05\x06"))
-	case strings.EqualFold(path.Ext(name), ".xml") && bytes.HasPrefix(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), []byte("<")):
-		return !bytes.HasSuffix(bytes.TrimRight(tail, " \t\r\n\x00"), []byte(">"))
-	}
-	return false
-}
-
-// isCutPicture reports whether a PNG or a JPEG has no last mark.
-func isCutPicture(head, tail []byte) bool {
-	switch {
-	case bytes.HasPrefix(head, []byte("\x89PNG")):
-		return !bytes.Contains(tail, []byte("IEND"))
-	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
-		return !bytes.Contains(tail, []byte("\xff\xd9"))
-	}
-	return false
 }
 
 // checkXML returns ErrCutOff for what is no well formed XML, and ErrInItsPlace for an error as object stores write them, or a page. XML 1.1, and entities that a

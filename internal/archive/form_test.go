@@ -16,7 +16,7 @@ func TestCheckForm_I4(t *testing.T) {
 	}{
 		"PDF":              {"%PDF-1.7 " + long + "%%EOF\n", nil},
 		"CutPDF":           {"%PDF-1.7 " + long, ErrCutOff},
-		"ZIP":              {"PK\x03\x04" + long + "PK\x05\x06" + long[:18], nil},
+		"ZIP":              {"PK\x03\x04" + long + "PK\x05\x06" + strings.Repeat("\x00", 18), nil},
 		"CutZIP":           {"PK\x03\x04" + long, ErrCutOff},
 		"PNG":              {"\x89PNG" + long + "IEND\xaeB`\x82", nil},
 		"CutPNG":           {"\x89PNG" + long, ErrCutOff},

@@ -106,6 +106,7 @@ type Drop struct {
 	SameContent  string            `json:"same_content"`  // warn or hold
 	SameNumber   string            `json:"same_number"`   // warn or hold
 	StrangeDates string            `json:"strange_dates"` // warn or hold
+	LooksCutOff  string            `json:"looks_cut_off"` // hold or warn
 	Retention    archive.Retention `json:"retention"`     // years; zero: not known
 	AfterArchive AfterArchive      `json:"after_archive"`
 }

@@ -82,7 +82,7 @@ func defaultConfig() Config {
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Route: "vault", Vault: "V-1", SamePDF: "return",
 			Mode: "auto", Sidecar: "metadata.json", Document: "document.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute, Ignore: []string{},
-			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
+			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn", LooksCutOff: "hold",
 			AfterArchive: AfterArchive{Action: "keep", Grace: 720 * time.Hour},
 		}},
 		Package: Package{Compression: "default", MaxSize: 100_000_000},

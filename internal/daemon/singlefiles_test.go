@@ -176,7 +176,7 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 	}{
 		"empty.pdf":  {write(""), refused, `NOT SENT. "empty.pdf" is empty`},
 		"brief.docx": {write("PK\x03\x04 words"), refused, `NOT SENT. "brief.docx" is no PDF. Save it as PDF, then move the PDF back to ap-scans (where _STATUS.txt lies).`},
-		"cut.pdf":    {write("%PDF-1.7 half"), refused, `NOT SENT. "cut.pdf" looks cut off. Scan it again.`},
+		"cut.pdf":    {write("%PDF-1.7\n"), refused, `NOT SENT. "cut.pdf" is no PDF.`},
 		"blank.pdf":  {write(strings.Repeat("\x00", 4096)), refused, `NOT SENT. "blank.pdf" is no PDF.`},
 		"big.pdf":    {write("%PDF-1.7" + strings.Repeat("x", 1_000_000) + "%%EOF"), refused, "the service takes 1.0 MB"},
 		"sparse.pdf": {func(_ *testDaemon, at string) error {
@@ -352,7 +352,7 @@ func TestPDFDrop_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withPDFDrop(t, nil, func(h *testDaemon, _ *pdfFlow) {
-				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.7 half"), 0o660))
+				h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet"), 0o660))
 				h.pass()
 				h.want("scan7.pdf rejected")
 				h.must(row.again(h))
@@ -368,7 +368,7 @@ func TestPDFDrop_I1_RetryTakesTheReturnedPDF(t *testing.T) {
 	t.Parallel()
 	withPDFDrop(t, nil, func(h *testDaemon, s *pdfFlow) {
 		for _, half := range []string{"half", "another half"} { // the second one lies in _rejected/scan7.pdf (2)
-			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF-1.7 "+half), 0o660))
+			h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("no PDF yet, "+half), 0o660))
 			h.pass()
 		}
 		old := h.want("scan7.pdf rejected", "scan7.pdf rejected")[1]

@@ -152,7 +152,7 @@ func (d *Drop) claimFile(ctx context.Context, f *drop.Folder, w watch.Item) erro
 
 // isPDFComplete asks of a single file whether its writer has come to its end.
 func (d *Drop) isPDFComplete(_ context.Context, root *os.Root, w watch.Item) error {
-	return packager.CheckPDFEnd(root, w.Name)
+	return packager.CheckFileEnd(root, w.Name)
 }
 
 // enterClaim commits the entry of a claimed folder. The folder was watched until now, with fingerprint as

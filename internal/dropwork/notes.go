@@ -215,6 +215,9 @@ func (h *Handle) DescribeUnusual(e ledger.Entry) (words []string, err error) {
 		}
 		words = append(words, text)
 	}
+	if e.CutOff == ledger.CutOffFound {
+		words = append(words, "a file looks cut off")
+	}
 	if e.StrangeDate {
 		words = append(words, "document date is before 1990, in the future, or another day here than in UTC")
 	}

@@ -66,11 +66,11 @@ func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error
 		return ingest.Packed{}, err
 	}
 	s.Package.Path = p.shared.Spool.PackagePath(e.Route, e.Key)
-	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
+	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk, Remarks: s.Endings.Remarks()}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
 		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
-		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())),
+		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())), LooksCutOff: len(s.Endings.Short) > 0,
 	}}, nil
 }
 

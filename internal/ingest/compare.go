@@ -45,8 +45,16 @@ func (c *Engine) compareWithOthers(d Drop, e ledger.Entry, s *ledger.Sealed) (ho
 			why = append(why, "strange_dates: hold. The document date is before 1990, after tomorrow, or another day here than in UTC.")
 		}
 	}
+	if s.LooksCutOff && e.CutOff != ledger.CutOffTaken {
+		c.cfg.Log.Warn("a file looks cut off", "key", e.Key, "held", d.Holds.CutOff)
+		if d.Holds.CutOff {
+			why = append(why, heldCutOff)
+		}
+	}
 	return strings.Join(why, " "), nil
 }
+
+const heldCutOff = "looks_cut_off: hold. A file looks cut off."
 
 // findSameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
 func (c *Engine) findSameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {

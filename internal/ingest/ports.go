@@ -118,6 +118,7 @@ type Holds struct {
 	SameContent bool // the same files as another one, with other metadata
 	SameNumber  bool // the invoice number of another one
 	StrangeDate bool // a date that it can hardly be of
+	CutOff      bool // a file that looks cut off
 }
 
 // Errors of the ports.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -302,6 +303,9 @@ func conflictCause(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
 
 // sealEntry seals the entry; first, if any, is the rejected one whose identity it takes over.
 func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []ledger.Change {
+	if p.Sealed.LooksCutOff && d.Holds.CutOff && e.CutOff != ledger.CutOffTaken && !e.NeedsReconcile {
+		return c.holdCutOff(d, e, p)
+	}
 	var more []ledger.Change
 	if first != nil {
 		p.Sealed.Supersedes = first.Key
@@ -319,8 +323,7 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 	evs := []ledger.Event{p.Sealed}
 	var note *ledger.Note
 	if hold != "" {
-		note = &ledger.Note{Text: hold}
-		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
+		note = newNote(hold)
 		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.VaultdUID, Reason: note.Digest()}})
 	}
 	// The entry, its document and the note of a hold are one commit. A crash before it leaves a package in the spool that the
@@ -328,6 +331,27 @@ func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry
 	sealed := c.newChange(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
 	return append([]ledger.Change{sealed}, more...)
+}
+
+func newNote(text string) *ledger.Note {
+	note := &ledger.Note{Text: text}
+	rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
+	return note
+}
+
+// holdCutOff holds a claimed folder with a file that looks cut off. Its package is given up: its writer may still come to the end, so
+// the folder is packed when an operator lets it go on.
+func (c *Engine) holdCutOff(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	// Nothing is committed yet. A crash after this finds the entry as it was, and the next start packs the folder again.
+	if err := d.Packer.RemovePackage(e); err != nil {
+		return c.sealFaultChanges(d, e, err)
+	}
+	c.cfg.Log.Warn("a file looks cut off", "key", e.Key, "held", true)
+	note := newNote(heldCutOff)
+	held := c.newChange(e, ledger.Held{By: ledger.Operator{UID: ledger.VaultdUID, Reason: note.Digest()},
+		CutOff: ledger.Cause{Code: ledger.CauseLooksCutOff, Text: strings.Join(p.Document.Remarks, "; ")}})
+	held.Note = note
+	return []ledger.Change{held}
 }
 
 // holderOf returns the entry that an identity belongs to, if it is another than k.

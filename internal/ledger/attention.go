@@ -28,6 +28,7 @@ const (
 	CopyNotMade                            // sent, and the archive does not have its copy: it could not be made yet
 	NotCompared                            // archived by the service's status alone, and not compared, see [Entry.NeedsComparison]
 	AskedByService                         // sent, and a service that pays early asks for something, or has a credit note
+	LooksCutOff                            // archived or delivered with a file that looks cut off, and not reviewed
 
 	endOfAttention // behind the last class; not stored
 )
@@ -71,7 +72,7 @@ func (e Entry) Attention() Attention {
 		return RejectedUnresolved
 	case e.State == Delivered && e.Asks != "" && !e.Resolved:
 		return AskedByService
-	case e.Hold && (!e.SameContent.IsZero() || e.NeedsReview()) && e.State.IsOpen():
+	case e.Hold && (!e.SameContent.IsZero() || e.NeedsReview() || e.CutOff == CutOffFound) && e.State.IsOpen():
 		return AwaitingDecision
 	case e.State == Discovered && e.Cause.Code == CauseCannotBeRead:
 		return WaitingForRights
@@ -85,6 +86,8 @@ func (e Entry) Attention() Attention {
 		return NotCompared
 	case e.SourceDiffers() && !e.Resolved:
 		return SourceChanged
+	case (e.State == Archived || e.State == Delivered) && e.CutOff == CutOffFound:
+		return LooksCutOff
 	case e.State == Archived && !e.SameNumber.IsZero() && !e.Reviewed:
 		return RepeatedNumber
 	case e.State == Archived && e.StrangeDate && !e.Reviewed:

@@ -57,6 +57,8 @@ type Entry struct {
 	Reviewed           bool // a person has reviewed its date, or the other one with its number
 	PackedAnew         bool // it had another identity before, see [Unsealed]
 
+	CutOff CutOffState // whether a file of it looked cut off; it never returns to NotCutOff
+
 	DuplicateOf archive.Key // the archived entry with the same identity
 	SameContent archive.Key // same files, other metadata
 	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; perhaps the same entry as SameContent
@@ -157,8 +159,19 @@ type Document struct {
 	Files        []archive.File // what the ZIP holds; of a folder that was refused, what was in it but for its sidecar
 	ControlFiles []archive.File // sidecar, manifest, marker: ours to remove with the folder
 	Junk         []string       // ignored, listed at the claim
+	Remarks      []string       // what is unusual about its files, for people
 	AsRead       archive.AsRead // the sidecar of a folder that was never sealed; nothing but what resolves a rejection is decided by it
 }
+
+// CutOffState says whether a file of an entry looked cut off.
+type CutOffState uint8
+
+// The states. Their numbers are stored and never change.
+const (
+	NotCutOff   CutOffState = iota
+	CutOffFound             // one does, and no operator has decided
+	CutOffTaken             // an operator takes it as it is
+)
 
 // Seal returns the digest that stands for the package in the journal.
 func (d Document) Seal(p archive.Package) archive.Digest {

@@ -103,6 +103,7 @@ type Sealed struct {
 	SameContent   archive.Key
 	SameNumber    archive.Key // must be what the ledger finds in the transaction that seals
 	StrangeDate   bool
+	LooksCutOff   bool        // a file of it does
 	Supersedes    archive.Key // the entry whose identity this one takes over
 }
 
@@ -121,6 +122,9 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.FirstID, e.IDFromSidecar, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.IDFromSidecar, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate
+	if ev.LooksCutOff && e.CutOff == NotCutOff {
+		e.CutOff = CutOffFound
+	}
 	if !ev.Supersedes.IsZero() {
 		e.Supersedes = ev.Supersedes
 	}

@@ -33,7 +33,7 @@ type Line struct {
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded, same content or same number
-	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, needs-reconcile, same-number, strange-date, checked; of word-intended, told
+	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, needs-reconcile, same-number, strange-date, checked, cut-off; of word-intended, told
 	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
 	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
 
@@ -141,7 +141,7 @@ func (e Entry) flagWords() string {
 		word string
 	}{
 		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.PossibleDouble, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "needs-reconcile"},
-		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Reviewed, "checked"},
+		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Reviewed, "checked"}, {e.CutOff != NotCutOff, "cut-off"},
 	} {
 		if f.on && s != "" {
 			s += " "

@@ -47,7 +47,15 @@ func ActorOf(ev Event) (by Operator, ok bool) {
 }
 
 // Held stops every further step and the disposal.
-type Held struct{ By Operator }
+type Held struct {
+	By Operator
+	// CutOff says which file of a claimed folder looks cut off; zero: the hold has another reason. The folder is packed when
+	// the entry is let go on, as it is then.
+	CutOff Cause
+}
+
+// CauseLooksCutOff is the code of Held.CutOff.
+const CauseLooksCutOff = "looks-cut-off"
 
 // JournalName implements Event.
 func (Held) JournalName() string { return "held" }
@@ -59,11 +67,17 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	case e.Hold:
 		return illegalBecause(AlreadyHeld)
 	}
+	if ev.CutOff.Code != "" {
+		if e.State != Discovered || e.CutOff == CutOffTaken {
+			return ErrIllegal
+		}
+		e.CutOff, e.Cause = CutOffFound, ev.CutOff
+	}
 	e.Hold = true
 	return nil
 }
 
-// Unheld lets the entry go on. Where it needs a review, this counts as one.
+// Unheld lets the entry go on. Where it needs a review, this counts as one. A file that looks cut off is taken as it is.
 type Unheld struct{ By Operator }
 
 // JournalName implements Event.
@@ -75,7 +89,15 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	}
 	e.Hold = false
 	e.Reviewed = e.Reviewed || e.NeedsReview() // letting it go on counts as the review
+	e.takeCutOff()
 	return nil
+}
+
+// takeCutOff notes that an operator takes the entry as it is. The mark stays.
+func (e *Entry) takeCutOff() {
+	if e.CutOff == CutOffFound {
+		e.CutOff = CutOffTaken
+	}
 }
 
 // Closed is an operator's decision that nobody needs to act any more:
@@ -103,6 +125,9 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		case e.isHalfwayDisposed():
 			// The disposal ends halfway for good. What is left of the folder stays; the next start removes nothing more.
 			e.Source, e.DisposeAt = Kept, time.Time{}
+		case a == LooksCutOff:
+			e.takeCutOff()
+			return nil // as below
 		case a == RepeatedNumber || a == StrangeDate:
 			e.Reviewed = true
 			return nil // not resolved: a later contradiction still needs a person
@@ -141,7 +166,7 @@ func (e *Entry) checkMayClose() error {
 		switch {
 		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
-		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview() || e.NeedsComparison():
+		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview() || e.NeedsComparison() || e.CutOff != NotCutOff:
 			return illegalBecause(AlreadyResolved)
 		}
 		return illegalBecause(NothingToResolve)

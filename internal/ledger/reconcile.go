@@ -203,6 +203,7 @@ type Recovered struct {
 	Number         archive.NumberDigest // zero: not all of the metadata is known
 	SameNumber     archive.Key          // set by the ledger itself
 	StrangeDate    bool
+	LooksCutOff    bool
 	Remote         archive.RemoteID // of the registration that succeeded, or is being archived
 	SuccessRecord  []byte           // the service's own word of success, as it is kept
 	PossibleDouble bool             // the receipt says so
@@ -234,6 +235,9 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	e.Body, e.StoredFiles, e.Means = ev.Body, ev.StoredFiles, ev.Means
 	e.Content, e.Metadata, e.Package = ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameNumber, e.StrangeDate, e.Supersedes = ev.Number, ev.SameNumber, ev.StrangeDate, ev.Supersedes
+	if ev.LooksCutOff {
+		e.CutOff = CutOffTaken
+	}
 	e.PossibleDouble, e.DuplicateConfirmed, e.InDoubt, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.InDoubt, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {

@@ -363,8 +363,10 @@ var stateTable = []row{
 	{"closed, contradicted", Closed{byPerson}, "             -  re re -  -  -  -  re =  -  -  =  re", func(e *Entry) { e.Contradicted = e.State == Archived }},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
-	{"held", Held{byPerson}, "                               -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
-	{"held again", Held{byPerson}, "                         -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
+	{"held", Held{By: byPerson}, "                               -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"held again", Held{By: byPerson}, "                         -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
+	{"held, cut off", Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff}}, " -  =  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"held, taken as it is", Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff}}, " - - - - - - - - - - - - - ", func(e *Entry) { e.CutOff = CutOffTaken }},
 	{"unheld", Unheld{byPerson}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", func(e *Entry) { e.Hold = e.State != None }},
 	{"unheld, not held", Unheld{byPerson}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"closed, archived twice", Closed{byPerson}, "           -  re re -  -  -  -  re =  -  -  =  re", twice},

@@ -51,3 +51,35 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 		})
 	}
 }
+
+// I4: what looks cut off is packed and named, on each route, small or large. A
+// file whose SHA-256 a list gives is taken at its word.
+func TestEndings_I4_OfEachRoute(t *testing.T) {
+	const meta = `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`
+	cut, large := "%PDF-1.7\nhalf", "%PDF-1.7\n"+strings.Repeat("x", 2*maxHeld)
+	for name, row := range map[string]struct {
+		files tree
+		short string
+	}{
+		"Small":   {tree{"metadata.json": meta, "a.pdf": cut, "b.txt": "b"}, "a.pdf"},
+		"Large":   {tree{"metadata.json": meta, "a.pdf": large, "sub/b.csv": "a;b\n" + strings.Repeat("\x00", 2*maxHeld)}, "a.pdf sub/b.csv"},
+		"Vouched": {tree{"metadata.json": meta, "a.pdf": cut, "b.pdf": cut, "manifest-sha256.txt": digestOf(cut) + "  a.pdf\n"}, "b.pdf"},
+		"Whole":   {tree{"metadata.json": meta, "a.pdf": goodPDF}, ""},
+	} {
+		_, root := drop(t, row.files)
+		s, err := ValidateFolder(t.Context(), root, rules)
+		kit.Must(t, err)
+		kit.Want(t, name, strings.Join(s.Endings.Short, " "), row.short)
+		kit.Want(t, name+" has remarks", len(s.Endings.Remarks()), len(strings.Fields(row.short)))
+	}
+	_, root := drop(t, tree{"document.json": networkDocument, "a.pdf": cut})
+	n, _, err := sealNetwork(t, root, networkRules, nil)
+	kit.Must(t, err)
+	kit.Want(t, "of the network", strings.Join(n.Endings.Short, " "), "a.pdf")
+	_, root = drop(t, tree{"a.pdf": cut})
+	p, _, err := copyPDF(t, root, pdfRules, nil)
+	kit.Must(t, err)
+	kit.Want(t, "single PDF", strings.Join(p.Endings.Remarks(), " "), "a.pdf looks cut off")
+	many := Endings{Short: strings.Fields(strings.Repeat("a.pdf ", 100))}
+	kit.Want(t, "remarks of many files", len(many.Remarks()), mostRemarks+1)
+}

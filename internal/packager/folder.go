@@ -19,7 +19,6 @@ import (
 type droppedFolder struct {
 	*listing
 	form      *sidecarReader
-	lists     listsByName
 	auxiliary []archive.File
 	faults    []Fault // everything so far, in the order in which it is told
 

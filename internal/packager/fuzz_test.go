@@ -24,12 +24,16 @@ func FuzzPDF_I4(f *testing.F) {
 		_, root := drop(t, tree{"a.pdf": string(content)})
 		s, path, err := copyPDF(t, root, PDFRules{Receiving: "a@b.example", Notify: "a@b.example"}, nil)
 		head, tail := content[:min(len(content), 1024)], content[max(0, len(content)-1024):]
-		isPDF := bytes.Contains(head, []byte("%PDF-")) && bytes.Contains(tail, []byte("%%EOF"))
+		isPDF := bytes.Contains(head, []byte("%PDF-")) && !archive.IsBegunPDF(content)
 		if isPDF != (err == nil) || err != nil && !isRefusal(err) {
 			t.Fatalf("%v, whole %v", err, isPDF)
 		}
-		if waits := CheckPDFEnd(root, "a.pdf") != nil; isPDF && waits {
+		isWhole := isPDF && bytes.Contains(tail, []byte("%%EOF"))
+		if waits := CheckFileEnd(root, "a.pdf") != nil; isWhole && waits {
 			t.Error("a whole PDF waits for its end")
+		}
+		if isWhole && len(s.Endings.Short)+len(s.Endings.Odd) > 0 {
+			t.Errorf("endings of a whole PDF = %v, want none", s.Endings)
 		}
 		if err == nil {
 			if copied, _ := os.ReadFile(path); !bytes.Equal(copied, content) || s.Content != archive.Sum(content) {

@@ -66,6 +66,8 @@ type listing struct {
 	junk     []string
 	faults   []Fault
 
+	lists      listsByName // what the sidecar and the manifest name
+	endings    Endings     // of the files that were read
 	companions []foundFile // locks, swap files and backups beside the files that they accompany
 
 	root             *os.Root

@@ -46,6 +46,7 @@ type SealedNetwork struct {
 	Files    []archive.File   // in the order in which they are sent: sorted by path, without the document
 	Others   []archive.File   // the document first, then manifest and marker
 	Junk     []string         // files that were ignored and go with the folder; paths as on disk
+	Endings  Endings          // files that do not end as usual
 	AsRead   archive.AsRead   // what the document says, for people
 	Package  archive.Package  // a ZIP of the document and then Files; zero from ValidateNetwork. Its path is the name in the spool
 }
@@ -290,6 +291,6 @@ func (n *networkFolder) describe(packed []archive.File) SealedNetwork {
 	content := archive.NetworkContent(files, document.SHA256)
 	return SealedNetwork{
 		ID: archive.DeriveNetworkID(content, document.SHA256), Content: content, Metadata: document.SHA256, Document: n.document,
-		Files: files, Others: append([]archive.File{document}, n.auxiliary...), Junk: n.junk, AsRead: n.form.asRead,
+		Files: files, Others: append([]archive.File{document}, n.auxiliary...), Junk: n.junk, Endings: n.endings, AsRead: n.form.asRead,
 	}
 }

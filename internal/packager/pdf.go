@@ -37,6 +37,7 @@ type SealedPDF struct {
 	Files    []archive.File  // the PDF alone
 	Junk     []string        // files that were ignored and go with the folder; paths as on disk
 	Content  archive.Digest  // of the PDF
+	Endings  Endings         // the PDF, where it does not end as usual
 	Package  archive.Package // its path is the name in the spool
 }
 
@@ -143,7 +144,7 @@ func (p *pdfFolder) describe(rules PDFRules, copied *pdfCopy) SealedPDF {
 	return SealedPDF{
 		ID:      archive.DerivePDFID(rules.Receiving, copied.sha256),
 		Request: archive.PDFRequest{Receiving: rules.Receiving, Notify: rules.Notify}.Encode(), Metadata: archive.ReceivingDigest(rules.Receiving),
-		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256,
+		Files: []archive.File{{Path: p.file.path, Size: p.file.state.size, SHA256: copied.sha256}}, Junk: p.junk, Content: copied.sha256, Endings: p.endings,
 	}
 }
 
@@ -210,7 +211,7 @@ func (p *pdfFolder) refusalOrChanged(faults []Fault) error {
 	return &Refusal{Faults: faults, Of: SinglePDF}
 }
 
-// copyTo copies the PDF and checks its ends while it is read.
+// copyTo copies the PDF and checks its ends.
 func (p *pdfFolder) copyTo(ctx context.Context, to io.Writer) (*pdfCopy, error) {
 	c := &pdfCopy{to: to, sum: sha256.New(), md5Sum: md5.New()}
 	// writeErr is a fault of the spool's disk; an error of reading is one of the share's.
@@ -224,32 +225,31 @@ func (p *pdfFolder) copyTo(ctx context.Context, to io.Writer) (*pdfCopy, error) 
 		return nil, err
 	case writeErr != nil:
 		return nil, fmt.Errorf("copy %q: %w", p.file.path, writeErr)
-	case !c.isPDF():
+	case !c.isPDF() || archive.IsBegunPDF(c.head):
 		p.addFault("", "no PDF", p.quotedName()+" is no PDF", "Save it as PDF")
-	case !hasPDFEnd(c.tail):
-		p.addFault("", "cut off", p.quotedName()+" looks cut off", "Scan it again.")
 	}
 	c.sha256, c.md5 = archive.Digest(c.sum.Sum(nil)), [16]byte(c.md5Sum.Sum(nil))
-	return c, p.refusalOrChanged(p.faults)
+	if err := p.refusalOrChanged(p.faults); err != nil {
+		return c, err
+	}
+	return c, p.checkEnding(p.file, ".pdf")
 }
 
 // pdfCopy is a copy that is being made.
 type pdfCopy struct {
 	to          io.Writer
 	sum, md5Sum hash.Hash
-	head, tail  []byte // the first and the last bytes, at most endSize of them
+	head        []byte // the first bytes, at most endSize of them
 	size        int64
 
 	sha256 archive.Digest
 	md5    [16]byte
 }
 
-// endSize is in how many bytes from the start a PDF has its mark, and in how many from its end: so far the usual readers look.
+// endSize is in how many bytes from the start a PDF has its mark: so far the usual readers look.
 const endSize = 1024
 
 func (c *pdfCopy) isPDF() bool { return bytes.Contains(c.head, []byte("%PDF-")) }
-
-func hasPDFEnd(tail []byte) bool { return bytes.Contains(tail, []byte("%%EOF")) }
 
 // readAll copies size bytes. It stops early, without an error, when the first ones are not those of a PDF.
 func (c *pdfCopy) readAll(r io.Reader, size int64) (writeErr, readErr error) {
@@ -265,8 +265,6 @@ func (c *pdfCopy) readAll(r io.Reader, size int64) (writeErr, readErr error) {
 				return nil, nil
 			}
 		}
-		c.tail = append(c.tail, piece[max(0, len(piece)-endSize):]...)
-		c.tail = c.tail[max(0, len(c.tail)-endSize):]
 		c.sum.Write(piece)
 		c.md5Sum.Write(piece)
 		n, err := c.to.Write(piece)
@@ -286,35 +284,6 @@ func (c *pdfCopy) compareWith(ctx context.Context, r io.ReaderAt) error {
 		return err
 	case n != c.size || archive.Digest(sum.Sum(nil)) != c.sha256:
 		return errors.New("its bytes are not those of the PDF")
-	}
-	return nil
-}
-
-// ErrCutOff says that a file has no end yet, or no content: its writer may only pause.
-var ErrCutOff = errors.New("looks cut off")
-
-// CheckPDFEnd returns ErrCutOff for a file that looks like a PDF without its end, or that has no content yet. It returns nil for a
-// whole PDF and for what is certainly no PDF: waiting would not change that. Any other error says that the file cannot be read.
-func CheckPDFEnd(root *os.Root, name string) error {
-	file, info, err := durable.OpenRegular(root, name)
-	if err != nil {
-		return err
-	}
-	defer file.Close() // read-only
-	head, tail := make([]byte, endSize), make([]byte, endSize)
-	n, err := file.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read %q: %w", name, withoutPath(err))
-	}
-	m, err := file.ReadAt(tail, max(0, info.Size()-endSize))
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read %q: %w", name, withoutPath(err))
-	}
-	head, tail = head[:n], tail[:m]
-	// A file may have got no content yet but its size: some programs give it that first.
-	isBegun := bytes.HasPrefix([]byte("%PDF-"), bytes.Trim(head, "\x00"))
-	if isBegun || bytes.Contains(head, []byte("%PDF-")) && !hasPDFEnd(tail) {
-		return ErrCutOff
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
 		err = fmt.Errorf("pack %q: %w", f.path, writeErr)
 	case err == nil && f.state.size <= maxHeld:
 		data := p.bench.fileBuf[:f.state.size]
-		err = p.l.checkCutOff(f, data, data)
+		err = p.l.checkSmallEnding(f, data)
 	}
 	return file, err
 }

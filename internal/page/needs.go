@@ -18,7 +18,7 @@ var needTitles = map[string]string{
 	"recipient-not-listed": "Not sent: the recipient is not in the directory",
 	"copy-waits":           "Sent, and not archived yet",
 	"quarantined":          "Quarantined", "undecided": "A decision is needed", "same-number": "Same invoice number as another one",
-	"strange-date": "A date that can hardly be right", "binding": "The ledger belongs to other accounts",
+	"strange-date": "A date that can hardly be right", "looks-cut-off": "A file that looks cut off", "binding": "The ledger belongs to other accounts",
 	"extracts": "Extracts of the accounts-payable system", "extracts-paused": "Extracts do not come in", "notices": "Notifications of the business network do not come in",
 	"received": "Documents that came in over the business network",
 }
@@ -41,8 +41,9 @@ var needAdvice = map[string]string{
 	"copy-waits":            "Open each one to see what is in the way of its copy for the archive. It is tried again by itself.",
 	"rejected":              "Open each one to see why. Put it right, and drop it again.",
 	"quarantined":           "Open each one to see why it stopped. Then IT decides: the command “vaultd why” has the choices.",
-	"undecided":             "It has the same files or the same number as another one, or a date that can hardly be right. Open each one and compare. Then IT decides: the command “vaultd why” has the choices.",
+	"undecided":             "It has the same files or the same number as another one, a date that can hardly be right, or a file that looks cut off. Open each one and compare. Then IT decides: the command “vaultd why” has the choices.",
 	"same-number":           "Open each one and compare it with the other one. If both are right, IT closes it (vaultd close).",
+	"looks-cut-off":         "Open each one and look into its files. If they are whole, IT closes it (vaultd close); if not, drop it again.",
 	"strange-date":          "Open each one and compare its date with the invoice. If it is right, IT closes it (vaultd close).",
 }
 

@@ -78,10 +78,12 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 	s.Needs = append(s.Needs, s.LongNotTaken...)
 	addEntries("soon", "quarantined", a.Quarantined, fmt.Sprintf("%d quarantined", a.Quarantined.Count),
 		"see vaultd why X, then decide")
-	addEntries("soon", "undecided", a.Undecided, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", a.Undecided.Count),
+	addEntries("soon", "undecided", a.Undecided, fmt.Sprintf("%d held: same files or same number as another, a date that can hardly be right, or a file that looks cut off", a.Undecided.Count),
 		"see vaultd why X, then decide")
 	addEntries("soon", "same-number", a.SameNumber, FormatCount(a.SameNumber.Count, "document has", "documents have")+" the invoice number of another one",
 		"see vaultd why X and compare the two; if both are right: vaultd close X")
+	addEntries("soon", "looks-cut-off", a.CutOff, FormatCount(a.CutOff.Count, "document has", "documents have")+" a file that looks cut off",
+		"see vaultd why X and look into the file; if it is whole: vaultd close X, else have it dropped again")
 	addEntries("soon", "strange-date", a.StrangeDate, FormatCount(a.StrangeDate.Count, "document has", "documents have")+" a date that can hardly be right",
 		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X")
 }

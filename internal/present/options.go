@@ -34,6 +34,9 @@ func (s Situation) Options(d Dossier) []Option {
 	if !e.SameNumber.IsZero() && !e.Reviewed {
 		add("compare it with the other one that has this invoice number", "vaultd show "+e.SameNumber.String())
 	}
+	if e.CutOff == ledger.CutOffFound {
+		add("look whether its files are whole; if not, give it back, and have it dropped again", "vaultd show "+x)
+	}
 	if e.StrangeDate && !e.Reviewed {
 		add("compare its document date with the invoice itself; if it is wrong, ask who dropped it", "vaultd show "+x)
 	}
@@ -164,7 +167,7 @@ func closeMeans(e ledger.Entry) string {
 			return "it is seen to: no alarm any more; the folder stays"
 		case ledger.NotCompared:
 			return "no alarm any more, without a comparison; the kept folder is never removed"
-		case ledger.RepeatedNumber, ledger.StrangeDate:
+		case ledger.RepeatedNumber, ledger.StrangeDate, ledger.LooksCutOff:
 			return "it is right as it is: status does not name it any more; the audit does"
 		}
 		if e.Recipient == ledger.RecipientRejected && !e.Contradicted {

@@ -1,7 +1,9 @@
 package present
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -11,7 +13,7 @@ import (
 
 // Remark is one thing about a document that a person should look at. It keeps nothing from being archived.
 type Remark struct {
-	What  string  `json:"what"` // same-number, same-content, other-owner or strange-date
+	What  string  `json:"what"` // same-number, same-content, other-owner, looks-cut-off or strange-date
 	Text  string  `json:"text"`
 	Entry *string `json:"entry"` // key of the other document; null: there is none
 }
@@ -54,6 +56,13 @@ func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error
 				describeFolder(old, loc), UserName(old.Owner), UserName(e.Owner)), TextOrNil(old.Key.String())})
 		}
 	}
+	if e.CutOff != ledger.NotCutOff {
+		text, err := describeCutOff(s, e)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Remark{What: "looks-cut-off", Text: text})
+	}
 	if !e.StrangeDate {
 		return all, nil
 	}
@@ -69,6 +78,22 @@ func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error
 		return append(all, Remark{What: "strange-date", Text: text + " is " + day + " in " + loc.String() + ", and counts as the day in UTC"}), nil
 	}
 	return append(all, Remark{What: "strange-date", Text: text + " can hardly be right: it was taken on " + e.SeenAt.In(loc).Format(dayLayout)}), nil
+}
+
+// describeCutOff says which file of e looks cut off, and whether an operator takes it as it is.
+func describeCutOff(s Entries, e ledger.Entry) (string, error) {
+	text := "a file looked cut off"
+	if e.State == ledger.Discovered {
+		text = cmp.Or(e.Cause.Text, text)
+	} else if d, ok, err := s.DocumentTexts(e.Key); err != nil {
+		return "", err
+	} else if ok && len(d.Remarks) > 0 {
+		text = strings.Join(d.Remarks, "; ")
+	}
+	if e.CutOff == ledger.CutOffTaken {
+		text += "; it was taken as it is, by decision"
+	}
+	return sanitize.Text(text), nil
 }
 
 const dayLayout = "2 Jan 2006"

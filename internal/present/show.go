@@ -169,6 +169,9 @@ func (d Dossier) addContent(p *Page) {
 	if len(d.Document.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(d.Document.Junk, ", ")))
 	}
+	for _, remark := range d.Document.Remarks {
+		fmt.Fprintf(p, "  remark: %s\n", sanitize.Text(remark))
+	}
 	fields := MetadataFields(d.Metadata)
 	if len(d.Addresses) > 0 || !d.Entry.Route.HasVaults() && len(fields) == 0 { // a PDF has addresses alone
 		p.AddHeading("SENT TO")

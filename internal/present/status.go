@@ -258,7 +258,7 @@ func (b Balance) sum(states []ledger.State) (n uint64) {
 
 // AttentionCounts are the entries that a person must see to, by what for.
 type AttentionCounts struct {
-	Contradicted, ArchivedTwice, KeptDiffers, NotCompared, Overdue, Quarantined, Rejected, Undecided, SameNumber, StrangeDate, Unreadable NamedCount
+	Contradicted, ArchivedTwice, KeptDiffers, NotCompared, Overdue, Quarantined, Rejected, Undecided, SameNumber, StrangeDate, CutOff, Unreadable NamedCount
 
 	DeliveredDiffers NamedCount // kept PDFs that are not what was delivered; KeptDiffers has none of them
 	SentDiffers      NamedCount // kept folders of the business network that are not what was sent; KeptDiffers has none of them
@@ -277,7 +277,7 @@ func (a AttentionCounts) ByName() map[string]int {
 		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "not-compared": a.NotCompared.Count, "delivered-differs": a.DeliveredDiffers.Count,
 		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count, "asked-by-service": a.AskedByService.Count,
 		"recipient-not-listed": a.RecipientNotListed.Count, "copy-waits": a.CopyWaits.Count,
-		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count,
+		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count, "looks-cut-off": a.CutOff.Count,
 	}
 }
 

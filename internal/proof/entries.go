@@ -71,7 +71,7 @@ func (f *replay) checkEntry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.addFinding("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
-	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed}) {
+	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed, e.CutOff != ledger.NotCutOff}) {
 		f.addFinding("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {

@@ -417,13 +417,13 @@ func claimedName(p string) (string, bool) {
 
 // flags are the words of a line's flags that never go away again, but by evidence; and
 // the one that says what may not be done.
-type flags struct{ inDoubt, double, needsReconcile, sameNumber, strangeDate, reviewed bool }
+type flags struct{ inDoubt, double, needsReconcile, sameNumber, strangeDate, reviewed, cutOff bool }
 
 func (it *item) replayFlags(f *replay, key archive.Key, l *readLine) {
 	now := l.flags
 	was := it.flags
 	if was.inDoubt && !now.inDoubt || was.double && !now.double && !provesEmpty(l) ||
-		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.reviewed && !now.reviewed {
+		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.reviewed && !now.reviewed || was.cutOff && !now.cutOff {
 		f.addFinding("I13", key, "line %d takes back the flags of the line before", l.N)
 	}
 	it.flags = now
@@ -445,7 +445,7 @@ func (f flags) words() string {
 	for _, one := range []struct {
 		is   bool
 		word string
-	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "needs-reconcile"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}} {
+	}{{f.inDoubt, "in-doubt"}, {f.double, "double"}, {f.needsReconcile, "needs-reconcile"}, {f.sameNumber, "same-number"}, {f.strangeDate, "strange-date"}, {f.reviewed, "checked"}, {f.cutOff, "cut-off"}} {
 		if one.is {
 			words = append(words, one.word)
 		}
@@ -456,5 +456,5 @@ func (f flags) words() string {
 func parseFlags(s string) flags {
 	words := strings.Fields(s)
 	has := func(word string) bool { return slices.Contains(words, word) }
-	return flags{has("in-doubt"), has("double"), has("needs-reconcile"), has("same-number"), has("strange-date"), has("checked")}
+	return flags{has("in-doubt"), has("double"), has("needs-reconcile"), has("same-number"), has("strange-date"), has("checked"), has("cut-off")}
 }

@@ -127,7 +127,8 @@ func (ev *evidence) useFolder(s packager.SealedFolder) {
 			taken = ev.at.archived
 		}
 		ev.sealed.Number, ev.sealed.StrangeDate = s.Document.NumberDigest(ev.receipt.Vault), s.Document.HasStrangeDate(taken)
-		ev.doc.Metadata, ev.doc.Files, ev.doc.ControlFiles, ev.doc.Junk = s.Metadata, s.Files, s.Others, s.Junk
+		ev.sealed.LooksCutOff = len(s.Endings.Short) > 0
+		ev.doc.Metadata, ev.doc.Files, ev.doc.ControlFiles, ev.doc.Junk, ev.doc.Remarks = s.Metadata, s.Files, s.Others, s.Junk, s.Endings.Remarks()
 	}
 }
 
@@ -173,7 +174,7 @@ func (ev evidence) recoveredEvent(d Drop, l drop.PlacedFolder) ledger.Recovered 
 	return ledger.Recovered{
 		Route: cmp.Or(d.Route, ledger.Vault), Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Path, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
-		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
+		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate, LooksCutOff: ev.sealed.LooksCutOff,
 		Remote: r.BumID, SuccessRecord: []byte(r.Record), PossibleDouble: r.Double,
 		SeenAt: ev.at.seen, RegisteredAt: ev.at.registered, UploadedAt: ev.at.uploaded, ArchivedAt: ev.at.archived,
 	}

@@ -7,7 +7,7 @@ import (
 
 // countRemarks counts what is unusual about a selected entry.
 func (t *counts) countRemarks(e ledger.Entry) error {
-	if e.SameContent.IsZero() && !e.NeedsReview() && e.Supersedes.IsZero() {
+	if e.SameContent.IsZero() && !e.NeedsReview() && e.Supersedes.IsZero() && e.CutOff == ledger.NotCutOff {
 		return nil
 	}
 	all, err := present.FindRemarks(t.c.Ledger, e, t.c.Location)
@@ -40,6 +40,8 @@ var remarkWords = []struct{ what, one, more, do string }{
 		"compare the two with vaultd show X; if one is wrong, ask who dropped it"},
 	{"other-owner", "document resolves the rejection of a folder of another owner", "documents resolve the rejections of folders of other owners",
 		"ask both owners whether it is the same document; if it is not, ask the first one to drop theirs again"},
+	{"looks-cut-off", "document has a file that looks cut off", "documents have a file that looks cut off",
+		"look into the file; if it is not whole, ask who dropped it"},
 	{"strange-date", "document has a date that can hardly be right", "documents have a date that can hardly be right",
 		"look into the invoice; if the date is wrong, ask who dropped it"},
 	{"strange-date-elsewhere", "document was taken in this year and counts in another one, by a date that can hardly be right; it is in no count and no sum of this report",

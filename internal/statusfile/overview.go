@@ -110,7 +110,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 
 // refreshUnusual adds the unusual folders that were taken at or after since and are archived: a person should check them.
 func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *dropOverview) error {
-	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate} {
+	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate, ledger.LooksCutOff} {
 		all, err := l.CountAttention(class, time.Time{})
 		old, err2 := l.CountAttention(class, since)
 		if err := errors.Join(err, err2); err != nil {

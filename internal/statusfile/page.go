@@ -63,7 +63,7 @@ func (p *page) addLedger(part *dropOverview) {
 	}
 	for _, e := range slices.Backward(part.newest) {
 		text := "taken " + p.formatTime(e.SeenAt) + ", " + describeProgress(e)
-		if !e.Hold && e.NeedsReview() {
+		if !e.Hold && (e.NeedsReview() || e.CutOff == ledger.CutOffFound) {
 			text += describeUnusual(e)
 		}
 		p.Taken.addItem(e.Folder, text)
@@ -99,6 +99,12 @@ func describeUnusual(e ledger.Entry) string {
 	if !e.SameNumber.IsZero() {
 		text += "; same invoice number as another folder"
 	}
+	switch {
+	case e.CutOff == ledger.CutOffFound && e.Cause.Code == ledger.CauseLooksCutOff:
+		text += "; " + e.Cause.Text
+	case e.CutOff == ledger.CutOffFound:
+		text += "; a file looks cut off"
+	}
 	if !e.SameContent.IsZero() {
 		text += "; same files as another folder"
 	}
@@ -111,6 +117,8 @@ func describeUnusual(e ledger.Entry) string {
 // describeProgress says in a few words where a taken folder is.
 func describeProgress(e ledger.Entry) string {
 	switch {
+	case e.Attention() == ledger.AwaitingDecision && e.CutOff == ledger.CutOffFound:
+		return "stopped" + describeUnusual(e) + "; IT can let it go as it is, or give it back to you"
 	case e.Attention() == ledger.AwaitingDecision:
 		return "stopped" + describeUnusual(e) + "; IT must decide"
 	case e.Hold:

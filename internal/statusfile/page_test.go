@@ -353,7 +353,7 @@ func TestPage_I26_RecipientThatIsNotListed(t *testing.T) {
 // Of each class of entries that need a person it is decided who is told: nobody who dropped a folder misses a class that was forgotten here.
 func TestOverview_EveryClassIsTold(t *testing.T) {
 	elsewhere := map[ledger.Attention]string{
-		ledger.ContradictedByService: "by its state and its route", ledger.RepeatedNumber: "as unusual", ledger.StrangeDate: "as unusual",
+		ledger.ContradictedByService: "by its state and its route", ledger.RepeatedNumber: "as unusual", ledger.StrangeDate: "as unusual", ledger.LooksCutOff: "as unusual",
 		ledger.NotCompared:   "to IT alone: a download may be charged",
 		ledger.ArchivedTwice: "to IT alone: who dropped it can do nothing", ledger.SourceChanged: "to IT alone: it is not known who changed it",
 		ledger.AskedByService: "to IT alone: whoever pays decides, and not who dropped it",

@@ -143,6 +143,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	numberField(60, "validation", func(e *ledger.Entry) *ledger.ValidationState { return &e.Validation }),
 	textField(61, "validation_file", func(e *ledger.Entry) *archive.FileID { return &e.ValidationFile }),
 	textField(62, "asks", func(e *ledger.Entry) *string { return &e.Asks }),
+	numberField(63, "cut_off", func(e *ledger.Entry) *ledger.CutOffState { return &e.CutOff }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
@@ -171,11 +172,12 @@ var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document
 	listField(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.ControlFiles }),
 	itemsField(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
 	partField(6, "as_read", asReadForm, func(d *ledger.Document) *archive.AsRead { return &d.AsRead }),
+	itemsField(7, "remarks", "string", func(d *ledger.Document) *[]string { return &d.Remarks }),
 }}
 
 // documentTextsForm reads the same records and steps over the lists. Nothing is written with it.
 var documentTextsForm = &message[ledger.Document]{documentForm.name, []field[ledger.Document]{
-	documentForm.fields[0], documentForm.fields[1], steppedOver(documentForm.fields[2]), steppedOver(documentForm.fields[3]), steppedOver(documentForm.fields[4]), documentForm.fields[5],
+	documentForm.fields[0], documentForm.fields[1], steppedOver(documentForm.fields[2]), steppedOver(documentForm.fields[3]), steppedOver(documentForm.fields[4]), documentForm.fields[5], documentForm.fields[6],
 }}
 
 var noteForm = &message[ledger.Note]{"Note", []field[ledger.Note]{

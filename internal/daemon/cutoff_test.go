@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/dropwork"
+	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
+	"vaultd/internal/present"
+	"vaultd/internal/test/kit"
+)
+
+// decide applies an operator's decision to a folder.
+func (h *testDaemon) decide(folder string, one present.Action) {
+	h.t.Helper()
+	_, err := h.d.Actions().Act(h.t.Context(), h.byFolder()[folder], operator.Person{UID: 7, Reason: "looked at it"}, one.Event)
+	h.must(err)
+}
+
+// I29: a folder with a file that looks cut off is held, and _STATUS.txt says who
+// decides. It is sent as it is once an operator lets it go on, with the bytes that
+// are there then; the mark stays.
+func TestCutOff_I29_FolderIsHeld(t *testing.T) {
+	t.Parallel()
+	withDaemon(t, func(d *dropwork.Settings) { d.Holds.CutOff = true }, func(h *testDaemon) {
+		for _, folder := range []string{"half", "mended", "given back"} {
+			h.dropDated(folder, folder, "1999-10-31", "%PDF-1.7\nhalf of "+folder+strings.Repeat("\x00", 9000))
+		}
+		h.pass()
+		time.Sleep(2 * time.Hour)
+		h.wantStates("given back discovered", "half discovered", "mended discovered")
+		kit.Holds(t, "status file", h.status(), "looks cut off; IT can let it go as it is, or give it back to you")
+		e := h.byFolder()["mended"]
+		file := h.claimedPDF(e)
+		h.must(os.WriteFile(file, []byte("%PDF-1.7\nwhole\n%%EOF\n"), 0o660))
+		h.decide("half", present.Unhold)
+		h.decide("mended", present.Unhold)
+		h.decide("given back", present.Close)
+		time.Sleep(time.Hour)
+		h.pass()
+		h.pass()
+		for _, e := range h.wantStates("given back rejected", "half archived", "mended archived") {
+			kit.Want(t, e.Folder+" bears the mark", e.CutOff != ledger.NotCutOff, true)
+			kit.Want(t, e.Folder+" needs attention", e.Attention(), ledger.NoAttention)
+			d, _, err := h.d.Ledger().Document(e.Key)
+			kit.Must(t, err)
+			kit.Want(t, e.Folder+" has a remark", len(d.Remarks), map[string]int{"half": 1}[e.Folder])
+		}
+	})
+}
+
+// wantStates compares the states of all folders, sorted by name.
+func (h *testDaemon) wantStates(words ...string) map[string]ledger.Entry {
+	h.t.Helper()
+	all := h.byFolder()
+	var got []string
+	for _, folder := range slices.Sorted(maps.Keys(all)) {
+		got = append(got, folder+" "+all[folder].State.String())
+	}
+	kit.Want(h.t, "states", got, words)
+	return all
+}
+
+// claimedPDF is the path of the PDF in a claimed folder.
+func (h *testDaemon) claimedPDF(e ledger.Entry) string {
+	h.t.Helper()
+	found, err := filepath.Glob(filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), e.Folder, "*.pdf"))
+	h.must(err)
+	if len(found) != 1 {
+		h.t.Fatalf("PDFs in the claim of %s = %v, want one", e.Folder, found)
+	}
+	return found[0]
+}
+
+// I29: the same of a single PDF; looks_cut_off: warn sends it, and reports it. A PDF
+// that is whole, with its end where few look for it, is sent.
+func TestCutOff_I29_SinglePDF(t *testing.T) {
+	t.Parallel()
+	body := "%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\n"
+	padded := body + "xref\n0 1\n0000000000 65535 f \ntrailer<<>>\nstartxref\n40\n%%EOF\n" + strings.Repeat("\x00", 80_508)
+	kit.Want(t, "place of the table", len(body), 40)
+	for name, holds := range map[string]bool{"Hold": true, "Warn": false} {
+		t.Run(name, func(t *testing.T) {
+			withPDFDrop(t, func(c *Config) { c.Drops[0].Holds.CutOff = holds }, func(h *testDaemon, s *pdfFlow) {
+				h.must(os.WriteFile(filepath.Join(h.path, "cut.pdf"), []byte("%PDF-1.7\n1 0 obj half"), 0o660))
+				h.must(os.WriteFile(filepath.Join(h.path, "padded.pdf"), []byte(padded), 0o660))
+				time.Sleep(2 * time.Hour)
+				h.pass()
+				if holds {
+					h.wantStates("cut.pdf discovered", "padded.pdf delivered")
+					kit.Holds(t, "status file", h.status(), "cut.pdf looks cut off; IT can let it go")
+					kit.Want(t, "delivered", s.delivered(), 1)
+					h.decide("cut.pdf", present.Unhold)
+					time.Sleep(time.Hour)
+					h.pass()
+				}
+				for _, e := range h.wantStates("cut.pdf delivered", "padded.pdf delivered") {
+					want := map[bool]ledger.CutOffState{true: ledger.CutOffTaken, false: ledger.CutOffFound}[holds]
+					if e.Folder == "padded.pdf" {
+						want = ledger.NotCutOff
+					}
+					kit.Want(t, e.Folder, e.CutOff, want)
+					d, _, err := h.d.Ledger().Document(e.Key)
+					kit.Must(t, err)
+					kit.Want(t, "remarks of "+e.Folder, len(d.Remarks), 1)
+				}
+				kit.Want(t, "delivered", s.delivered(), 2)
+			})
+		})
+	}
+}
