@@ -22,7 +22,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 ONE      := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: axe-core bench bench-quick browser build campaign canary check clean demo disk docs fmt full fuzz help install long measure model mutants nightly plan race race-full screenshots simulate storms subjects test
+.PHONY: axe-core bench bench-quick browser build campaign canary check clean demo disk docs fmt full fuzz help install long measure model mutants nightly plan race race-full screenshots simulate storms subjects systemd test vulnerabilities
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ full: ## every test in full, with its files on a disk
 race-full: ## every test in full with the race detector (an hour)
 	$(TOOLS) $(TEST) -race -count=1 -parallel 6 -timeout 90m $(ALL)
 	cd bench && $(MODULE_TOOLS) $(TEST) -race -count=1 -timeout 90m ./...
+
+systemd: build ## vaultd on a Debian that systemd has booted, installed as the quick start has it (root; 5 min)
+	@tools/systemd
+
+vulnerabilities: ## known vulnerabilities in what the program calls of its dependencies
+	@tools/vulnerabilities
 
 nightly: ## all suites in full, one line each; a run that was cut resumes: before each release (hours)
 	@tools/nightly
