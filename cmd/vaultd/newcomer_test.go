@@ -402,7 +402,7 @@ func TestNewcomer_ReadmeSetUpAndQuestions(t *testing.T) {
 				case strings.Contains(line, "# then edit it"):
 					n.works(line)
 					// What the page says in words: the stand-in's address, user and secret, and a drop folder of the newcomer's own group.
-					n.works("mkdir -p /srv/invoices/acme-in /var/lib/vaultd; chmod 700 /var/lib/vaultd; install -m 0600 /dev/null /etc/vaultd/secret\n" +
+					n.works("install -d -o vaultd -g vaultd -m 0770 /srv/invoices/acme-in; install -m 0640 -g vaultd /dev/null /etc/vaultd/secret\n" +
 						"editor /etc/vaultd/secret; editor /etc/vaultd/config.yaml; sed -i 's|group: invoices|group: \"\"|' /etc/vaultd/config.yaml")
 					n.stays("cd /tmp; vaultd emulate --dir ./service --vault ACME", "curl -s http://127.0.0.1:8971/ > /dev/null")
 				default:
@@ -411,14 +411,14 @@ func TestNewcomer_ReadmeSetUpAndQuestions(t *testing.T) {
 			}
 		},
 	})
-	n.works("cp -r /src/testdata/acme-in/. /srv/invoices/acme-in/; cd /tmp")
+	n.works("cp -r /src/testdata/acme-in /tmp/samples; chown -R vaultd:vaultd /tmp/samples; cp -rp /tmp/samples/. /srv/invoices/acme-in/; cd /tmp")
 	n.until("vaultd list --json | wc -l", "7")
 	n.until("vaultd list --state archived --json | wc -l", "4") // Kern 6 is refused, and tried again for minutes
 	n.until("ls /srv/invoices/acme-in/_archived/*/", "Müller 4711")
 	n.follow(ask, map[string]func(string){
 		"vaultd find": func(block string) {
 			for line := range strings.Lines(block) {
-				if out, code := n.bash(line); code != 0 && code != exitPerson { // Kern 6 and Schulz 3 need a person
+				if out, code := n.bash(line); code != 0 && code != exitPerson && code != exitDifferences { // Kern 6 and Schulz 3 need a person, and the report is NOT COMPLETE
 					t.Errorf("%s: exit %d: %s", line, code, out)
 				}
 			}
