@@ -121,6 +121,12 @@ var classes = []struct {
 		i.Apply(noon, ledger.UploadRefused{}, ledger.RegisterIntended{}, fill.Ticket("again", noon, ledger.Vault), ledger.UploadIntended{}, i.Accepted(),
 			fill.Seen("again", archive.Successful, noon), fill.Seen(archive.RemoteID("bum-"+i.Name), archive.Successful, noon))
 	}},
+	{ledger.NotCompared, "not-compared", "", "", func(_ *shelf, i *fill.Item) {
+		i.Send(noon)
+		i.Apply(noon, ledger.UploadRefused{}, ledger.RegisterIntended{}, fill.Ticket("again", noon, ledger.Vault), ledger.UploadIntended{WithoutMD5: true}, ledger.UploadUnanswered{},
+			fill.Seen("again", archive.Successful, noon))
+		i.Place(noon, "_archived/2026-11/"+i.Name)
+	}},
 	{ledger.RepeatedNumber, "same-number", "", "", func(s *shelf, i *fill.Item) {
 		first := s.ledger.Add(fill.Item{Name: "first", Change: func(ev *ledger.Sealed) { ev.Number = archive.NumberDigest{1} }})
 		first.Archive(noon.Add(-2*time.Hour), time.Minute)
