@@ -47,7 +47,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		if placed := l.place(c); placed != nil {
 			return placed, nil
 		}
-		c.Close() //lint:ignore errcheck nothing was sent or read
+		c.Close() // nothing was sent or read
 	}
 }
 
@@ -61,7 +61,7 @@ func (l *connections) place(c net.Conn) *connection {
 	}
 	l.mu.Unlock()
 	if replaced != nil {
-		replaced.Conn.Close() //lint:ignore errcheck it loses its place, whatever it says
+		replaced.Conn.Close() // it loses its place, whatever it says
 	}
 	if !ok {
 		return nil

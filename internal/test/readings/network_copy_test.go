@@ -160,6 +160,7 @@ func TestReading_I2_OneCopyWhileThePlaceIsTaken(t *testing.T) {
 	s, d := archiving(setup{}, false, "one")
 	virtual(t, s, func(t *testing.T, w *world) {
 		inTheWay := filepath.Join(d.path(), "_delivered")
+		kit.Must(t, os.Remove(inTheWay))
 		kit.Must(t, os.WriteFile(inTheWay, nil, 0o600))
 		w.pass(6*hour, time.Minute, never)
 		if e := d.entry(0); e.State != ledger.Delivered || e.Source != ledger.Claimed || e.Copy != ledger.CopyIsMade {
