@@ -313,6 +313,12 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	if err != nil {
 		return err
 	}
+	return a.endAudit(ctx, v, f, r, end, notes, w)
+}
+
+// endAudit sends the head of a report that was written, says the result in
+// words, and gives the exit code.
+func (a *app) endAudit(ctx context.Context, v view, f auditFlags, r *report.Audit, end report.Closing, notes []string, w io.Writer) error {
 	s := r.Summary
 	if f.Stem != "" && s.Check.Agrees { // the next report starts again where this one could not trust the ledger
 		if a.inside != nil && f.sinceLast {

@@ -59,31 +59,34 @@ kept; what came of each is journaled, and every audit counts them.`,
 	head := c.Flags().String("head", "", "find out whether the journal still contains a head that was kept: `LINE:HASH`, or a receipt, report or log that has one")
 	whole := c.Flags().Bool("whole", false, "read the whole ledger, whatever was verified before")
 	c.MarkFlagsMutuallyExclusive("archive", "whole")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if *head != "" && *part != "" {
-			return usageError{errors.New("--archive compares documents and --head the journal; give one of them")}
-		}
-		kept, err := a.readKeptHeads(*head)
-		if err != nil {
-			return err
-		}
-		if *head != "" { // the daemon gets the heads, not the file's name
-			if err := c.Flags().Set("head", joinHeads(kept)); err != nil {
-				return err
-			}
-		}
-		if !c.Flags().Changed("archive") {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error {
-				return a.runVerify(ctx, v, extent(*whole || len(kept) > 0), kept)
-			})
-		}
-		many, err := parsePortion(*part)
-		if err != nil {
-			return err
-		}
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.verifyArchive(ctx, v, many) })
-	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.verifyAsAsked(c, args, *head, *part, *whole) }
 	return c
+}
+
+// verifyAsAsked checks the ledger, or with a part the archive.
+func (a *app) verifyAsAsked(c *cobra.Command, args []string, head, part string, whole bool) error {
+	if head != "" && part != "" {
+		return usageError{errors.New("--archive compares documents and --head the journal; give one of them")}
+	}
+	kept, err := a.readKeptHeads(head)
+	if err != nil {
+		return err
+	}
+	if head != "" { // the daemon gets the heads, not the file's name
+		if err := c.Flags().Set("head", joinHeads(kept)); err != nil {
+			return err
+		}
+	}
+	if !c.Flags().Changed("archive") {
+		return a.withLedger(c, args, func(ctx context.Context, v view) error {
+			return a.runVerify(ctx, v, extent(whole || len(kept) > 0), kept)
+		})
+	}
+	many, err := parsePortion(part)
+	if err != nil {
+		return err
+	}
+	return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.verifyArchive(ctx, v, many) })
 }
 
 // extent is how much of the ledger is read.

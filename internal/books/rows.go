@@ -124,28 +124,11 @@ func (a *Answer) describe(b Booked, o outcome) (Row, error) {
 		return row, err
 	}
 	row.Extract, row.File = of.extract, fmt.Sprintf("%s, record %d", a.sources[of], record)
-	name := func(d *document) (string, error) {
-		if d.indexed > 0 {
-			return "the archive's index has it as " + string(a.matches.indexed[d.indexed-1].bumID), nil
-		}
-		e, _, err := a.ledger.Entry(d.key)
-		if err != nil {
-			return "", err
-		}
-		row.Folder, row.Drop, row.Entry = e.Folder, e.Drop, e.Key
-		doc, read, err := present.ReadMetadata(a.ledger, e)
-		if doc.Number == "" {
-			doc.Number = read.Number
-		}
-		day, _, _ := strings.Cut(doc.Date, "T")
-		said := slices.DeleteFunc([]string{doc.Number, doc.SenderName, day, doc.Currency, string(doc.Amount)}, func(s string) bool { return s == "" })
-		return fmt.Sprintf("%s (%s), %s: %s", e.Folder, e.Drop, e.State, strings.Join(said, ", ")), err
-	}
 	found := ""
 	switch {
 	case o.doc == nil:
 	case o.verdict != Archived || o.doc.indexed > 0:
-		found, err = name(o.doc)
+		found, err = a.nameIn(&row, o.doc)
 	default:
 		e, _, failed := a.ledger.Entry(o.doc.key)
 		row.Folder, row.Drop, row.Entry, err = e.Folder, e.Drop, e.Key, failed
@@ -169,7 +152,7 @@ func (a *Answer) describe(b Booked, o outcome) (Row, error) {
 	case NeverDropped:
 		row.Found = "nothing of this number was dropped"
 		if o.other != nil && err == nil {
-			found, err = name(o.other)
+			found, err = a.nameIn(&row, o.other)
 			row.Folder, row.Drop, row.Entry = "", "", archive.Key{}
 			row.Found += "; of this number there is another invoice: " + found
 		}
@@ -182,6 +165,25 @@ func (a *Answer) describe(b Booked, o outcome) (Row, error) {
 		row.Found = found
 	}
 	return row, err
+}
+
+// nameIn says in words which document is meant, and names its entry in the row.
+func (a *Answer) nameIn(row *Row, d *document) (string, error) {
+	if d.indexed > 0 {
+		return "the archive's index has it as " + string(a.matches.indexed[d.indexed-1].bumID), nil
+	}
+	e, _, err := a.ledger.Entry(d.key)
+	if err != nil {
+		return "", err
+	}
+	row.Folder, row.Drop, row.Entry = e.Folder, e.Drop, e.Key
+	doc, read, err := present.ReadMetadata(a.ledger, e)
+	if doc.Number == "" {
+		doc.Number = read.Number
+	}
+	day, _, _ := strings.Cut(doc.Date, "T")
+	said := slices.DeleteFunc([]string{doc.Number, doc.SenderName, day, doc.Currency, string(doc.Amount)}, func(s string) bool { return s == "" })
+	return fmt.Sprintf("%s (%s), %s: %s", e.Folder, e.Drop, e.State, strings.Join(said, ", ")), err
 }
 
 // Unbooked is an archived document of the period that the books do not have.

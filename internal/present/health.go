@@ -64,6 +64,12 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 			add("drop %s: %d not taken (%s)", n.Drop, n.Count, n.Reason)
 		}
 	}
+	return append(reasons, s.unfitEntries()...)
+}
+
+// unfitEntries says how many entries keep vaultd from being fit.
+func (s *StatusSummary) unfitEntries() (reasons []string) {
+	add := func(format string, a ...any) { reasons = append(reasons, fmt.Sprintf(format, a...)) }
 	if n := s.Attention.Overdue.Count; n > 0 {
 		add("%s open for longer than %s", FormatCount(n, "folder", "folders"), FormatAge(s.Open.alertAfter()))
 	}

@@ -28,18 +28,7 @@ func (s Situation) Options(d Dossier) []Option {
 		}
 	}
 	offer("let it go on", Unhold)
-	if !e.SameContent.IsZero() && e.Hold && e.SameContent != e.SameNumber {
-		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
-	}
-	if !e.SameNumber.IsZero() && !e.Reviewed {
-		add("compare it with the other one that has this invoice number", "vaultd show "+e.SameNumber.String())
-	}
-	if e.CutOff == ledger.CutOffFound {
-		add("look whether its files are whole; if not, give it back, and have it dropped again", "vaultd show "+x)
-	}
-	if e.StrangeDate && !e.Reviewed {
-		add("compare its document date with the invoice itself; if it is wrong, ask who dropped it", "vaultd show "+x)
-	}
+	addOptionsUnusual(e, add)
 	switch {
 	case e.Contradicted && !e.Resolved:
 		add(contradictedOf(e, w.rejectedLate, w.contradicted), "vaultd show "+x)
@@ -85,6 +74,22 @@ func (s Situation) Options(d Dossier) []Option {
 		offer("stop it: no further step until unhold", Hold)
 	}
 	return all
+}
+
+// addOptionsUnusual adds what a person should look at first.
+func addOptionsUnusual(e ledger.Entry, add func(what, command string)) {
+	if !e.SameContent.IsZero() && e.Hold && e.SameContent != e.SameNumber {
+		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
+	}
+	if !e.SameNumber.IsZero() && !e.Reviewed {
+		add("compare it with the other one that has this invoice number", "vaultd show "+e.SameNumber.String())
+	}
+	if e.CutOff == ledger.CutOffFound {
+		add("look whether its files are whole; if not, give it back, and have it dropped again", "vaultd show "+e.Key.String())
+	}
+	if e.StrangeDate && !e.Reviewed {
+		add("compare its document date with the invoice itself; if it is wrong, ask who dropped it", "vaultd show "+e.Key.String())
+	}
 }
 
 // addOptionsStuck adds what can be done about an entry that cannot go on before something is clear.
