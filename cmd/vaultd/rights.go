@@ -58,7 +58,7 @@ func rightsOf(uid, gid uint32) rights {
 	return r
 }
 
-// asOwner calls do. Where root gave the command, do works as the user that
+// asOwner calls do. If root gave the command, do works as the user that
 // state_dir belongs to: the files that it makes there and in the drop folders
 // can then be used by the daemon, and do sees what the daemon sees. The files
 // that the command line names are opened before, or by asCaller.

@@ -199,7 +199,7 @@ func (f *formFile) hasTrailer(at, end int64) bool {
 	return bytes.Contains(part, []byte("trailer"))
 }
 
-// endOfPNG walks over the chunks to the last one. Where something else is in the
+// endOfPNG walks over the chunks to the last one. If something else is in the
 // place of a chunk, the last one is looked for at the end alone.
 func (f *formFile) endOfPNG() Ending {
 	at := int64(8)
@@ -226,7 +226,7 @@ func isLetters(kind []byte) bool {
 }
 
 // endOfJPEG walks over the segments to the end mark. Segments hold pictures with
-// end marks of their own. Where something else is in the place of a segment, the
+// end marks of their own. If something else is in the place of a segment, the
 // end mark is looked for at the end alone.
 func (f *formFile) endOfJPEG() Ending {
 	at := int64(2)
@@ -271,7 +271,7 @@ func (f *formFile) skipScan(at int64) int64 {
 
 var xmlRoot = regexp.MustCompile(`(?s)^\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^<>\[]*(?:\[.*?\]\s*)?>\s*)*<([A-Za-z_][^\s/>]*)([^>]*>)?`)
 
-// endOfXML looks for the end of the first element, whatever follows. Where that
+// endOfXML looks for the end of the first element, whatever follows. If that
 // element cannot be told, the file ends with a tag.
 func (f *formFile) endOfXML() Ending {
 	head := bytes.TrimPrefix(f.read(0, pieceToRead), []byte("\xef\xbb\xbf"))

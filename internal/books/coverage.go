@@ -193,7 +193,7 @@ func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location)
 }
 
 // isOfOneDataSet reports whether all deltas of a name that have tables have one of the data set. Then a delta of a day on which nothing changed, which has
-// none, is of it too. Where the name has deltas of other data sets as well, no one can say of which one it is.
+// none, is of it too. If the name has deltas of other data sets as well, no one can say of which one it is.
 func isOfOneDataSet(spans []span, name string) (is bool) {
 	for _, s := range spans {
 		if s.kind != archive.DeltaExtract || s.name != name || s.has == noTable {

@@ -22,7 +22,7 @@ type table struct {
 	unread  string   // why there is no definition; empty: there is one
 }
 
-// readTable reads the table definition of an extract. Where there is none, or one
+// readTable reads the table definition of an extract. If there is none, or one
 // of a form that is not known, the records are read by all names of the settings.
 // The error is a *DefinitionError where the definition has none of the names of a
 // column.

@@ -65,7 +65,7 @@ func TestDefinition_I31_ARenamedColumn(t *testing.T) {
 }
 
 // I31, I32: an extract whose definition has none of the names is not read, and
-// says so with the names that are near; the others are. Where no extract has the
+// says so with the names that are near; the others are. If no extract has the
 // column, the settings are wrong.
 func TestDefinition_I31_ALostColumn(t *testing.T) {
 	const want = `books.columns.amount "GROSS_SUM" is not in the table definition of`

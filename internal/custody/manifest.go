@@ -140,7 +140,7 @@ func (c *Custody) Manifests() iter.Seq2[Manifest, error] {
 // Find returns the manifest of an extract. The error wraps fs.ErrNotExist where it is not held whole.
 func (c *Custody) Find(id archive.ExtractID) (Manifest, error) { return c.readManifest(folderName(id)) }
 
-// HasLost reports whether the manifest of an extract that was held, or a file of it, is missing. Where the folder of custody itself is not there, the error
+// HasLost reports whether the manifest of an extract that was held, or a file of it, is missing. If the folder of custody itself is not there, the error
 // says so, and nothing is called lost.
 func (c *Custody) HasLost(id archive.ExtractID) (bool, error) {
 	mark, err := readFile(c.dir, ownerFile)

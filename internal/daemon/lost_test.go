@@ -35,7 +35,7 @@ func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
 	})
 }
 
-// Where another file is in its place nothing is replaced: the daemon holds
+// If another file is in its place nothing is replaced: the daemon holds
 // everything, says so, and keeps what it has open until the place is free.
 func TestLost_I15_I26_ReplacedWhileItRuns(t *testing.T) {
 	t.Parallel()

@@ -181,7 +181,7 @@ func TestFindOpen_I27_WithoutTheRight(t *testing.T) {
 	kit.Want(t, "with CAP_LEASE", find(t, path, leaseRight, "scan.pdf", "own.pdf"), map[string]found{"scan.pdf": {Open: "scan.pdf"}, "own.pdf": {Open: "own.pdf"}})
 }
 
-// Where the kernel's answers are not true, none is believed: neither "open" nor "closed".
+// If the kernel's answers are not true, none is believed: neither "open" nor "closed".
 func TestFindOpen_UnbelievedLeases(t *testing.T) {
 	path := share(t)
 	f := open(t, config(path))

@@ -78,7 +78,7 @@ type Rows struct {
 	line  int // of the last row
 }
 
-// NewRows returns the rows of a text. Where it is strict, all rows have as many
+// NewRows returns the rows of a text. If it is strict, all rows have as many
 // values as the first one, quotation marks are only around values, and the cells
 // of a row are valid until the next row is read.
 func NewRows(text io.Reader, separator rune, isStrict bool) *Rows {

@@ -135,7 +135,7 @@ const longestAmount = 60
 
 // ParseAmount returns the plain decimal of an amount as people and programs of
 // bookkeeping write it, and the currency that it names. decimal is the decimal
-// character of its column. Where that is not known, an amount that shows it
+// character of its column. If that is not known, an amount that shows it
 // itself is read, and for others the error wraps ErrTwoWays.
 func ParseAmount(s string, decimal Shown) (amount archive.Decimal, currency string, err error) {
 	digits, currency, negative := cleanAmount(s)
@@ -233,7 +233,7 @@ var serialDay = time.Date(1899, time.December, 30, 0, 0, 0, 0, time.UTC)
 var dateForms = []string{time.DateOnly, "2006/1/2", "2.1.2006", "2.1.06", "20060102"}
 
 // ParseDay returns the day of a date like 2026-10-31. order is what comes first
-// in dates of its column like 3/4/2026. Where that is not known, a date that
+// in dates of its column like 3/4/2026. If that is not known, a date that
 // shows it itself is read, and for others the error wraps ErrTwoWays.
 //
 // A time with a zone is of the day in loc, but midnight in its own zone is how

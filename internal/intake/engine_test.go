@@ -563,7 +563,7 @@ func (h *house) allowMore() {
 }
 
 // I30: an extract whose folder custody has lost is fetched again while the service has it, also after it was acknowledged, which hides it from lists. No
-// count goes back, and it is acknowledged once. Where the service does not have it any more, an operator is asked, and a folder that comes back is adopted.
+// count goes back, and it is acknowledged once. If the service does not have it any more, an operator is asked, and a folder that comes back is adopted.
 func TestIntake_I30_LostCustody(t *testing.T) {
 	lose := map[string]func(h *house){
 		"Folder":   func(h *house) { kit.Must(t, os.RemoveAll(filepath.Join(h.kept, "extracts", "4711"))) },

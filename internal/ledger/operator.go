@@ -77,7 +77,7 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Unheld lets the entry go on. Where it needs a review, this counts as one. A file that looks cut off is taken as it is.
+// Unheld lets the entry go on. If it needs a review, this counts as one. A file that looks cut off is taken as it is.
 type Unheld struct{ By Operator }
 
 // JournalName implements Event.

@@ -52,7 +52,7 @@ const fileTypeWords = "imageFile, attachmentFile or dataFile"
 
 // TypeFiles returns what each of the files is to a document that lies in a folder of that name: what the document's own list says, else what follows
 // from the ending. Of several PDFs only one is the image of the document: the one that has the document's number for a name, or else that of the folder.
-// The others are attachments then. Where nobody can say which one it is, or the list names a file that is not there, that is a fault.
+// The others are attachments then. If nobody can say which one it is, or the list names a file that is not there, that is a fault.
 func (t FileTypes) TypeFiles(document []byte, folder string, names []string) (types []archive.FileType, faults []Fault) {
 	src := withoutMark(document)
 	root, err := parseDocument(src)

@@ -52,7 +52,7 @@ func TestReading_I25_StoresThatRefuseContentMD5(t *testing.T) {
 	}
 }
 
-// Where the answer to an upload is lost, the archive's status alone makes a
+// If the answer to an upload is lost, the archive's status alone makes a
 // document archived. At a store that took it without Content-MD5 it is flagged
 // until it is compared; at others the store's check of the digest stands for
 // it.
