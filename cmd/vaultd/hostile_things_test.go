@@ -157,7 +157,7 @@ func hostileThings() []hostile {
 		{name: "ZipBomb", make: spoilt(func(y *yard, at string) {
 			y.write(at+"/bombe.zip", "PK\x03\x04"+strings.Repeat("\x00", 1000)+"PK\x05\x06"+strings.Repeat("\x00", 18))
 		}), want: archives},
-		{name: "CutOff", make: spoilt(func(y *yard, at string) { y.write(at+"/rechnung.pdf", "%PDF-1.7 and no end") }), want: archives},
+		{name: "CutOff", make: spoilt(func(y *yard, at string) { y.write(at+"/rechnung.pdf", "%PDF-1.7 and no end") }), want: claimed, says: []string{"rechnung.pdf looks cut off", "IT can let it go as it is"}},
 		{name: "SetUID", make: spoilt(func(y *yard, at string) {
 			y.must(os.Chmod(at+"/rechnung.pdf", 0o770|os.ModeSetuid|os.ModeSetgid|os.ModeSticky))
 		}), want: archives},
@@ -253,7 +253,7 @@ func hostileRights() []hostile {
 					f.Close()
 				}
 			})
-		}, want: archives},
+		}, want: claimed, says: []string{"rechnung.pdf looks cut off"}}, // its end is zeros
 		{name: "SwappedForFIFO", make: spoilt(func(*yard, string) {}), live: func(y *yard, inside string) {
 			later(y, 40, 70*time.Millisecond, func(i int) {
 				at := y.deep("SwappedForFIFO")
