@@ -45,8 +45,7 @@ func (ev Placed) apply(e *Entry, _ archive.Instant) error {
 	default:
 		return ErrIllegal
 	}
-	// The disposal begins its own retries.
-	e.Attempt, e.NotBefore = 0, time.Time{}
+	e.endTries()
 	return nil
 }
 
@@ -81,8 +80,17 @@ func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	if ev.Dest != "" {
 		e.Source, e.Dest = Moved, ev.Dest
 	}
-	e.Attempt, e.NotBefore = 0, time.Time{}
+	e.endTries()
 	return nil
+}
+
+// endTries ends the tries of a step with its source. The reason why a try failed
+// ends with them; a reason for which an operator must act stays.
+func (e *Entry) endTries() {
+	if e.Attempt > 0 && e.State != Rejected && !e.NeedsPerson() {
+		e.Cause = Cause{}
+	}
+	e.Attempt, e.NotBefore = 0, time.Time{}
 }
 
 // ContentCompared says that a download of what is archived has the content that
