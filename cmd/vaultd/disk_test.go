@@ -264,6 +264,10 @@ func TestDisk_I23_DropDiskIsFull(t *testing.T) {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "drop acme: 3 not taken: no room")
 	})
+	waitFor(t, "the full disk of the drop to be a need", func() bool {
+		out, _ := s.vaultd("status")
+		return strings.Contains(out, "the disk of drop acme has ")
+	})
 	if st := s.status().Balance; st.States["rejected"]+st.States["quarantined"] != 0 {
 		t.Errorf(`%+v, want st.States["rejected"]+st.States["quarantined"] = 0`, st)
 	}

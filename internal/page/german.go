@@ -85,7 +85,7 @@ var german = map[string]string{
 	// What needs a person.
 	"Another vaultd has taken over": "Ein anderer vaultd hat übernommen", "Safe mode": "Abgesicherter Modus", "The ledger is damaged": "Das Nachweisbuch ist beschädigt",
 	"The new configuration is not in use": "Die neue Konfiguration ist nicht in Gebrauch", "Files are not what the ledger says": "Dateien weichen vom Nachweisbuch ab",
-	"The check of the ledger is not complete": "Die Prüfung des Nachweisbuchs ist nicht vollständig", "The disk is full": "Der Datenträger ist voll", "A drop folder is paused": "Ein Eingangsordner ist pausiert", "Results do not reach people": "Ergebnisse kommen nicht bei den Leuten an",
+	"The check of the ledger is not complete": "Die Prüfung des Nachweisbuchs ist nicht vollständig", "The disk is full": "Der Datenträger ist voll", "A drop folder is paused": "Ein Eingangsordner ist pausiert", "The disk of a drop folder is full": "Die Festplatte eines Eingangsordners ist voll", "Results do not reach people": "Ergebnisse kommen nicht bei den Leuten an",
 	"The archive contradicts itself": "Das Archiv widerspricht sich", "Archived more than once": "Mehrfach archiviert", "The clock is wrong": "Die Uhr geht falsch", "Not taken": "Nicht übernommen",
 	"Cannot be read": "Nicht lesbar", "Open for too long": "Zu lange offen", "Kept folders are not what was archived": "Aufbewahrte Ordner weichen vom Archivierten ab", "Rejected": "Abgewiesen",
 	"The ledger is not in its place": "Das Nachweisbuch liegt nicht an seinem Ort",

@@ -8,7 +8,7 @@ import (
 var needTitles = map[string]string{
 	"ledger-lost": "The ledger is not in its place", "taken-over": "Another vaultd has taken over", "safe-mode": "Safe mode", "damaged": "The ledger is damaged", "balance": "The balance does not agree",
 	"configuration": "The new configuration is not in use", "files": "Files are not what the ledger says", "check": "The check of the ledger is not complete",
-	"disk": "The disk is full", "drop-paused": "A drop folder is paused", "drop-place": "Results do not reach people", "contradicted": "The archive contradicts itself",
+	"disk": "The disk is full", "drop-paused": "A drop folder is paused", "drop-place": "Results do not reach people", "drop-full": "The disk of a drop folder is full", "contradicted": "The archive contradicts itself",
 	"archived-twice": "Archived more than once", "paused": "Paused", "clock": "The clock is wrong", "not-taken": "Not taken",
 	"unreadable": "Cannot be read", "overdue": "Open for too long", "kept-differs": "Kept folders are not what was archived", "rejected": "Rejected",
 	"not-compared":      "Archived, and not compared",

@@ -55,6 +55,9 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 		if len(d.Foreign) > 0 {
 			add("drop %s: somebody else's folder lies where results are put", d.Name)
 		}
+		if d.IsFull {
+			add("drop %s: its disk is full", d.Name)
+		}
 		if d.IsPaused {
 			add("drop %s paused", d.Name)
 		}

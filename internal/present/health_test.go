@@ -42,3 +42,18 @@ func TestUnfitReasons_I26(t *testing.T) {
 		})
 	}
 }
+
+// The full disk of a drop folder is a need and makes vaultd unfit: people get no
+// results there, and _STATUS.txt cannot say so.
+func TestNeeds_I26_DiskOfADropIsFull(t *testing.T) {
+	full := StatusSummary{Running: true, Drops: []DropStatus{{Name: "acme", Free: 4096, IsFull: true}, {Name: "beta", Free: 5e9}}}
+	full.Balance.Agrees = true
+	var needs []string
+	full.AddNeeds(Clock{Now: time.Now(), Location: time.UTC})
+	for _, n := range full.Needs {
+		needs = append(needs, n.What+": "+n.Text)
+	}
+	kit.Holds(t, "needs", strings.Join(needs, "\n"), "drop-full: the disk of drop acme has ")
+	kit.Lacks(t, "needs", strings.Join(needs, "\n"), "beta")
+	kit.Holds(t, "reasons", strings.Join(full.UnfitReasons(Clock{Now: time.Now(), Location: time.UTC}), "\n"), "drop acme: its disk is full")
+}

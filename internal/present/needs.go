@@ -194,6 +194,10 @@ func (s *StatusSummary) addDropNeeds(add needAdder) {
 		for _, p := range d.Foreign {
 			add("now", "drop-place", 1, "drop "+d.Name+": "+p.Text, p.Do, nil)
 		}
+		if d.IsFull {
+			add("now", "drop-full", 1, fmt.Sprintf("the disk of drop %s has %s left: people get no results there, and _STATUS.txt is old", d.Name, FormatSize(d.Free)),
+				"free space there; it goes on by itself", nil)
+		}
 		if d.Paused != "" {
 			do := "its documents are safe; it goes on by itself once this is mended"
 			switch {

@@ -175,8 +175,13 @@ type DropStatus struct {
 	Foreign  []ForeignPlace `json:"-"` // of somebody else, where vaultd puts things for people
 	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
 	IsPaused bool           `json:"-"` // it is not worked in
+	IsFull   bool           `json:"-"` // its file system has less than LeastDropFree, and vaultd runs
 	Listed   time.Time      `json:"-"` // when it was last scanned as a whole
 }
+
+// LeastDropFree is below how many free bytes the file system of a drop folder
+// counts as full: notes, receipts and _STATUS.txt must fit.
+const LeastDropFree = 1 << 20
 
 // ForeignPlace is something of somebody else in a drop folder where vaultd puts things for people.
 type ForeignPlace struct{ Text, Do string }
