@@ -58,7 +58,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	// The clerk puts it right in the folder that came back, and moves the file alone. Nothing is left to put right then.
 	h.must(os.WriteFile(filepath.Join(h.local, "cut.pdf"), whole("the whole page"), 0o644))
 	h.mustSMB("beta", `put cut.pdf "_rejected\cut.pdf\cut.pdf"; rename "_rejected\cut.pdf\cut.pdf" cut.pdf; rmdir Mai`)
-	h.says("beta", `PLEASE FIX \(1\)\n  _rejected\\brief\.docx`)
+	h.says("beta", `(?s)PLEASE FIX \(2\).*_rejected\\brief\.docx`)
 	waitFor(t, "all PDFs to be delivered", func() bool { return len(emu.PDFSlots()) == 4 && filledSlots(emu) == 4 })
 	month := filepath.Join(s.dir, "beta/_delivered", time.Now().In(berlin(t)).Format("2006-01"))
 	waitFor(t, "all PDFs to be placed", func() bool {
@@ -68,7 +68,7 @@ func TestSamba_PDFsAreDeliveredOnce(t *testing.T) {
 	if text := h.read("beta", `_delivered\`+filepath.Base(month)+`\slow.pdf\_DELIVERED.txt`); !strings.Contains(text, hex.EncodeToString(slow[:])) {
 		t.Errorf("not the whole slow PDF was delivered: %s", text)
 	}
-	for name, want := range map[string]os.FileMode{"_delivered": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf/_REASON.txt": 0o660} {
+	for name, want := range map[string]os.FileMode{"_delivered": os.ModeDir | os.ModeSetgid | os.ModeSticky | 0o770, "_rejected/cut.pdf": os.ModeDir | os.ModeSetgid | 0o770, "_rejected/cut.pdf/_REASON.txt": 0o640} {
 		info, err := os.Lstat(filepath.Join(s.dir, "beta", name))
 		h.must(err)
 		if st := info.Sys().(*syscall.Stat_t); info.Mode() != want || int(st.Gid) != h.id(h.clerk.Gid) {

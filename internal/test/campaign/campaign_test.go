@@ -229,11 +229,11 @@ drops:
 	for _, p := range c.places {
 		kit.Must(c.t, os.Mkdir(c.path("drops", p.name), 0o770))
 		if p.takesPDFs {
-			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: pdf, receiving: %s, notify: clerk@acme.example, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name), receiving)
+			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: pdf, receiving: %s, notify: clerk@acme.example, looks_cut_off: warn, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name), receiving)
 			continue
 		}
 		if p.overNetwork {
-			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: network, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name))
+			fmt.Fprintf(&b, "  - {name: %s, path: %s, route: network, looks_cut_off: warn, settle: 300ms, rescan: 1s}\n", p.name, c.path("drops", p.name))
 			continue
 		}
 		after := p.action
@@ -244,7 +244,7 @@ drops:
 		if p.action != "keep" {
 			after += ", grace: 1s"
 		}
-		fmt.Fprintf(&b, "  - {name: %s, path: %s, vault: %s, mode: %s, complete: %s, settle: 300ms, rescan: 1s, after_archive: {action: %s}}\n",
+		fmt.Fprintf(&b, "  - {name: %s, path: %s, vault: %s, mode: %s, complete: %s, looks_cut_off: warn, settle: 300ms, rescan: 1s, after_archive: {action: %s}}\n",
 			p.name, c.path("drops", p.name), p.vault, p.mode, p.complete, after)
 	}
 	return b.String()
