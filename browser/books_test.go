@@ -107,7 +107,7 @@ func testBooks(t *testing.T, c *chromium, w *world, d doubts) {
 	}
 	b = c.open(t, desk)
 	b.signIn(w, reader, password)
-	for language, words := range map[string][]string{"en": {"Not complete", "No extract covers", "with only a similar number", "rejected"}, "de": {"Nicht vollständig", "gibt es keinen Auszug", "nur mit ähnlicher Nummer", "abgewiesen"}} {
+	for language, words := range map[string][]string{"en": {"Not complete", "with only a similar number", "rejected"}, "de": {"Nicht vollständig", "nur mit ähnlicher Nummer", "abgewiesen"}} {
 		name := "booked invoices (" + language + ")"
 		b.show(desk.in(language))
 		b.takeFaults()
