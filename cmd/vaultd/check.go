@@ -104,8 +104,8 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-// runCheck prints what is wrong with the configuration, as the owner of state_dir sees it. With ask it also asks the archive for its
-// list of vaults.
+// runCheck prints what is wrong with the configuration, as the owner of
+// state_dir sees it. With ask it also asks the archive for its list of vaults.
 func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	cfg, _ := a.configForAsking() // of a file with faults, only state_dir is known
 	return a.asOwner(cfg.StateDir, func() error { return a.checkAsOwner(ctx, show, ask) })

@@ -58,7 +58,8 @@ func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 	}
 }
 
-// In production, a service on this machine is named, whatever spelling its address has; a test environment may have one.
+// In production, a service on this machine is named, whatever spelling its
+// address has; a test environment may have one.
 func TestCheck_I26_ProductionOnThisMachine(t *testing.T) {
 	for address, isNamed := range map[string]bool{"http://127.0.0.1:8971": true, "https://localhost.:8971": true, "http://[::1]:8971": true, "https://archive.localhost": true, "https://vault.example": false} {
 		for _, environment := range []string{"production", "test"} {

@@ -14,8 +14,9 @@ import (
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }
 
-// tryAccount signs in with the credentials of one account, and compares the vaults of its drops with the archive's list. That is
-// advice: a vault that is not on the list, or no list at all, is no failure.
+// tryAccount signs in with the credentials of one account, and compares the
+// vaults of its drops with the archive's list. That is advice: a vault that is
+// not on the list, or no list at all, is no failure.
 func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string) []tried {
 	name := accountWord(account)
 	service, err := a.newServiceClient(cfg)

@@ -66,8 +66,11 @@ func publishExtracts(emu *emulator.Server, folder fs.FS, made time.Time) error {
 	return nil
 }
 
-// readExtractFolder reads one folder. A name such as 2026-10-29 makes a delta of that day, and one such as 2026-01-01_2026-10-28 an initial
-// extract from the first of these days to the last. More may follow behind a point: 2026-10-29.supplier is one more delta of that day. Each file is named for its table, and is packed where it is no ZIP or gzip file.
+// readExtractFolder reads one folder. A name such as 2026-10-29 makes a delta
+// of that day, and one such as 2026-01-01_2026-10-28 an initial extract from
+// the first of these days to the last. More may follow behind a point:
+// 2026-10-29.supplier is one more delta of that day. Each file is named for its
+// table, and is packed where it is no ZIP or gzip file.
 func readExtractFolder(folder fs.FS, name string) (x emulator.PublishedExtract, err error) {
 	days, _, _ := strings.Cut(name, ".")
 	first, last, isInitial := strings.Cut(days, "_")

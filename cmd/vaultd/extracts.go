@@ -198,7 +198,8 @@ func describeExtractNeed(v view, x arrival.Arrival) string {
 	return ""
 }
 
-// describeHeldNeed says what a person has to do about an extract that is not to be fetched; empty: nothing.
+// describeHeldNeed says what a person has to do about an extract that is not to
+// be fetched; empty: nothing.
 func describeHeldNeed(v view, x arrival.Arrival) string {
 	switch {
 	case x.State == arrival.GivenUp && x.Cause.Code == intake.CauseLost:

@@ -162,7 +162,8 @@ func TestExtracts_I26_NeedAPerson(t *testing.T) {
 	}
 }
 
-// I26: an extract that stands still for a day is a need with its cause, and so is one whose folder custody has lost and the service has no more.
+// I26: an extract that stands still for a day is a need with its cause, and so
+// is one whose folder custody has lost and the service has no more.
 func TestExtracts_I26_StandsStill(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://127.0.0.1:1", fast)

@@ -182,7 +182,8 @@ func selfMade(t *testing.T, change func(*x509.Certificate)) (*tls.Config, string
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, file
 }
 
-// runsWithoutRights starts the daemon as a user whom file modes hold: root may read everything. It has the capabilities in caps alone.
+// runsWithoutRights starts the daemon as a user whom file modes hold: root may
+// read everything. It has the capabilities in caps alone.
 func (p *plantedSite) runsWithoutRights(caps ...uintptr) {
 	p.t.Helper()
 	cmd := p.command("run")

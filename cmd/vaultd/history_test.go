@@ -506,8 +506,10 @@ func recoveredAt(n int, seen, archived time.Time) ledger.Recovered {
 		Remote: archive.RemoteID(fmt.Sprint("R", n)), SuccessRecord: []byte("{}"), State: ledger.Archived, Source: ledger.Gone, SeenAt: seen, ArchivedAt: archived}
 }
 
-// BenchmarkHistory asks for the history of a ledger of DOCS documents (20,000) of fifteen years, one in a hundred of them rejected, of
-// four drop folders and two vaults, while its catalog runs. It prints how long its parts take, in milliseconds.
+// BenchmarkHistory asks for the history of a ledger of DOCS documents (20,000)
+// of fifteen years, one in a hundred of them rejected, of four drop folders and
+// two vaults, while its catalog runs. It prints how long its parts take, in
+// milliseconds.
 func BenchmarkHistory(b *testing.B) {
 	docs := 20_000
 	if n, err := strconv.Atoi(os.Getenv("DOCS")); err == nil {

@@ -103,9 +103,9 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 // yours is what init says of a ledger that is there, or was.
 const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + adviceWrongBinding
 
-// makeStateDir makes the state directory with rights 0700, or tightens the rights of one
-// that exists. It must be on a disk that can hold a ledger. Nobody makes files in
-// the directory of another user: that user could not open them.
+// makeStateDir makes the state directory with rights 0700, or tightens the
+// rights of one that exists. It must be on a disk that can hold a ledger.
+// Another user makes no files in it: the owner could not open them.
 func makeStateDir(cfg config.Config) (tightened bool, err error) {
 	dir := cfg.StateDir
 	problem, err := config.CheckLedgerDisk(dir, cfg.Service.Environment == "production")

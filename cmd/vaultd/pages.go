@@ -220,7 +220,8 @@ func refuseDownload(err error, allowed uint64) error {
 // Report implements page.Source.
 func (s *pageSource) Report(ctx context.Context, user string, order page.ReportOrder, begin func(name string) io.Writer) error {
 	return s.sendWhole(ctx, func(w io.Writer) error { return s.makeReport(ctx, order, w) }, func() io.Writer {
-		// Before the first byte leaves: a connection that breaks half-way does not hide what was read by then.
+		// Before the first byte leaves: a connection that breaks half-way does
+		// not hide what was read by then.
 		s.h.log.Info("a person took a report", "user", user, "form", order.Form, "year", order.Year, "month", order.Month)
 		return begin(reportName(order))
 	})

@@ -130,7 +130,8 @@ func openBackup(file string) (*os.File, error) {
 	return f, nil
 }
 
-// withRecoveryConfig prepares state_dir, which may be missing, for a ledger that is put there, and calls do as its owner.
+// withRecoveryConfig prepares state_dir, which may be missing, for a ledger
+// that is put there, and calls do as its owner.
 func (a *app) withRecoveryConfig(do func(daemon.Config) error) error {
 	if a.inside != nil {
 		return usageError{errors.New("the daemon does not replace its own ledger; stop it first")}

@@ -112,7 +112,7 @@ func (a *app) runDaemonToItsEnd(ctx context.Context, once, wait, verbose bool) e
 	return errors.Join(err, h.currentGeneration().d.Close())
 }
 
-// What is reported of a daemon that runs as root, and what to do.
+// The report about a daemon that runs as root, and the advice.
 const (
 	asRoot    = "vaultd runs as root, which may read and write everything"
 	notAsRoot = "give state_dir and the drop folders to a user of vaultd's own, and start it as that user (docs/quickstart.md)"

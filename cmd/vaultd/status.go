@@ -251,7 +251,6 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 		}
 		one := &s.Drops[i]
 		one.Mode, one.Why, one.Free, one.Paused, one.Do = cmp.Or(string(ds.Watch.Mode), one.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
-		one.IsFull = ds.Free >= 0 && ds.Free < present.LeastDropFree
 		one.IsPaused, one.Listed = ds.Paused != "" || ds.Watch.Paused != nil, ds.Watch.LastRescan
 		for _, p := range ds.Foreign {
 			one.Foreign = append(one.Foreign, present.ForeignPlace{Text: p.Text, Do: p.Do})

@@ -17,8 +17,10 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I17, I27: with exactly the right that the unit leaves it, vaultd sees that a clerk still has a file open, says so, and takes the folder once it
-// is closed. Without that right it sees what is opened in a folder that it knows. Doctor says which.
+// I17, I27: with exactly the right that the unit leaves it, vaultd sees that a
+// clerk still has a file open, says so, and takes the folder once it is closed.
+// Without that right it sees what is opened in a folder that it knows. Doctor
+// says which.
 func TestStillOpen_I17_I27_WithTheRightsOfTheUnit(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -148,7 +148,8 @@ func (f *networkFolder) checkFiles(root *os.Root) error {
 	return nil
 }
 
-// typeFiles finds out what each file is to the document, as a drop does where nothing is configured.
+// typeFiles finds out what each file is to the document, as a drop does where
+// nothing is configured.
 func (f *networkFolder) typeFiles() {
 	var names []string
 	for _, file := range f.Files {

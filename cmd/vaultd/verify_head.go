@@ -17,7 +17,7 @@ import (
 
 const (
 	maxHeadFile  = 64 << 20 // bytes of a file with heads
-	mostKeptHead = 1000     // different heads of one file
+	mostKeptHead = 500      // different heads of one file: more do not fit into one request to the daemon
 )
 
 // keptHead is a head that somebody kept, and whether the journal still contains
@@ -53,9 +53,12 @@ func (a *app) readKeptHeads(text string) ([]ledger.Head, error) {
 		return nil, fail(exitData, fmt.Errorf("read a kept head: %w", err), "write --head LINE:HASH, or the name of a receipt, report or log")
 	}
 	defer f.Close() // read-only
-	b, err := io.ReadAll(io.LimitReader(f, maxHeadFile))
+	b, err := io.ReadAll(io.LimitReader(f, maxHeadFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("read a kept head: %w", err)
+	}
+	if len(b) > maxHeadFile {
+		return nil, fail(exitData, fmt.Errorf("%s has more than %d MB, and its end would not be read", sanitize.Text(text), maxHeadFile>>20), "name a part of it")
 	}
 	heads, _ := findHeads(string(b))
 	if len(heads) == 0 || len(heads) > mostKeptHead {

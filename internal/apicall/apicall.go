@@ -1,20 +1,26 @@
-// Package apicall makes one HTTP call of a service. It sends the right credentials and to nobody else, follows the redirects
-// that the policy allows, adds a request id, and limits time and size. It also reads the forms in which services answer, for
-// all clients (see [ReadFields]), and it has the one type of error of a remote call: [Error]. No error holds a secret.
+// Package apicall makes one HTTP call of a service. It sends the right
+// credentials and to nobody else, follows the redirects that the policy allows,
+// adds a request id, and limits time and size. It also reads the forms in which
+// services answer, for all clients (see [ReadFields]), and it has the one type
+// of error of a remote call: [Error]. No error holds a secret.
 //
-// There are two clients. [API] carries the credentials and speaks to the service. [Store] carries none and speaks to the
-// object store behind pre-signed URLs: it reads the tickets that services give, and uploads packages to them. They share no
-// connection.
+// There are two clients. [API] carries the credentials and speaks to the
+// service. [Store] carries none and speaks to the object store behind
+// pre-signed URLs: it reads the tickets that services give, and uploads
+// packages to them. They share no connection.
 //
-// A POST or a PUT leaves this machine at most once per call, and so does a GET whose content is streamed: downloads are counted,
-// and some are paid for. Further attempts belong to the ledger; a second retry layer would hide them. Only GETs that are read
-// into memory and token requests are repeated here. Three answers prove that nothing was done: a redirect that asks for
-// the same request elsewhere, a 401 or 403 to an OAuth token that may be dead, and a 417 to "Expect: 100-continue". What follows them is
-// the same attempt.
+// A POST or a PUT leaves this machine at most once per call, and so does a GET
+// whose content is streamed: downloads are counted, and some are paid for.
+// Further attempts belong to the ledger; a second retry layer would hide them.
+// Only GETs that are read into memory and token requests are repeated here.
+// Three answers prove that nothing was done: a redirect that asks for the same
+// request elsewhere, a 401 or 403 to an OAuth token that may be dead, and a 417
+// to "Expect: 100-continue". The call after each of them is the same attempt.
 //
-// The package keeps nothing on disk, so a crash leaves nothing to clean up. What may have been done by a call that died follows
-// from what its caller committed before it. Of a call that returned, Outcome in [Error] says whether nothing was sent, nothing
-// was done, or nobody knows.
+// The package keeps nothing on disk, so a crash leaves nothing to clean up.
+// What may have been done by a call that died follows from what its caller
+// committed before it. Of a call that returned, Outcome in [Error] says whether
+// nothing was sent, nothing was done, or nobody knows.
 package apicall
 
 import (

@@ -285,7 +285,8 @@ func TestToken_Answers(t *testing.T) {
 	}
 }
 
-// An error inside a success of the token endpoint is reported in the service's own words, never with a token.
+// An error inside a success of the token endpoint is reported in the service's
+// own words, never with a token.
 func TestToken_I7_I24_ErrorInsideASuccess(t *testing.T) {
 	for name, r := range map[string]struct {
 		answer, code string

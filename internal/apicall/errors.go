@@ -77,7 +77,8 @@ type Error struct {
 	Err          error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
 }
 
-// Plain is what a refusal means, in the words of the client of one interface, for people who know nothing of calls.
+// Plain is what a refusal means, in the words of the client of one interface,
+// for people who know nothing of calls.
 type Plain struct {
 	Says string // what is wrong, without a full stop. Of a file it goes on behind the name: "did not pass …"
 	Do   string // what whoever made it does before it is dropped again; with a full stop: that is all, because it is not their turn
@@ -219,7 +220,8 @@ func (e *Error) isDenied() bool {
 	}
 }
 
-// wantsProxyAuth reports whether a proxy, or a gateway on the way, wants a sign-in of its own. Then the service said nothing.
+// wantsProxyAuth reports whether a proxy, or a gateway on the way, wants a
+// sign-in of its own. Then the service said nothing.
 func (e *Error) wantsProxyAuth() bool {
 	var (
 		inner *Error
@@ -365,10 +367,12 @@ func (e *hiddenTextError) Error() string        { return e.text }
 func (e *hiddenTextError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target) }
 
-// codeOf is a stable word for what went wrong: "http-403" for an answer, "http-407" also for a proxy that refused so to connect,
-// else one of proxy, policy, scope, stand-in, token, credentials,
-// unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
-// timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document,
+// codeOf is a stable word for what went wrong: "http-403" for an answer,
+// "http-407" also for a proxy that refused so to connect, else one of proxy,
+// policy, scope, stand-in, token, credentials, unreadable, dns,
+// certificate-expired, certificate-early, certificate-unknown,
+// certificate-foreign, tls, no-connection, timeout, cancelled, connection.
+// Clients add local, not-the-store, answered-early, error-document,
 // package-damaged, file-damaged, request.
 func (e *Error) codeOf() string {
 	var (

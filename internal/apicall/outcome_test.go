@@ -297,8 +297,9 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A proxy that wants a sign-in gets it, and nobody else does; without it, or with a wrong one, nothing was sent, and the code says
-// that the proxy is what to look at. The same of a gateway that answers 407 in the service's place.
+// A proxy that wants a sign-in gets it, and nobody else does; without it, or
+// with a wrong one, nothing was sent, and the code says that the proxy is what
+// to look at. The same of a gateway that answers 407 in the service's place.
 func TestProxy_I20_I24_SignIn(t *testing.T) {
 	var seen, elsewhere atomic.Value // of strings
 	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -27,10 +27,13 @@ type UploadRules struct {
 // MD5: the store refuses anything else. ctx ends with the ticket: the caller
 // knows its deadline.
 //
-// It returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what was stored (32 hexadecimal
-// digits). Its error is an *Error. Refused means that this attempt stored nothing; Expired, that the ticket is over; RefusesMD5,
-// that the same bytes may go to the same address at once without Content-MD5. If the file
-// holds other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
+// It returns the SHA-256 of the bytes that left, and the store's ETag where it
+// is the MD5 of what was stored (32 hexadecimal digits). Its error is an
+// *Error. Refused means that this attempt stored nothing; Expired, that the
+// ticket is over; RefusesMD5, that the same bytes may go to the same address at
+// once without Content-MD5. If the file holds other bytes than the package's,
+// their end does not leave: then Damaged is set, and what left before may be
+// stored.
 func (s *Store) UploadPackage(ctx context.Context, t archive.Ticket, p archive.Package, rules UploadRules) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
 	h.Set("Content-Type", rules.ContentType) // a ticket's own replaces it

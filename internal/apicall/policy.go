@@ -27,8 +27,9 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("host %s refused: %s", sanitize.Message(e.Host, 200), e.Reason)
 }
 
-// Policy is the rule on where connections may go (the service's base host, the allow-lists, and, with an empty
-// allow-list, any public https host that a pre-signed URL names). Plain http is for loopback, and only where the base
+// Policy is the rule on where connections may go (the service's base host, the
+// allow-lists, and, with an empty allow-list, any public https host that a
+// pre-signed URL names). Plain http is for loopback, and only where the base
 // itself is plain http to loopback.
 type Policy struct {
 	base     *url.URL
@@ -38,8 +39,9 @@ type Policy struct {
 	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
 }
 
-// NewPolicy returns the policy for a base URL, an allow-list of "host" or "host:port" entries, and another one of hosts that redirects
-// without a signature may lead to; that one closes nothing.
+// NewPolicy returns the policy for a base URL, an allow-list of "host" or
+// "host:port" entries, and another one of hosts that redirects without a
+// signature may lead to; that one closes nothing.
 func NewPolicy(baseURL string, allowed, redirect []string) (*Policy, error) {
 	base, err := parseBase(baseURL)
 	if err != nil {

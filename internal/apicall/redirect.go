@@ -24,8 +24,9 @@ func (c *call) redirectTarget(from *url.URL, resp *http.Response, hop int) (*url
 	if err != nil {
 		return nil, err
 	}
-	// A POST that is moved by 301 or 302 was not done, by what services mean. It is repeated as the POST that it is, within the same
-	// intent. A 303 says that it was done, and where to read of it.
+	// A POST that is moved by 301 or 302 was not done, by what services mean.
+	// It is repeated as the POST that it is, within the same intent. A 303 says
+	// that it was done, and where to read of it.
 	kept := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect ||
 		c.method == http.MethodPost && resp.StatusCode != http.StatusSeeOther
 	switch {

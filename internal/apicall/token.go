@@ -240,7 +240,8 @@ func (t *tokens) requestToken(ctx context.Context) (token, error) {
 	return fresh, nil
 }
 
-// errorInside returns what a token answer says of an error: in the field "error", or anywhere where it grants no token.
+// errorInside returns what a token answer says of an error: in the field
+// "error", or anywhere where it grants no token.
 func errorInside(body []byte) (explanation, bool) {
 	f, err := ReadFields(body, "access_token", "error")
 	if err != nil {
@@ -311,8 +312,9 @@ func (t *tokens) parseAnswer(body []byte, left time.Time) (token, error) {
 	return token{value: a.Value, renew: left.Add(ahead), expiry: left.Add(life - min(life/10, 10*time.Second))}, nil
 }
 
-// isBearer reports whether a token of this type is sent as a Bearer token: gateways write "BearerToken" and "urn:…:bearer" too.
-// Tokens of other types need a proof with each call that vaultd cannot give.
+// isBearer reports whether a token of this type is sent as a Bearer token:
+// gateways write "BearerToken" and "urn:…:bearer" too. Tokens of other types
+// need a proof with each call that vaultd cannot give.
 func isBearer(kind string) bool {
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	return kind == "" || strings.HasPrefix(kind, "bearer") || strings.HasSuffix(kind, "bearer")

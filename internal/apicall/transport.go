@@ -112,7 +112,8 @@ func chooseProxy(proxy *url.URL, auth ProxyAuth) func(*http.Request) (*url.URL, 
 	}
 }
 
-// proxyError is a proxy's refusal to connect to the host that a call is for. Nothing of the call was sent.
+// proxyError is a proxy's refusal to connect to the host that a call is for.
+// Nothing of the call was sent.
 type proxyError struct{ status int }
 
 func (e *proxyError) Error() string {

@@ -31,7 +31,7 @@ const (
 )
 
 // FindEnding looks at the size bytes of in, the content of a file of that name.
-// Whatever follows the end that a form has does not count. The error is one of
+// Bytes after the end of a form do not count. The error is one of
 // reading.
 func FindEnding(name string, in io.ReaderAt, size int64) (Ending, error) {
 	head, err := readPart(in, 0, min(size, formTail))

@@ -229,7 +229,8 @@ func ParseMetadata(b []byte) (Document, error) {
 	return parseMetadata(b)
 }
 
-// MetadataFields returns the names of the fields of metadata, in the order in which faults are reported.
+// MetadataFields returns the names of the fields of metadata, in the order in
+// which faults are reported.
 func MetadataFields() []string {
 	return []string{"documentType", "documentId", "documentDate", "senderName", "senderIds", "recipientName", "recipientIds", "currencyCode",
 		"buyerReferenceId", "buyerReferenceType", "amount", "additionalParameters", "tradingPartner", "flowDirection"}

@@ -50,7 +50,8 @@ const (
 	RangeExtract   = "DateRange" // of days that somebody chose
 )
 
-// ExportedStatus is the status of extracts that were acknowledged. A list that does not ask for it leaves them out.
+// ExportedStatus is the status of extracts that were acknowledged. A list that
+// does not ask for it leaves them out.
 const ExportedStatus = "Exported"
 
 // Extract is one extract of the accounts-payable system, as its list tells it.
@@ -79,7 +80,8 @@ type ExtractFile struct {
 	Start, End time.Time // of what it holds; zero: not told
 }
 
-// MayBePlain reports whether a file may be something else than a ZIP or gzip file, as its name says: the service may add files to those of its tables.
+// MayBePlain reports whether a file may be something else than a ZIP or gzip
+// file, as its name says: the service may add files to those of its tables.
 func (f ExtractFile) MayBePlain() bool {
 	switch strings.ToLower(path.Ext(f.Name)) {
 	case ".zip", ".gz", ".gzip", ".tgz":

@@ -14,8 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// FileTold is what the network says of a file: the headers of the answer that brought it, or the document that names it. All of it is text of a
-// stranger, cut to a bound, and what is empty was not told.
+// FileTold is what the network says of a file: the headers of the answer that
+// brought it, or the document that names it. All of it is text of a stranger,
+// cut to a bound, and what is empty was not told.
 type FileTold struct {
 	Name     string // without the folders before it
 	Type     string // the content type in small letters, without parameters
@@ -46,7 +47,8 @@ func ReadFileHeaders(header func(name string) string) FileTold {
 	return t
 }
 
-// NewFileTold returns what a name and a content type tell. In the document that names a file, either says that it is a web page.
+// NewFileTold returns what a name and a content type tell. In the document that
+// names a file, either says that it is a web page.
 func NewFileTold(name, contentType string) FileTold {
 	name = strings.TrimSpace(strings.ReplaceAll(name, `\`, "/"))
 	if name = path.Base(name); name == "." || name == "/" || name == ".." {
@@ -77,8 +79,9 @@ func isPageEnding(e string) bool { return e == "htm" || e == "html" }
 // endingOf returns the ending of a name, in small letters and without the point.
 func endingOf(name string) string { return strings.ToLower(strings.TrimPrefix(path.Ext(name), ".")) }
 
-// nameInDisposition returns the name of a file in a Content-Disposition, also where that breaks the rules: unquoted with blanks, in an encoded
-// word, or in the bytes of ISO 8859-1.
+// nameInDisposition returns the name of a file in a Content-Disposition, also
+// where that breaks the rules: unquoted with blanks, in an encoded word, or in
+// the bytes of ISO 8859-1.
 func nameInDisposition(header string) string {
 	if !utf8.ValidString(header) {
 		latin := make([]rune, 0, len(header))
@@ -123,8 +126,9 @@ const (
 	formGZIP
 )
 
-// fileKinds are the types of files that the network has, by their endings, with the names that content types have for them, and the forms in which
-// they begin.
+// fileKinds are the types of files that the network has, by their endings, with
+// the names that content types have for them, and the forms in which they
+// begin.
 var fileKinds = []struct {
 	ending string
 	types  []string
@@ -160,8 +164,9 @@ func NetworkEndings() (all []string) {
 	return all
 }
 
-// Ending returns the ending of a file that begins with head, in small letters; empty: nobody knows. What is told counts where the first bytes do not
-// say otherwise: first the name, then the content type. Else the first bytes alone decide.
+// Ending returns the ending of a file that begins with head, in small letters;
+// empty: not known. Name and content type, in this order, count unless the
+// first bytes contradict them. Else the first bytes alone decide.
 func (t FileTold) Ending(head []byte) string {
 	form := formOf(head)
 	for _, k := range fileKinds {
@@ -177,7 +182,8 @@ func (t FileTold) Ending(head []byte) string {
 	return map[fileForm]string{formPDF: "pdf", formZIP: endingInZIP(head), formRTF: "rtf", formXML: "xml", formMarkup: "xml", formPage: "html", formPNG: "png", formJPEG: "jpg", formTIFF: "tif"}[form]
 }
 
-// endingInZIP tells the documents of office programs from other ZIP files, by the names of their first entries.
+// endingInZIP distinguishes the documents of office programs from other ZIP files, by
+// the names of their first entries.
 func endingInZIP(head []byte) string {
 	switch {
 	case bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument.text")):
@@ -237,9 +243,11 @@ const (
 	GZIP   = "gzip"
 )
 
-// Wrapping returns the encoding in which a file that begins with head is wrapped; empty: in none. The first bytes decide: what begins like a file of
-// some type is that file. The network may send base64 and not say so; then it is believed where its beginning stands for the sign of a type.
-// Assumption: no text file of the network begins with such a sign in base64 itself.
+// Wrapping returns the encoding in which a file that begins with head is
+// wrapped; empty: in none. The first bytes decide: what begins like a file of
+// some type is that file. The network may send base64 and not say so; then it
+// is believed where its beginning stands for the sign of a type. Assumption: no
+// text file of the network begins with such a sign in base64 itself.
 func (t FileTold) Wrapping(head []byte) string {
 	form := formOf(head)
 	switch {
@@ -268,10 +276,12 @@ func (t FileTold) Wrapping(head []byte) string {
 	return ""
 }
 
-// MaxReceivedFile limits one file that is fetched, and what comes out of its encoding, in bytes. The specification shows no limit.
+// MaxReceivedFile limits one file that is fetched, and what comes out of its
+// encoding, in bytes. The specification shows no limit.
 const MaxReceivedFile = 1 << 30
 
-// Unwrap writes what a file is that came wrapped in an encoding. Its error wraps [ErrCutOff] where the encoding breaks off, or holds too much.
+// Unwrap writes what a file is that came wrapped in an encoding. Its error
+// wraps [ErrCutOff] where the encoding breaks off, or holds too much.
 func Unwrap(encoding string, in io.Reader, w io.Writer) error {
 	var err error
 	switch encoding {

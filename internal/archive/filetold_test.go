@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// I4: what is told of a file decides on its ending, unless its first bytes say otherwise; nothing told: the first bytes alone.
+// I4: what is told of a file decides on its ending, unless its first bytes say
+// otherwise; nothing told: the first bytes alone.
 func TestFileTold_I4_Ending(t *testing.T) {
 	docx := "PK\x03\x04\x14\x00[Content_Types].xml..PK\x03\x04word/document.xml"
 	for name, r := range map[string]struct {
@@ -78,7 +79,8 @@ func TestReadFileHeaders_I4(t *testing.T) {
 	}
 }
 
-// I4: a file comes out of its encoding where that is told and the first bytes agree, or where they show it themselves.
+// I4: a file comes out of its encoding where that is told and the first bytes
+// agree, or where they show it themselves.
 func TestFileTold_I4_Wrapping(t *testing.T) {
 	in64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	var packed bytes.Buffer

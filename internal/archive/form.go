@@ -24,9 +24,12 @@ const (
 	deepestXML = 200 // elements that lie in each other: each level takes memory
 )
 
-// CheckForm returns [ErrInItsPlace] where the size bytes of in look like an answer of somebody else: a web page, JSON, XML that calls itself an error. It
-// returns [ErrCutOff] where they look like a part of a file: XML that is not well formed, or what [FindEnding] takes for cut off. Any other error is one of
-// reading. If the file is a web page itself, as the network says, none is looked for.
+// CheckForm returns [ErrInItsPlace] where the size bytes of in look like an
+// answer of somebody else: a web page, JSON, XML that calls itself an error. It
+// returns [ErrCutOff] where they look like a part of a file: XML that is not
+// well formed, or what [FindEnding] takes for cut off. Any other error is one
+// of reading. If the file is a web page itself, as the network says, none is
+// looked for.
 func CheckForm(in io.ReaderAt, size int64, isPage bool) error {
 	head, err := readPart(in, 0, min(size, formHead))
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// IgnoreRules are globs, as of path.Match, or with [! for [^. What is directly in
-// a drop folder and matches one of them is not picked up. Case does not count.
+// IgnoreRules are globs, as of path.Match, or with [! for [^. A name directly
+// in a drop folder that matches one of them is not picked up. Case does not
+// count.
 type IgnoreRules []string
 
 // Match reports whether something of that name is ignored.

@@ -82,8 +82,9 @@ func (n Notification) Announces() bool {
 // businessDocument is the relation of a link to the document that a notification is about.
 const businessDocument = "businessDocument"
 
-// CreditNote returns the number of the credit note that a notification says is available; empty: it says so of none. The note is named by a link, of
-// which the number alone is taken, or else by the number of the notification.
+// CreditNote returns the number of the credit note that a notification says is
+// available; empty: it says so of none. The note is named by a link, of which
+// the number alone is taken, or else by the number of the notification.
 func (n Notification) CreditNote() RemoteID {
 	if n.Meaning() != MeansCreditNote {
 		return ""

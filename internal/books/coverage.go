@@ -68,7 +68,8 @@ func (h Hole) String() string {
 	return text
 }
 
-// Definition is a change of the table's columns, or a definition that cannot be read. It is told and stops nothing: columns are read by name.
+// Definition is a change of the table's columns, or a definition that cannot be
+// read. It is told and stops nothing: columns are read by name.
 type Definition struct {
 	Extract string   `json:"extract"` // the first one with the new columns
 	Day     Day      `json:"day"`
@@ -144,9 +145,12 @@ func timeOf(seconds int64) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// cover says what the extracts tell since a day. A delta tells about the data set whose tables it has, and those of one name are a series, which must
-// be whole. Initial extracts and those of chosen days help every series, as far as they have a table of the data set. A hole counts wherever it is, because
-// an invoice of the days that are asked for may have been booked long after them; and the extracts must reach the end of those days.
+// cover says what the extracts tell since a day. A delta tells about the data
+// set whose tables it has, and those of one name are a series, which must be
+// whole. Initial extracts and those of chosen days help every series, as far as
+// they have a table of the data set. A hole counts wherever it is, because an
+// invoice of the days that are asked for may have been booked long after them;
+// and the extracts must reach the end of those days.
 func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location) Coverage {
 	c := Coverage{From: from, To: to, Holes: []Hole{}, Changes: listChanges(spans, loc)}
 	series := map[string][]span{}
@@ -192,8 +196,10 @@ func cover(spans []span, since, from, to Day, now time.Time, loc *time.Location)
 	return c
 }
 
-// isOfOneDataSet reports whether all deltas of a name that have tables have one of the data set. Then a delta of a day on which nothing changed, which has
-// none, is of it too. If the name has deltas of other data sets as well, no one can say of which one it is.
+// isOfOneDataSet reports whether all deltas of a name that have tables have one
+// of the data set. Then a delta of a day on which nothing changed, which has
+// none, is of it too. If the name has deltas of other data sets as well, no one
+// can say of which one it is.
 func isOfOneDataSet(spans []span, name string) (is bool) {
 	for _, s := range spans {
 		if s.kind != archive.DeltaExtract || s.name != name || s.has == noTable {

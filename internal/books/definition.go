@@ -59,15 +59,17 @@ func (b *Books) readTable(m custody.Manifest) (table, error) {
 		if !m.Extract.Made.IsZero() {
 			day = dayOf(m.Extract.Made, b.settings.Location)
 		}
-		// Also where the extract has no file of the table: a table that was renamed has none for ever, and nothing else tells.
+		// Also where the extract has no file of the table: a table that was
+		// renamed has none for ever, and nothing else tells.
 		t.names, err = d.choose(b.settings, string(m.Extract.ID), day)
 		return t, err
 	}
 	return t, nil
 }
 
-// DefinitionError says that a table definition does not have what the settings name. Its extract is not read: records without that column would be
-// read as if it were empty.
+// DefinitionError says that a table definition does not have what the settings
+// name. Its extract is not read: records without that column would be read as
+// if it were empty.
 type DefinitionError struct {
 	Extract string // its number
 	Day     Day    // on which the extract was made
@@ -92,8 +94,10 @@ func (e *DefinitionError) Error() string {
 // definition is one table definition: the columns of each table, by its name.
 type definition map[string][]string
 
-// choose returns the columns with the names that the definition has in front. The others stay: the definition is that of the day on which
-// the extract was held, and its records may be older. The error is a *DefinitionError where the definition has none of the names.
+// choose returns the columns with the names that the definition has in front.
+// The others stay: the definition is that of the day on which the extract was
+// held, and its records may be older. The error is a *DefinitionError where the
+// definition has none of the names.
 func (d definition) choose(s Settings, extract string, day Day) (columns, error) {
 	wanted := s.columns()
 	has, ok := d[s.Table]
@@ -112,7 +116,8 @@ func (d definition) choose(s Settings, extract string, day Day) (columns, error)
 	return wanted, nil
 }
 
-// nearest returns the three names that are most like the wanted one, and no name that is not like it.
+// nearest returns the three names that are most like the wanted one, and no
+// name that is not like it.
 func nearest(wanted string, names []string) []string {
 	type one struct {
 		name string

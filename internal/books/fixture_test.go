@@ -82,7 +82,8 @@ func delta(id, from, to string) archive.Extract {
 	return archive.Extract{ID: archive.ExtractID(id), Type: archive.DeltaExtract, Name: "daily", Start: day(from), End: day(to), Made: day(to).Add(time.Hour), Files: 1}
 }
 
-// hold puts an extract into custody, with one file of the table for each content. Without a definition the service had none.
+// hold puts an extract into custody, with one file of the table for each
+// content. Without a definition the service had none.
 func (w *world) hold(e archive.Extract, definition []byte, contents ...string) {
 	w.t.Helper()
 	h, err := w.custody.Begin(e)

@@ -35,9 +35,11 @@ func (p Problem) String() string {
 	return "Extract " + p.Extract + ": " + p.Text + "."
 }
 
-// Update folds the extracts that are held and not folded yet. An extract counts only as the ledger recorded it, and only with the bytes of
-// its manifest. One that cannot be read, that lacks a column, or that the custody has lost, is a problem, and the others are folded. The error is a
-// *DefinitionError where no extract has a column: then the settings are wrong.
+// Update folds the extracts that are held and not folded yet. An extract counts
+// only as the ledger recorded it, and only with the bytes of its manifest. One
+// that cannot be read, that lacks a column, or that the custody has lost, is a
+// problem, and the others are folded. The error is a *DefinitionError where no
+// extract has a column: then the settings are wrong.
 func (b *Books) Update(ctx context.Context, recorded map[archive.ExtractID]Recorded) ([]Problem, error) {
 	held, problems, err := b.listHeld(recorded)
 	if err != nil {
@@ -277,7 +279,8 @@ func (f *folding) fold(ctx context.Context, c *custody.Custody) (err error) {
 	return err
 }
 
-// checkColumns refuses an extract without a table definition of which no record has a column: the column may have another name.
+// checkColumns refuses an extract without a table definition of which no record
+// has a column: the column may have another name.
 func (f *folding) checkColumns() error {
 	if f.table.unread == "" || f.records+f.noKey == 0 {
 		return nil

@@ -62,7 +62,8 @@ func (s reader) readRecords(r io.Reader, fn func(record) error) error {
 	return s.readCSV(in, head, fn)
 }
 
-// named is a field that a name is read for. Of several names, the one with the lowest choice counts.
+// named is a field that a name is read for. Of several names, the one with the
+// lowest choice counts.
 type named struct {
 	field  field
 	choice int

@@ -37,7 +37,8 @@ func (d Day) String() string {
 	return d.time(time.UTC).Format("2 Jan 2006")
 }
 
-// Columns are the names that each column may have; empty: the table has no such column. Key and Number are always there.
+// Columns are the names that each column may have; empty: the table has no such
+// column. Key and Number are always there.
 type Columns struct {
 	Key      []string // that names a record: the last record of a key counts
 	Number   []string // of the invoice
@@ -84,7 +85,8 @@ const (
 var fieldNames = [fieldCount]string{"books.columns.key", "books.columns.number", "books.columns.supplier", "books.columns.company",
 	"books.columns.date", "books.columns.amount", "books.columns.currency", "books.columns.type", "books.booked.column"}
 
-// columns are the names that the column of each field may have, the first one that is there counting.
+// columns are the names that the column of each field may have, the first one
+// that is there counting.
 type columns [fieldCount][]string
 
 // columns returns the names of the settings.

@@ -181,7 +181,8 @@ type Books struct {
 	From    string       `json:"from"`         // a day like 2026-01-01
 }
 
-// Names are the names that a column may have, the first that is there counting; empty: the table has no such column, or it is not compared.
+// Names are the names that a column may have, the first that is there counting;
+// empty: the table has no such column, or it is not compared.
 type Names []string
 
 // UnmarshalJSON takes one name, or a list of names.

@@ -80,8 +80,9 @@ func (c *Config) CheckMachine(env Env) error {
 	return d.faultsAsError()
 }
 
-// describeWriters tells why others than root and this user can change the file of the configuration, or put another one in its place;
-// empty: they cannot. A file that cannot be looked at is not this function's question.
+// describeWriters says why others than root and this user can change the file
+// of the configuration, or put another one in its place; empty: they cannot. A
+// file that cannot be looked at is not this function's question.
 func (c *Config) describeWriters(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -110,14 +111,16 @@ func (c *Config) describeWriters(name string) string {
 	return ""
 }
 
-// hasAccessList reports whether a file has more rights than its mode shows. Its group's right to write is then the most that any user or
-// group of the list has.
+// hasAccessList reports whether a file has more rights than its mode shows. Its
+// group's right to write is then the most that any user or group of the list
+// has.
 func hasAccessList(path string) bool {
 	n, err := unix.Getxattr(path, "system.posix_acl_access", nil)
 	return err == nil && n > 0
 }
 
-// clerkGroups returns the groups of the drop folders. A group with the number of this user is the user's own.
+// clerkGroups returns the groups of the drop folders. A group with the number
+// of this user is the user's own.
 func (c *Config) clerkGroups() (groups []uint32) {
 	for _, d := range c.Drops {
 		if info, err := os.Stat(d.Path); err == nil {

@@ -14,7 +14,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I27: a configuration that others than root and this user own, may write or may replace is refused.
+// I27: a configuration that others than root and this user own, may write or
+// may replace is refused.
 func TestCheckMachine_I27_ConfigurationOfClerks(t *testing.T) {
 	for name, row := range map[string]struct {
 		make func(t *testing.T, folder, file string)

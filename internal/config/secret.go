@@ -149,8 +149,8 @@ func checkSecretFolders(path string) error {
 	return nil
 }
 
-// describeReplacers returns why others could put another file in the place of one in a folder, and the folder whose rights let them;
-// empty: they could not.
+// describeReplacers returns why others could put another file in the place of
+// one in a folder, and the folder whose rights let them; empty: they could not.
 func describeReplacers(dir string, clerks []uint32) (fs.FileInfo, string, error) {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
@@ -166,8 +166,9 @@ func describeReplacers(dir string, clerks []uint32) (fs.FileInfo, string, error)
 	}
 }
 
-// describeForeignWriters tells why others may change a file, or rename files in a folder; empty: they may not. The sticky bit of a
-// folder prevents it. Our own group counts as ours, unless it is one of those of the clerks.
+// describeForeignWriters says why others may change a file, or rename files in
+// a folder; empty: they may not. The sticky bit of a folder prevents it. Our
+// own group counts as ours, unless it is one of those of the clerks.
 func describeForeignWriters(at fs.FileInfo, clerks []uint32) string {
 	st := statOwner(at)
 	isOurs := st.Gid == 0 || int(st.Gid) == os.Getegid() && !slices.Contains(clerks, st.Gid)

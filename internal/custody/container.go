@@ -69,8 +69,10 @@ func formOf(r io.ReaderAt) (Form, error) {
 	return Plain, nil
 }
 
-// eachEntry calls do with the content of each entry of a container, in the order of its list. A gzip file and a plain one have one entry without a
-// name. do must read an entry to its end: only then is its checksum known. No more than limit bytes come out of all of them.
+// eachEntry calls do with the content of each entry of a container, in the
+// order of its list. A gzip file and a plain one have one entry without a name.
+// do must read an entry to its end: only then is its checksum known. No more
+// than limit bytes come out of all of them.
 func eachEntry(r io.ReaderAt, size, limit int64, form Form, do func(name string, content io.Reader) error) error {
 	left := limit
 	bounded := func(r io.Reader) io.Reader { return &unpacked{r: r, left: &left, limit: limit} }

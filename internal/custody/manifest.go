@@ -140,7 +140,8 @@ func (c *Custody) Manifests() iter.Seq2[Manifest, error] {
 // Find returns the manifest of an extract. The error wraps fs.ErrNotExist where it is not held whole.
 func (c *Custody) Find(id archive.ExtractID) (Manifest, error) { return c.readManifest(folderName(id)) }
 
-// HasLost reports whether the manifest of an extract that was held, or a file of it, is missing. If the folder of custody itself is not there, the error
+// HasLost reports whether the manifest of an extract that was held, or a file
+// of it, is missing. If the folder of custody itself is not there, the error
 // says so, and nothing is called lost.
 func (c *Custody) HasLost(id archive.ExtractID) (bool, error) {
 	mark, err := readFile(c.dir, ownerFile)
@@ -296,7 +297,8 @@ func (c *Custody) EachEntry(m Manifest, f HeldFile, do func(name string, content
 	return nil
 }
 
-// ReadDefinition returns the table definition of the day of an extract, as it came. The manifest must have one.
+// ReadDefinition returns the table definition of the day of an extract, as it
+// came. The manifest must have one.
 func (c *Custody) ReadDefinition(m Manifest) ([]byte, error) {
 	dir, err := c.extracts.OpenDir(m.folder)
 	if err != nil {

@@ -131,7 +131,8 @@ func withConfiguredDaemon(t *testing.T, change func(*Config), test func(h *testD
 	})
 }
 
-// withoutLeases makes the drop folder one where the kernel does not tell which files are open, as a network drive is.
+// withoutLeases makes the drop folder one where the kernel does not tell which
+// files are open, as a network drive is.
 func withoutLeases(c *Config) {
 	files := c.FileFault
 	c.FileFault = func(op, name string, do func() error) error {

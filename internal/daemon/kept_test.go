@@ -57,8 +57,10 @@ func (h *testDaemon) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 	return rc, string(plain)
 }
 
-// I17, I18: a program writes into its mapping of a file after the folder was packed, where the kernel does not tell that it has one. The archive has what was packed. The folder is kept for
-// good, and receipts, ledger and log name the file; a folder beside it that nobody changed goes after its grace.
+// I17, I18: a program writes into its mapping of a file after the folder was
+// packed, where the kernel does not tell that it has one. The archive has what
+// was packed. The folder is kept for good, and receipts, ledger and log name
+// the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 	t.Parallel()
 	withConfiguredDaemon(t, func(c *Config) {

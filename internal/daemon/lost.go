@@ -36,7 +36,8 @@ func (d *Daemon) checkPlace(ctx context.Context) {
 	err := d.ledger.CheckPlace()
 	if _, isLost := errors.AsType[*ledger.LostError](err); isLost {
 		d.noteLost(err)
-		// A crash from here on leaves the copy in its place, or nothing. After the copy the ledger fails, and Run ends.
+		// A crash from here on leaves the copy in its place, or nothing. After
+		// the copy the ledger fails, and Run ends.
 		if wrong := d.ledger.PutBack(ctx); wrong != nil && ctx.Err() == nil {
 			d.noteLost(fmt.Errorf("%w, and what vaultd has open could not be put there: %w", err, wrong))
 		}

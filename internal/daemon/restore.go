@@ -42,13 +42,15 @@ type Restored struct {
 	Away []string // drop folders that could not be marked; their turn comes when they are opened
 }
 
-// Restore puts a backup, which is open for reading, in the place of the ledger in cfg.StateDir, in safe mode. With
-// takeOver the result is of a later epoch than any drop folder bears, and they are marked
-// so: whoever else works there stops. Of cfg it needs StateDir, Environment, BaseURL,
-// Location, Drops and Now. It refuses with *BindingError, *drop.ForeignError, *LaterError
-// and *statedir.InUseError, and then nothing has changed.
+// Restore puts a backup, which is open for reading, in the place of the ledger
+// in cfg.StateDir, in safe mode. With takeOver the result is of a later epoch
+// than any drop folder bears, and they are marked so: whoever else works there
+// stops. Of cfg it needs StateDir, Environment, BaseURL, Location, Drops and
+// Now. It refuses with *BindingError, *drop.ForeignError, *LaterError and
+// *statedir.InUseError, and then nothing has changed.
 //
-// After a crash the old ledger is there or the new one; the same call does it again.
+// After a crash the old ledger is there or the new one; the same call does it
+// again.
 func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p operator.Person) (out Restored, err error) {
 	held, err := statedir.Lock(cfg.StateDir, "vaultd restore")
 	if err != nil {

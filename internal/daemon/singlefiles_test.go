@@ -245,7 +245,8 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 	})
 }
 
-// I17: a file that goes on growing after it was taken, where the kernel does not tell that it is open, settles once more, and is sent whole.
+// I17: a file that goes on growing after it was taken, where the kernel does
+// not tell that it is open, settles once more, and is sent whole.
 func TestPDFDrop_I17_GrowsAfterItWasTaken(t *testing.T) {
 	t.Parallel()
 	var held *os.File

@@ -29,8 +29,9 @@ func (h *testDaemon) openAs(flags int, path ...string) *os.File {
 	return f
 }
 
-// I17: a PDF that looks whole and whose scanner still has it open is named once it is late, is never taken by time alone, and is
-// delivered whole, with the page that came last.
+// I17: a PDF that looks whole and whose scanner still has it open is named once
+// it is late, is never taken by time alone, and is delivered whole, with the
+// page that came last.
 func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
 	t.Parallel()
 	withPDFDrop(t, func(c *Config) { c.Drops[0].RemindAfter = 20 * time.Minute }, func(h *testDaemon, s *pdfFlow) {
@@ -55,7 +56,8 @@ func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
 	})
 }
 
-// I17: in a folder each file counts, in sub-folders too; whoever says that it is complete by a marker is not believed over the kernel.
+// I17: in a folder each file counts, in sub-folders too; whoever says that it
+// is complete by a marker is not believed over the kernel.
 func TestStillOpen_I17_FileInAFolder(t *testing.T) {
 	t.Parallel()
 	withDaemon(t, func(s *dropwork.Settings) { s.Rules.Complete = "marker" }, func(h *testDaemon) {

@@ -145,8 +145,9 @@ func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// A writer that keeps its file open is never cut off where the kernel does not tell which files are open: not by pauses longer than settle, not by an hour of work, not where
-// it puts the old mtime back after each write.
+// A writer that keeps its file open is never cut off where the kernel does not
+// tell which files are open: not by pauses longer than settle, not by an hour
+// of work, not where it puts the old mtime back after each write.
 func TestStorm_I17_SlowWriters(t *testing.T) {
 	for name, row := range map[string]struct {
 		every  time.Duration

@@ -157,8 +157,8 @@ func (f *Folder) openAndLock() (err error) {
 	return f.makePlaces()
 }
 
-// removeUnfinished removes the files for people that a crash left before they had their names. Nobody writes one now: the folder was
-// locked just before.
+// removeUnfinished removes the files for people that a crash left before they
+// had their names. Nobody writes one now: the folder was locked just before.
 func (f *Folder) removeUnfinished() error {
 	return f.vaultd.EachName(func(name string) error {
 		if !durable.IsUnfinished(name) {
@@ -237,7 +237,8 @@ func (f *Folder) WriteStatusFile(text string) error {
 	return file.CommitWithoutSync()
 }
 
-// createShared begins a file for people, in .vaultd, where nobody is in its way. The caller commits it.
+// createShared begins a file for people, in .vaultd, where nobody is in its
+// way. The caller commits it.
 func (f *Folder) createShared(dir *durable.Dir, name string, mode fs.FileMode, data []byte) (*durable.TempFile, error) {
 	file, err := dir.CreateIn(f.vaultd, name, mode)
 	if err != nil {

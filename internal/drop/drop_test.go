@@ -57,7 +57,8 @@ func put(t *testing.T, base string, names ...string) {
 	}
 }
 
-// tree lists everything below base but vaultd's own lock and mark, and the place for what is kept while nothing is, folders with a slash.
+// tree lists everything below base but vaultd's own lock and mark, and the
+// place for what is kept while nothing is, folders with a slash.
 func tree(t *testing.T, base string) []string {
 	t.Helper()
 	var all []string

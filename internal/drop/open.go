@@ -19,12 +19,16 @@ import (
 // ErrNotAsked says that the kernel does not tell of some file whether a program has it open.
 var ErrNotAsked = errors.New("whether a program has it open cannot be asked")
 
-// FindOpen looks in the folder or single file name in root (a folder, or "." for root itself) for a file to which a program may
-// still write: it has the file open for writing, or mapped. It returns the path of the first one, relative to root; empty: there is
-// none. The error wraps [ErrNotAsked] where some file could not be asked about and none was found. Names that isJunk reports do not count.
+// FindOpen looks in the folder or single file name in root (a folder, or "."
+// for root itself) for a file to which a program may still write: it has the
+// file open for writing, or mapped. It returns the path of the first one,
+// relative to root; empty: there is none. The error wraps [ErrNotAsked] where
+// some file could not be asked about and none was found. Names that isJunk
+// reports do not count.
 //
-// The kernel is asked by a read lease, which it refuses while somebody has the file open for writing. The lease is given back at
-// once: a program that opens the file for writing meanwhile would wait for it.
+// The kernel is asked by a read lease, which it refuses while somebody has the
+// file open for writing. The lease is given back at once: a program that opens
+// the file for writing meanwhile would wait for it.
 func (f *Folder) FindOpen(root *os.Root, name string, isJunk func(string) bool) (string, error) {
 	if !f.hasLeases {
 		return "", ErrNotAsked
@@ -36,7 +40,8 @@ func (f *Folder) FindOpen(root *os.Root, name string, isJunk func(string) bool) 
 	return "", s.unasked
 }
 
-// maxAsked and maxAskedDepth bound the search: what has more names or lies deeper is no invoice, and comes back.
+// maxAsked and maxAskedDepth bound the search: what has more names or lies
+// deeper is no invoice, and comes back.
 const (
 	maxAsked      = 5_000
 	maxAskedDepth = 16
@@ -92,8 +97,9 @@ func (s *openSearch) findOpenBelow(rel string, depth int) string {
 	return ""
 }
 
-// askAbout returns an error that wraps EAGAIN while somebody has a file open for writing. To open it may already say so: another
-// program has a lease of its own on it, with which it may keep changes to itself.
+// askAbout returns an error that wraps EAGAIN while somebody has a file open
+// for writing. To open it may already say so: another program has a lease of
+// its own on it, with which it may keep changes to itself.
 func (s *openSearch) askAbout(rel string) error {
 	file, _, err := durable.OpenRegular(s.root, rel)
 	if err != nil {
@@ -103,9 +109,10 @@ func (s *openSearch) askAbout(rel string) error {
 	return tryReadLease(file)
 }
 
-// tryReadLease takes a read lease on a file that is open for reading alone, and gives it back. EAGAIN: somebody has it open for
-// writing. EACCES: it is another user's, and vaultd has no CAP_LEASE. A signal SIGIO tells of somebody who waits for the lease; the
-// runtime ignores it.
+// tryReadLease takes a read lease on a file that is open for reading alone, and
+// gives it back. EAGAIN: somebody has it open for writing. EACCES: it is
+// another user's, and vaultd has no CAP_LEASE. A signal SIGIO tells of somebody
+// who waits for the lease; the runtime ignores it.
 func tryReadLease(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -122,9 +129,10 @@ func tryReadLease(file *os.File) error {
 	return errors.Join(err, ctlErr)
 }
 
-// hasTrueLeases tries on a file of vaultd's own, in its directory, whether the kernel's answers are true here: a lease is refused while
-// the file is open for writing, and granted once it is closed. The server of a network drive refuses leases for reasons of its own,
-// so there they count as untrue.
+// hasTrueLeases tries on a file of vaultd's own, in its directory, whether the
+// kernel's answers are true here: a lease is refused while the file is open for
+// writing, and granted once it is closed. The server of a network drive refuses
+// leases for reasons of its own, so there they count as untrue.
 func hasTrueLeases(dir *durable.Dir) bool {
 	if name, err := dir.NetworkFileSystem(); err != nil || name != "" && name != "fuse" {
 		return false
@@ -135,7 +143,8 @@ func hasTrueLeases(dir *durable.Dir) bool {
 		return false
 	}
 	reader, _, err := durable.OpenRegular(root, name)
-	// A crash before this removal leaves the file. A test of doctor removes it when it is more than an hour old.
+	// A crash before this removal leaves the file. A test of doctor removes it
+	// when it is more than an hour old.
 	if err = errors.Join(err, root.Remove(name)); err != nil {
 		_, _ = writer.Close(), reader.Close() // nothing was written
 		return false
@@ -148,14 +157,16 @@ func hasTrueLeases(dir *durable.Dir) bool {
 // OpenCheck says how vaultd sees in a drop folder that a program has a file open.
 type OpenCheck int
 
-// The ways: by nothing but the quiet time; by the events of folders that are watched; by the kernel's word.
+// The ways: by nothing but the quiet time; by the events of folders that are
+// watched; by the kernel's word.
 const (
 	ByQuietTime OpenCheck = iota
 	ByEvents
 	ByLease
 )
 
-// OpenCheckAt returns how this process sees open files in the drop folder at path. The error is that of [TryWrite].
+// OpenCheckAt returns how this process sees open files in the drop folder at
+// path. The error is that of [TryWrite].
 func OpenCheckAt(path string) (OpenCheck, error) {
 	dir, err := openVaultdDir(path)
 	if err != nil {
@@ -175,8 +186,9 @@ func OpenCheckAt(path string) (OpenCheck, error) {
 	return ByQuietTime, nil
 }
 
-// HasLeaseRight reports whether this process may take a lease on files of other users. The kernel asks for CAP_LEASE in its first user
-// namespace: a container with users of its own never has it.
+// HasLeaseRight reports whether this process may take a lease on files of other
+// users. The kernel asks for CAP_LEASE in its first user namespace: a container
+// with users of its own never has it.
 func HasLeaseRight() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData

@@ -26,7 +26,8 @@ const (
 	clerks     = 47_112 // the group of both
 )
 
-// helperMode is the variable with which these tests start themselves as another user; its value says what to do there.
+// helperMode is the variable with which these tests start themselves as another
+// user; its value says what to do there.
 const helperMode = "VAULTD_TEST_OPEN"
 
 func TestMain(m *testing.M) {
@@ -147,8 +148,8 @@ func clerkShare(t *testing.T, names ...string) string {
 
 var leaseRight = []uintptr{unix.CAP_LEASE}
 
-// I17: a file that another user still has open for writing, in whatever way, is found with the rights of the unit; one that is read, or
-// closed, is not.
+// I17: a file that another user still has open for writing, in whatever way, is
+// found with the rights of the unit; one that is read, or closed, is not.
 func TestFindOpen_I17_WritersOfAnotherUser(t *testing.T) {
 	path := clerkShare(t, "scan.pdf", "Huber 88/metadata.json", "Huber 88/sub/r.pdf", "quiet.pdf", "Huber 89/Thumbs.db")
 	for _, row := range []struct {
@@ -171,7 +172,8 @@ func TestFindOpen_I17_WritersOfAnotherUser(t *testing.T) {
 	}
 }
 
-// I27: without its one capability vaultd claims nothing of the files of other users, and still knows of its own.
+// I27: without its one capability vaultd claims nothing of the files of other
+// users, and still knows of its own.
 func TestFindOpen_I27_WithoutTheRight(t *testing.T) {
 	path := clerkShare(t, "scan.pdf", "own.pdf")
 	kit.Must(t, os.Chown(filepath.Join(path, "own.pdf"), vaultdUser, clerks))
@@ -196,7 +198,8 @@ func TestFindOpen_UnbelievedLeases(t *testing.T) {
 	}
 }
 
-// The test for true leases leaves nothing behind, and a lease that a writer waits for ends no process: its signal is harmless.
+// The test for true leases leaves nothing behind, and a lease that a writer
+// waits for ends no process: its signal is harmless.
 func TestFindOpen_LeavesNothingAndSurvivesTheSignal(t *testing.T) {
 	path := share(t)
 	f := open(t, config(path))

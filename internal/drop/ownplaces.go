@@ -35,8 +35,9 @@ func modeOf(name string) fs.FileMode {
 	return readDirMode
 }
 
-// makePlaces makes the folder for what is kept, before anybody else makes one of its name. Only a failed sync counts: the folder is made
-// again when it is needed.
+// makePlaces makes the folder for what is kept, before anybody else makes one
+// of its name. Only a failed sync counts: the folder is made again when it is
+// needed.
 func (f *Folder) makePlaces() error {
 	dir, err := f.openOrMakeShared(f.root, string(f.cfg.Keeps))
 	if err == nil {
@@ -48,8 +49,9 @@ func (f *Folder) makePlaces() error {
 	return nil
 }
 
-// CheckPlaces looks at the places in the drop folder at path where vaultd puts something for people: who made them, and who may change
-// what lies there. It opens no folder of people's and changes nothing.
+// CheckPlaces looks at the places in the drop folder at path where vaultd puts
+// something for people: who made them, and who may change what lies there. It
+// opens no folder of people's and changes nothing.
 func CheckPlaces(path string) (all []PlaceFault, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {

@@ -19,7 +19,8 @@ func keep(t *testing.T, f *Folder, name string) error {
 	return f.PlaceFolder(claim(t, f, name), "_archived/2026-11/"+name, ReceiptNote("ARCHIVED."))
 }
 
-// I26: what a clerk made in the place of vaultd's own is refused, told with root's line, and stops nothing once it is gone.
+// I26: what a clerk made in the place of vaultd's own is refused, told with
+// root's line, and stops nothing once it is gone.
 func TestPlaces_I26_OfAClerk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		kit.Missing(t, "needs root: folders of several users")
@@ -56,7 +57,8 @@ func TestPlaces_I26_OfAClerk(t *testing.T) {
 	}
 }
 
-// A link, and a file in the place of a folder, are as foreign as another user's folder. What root made is not.
+// A link, and a file in the place of a folder, are as foreign as another user's
+// folder. What root made is not.
 func TestPlaces_I26_OfAnotherKind(t *testing.T) {
 	path := share(t)
 	open(t, config(path)).Close()
@@ -72,7 +74,8 @@ func TestPlaces_I26_OfAnotherKind(t *testing.T) {
 	}
 }
 
-// A folder that an earlier setting left with rights for everybody is told with the line that mends it.
+// A folder that an earlier setting left with rights for everybody is told with
+// the line that mends it.
 func TestPlaces_I18_OtherModes(t *testing.T) {
 	path := share(t)
 	put(t, path, "Huber 88/metadata.json")
@@ -92,8 +95,9 @@ func TestPlaces_I18_OtherModes(t *testing.T) {
 	kit.Holds(t, "root's line", faults[1].Do, "chmod 2750 "+path+"/_archived/2026-11")
 }
 
-// I18, I27: clerks read and copy what is kept and the notes, and neither change nor remove them. All of it has their group, without a call
-// that sets an owner, which the unit refuses.
+// I18, I27: clerks read and copy what is kept and the notes, and neither change
+// nor remove them. All of it has their group, without a call that sets an
+// owner, which the unit refuses.
 func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
 	path := clerkShare(t, "Huber 88/metadata.json")
 	kit.Must(t, os.Chmod(path, fs.ModeSetgid|fs.ModeSticky|0o770))
@@ -145,7 +149,8 @@ func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
 	}
 }
 
-// I26: names in people's way of writing stop no note: it is made in .vaultd. What a crash left of one goes at the next start.
+// I26: names in people's way of writing stop no note: it is made in .vaultd.
+// What a crash left of one goes at the next start.
 func TestNotes_I26_NamesInTheWay(t *testing.T) {
 	path := share(t)
 	put(t, path, "._STATUS.txt.tmp/", "Huber 88/metadata.json", "Huber 88/._RECEIPT.txt.tmp/", "Huber 88/_RECEIPT.txt.tmp")

@@ -143,8 +143,9 @@ func (f *Folder) walkPath(elements []string, open func(parent *durable.Dir, name
 	return dir, nil
 }
 
-// openOrMakeShared opens the folder name in parent, and makes it for people where it is missing. A folder that another user made is
-// refused with a [*PlaceFault]: its owner could take away what vaultd puts there.
+// openOrMakeShared opens the folder name in parent, and makes it for people
+// where it is missing. A folder that another user made is refused with a
+// [*PlaceFault]: its owner could take away what vaultd puts there.
 func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Dir, error) {
 	mode := modeOf(name)
 	dir, err := parent.OpenDir(name)
@@ -165,7 +166,8 @@ func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Di
 	if fault := checkPlace(dir.Root().Name(), info, true, owners, uint32(f.gid)); fault != nil && fault.IsForeign {
 		return nil, errors.Join(fault, dir.Close())
 	}
-	// A crash between mkdir and chmod left the folder with mode 0700, or with its own less a usual umask. It is finished here.
+	// A crash between mkdir and chmod left the folder with mode 0700, or with
+	// its own less a usual umask. It is finished here.
 	if perm := info.Mode().Perm(); (perm == 0o700 || perm == 0o750 && mode.Perm() == 0o770) && int(sysStat(info).Uid) == os.Geteuid() {
 		if err := parent.SetModeAndGroup(name, mode, f.gid); err != nil {
 			return nil, errors.Join(err, dir.Close())
@@ -238,8 +240,9 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	return noteErr
 }
 
-// protectKept takes from people the right to change what lies directly in a folder that is kept. A folder that they made is theirs, and stays
-// as it is: vaultd cannot change its mode.
+// protectKept takes from people the right to change what lies directly in a
+// folder that is kept. A folder that they made is theirs, and stays as it is:
+// vaultd cannot change its mode.
 func (f *Folder) protectKept(parent *durable.Dir, name string, info fs.FileInfo, kind Kind) error {
 	if !kind.isKept() || int(sysStat(info).Uid) != os.Geteuid() || info.Mode().Perm()&0o022 == 0 {
 		return nil

@@ -332,8 +332,8 @@ func (h *Handle) takeFingerprint(f *drop.Folder, k archive.Key) (archive.Digest,
 	return archive.Digest(scan.Fingerprint), err
 }
 
-// findOpen returns the path of a file in the folder or single file name in root to which a program may still write; empty: none is
-// known.
+// findOpen returns the path of a file in the folder or single file name in root
+// to which a program may still write; empty: none is known.
 func (h *Handle) findOpen(f *drop.Folder, root *os.Root, name string) string {
 	file, err := f.FindOpen(root, name, h.scanRules.IsJunk)
 	if errors.Is(err, drop.ErrNotAsked) {

@@ -116,7 +116,8 @@ func (d *Drop) claimItem(ctx context.Context, w watch.Item) error {
 	return nil
 }
 
-// checkClosed returns a [*watch.OpenError] where a program may still write to a file of an item in the drop folder.
+// checkClosed returns a [*watch.OpenError] where a program may still write to a
+// file of an item in the drop folder.
 func (d *Drop) checkClosed(f *drop.Folder, name string) error {
 	root, err := os.OpenRoot(d.Settings.Path)
 	if err != nil {

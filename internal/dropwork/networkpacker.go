@@ -21,7 +21,8 @@ func (p *NetworkPacker) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed
 	rules := p.Settings.networkRules()
 	rules.Folder = e.Folder
 	if e.WasSealed() {
-		// What its files are is in its document since then, and it is not judged by what a document may hold today: its digest is.
+		// What its files are is in its document since then, and it is not
+		// judged by what a document may hold today: its digest is.
 		rules.TypeFiles, rules.Check = nil, func([]byte) []packager.DocumentFault { return nil }
 	}
 	err := p.packClaimed(ctx, e, func(c claimedSource) (err error) {

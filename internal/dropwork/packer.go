@@ -41,7 +41,8 @@ func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
 	return fingerprint, p.describeUnreadable(f, e, p.describeMount(e.Key, "", err))
 }
 
-// checkClaimClosed returns an [*ingest.OpenError] where a program may still write to a file of a claimed folder.
+// checkClaimClosed returns an [*ingest.OpenError] where a program may still
+// write to a file of a claimed folder.
 func (p *Packer) checkClaimClosed(f *drop.Folder, e ledger.Entry) error {
 	dir, _, err := f.OpenClaimed(e.Key)
 	if err != nil {

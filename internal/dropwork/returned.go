@@ -101,9 +101,9 @@ func returnedQueue(r ledger.Route, v archive.VaultID) string {
 // newest.
 const mostLooked = 500
 
-// findMissing returns the unresolved rejections of the drop whose returned folders
-// are not in their places, or have nothing in them but vaultd's notes. It touches the drop folder. What it cannot see it does
-// not call missing.
+// findMissing returns the unresolved rejections of the drop whose returned
+// folders are not in their places, or have nothing in them but vaultd's notes.
+// It touches the drop folder. What it cannot see it does not call missing.
 func (d *Drop) findMissing() (missing []archive.Key) {
 	f, done, err := d.HoldOpen()
 	if err != nil {

@@ -31,15 +31,18 @@ func (d *Dir) Create(name string, perm os.FileMode) (*TempFile, error) {
 		return nil, err
 	}
 	temp := TemporaryName(name)
-	// Remove what a crashed writer of this name left behind. O_EXCL then refuses whatever else appears there.
+	// Remove what a crashed writer of this name left behind. O_EXCL then
+	// refuses whatever else appears there.
 	if err := d.Unlink(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return d.createTemp(name, d, temp, perm)
 }
 
-// CreateIn is Create with the file in another directory of the same file system until it bears its name, under a name that nobody can
-// guess: others may write to d, and could be in the way of any name there. A crash leaves the file; see [IsUnfinished].
+// CreateIn is Create with the file in another directory of the same file system
+// until it bears its name, under a name that nobody can guess: others may write
+// to d, and could be in the way of any name there. A crash leaves the file; see
+// [IsUnfinished].
 func (d *Dir) CreateIn(from *Dir, name string, perm os.FileMode) (*TempFile, error) {
 	if err := checkSingleName("create", name); err != nil {
 		return nil, err

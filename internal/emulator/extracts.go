@@ -86,7 +86,8 @@ func (c *call) formatTime(t time.Time) any {
 	return t.UTC().Format("02/01/2006, 15:04:05")
 }
 
-// listExtracts answers with all extracts that nobody acknowledged and whose year is not over, or with those that somebody did.
+// listExtracts answers with all extracts that nobody acknowledged and whose
+// year is not over, or with those that somebody did.
 func (s *Server) listExtracts(c *call) reply {
 	s.checkDate(c)
 	s.mu.Lock()

@@ -52,8 +52,9 @@ func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 	}
 }
 
-// DATEV writes a day and a month. The year is that of its head line: of the time of the rows, else of their business year. Without a
-// head line, and where two years fit, it is never guessed.
+// DATEV writes a day and a month. The year is that of its head line: of the
+// time of the rows, else of their business year. Without a head line, and where
+// two years fit, it is never guessed.
 func TestRead_DatesOfDATEV(t *testing.T) {
 	head := func(year, first, last string) string {
 		return `"EXTF";700;21;"Buchungsstapel";13;20261115140440439;;"RE";"";"";29098;55003;` + year + ";4;" + first + ";" + last + `;"October";"WD";1;0;0;"EUR"` + "\r\n" +

@@ -104,8 +104,8 @@ func (r *Rows) Read() (cells []string, line int, err error) {
 	return cells, r.line, r.limit.EndRecord()
 }
 
-// csvRecords gives the rows of a CSV: in UTF-8, in UTF-16 with its mark, else in Windows-1252; parted by what stands most often in
-// its first lines.
+// csvRecords gives the rows of a CSV: in UTF-8, in UTF-16 with its mark, else
+// in Windows-1252; parted by what stands most often in its first lines.
 func csvRecords(data []byte) (func(func(record) error) error, error) {
 	var err error
 	switch {
@@ -140,8 +140,10 @@ func csvRecords(data []byte) (func(func(record) error) error, error) {
 	}, nil
 }
 
-// findLooseQuote returns the line in which a value begins with a quotation mark that nothing closes; zero: there is none. The reader
-// of CSV would take the rows behind it as a part of that value, and nobody would miss them. Marks within a value count as letters.
+// findLooseQuote returns the line in which a value begins with a quotation mark
+// that nothing closes; zero: there is none. The reader of CSV would take the
+// rows behind it as a part of that value, and nobody would miss them. Marks
+// within a value count as letters.
 func findLooseQuote(data []byte, separator byte) (line int) {
 	line = 1
 	for i := 0; i < len(data); i++ { // at the beginning of a value

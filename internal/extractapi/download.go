@@ -55,7 +55,8 @@ func (f *fileWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copyFile copies a ZIP or a gzip file, and any file whose name says that it is none. If something else comes, as the page of a proxy, it writes nothing.
+// copyFile copies a ZIP or a gzip file, and any file whose name says that it is
+// none. If something else comes, as the page of a proxy, it writes nothing.
 func (f *fileWriter) copyFile(body io.Reader, of archive.ExtractFile) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	head, err := in.Peek(512)

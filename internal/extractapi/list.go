@@ -21,8 +21,10 @@ const continuation = "x-amz-meta-continuationtoken"
 // maxParts limits the parts of one list.
 const maxParts = 1000
 
-// List reads the list of extracts, or of those of a status. To find what is to be taken it is asked without one: it is not specified whether a download
-// alone changes an extract's status. The list is Whole only where its last part came and each record of it could be read.
+// List reads the list of extracts, or of those of a status. To find what is to
+// be taken it is asked without one: it is not specified whether a download
+// alone changes an extract's status. The list is Whole only where its last part
+// came and each record of it could be read.
 func (c *Client) List(ctx context.Context, status string) (archive.ExtractList, error) {
 	const op = "list the extracts"
 	list := archive.ExtractList{Whole: true}

@@ -5,25 +5,30 @@ import (
 	"strings"
 )
 
-// Codes of causes for which no document is to blame, as the client of the business network gives them.
+// Codes of causes for which no document is to blame, as the client of the
+// business network gives them.
 const (
 	causeNotEnabled  = "service-not-enabled"
 	causeOurRequest  = "request-not-accepted"
 	causeOurFileType = "file-type-not-known"
 )
 
-// CauseStandIn is the code of a call that a stand-in of the service answered, though the environment is production.
+// CauseStandIn is the code of a call that a stand-in of the service answered,
+// though the environment is production.
 const CauseStandIn = "stand-in"
 
-// CauseProxyAuth is the code of a call for which a proxy, or a gateway on the way, wants a sign-in of its own.
+// CauseProxyAuth is the code of a call for which a proxy, or a gateway on the
+// way, wants a sign-in of its own.
 const CauseProxyAuth = "http-407"
 
-// isOnTheWay reports whether neither the service nor the object store answered, but something that is not theirs.
+// isOnTheWay reports whether neither the service nor the object store answered,
+// but something that is not theirs.
 func isOnTheWay(code string) bool {
 	return code == CauseStandIn || code == CauseProxyAuth || code == "proxy"
 }
 
-// AdviseOnTheWay returns the advice on a call that something on the way answered in place of the service; empty: it was not so.
+// AdviseOnTheWay returns the advice on a call that something on the way
+// answered in place of the service; empty: it was not so.
 func AdviseOnTheWay(code string) string {
 	if !isOnTheWay(code) {
 		return ""

@@ -293,14 +293,15 @@ func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.
 // maxUnknownWords bounds the memory and the log where a service answers with ever new words.
 const maxUnknownWords = 32
 
-// unknownWords are the status words that were logged because vaultd does not know them. A restart forgets them, which costs a
-// log line for each word.
+// unknownWords are the status words that were logged because vaultd does not
+// know them. A restart forgets them, which costs a log line for each word.
 type unknownWords struct {
 	mu     sync.Mutex
 	logged map[string]bool // guarded by mu
 }
 
-// logUnknownWord logs a status word that vaultd does not know: each word once, and at the bound that no further one is logged.
+// logUnknownWord logs a status word that vaultd does not know: each word once,
+// and at the bound that no further one is logged.
 func (c *Engine) logUnknownWord(word string) {
 	c.unknownWords.mu.Lock()
 	defer c.unknownWords.mu.Unlock()

@@ -107,7 +107,8 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 	})
 }
 
-// I24: a refusal that the archive explains is told to whoever dropped the invoice in those words, and the technical part stands behind them.
+// I24: a refusal that the archive explains is told to whoever dropped the
+// invoice in those words, and the technical part stands behind them.
 func TestRegister_I24_RefusalInWords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,9 +39,11 @@ type Index interface {
 type Client interface {
 	// Register asks for tickets. v is empty for a service that has no vaults.
 	Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error)
-	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
-	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
-	// Its error has RefusesMD5 where the store takes the package without Content-MD5 alone, which is then the ticket's to say.
+	// Upload sends the package once. It returns the digest of the bytes that
+	// left, and the store's ETag where it is an MD5. Other bytes than the
+	// package's never leave whole: its error is Damaged then. Its error has
+	// RefusesMD5 where the store takes the package without Content-MD5 alone,
+	// which is then the ticket's to say.
 	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)
 	// OmitsMD5 reports whether a package goes to the address without
 	// Content-MD5, by what its host took so far.
@@ -161,10 +163,12 @@ type UnreadableError struct{ Text string }
 // Error implements error.
 func (e *UnreadableError) Error() string { return e.Text }
 
-// CauseStillOpen is the code of the cause of an entry with a file to which a program may still write.
+// CauseStillOpen is the code of the cause of an entry with a file to which a
+// program may still write.
 const CauseStillOpen = "still-open"
 
-// OpenError says that a program may still write to a file of a claimed folder: it has the file open.
+// OpenError says that a program may still write to a file of a claimed folder:
+// it has the file open.
 type OpenError struct{ Path string } // in the folder
 
 // Error implements error.

@@ -8,9 +8,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// wordRefusal returns the event of a refusal, with its cause. If the refusal ends the entry, whoever dropped it reads the cause: what was refused,
-// of a file its name, what to do and whose turn it is, and in the last line what IT tells the provider. Elsewhere something of it may be at the
-// service, and the cause is the fault itself.
+// wordRefusal returns the event of a refusal, with its cause. If the refusal
+// ends the entry, whoever dropped it reads the cause: what was refused, of a
+// file its name, what to do and whose turn it is, and in the last line what IT
+// tells the provider. Elsewhere something of it may be at the service, and the
+// cause is the fault itself.
 func (c *Engine) wordRefusal(e ledger.Entry, file string, fault *apicall.Error, event func(ledger.Cause) ledger.Event) ledger.Event {
 	technical := causeOf(fault)
 	technical.File = file

@@ -339,10 +339,12 @@ func newNote(text string) *ledger.Note {
 	return note
 }
 
-// holdCutOff holds a claimed folder with a file that looks cut off. Its package is given up: its writer may still come to the end, so
-// the folder is packed when an operator lets it go on.
+// holdCutOff holds a claimed folder with a file that looks cut off. Its package
+// is given up: its writer may still come to the end, so the folder is packed
+// when an operator lets it go on.
 func (c *Engine) holdCutOff(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	// Nothing is committed yet. A crash after this finds the entry as it was, and the next start packs the folder again.
+	// Nothing is committed yet. A crash after this finds the entry as it was,
+	// and the next start packs the folder again.
 	if err := d.Packer.RemovePackage(e); err != nil {
 		return c.sealFaultChanges(d, e, err)
 	}

@@ -63,8 +63,9 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 	}
 }
 
-// A redirect to a host that is not listed costs one download of each extract that is under way. Then nothing is asked until the
-// configuration changes, which another engine begins with.
+// A redirect to a host that is not listed costs one download of each extract
+// that is under way. Then nothing is asked until the configuration changes,
+// which another engine begins with.
 func TestIntake_I20_I25_UnlistedHostCostsOneDownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -96,8 +97,9 @@ func TestReading_I30_Intake(t *testing.T) {
 	}
 }
 
-// I30: files that the service adds to an extract are held as they came, whatever they are, and named in the manifest. A page in the place of a table's file is
-// none.
+// I30: files that the service adds to an extract are held as they came,
+// whatever they are, and named in the manifest. A page in the place of a
+// table's file is none.
 func TestReading_I30_ExtraFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)
@@ -120,7 +122,8 @@ func TestReading_I30_ExtraFiles(t *testing.T) {
 	})
 }
 
-// I30: without a table definition, or with one of another form, an extract is held all the same: its files say what their columns are. A page in its place
+// I30: without a table definition, or with one of another form, an extract is
+// held all the same: its files say what their columns are. A page in its place
 // may pass, and is asked for again before.
 func TestReading_I30_NoTableDefinition(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -268,8 +268,9 @@ func isGeneral(err *apicall.Error) bool {
 	return err.Denied || err.Overloaded() || err.Outcome == apicall.NotSent || isUnlisted(err)
 }
 
-// untilReload is a pause that only another configuration ends, with which another engine begins: each further try would cost one of
-// the few downloads that the service allows.
+// untilReload is a pause that only another configuration ends, with which
+// another engine begins: each further try would cost one of the few downloads
+// that the service allows.
 const untilReload = 10 * 365 * 24 * time.Hour
 
 // isUnlisted reports whether the way leads to a host that the configuration does not allow.

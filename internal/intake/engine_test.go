@@ -562,8 +562,10 @@ func (h *house) allowMore() {
 	})
 }
 
-// I30: an extract whose folder custody has lost is fetched again while the service has it, also after it was acknowledged, which hides it from lists. No
-// count goes back, and it is acknowledged once. If the service does not have it any more, an operator is asked, and a folder that comes back is adopted.
+// I30: an extract whose folder custody has lost is fetched again while the
+// service has it, also after it was acknowledged, which hides it from lists. No
+// count goes back, and it is acknowledged once. If the service does not have it
+// any more, an operator is asked, and a folder that comes back is adopted.
 func TestIntake_I30_LostCustody(t *testing.T) {
 	lose := map[string]func(h *house){
 		"Folder":   func(h *house) { kit.Must(t, os.RemoveAll(filepath.Join(h.kept, "extracts", "4711"))) },
@@ -608,7 +610,8 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 	})
 }
 
-// I30: where custody as a whole is not there, nothing of it is called lost, and what is older than the service keeps may be moved away.
+// I30: where custody as a whole is not there, nothing of it is called lost, and
+// what is older than the service keeps may be moved away.
 func TestIntake_I30_NotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHouse(t)

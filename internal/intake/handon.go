@@ -113,8 +113,9 @@ func folderNameInDrop(id archive.ExtractID, file string) string {
 	return "Extract " + number + " " + file
 }
 
-// fileNameInDrop is the name of a held file in its folder: that which it has in custody. If a file of that name is not always
-// a part of its folder, as one with the name of an unfinished file, it gets a plainer one.
+// fileNameInDrop is the name of a held file in its folder: that which it has in
+// custody. If a file of that name is not always a part of its folder, as one
+// with the name of an unfinished file, it gets a plainer one.
 func fileNameInDrop(stored string) string {
 	name := stored
 	if !archive.IsContentName(name) {

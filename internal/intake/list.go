@@ -43,7 +43,8 @@ func (e *Engine) takeList(ctx context.Context) error {
 	return e.noteLeftOut(ctx, named)
 }
 
-// addExported adds to a list what custody has lost and the service has still: it hides what was acknowledged, but from those who ask for it. isWhole is
+// addExported adds to a list what custody has lost and the service has still:
+// it hides what was acknowledged, but from those who ask for it. isWhole is
 // false where that list did not come.
 func (e *Engine) addExported(ctx context.Context, named map[archive.ExtractID]bool) (isWhole bool, err error) {
 	isWanted := false
@@ -65,7 +66,8 @@ func (e *Engine) addExported(ctx context.Context, named map[archive.ExtractID]bo
 	return list.Whole, nil
 }
 
-// findLost notes extracts that were held and that custody has lost, while the service may have them still. What is older may have been moved away.
+// findLost notes extracts that were held and that custody has lost, while the
+// service may have them still. What is older may have been moved away.
 func (e *Engine) findLost(ctx context.Context) error {
 	var lost []arrival.Arrival
 	err := e.eachExtract(func(a arrival.Arrival) error {

@@ -300,8 +300,9 @@ func (w *work) holdIfComplete(ctx context.Context) error {
 	return w.commit(ctx, arrival.HeldWhole{Again: w.files, Manifest: manifest})
 }
 
-// definitionTries is how often a table definition is asked for in vain before an extract is held without it. Its records can be read by their names. If
-// the service says that it has none, it is asked once.
+// definitionTries is how often a table definition is asked for in vain before
+// an extract is held without it. Its records can be read by their names. If the
+// service says that it has none, it is asked once.
 const definitionTries = 3
 
 // hasAllListedFiles reports whether the list, as it was asked for last, names no file that the arrival does not have.

@@ -49,8 +49,9 @@ func ActorOf(ev Event) (by Operator, ok bool) {
 // Held stops every further step and the disposal.
 type Held struct {
 	By Operator
-	// CutOff says which file of a claimed folder looks cut off; zero: the hold has another reason. The folder is packed when
-	// the entry is let go on, as it is then.
+	// CutOff says which file of a claimed folder looks cut off; zero: the hold
+	// has another reason. The folder is packed when the entry is let go on, as
+	// it is then.
 	CutOff Cause
 }
 
@@ -77,7 +78,8 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Unheld lets the entry go on. If it needs a review, this counts as one. A file that looks cut off is taken as it is.
+// Unheld lets the entry go on. If it needs a review, this counts as one. A file
+// that looks cut off is taken as it is.
 type Unheld struct{ By Operator }
 
 // JournalName implements Event.

@@ -212,7 +212,8 @@ var (
 // customFields hold what the two parties agreed on: the network does not read it.
 const customFields = "customFields"
 
-// checkValues checks the names and the forms of everything in n, which has that path in data. The form of dates, numbers, currencies and countries counts
+// checkValues checks the names and the forms of everything in n, which has that
+// path in data. The form of dates, numbers, currencies and countries counts
 // wherever they stand.
 func (c *checker) checkValues(n *node, above, path string) {
 	for _, m := range n.members {

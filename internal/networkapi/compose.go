@@ -88,9 +88,11 @@ func ReadKind(document []byte) (archive.NetworkKind, error) {
 	return p.kind, nil
 }
 
-// ComposeBody returns the body with which a document is sent: the numbers of its files in their order, and its data,
-// processingPreference and printingPreference, byte for byte as they stand in the document. So no amount passes through a number of this program. The same
-// arguments give the same bytes.
+// ComposeBody returns the body with which a document is sent: the numbers of
+// its files in their order, and its data, processingPreference and
+// printingPreference, byte for byte as they stand in the document. So no amount
+// passes through a number of this program. The same arguments give the same
+// bytes.
 func ComposeBody(document []byte, files []archive.FileID) ([]byte, error) {
 	p, err := parseParts(document)
 	if err != nil {

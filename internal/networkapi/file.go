@@ -12,8 +12,10 @@ import (
 
 var errEmptyFile = errors.New("the file that came is empty")
 
-// FetchFile writes a stored file to w as it came, and returns what the headers of the answer tell of it. It is one GET, and a second one where version 2 of the
-// interface does not know the file. On an error w may hold a part; an error of w has the code "local".
+// FetchFile writes a stored file to w as it came, and returns what the headers
+// of the answer tell of it. It is one GET, and a second one where version 2 of
+// the interface does not know the file. On an error w may hold a part; an error
+// of w has the code "local".
 func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (told archive.FileTold, err error) {
 	err = inEitherVersion(append(splitPath(filesPath), string(id)), func(path []string) (err error) {
 		told, err = c.fetch(ctx, apicall.Request{Op: "fetch a file", Path: path}, w)

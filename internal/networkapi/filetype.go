@@ -11,7 +11,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Endings are the types of files that the network takes, by the ending of their names, in capital letters.
+// Endings are the types of files that the network takes, by the ending of their
+// names, in capital letters.
 var Endings = strings.Split(strings.ToUpper(strings.Join(archive.NetworkEndings(), ",")), ",")
 
 // endingOf returns the ending of a file's name, in capital letters and without the point.
@@ -50,9 +51,12 @@ func (t FileTypes) Of(name string) archive.FileType {
 // fileTypeWords are what a file may be to its document.
 const fileTypeWords = "imageFile, attachmentFile or dataFile"
 
-// TypeFiles returns what each of the files is to a document that lies in a folder of that name: what the document's own list says, else what follows
-// from the ending. Of several PDFs only one is the image of the document: the one that has the document's number for a name, or else that of the folder.
-// The others are attachments then. If nobody can say which one it is, or the list names a file that is not there, that is a fault.
+// TypeFiles returns what each of the files is to a document that lies in a
+// folder of that name: what the document's own list says, else what follows
+// from the ending. Of several PDFs only one is the image of the document: the
+// one that has the document's number for a name, or else that of the folder.
+// The others are attachments then. If nobody can say which one it is, or the
+// list names a file that is not there, that is a fault.
 func (t FileTypes) TypeFiles(document []byte, folder string, names []string) (types []archive.FileType, faults []Fault) {
 	src := withoutMark(document)
 	root, err := parseDocument(src)
@@ -79,7 +83,8 @@ func (t FileTypes) TypeFiles(document []byte, folder string, names []string) (ty
 	return types, append(faults, chooseImage(types, listed, names, root.find(dataMember).find("externalDocumentIdentifier").text("id"), folder)...)
 }
 
-// chooseImage leaves one of the PDFs that may be the image of the document, and makes the others attachments. Those in listed stay as they are.
+// chooseImage leaves one of the PDFs that may be the image of the document, and
+// makes the others attachments. Those in listed stay as they are.
 func chooseImage(types []archive.FileType, listed map[int]bool, names []string, number, folder string) []Fault {
 	var open []int
 	isChosen := false
@@ -111,7 +116,8 @@ func chooseImage(types []archive.FileType, listed map[int]bool, names []string, 
 	return nil
 }
 
-// findNamed returns the only one of some files whose name, without its ending, has the letters and digits of a text; -1: none has, or several.
+// findNamed returns the only one of some files whose name, without its ending,
+// has the letters and digits of a text; -1: none has, or several.
 func findNamed(of []int, names []string, text string) int {
 	plain := func(s string) string {
 		return strings.Map(func(r rune) rune {

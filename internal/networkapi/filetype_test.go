@@ -8,7 +8,8 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I10, I12: what each file is to its document. Of several PDFs one is the image; where nobody can say which one, the folder is refused in words.
+// I10, I12: what each file is to its document. Of several PDFs one is the
+// image; where nobody can say which one, the folder is refused in words.
 func TestTypeFiles_I12_OneImage(t *testing.T) {
 	const image, attachment, data = "imageFile", "attachmentFile", "dataFile"
 	for name, r := range map[string]struct {

@@ -12,7 +12,8 @@ import (
 // Receiver fetches documents that came in, and says of them that they did.
 type Receiver struct{ Client *Client }
 
-// FetchDocument fetches a document, as [Client.FetchDocument] does, and returns it as it came with its files.
+// FetchDocument fetches a document, as [Client.FetchDocument] does, and returns
+// it as it came with its files.
 func (r Receiver) FetchDocument(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID) (raw []byte, files []archive.FileRef, err error) {
 	raw, received, err := r.Client.FetchDocument(ctx, kind, id)
 	return raw, received.Files, err

@@ -18,13 +18,15 @@ const (
 // ruling is what a code of the network means for people: a row of the table of codes.
 type ruling struct {
 	brief string // stable code of the cause; its words are what a list shows
-	// What was refused, and what whoever made it does about it, as [apicall.Plain] has them. Both empty: no document is at fault, so none
+	// What was refused, and what whoever made it does about it, as
+	// [apicall.Plain] has them. Both empty: no document is at fault, so none
 	// comes back, and the route waits for IT, whose advice is that on brief.
 	says, do string
 }
 
-// Rulings on a document and on one of its files. A code that is in neither, and means a refusal, is judged by [ruleWithoutCode]; the codes
-// of technical faults are in none, because the call is repeated.
+// Rulings on a document and on one of its files. A code that is in neither, and
+// means a refusal, is judged by [ruleWithoutCode]; the codes of technical
+// faults are in none, because the call is repeated.
 var (
 	ruleNotEnabled = ruling{brief: "service-not-enabled"}
 	ruleOurRequest = ruling{brief: "request-not-accepted"} // this program wrote the request: no person who drops folders can mend it
@@ -76,8 +78,9 @@ var (
 		"The file is not known to be at fault: IT asks the provider, and tells you when to move this whole folder back."}
 )
 
-// judgeSending judges a failed call that sends, as judgeRefusal does, and puts a refusal into words. What this program, the configuration or
-// the account is to blame for refuses no document.
+// judgeSending judges a failed call that sends, as judgeRefusal does, and puts
+// a refusal into words. What this program, the configuration or the account is
+// to blame for refuses no document.
 func judgeSending(err error, about subject) error {
 	if err == nil {
 		return nil

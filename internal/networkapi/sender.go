@@ -20,7 +20,8 @@ type Sender struct {
 	Types  FileTypes // what each file is to its document
 }
 
-// StoreFile stores one file of a package, as [Client.StoreFile] does. What it is to its document was decided when that was sealed, so that each attempt
+// StoreFile stores one file of a package, as [Client.StoreFile] does. What it
+// is to its document was decided when that was sealed, so that each attempt
 // says the same.
 func (s Sender) StoreFile(ctx context.Context, document archive.RemoteID, p archive.Package, f archive.File) (archive.FileID, error) {
 	return s.Client.StoreFile(ctx, document, File{Name: f.Path, Type: cmp.Or(f.Type, s.Types.Of(f.Path)), Size: f.Size, SHA256: f.SHA256,

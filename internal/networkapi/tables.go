@@ -22,8 +22,10 @@ const (
 // formTexts are what is wrong with a value that has another form.
 var formTexts = map[form]string{textForm: "must be a text in quotes.", boolForm: "must be true or false, without quotes.", objectForm: "must be an object in { }.", listForm: "must be a list in [ ]."}
 
-// dataForms are the tables of the specification, a row for each field of data: its path, in which [] is an element of a list and party any of the
-// parties, and its form. Dates, numbers, currencies and countries have theirs wherever they stand. What the tables only show in a sample is free.
+// dataForms are the tables of the specification, a row for each field of data:
+// its path, in which [] is an element of a list and party any of the parties,
+// and its form. Dates, numbers, currencies and countries have theirs wherever
+// they stand. What the tables only show in a sample is free.
 var dataForms = readForms(map[form]string{
 	textForm: `note documentCurrencyCode
 		externalDocumentIdentifier.id externalDocumentIdentifier.schemeId
@@ -68,7 +70,8 @@ var schemesOf = map[string][]string{
 	"paymentMeans.financialAccounts[].accounting.virtualBankBarcode.schemeId": {"FI"},
 }
 
-// oldNames are the names that version 1 has for fields, and what to write in version 2. The network may leave out in silence what has an old name.
+// oldNames are the names that version 1 has for fields, and what to write in
+// version 2. The network may leave out in silence what has an old name.
 var oldNames = map[string]string{
 	"partyIdentification":       `write "partyIdentifications", a list in [ ].`,
 	"allowanceCharge":           `write "allowanceCharges", a list in [ ] whose elements have "changeIndicator" and "amount".`,
@@ -86,7 +89,8 @@ var oldNames = map[string]string{
 	"version":                   `delete it: version 2 has no such field.`,
 }
 
-// adviseOnOldName says what to write in place of a name of version 1; empty: the name is none. path is that of the field in data.
+// adviseOnOldName says what to write in place of a name of version 1; empty:
+// the name is none. path is that of the field in data.
 func adviseOnOldName(kind archive.NetworkKind, path, name string) string {
 	switch {
 	case name == "billingReference" && kind != archive.NetworkInvoice, name == "version" && path != name:

@@ -12,11 +12,14 @@ import (
 	"vaultd/internal/durable"
 )
 
-// A file that looks as if its writer had not come to its end makes its folder wait as ErrChanged. That is a hint and no
-// verdict, for some programs write such files: it holds for a folder that changed less than Rules.CutOffPatience ago. Later, and
-// where a list or a marker says that all is there, the folder is packed, and [Endings] says so.
+// A file that looks as if its writer had not come to its end makes its folder
+// wait as ErrChanged. That is a hint and no verdict, for some programs write
+// such files: it holds for a folder that changed less than Rules.CutOffPatience
+// ago. Later, and where a list or a marker says that all is there, the folder
+// is packed, and [Endings] says so.
 
-// Endings lists the files of a folder that do not end as usual. A file that a list gives a SHA-256 of is none of them.
+// Endings lists the files of a folder that do not end as usual. A file that a
+// list gives a SHA-256 of is none of them.
 type Endings struct {
 	Short []string // they look cut off
 	Odd   []string // PDFs that are whole, with their end where readers do not look first
@@ -41,8 +44,8 @@ func (e Endings) Remarks() (all []string) {
 
 const mostRemarks = 5
 
-// checkLargeEndings looks at the ends of the large files before anything is packed in vain. The small ones are looked at
-// when they are read.
+// checkLargeEndings looks at the ends of the large files before anything is
+// packed in vain. The small ones are looked at when they are read.
 func (d *droppedFolder) checkLargeEndings() error {
 	for _, f := range d.files {
 		if f.state.size <= maxHeld {
@@ -65,7 +68,8 @@ func (l *listing) isFresh(f foundFile) bool {
 	return age >= 0 && age < l.rules.CutOffPatience
 }
 
-// checkEnding notes how f ends, under a name that says what it is, and returns ErrChanged for a fresh file that looks cut off.
+// checkEnding notes how f ends, under a name that says what it is, and returns
+// ErrChanged for a fresh file that looks cut off.
 func (l *listing) checkEnding(f foundFile, name string) error {
 	file, info, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
@@ -113,7 +117,8 @@ func (l *listing) isVouched(path string) bool {
 // ErrCutOff says that a file has no end yet, or no content: its writer may only pause.
 var ErrCutOff = errors.New("looks cut off")
 
-// CheckFileEnd returns ErrCutOff for a file that looks cut off, or that has no content yet. Any other error says that the file cannot be read.
+// CheckFileEnd returns ErrCutOff for a file that looks cut off, or that has no
+// content yet. Any other error says that the file cannot be read.
 func CheckFileEnd(root *os.Root, name string) error {
 	file, info, err := durable.OpenRegular(root, name)
 	if err != nil {

@@ -25,7 +25,8 @@ type NetworkRules struct {
 	CheckFileName func(name string) (text string, ok bool)        // ok: the network takes files of that name; else text says which it takes
 	MaxDocument   int64                                           // bytes of a document; 0: 8 MiB
 
-	// TypeFiles says what each file is to a document that lies in a folder of that name; nil: that is not decided here.
+	// TypeFiles says what each file is to a document that lies in a folder of
+	// that name; nil: that is not decided here.
 	TypeFiles func(document []byte, folder string, names []string) ([]archive.FileType, []DocumentFault)
 	Folder    string // the name of the folder, as it was dropped
 }

@@ -55,7 +55,7 @@ func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 		if len(d.Foreign) > 0 {
 			add("drop %s: somebody else's folder lies where results are put", d.Name)
 		}
-		if d.IsFull {
+		if s.isDropFull(d) {
 			add("drop %s: its disk is full", d.Name)
 		}
 		if d.IsPaused {

@@ -46,7 +46,7 @@ func TestUnfitReasons_I26(t *testing.T) {
 // The full disk of a drop folder is a need and makes vaultd unfit: people get no
 // results there, and _STATUS.txt cannot say so.
 func TestNeeds_I26_DiskOfADropIsFull(t *testing.T) {
-	full := StatusSummary{Running: true, Drops: []DropStatus{{Name: "acme", Free: 4096, IsFull: true}, {Name: "beta", Free: 5e9}}}
+	full := StatusSummary{Running: true, Drops: []DropStatus{{Name: "acme", Free: 4096}, {Name: "beta", Free: 5e9}}}
 	full.Balance.Agrees = true
 	var needs []string
 	full.AddNeeds(Clock{Now: time.Now(), Location: time.UTC})

@@ -194,7 +194,7 @@ func (s *StatusSummary) addDropNeeds(add needAdder) {
 		for _, p := range d.Foreign {
 			add("now", "drop-place", 1, "drop "+d.Name+": "+p.Text, p.Do, nil)
 		}
-		if d.IsFull {
+		if s.isDropFull(d) {
 			add("now", "drop-full", 1, fmt.Sprintf("the disk of drop %s has %s left: people get no results there, and _STATUS.txt is old", d.Name, FormatSize(d.Free)),
 				"free space there; it goes on by itself", nil)
 		}

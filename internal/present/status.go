@@ -175,13 +175,17 @@ type DropStatus struct {
 	Foreign  []ForeignPlace `json:"-"` // of somebody else, where vaultd puts things for people
 	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
 	IsPaused bool           `json:"-"` // it is not worked in
-	IsFull   bool           `json:"-"` // its file system has less than LeastDropFree, and vaultd runs
 	Listed   time.Time      `json:"-"` // when it was last scanned as a whole
 }
 
-// LeastDropFree is below how many free bytes the file system of a drop folder
+// leastDropFree is below how many free bytes the file system of a drop folder
 // counts as full: notes, receipts and _STATUS.txt must fit.
-const LeastDropFree = 1 << 20
+const leastDropFree = 1 << 20
+
+// isDropFull reports whether a running vaultd has no room in a drop folder.
+func (s *StatusSummary) isDropFull(d DropStatus) bool {
+	return s.Running && d.Free >= 0 && d.Free < leastDropFree
+}
 
 // ForeignPlace is something of somebody else in a drop folder where vaultd puts things for people.
 type ForeignPlace struct{ Text, Do string }

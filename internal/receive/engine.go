@@ -28,7 +28,8 @@ type Ledger interface {
 type Service interface {
 	// FetchDocument returns a document as it came, and its files.
 	FetchDocument(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID) (raw []byte, files []archive.FileRef, err error)
-	// FetchFile writes a file to w as it came, and returns what the answer tells of it. An error of w has the code "local".
+	// FetchFile writes a file to w as it came, and returns what the answer
+	// tells of it. An error of w has the code "local".
 	FetchFile(ctx context.Context, id archive.FileID, w io.Writer) (archive.FileTold, error)
 	// ConfirmReceipt says that a document was received. To repeat it does no harm.
 	ConfirmReceipt(ctx context.Context, kind archive.NetworkKind, id archive.RemoteID, at time.Time) error

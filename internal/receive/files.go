@@ -142,7 +142,8 @@ func (w *work) makeFolder() (archive.DropFolder, error) {
 	return f, nil
 }
 
-// nameInDrop is the name of a held file in the drop folder: its place in the document, and the name that the network tells, or its number there. Its
+// nameInDrop is the name of a held file in the drop folder: its place in the
+// document, and the name that the network tells, or its number there. Its
 // ending is that of its type.
 func (w *work) nameInDrop(f arrival.File, head []byte) string {
 	if f.Name == arrival.DocumentFile {

@@ -16,8 +16,10 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I4, I30: a file of each type comes into the drop folder under the name that the network tells, as it was before any encoding; what came stays in
-// custody beside it. First bytes that say otherwise decide, and a page is a file where the network says so.
+// I4, I30: a file of each type comes into the drop folder under the name that
+// the network tells, as it was before any encoding; what came stays in custody
+// beside it. First bytes that say otherwise decide, and a page is a file where
+// the network says so.
 func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 	files := []emulator.ReceivedFile{
 		{Name: "positions.csv", Content: []byte("number;amount\n1;2\n")},

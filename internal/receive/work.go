@@ -175,7 +175,8 @@ type fetched struct {
 	isWrapped bool             // it could not be got out of its encoding: what is kept is what came
 }
 
-// keepFetched fetches a file and keeps it as it came, and beside that, where it came in an encoding, the file itself. isKept is false where that failed and
+// keepFetched fetches a file and keeps it as it came, and beside that, where it
+// came in an encoding, the file itself. isKept is false where that failed and
 // was committed.
 func (w *work) keepFetched(ctx context.Context, id string) (f fetched, isKept bool, err error) {
 	var failed error

@@ -181,8 +181,9 @@ func countValues(r expected.Row) (n int) {
 	return n
 }
 
-// countOther notes what there is under a number that is not an archived document of the selection. An archived one elsewhere says
-// more than any other.
+// countOther notes what there is under a number that is not an archived
+// document of the selection. An archived one elsewhere says more than any
+// other.
 func (m *matcher) countOther(e ledger.Entry, number, what string) {
 	if m.list == nil {
 		return

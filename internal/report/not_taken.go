@@ -123,9 +123,11 @@ func (a *Audit) collectDrop(d present.DropScan) notTakenDrop {
 	return one
 }
 
-// findUnscanned says why nobody knows what is in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd does not
-// run, it cannot look: that is said once for all drops. What keeps it from looking so long after the selected year or month
-// that nothing of that time comes any more does not count against it.
+// findUnscanned says why nobody knows what is in a drop folder; empty: vaultd
+// looked, as far as it was to. Where vaultd does not run, it cannot look: that
+// is said once for all drops. What keeps it from looking so long after the
+// selected year or month that nothing of that time comes any more does not
+// count against it.
 func (a *Audit) findUnscanned(d present.DropScan) []string {
 	s, end := d.Scan, a.c.Select.lastOfPeriod(a.c.Location)
 	over := !end.IsZero() && a.c.Made.After(end)

@@ -9,8 +9,10 @@ import (
 	"vaultd/internal/archive"
 )
 
-// What a refused registration means for whoever wrote the metadata. The interface tells no codes: the status and the field that its words name
-// are all there is. A field that people write is theirs to mend; everything else is for IT.
+// What a refused registration means for whoever wrote the metadata. The
+// interface tells no codes: the status and the field that its words name are
+// all there is. A field that people write is theirs to mend; everything else is
+// for IT.
 var (
 	refusedField = apicall.Plain{Says: "The archive does not take a field of metadata.json", Do: "Put that field right, or ask IT where it does not stand in that file"}
 	refusedSize  = apicall.Plain{Says: "metadata.json says more than the archive takes", Do: "Make it shorter"}
@@ -35,7 +37,8 @@ func wordRefusal(err error) error {
 	return e
 }
 
-// namesMetadata reports whether the path of a field, like 0.amount, leads through a field that people write.
+// namesMetadata reports whether the path of a field, like 0.amount, leads
+// through a field that people write.
 func namesMetadata(path string) bool {
 	for step := range strings.FieldsFuncSeq(path, func(r rune) bool { return strings.ContainsRune(".[]/", r) }) {
 		if slices.Contains(archive.MetadataFields(), step) {

@@ -66,7 +66,8 @@ type Config struct {
 	// IsReserved reports the names directly in the drop folder that are vaultd's own. nil: none.
 	IsReserved func(name string) bool
 
-	// IsIgnored reports the names directly in the drop folder that are left alone by a rule of the drop. nil: none.
+	// IsIgnored reports the names directly in the drop folder that are left
+	// alone by a rule of the drop. nil: none.
 	IsIgnored func(name string) bool
 
 	// IsComplete is for List. It returns nil when all that belongs to the folder is there, else an error that says what is

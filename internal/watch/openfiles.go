@@ -15,11 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFiles knows which files programs have opened for writing and not closed since, in folders that it watches. It is for vaultd without
-// the right to ask the kernel: what was opened before its folder was first scanned, and not written to since, it does not know.
+// OpenFiles knows which files programs have opened for writing and not closed
+// since, in folders that it watches. It is for vaultd without the right to ask
+// the kernel: what was opened before its folder was first scanned, and not
+// written to since, it does not know.
 //
-// Its events are read when it is asked and at each scan, so it needs no goroutine. When the kernel drops some, nothing counts as open that was
-// seen before. A nil *OpenFiles watches nothing.
+// Its events are read when it is asked and at each scan, so it needs no
+// goroutine. When the kernel drops some, nothing counts as open that was seen
+// before. A nil *OpenFiles watches nothing.
 type OpenFiles struct {
 	mu      sync.Mutex
 	fd      int                      // of inotify; it is closed when nobody has the OpenFiles any more
@@ -48,10 +51,12 @@ const (
 	isWritten                  // and not closed since
 )
 
-// maxWatched bounds the folders that are watched at once; the oldest gives way. The kernel needs about one kilobyte for each.
+// maxWatched bounds the folders that are watched at once; the oldest gives way.
+// The kernel needs about one kilobyte for each.
 const maxWatched = 4096
 
-// NewOpenFiles begins to watch nothing. It returns nil where the kernel has no room for another watcher.
+// NewOpenFiles begins to watch nothing. It returns nil where the kernel has no
+// room for another watcher.
 func NewOpenFiles() *OpenFiles {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -104,7 +109,8 @@ func (o *OpenFiles) forget(watch int32) {
 	}
 }
 
-// FindOpen returns the path of an open file in the folder or single file name in root, relative to root; empty: none is known.
+// FindOpen returns the path of an open file in the folder or single file name
+// in root, relative to root; empty: none is known.
 func (o *OpenFiles) FindOpen(root *os.Root, name string, isJunk func(string) bool) string {
 	if o == nil {
 		return ""

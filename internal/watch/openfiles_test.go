@@ -52,7 +52,8 @@ func (w *openWorld) move(from, to string) {
 	kit.Must(w.t, os.Rename(filepath.Join(w.path, from), filepath.Join(w.path, to)))
 }
 
-// I17: what was created or written to and not closed since is open, under whatever name it has by then, also after the claim's rename.
+// I17: what was created or written to and not closed since is open, under
+// whatever name it has by then, also after the claim's rename.
 func TestOpenFiles_I17_CreatedOrWritten(t *testing.T) {
 	w := newOpenWorld(t)
 	w.want("at first", "")
@@ -73,7 +74,8 @@ func TestOpenFiles_I17_CreatedOrWritten(t *testing.T) {
 	w.want("once it is closed", "")
 }
 
-// I17: a file that was open before its folder was seen counts from its next write on; one that ends as a hard link, or is removed, is not open.
+// I17: a file that was open before its folder was seen counts from its next
+// write on; one that ends as a hard link, or is removed, is not open.
 func TestOpenFiles_I17_OpenBefore(t *testing.T) {
 	w := newOpenWorld(t)
 	early := w.open(os.O_WRONLY, "Huber 88/early.pdf")

@@ -307,8 +307,8 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 	}
 }
 
-// isLeftAlone reports whether something is left alone for its name, and counts it where a system made it. A folder without a
-// sidecar is asked for alone.
+// isLeftAlone reports whether something is left alone for its name, and counts
+// it where a system made it. A folder without a sidecar is asked for alone.
 func (r *rescanPass) isLeftAlone(name string) bool {
 	if archive.IsSystemName(name) {
 		r.ignored.add(IgnoredBySystem, name, time.Time{}, nil)

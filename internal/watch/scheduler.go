@@ -48,7 +48,8 @@ const (
 // [Watcher.RequestRescan] makes the watcher try such folders again at once.
 var ErrHeld = errors.New("nothing is taken now")
 
-// OpenError is what take returns when a program may still write to a file of the item: it has the file open.
+// OpenError is what take returns when a program may still write to a file of
+// the item: it has the file open.
 type OpenError struct{ Path string } // in the folder; empty: the item is a single file
 
 func (e *OpenError) Error() string {

@@ -139,7 +139,8 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 	return nil
 }
 
-// watchOpens watches the drop folder for single files that programs open: the first scan of one may come too late for it.
+// watchOpens watches the drop folder for single files that programs open: the
+// first scan of one may come too late for it.
 func (s *session) watchOpens() {
 	if s.cfg.Kind != Files || s.cfg.Rules.Opens == nil {
 		return

@@ -134,7 +134,7 @@ type pairKey [sha256.Size]byte
 // checkPassword checks a name and a password, in its turn.
 func (g *AccessGuard) checkPassword(r *http.Request, name, password string) (User, passwordResult) {
 	access, version := g.currentVersion()
-	result := g.attempts.checkInTurn(sourceOf(r), func() bool { return access.users.verifyPassword(name, password) })
+	result := g.attempts.checkInTurn(sourceOf(r.RemoteAddr), func() bool { return access.users.verifyPassword(name, password) })
 	if _, now := g.currentVersion(); result == accessGranted && now != version { // the users changed meanwhile
 		return User{}, wrongPassword
 	}
@@ -163,7 +163,7 @@ func (g *AccessGuard) noteFailure(r *http.Request) {
 		g.failed, g.failedSince = 0, now
 	}
 	if g.failed++; g.failed <= failuresLogged {
-		g.log.Warn("a sign-in on the web port failed", "address", addressOf(r))
+		g.log.Warn("a sign-in on the web port failed", "address", addressOf(r.RemoteAddr))
 	}
 }
 

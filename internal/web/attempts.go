@@ -2,7 +2,6 @@ package web
 
 import (
 	"net"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -244,19 +243,19 @@ func (a *attempts) sweep(now time.Time) {
 	}
 }
 
-// addressOf gives the address that a request comes from.
-func addressOf(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil && net.ParseIP(host) != nil {
+// addressOf gives the address of a peer, without its port.
+func addressOf(peer string) string {
+	if host, _, err := net.SplitHostPort(peer); err == nil && net.ParseIP(host) != nil {
 		return host
 	}
 	return "socket"
 }
 
-// sourceOf gives the address that a request comes from, as far as one machine
-// cannot have many: all loopback addresses are one, and so are the addresses of
-// one network of IPv6.
-func sourceOf(r *http.Request) string {
-	address := addressOf(r)
+// sourceOf gives the address of a peer, as far as one machine cannot have many:
+// all loopback addresses are one, and so are the addresses of one network of
+// IPv6.
+func sourceOf(peer string) string {
+	address := addressOf(peer)
 	switch ip := net.ParseIP(address); {
 	case ip == nil:
 		return address

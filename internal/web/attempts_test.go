@@ -221,7 +221,7 @@ func TestSourceOf(t *testing.T) {
 		"127.0.0.1:5": "loopback", "127.9.8.7:5": "loopback", "[::1]:5": "loopback", "[::ffff:127.0.0.1]:5": "loopback", "192.0.2.7:5": "192.0.2.7", "[::ffff:192.0.2.7]:5": "192.0.2.7",
 		"[2001:db8:1:2:3:4:5:6]:5": "2001:db8:1:2::", "[2001:db8:1:2::9]:80": "2001:db8:1:2::", "@": "socket", "": "socket",
 	} {
-		kit.Want(t, address, sourceOf(&http.Request{RemoteAddr: address}), want)
+		kit.Want(t, address, sourceOf(address), want)
 	}
 }
 

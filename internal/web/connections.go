@@ -53,7 +53,7 @@ func (l *connections) Accept() (net.Conn, error) {
 
 // place gives a connection its place; nil: there is none.
 func (l *connections) place(c net.Conn) *connection {
-	n := &connection{Conn: c, list: l, source: sourceOf(&http.Request{RemoteAddr: c.RemoteAddr().String()})}
+	n := &connection{Conn: c, list: l, source: sourceOf(c.RemoteAddr().String())}
 	l.mu.Lock()
 	replaced, ok := l.makeRoom(n.source)
 	if ok {

@@ -12,7 +12,8 @@ import (
 
 const (
 	minPasswordLength = 12 // characters
-	// minDifferentCharacters refuses "xxxxxxxxxxxx", "121212121212" and a row of blanks. Capitals do not count apart.
+	// minDifferentCharacters refuses "xxxxxxxxxxxx", "121212121212" and a row
+	// of blanks. Capitals do not count apart.
 	minDifferentCharacters = 5
 	maxPasswordBytes       = 72 // bcrypt looks at no more
 	newHashCost            = 12

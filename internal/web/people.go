@@ -213,7 +213,7 @@ func (p *people) signIn(w http.ResponseWriter, r *http.Request) {
 		if id, ok := p.guard.beginSession(u); ok {
 			p.guard.endSession(sessionID(r))
 			setSessionCookie(w, r, id)
-			p.guard.log.Info("signed in on the web port", "user", u.Name, "from", sourceOf(r))
+			p.guard.log.Info("signed in on the web port", "user", u.Name, "from", sourceOf(r.RemoteAddr))
 			redirect(w, next)
 			return
 		}

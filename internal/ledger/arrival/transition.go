@@ -227,7 +227,8 @@ func (ev HeldWhole) apply(a *Arrival, at archive.Instant) error {
 	return nil
 }
 
-// enterHeld enters the state of an arrival that is held. One that custody had lost is known to the service already.
+// enterHeld enters the state of an arrival that is held. One that custody had
+// lost is known to the service already.
 func (a *Arrival) enterHeld() {
 	a.LostAt = time.Time{}
 	if a.enter(Held); !a.AcknowledgedAt.IsZero() {
@@ -235,8 +236,9 @@ func (a *Arrival) enterHeld() {
 	}
 }
 
-// CustodyLost says that the files of an extract that was held are not in custody any more. It is fetched again, as long as the service has it. What the
-// service was told stays told, and no count of downloads goes back.
+// CustodyLost says that the files of an extract that was held are not in
+// custody any more. It is fetched again, as long as the service has it. What
+// the service was told stays told, and no count of downloads goes back.
 type CustodyLost struct{}
 
 // JournalName implements Event.

@@ -52,9 +52,10 @@ func openFile(dir string, outside *headRecord, mapped int) (db *bbolt.DB, file *
 	return db, file, err
 }
 
-// examinedOpener returns a function that opens an existing file, locks it and checks its pages, those
-// that lead to the given journal line included. bbolt gets the file from it, with the lock held, and
-// closes it; opened is set to it.
+// examinedOpener returns a function that opens an existing file, locks it and
+// checks its pages, those that lead to the given journal line included. bbolt
+// gets the file from it, with the lock held, and closes it; opened is set to
+// it.
 func examinedOpener(line uint64, opened **os.File) func(name string, mode int, _ os.FileMode) (*os.File, error) {
 	return func(name string, mode int, _ os.FileMode) (_ *os.File, err error) {
 		*opened, err = openAndExamine(name, mode, line)

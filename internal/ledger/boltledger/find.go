@@ -218,8 +218,9 @@ func identityOf(e ledger.Entry, generation uint8) archive.ID {
 	return e.FirstID.Generation(int(generation))
 }
 
-// FindSameNumber returns the entry whose invoice number e repeats, where e is as it would be sealed: the first with that
-// number in its vault. Neither one that was certainly rejected counts, nor the one that e repeats by decision.
+// FindSameNumber returns the entry whose invoice number e repeats, where e is
+// as it would be sealed: the first with that number in its vault. Neither one
+// that was certainly rejected counts, nor the one that e repeats by decision.
 func (l *Ledger) FindSameNumber(e ledger.Entry) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		x, err := readNameIndex(tx)

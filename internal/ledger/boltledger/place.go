@@ -99,7 +99,8 @@ func (l *Ledger) putBack(ctx context.Context) error {
 	}
 	// In the committer: nothing is committed between the copy and the end.
 	err = l.askCommitter(ctx, func(*groupCommit) (refused, err error) {
-		// A crash between the two leaves a head without its ledger, which no start takes for a new ledger.
+		// A crash between the two leaves a head without its ledger, which no
+		// start takes for a new ledger.
 		if !hasHead {
 			refused = l.writeHeadAgain()
 		}

@@ -119,7 +119,8 @@ func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
 	}
 }
 
-// A service that answers with another word each time is logged up to a bound, then once more, and never again.
+// A service that answers with another word each time is logged up to a bound,
+// then once more, and never again.
 func TestReading_I21_EverNewWordsAreBounded(t *testing.T) {
 	s := setup{folders: 1, readings: emulator.Readings{InProgressWord: "Step%d"},
 		service: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 300*hour, 301*hour }}

@@ -20,7 +20,8 @@ func tokensOnly(c *emulator.Config) {
 
 func withTokens(c *apicall.Config) { c.Auth.Method = apicall.OAuth2 }
 
-// In production no answer of the stand-in counts, of neither host and wherever it is: the route pauses, says so and calls a person.
+// In production no answer of the stand-in counts, of neither host and wherever
+// it is: the route pauses, says so and calls a person.
 func TestReading_I12_I26_StandInInProduction(t *testing.T) {
 	for name, hides := range map[string]string{"Everywhere": "", "AtTheStore": apiHost, "ForTokens": "tokens"} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +50,8 @@ func TestReading_I12_I26_StandInInProduction(t *testing.T) {
 	}
 }
 
-// Tokens of each spelling of Bearer are used; others, which need a proof that vaultd cannot give, pause the routes with words.
+// Tokens of each spelling of Bearer are used; others, which need a proof that
+// vaultd cannot give, pause the routes with words.
 func TestReading_I24_TokenTypes(t *testing.T) {
 	for kind, isUsed := range map[string]bool{"bearer": true, "BearerToken": true, "urn:x:bearer": true, "none": true, "DPoP": false, "mac": false} {
 		t.Run(kind, func(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"vaultd/internal/test/kit"
 )
 
-// I24: each code of the network, about a document and about the second of its files. What whoever dropped the folder can mend comes back to him,
-// in words that name the file; what vaultd, the account or the network is to blame for rejects nothing and blames nobody.
+// I24: each code of the network, about a document and about the second of its
+// files. What whoever dropped the folder can mend comes back to him, in words
+// that name the file; what vaultd, the account or the network is to blame for
+// rejects nothing and blames nobody.
 func TestReading_I24_NetworkCodesInWords(t *testing.T) {
 	const (
 		theirs = "move this whole folder back"
@@ -74,7 +76,8 @@ func TestReading_I24_NetworkCodesInWords(t *testing.T) {
 	}
 }
 
-// I24: of several files, the one with a virus and the one that is too large are named in the note, in _STATUS.txt and in brief.
+// I24: of several files, the one with a virus and the one that is too large are
+// named in the note, in _STATUS.txt and in brief.
 func TestReading_I24_RefusedFileIsNamed(t *testing.T) {
 	for name, size := range map[string]int{"virus-found": 10, "file-too-large": 5000} {
 		t.Run(name, func(t *testing.T) {
