@@ -262,12 +262,13 @@ func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.
 	return c.sealEntry(d, e, p, nil)
 }
 
-// endUnsealed ends an entry that was never sealed, with what its sidecar says. Both are one commit: after a crash before it
-// the folder is packed and judged again.
-func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read ledger.Document) []ledger.Change {
+// endUnsealed ends an entry that was never sealed, with what is known of its
+// content. Both are one commit: after a crash before it the folder is packed and
+// judged again.
+func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, known ledger.Document) []ledger.Change {
 	change := c.newChange(e, end)
-	if (!read.AsRead.IsZero() || len(read.Files) > 0) && !e.WasSealed() {
-		change.Document = &read
+	if (!known.AsRead.IsZero() || len(known.Files) > 0) && !e.WasSealed() {
+		change.Document = &known
 	}
 	return []ledger.Change{change}
 }
