@@ -108,7 +108,7 @@ itself is shown by show and why.`,
 			case after.State == ledger.Uploaded:
 				return "The archive says that it is working on it: nothing is sent, and it is asked about until it ends."
 			case after.Hold:
-				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
+				return "It is registered and sent again once the hold is taken away: " + present.Unhold.Command(after)
 			case after.PossibleDouble:
 				return present.WordsOf(after.Route).ReleasedAgain
 			}
@@ -126,7 +126,7 @@ folders go on. An archived folder on hold is not removed when its grace is over.
 		example: `  vaultd hold "Müller 4711"
   vaultd hold "Müller 4711" --reason "supplier will send a corrected invoice"`,
 		done: func(_, after ledger.Entry) string {
-			return "It is on hold: no further step, no disposal. To let it go on: vaultd unhold " + after.Key.String()
+			return "It is on hold: no further step, no disposal. To let it go on: " + present.Unhold.Command(after)
 		},
 	}
 }
@@ -140,8 +140,8 @@ its metadata is not (same_content: hold), because it has the invoice number of
 another one (same_number: hold), because its date can hardly be right
 (strange_dates: hold), or because a file of it looks cut off (looks_cut_off: hold, the
 default). Then it is sent as it is now, and counts as looked at. That a file looked cut
-off stays in the entry.`,
-		example: `  vaultd unhold "Müller 4711"
+off stays in the entry. It needs --reason: the same word may accept what was held.`,
+		example: `  vaultd unhold "Müller 4711" --reason "the supplier's corrected invoice came separately"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
 		done: func(_, after ledger.Entry) string {
 			step, _, due := ledger.Due(after)

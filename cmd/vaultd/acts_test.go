@@ -44,7 +44,8 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 		has(do(0, "why", otto), "Next          nothing by itself")
 		has(do(1, "hold", otto), "on hold already")
 		has(do(1, "release", otto, "--reason", "x"), "discovered")
-		has(do(0, "unhold", otto), "Next: pack it.")
+		has(do(64, "unhold", otto), "needs --reason")
+		has(do(0, "unhold", otto, "--reason", fmt.Sprintf("corrected (%v)", running)), "Next: pack it.")
 		why := do(0, "why", otto)
 		has(why, fmt.Sprintf("because (%v)", running))
 		if strings.Contains(why, "it is not running") == running {
@@ -58,8 +59,8 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 	both(false)
 	var shown present.ShowJSON
 	kit.Must(t, json.Unmarshal([]byte(do(0, "show", otto, "--json")), &shown))
-	if len(shown.Reasons) != 2 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
-		t.Errorf(`%+v, want len(shown.Reasons) = 2, *shown.Reasons[0].UID = %v, shown.Reasons[0].Text = "because (true)", shown.Reasons[0].Act = "held"`, shown.Reasons, int64(os.Getuid()))
+	if len(shown.Reasons) != 4 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
+		t.Errorf(`%+v, want len(shown.Reasons) = 4, *shown.Reasons[0].UID = %v, shown.Reasons[0].Text = "because (true)", shown.Reasons[0].Act = "held"`, shown.Reasons, int64(os.Getuid()))
 	}
 	if n := strings.Count(do(0, "show", otto), "by "+present.UserName(uint32(os.Getuid()))); n < 4 {
 		t.Errorf("who acted is named %d times", n)

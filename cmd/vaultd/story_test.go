@@ -71,7 +71,7 @@ func TestRetry_InTheRunningDaemon(t *testing.T) {
 	if out, code := s.vaultd("hold", "Huber 88"); code != 0 {
 		t.Fatalf("hold: exit %d %s", code, out)
 	}
-	if out, code := s.vaultd("unhold", "Huber 88"); code != 0 {
+	if out, code := s.vaultd("unhold", "Huber 88", "--reason", "looked at"); code != 0 {
 		t.Fatalf("unhold: exit %d %s", code, out)
 	}
 	began := time.Now()

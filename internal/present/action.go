@@ -19,7 +19,7 @@ var (
 	Close   = Action{"close", true, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }}
 	Release = Action{"release", true, func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} }}
 	Hold    = Action{"hold", false, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} }}
-	Unhold  = Action{"unhold", false, func(by ledger.Operator) ledger.Event { return ledger.Unheld{By: by} }}
+	Unhold  = Action{"unhold", true, func(by ledger.Operator) ledger.Event { return ledger.Unheld{By: by} }}
 	Retry   = Action{"retry", false, func(by ledger.Operator) ledger.Event { return ledger.Retried{By: by} }}
 )
 
