@@ -35,6 +35,7 @@ func addNetworkFlags(f *pflag.FlagSet, o *emulateOptions) {
 	f.StringVar(&r.FetchSent, "network-fetch-sent", "", "GET of a document that the client sent itself: served, refused or unknown")
 	f.StringVar(&r.Directory, "network-directory", "", "the directory lists the lines that are: valid, or all")
 	f.StringVar(&r.Validation, "network-validation", "", "a validation file is named by: both (a property and a link), property or link")
+	f.StringVar(&r.ValidationAt, "network-validation-at", "", "a validation file is known below: files, v2 (/v2/files) or v1 (/v1/files)")
 	f.DurationVar(&n.ValidationAfter, "network-validation-after", 0, "from the notification that names a validation file until that can be fetched")
 	f.StringVar(&r.LinksTo, "network-links-to", "", "base `address` that links begin with; empty: the one that was asked")
 }

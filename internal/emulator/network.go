@@ -121,6 +121,13 @@ const (
 	secondVersion version = true
 )
 
+func (v version) word() string {
+	if v == secondVersion {
+		return "v2"
+	}
+	return "v1"
+}
+
 // documentPath returns the path of the documents of a kind.
 func (c *Config) documentPath(kind string) string {
 	if kind == creditNoteKind {
@@ -169,6 +176,7 @@ type NetworkReadings struct {
 	FetchSent      string // GET of a document that the client sent itself: served | refused (403, also where it is of another client) | unknown (404)
 	Directory      string // the directory lists the lines that are: valid | all (those whose time is over, too)
 	Validation     string // a validation file is named by: both (a property and a link) | property | link
+	ValidationAt   string // a validation file is known below: files (as the specification writes it) | v2 | v1 (as all other files)
 	LinksTo        string // the base address in links; empty: the host that was asked
 }
 
@@ -185,6 +193,7 @@ func (r *NetworkReadings) check() error {
 		checkWord("Network.ReceivedAt", &r.ReceivedAt, "both", "v1"),
 		checkWord("Network.FetchSent", &r.FetchSent, "served", "refused", "unknown"),
 		checkWord("Network.Validation", &r.Validation, "both", "property", "link"),
+		checkWord("Network.ValidationAt", &r.ValidationAt, validationAtFiles, "v2", "v1"),
 		checkWord("Network.Directory", &r.Directory, "valid", "all"),
 	)
 }

@@ -182,6 +182,9 @@ func (m *markerScanner) Write(p []byte) (int, error) {
 // fetchNetworkFile answers with a file, in the form of the readings.
 func fetchNetworkFile(v version) handler {
 	return func(s *Server, c *call) reply {
+		if c.reading.Network.ValidationAt == v.word() && s.hasValidationFile(c.PathValue("fileId")) {
+			return s.answerValidationFile(c, c.PathValue("fileId"))
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		f := s.state.network.files[c.PathValue("fileId")]
@@ -242,10 +245,26 @@ func fullTypeOf(name string) string {
 	return contentTypeOf(name)
 }
 
-// fetchValidationFile answers with the file that says why the content of a document is invalid.
+// validationAtFiles is the reading with the path of validation files that the specification has.
+const validationAtFiles = "files"
+
 func (s *Server) fetchValidationFile(c *call) reply {
+	if c.reading.Network.ValidationAt != validationAtFiles {
+		return c.networkRefusal("Error.003.0001", "no such path")
+	}
+	return s.answerValidationFile(c, c.PathValue("fileReference"))
+}
+
+func (s *Server) hasValidationFile(id string) bool {
 	s.mu.Lock()
-	n, known := s.state.network.validationFiles[c.PathValue("fileReference")]
+	defer s.mu.Unlock()
+	return s.state.network.validationFiles[id] != nil
+}
+
+// answerValidationFile answers with the file that says why the content of a document is invalid.
+func (s *Server) answerValidationFile(c *call, id string) reply {
+	s.mu.Lock()
+	n, known := s.state.network.validationFiles[id]
 	s.mu.Unlock()
 	if !known || c.now.Before(n.At.Add(s.cfg.Network.ValidationAfter)) {
 		return c.networkRefusal("Error.003.0001", "no file with this reference")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,6 +155,37 @@ func TestFetchValidationFile(t *testing.T) {
 		got, err := Sender{Client: c}.FetchValidationFile(t.Context(), "ref-1")
 		if r.want != "" && (err != nil || string(got) != r.want) || r.want == "" && err == nil {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+}
+
+// I24: a validation file that is not known under the path of the specification
+// is asked for where all other files are. What says nothing about the file is no
+// reason to ask elsewhere.
+func TestFetchValidationFile_I24_AmongTheOtherFiles(t *testing.T) {
+	for name, r := range map[string]struct {
+		at    string // where it is
+		other int    // the status elsewhere
+		want  []string
+	}{
+		"BelowV2":    {"/v2/files/ref-1", 404, []string{"/files/ref-1", "/v2/files/ref-1"}},
+		"BelowV1":    {"/v1/files/ref-1", 404, []string{"/files/ref-1", "/v2/files/ref-1", "/v1/files/ref-1"}},
+		"Nowhere":    {"", 404, []string{"/files/ref-1", "/v2/files/ref-1", "/v1/files/ref-1"}},
+		"NotAllowed": {"", 403, []string{"/files/ref-1"}},
+		"TooMuch":    {"", 429, []string{"/files/ref-1"}},
+	} {
+		var paths []string
+		c := client(t, func(w http.ResponseWriter, q *http.Request) {
+			paths = append(paths, q.URL.Path)
+			if q.URL.Path != r.at {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(r.other)
+			}
+			io.WriteString(w, "<v/>")
+		})
+		got, err := Sender{Client: c}.FetchValidationFile(t.Context(), "ref-1")
+		if !slices.Equal(paths, r.want) || (err == nil) != (r.at != "") || err == nil && string(got) != "<v/>" {
+			t.Errorf("%s: got %q, %v after %q, want the file from %q after %q", name, got, err, paths, r.at, r.want)
 		}
 	}
 }

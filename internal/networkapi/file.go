@@ -24,9 +24,22 @@ func (c *Client) FetchFile(ctx context.Context, id archive.FileID, w io.Writer) 
 	return told, err
 }
 
-// FetchValidationFile writes the file to w that a notification names as the result of a validation, as FetchFile does.
-func (c *Client) FetchValidationFile(ctx context.Context, id archive.FileID, w io.Writer) (archive.FileTold, error) {
-	return c.fetch(ctx, apicall.Request{Op: "fetch a validation file", Path: append(splitPath(validationFilesPath), string(id))}, w)
+// FetchValidationFile writes the file to w that a notification names as the
+// result of a validation, as FetchFile does. Where the network does not know it
+// under the path of the specification, which has no version, it is asked for
+// under the paths of all other files.
+func (c *Client) FetchValidationFile(ctx context.Context, id archive.FileID, w io.Writer) (told archive.FileTold, err error) {
+	get := func(path []string) (err error) {
+		told, err = c.fetch(ctx, apicall.Request{Op: "fetch a validation file", Path: path}, w)
+		return err
+	}
+	err = get(append(splitPath(validationFilesPath), string(id)))
+	if isNotKnown(err) {
+		if other := inEitherVersion(append(splitPath(filesPath), string(id)), get); !isNotKnown(other) {
+			return told, other
+		}
+	}
+	return told, err
 }
 
 // fetch writes the content of an answer to w.

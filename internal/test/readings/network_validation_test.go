@@ -44,7 +44,8 @@ func placed(e ledger.Entry) bool {
 // I4, I11: the file with what the network's check found lies beside the note that says what became of the document, byte for byte as it was made,
 // in whichever way the network names and sends it; and the journal has its digest.
 func TestReading_I4_ValidationFileLiesBesideTheNote(t *testing.T) {
-	for name, r := range map[string]emulator.NetworkReadings{"Usual": {}, "ByPropertyInBase64": {Validation: "property", Files: "base64"}, "ByLinkToElsewhere": {Validation: "link", LinksTo: "https://evil.example"}} {
+	for name, r := range map[string]emulator.NetworkReadings{"Usual": {}, "ByPropertyInBase64": {Validation: "property", Files: "base64"}, "ByLinkToElsewhere": {Validation: "link", LinksTo: "https://evil.example"},
+		"AmongTheOtherFiles": {ValidationAt: "v2"}, "InVersionOne": {ValidationAt: "v1"}} {
 		t.Run(name, func(t *testing.T) {
 			s, d := sending(setup{readings: emulator.Readings{Network: r}}, "emulate:invalid", "CreditNote emulate:checked", "emulate:undelivered", "plain")
 			virtual(t, s, func(t *testing.T, w *world) {
