@@ -20,7 +20,8 @@ var Drops embed.FS
 //go:embed acme-out
 var Network embed.FS
 
-// Received has the folder received, and in it what each document says that comes in over the business network.
+// Received has the folder received, and in it one folder for each document that comes in over the business network: what
+// "vaultd emulate --received" takes.
 //
 //go:embed received
 var Received embed.FS

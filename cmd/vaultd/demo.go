@@ -233,7 +233,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		if err != nil {
 			return err
 		}
-		if areHeld && received == len(listReceivedSamples()) && ended == len(listSamples())+len(listPDFSamples())+len(listNetworkSamples())+received+copies {
+		if areHeld && received == receivedSamples && ended == len(listSamples())+len(listPDFSamples())+len(listNetworkSamples())+received+copies {
 			break
 		}
 		select {

@@ -27,6 +27,7 @@ type emulateOptions struct {
 	accounts   map[string]string // of vaults, by id
 	extracts   string            // folder with those that it offers; empty: none
 	outcomes   []string          // of documents of the network
+	received   string            // folder with documents that come in over it; empty: none
 	cfg        emulator.Config
 }
 
@@ -38,7 +39,8 @@ func (a *app) emulateCommand() *cobra.Command {
 		Long: `Runs a strict stand-in of the archive service on this machine: registration, real
 pre-signed upload addresses that expire, status, index, download and tokens; of the
 PDF upload; of the extracts, which it takes from the folder --extracts; and of the
-business network. What it is sent, it keeps in --dir, also over a restart.
+business network, over which the documents in the folder --received come in. What it
+is sent, it keeps in --dir, also over a restart.
 
 Each other reading of the interface and each fault is a switch. A fault is
 op:kind:rate, as in upload:abort:0.1 (one PUT in ten dies before it is carried out),
@@ -61,7 +63,8 @@ the kind violation.`,
 		Example: `  vaultd emulate --dir ./service --vault ACME
   vaultd emulate --dir ./service --vault ACME --fault 'upload:503:0.1' --window 30s
   vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s
-  vaultd emulate --dir ./service --vault ACME --extracts testdata/extracts`,
+  vaultd emulate --dir ./service --vault ACME --extracts testdata/extracts
+  vaultd emulate --dir ./service --vault ACME --received testdata/received`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.runEmulator(c.Context(), o) },
 	}
@@ -171,6 +174,12 @@ func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 		if err := publishExtracts(s.Server, os.DirFS(o.extracts), o.cfg.Clock()); err != nil {
 			stop()
 			return errors.Join(fail(exitUsage, fmt.Errorf("offer the extracts of %s: %w", o.extracts, err), "docs/extracts.md says what is in such a folder"), s.wait())
+		}
+	}
+	if o.received != "" {
+		if err := publishReceived(s.Server, os.DirFS(o.received), noMoreFiles); err != nil {
+			stop()
+			return errors.Join(fail(exitUsage, fmt.Errorf("let the documents of %s come in: %w", o.received, err), "docs/network.md says what is in such a folder"), s.wait())
 		}
 	}
 	fmt.Fprintf(a.stdout, "service  %s\nvaults   %s\nkept in  %s\nstop with Ctrl-C\n", s.url, strings.Join(o.vaults, ", "), o.cfg.Dir)

@@ -15,6 +15,7 @@ import (
 func addNetworkFlags(f *pflag.FlagSet, o *emulateOptions) {
 	n, r := &o.cfg.Network, &o.cfg.Readings.Network
 	f.StringVar(&n.Account.Name, "network-user", "", "this `user` alone, with the same secret, may use the network; empty: the main one")
+	f.StringVar(&o.received, "received", "", "`folder` with documents that come in (docs/network.md says what is in it)")
 	f.StringVar(&n.CreditNotes, "network-credit-notes", "/v2/creditNotes", "`path` of credit notes")
 	f.Int64Var(&n.MaxFile, "network-max-file", 200_000_000, "most `bytes` of one file")
 	f.DurationVar(&n.DeliverMin, "network-deliver-min", time.Second, "shortest time until a document is delivered, or is not")

@@ -3,7 +3,9 @@ package main_test
 import (
 	"vaultd/internal/test/kit"
 
+	"encoding/json"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,4 +53,42 @@ func TestEmulate_NetworkOutcomeRefused(t *testing.T) {
 			t.Errorf("%s: exit code %d", text, code)
 		}
 	}
+}
+
+// I30: the documents of the folder --received come in, each with its files and
+// what they are to it, and each once, whatever is restarted.
+func TestEmulate_I30_Received(t *testing.T) {
+	folder, service := t.TempDir(), filepath.Join(t.TempDir(), "service")
+	kit.Must(t, os.CopyFS(folder, os.DirFS("../../testdata/received")))
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "HG-204", "terms.txt"), []byte("30 days"), 0o600))
+	args := []string{"--dir", service, "--received", folder, "--network-file-headers", "all"}
+	base, stop := runEmulateCommand(t, args...)
+	get := func(path string) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		kit.Must(t, err)
+		req.SetBasicAuth("demo", "demo")
+		req.Header.Set("X-SVC-REQUEST-ID", "3f0e4f7c-5d0b-4d53-9d39-4f6e1f3f7a11")
+		code, text := sendForText(t, req)
+		kit.Want(t, path, code, 200)
+		return text
+	}
+	for range 2 {
+		list := get("/v1.1/notifications?page=1&pageSize=10&type=DocumentsReceived")
+		var all struct {
+			Notifications []struct{ BumID, DocumentType string }
+		}
+		kit.Must(t, json.Unmarshal([]byte(list), &all))
+		if len(all.Notifications) != 2 || all.Notifications[0].DocumentType != "Invoice" {
+			t.Fatalf("got %s, want an invoice and a credit note", list)
+		}
+		document := get("/v2/invoices/" + all.Notifications[0].BumID)
+		kit.Holds(t, "the invoice", document, "HG-204", `"fileType":"attachmentFile"`, "310.00")
+		stop()
+		base, stop = runEmulateCommand(t, args...)
+	}
+	stop()
+	kit.Must(t, os.WriteFile(filepath.Join(folder, "HG-G7", "document.json"), []byte("{"), 0o600))
+	_, said, code := runHere("emulate", "--listen", "127.0.0.1:0", "--dir", service+"2", "--received", folder)
+	kit.Want(t, "exit code", code, exitUsage)
+	kit.Holds(t, "the fault", said, "HG-G7/document.json: unexpected end of JSON", "docs/network.md")
 }

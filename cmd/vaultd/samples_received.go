@@ -2,37 +2,25 @@ package main
 
 import (
 	"io/fs"
-	"path"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/testdata"
 )
 
-// receivedSample is one document that comes in over the business network of the demo: what testdata has under its number, and a PDF.
-type receivedSample struct {
-	number string
-	kind   archive.NetworkKind
-}
+// receivedSamples is how many documents come in over the business network of the demo.
+const receivedSamples = 2
 
-func listReceivedSamples() []receivedSample {
-	return []receivedSample{{"HG-204", archive.NetworkInvoice}, {"HG-G7", archive.NetworkCreditNote}}
-}
-
-// publishReceivedSamples lets the samples wait at the stand-in of the business network.
+// publishReceivedSamples lets the samples wait at the stand-in of the business network: what testdata has of each, and a PDF.
 func publishReceivedSamples(emu *emulator.Server) error {
-	for _, s := range listReceivedSamples() {
-		data, err := fs.ReadFile(testdata.Received, path.Join("received", s.number+".json"))
-		if err != nil {
-			return err
-		}
-		if _, err := emu.PublishReceived(emulator.ReceivedDocument{Kind: string(s.kind), Data: data, Files: []emulator.ReceivedFile{{Name: s.number + ".pdf", Content: drawPDF(s.number, 1)}}}); err != nil {
-			return err
-		}
+	folder, err := fs.Sub(testdata.Received, "received")
+	if err != nil {
+		return err
 	}
-	return nil
+	return publishReceived(emu, folder, func(name string) []emulator.ReceivedFile {
+		return []emulator.ReceivedFile{{Name: name + ".pdf", Content: drawPDF(name, 1)}}
+	})
 }
 
 // countReceived counts the documents that came in and of which the network was told that they are here.
