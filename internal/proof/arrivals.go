@@ -115,6 +115,9 @@ func (f *replay) replayDownload(it *ArrivalItem, l *readLine) {
 		if l.Files < it.Files {
 			f.addFinding("I30", l.key, "line %d: %d files are known, there were %d before", l.N, l.Files, it.Files)
 		}
+		if l.Files > it.Files { // what was handed on was less
+			it.HandedOn = false
+		}
 		it.Files = l.Files
 	case (arrival.DownloadIntended{}).JournalName():
 		if l.File == "" || l.Downloads <= it.Downloads[l.File] {

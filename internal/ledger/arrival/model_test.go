@@ -20,6 +20,7 @@ type world struct {
 	gone     bool      // the service removed it
 	manifest bool      // custody has the manifest
 	dropped  [3]bool   // the file is in the drop folder, or was taken from there
+	lost     bool      // custody lost the whole extract once, after it was held
 }
 
 var modelFiles = []archive.ExtractFile{{Name: "a"}, {Name: "b"}, {Name: "c"}}
@@ -119,11 +120,12 @@ func (w world) concludes(t *testing.T, add func(world)) {
 	}
 }
 
-// elsewhere is what others do: a file is added, another program acknowledges, the year ends, the list is asked for.
+// elsewhere is what others do: a file is added, another program acknowledges, the year ends, the list is asked for,
+// custody loses what it held.
 func (w world) elsewhere(t *testing.T, add func(world)) {
 	if !w.more && !w.manifest && !w.gone {
 		other := w
-		other.more = true
+		other.more, other.acked = true, false // what was acknowledged before was less
 		add(other)
 	}
 	if !w.hidden {
@@ -131,13 +133,18 @@ func (w world) elsewhere(t *testing.T, add func(world)) {
 		other.hidden = true
 		add(other)
 	}
-	if w.hidden && !w.gone && !w.acked {
+	if w.hidden && !w.gone && (!w.acked || w.lost) {
 		other := w
 		other.gone = true
 		add(other)
 	}
 	if w.a.State.IsOpen() && w.hidden && !w.a.Gone {
 		add(must(t, w, LeftOut{}))
+	}
+	if (w.a.State == Held || w.a.State == Acknowledged) && !w.lost {
+		other := w
+		other.had, other.manifest, other.lost = [3]bool{}, false, true
+		add(must(t, other, CustodyLost{}))
 	}
 }
 
@@ -197,7 +204,7 @@ func (w world) check(t *testing.T, rules Rules) {
 			t.Errorf("handed on or acknowledged, and not in the drop folder: %v", w)
 		}
 	}
-	if w.acked && !w.a.hasAllFiles() {
+	if w.acked && !w.a.hasAllFiles() && w.a.LostAt.IsZero() {
 		t.Errorf("acknowledged, and not all is held: %v", w)
 	}
 	for i, f := range w.a.Files {
@@ -215,7 +222,8 @@ func (w world) check(t *testing.T, rules Rules) {
 
 func (w world) checkChange(t *testing.T, before world) {
 	t.Helper()
-	if before.a.State >= Held && w.a.State < before.a.State || before.a.State == GivenUp && w.a.State != GivenUp {
+	isLoss := w.lost && !before.lost
+	if before.a.State >= Held && w.a.State < before.a.State && !isLoss || before.a.State == GivenUp && w.a.State != GivenUp {
 		t.Errorf("from %v back to %v", before.a.State, w.a.State)
 	}
 	for i, f := range before.a.Files {
