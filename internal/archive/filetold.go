@@ -27,7 +27,6 @@ type FileTold struct {
 // FileRef is one file of a received document, as the document names it.
 type FileRef struct {
 	ID   FileID
-	Type FileType // as it was written; empty: not told
 	Told FileTold
 }
 

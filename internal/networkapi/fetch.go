@@ -19,15 +19,8 @@ type Received struct {
 	Kind     archive.NetworkKind
 	Files    []archive.FileRef
 	Links    []archive.Link
-	Origin   Origin
 	Data     json.RawMessage // the business content, as it came
 	Content  Content         // what of Data is read here
-}
-
-// Origin says where a document comes from and how its data was made, in the network's words. Empty: not told.
-type Origin struct {
-	Source, Content, Channel string
-	Indicators               []string
 }
 
 // FetchDocument fetches a document by its number. raw is the whole answer, as it came. A document that is read lacks nothing that
@@ -117,7 +110,7 @@ func IsUnknownDocument(err error) bool {
 
 // readReceived reads a document as the network gives it.
 func readReceived(body []byte) (Received, error) {
-	f, err := apicall.ReadFields(body, "bumId", "bumid", "fileRefs", "fileRef", "links", "origin", "data")
+	f, err := apicall.ReadFields(body, "bumId", "bumid", "fileRefs", "fileRef", "links", "data")
 	if err != nil {
 		return Received{}, err
 	}
@@ -142,9 +135,6 @@ func readReceived(body []byte) (Received, error) {
 		return Received{}, err
 	}
 	r.Links = readLinks(f["links"], fileRelation)
-	if r.Origin, err = readOrigin(f["origin"]); err != nil {
-		return Received{}, err
-	}
 	r.Data = f["data"]
 	r.Content, err = readContent(r.Data)
 	return r, err
@@ -188,7 +178,7 @@ func readFileRefs(raw json.RawMessage) (files []archive.FileRef, err error) {
 		return nil, fmt.Errorf("the files of the document: %w", err)
 	}
 	for _, ref := range refs {
-		f, err := apicall.ReadFields(ref, "refId", "fileType", "fileName", "contentType")
+		f, err := apicall.ReadFields(ref, "refId", "fileName", "contentType")
 		if err != nil {
 			return nil, fmt.Errorf("a file of the document: %w", err)
 		}
@@ -197,7 +187,7 @@ func readFileRefs(raw json.RawMessage) (files []archive.FileRef, err error) {
 			return nil, err
 		}
 		if !slices.ContainsFunc(files, func(had archive.FileRef) bool { return had.ID == id }) {
-			files = append(files, archive.FileRef{ID: id, Type: archive.FileType(f.Word("fileType")), Told: archive.NewFileTold(f.Text("fileName"), f.Text("contentType"))})
+			files = append(files, archive.FileRef{ID: id, Told: archive.NewFileTold(f.Text("fileName"), f.Text("contentType"))})
 		}
 	}
 	return files, nil
@@ -224,17 +214,4 @@ func readLinks(raw json.RawMessage, relation string) (links []archive.Link) {
 		links = append(links, link)
 	}
 	return links
-}
-
-// readOrigin reads where a document comes from.
-func readOrigin(raw json.RawMessage) (Origin, error) {
-	if isEmpty(raw) {
-		return Origin{}, nil
-	}
-	f, err := apicall.ReadFields(raw, "source", "sourceContentCategory", "sourceChannelCategory", "processQualityIndicators")
-	if err != nil {
-		return Origin{}, fmt.Errorf("the origin of the document: %w", err)
-	}
-	return Origin{Source: f.Word("source"), Content: f.Word("sourceContentCategory"), Channel: f.Word("sourceChannelCategory"),
-		Indicators: apicall.ReadTexts(f["processQualityIndicators"])}, nil
 }
