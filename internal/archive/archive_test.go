@@ -18,21 +18,15 @@ func TestKey_SortsByTimeAndSurvivesItsText(t *testing.T) {
 	for i := range 200 {
 		k := NewKey(time.UnixMilli(1_700_000_000_000 + int64(i)*7))
 		back, err := ParseKey(strings.ToUpper(k.String()))
-		if err != nil || back != k {
-			t.Fatalf("%v came back as %v: %v", k, back, err)
-		}
+		kit.Need(t, err == nil && back == k, "%v came back as %v: %v", k, back, err)
 		if k.Time().UnixMilli() != 1_700_000_000_000+int64(i)*7 {
 			t.Fatalf("%v tells %v", k, k.Time())
 		}
 		texts = append(texts, k.String())
 	}
-	if !slices.IsSorted(texts) {
-		t.Error("texts do not sort as the keys were made")
-	}
+	kit.Check(t, slices.IsSorted(texts), "texts do not sort as the keys were made")
 	for _, bad := range []string{"", "0", strings.Repeat("u", 26), strings.Repeat("0", 27), strings.Repeat("z", 26)} {
-		if _, err := ParseKey(bad); err == nil {
-			t.Errorf("%q was taken for a key", bad)
-		}
+		kit.Fails(t, fmt.Sprintf("%q was taken for a key", bad), kit.Err(ParseKey(bad)))
 	}
 }
 
@@ -49,17 +43,11 @@ func TestDeriveID_I10_IsFixedForEver(t *testing.T) {
 	content := ContentDigest(files)
 	kit.Want(t, "content digest", content.String(), goldenContent)
 	slices.Reverse(files)
-	if ContentDigest(files) != content {
-		t.Error("the order of the files changes the digest")
-	}
+	kit.Want(t, "the order of the files changes the digest", ContentDigest(files), content)
 	id := DeriveID("VAULT", content, Sum([]byte("{}")))
-	if id.String() != goldenID {
-		t.Errorf("derived %s, want %s", id, goldenID)
-	}
+	kit.Want(t, "derived", id.String(), goldenID)
 	kit.Want(t, "generation", id.Generation(1).String(), goldenGeneration)
-	if DeriveID("OTHER", content, Sum([]byte("{}"))) == id {
-		t.Error("the vault is part of the identity")
-	}
+	kit.Check(t, DeriveID("OTHER", content, Sum([]byte("{}"))) != id, "the vault is part of the identity")
 }
 
 func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
@@ -69,9 +57,7 @@ func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
 		`"senderIds":["DE1"],"amount":9007199254740993.10,"additionalParameters":[{"key":"k","value":"v"}]}`
 	kit.Want(t, "the metadata", string(d.Metadata()), want)
 	back, err := ParseMetadata(d.Metadata())
-	if err != nil || string(back.Metadata()) != want {
-		t.Errorf("read back %+v, %v", back, err)
-	}
+	kit.Check(t, err == nil && string(back.Metadata()) == want, "read back %+v, %v", back, err)
 }
 
 // I10: each text stands in the frozen bytes as the JSON encoder writes it, whether or not it needs an escape.
@@ -98,29 +84,23 @@ func TestDocumentFaults_NameEveryFieldAtOnce(t *testing.T) {
 	want := []string{"documentType", "documentId", "documentDate", "senderName", "recipientIds", "currencyCode", "amount", "additionalParameters", "flowDirection"}
 	kit.Want(t, "fields with faults", fields, want)
 	fine := Document{Type: "CreditNote", Number: "1", Date: "2026-02-28T10:00:00Z", SenderName: strings.Repeat("ä", 150), Parameters: []Parameter{{"a", strings.Repeat("ä", MaxParameters-1)}}}
-	if fs := fine.Faults(); len(fs) > 0 {
-		t.Errorf("a good document has faults: %v", fs)
-	}
+	fs := fine.Faults()
+	kit.Check(t, len(fs) <= 0, "a good document has faults: %v", fs)
 }
 
 func TestParseDecimal_KeepsEveryDigitAndRefusesTheRest(t *testing.T) {
 	for _, good := range []string{"0", "-1.50", "9007199254740993.10", "0.000000001"} {
-		if d, err := ParseDecimal(good); err != nil || string(d) != good {
-			t.Errorf("%q: %q, %v, want no error, string(d) = %v", good, d, err, good)
-		}
+		kit.Want(t, "string(d)", string(kit.Value(ParseDecimal(good))(t)), good)
 	}
 	for _, bad := range []string{"", "1,5", "1e5", "01", ".5", "5.", "+1", "NaN", `"1"`, "1 ", strings.Repeat("9", 400), "0x1", "--1"} {
-		if _, err := ParseDecimal(bad); err == nil {
-			t.Errorf("%q was taken for a decimal", bad)
-		}
+		kit.Fails(t, fmt.Sprintf("%q was taken for a decimal", bad), kit.Err(ParseDecimal(bad)))
 	}
 }
 
 func TestPresignedURL_I7_NeverPrintsItself(t *testing.T) {
 	const secret = "https://store.example/x?X-Amz-Signature=canary"
 	ticket := Ticket{Remote: "r", URL: secret}
-	asJSON, err := json.Marshal(ticket)
-	kit.Must(t, err)
+	asJSON := kit.Value(json.Marshal(ticket))(t)
 	var log, verbs strings.Builder
 	for _, verb := range []string{"d", "x", "X", "c", "t", "U", "+d", "#x", "-10s", "o", "e"} { // also those that do not fit a text
 		fmt.Fprintf(&verbs, "%"+verb+" %"+verb+" %"+verb+"\n", ticket, ticket.URL, &ticket)
@@ -135,9 +115,7 @@ func TestPresignedURL_I7_NeverPrintsItself(t *testing.T) {
 
 func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 	for _, bad := range []string{"", "a/b", "..", "a b", "a\nb", "ä", "a%2fb", "a?b", strings.Repeat("x", 201)} {
-		if _, err := ParseRemoteID(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
+		kit.Fails(t, fmt.Sprintf("%q was taken", bad), kit.Err(ParseRemoteID(bad)))
 	}
 	// One number in two spellings is one; only of a UUID is it known that letters of either size are the same.
 	for given, want := range map[string]RemoteID{
@@ -146,9 +124,7 @@ func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 		"46AA4CAFB37311EDBBFCCFD535ABF178":     "46AA4CAFB37311EDBBFCCFD535ABF178",
 		"Doc-4711":                             "Doc-4711",
 	} {
-		if r, err := ParseRemoteID(given); err != nil || r != want {
-			t.Errorf("%s: %s, %v, want no error, r = %v", given, r, err, want)
-		}
+		kit.Want(t, given, kit.Value(ParseRemoteID(given))(t), want)
 	}
 }
 

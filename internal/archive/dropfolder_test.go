@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 func TestNameFolder(t *testing.T) {
@@ -14,9 +17,7 @@ func TestNameFolder(t *testing.T) {
 		{[]string{"Sent", " A/B\\C:\tD\x00 ", "N 1/2."}, "Sent A_B_C_ D_ N 1_2"}, {[]string{"Sent", "\xff", "1"}, "Sent _ 1"},
 		{[]string{"Sent", strings.Repeat("𝄞", 80)}, "Sent " + strings.Repeat("𝄞", 48)},
 	} {
-		if got := NameFolder(row.words...); got != row.want {
-			t.Errorf("%q becomes %q, not %q", row.words, got, row.want)
-		}
+		kit.Want(t, fmt.Sprintf("%q becomes", row.words), NameFolder(row.words...), row.want)
 	}
 }
 
@@ -28,7 +29,5 @@ func TestMakeSidecar(t *testing.T) {
 	if got := string(MakeSidecar(id, []string{"a"}, []byte("{}"))); !strings.HasSuffix(got, "  ]\n}\n") {
 		t.Errorf("got = %v, want got that ends with \" ]\\n}\\n\"", got)
 	}
-	if DeriveSentID("1") == DeriveReceivedID("1") {
-		t.Error("what was sent and what came in have one identity")
-	}
+	kit.Check(t, DeriveSentID("1") != DeriveReceivedID("1"), "what was sent and what came in have one identity")
 }

@@ -17,17 +17,14 @@ func TestParseExtractID_I19_IsOnePartOfAPath(t *testing.T) {
 		"": false, ".": false, "..": false, "a/b": false, `a\b`: false, "a b": false, "a?b": false, "a#b": false, "%2e": false, "ä": false, "a\n": false, strings.Repeat("9", 201): false,
 	} {
 		id, err := ParseExtractID(text)
-		if (err == nil) != want || want && string(id) != text {
-			t.Errorf("%q gives %q, %v", text, id, err)
-		}
+		kit.Check(t, (err == nil) == want && (!want || string(id) == text), "%q gives %q, %v", text, id, err)
 	}
 }
 
 // I7: the address of a download grants access, so nothing prints it.
 func TestDownloadURL_I7_PrintsNoAddress(t *testing.T) {
 	file := ExtractFile{Name: "a.zip", URL: "https://files.example/a?Signature=s3cret"}
-	asJSON, err := json.Marshal(file)
-	kit.Must(t, err)
+	asJSON := kit.Value(json.Marshal(file))(t)
 	var logged strings.Builder
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "file", file, "url", file.URL)
 	for _, text := range []string{fmt.Sprint(file), fmt.Sprintf("%+v %#v %x %q %d", file, file.URL, file.URL, file.URL, file.URL), string(asJSON), logged.String()} {

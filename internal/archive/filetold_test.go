@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I4: what is told of a file decides on its ending, unless its first bytes say
@@ -42,9 +43,7 @@ func TestFileTold_I4_Ending(t *testing.T) {
 		"TextByItself":        {FileTold{}, "number;amount", ""},
 		"Program":             {NewFileTold("a.exe", ""), "MZ\x00\x00", ""},
 	} {
-		if got := r.told.Ending([]byte(r.head)); got != r.want {
-			t.Errorf("%s: ending = %q, want %q", name, got, r.want)
-		}
+		kit.Want(t, name+": ending", r.told.Ending([]byte(r.head)), r.want)
 	}
 }
 
@@ -69,14 +68,11 @@ func TestReadFileHeaders_I4(t *testing.T) {
 		"NotWrapped":    {map[string]string{"Content-Encoding": "identity"}, FileTold{}},
 		"WithoutAnyone": {nil, FileTold{}},
 	} {
-		if got := ReadFileHeaders(func(h string) string { return r.headers[h] }); got != r.want {
-			t.Errorf("%s: told = %+v, want %+v", name, got, r.want)
-		}
+		kit.Want(t, name+": told", ReadFileHeaders(func(h string) string { return r.headers[h] }), r.want)
 	}
 	long := NewFileTold(strings.Repeat("ä", 500)+".pdf", strings.Repeat("x", 500))
-	if len(long.Name) > maxTold || len(long.Type) > maxTold || !strings.HasSuffix(long.Name, ".pdf") {
-		t.Errorf("long texts = %d and %d bytes, want at most %d, with the ending", len(long.Name), len(long.Type), maxTold)
-	}
+	kit.Check(t, len(long.Name) <= maxTold && len(long.Type) <= maxTold && strings.HasSuffix(long.Name, ".pdf"),
+		"long texts = %d and %d bytes, want at most %d, with the ending", len(long.Name), len(long.Type), maxTold)
 }
 
 // I4: a file comes out of its encoding where that is told and the first bytes
@@ -110,17 +106,13 @@ func TestFileTold_I4_Wrapping(t *testing.T) {
 	} {
 		encoding := r.told.Wrapping([]byte(r.came))
 		if r.want == "" {
-			if encoding != "" {
-				t.Errorf("%s: encoding = %q, want none", name, encoding)
-			}
+			kit.Want(t, name+": encoding", encoding, "")
 			continue
 		}
 		var out bytes.Buffer
 		err := Unwrap(encoding, strings.NewReader(r.came), &out)
 		if name == "WordsThatLookLike" { // and break off: what came is kept, in doubt
-			if !errors.Is(err, ErrCutOff) {
-				t.Errorf("%s: error = %v, want %v", name, err, ErrCutOff)
-			}
+			kit.Fails(t, name+": error", err, ErrCutOff)
 			continue
 		}
 		if encoding == "" || err != nil || out.String() != r.want {
@@ -137,9 +129,8 @@ func FuzzFileTold(f *testing.F) {
 		told := ReadFileHeaders(func(name string) string {
 			return map[string]string{"Content-Disposition": disposition, "Content-Transfer-Encoding": encoding}[name]
 		})
-		if len(told.Name) > maxTold || strings.ContainsAny(told.Name, "/") {
-			t.Errorf("name of %q = %q, want one without folders, of at most %d bytes", disposition, told.Name, maxTold)
-		}
+		kit.Check(t, len(told.Name) <= maxTold && !strings.ContainsAny(told.Name, "/"),
+			"name of %q = %q, want one without folders, of at most %d bytes", disposition, told.Name, maxTold)
 		var out bytes.Buffer
 		if wrapped := told.Wrapping(came); wrapped != "" && Unwrap(wrapped, bytes.NewReader(came), &out) == nil && out.Len() == 0 {
 			t.Errorf("%q came out of %s as nothing, want an error", came, wrapped)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I4: what looks like an answer of somebody else, or like a part of a file, is told from what looks whole.
@@ -40,9 +42,8 @@ func TestCheckForm_I4(t *testing.T) {
 		"Short":            {"x", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := CheckForm(strings.NewReader(r.content), int64(len(r.content)), false); !errors.Is(err, r.want) || (err == nil) != (r.want == nil) {
-				t.Errorf("%v, want %v", err, r.want)
-			}
+			err := CheckForm(strings.NewReader(r.content), int64(len(r.content)), false)
+			kit.Check(t, errors.Is(err, r.want) && (err == nil) == (r.want == nil), "%v, want %v", err, r.want)
 		})
 	}
 	if err := CheckForm(bytes.NewReader(nil), 0, false); err != nil {

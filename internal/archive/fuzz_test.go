@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // What is taken for an identifier is written again as it was meant, and fits a path, a line and a URL.
@@ -38,13 +40,10 @@ func FuzzDecimal(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if string(d) != s || d.Rat() == nil || !json.Valid([]byte(s)) {
-			t.Errorf("%q is taken for %q", s, string(d))
-		}
+		kit.Check(t, string(d) == s && d.Rat() != nil && json.Valid([]byte(s)), "%q is taken for %q", s, string(d))
 		doc := Document{Type: "Invoice", Number: "1", Date: "2026-10-31T00:00:00Z", Amount: d}
 		back, err := ParseMetadata(doc.Metadata())
-		if err != nil || back.Amount != d || !bytes.Equal(back.Metadata(), doc.Metadata()) {
-			t.Errorf("%q became %q: %v", s, string(back.Amount), err)
-		}
+		kit.Check(t, err == nil && back.Amount == d && bytes.Equal(back.Metadata(), doc.Metadata()),
+			"%q became %q: %v", s, string(back.Amount), err)
 	})
 }

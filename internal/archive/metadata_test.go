@@ -3,6 +3,8 @@ package archive
 import (
 	"reflect"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // plainSeeds are metadata that is plain, and metadata that only looks so.
@@ -27,17 +29,15 @@ func FuzzParseMetadata_I10_PlainAsTheDecoderReads(f *testing.F) {
 			return
 		}
 		want, err := parseMetadata(b)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: read as %+v, encoding/json reads %+v (%v)", b, got, want, err)
-		}
+		kit.Check(t, err == nil && reflect.DeepEqual(got, want),
+			"%q: read as %+v, encoding/json reads %+v (%v)", b, got, want, err)
 	})
 }
 
 func TestParseMetadata_MostIsPlain(t *testing.T) {
 	for i, s := range plainSeeds {
-		if _, ok := parsePlainMetadata([]byte(s)); ok != (i < 5) && s != `{"documentId":""}` {
-			t.Errorf("%s: plain is %v", s, ok)
-		}
+		_, ok := parsePlainMetadata([]byte(s))
+		kit.Check(t, ok == (i < 5) || s == `{"documentId":""}`, "%s: plain is %v", s, ok)
 	}
 	d := Document{Type: "Invoice", Number: "R-1", Date: "2026-10-31T00:00:00Z", SenderName: "Müller & Söhne", SenderIDs: []string{"DE1"}, RecipientName: "Acme", Currency: "EUR", Amount: "119.00"}
 	if back, ok := parsePlainMetadata(d.Metadata()); !ok || !reflect.DeepEqual(back, d) {
@@ -50,9 +50,7 @@ func BenchmarkParseMetadata(b *testing.B) {
 	for name, parse := range map[string]func([]byte) (Document, error){"plain": ParseMetadata, "any": parseMetadata} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := parse(meta); err != nil {
-					b.Fatal(err)
-				}
+				kit.Value(parse(meta))(b)
 			}
 		})
 	}

@@ -14,18 +14,14 @@ func TestNewBumID_I8_OneNumberForOneDocument(t *testing.T) {
 	seen := map[RemoteID]string{}
 	for _, parts := range [][]string{{}, {""}, {"a"}, {"a", ""}, {"", "a"}, {"a", "b"}, {"ab"}, {"1:a"}, {"b", "a"}, {"A"}, {strings.Repeat("x", 1000)}} {
 		id := NewBumID(parts...)
-		if id != NewBumID(parts...) || !id.IsBumID() || string(id) != strings.ToLower(string(id)) {
-			t.Errorf("%q gives %q", parts, id)
-		}
-		if had, twice := seen[id]; twice {
-			t.Errorf("%q and %s share a number", parts, had)
-		}
+		kit.Check(t, id == NewBumID(parts...) && id.IsBumID() && string(id) == strings.ToLower(string(id)),
+			"%q gives %q", parts, id)
+		had, twice := seen[id]
+		kit.Check(t, !twice, "%q and %s share a number", parts, had)
 		seen[id] = fmt.Sprintf("%q", parts)
 	}
 	// The number of a document never changes: it may have been sent.
-	if id := NewBumID("drop", "1"); id != "2c130000-bf6e-58f8-a876-dc22e2ca1371" {
-		t.Errorf("got %s", id)
-	}
+	kit.Want(t, "got", NewBumID("drop", "1"), "2c130000-bf6e-58f8-a876-dc22e2ca1371")
 }
 
 func TestIsBumID(t *testing.T) {
@@ -34,9 +30,7 @@ func TestIsBumID(t *testing.T) {
 		"10d90000-0000-7000-8000-00000000000a": false, "10d90000-0000-0000-8000-00000000000a": false, "10d90000-0000-4000-7000-00000000000a": false,
 		"10D90000-0000-4000-8000-00000000000a": false, "10d90000-0000-4000-8000-00000000000a\n": false, "": false, "54759eb3c090d83494e2d804": false,
 	} {
-		if id.IsBumID() != want {
-			t.Errorf("%q: %v, want id.IsBumID() = %v", id, !want, want)
-		}
+		kit.Check(t, id.IsBumID() == want, "%q: %v, want id.IsBumID() = %v", id, !want, want)
 	}
 }
 
@@ -44,16 +38,13 @@ func TestNetworkWords(t *testing.T) {
 	for word, want := range map[string]NetworkKind{"Invoice": NetworkInvoice, "CreditNote": NetworkCreditNote, "CreditNode": NetworkCreditNote, "invoice": "", "Order": "", "": ""} {
 		kit.Want(t, word, ParseNetworkKind(word), want)
 	}
-	if NetworkInvoice.NotificationWord() != "Invoice" || NetworkCreditNote.NotificationWord() != "CreditNode" {
-		t.Error("a kind has another word in notifications")
-	}
+	kit.Check(t, NetworkInvoice.NotificationWord() == "Invoice" && NetworkCreditNote.NotificationWord() == "CreditNode",
+		"a kind has another word in notifications")
 	if !ImageFile.IsKnown() || !AttachmentFile.IsKnown() || !DataFile.IsKnown() || FileType("image").IsKnown() || FileType("").IsKnown() {
 		t.Error("the types of files are others")
 	}
 	n := Notification{Properties: []NamedValue{{"a", "1"}, {"a", "2"}}}
-	if n.Property("a") != "1" || n.Property("b") != "" {
-		t.Error("a property has another value")
-	}
+	kit.Check(t, n.Property("a") == "1" && n.Property("b") == "", "a property has another value")
 }
 
 // I7: an address may carry its own authority, so a notification does not print it.
@@ -80,17 +71,14 @@ func TestDeriveNetworkID_I10(t *testing.T) {
 	file, document := []File{{Path: "a.pdf", Size: 1, SHA256: Sum([]byte("a"))}}, Sum([]byte("{}"))
 	content := NetworkContent(file, document)
 	id := DeriveNetworkID(content, document)
-	if id.String() != "238a5aa7-a9ba-519d-b46f-5406e9502e85" {
-		t.Errorf("the identity of a document that was sent before has changed: %s", id)
-	}
+	kit.Check(t, id.String() == "238a5aa7-a9ba-519d-b46f-5406e9502e85",
+		"the identity of a document that was sent before has changed: %s", id)
 	others := map[string]ID{
 		"OtherDocument": DeriveNetworkID(content, Sum([]byte("{ }"))), "OtherFiles": DeriveNetworkID(NetworkContent(nil, document), document),
 		"VaultOfThatName": DeriveID("network", content, document), "Swapped": DeriveNetworkID(document, content),
 	}
 	for name, other := range others {
-		if other == id {
-			t.Errorf("%v:, want other other than %v", name, id)
-		}
+		kit.Check(t, other != id, "%v:, want other other than %v", name, id)
 	}
 	switch {
 	case content != NetworkContent(file, Sum([]byte("{ }"))):

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,14 +31,10 @@ func TestNumberDigest_WhatABookkeeperTakesForOneNumber(t *testing.T) {
 		row.change(&other)
 		kit.Want(t, name+": the same", other.NumberDigest("V1") == first.NumberDigest("V1"), row.same)
 	}
-	if first.NumberDigest("V1") == first.NumberDigest("V2") {
-		t.Error("the same number in another vault")
-	}
+	kit.Check(t, first.NumberDigest("V1") != first.NumberDigest("V2"), "the same number in another vault")
 	ids, turned := first, first
 	ids.SenderIDs, turned.SenderIDs, turned.SenderName = []string{"DE1", "HRB 2"}, []string{"hrb 2", "DE1"}, "Mueller"
-	if ids.NumberDigest("V1") != turned.NumberDigest("V1") {
-		t.Error("identifiers in another order are another sender")
-	}
+	kit.Want(t, "identifiers in another order are another sender", ids.NumberDigest("V1"), turned.NumberDigest("V1"))
 	joined := first
 	if joined.SenderIDs = []string{"DE1HRB 2"}; joined.NumberDigest("V1") == ids.NumberDigest("V1") {
 		t.Error("two identifiers are one")
@@ -45,20 +42,16 @@ func TestNumberDigest_WhatABookkeeperTakesForOneNumber(t *testing.T) {
 }
 
 func TestHasStrangeDate(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	kit.Must(t, err)
+	berlin := kit.Value(time.LoadLocation("Europe/Berlin"))(t)
 	now := time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC) // the 21st in Berlin
 	for date, strange := range map[string]bool{
 		"2026-11-20T00:00:00Z": false, "2026-11-22T22:59:59Z": false, "2026-11-23T00:00:00Z": true, "2062-11-20T00:00:00Z": true,
 		"1990-01-01T00:00:00Z": false, "1989-12-31T23:59:59Z": true, "0206-11-20T00:00:00Z": true, "": false,
 	} {
-		if got := (Document{Date: date}).HasStrangeDate(now.In(berlin)); got != strange {
-			t.Errorf("%q: %t, want got = %v", date, got, strange)
-		}
+		kit.Want(t, fmt.Sprintf("%q", date), (Document{Date: date}).HasStrangeDate(now.In(berlin)), strange)
 	}
 	// Midnight of a day here, and any other time that is another day here.
-	newYork, err := time.LoadLocation("America/New_York")
-	kit.Must(t, err)
+	newYork := kit.Value(time.LoadLocation("America/New_York"))(t)
 	for _, row := range []struct {
 		date string
 		loc  *time.Location
@@ -72,7 +65,6 @@ func TestHasStrangeDate(t *testing.T) {
 		kit.Want(t, name, OtherDay(row.date, row.loc), row.day)
 		kit.Want(t, name+" is strange", Document{Date: row.date}.HasStrangeDate(now.In(row.loc)), row.day != "")
 	}
-	if !(Document{Date: "2026-11-22T00:00:00Z"}).HasStrangeDate(now) {
-		t.Error("the day after tomorrow in UTC is believed")
-	}
+	kit.Check(t, (Document{Date: "2026-11-22T00:00:00Z"}).HasStrangeDate(now),
+		"the day after tomorrow in UTC is believed")
 }

@@ -49,9 +49,7 @@ func TestObject_I8_OneNameForOneObject(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			a, b := PresignedURL(r.a).Object(), PresignedURL(r.b).Object()
-			if (a == b) != r.same {
-				t.Errorf("%q\n%q\nwant (a == b) = %v", a, b, r.same)
-			}
+			kit.Check(t, (a == b) == r.same, "%q\n%q\nwant (a == b) = %v", a, b, r.same)
 			kit.Lacks(t, "the text", a, "Signature")
 		})
 	}
@@ -71,11 +69,9 @@ func TestLeadsOn_I8_SameObjectElsewhere(t *testing.T) {
 		"https://b.eu.example/":                          false,
 		"https://b.eu.example/%zz":                       false,
 	} {
-		if got := PresignedURL("https://b.example/dir/k.zip?" + signedOnce).LeadsToSameObject(PresignedURL(to)); got != same {
-			t.Errorf("%s: %v, want got = %v", to, got, same)
-		}
+		got := PresignedURL("https://b.example/dir/k.zip?" + signedOnce).LeadsToSameObject(PresignedURL(to))
+		kit.Check(t, got == same, "%s: %v, want got = %v", to, got, same)
 	}
-	if PresignedURL("https://b.example/k.zip").LeadsToSameObject("https://b.example/") {
-		t.Error("the root is no object behind a bucket")
-	}
+	kit.Check(t, !PresignedURL("https://b.example/k.zip").LeadsToSameObject("https://b.example/"),
+		"the root is no object behind a bucket")
 }

@@ -1,6 +1,10 @@
 package archive
 
-import "testing"
+import (
+	"testing"
+
+	"vaultd/internal/test/kit"
+)
 
 // I10: the body of the request, and the identity of a PDF, are the same for ever.
 func TestPDF_I10_IsFixedForEver(t *testing.T) {
@@ -10,9 +14,7 @@ func TestPDF_I10_IsFixedForEver(t *testing.T) {
 	}
 	content := Sum([]byte("%PDF-1.7 %%EOF"))
 	id := DerivePDFID("ap@in.example", content)
-	if want := "135ecb7a-01f3-53a7-9c9b-d48b785dbcae"; id.String() != want {
-		t.Errorf("derived %s, want %s", id, want)
-	}
+	kit.Want(t, "derived", "135ecb7a-01f3-53a7-9c9b-d48b785dbcae", id.String())
 	if DerivePDFID("AP@IN.example", content) != id || ReceivingDigest("AP@IN.example") != ReceivingDigest("ap@in.example") {
 		t.Error("the case of the address makes another mailbox")
 	}
@@ -20,8 +22,6 @@ func TestPDF_I10_IsFixedForEver(t *testing.T) {
 		"Address": DerivePDFID("ap2@in.example", content), "Content": DerivePDFID("ap@in.example", Sum(nil)),
 		"Vault": DeriveID("pdf", content, ReceivingDigest("ap@in.example")),
 	} {
-		if other == id {
-			t.Errorf("%s is no part of the identity", name)
-		}
+		kit.Check(t, other != id, "%s is no part of the identity", name)
 	}
 }

@@ -1,6 +1,11 @@
 package archive
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"vaultd/internal/test/kit"
+)
 
 // Whom a document is for comes from its frozen metadata, whatever way it goes.
 func TestReadReceiver(t *testing.T) {
@@ -10,11 +15,7 @@ func TestReadReceiver(t *testing.T) {
 		"4012345000009": Document{Type: "Invoice", RecipientIDs: []string{"4012345000009"}}.Metadata(),
 		"":              nil,
 	} {
-		if got, err := ReadReceiver(metadata); err != nil || got.String() != want {
-			t.Errorf("%s: %q, %v, want no error, got.String() = %v", metadata, got, err, want)
-		}
+		kit.Want(t, fmt.Sprint(metadata), kit.Value(ReadReceiver(metadata))(t).String(), want)
 	}
-	if _, err := ReadReceiver([]byte("[]")); err == nil {
-		t.Error("a list is metadata")
-	}
+	kit.Fails(t, "a list is metadata", kit.Err(ReadReceiver([]byte("[]"))))
 }

@@ -11,8 +11,7 @@ import (
 func TestRetention_Ended(t *testing.T) {
 	at := func(s string) time.Time {
 		t.Helper()
-		when, err := time.Parse(time.RFC3339, s)
-		kit.Must(t, err)
+		when := kit.Value(time.Parse(time.RFC3339, s))(t)
 		return when
 	}
 	for name, row := range map[string]struct {
@@ -38,9 +37,8 @@ func TestRetention_Ended(t *testing.T) {
 				off  time.Duration
 				over bool
 			}{{-24 * time.Hour, false}, {-1, false}, {0, true}, {24 * time.Hour, true}, {400 * 24 * time.Hour, true}} {
-				if got := row.years.Ended(archived, end.Add(one.off)); got != one.over {
-					t.Errorf("%v from its end: ended %t", one.off, got)
-				}
+				got := row.years.Ended(archived, end.Add(one.off))
+				kit.Check(t, got == one.over, "%v from its end: ended %t", one.off, got)
 			}
 		})
 	}

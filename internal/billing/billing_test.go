@@ -1,9 +1,8 @@
 package billing
 
 import (
-	"errors"
+	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -25,8 +24,7 @@ func TestBills_ExampleByHand(t *testing.T) {
 		{Vault: "DE", Year: 2026, Documents: 400, Bytes: 234_567_890},
 		{Vault: "DE", Year: 2025, Documents: 3, Bytes: 3_000_000},
 	}
-	got, err := Bills(totals, Rule{Price: "0.185", Currency: "EUR"}, time.Time{})
-	kit.Must(t, err)
+	got := kit.Value(Bills(totals, Rule{Price: "0.185", Currency: "EUR"}, time.Time{}))(t)
 	want := []Bill{
 		{Year: 2025, Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: LimitReached,
 			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
@@ -39,9 +37,7 @@ func TestBills_ExampleByHand(t *testing.T) {
 		{Year: 2026, Vault: "FR", Documents: 500, Bytes: 100_000_000, Included: 500_000_000, Average: "0.2", Percent: "20",
 			Headroom: 400_000_000, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%+v\nwant\n%+v", got, want)
-	}
+	kit.Want(t, "got", got, want)
 }
 
 func TestBills_Edges(t *testing.T) {
@@ -75,18 +71,14 @@ func TestBills_Edges(t *testing.T) {
 			if b.Level != row.level || b.Percent != row.percent || b.Transactions != row.transactions || b.Whole != row.whole || b.Money != row.money {
 				t.Errorf("level %d percent %s transactions %s whole %d money %q", b.Level, b.Percent, b.Transactions, b.Whole, b.Money)
 			}
-			if b.Excess > 0 && b.Headroom > 0 {
-				t.Errorf("both %d bytes beyond and %d left", b.Excess, b.Headroom)
-			}
+			kit.Check(t, b.Excess <= 0 || b.Headroom <= 0, "both %d bytes beyond and %d left", b.Excess, b.Headroom)
 		})
 	}
 }
 
 func TestBills_WrongRule(t *testing.T) {
 	for _, r := range []Rule{{Included: -1}, {Price: "-1"}, {Price: "1,50"}, {Price: "1e3"}} {
-		if _, err := Bills(nil, r, time.Time{}); !errors.Is(err, ErrRule) {
-			t.Errorf("%+v: error %v", r, err)
-		}
+		kit.Fails(t, fmt.Sprintf("%+v: error", r), kit.Err(Bills(nil, r, time.Time{})), ErrRule)
 	}
 }
 
@@ -101,9 +93,8 @@ func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
 			totals = append(totals, ledger.Total{Vault: archive.VaultID(rune('A' + v)), Year: 2026, Documents: n, Bytes: n * r.Uint64N(2_000_000)})
 		}
 		bs, err := Bills(totals, Rule{Price: "0.185"}, time.Time{})
-		if err != nil || len(bs) != len(totals)+1 || bs[0].Vault != "" {
-			t.Fatalf(`err = %v, bs = %v, want no error, len(bs) = %v, bs[0].Vault = ""`, err, bs, len(totals)+1)
-		}
+		kit.Need(t, err == nil && len(bs) == len(totals)+1 && bs[0].Vault == "",
+			`err = %v, bs = %v, want no error, len(bs) = %v, bs[0].Vault = ""`, err, bs, len(totals)+1)
 		var sum Bill
 		beyond, one := int64(0), bs[0]
 		for _, b := range bs[1:] {
@@ -123,8 +114,7 @@ func TestBills_LevelsPerVaultAndCustomer(t *testing.T) {
 	bs, err := Bills([]ledger.Total{{Vault: "DE", Year: 2026, Documents: 10, Bytes: 9_500_000}, {Vault: "FR", Year: 2026, Documents: 10, Bytes: 8_200_000}}, Rule{}, time.Time{})
 	kit.Must(t, err)
 	for i, want := range []Bill{{Percent: "88.5", Level: Level80}, {Vault: "DE", Percent: "95", Level: Level90}, {Vault: "FR", Percent: "82", Level: Level80}} {
-		if b := bs[i]; b.Vault != want.Vault || b.Percent != want.Percent || b.Level != want.Level {
-			t.Errorf("%+v, want %+v", b, want)
-		}
+		b := bs[i]
+		kit.Check(t, b.Vault == want.Vault && b.Percent == want.Percent && b.Level == want.Level, "%+v, want %+v", b, want)
 	}
 }

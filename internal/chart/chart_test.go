@@ -68,9 +68,7 @@ func lengthIn(t *testing.T, text string) (length float64) {
 		if r >= '0' && r <= '9' {
 			w = 636
 		}
-		if w == 0 {
-			t.Fatalf("the width of %q is not known", r)
-		}
+		kit.Need(t, w != 0, "the width of %q is not known", r)
 		length += w * 11 / 1000
 	}
 	return length
@@ -104,13 +102,11 @@ func checkDrawing(t *testing.T, title string, drawn template.HTML) {
 			if e.attributes["class"] == "scale" {
 				b = box{at - long, at, b.y}
 			}
-			if b.left < 0 || b.right > width || b.y+3 > high {
-				t.Errorf("%q lies outside, from %.1f to %.1f", e.text, b.left, b.right)
-			}
+			kit.Check(t, b.left >= 0 && b.right <= width && b.y+3 <= high,
+				"%q lies outside, from %.1f to %.1f", e.text, b.left, b.right)
 			for _, o := range boxes {
-				if b.left < o.right && o.left < b.right && math.Abs(b.y-o.y) < 11 {
-					t.Errorf("%q at %.1f touches another text in %s", e.text, at, drawn)
-				}
+				kit.Check(t, b.left >= o.right || o.left >= b.right || math.Abs(b.y-o.y) >= 11,
+					"%q at %.1f touches another text in %s", e.text, at, drawn)
 			}
 			boxes = append(boxes, b)
 		case "rect":
@@ -174,9 +170,8 @@ func TestBars_ClassesAreAllNamed(t *testing.T) {
 	drawn = Bars("x", []string{"a"}, days, plain)
 	checkDrawing(t, "x", drawn)
 	for i, day := range days {
-		if isNamed := strings.Contains(string(drawn), ">"+day.Label+"<"); isNamed != ((29-i)%3 == 0) {
-			t.Errorf("%s is named: %t", day.Label, isNamed)
-		}
+		isNamed := strings.Contains(string(drawn), ">"+day.Label+"<")
+		kit.Check(t, isNamed == ((29-i)%3 == 0), "%s is named: %t", day.Label, isNamed)
 	}
 }
 
@@ -193,18 +188,15 @@ func TestBars_HeightsAreShares(t *testing.T) {
 			heights = append(heights, e.number(t, "height"))
 		}
 	}
-	if !slices.Equal(scale, []string{"0", "500", "1000"}) || !slices.Equal(heights, []float64{128, 32, 1}) {
-		t.Errorf("scale %v, heights %v", scale, heights)
-	}
+	kit.Check(t, slices.Equal(scale, []string{"0", "500", "1000"}) && slices.Equal(heights, []float64{128, 32, 1}),
+		"scale %v, heights %v", scale, heights)
 }
 
 // The end of the scale is a round number so close to the highest value that its bar fills at least two thirds of the drawing.
 func TestBars_TheHighestFillsTheDrawing(t *testing.T) {
 	for n, want := range map[uint64]uint64{1: 1, 3: 3, 7: 8, 9: 10, 11: 12, 12: 12, 13: 15, 21: 30, 51: 60, 101: 120, 1_010: 1_200, 60_001: 80_000, 999_999: 1_000_000,
 		1e19: 1e19, 1e19 + 1: math.MaxUint64} {
-		if got := roundUp(n); got != want {
-			t.Errorf("the scale for %d ends at %d, not at %d", n, got, want)
-		}
+		kit.Want(t, fmt.Sprintf("the scale for %d ends at", n), roundUp(n), want)
 	}
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
@@ -232,13 +224,11 @@ func TestLines_ShareOfTheYear(t *testing.T) {
 	for _, e := range elementsOf(t, drawn) {
 		switch {
 		case e.attributes["class"] == "limit":
-			if y := e.number(t, "y1"); math.Abs(y-(bottom-(bottom-top)/1.5)) > 0.1 {
-				t.Errorf("the limit is at %.1f", y)
-			}
+			y := e.number(t, "y1")
+			kit.Check(t, math.Abs(y-(bottom-(bottom-top)/1.5)) <= 0.1, "the limit is at %.1f", y)
 		case e.name == "polyline":
-			if isDashed := e.attributes["stroke-dasharray"] != ""; isDashed != (e.attributes["class"] == "forecast") {
-				t.Errorf("%v: dashed %t", e, isDashed)
-			}
+			isDashed := e.attributes["stroke-dasharray"] != ""
+			kit.Check(t, isDashed == (e.attributes["class"] == "forecast"), "%v: dashed %t", e, isDashed)
 		}
 	}
 	kit.Want(t, "dots for 4 points", strings.Count(string(drawn), "<circle"), 4)

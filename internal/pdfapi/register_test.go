@@ -37,9 +37,7 @@ func TestRegister_I10_SendsTheFrozenBytesOnce(t *testing.T) {
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, Path: row.path})
 			ticket, err := register(t, c)
-			if err != nil || len(got) != 1 {
-				t.Fatalf("%v after %d requests", err, len(got))
-			}
+			kit.Need(t, err == nil && len(got) == 1, "%v after %d requests", err, len(got))
 			r := got[0]
 			if string(body) != string(frozen[0].Metadata) || r.ContentLength != int64(len(body)) || r.Method != http.MethodPost || r.RequestURI != row.want {
 				t.Errorf("sent %s %s: %s", r.Method, r.RequestURI, body)
@@ -49,9 +47,8 @@ func TestRegister_I10_SendsTheFrozenBytesOnce(t *testing.T) {
 				t.Errorf("headers %v", r.Header)
 			}
 			want := archive.Ticket{Remote: "46aa4caf-b373-11ed-bbfc-cfd535abf178", URL: address, Sent: before, Date: before.Wall.Add(time.Second), SignedAt: before.Wall, Validity: time.Hour}
-			if string(ticket.URL) != address || fmt.Sprint(ticket) != fmt.Sprint(want) {
-				t.Errorf("got %+v, want %+v", ticket, want)
-			}
+			kit.Check(t, string(ticket.URL) == address && fmt.Sprint(ticket) == fmt.Sprint(want),
+				"got %+v, want %+v", ticket, want)
 		})
 	}
 }
@@ -73,14 +70,12 @@ func TestRegister_OAuth(t *testing.T) {
 		}
 	})
 	c := clientFor(t, srv, apicall.Config{Auth: apicall.Auth{Method: apicall.OAuth2, Username: "id", Secret: func() (string, error) { return calls.Secret, nil }, Scopes: []string{Scope}}})
-	ticket, err := register(t, c)
-	kit.Must(t, err)
+	ticket := kit.Value(register(t, c))(t)
 	if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte(pdfCanary))); err != nil {
 		t.Fatal(err)
 	}
-	if asked != "importDocuments.write" || bearer != "Bearer tok" || put != "" {
-		t.Errorf("scope %q, POST with %q, PUT with %q", asked, bearer, put)
-	}
+	kit.Check(t, asked == "importDocuments.write" && bearer == "Bearer tok" && put == "",
+		"scope %q, POST with %q, PUT with %q", asked, bearer, put)
 }
 
 func TestRegister_AnswerForms(t *testing.T) {
@@ -112,8 +107,7 @@ func TestRegister_AnswerForms(t *testing.T) {
 		"ByteOrderMark":        {"\xef\xbb\xbf" + `{"uploadUrl":"` + url + `","bumId":"r1"}`, "r1", "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ticket, err := register(t, answering(t, 200, http.Header{}, row.body))
-			kit.Must(t, err)
+			ticket := kit.Value(register(t, answering(t, 200, http.Header{}, row.body)))(t)
 			if row.remote != "" && string(ticket.Remote) != row.remote || fmt.Sprint(ticket.Headers) != row.headers || ticket.Life() != untoldLife ||
 				strings.TrimSuffix(string(ticket.URL), "&x-id=PutObject") != url {
 				t.Errorf("gave %q %q %v, for %v", ticket.Remote, string(ticket.URL), ticket.Headers, ticket.Life())
@@ -239,8 +233,7 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 // Without a number from the service, two registrations have one number if they lead to one object.
 func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 	remote := func(address string) archive.RemoteID {
-		ticket, err := register(t, answering(t, 200, http.Header{}, `{"uploadUrl":"`+address+`"}`))
-		kit.Must(t, err)
+		ticket := kit.Value(register(t, answering(t, 200, http.Header{}, `{"uploadUrl":"`+address+`"}`)))(t)
 		if _, err := archive.ParseRemoteID(string(ticket.Remote)); err != nil || !strings.HasPrefix(string(ticket.Remote), "address-") {
 			t.Errorf(`%q: %v, want no error, ticket.Remote that begins with "address-"`, ticket.Remote, err)
 		}
@@ -249,9 +242,7 @@ func TestRegister_I8_NumberFromTheAddress(t *testing.T) {
 	one := remote("https://b.example/in/k.pdf?X-Amz-Date=20261120T100000Z&X-Amz-Expires=3600&X-Amz-Signature=1")
 	kit.Want(t, "the number of an address signed again", remote("https://B.example:443/in/%6b.pdf?X-Amz-Expires=900&X-Amz-Date=20261120T110000Z&X-Amz-Signature=2"), one)
 	for _, other := range []string{"https://b.example/in/l.pdf?X-Amz-Signature=1", "https://c.example/in/k.pdf?X-Amz-Signature=1", "https://b.example/in/k.pdf?key=2&X-Amz-Signature=1"} {
-		if remote(other) == one {
-			t.Errorf("%s has the same number", other)
-		}
+		kit.Check(t, remote(other) != one, "%s has the same number", other)
 	}
 }
 
@@ -299,9 +290,7 @@ func TestRegister_RefusalShowsTheAddressInShort(t *testing.T) {
 		`{"receivingEmailAddress":"a@b","receivingEmailAddress":"c@d"}`:  `""`,
 		`no JSON`: `""`,
 	} {
-		if got := shortAddress([]byte(body), receivingField); got != want {
-			t.Errorf("%s gives %s, want %s", body, got, want)
-		}
+		kit.Want(t, body+" gives", shortAddress([]byte(body), receivingField), want)
 	}
 }
 

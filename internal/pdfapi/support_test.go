@@ -76,9 +76,8 @@ func register(t *testing.T, c *Client) (archive.Ticket, error) {
 	if err != nil {
 		return archive.Ticket{}, err
 	}
-	if len(got.Tickets)+len(got.Barred) != 1 || got.Foreign+len(got.Crossed) != 0 {
-		t.Errorf("an answer without an error says %+v", got)
-	}
+	kit.Check(t, len(got.Tickets)+len(got.Barred) == 1 && got.Foreign+len(got.Crossed) == 0,
+		"an answer without an error says %+v", got)
 	if why, barred := got.Barred[document]; barred {
 		return archive.Ticket{}, barredError(why)
 	}

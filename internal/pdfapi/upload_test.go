@@ -37,9 +37,8 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 	kit.Must(t, err)
 	p := sealed(t, content)
 	sent, etag, err := c.Upload(t.Context(), ticket, p)
-	if err != nil || len(posted) != 1 || len(put) != 1 {
-		t.Fatalf("%v after %d POSTs and %d PUTs", err, len(posted), len(put))
-	}
+	kit.Need(t, err == nil && len(posted) == 1 && len(put) == 1,
+		"%v after %d POSTs and %d PUTs", err, len(posted), len(put))
 	r := put[0]
 	if r.Method != http.MethodPut || r.RequestURI != "/in/a%2Bb.pdf?x=%2f%20+&X-Amz-Signature="+calls.Signature || r.ContentLength != p.Size || len(r.TransferEncoding) != 0 || !bytes.Equal(body, content) {
 		t.Errorf("%s %s, %d of %d bytes, %v", r.Method, r.RequestURI, len(body), r.ContentLength, r.TransferEncoding)
@@ -48,12 +47,8 @@ func TestUpload_I7_NoCredentialsGoToTheStore(t *testing.T) {
 	if h.Values("Authorization") != nil || h.Get("Content-Type") != "application/pdf" || h.Get("Content-MD5") != base64.StdEncoding.EncodeToString(p.MD5[:]) || h.Get("X-SVC-REQUEST-ID") != "" {
 		t.Errorf("headers %v", h)
 	}
-	if posted[0].Header.Get("Authorization") == "" {
-		t.Error("the POST had no credentials")
-	}
-	if sent != p.SHA256 || etag != hex.EncodeToString(p.MD5[:]) {
-		t.Errorf("sent %s, etag %q", sent, etag)
-	}
+	kit.Check(t, posted[0].Header.Get("Authorization") != "", "the POST had no credentials")
+	kit.Check(t, sent == p.SHA256 && etag == hex.EncodeToString(p.MD5[:]), "sent %s, etag %q", sent, etag)
 }
 
 // A store may send the upload on to another region, but not to another object, and not in the clear.
@@ -72,9 +67,8 @@ func TestUpload_Redirects(t *testing.T) {
 			var there []*http.Request
 			other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 				there = append(there, r)
-				if b, _ := io.ReadAll(r.Body); !bytes.Equal(b, content) {
-					t.Errorf("the other store got %q", b)
-				}
+				b, _ := io.ReadAll(r.Body)
+				kit.Check(t, bytes.Equal(b, content), "the other store got %q", b)
 			})
 			c, srv := client(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Location", strings.Replace(row.to, "OTHER", other.URL, 1))
@@ -82,9 +76,8 @@ func TestUpload_Redirects(t *testing.T) {
 			})
 			sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/in/k.pdf?X-Amz-Signature=" + calls.Signature)}, sealed(t, content))
 			if !row.goes {
-				if e := calls.Failed(t, err); e.Code != "policy" || len(there) != 0 {
-					t.Errorf("%v after %d requests there", e, len(there))
-				}
+				e := calls.Failed(t, err)
+				kit.Check(t, e.Code == "policy" && len(there) == 0, "%v after %d requests there", e, len(there))
 				return
 			}
 			if err != nil || len(there) != 1 || there[0].Header.Values("Authorization") != nil || sent != archive.Sum(content) {

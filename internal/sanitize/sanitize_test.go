@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -36,16 +37,12 @@ func FuzzText(f *testing.F) {
 		if !utf8.ValidString(Text(s)) || strings.ContainsFunc(Text(s), isUnprintable) {
 			t.Errorf("%q: %q, want utf8.ValidString(Text(s)), not strings.ContainsFunc(Text(s), isUnprintable)", s, Text(s))
 		}
-		if again := Text(Text(s)); again != Text(s) {
-			t.Errorf("%q is not stable", s)
-		}
+		kit.Want(t, fmt.Sprintf("%q is not stable", s), Text(Text(s)), Text(s))
 	})
 }
 
 func TestReplace(t *testing.T) {
-	if got := Replace("a\nb\xff\u202e", '\ufffd'); got != "a\ufffdb\ufffd\ufffd" {
-		t.Errorf("%q, want got = \"a\\ufffdb\\ufffd\\ufffd\"", got)
-	}
+	kit.Want(t, `Replace("a\nb\xff\u202e", '\ufffd')`, Replace("a\nb\xff\u202e", '\ufffd'), "a\ufffdb\ufffd\ufffd")
 }
 
 func TestName(t *testing.T) {
@@ -65,12 +62,8 @@ func TestMessage(t *testing.T) {
 }
 
 func TestFirstLine(t *testing.T) {
-	if got := FirstLine("\n\x07one two\nthree", 8); got != `\x07one…` {
-		t.Errorf("%q, want got = `\\x07one…`", got)
-	}
-	if got := FirstLine(" \n", 8); got != "" {
-		t.Errorf(`%q, want got = ""`, got)
-	}
+	kit.Want(t, `FirstLine("\n\x07one two\nthree", 8)`, FirstLine("\n\x07one two\nthree", 8), `\x07one…`)
+	kit.Want(t, `FirstLine(" \n", 8)`, FirstLine(" \n", 8), "")
 }
 
 func TestShellWord(t *testing.T) {
@@ -88,9 +81,7 @@ func FuzzAll(f *testing.F) {
 			"FirstLine": FirstLine(s, 20), "JoinLines": JoinLines(s), "ShellWord": ShellWord(s),
 		} {
 			for _, r := range got {
-				if !IsPrintable(r) && r != '\ufffd' {
-					t.Errorf("%s of %q leaves %U", name, s, r)
-				}
+				kit.Check(t, IsPrintable(r) || r == '\ufffd', "%s of %q leaves %U", name, s, r)
 			}
 		}
 	})

@@ -55,14 +55,11 @@ func TestCheckMinFree_LooksAtTheSpool(t *testing.T) {
 	if there < 0 || here-there < 100e6 && there-here < 100e6 {
 		t.Skip("no second disk with another amount of free space")
 	}
-	if err := CheckMinFree(stateDir, 1<<62); err == nil {
-		t.Error("a state directory without a spool is not looked at")
-	}
+	kit.Fails(t, "a state directory without a spool is not looked at", CheckMinFree(stateDir, 1<<62))
 	kit.Must(t, os.Symlink(other, filepath.Join(stateDir, statedir.SpoolFolder)))
 	lacks, ok := errors.AsType[*NoSpaceError](CheckMinFree(stateDir, 1<<62))
-	if !ok || lacks.Free-there > 50e6 || there-lacks.Free > 50e6 {
-		t.Errorf("%+v; the spool's disk has %d, the other one %d", lacks, there, here)
-	}
+	kit.Check(t, ok && lacks.Free-there <= 50e6 && there-lacks.Free <= 50e6,
+		"%+v; the spool's disk has %d, the other one %d", lacks, there, here)
 }
 
 // One line for each change, however often it is asked, and a little more room than was missing before it goes on.
@@ -72,21 +69,16 @@ func TestDisk_OneLineForEachChange(t *testing.T) {
 		k := NewDisk(t.TempDir(), 1<<60, nil, time.Now, slog.New(slog.NewTextHandler(&log, nil)))
 		kit.Must(t, os.Mkdir(k.path, 0o700))
 		for range 100 {
-			if k.CheckSpace() == nil || k.FullSince().IsZero() {
-				t.Fatal("there is room")
-			}
+			kit.Need(t, k.CheckSpace() != nil && !k.FullSince().IsZero(), "there is room")
 			time.Sleep(3 * time.Second)
 		}
 		k.minFree = 1
 		for range 100 {
-			if err := k.CheckSpace(); err != nil || !k.FullSince().IsZero() {
-				t.Fatalf("err = %v, want no error, k.FullSince().IsZero()", err)
-			}
+			err := k.CheckSpace()
+			kit.Need(t, err == nil && k.FullSince().IsZero(), "err = %v, want no error, k.FullSince().IsZero()", err)
 		}
 		for words, want := range map[string]int{"nothing new is taken or packed": 1, "has room again": 1} {
-			if n := strings.Count(log.String(), words); n != want {
-				t.Errorf("%q was logged %d times", words, n)
-			}
+			kit.Want(t, fmt.Sprintf("%q was logged", words), strings.Count(log.String(), words), want)
 		}
 	})
 }

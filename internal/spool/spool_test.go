@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -36,9 +37,7 @@ func countBesideTheWork(t *testing.T, r ledger.Route) {
 		kit.Must(t, os.WriteFile(s.PackagePath(r, k), make([]byte, 100+i), 0o600))
 	}
 	kit.Must(t, os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(r, keys[0]))), nil, 0o600))
-	if err := s.CheckSpace("V"); err == nil {
-		t.Error("there is room before anything was counted")
-	}
+	kit.Fails(t, "there is room before anything was counted", s.CheckSpace("V"))
 	err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) {
 		if k == keys[1] {
 			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
@@ -63,9 +62,7 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	s := openSpool(t, t.TempDir())
 	k := archive.NewKey(time.UnixMilli(1))
 	for r, ending := range map[ledger.Route]string{"": ".zip", ledger.Vault: ".zip", ledger.PDF: ".pdf"} {
-		if name := PackageName(r, k); name != k.String()+ending {
-			t.Errorf("%q: %s, want name = %v", r, name, k.String()+ending)
-		}
+		kit.Want(t, fmt.Sprintf("%q", r), PackageName(r, k), k.String()+ending)
 	}
 	text := []byte("%PDF-1.7 %%EOF")
 	recorded := archive.Package{Size: int64(len(text)), SHA256: archive.Sum(text)}
@@ -75,25 +72,20 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	if p, err := s.FindPackage(ledger.PDF, k, recorded); err != nil || p.Path != filepath.Join(s.dir, k.String()+".pdf") {
 		t.Errorf("%+v, %v, want no error, p.Path = %v", p, err, filepath.Join(s.dir, k.String()+".pdf"))
 	}
-	if _, err := s.FindPackage(ledger.Vault, k, recorded); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("found as a ZIP: %v", err)
-	}
+	kit.Fails(t, "found as a ZIP", kit.Err(s.FindPackage(ledger.Vault, k, recorded)), fs.ErrNotExist)
 	if is, err := s.HasDigest(t.Context(), ledger.PDF, k, recorded, func(time.Duration) error { return nil }); !is || err != nil {
 		t.Errorf("%v, %v, want is, no error", is, err)
 	}
 	// No entry needs it: the count removes it, and leaves what is not vaultd's.
 	kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "", false, nil }))
 	left, err := os.ReadDir(s.dir)
-	if err != nil || len(left) != 3 {
-		t.Errorf("left %v, %v", left, err)
-	}
+	kit.Check(t, err == nil && len(left) == 3, "left %v, %v", left, err)
 }
 
 // openSpool opens the spool of a state directory.
 func openSpool(t *testing.T, stateDir string) *Spool {
 	t.Helper()
-	s, err := Open(Config{StateDir: stateDir, Max: 1e9, Shares: 1})
-	kit.Must(t, err)
+	s := kit.Value(Open(Config{StateDir: stateDir, Max: 1e9, Shares: 1}))(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -148,9 +140,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 			}
 			return "V", true, nil
 		})
-		if !errors.Is(err, end) {
-			t.Fatalf("err = %v, want error %v", err, end)
-		}
+		kit.Need(t, errors.Is(err, end), "err = %v, want error %v", err, end)
 	}
 	for k, bytes := range map[archive.Key]int{keys[0]: 150, keys[4]: 400} {
 		putPackage(t, s, k, bytes)
@@ -162,9 +152,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 	if _, err := os.Stat(half(keys[4])); err != nil {
 		t.Error("a file that was being written is gone")
 	}
-	if _, err := os.Stat(half(keys[5])); err == nil {
-		t.Error("what was left half made is still there")
-	}
+	kit.Fails(t, "what was left half made is still there", kit.Err(os.Stat(half(keys[5]))))
 	for _, k := range keys {
 		kit.Must(t, s.RemovePackage(ledger.Vault, k, "V"))
 	}
@@ -186,13 +174,11 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 	return func() {
 		t.Helper()
 		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != len(names) {
-			t.Errorf("left in the other folder: %v %v, want %q", left, err, names)
-		}
+		kit.Check(t, err == nil && len(left) == len(names),
+			"left in the other folder: %v %v, want %q", left, err, names)
 		for _, name := range names {
-			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
-				t.Errorf("%s in the other folder: %q, %v", name, text, err)
-			}
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			kit.Check(t, err == nil && string(text) == content, "%s in the other folder: %q, %v", name, text, err)
 		}
 	}
 }
@@ -239,9 +225,7 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 	if p, err := s.FindPackage(ledger.Vault, keys[2], recorded); err != nil || p.Path != s.PackagePath(ledger.Vault, keys[2]) {
 		t.Errorf("in its place again: %+v, %v", p, err)
 	}
-	if _, err := s.FindPackage(ledger.Vault, keys[3], recorded); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
+	kit.Fails(t, "missing", kit.Err(s.FindPackage(ledger.Vault, keys[3], recorded)), fs.ErrNotExist)
 }
 
 // What a sweep meets while a fault keeps it from its end is not told of again and again.
@@ -253,7 +237,6 @@ func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
 	for range 3 {
 		kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
 	}
-	if n := strings.Count(log.String(), "photo.jpg"); n != 1 {
-		t.Errorf("told %d times: %s", n, &log)
-	}
+	n := strings.Count(log.String(), "photo.jpg")
+	kit.Check(t, n == 1, "told %d times: %s", n, &log)
 }

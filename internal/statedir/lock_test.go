@@ -28,9 +28,7 @@ func TestLock_I19_APlantedLockFile(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), dir+"/vaultd.lock") || !strings.Contains(err.Error(), "remove it") {
 				t.Errorf(`%v, want an error, err with %q, err with "remove it"`, err, dir+"/vaultd.lock")
 			}
-			if now, err := os.ReadFile(other + "/precious"); err != nil || string(now) != words {
-				t.Errorf("written through the link: %q, %v", now, err)
-			}
+			kit.Want(t, "written through the link", string(kit.Value(os.ReadFile(other+"/precious"))(t)), words)
 		})
 	}
 }
@@ -62,11 +60,8 @@ func TestLock_I16_NamesTheHolderAlone(t *testing.T) {
 	defer held.Close()
 	_, err = Lock(dir, commandRole)
 	inUse, ok := errors.AsType[*InUseError](err)
-	if !ok {
-		t.Fatalf("error = %v, want an InUseError", err)
-	}
-	host, err := os.Hostname()
-	kit.Must(t, err)
+	kit.Need(t, ok, "error = %v, want an InUseError", err)
+	host := kit.Value(os.Hostname())(t)
 	begin := fmt.Sprintf("%s, process %d on %s since ", daemonRole, os.Getpid(), host)
 	since, ok := strings.CutPrefix(inUse.By, begin)
 	if _, err := time.Parse(time.RFC3339, since); !ok || err != nil {

@@ -17,11 +17,9 @@ func TestOpenFolder_I27_ForItsUserAlone(t *testing.T) {
 	defer unix.Umask(unix.Umask(0))
 	dir := t.TempDir()
 	for _, name := range []string{SpoolFolder, DropsFolder, ReceivedFolder} {
-		folder, err := OpenFolder(dir, name, nil)
-		kit.Must(t, err)
+		folder := kit.Value(OpenFolder(dir, name, nil))(t)
 		kit.Must(t, folder.Close())
-		info, err := os.Lstat(filepath.Join(dir, name))
-		kit.Must(t, err)
+		info := kit.Value(os.Lstat(filepath.Join(dir, name)))(t)
 		kit.Want(t, "mode of "+name, info.Mode(), fs.ModeDir|0o700)
 	}
 }

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -10,9 +11,7 @@ import (
 func TestPace_BeginsSmallAndGrows(t *testing.T) {
 	p := NewLimiter(8)
 	for i, want := range []int{2, 3, 4, 5, 6, 7, 8, 8} {
-		if p.Limit() != want {
-			t.Errorf("after %d calls: %d at once, want %d", i, p.Limit(), want)
-		}
+		kit.Want(t, fmt.Sprintf("after %d calls", i), p.Limit(), want)
 		p.Begin()
 		p.Succeeded(true)
 	}
@@ -39,17 +38,11 @@ func TestPace_HalvesOnceARoundAndRestsAtTheFloor(t *testing.T) {
 			calls = append(calls, p.Begin())
 		}
 		for _, n := range calls {
-			if p.Overloaded(n) {
-				t.Errorf("round %d: rests before the floor was tried", round)
-			}
+			kit.Check(t, !p.Overloaded(n), "round %d: rests before the floor was tried", round)
 		}
-		if p.Limit() != want {
-			t.Errorf("round %d: %d at once, want %d", round, p.Limit(), want)
-		}
+		kit.Want(t, fmt.Sprintf("round %d", round), p.Limit(), want)
 	}
-	if !p.Overloaded(p.Begin()) {
-		t.Error("one call at a time is too much, and the route does not rest")
-	}
+	kit.Check(t, p.Overloaded(p.Begin()), "one call at a time is too much, and the route does not rest")
 	p.Succeeded(true)
 	if p.Overloaded(p.Begin()); p.Limit() != 1 {
 		t.Errorf("%d at once", p.Limit())
@@ -90,8 +83,7 @@ func TestPace_G13_FewFaultsCostLittle(t *testing.T) {
 				good++
 			}
 		}
-		if share := float64(good) / float64(most) / took; share < 0.90 {
-			t.Errorf("%d at once: %.3f of the speed", most, share)
-		}
+		share := float64(good) / float64(most) / took
+		kit.Check(t, share >= 0.90, "%d at once: %.3f of the speed", most, share)
 	}
 }

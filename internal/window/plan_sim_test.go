@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // TestPlan_I6_SimulatedLines lets thousands of lines carry a backlog each, planned, paced
@@ -25,9 +26,7 @@ func TestPlan_I6_SimulatedLines(t *testing.T) {
 	runs := 100
 	if s := os.Getenv("RUNS"); s != "" {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			t.Fatalf("RUNS=%q", s)
-		}
+		kit.Need(t, err == nil && n >= 1, "RUNS=%q", s)
 		runs = n
 	}
 	var next, puts, posts, beyond atomic.Int64

@@ -48,15 +48,10 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 		p.observe(10*archive.MB, 10*time.Second) // 1 MB/s
 	}
 	ticket := archive.Ticket{Sent: at(0)}
-	if !p.MayStart(ticket, 100*archive.MB, nil, at(0)) {
-		t.Error("a fresh ticket must carry the largest package")
-	}
-	if p.MayStart(ticket, 100*archive.MB, nil, at(12*time.Minute)) {
-		t.Error("200 s of upload, as predicted, started 150 s before the end")
-	}
-	if !p.MayStart(ticket, archive.MB, nil, at(12*time.Minute)) {
-		t.Error("a small package has time enough")
-	}
+	kit.Check(t, p.MayStart(ticket, 100*archive.MB, nil, at(0)), "a fresh ticket must carry the largest package")
+	kit.Check(t, !p.MayStart(ticket, 100*archive.MB, nil, at(12*time.Minute)),
+		"200 s of upload, as predicted, started 150 s before the end")
+	kit.Check(t, p.MayStart(ticket, archive.MB, nil, at(12*time.Minute)), "a small package has time enough")
 	if p.MayStart(ticket, 1, nil, at(15*time.Minute)) || p.MayStart(ticket, 1, nil, at(14*time.Minute+40*time.Second)) {
 		t.Error("started inside the margin")
 	}
@@ -68,9 +63,8 @@ func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
 	for range 100 {
 		p.observe(archive.MB, 10*time.Minute)
 	}
-	if !p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, nil, at(time.Second)) {
-		t.Error("after slow uploads nothing would ever be tried again")
-	}
+	kit.Check(t, p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, nil, at(time.Second)),
+		"after slow uploads nothing would ever be tried again")
 }
 
 func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {

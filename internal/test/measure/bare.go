@@ -30,6 +30,10 @@ func (t *tree) countBare(f goFile) {
 // isBare reports whether a call reports a failure by values alone.
 func isBare(call *ast.CallExpr) bool {
 	method, ok := call.Fun.(*ast.SelectorExpr)
+	if ok && lastName(method.X) == "kit" && len(call.Args) > 2 && slices.Contains([]string{"Check", "Need"}, method.Sel.Name) {
+		format, ok := literal(call.Args[2])
+		return ok && !hasWord(format)
+	}
 	if !ok || len(call.Args) == 0 || !slices.Contains([]string{"t", "b", "f", "tb"}, lastName(method.X)) {
 		return false
 	}

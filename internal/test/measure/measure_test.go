@@ -1,14 +1,14 @@
 package main
 
 import (
-	"vaultd/internal/test/kit"
-
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // TestCounters runs every counter over one small file and compares the number
@@ -67,11 +67,11 @@ func TestBare(t *testing.T) {
 		`t.Error(fmt.Sprintf("%v", a))`:         1,
 		`return fmt.Errorf("%v", a)`:            0,
 		`t.Log(a)`:                              0,
+		`kit.Check(t, a, "%v", b)`:              1,
+		`kit.Need(t, a, "state %v", b)`:         0,
 	} {
 		got := measured(t, "p_test.go", "package p\n\nimport \"testing\"\n\nfunc Test(t *testing.T) {\n"+call+"\n}\n")
-		if n := got.sum("").counts[bareCounter]; n != want {
-			t.Errorf("%s: bare = %d, want %d", call, n, want)
-		}
+		kit.Want(t, call+": bare", got.sum("").counts[bareCounter], want)
 	}
 }
 
@@ -110,8 +110,7 @@ func TestAccepted(t *testing.T) {
 		acceptedFile:      "product-lines 1\ntest-lines 9\npage-words 9\nheadless 0 0\nnegations 1 9.5\nwide 9 9\nprivate 1 0.5\nbare 9 9\n",
 		"internal/p/p.go": "package p\n\n// It tells no number.\nvar x int\n",
 	})
-	tree, err := readTree(dir)
-	kit.Must(t, err)
+	tree := kit.Value(readTree(dir))(t)
 	var out strings.Builder
 	if err := checkAccepted(&out, dir, tree); err == nil || !strings.Contains(out.String(), "product-lines: got 2, accepted 1\n") {
 		t.Errorf("check of a larger product: err = %v, want one; output:\n%s", err, out.String())
@@ -119,9 +118,7 @@ func TestAccepted(t *testing.T) {
 	kit.Holds(t, "check of fewer test lines: want the advice to lower the figure; output", out.String(), "test-lines: got 0, accepted 9; lower it")
 	kit.Lacks(t, "check of one place in fewer lines: want no message; output", out.String(), "private:")
 	kit.Must(t, writeAccepted(&out, dir, tree, nil))
-	if err := checkAccepted(&out, dir, tree); err == nil {
-		t.Error("check after -accept without a name: err = nil, want one about product-lines")
-	}
+	kit.Fails(t, "check after -accept without a name: err = nil", checkAccepted(&out, dir, tree))
 	kit.Must(t, writeAccepted(&out, dir, tree, []string{"product-lines"}))
 	if err := checkAccepted(&out, dir, tree); err != nil {
 		t.Errorf("check after -accept product-lines: err = %v, want nil", err)
@@ -140,9 +137,8 @@ func TestSubjects(t *testing.T) {
 		"ingest: " + strings.Repeat("x", 65):       false,
 		"ingest: " + strings.Repeat("ü", 64):       true,
 	} {
-		if fault := subjectFault(subject); (fault == "") != want {
-			t.Errorf("%q: fault = %q, want none: %t", subject, fault, want)
-		}
+		fault := subjectFault(subject)
+		kit.Check(t, (fault == "") == want, "%q: fault = %q, want none: %t", subject, fault, want)
 	}
 }
 
@@ -172,7 +168,6 @@ func checkout(t *testing.T, files map[string]string) string {
 // wantCounts compares all counters that have a place.
 func wantCounts(t *testing.T, got *tree, want map[string]int) {
 	t.Helper()
-	if counts := got.sum("").counts; !maps.Equal(counts, want) {
-		t.Errorf("counts = %v, want %v", counts, want)
-	}
+	counts := got.sum("").counts
+	kit.Check(t, maps.Equal(counts, want), "counts = %v, want %v", counts, want)
 }
