@@ -3,9 +3,14 @@ package main_test
 import (
 	"vaultd/internal/test/kit"
 
+	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,4 +112,44 @@ func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// I24: docs/archive.md has each field of metadata.json, with its limit, and says
+// which must be given.
+func TestSidecarSchema_I24_ThePageHasEachField(t *testing.T) {
+	type property struct {
+		Ref       string `json:"$ref"`
+		MaxLength int    `json:"maxLength"`
+		Items     *property
+	}
+	var schema struct {
+		Required   []string
+		Properties map[string]property
+		Defs       map[string]property `json:"$defs"`
+	}
+	text, err := os.ReadFile("sidecar.schema.json")
+	kit.Must(t, err)
+	kit.Must(t, json.Unmarshal(text, &schema))
+	page, err := os.ReadFile("../../docs/archive.md")
+	kit.Must(t, err)
+	_, section, _ := strings.Cut(string(page), "## metadata.json\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(section, -1) {
+		rows[m[1]] = m[2]
+	}
+	kit.Want(t, "fields on the page", slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(schema.Properties)))
+	for name, p := range schema.Properties {
+		p.MaxLength = max(p.MaxLength, schema.Defs[strings.TrimPrefix(p.Ref, "#/$defs/")].MaxLength)
+		if def := schema.Defs[strings.TrimPrefix(p.Ref, "#/$defs/")]; def.Items != nil {
+			p.MaxLength = def.Items.MaxLength
+		}
+		if p.MaxLength > 0 && !strings.Contains(rows[name], strconv.Itoa(p.MaxLength)+" characters") {
+			t.Errorf("%s: the page says %q, want %d characters", name, rows[name], p.MaxLength)
+		}
+		if must := strings.Contains(rows[name], "must be given"); must != slices.Contains(schema.Required, name) {
+			t.Errorf("%s: must be given = %v on the page, want %v", name, must, !must)
+		}
+	}
+	kit.Holds(t, "the page", rows["additionalParameters"], "16,000 characters")
 }

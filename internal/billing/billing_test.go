@@ -3,6 +3,8 @@ package billing
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +40,18 @@ func TestBills_ExampleByHand(t *testing.T) {
 			Headroom: 400_000_000, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
 	}
 	kit.Want(t, "got", got, want)
+	page, err := os.ReadFile("../../docs/archive.md")
+	kit.Must(t, err)
+	_, example, _ := strings.Cut(string(page), "## What it costs\n")
+	example, _, _ = strings.Cut(example, "\n## ")
+	both, de, fr := got[2], got[3], got[4]
+	for row, cells := range map[string][]any{
+		"average":      {de.Average + " MB", fr.Average + " MB", both.Average + " MB"},
+		"transactions": {fmt.Sprintf("%s; %d where whole ones are invoiced", de.Transactions, de.Whole), fr.Transactions, both.Transactions},
+		"price":        {fmt.Sprintf("EUR %s; %s", de.Money, de.MoneyWhole), "EUR " + fr.Money, "EUR " + both.Money},
+	} {
+		kit.Holds(t, "the example in docs/archive.md", example, fmt.Sprintf("| %s | %v | %v | %v |", row, cells[0], cells[1], cells[2]))
+	}
 }
 
 func TestBills_Edges(t *testing.T) {
