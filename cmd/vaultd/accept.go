@@ -91,6 +91,9 @@ func (a *app) sayWord(ctx context.Context, v view, id string, w operator.SpokenW
 	if v.cfg.Network.BaseURL == "" {
 		return fail(exitConfig, errors.New("the business network is not configured"), "add a section network with base_url and auth; docs/network.md says how")
 	}
+	if err := checkBinding(v.ledger.Info(), v.cfg); err != nil {
+		return err
+	}
 	client, err := newNetworkClient(v.cfg, a.env)
 	if err != nil {
 		return err

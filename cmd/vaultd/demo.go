@@ -188,7 +188,7 @@ func (a *app) demoConfig(dir, serviceURL, password string) (config.Config, error
 		return config.Config{}, err
 	}
 	return cfg, boltledger.Create(cfg.StateDir, ledger.Info{
-		ID: uuid.NewString(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Created: time.Now(),
+		ID: uuid.NewString(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Others: otherAddresses(cfg), Created: time.Now(),
 	})
 }
 

@@ -264,7 +264,11 @@ func (a *app) tryLedger(cfg config.Config) []tried {
 	if text, do := bindingTrouble(info, cfg); text != "" {
 		return append(all, newFailure("binding", "", text, do))
 	}
-	return append(all, newSuccess("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
+	bound := info.Environment + " environment, " + info.BaseURL
+	for _, other := range info.Others {
+		bound += ", " + other.Key + " " + other.URL
+	}
+	return append(all, newSuccess("binding", "", sanitize.Text(bound)))
 }
 
 // tryCatalog looks whether the running vaultd has its catalog at hand.

@@ -113,7 +113,7 @@ func exitCodeOf(err error) (code int, hint string) {
 		return exitTemporary, "one drop folder is worked in by one vaultd"
 	}
 	if _, ok := errors.AsType[*daemon.BindingError](err); ok {
-		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one. " + adviceWrongBinding
+		return exitConfig, "a ledger is bound to one environment and one address of each service; use another state_dir for another one. " + adviceWrongBinding
 	}
 	if errors.Is(err, drop.ErrGroupUnusable) {
 		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`

@@ -73,7 +73,7 @@ func (a *app) initAsOwner(cfg config.Config) error {
 
 // createLedger makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
 func (a *app) createLedger(cfg config.Config, made *initialised) error {
-	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()}
+	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Others: otherAddresses(cfg), Created: time.Now()}
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
 		id, rebound, err := rebindEmpty(cfg)
 		switch {
@@ -150,8 +150,8 @@ func (a *app) explainInit(made initialised) {
   ledger       %s
   environment  %s
   service      %s
-It is bound to this environment and this service for ever, and it is the only record
-of what was sent: put it into your backup.
+It is bound to this environment and to the addresses of its services permanently, and it
+is the only record of what was sent: put it into your backup.
 `, made.StateDir, made.LedgerID, made.Environment, made.BaseURL)
 	if os.Geteuid() == 0 {
 		fmt.Fprintf(a.stdout, "You are root: if the daemon runs as another user, give it to him first:\n  chown -R vaultd:vaultd %s\n", made.StateDir)

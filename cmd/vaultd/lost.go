@@ -81,7 +81,7 @@ func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	if err := closeLedger(); err != nil {
 		return "", false, err
 	}
-	if lines > 1 || daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL) == nil {
+	if lines > 1 || checkBinding(info, cfg) == nil {
 		return "", false, nil
 	}
 	// After a crash between the two renames the ledger is there without its head, and the next init does this again. After both,
@@ -116,6 +116,21 @@ func ledgerTrouble(cfg config.Config) string {
 	return text + ": " + do
 }
 
+// checkBinding returns a [*daemon.BindingError] where the ledger was made for another environment or service than cfg names.
+func checkBinding(info ledger.Info, cfg config.Config) error {
+	return daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL, otherAddresses(cfg))
+}
+
+// otherAddresses returns the addresses of the services besides the archive that cfg uses.
+func otherAddresses(cfg config.Config) (all []ledger.Address) {
+	for _, a := range cfg.Addresses() {
+		if a.Key != "service.base_url" {
+			all = append(all, ledger.Address{Key: a.Key, URL: a.URL})
+		}
+	}
+	return all
+}
+
 func ownedByUs(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
@@ -123,7 +138,7 @@ func ownedByUs(info os.FileInfo) bool {
 
 // bindingTrouble describes why a ledger does not belong to this configuration and its drop folders, and what to do; empty: it does.
 func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
-	if err := daemon.CheckBinding(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
+	if err := checkBinding(info, cfg); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir. " + adviceWrongBinding
 	}
 	all, err := readDropMarks(cfg)

@@ -108,6 +108,9 @@ func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, acc
 	if a.inside != nil {
 		return a.inside.Reconcile(ctx, p, accepted...)
 	}
+	if err := checkBinding(v.ledger.Info(), v.cfg); err != nil {
+		return found, err
+	}
 	dc, err := a.daemonConfig(v.cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return found, err

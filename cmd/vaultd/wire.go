@@ -119,7 +119,7 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 		return daemon.Config{}, err
 	}
 	dc := daemon.Config{
-		StateDir: cfg.StateDir, Program: buildVersion(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
+		StateDir: cfg.StateDir, Program: buildVersion(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Others: otherAddresses(cfg),
 		Location: cfg.Location, Vault: client, Archive: client, Lister: client, CheckEvery: checkEvery, Now: now, Log: log,
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait,

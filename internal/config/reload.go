@@ -16,17 +16,21 @@ func Reload(path string, env Env, old Config) (Config, error) {
 	return next, next.CheckMachine(env)
 }
 
-// checkUnchanged refuses changes that a running vaultd cannot make: its ledger is open and bound to one
-// service, and port and socket are in use.
+// checkUnchanged refuses changes that a running vaultd cannot make: its ledger is open and bound to the
+// services, and port and socket are in use. A service that old does not use may be added.
 func (c *Config) checkUnchanged(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"
-	const bound = "put it back; a ledger is bound to one environment and one service, and another one needs a state_dir and a vaultd of its own"
+	const bound = "put it back; a ledger is bound to one environment and one address of each service, and another one needs a state_dir and a vaultd of its own"
 	fixed := func(same bool, path, hint string) {
 		c.applyRules(rule{!same, locationOf(path), "cannot change while vaultd runs", hint, nil})
 	}
 	fixed(c.StateDir == old.StateDir, "state_dir", restart)
 	fixed(c.Service.Environment == old.Service.Environment, "service.environment", bound)
-	fixed(c.Service.BaseURL == old.Service.BaseURL, "service.base_url", bound)
+	for _, a := range c.Addresses() {
+		for _, was := range old.Addresses() {
+			fixed(a.Key != was.Key || a.URL == was.URL, a.Key, bound)
+		}
+	}
 	fixed(c.TimeZone == old.TimeZone, "time_zone", restart)
 	fixed(c.HTTP.Listen == old.HTTP.Listen, "http.listen", restart)
 	fixed((c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), "http.cert_file", restart)

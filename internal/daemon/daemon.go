@@ -36,9 +36,10 @@ import (
 // Config is what a daemon is made of.
 type Config struct {
 	StateDir    string
-	Program     string // version of this program
-	Environment string // as the ledger was made for
-	BaseURL     string // as the ledger was made for
+	Program     string           // version of this program
+	Environment string           // as the ledger was made for
+	BaseURL     string           // as the ledger was made for
+	Others      []ledger.Address // of the other services that are used; the ledger is bound to each
 	Location    *time.Location
 	Vault       VaultClient                   // the archive
 	Routes      map[ledger.Route]ingest.Route // the other ways that documents go; nil: there are none
@@ -75,7 +76,8 @@ type VaultClient interface {
 	ingest.Asker
 }
 
-// BindingError says that a ledger was made for another environment or service.
+// BindingError says that a ledger was made for another environment or service. What is the key of the configuration where the
+// service is another one than the archive.
 type BindingError struct{ What, Ledger, Config string }
 
 // Error implements error.
@@ -150,7 +152,7 @@ func (d *Daemon) openState() (err error) {
 // openParts checks that the ledger is the right one and opens all that works on it.
 func (d *Daemon) openParts() error {
 	cfg := d.cfg
-	if err := CheckBinding(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
+	if err := CheckBinding(d.ledger.Info(), cfg.Environment, cfg.BaseURL, cfg.Others); err != nil {
 		return err
 	}
 	// Nothing is removed here, nor read entry by entry: the spool is counted, and claimed folders without an entry are adopted, beside the work.
@@ -321,6 +323,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// Before the first commit: on a full disk it would fail and end the process, and the next start would end the same way.
 	if !d.disk.AwaitReserve(ctx) {
 		return nil
+	}
+	// Before the first call to a service that is used for the first time: a crash in between leaves a ledger bound to a service that was not called.
+	if err := d.ledger.BindAddresses(ctx, d.cfg.Others); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("bind the ledger to the services that it uses: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { d.watchPlace(ctx); return nil })

@@ -14,7 +14,7 @@ func (d *Daemon) DrainUploads(ctx context.Context) { d.engine.DrainUploads(ctx) 
 // between, and commands that read go on. What was in hand is in the ledger, so that beginning
 // with the new configuration is the same as going on.
 //
-// state_dir, environment and base_url must be the same. After an error d still has lock and
+// state_dir, environment and each base_url must be the same. After an error d still has lock and
 // ledger, but its drop folders are closed: it can be reopened with the former configuration,
 // or closed.
 func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {

@@ -45,7 +45,7 @@ type Restored struct {
 // Restore puts a backup, which is open for reading, in the place of the ledger
 // in cfg.StateDir, in safe mode. With takeOver the result is of a later epoch
 // than any drop folder bears, and they are marked so: whoever else works there
-// stops. Of cfg it needs StateDir, Environment, BaseURL, Location, Drops and
+// stops. Of cfg it needs StateDir, Environment, BaseURL, Others, Location, Drops and
 // Now. It refuses with *BindingError, *drop.ForeignError, *LaterError and
 // *statedir.InUseError, and then nothing has changed.
 //
@@ -61,7 +61,7 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	if err != nil {
 		return out, err
 	}
-	if err := CheckBinding(info, cfg.Environment, cfg.BaseURL); err != nil {
+	if err := CheckBinding(info, cfg.Environment, cfg.BaseURL, cfg.Others); err != nil {
 		return out, err
 	}
 	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
@@ -105,13 +105,22 @@ func Restore(ctx context.Context, cfg Config, backup *os.File, takeOver bool, p 
 	return out, nil
 }
 
-// CheckBinding returns a [*BindingError] where a ledger was made for another environment or service.
-func CheckBinding(info ledger.Info, environment, baseURL string) error {
+// CheckBinding returns a [*BindingError] where a ledger was made for another
+// environment or service, or has used another address of one of the others. A
+// service that the ledger has not used yet is bound by the first [Daemon.Run].
+func CheckBinding(info ledger.Info, environment, baseURL string, others []ledger.Address) error {
 	if info.Environment != environment {
 		return &BindingError{"environment", info.Environment, environment}
 	}
 	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(baseURL, "/") {
 		return &BindingError{"service", info.BaseURL, baseURL}
+	}
+	for _, a := range others {
+		for _, bound := range info.Others {
+			if bound.Key == a.Key && strings.TrimSuffix(bound.URL, "/") != strings.TrimSuffix(a.URL, "/") {
+				return &BindingError{a.Key, bound.URL, a.URL}
+			}
+		}
 	}
 	return nil
 }
@@ -178,7 +187,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	by, note := p.Sign()
 	r, err := boltledger.BeginReplacement(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
-		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Created: cfg.Now().Wall, Epoch: ours.Epoch},
+		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Others: cfg.Others, Created: cfg.Now().Wall, Epoch: ours.Epoch},
 		Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {

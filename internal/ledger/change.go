@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -61,8 +62,27 @@ func (e *TakenError) Error() string { return fmt.Sprintf("this %s belongs to ent
 type Info struct {
 	ID          string // given at creation
 	Environment string // test or production, fixed at creation
-	BaseURL     string // of the service, fixed at creation
+	BaseURL     string // of the archive's service, fixed at creation
 	Schema      int
 	Created     time.Time
-	Epoch       uint64 // 1 when it is made; raised where it takes over from a server that may still live
+	Epoch       uint64    // 1 when it is made; raised where it takes over from a server that may still live
+	Others      []Address // of the other services, each fixed at its first use
+}
+
+// Address is where a service is.
+type Address struct {
+	Key string // of the configuration, such as pdf.base_url
+	URL string
+}
+
+// Bind returns i bound to each address of used whose key it has no address for.
+// An address that it has stays.
+func (i Info) Bind(used []Address) Info {
+	i.Others = slices.Clone(i.Others)
+	for _, a := range used {
+		if !slices.ContainsFunc(i.Others, func(had Address) bool { return had.Key == a.Key }) {
+			i.Others = append(i.Others, a)
+		}
+	}
+	return i
 }

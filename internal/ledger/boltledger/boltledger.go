@@ -23,6 +23,7 @@
 package boltledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -108,8 +109,8 @@ type Ledger struct {
 	home  os.FileInfo // of that folder
 	file  *os.File    // of db, which closes it
 	db    *bbolt.DB
-	info  ledger.Info
-	form  storedForm // of this program; the file has it once it is open
+	info  ledger.Info // guarded by mu once the ledger is open
+	form  storedForm  // of this program; the file has it once it is open
 	loc   *time.Location
 	fault func(op string) error
 
@@ -149,7 +150,27 @@ func (l *Ledger) view(fn func(*bbolt.Tx) error) error {
 }
 
 // Info returns what the ledger says of itself.
-func (l *Ledger) Info() ledger.Info { return l.info }
+func (l *Ledger) Info() ledger.Info {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.info
+}
+
+// BindAddresses binds the ledger to the addresses of services that are used for
+// the first time, and returns when that is durable. An address that it is bound
+// to already stays.
+func (l *Ledger) BindAddresses(ctx context.Context, used []ledger.Address) error {
+	if now := l.Info(); len(now.Bind(used).Others) == len(now.Others) {
+		return nil
+	}
+	return l.askCommitter(ctx, func(g *groupCommit) (refused, err error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		// Where the commit fails, the ledger stops: nothing asks for its addresses again.
+		l.info, g.touched = l.info.Bind(used), true
+		return nil, g.tx.Bucket(metaBucket).Put(infoKey, infoForm.encode(&l.info))
+	})
+}
 
 // Head returns the end of the journal as committed.
 func (l *Ledger) Head() ledger.Head {

@@ -83,7 +83,7 @@ func goldenLedger(t *testing.T) (dir string) {
 	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
 	kit.Must(t, errors.Join(
 		err, l.PutScans(t.Context(), goldenScan()), l.KeepForeignNotices(t.Context(), began, notices),
-		l.NoteListIsUnfiltered(t.Context(), true),
+		l.NoteListIsUnfiltered(t.Context(), true), l.BindAddresses(t.Context(), []ledger.Address{{Key: "pdf.base_url", URL: "https://ap.example"}}),
 		l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: by, At: began}, &note), l.Close(),
 	))
 	return dir

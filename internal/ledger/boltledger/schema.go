@@ -213,6 +213,12 @@ var infoForm = &message[ledger.Info]{"Info", []field[ledger.Info]{
 	textField(3, "base_url", func(i *ledger.Info) *string { return &i.BaseURL }),
 	instantField(4, "created", func(i *ledger.Info) *time.Time { return &i.Created }),
 	numberField(5, "epoch", func(i *ledger.Info) *uint64 { return &i.Epoch }),
+	listField(6, "others", addressForm, func(i *ledger.Info) *[]ledger.Address { return &i.Others }),
+}}
+
+var addressForm = &message[ledger.Address]{"Address", []field[ledger.Address]{
+	textField(1, "key", func(a *ledger.Address) *string { return &a.Key }),
+	textField(2, "url", func(a *ledger.Address) *string { return &a.URL }),
 }}
 
 // secret is what a ledger keeps for itself: the key of the digests that stand for objects at the service's store. It
