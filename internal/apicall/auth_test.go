@@ -37,9 +37,7 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	ans, err := do(t, api, Request{Op: "ask", Path: []string{"v1", "a/b c"}, Query: map[string][]string{"cursor": {"x&y"}}})
 	kit.Must(t, err)
 	current = "renewed"
-	if _, err := do(t, api, get("ask")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(do(t, api, get("ask")))(t)
 	if user, pass, _ := got[0].BasicAuth(); user != "u ser" || pass != secretCanary {
 		t.Errorf("sent %q %q", user, pass)
 	}
@@ -105,9 +103,7 @@ func TestOAuth_TokenRequest(t *testing.T) {
 			auth.Encoding = r.encoding
 			api, _ := clients(t, Config{BaseURL: srv.URL, Auth: auth})
 			for range 3 {
-				if _, err := do(t, api, get("ask")); err != nil {
-					t.Fatal(err)
-				}
+				kit.Value(do(t, api, get("ask")))(t)
 			}
 			want := []string{r.want + " grant_type=client_credentials&scope=read+write"}
 			kit.Want(t, "token requests", ts.requests, want)
@@ -121,18 +117,15 @@ func TestBasic_Encodings(t *testing.T) {
 		{"raw", "us er", secretCanary}, {"", "us er", secretCanary}, {"rfc6749", "us%3Aer", "S3cr3t%2B%2F%3D%21canary"},
 	} {
 		srv := serve(t, func(w http.ResponseWriter, req *http.Request) {
-			if user, pass, _ := req.BasicAuth(); user != r.user || pass != r.pass {
-				t.Errorf("%q: sent %q %q", r.encoding, user, pass)
-			}
+			user, pass, _ := req.BasicAuth()
+			kit.Check(t, user == r.user && pass == r.pass, "%q: sent %q %q", r.encoding, user, pass)
 		})
 		auth := Auth{Method: Basic, Username: "us er", Secret: secret, Encoding: r.encoding}
 		if r.encoding == "rfc6749" {
 			auth.Username = "us:er"
 		}
 		api, _ := clients(t, Config{BaseURL: srv.URL, Auth: auth})
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(do(t, api, get("ask")))(t)
 	}
 }
 
@@ -146,25 +139,20 @@ func TestOAuth_MissingScopeIsNamed(t *testing.T) {
 	if !errors.As(err, &se) || !slices.Equal(se.Missing, []string{"wriet"}) || !strings.Contains(err.Error(), "wriet") {
 		t.Errorf("got %v, want the scope wriet named", err)
 	}
-	if ts.calls != 0 || ce.Outcome != NotSent || !ce.Denied {
-		t.Errorf("%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome, ce.Denied)
-	}
+	kit.Check(t, ts.calls == 0 && ce.Outcome == NotSent && ce.Denied,
+		"%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome, ce.Denied)
 }
 
 func TestOAuth_SpentTokenIsRenewedOnce(t *testing.T) {
 	ts := &tokenServer{life: 3600}
 	srv := serve(t, ts.ServeHTTP)
 	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth()})
-	if _, err := do(t, api, get("ask")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(do(t, api, get("ask")))(t)
 	ts.revoked = true
 	if _, err := do(t, api, post("register", "[]")); err != nil {
 		t.Errorf("after the token was revoked: %v", err)
 	}
-	if ts.granted != 2 || ts.calls != 3 {
-		t.Errorf("%d tokens, %d calls; want 2 and 3", ts.granted, ts.calls)
-	}
+	kit.Check(t, ts.granted == 2 && ts.calls == 3, "%d tokens, %d calls; want 2 and 3", ts.granted, ts.calls)
 	always := &tokenServer{life: 3600}
 	refusing := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/tokens") {
@@ -187,14 +175,11 @@ func TestOAuth_ThirtySecondTokens(t *testing.T) {
 		ts := &tokenServer{life: 30}
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: inProcess(ts.ServeHTTP), Auth: oauth()})
 		for range 60 {
-			if _, err := do(t, api, post("register", "[]")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(do(t, api, post("register", "[]")))(t)
 			time.Sleep(5 * time.Second)
 		}
-		if ts.granted < 10 || ts.granted > 16 || ts.calls != 60 {
-			t.Errorf("%d tokens and %d calls in five minutes", ts.granted, ts.calls)
-		}
+		kit.Check(t, ts.granted >= 10 && ts.granted <= 16 && ts.calls == 60,
+			"%d tokens and %d calls in five minutes", ts.granted, ts.calls)
 	})
 }
 
@@ -222,9 +207,8 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				_, err := api.Do(context.Background(), get("ask"))
-				if ce := failure(t, err); !ce.Denied || !strings.Contains(ce.Error(), "invalid_request") {
-					t.Errorf("got %v", err)
-				}
+				ce := failure(t, err)
+				kit.Check(t, ce.Denied && strings.Contains(ce.Error(), "invalid_request"), "got %v", err)
 			})
 		}
 		time.Sleep(time.Second)
@@ -247,9 +231,8 @@ func TestOAuth_TokenRequestIsRepeated(t *testing.T) {
 			}
 			ts.ServeHTTP(w, r)
 		})})
-		if _, err := do(t, api, post("register", "[]")); err != nil || asked != 3 || ts.calls != 1 {
-			t.Errorf("%d token requests, %d calls: %v", asked, ts.calls, err)
-		}
+		_, err := do(t, api, post("register", "[]"))
+		kit.Check(t, err == nil && asked == 3 && ts.calls == 1, "%d token requests, %d calls: %v", asked, ts.calls, err)
 	})
 }
 
@@ -344,9 +327,8 @@ func TestOAuth_HangingRenewal(t *testing.T) {
 				t.Errorf("after %v: %v", time.Since(begun), err)
 			}
 		}
-		if took := time.Since(begun); took > 10*time.Second {
-			t.Errorf("three calls took %v", took)
-		}
+		took := time.Since(begun)
+		kit.Check(t, took <= 10*time.Second, "three calls took %v", took)
 	})
 }
 
@@ -381,9 +363,8 @@ func TestAuth_ConfigIsChecked(t *testing.T) {
 		"Encoding":     {Method: OAuth2, Username: "u", Secret: secret, Encoding: "utf"},
 		"PlainHTTPURL": {Method: OAuth2, Username: "u", Secret: secret, TokenURL: "http://tokens.example/t"},
 	} {
-		if _, _, err := New(Config{BaseURL: "https://archive.example", Auth: a}); err == nil {
-			t.Errorf("%s was taken", name)
-		}
+		_, _, err := New(Config{BaseURL: "https://archive.example", Auth: a})
+		kit.Check(t, err != nil, "%s was taken", name)
 	}
 }
 

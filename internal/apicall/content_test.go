@@ -72,13 +72,11 @@ func TestPut_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 				_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary,
 					Size: int64(size), SHA256: sum(string(good)), Open: func() (io.ReadCloser, error) { return io.NopCloser(from), nil }})
 				ce := failure(t, err)
-				if _, is := errors.AsType[*contentError](err); !is || ce.Outcome != OutcomeUnknown {
-					t.Errorf("%v: %v, want is, ce.Outcome = %v", ce.Outcome, ce, OutcomeUnknown)
-				}
+				_, is := errors.AsType[*contentError](err)
+				kit.Check(t, is && ce.Outcome == OutcomeUnknown, "%v: %v, want is, ce.Outcome = %v", ce.Outcome, ce, OutcomeUnknown)
 				srv.Close()
-				if n := c.most(); n >= size {
-					t.Errorf("the store got %d of %d bytes", n, size)
-				}
+				n := c.most()
+				kit.Check(t, n < size, "the store got %d of %d bytes", n, size)
 			})
 		}
 	}
@@ -250,9 +248,7 @@ func TestPut_I12_InProcess(t *testing.T) {
 			io.CopyN(io.Discard, req.Body, r.reads)
 		})})
 		_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
-		if r.ok != (err == nil) || !r.ok && !errors.Is(err, errAnsweredEarly) {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Check(t, r.ok == (err == nil) && (r.ok || errors.Is(err, errAnsweredEarly)), "%s: %v", name, err)
 	}
 }
 

@@ -72,8 +72,7 @@ func FuzzRedirect_I20(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	p, err := NewPolicy("https://archive.example", nil, nil)
-	kit.Must(f, err)
+	p := kit.Value(NewPolicy("https://archive.example", nil, nil))(f)
 	from, _ := url.Parse("https://archive.example/v1/vaults")
 	f.Fuzz(func(t *testing.T, location string) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

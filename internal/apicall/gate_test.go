@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 const busy = "HTTP/1.1 503 Slow Down\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\nno"
@@ -123,9 +125,8 @@ func TestPut_I2_ContentThatLeftOnAnEarlierHop(t *testing.T) {
 		})
 		_, store := clients(t, Config{BaseURL: start.URL, AllowedHosts: []string{strings.TrimPrefix(end.URL, "http://")}})
 		_, err := store.put(context.Background(), upload{Op: "upload", URL: start.URL + "/here", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), AsksFirst: true})
-		if ce := failure(t, err); ce.Outcome != want || ce.Status != 503 {
-			t.Errorf("reads=%t: %v: %v", reads, ce.Outcome, ce)
-		}
+		ce := failure(t, err)
+		kit.Check(t, ce.Outcome == want && ce.Status == 503, "reads=%t: %v: %v", reads, ce.Outcome, ce)
 	}
 }
 

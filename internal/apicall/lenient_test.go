@@ -39,11 +39,8 @@ func TestReadFields_NamesMatchExactly(t *testing.T) {
 			t.Errorf(`%s: %s %v, want string(f["status"]) = %v, (err == nil) = %v, errors.Is(err, ErrTwice) = %v`, name, f["status"], err, row.want, (row.want != ""), row.twice)
 		}
 	}
-	f, err := ReadFields([]byte(`{"bumid":"a","bumId":"b"}`), "bumid", "bumId")
-	kit.Must(t, err)
-	if got, err := f.Either("bumid", "bumId"); !errors.Is(err, ErrTwice) {
-		t.Errorf("%s %v, want error %v", got, err, ErrTwice)
-	}
+	f := kit.Value(ReadFields([]byte(`{"bumid":"a","bumId":"b"}`), "bumid", "bumId"))(t)
+	kit.Fails(t, "Either", kit.Err(f.Either("bumid", "bumId")), ErrTwice)
 }
 
 // Whatever stands there: only a JSON object is read, and its fields are what encoding/json takes for those of exactly that name.
@@ -55,12 +52,8 @@ func FuzzReadFields(f *testing.F) {
 		got, err := ReadFields(raw, "status", "a")
 		var want map[string]json.RawMessage
 		wantErr := json.Unmarshal(raw, &want)
-		if err == nil && (wantErr != nil || want == nil) {
-			t.Fatalf("%q is read, and is no JSON object: %v", raw, wantErr)
-		}
-		if wantErr == nil && want != nil && err != nil && !errors.Is(err, ErrTwice) {
-			t.Fatalf("%q: %v", raw, err)
-		}
+		kit.Need(t, err != nil || wantErr == nil && want != nil, "%q is read, and is no JSON object: %v", raw, wantErr)
+		kit.Need(t, wantErr != nil || want == nil || err == nil || errors.Is(err, ErrTwice), "%q: %v", raw, err)
 		for name, value := range got {
 			if string(want[name]) != string(value) {
 				t.Errorf("%q: %s is %q, want %q", raw, name, value, want[name])
@@ -124,9 +117,8 @@ func TestDo_I21_AnswersShareABoundedMemory(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := most.Load(); got > allAnswers || got == 0 {
-		t.Errorf("%d bytes were held at once, at most %d may be", got, allAnswers)
-	}
+	got := most.Load()
+	kit.Check(t, got <= allAnswers && got != 0, "%d bytes were held at once, at most %d may be", got, allAnswers)
 }
 
 // Who finds no room waits no longer than his call may; an answer that says it is too long is not read at all.
@@ -157,8 +149,7 @@ func TestParseTime(t *testing.T) {
 		"28/03/2024": at.Truncate(24 * time.Hour), "2024-03-28": at.Truncate(24 * time.Hour),
 		"03/28/2024, 10:17:02": {}, "28.03.2024": {}, "": {}, "yesterday": {}, "28/03/2024, 10:17:02 PM": {},
 	} {
-		if got := ParseTime(text); !got.Equal(want) || got.Location() != time.UTC {
-			t.Errorf("%q gives %v, want %v", text, got, want)
-		}
+		got := ParseTime(text)
+		kit.Check(t, got.Equal(want) && got.Location() == time.UTC, "%q gives %v, want %v", text, got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package apicall
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,9 +39,8 @@ func TestExplain(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			e := explainAnswer("", []byte(r.body), nil)
 			code, got := e.code, e.message
-			if got != r.want || r.code != "" && code != r.code {
-				t.Errorf("got %q %q, want %q %q", code, got, r.code, r.want)
-			}
+			kit.Check(t, got == r.want && (r.code == "" || code == r.code),
+				"got %q %q, want %q %q", code, got, r.code, r.want)
 		})
 	}
 }
@@ -91,9 +91,7 @@ func TestRetryAfter(t *testing.T) {
 				h.Set("Date", r.date)
 			}
 			for status, longest := range map[int]time.Duration{429: time.Hour, 503: 15 * time.Minute, 500: 0, 502: 0, 403: 0, 307: 0, 200: 0} {
-				if got := retryAfter(status, h, now); got != min(r.want, longest) {
-					t.Errorf("%d: got %v, want %v", status, got, min(r.want, longest))
-				}
+				kit.Want(t, fmt.Sprintf("%d", status), retryAfter(status, h, now), min(r.want, longest))
 			}
 		})
 	}
@@ -110,9 +108,7 @@ func TestExplainAnswer_Field(t *testing.T) {
 		`<Error><Code>C</Code></Error>`:              "",
 		`{"loc":"` + strings.Repeat("x", 500) + `"}`: strings.Repeat("x", 99) + "…",
 	} {
-		if field := explainAnswer("", []byte(body), nil).field; field != want {
-			t.Errorf("%s is about %q, want %q", body, field, want)
-		}
+		kit.Want(t, body+" is about", explainAnswer("", []byte(body), nil).field, want)
 	}
 }
 
@@ -127,9 +123,8 @@ func TestExplainAnswer_NumberAndClass(t *testing.T) {
 		`<Error><Code>C</Code><Id>1</Id></Error>`:                                                          {code: "C"},
 		``: {},
 	} {
-		if got := explainAnswer("", []byte(body), nil); got.id != want.id || got.class != want.class || got.code != want.code {
-			t.Errorf("%s says %+v", body, got)
-		}
+		got := explainAnswer("", []byte(body), nil)
+		kit.Check(t, got.id == want.id && got.class == want.class && got.code == want.code, "%s says %+v", body, got)
 	}
 	e := &Error{Op: "send", Method: "POST", Host: "h", Path: "/p", Status: 400, Sent: true, RequestID: "r-1", ErrorID: "e-1", Message: "no"}
 	kit.Want(t, "the error", e.Error(), "send: POST h/p: 400 Bad Request: no (request id r-1, error id e-1)")

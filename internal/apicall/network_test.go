@@ -34,8 +34,7 @@ import (
 // peer serves raw connections on loopback, each by do, and closes it then.
 func peer(t *testing.T, do func(net.Conn)) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -145,12 +144,9 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 			if r.kind == "" {
 				r.kind = ce.Code
 			}
-			if ce.Outcome != r.want || ce.Code != r.kind || !strings.Contains(ce.Error(), r.words) {
-				t.Errorf("POST: %v, %s: %v", ce.Outcome, ce.Code, ce)
-			}
-			if strings.ContainsFunc(ce.Error(), unicode.IsControl) {
-				t.Errorf("not fit for a log: %q", ce)
-			}
+			kit.Check(t, ce.Outcome == r.want && ce.Code == r.kind && strings.Contains(ce.Error(), r.words),
+				"POST: %v, %s: %v", ce.Outcome, ce.Code, ce)
+			kit.Check(t, !strings.ContainsFunc(ce.Error(), unicode.IsControl), "not fit for a log: %q", ce)
 			_, err = store.put(context.Background(), upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 300 * time.Millisecond})
 			if r.put && err == nil {
 				return
@@ -181,9 +177,7 @@ func TestNetwork_I8_BytesBehindAnAnswer(t *testing.T) {
 			failure(t, err) // a connection that spoke out of turn may also die of it
 			continue
 		}
-		if string(ans.Body) == "wrong" {
-			t.Error("the answer to nothing was taken for the answer")
-		}
+		kit.Check(t, string(ans.Body) != "wrong", "the answer to nothing was taken for the answer")
 	}
 }
 
@@ -230,9 +224,8 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 			look(now)
 			go func() { _, _ = l.Read(make([]byte, 1)) }()
 			_, err := theirs.Write(nil) // it hears of a close at the other end
-			if closed := errors.Is(err, io.ErrClosedPipe); got != c.want || closed != strings.Contains(c.want, "n") {
-				t.Errorf("answered: %s, closed: %v", got, closed)
-			}
+			closed := errors.Is(err, io.ErrClosedPipe)
+			kit.Check(t, got == c.want && closed == strings.Contains(c.want, "n"), "answered: %s, closed: %v", got, closed)
 		})
 	}
 	t.Run("NothingLeavesBehindADoubtfulAnswer", func(t *testing.T) {
@@ -241,29 +234,22 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 		l := &trackedConn{Conn: ours}
 		beginUse(l, nil)
 		go func() { _, _ = theirs.Read(make([]byte, 1)) }()
-		if _, err := l.Write([]byte("q")); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(l.Write([]byte("q")))(t)
 		beginUse(l, nil)
-		if _, err := l.Write([]byte("q")); !errors.Is(err, errUnasked) {
-			t.Errorf("written: %v", err)
-		}
+		kit.Fails(t, "written", kit.Err(l.Write([]byte("q"))), errUnasked)
 	})
 }
 
 // leaf makes a key and a certificate that signs itself.
 func leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	key := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	if change != nil {
 		change(c)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	kit.Must(t, err)
-	made, err := x509.ParseCertificate(der)
-	kit.Must(t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(t)
+	made := kit.Value(x509.ParseCertificate(der))(t)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: made}
 }
 
@@ -350,8 +336,7 @@ func TestNetwork_I20_WhoseCertificateBehindAProxy(t *testing.T) {
 // behind a firewall; the last one stays.
 func names(t *testing.T, addresses ...[4]byte) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	kit.Must(t, err)
+	conn := kit.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	var asked atomic.Int32
 	go func() {
 		b := make([]byte, 512)
@@ -409,9 +394,7 @@ func TestNetwork_I20_NameThatChangesItsAddress(t *testing.T) {
 	if ce := put(); ce.Outcome != NotSent || ce.Code != "policy" || !strings.Contains(ce.Error(), "host bucket.example refused: its address is not a public one") {
 		t.Errorf("the local network: %v, %s: %v", ce.Outcome, ce.Code, ce)
 	}
-	if reached.Load() != 0 {
-		t.Error("the local network was reached")
-	}
+	kit.Want(t, "the local network was reached", reached.Load(), 0)
 }
 
 // I20: that a host was configured opens the port that was configured, and no other on it.

@@ -94,19 +94,15 @@ func TestOutcome_UnreadableAnswer(t *testing.T) {
 			r.Limit = 1000
 			_, err := do(t, api, r)
 			ce := failure(t, err)
-			if ce.Outcome != OutcomeUnknown || ce.Status != 200 {
-				t.Errorf("got %v, status %d: %v", ce.Outcome, ce.Status, ce)
-			}
-			if name == "Huge" && !errors.Is(err, ErrTooLarge) {
-				t.Errorf("got %v, want ErrTooLarge", err)
-			}
+			kit.Check(t, ce.Outcome == OutcomeUnknown && ce.Status == 200,
+				"got %v, status %d: %v", ce.Outcome, ce.Status, ce)
+			kit.Check(t, name != "Huge" || errors.Is(err, ErrTooLarge), "got %v, want ErrTooLarge", err)
 		})
 	}
 }
 
 func TestOutcome_NotSent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	l := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	refused := "http://" + l.Addr().String()
 	l.Close()
 	secure := httptest.NewUnstartedServer(answer(200, ""))
@@ -141,16 +137,12 @@ func TestOutcome_NotSent(t *testing.T) {
 			defer cancel()
 			_, err := api.Do(ctx, post("register", "[]"))
 			ce := failure(t, err)
-			if ce.Outcome != NotSent || ce.Op != "register" {
-				t.Errorf("got %v: %v", ce.Outcome, ce)
-			}
+			kit.Check(t, ce.Outcome == NotSent && ce.Op == "register", "got %v: %v", ce.Outcome, ce)
 			if want, ok := kinds[name]; ok && ce.Code != want {
 				t.Errorf("kind %s, want %s: %v", ce.Code, want, ce)
 			}
 			kit.Holds(t, "the text", ce.Error(), words[name])
-			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Denied != want {
-				t.Errorf("Denied = %v: %v", ce.Denied, ce)
-			}
+			kit.Want(t, "Denied", name == "SecretUnreadable" || name == "TokenRefused", ce.Denied)
 		})
 	}
 }
@@ -163,14 +155,12 @@ func TestOutcome_PolicyIsNotSent(t *testing.T) {
 	_, err2 := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/x?X-Amz-Signature=" + signatureCanary, Size: 1, SHA256: sum("z"), Open: bodyOf("z")})
 	_, err3 := api.Do(context.Background(), Request{Op: "climb", Path: []string{"v1", "..", "x"}})
 	for _, e := range []error{err, err2, err3} {
-		if ce := failure(t, e); ce.Outcome != NotSent {
-			t.Errorf("got %v: %v", ce.Outcome, ce)
-		}
+		ce := failure(t, e)
+		kit.Check(t, ce.Outcome == NotSent, "got %v: %v", ce.Outcome, ce)
 	}
 	var pe *PolicyError
-	if !errors.As(err2, &pe) || !strings.HasPrefix(srv.URL, "http://"+pe.Host) {
-		t.Errorf("got %v, want a *PolicyError that names the host", err2)
-	}
+	kit.Check(t, errors.As(err2, &pe) && strings.HasPrefix(srv.URL, "http://"+pe.Host),
+		"got %v, want a *PolicyError that names the host", err2)
 	kit.Want(t, "requests", hits.Load(), 0)
 }
 
@@ -195,17 +185,13 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 			}()
 			base := "http://" + l.Addr().String()
 			api, store := clients(t, Config{BaseURL: base})
-			if _, err := do(t, api, post("warm", "[]")); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(do(t, api, post("warm", "[]")))(t)
 			_, err = do(t, api, post("register", "[]"))
 			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
 				t.Errorf("POST: got %v: %v", ce.Outcome, ce)
 			}
 			put := upload{Op: "upload", URL: base + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")}
-			if _, err := store.put(context.Background(), put); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(store.put(context.Background(), put))(t)
 			_, err = store.put(context.Background(), put)
 			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
 				t.Errorf("PUT: got %v: %v", ce.Outcome, ce)
@@ -278,22 +264,19 @@ func TestProxy(t *testing.T) {
 	_, err := do(t, api, post("register", "[]"))
 	_, err2 := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	for _, err := range []error{err, err2} {
-		if ce := failure(t, err); ce.Outcome != NotSent {
-			t.Errorf("%v: %v, want ce.Outcome = %v", ce.Outcome, ce, NotSent)
-		}
+		ce := failure(t, err)
+		kit.Check(t, ce.Outcome == NotSent, "%v: %v, want ce.Outcome = %v", ce.Outcome, ce, NotSent)
 	}
-	if fmt.Sprint(asked) != "[CONNECT archive.example:443 CONNECT bucket.example:443]" {
-		t.Errorf("the proxy was asked for %v", asked)
-	}
+	kit.Check(t, fmt.Sprint(asked) == "[CONNECT archive.example:443 CONNECT bucket.example:443]",
+		"the proxy was asked for %v", asked)
 	direct := serve(t, answer(200, ""))
 	api, _ = clients(t, Config{BaseURL: direct.URL, Proxy: withUser})
 	if _, err := do(t, api, get("list")); err != nil || len(asked) != 2 {
 		t.Errorf("loopback went through the proxy: %v", err)
 	}
 	for _, bad := range []string{"proxy.example:3128", "ftp://proxy.example", "http://"} {
-		if _, _, err := New(Config{BaseURL: direct.URL, Proxy: bad, Auth: basicAuth()}); err == nil {
-			t.Errorf("proxy %q was taken", bad)
-		}
+		_, _, err := New(Config{BaseURL: direct.URL, Proxy: bad, Auth: basicAuth()})
+		kit.Check(t, err != nil, "proxy %q was taken", bad)
 	}
 }
 

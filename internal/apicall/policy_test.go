@@ -3,6 +3,7 @@ package apicall
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -60,23 +61,19 @@ func TestPolicy_I20_Presigned(t *testing.T) {
 			kit.Must(t, err)
 			err = p.CheckPresigned(r.url)
 			var pe *PolicyError
-			if r.ok != (err == nil) || err != nil && !errors.As(err, &pe) {
-				t.Errorf("%s: got %v, want ok=%v", r.url, err, r.ok)
-			}
+			kit.Check(t, r.ok == (err == nil) && (err == nil || errors.As(err, &pe)),
+				"%s: got %v, want ok=%v", r.url, err, r.ok)
 		})
 	}
 }
 
 func TestPolicy_BaseAndList(t *testing.T) {
 	for _, base := range []string{"", "archive.example", "http://archive.example", "https://u:p@archive.example", "https://a.example/?x=1"} {
-		if _, err := NewPolicy(base, nil, nil); err == nil {
-			t.Errorf("base %q was taken", base)
-		}
+		kit.Fails(t, fmt.Sprintf("base %q was taken", base), kit.Err(NewPolicy(base, nil, nil)))
 	}
 	for _, entry := range []string{"https://x.example", "x.example/path", "*.x.example", "", "u@x.example"} {
-		if _, err := NewPolicy("https://a.example", []string{entry}, nil); err == nil {
-			t.Errorf("allowed host %q was taken", entry)
-		}
+		_, err := NewPolicy("https://a.example", []string{entry}, nil)
+		kit.Check(t, err != nil, "allowed host %q was taken", entry)
 	}
 }
 
@@ -90,9 +87,8 @@ func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
 	listed, _ := NewPolicy("https://archive.example", []string{"localhost"}, nil)
 	_, err = newDialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
 	var pe *PolicyError
-	if !errors.As(err, &pe) || !isBeforeConnection(err) {
-		t.Errorf("dial through a name to loopback: got %v, want a *PolicyError", err)
-	}
+	kit.Check(t, errors.As(err, &pe) && isBeforeConnection(err),
+		"dial through a name to loopback: got %v, want a *PolicyError", err)
 	conn, err := newDialer(listed, nil)(context.Background(), "tcp", "localhost:"+port)
 	if err != nil {
 		t.Fatalf("a listed host may lie anywhere: %v", err)
@@ -104,9 +100,7 @@ func TestPolicy_Addresses(t *testing.T) {
 	p, _ := NewPolicy("https://archive.example", nil, nil)
 	for _, a := range []string{"127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.1.1",
 		"224.0.0.1", "255.255.255.255", "fe80::1", "fc00::1", "fec0::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"} {
-		if p.checkAddress("h", netip.MustParseAddr(a)) == nil {
-			t.Errorf("%s counts as public", a)
-		}
+		kit.Check(t, p.checkAddress("h", netip.MustParseAddr(a)) != nil, "%s counts as public", a)
 	}
 	for _, a := range []string{"8.8.8.8", "2606:4700::1111", "52.218.0.1"} {
 		if err := p.checkAddress("h", netip.MustParseAddr(a)); err != nil {
@@ -148,8 +142,7 @@ func FuzzPolicy(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(raw)
-		if err != nil || u.Scheme != "https" || u.User != nil || isLoopbackHost(u.Hostname()) {
-			t.Errorf("allowed: %q", raw)
-		}
+		kit.Check(t, err == nil && u.Scheme == "https" && u.User == nil && !isLoopbackHost(u.Hostname()),
+			"allowed: %q", raw)
 	})
 }

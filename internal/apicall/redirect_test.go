@@ -91,9 +91,7 @@ func TestRedirect_API(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || len(net.log) != 2 {
-				t.Fatalf("got %v after %d hops", err, len(net.log))
-			}
+			kit.Need(t, err == nil && len(net.log) == 2, "got %v after %d hops", err, len(net.log))
 			if _, err := http.ParseTime(last.date); err != nil || last.date != net.log[0].date {
 				t.Errorf("the last hop has the Date %q, the first %q", last.date, net.log[0].date)
 			}
@@ -109,9 +107,8 @@ func TestRedirect_OutcomeOfRefusal(t *testing.T) {
 		net := &network{hosts: map[string]http.HandlerFunc{"https://archive.example": to(status, "https://evil.example/")}}
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: net})
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome != want || ce.Status != status {
-			t.Errorf("%d: got %v, status %d", status, ce.Outcome, ce.Status)
-		}
+		ce := failure(t, err)
+		kit.Check(t, ce.Outcome == want && ce.Status == status, "%d: got %v, status %d", status, ce.Outcome, ce.Status)
 	}
 }
 
@@ -150,23 +147,18 @@ func TestRedirect_Upload(t *testing.T) {
 			up.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("zip")() }
 			up.MayRedirect = func(to string) bool {
 				u, err := url.Parse(to)
-				if err != nil || u.Host == "" {
-					t.Errorf("asked about %q: %v", to, err)
-				}
+				kit.Check(t, err == nil && u.Host != "", "asked about %q: %v", to, err)
 				return !strings.HasPrefix(r.name, "ToAnotherObject")
 			}
 			_, err := store.put(context.Background(), up)
-			if r.ok != (err == nil) || opened != len(net.log) {
-				t.Errorf("got %v, %d hops, body opened %d times", err, len(net.log), opened)
-			}
+			kit.Check(t, r.ok == (err == nil) && opened == len(net.log),
+				"got %v, %d hops, body opened %d times", err, len(net.log), opened)
 			if err != nil {
 				failure(t, err)
 			}
 			kit.Want(t, "requests", len(net.log), map[bool]int{true: 2, false: 1}[r.ok || r.name == "Twice"])
 			for _, s := range net.log {
-				if s.auth != "" || s.method != "PUT" || s.body != "zip" {
-					t.Errorf("sent %+v", s)
-				}
+				kit.Check(t, s.auth == "" && s.method == "PUT" && s.body == "zip", "sent %+v", s)
 			}
 		})
 	}
@@ -177,9 +169,8 @@ func TestRedirect_NeverDownWhereLoopbackIsAllowed(t *testing.T) {
 	net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": to(307, "http://127.0.0.1:9/k")}}
 	_, store := clients(t, Config{BaseURL: "http://127.0.0.1:8", Transport: net})
 	_, err := store.put(context.Background(), upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
-	if ce := failure(t, err); len(net.log) != 1 || ce.Code != "policy" {
-		t.Errorf("%d requests: %v", len(net.log), err)
-	}
+	ce := failure(t, err)
+	kit.Check(t, len(net.log) == 1 && ce.Code == "policy", "%d requests: %v", len(net.log), err)
 }
 
 func ExampleError() {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // revoking answers a revoked token with refusal, and every call below /v1/closed with 403, whatever the token. It counts
@@ -83,9 +85,7 @@ func TestOAuth_I24_RevokedTokenIsRenewedOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: refusal}
 				api := s.api(t)
-				if _, err := do(t, api, get("ask")); err != nil {
-					t.Fatal(err)
-				}
+				kit.Value(do(t, api, get("ask")))(t)
 				s.revoke()
 				s.bodies = nil
 				var wg sync.WaitGroup
@@ -156,9 +156,8 @@ func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
 			failure(t, err)
 			time.Sleep(5 * time.Minute)
 		}
-		if n := s.asked - before; n > 100 {
-			t.Errorf("%d token requests in a day of probes", n)
-		}
+		n := s.asked - before
+		kit.Check(t, n <= 100, "%d token requests in a day of probes", n)
 	})
 }
 
@@ -179,9 +178,8 @@ func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := s.counted(); n > 1+1+repeats {
-			t.Errorf("8 calls made %d token requests", n)
-		}
+		n := s.counted()
+		kit.Check(t, n <= 1+1+repeats, "8 calls made %d token requests", n)
 		if _, err := do(t, api, get("ask")); err != nil {
 			t.Error(err)
 		}
@@ -205,9 +203,8 @@ func TestOAuth_I23_TokenEndpointDownIsNoStorm(t *testing.T) {
 		for range 600 { // one call after the other, each a second long
 			do(t, api, get("ask"))
 		}
-		if n := s.counted(); n > 1+200*(1+repeats) {
-			t.Errorf("%d token requests for 600 refused calls", n)
-		}
+		n := s.counted()
+		kit.Check(t, n <= 1+200*(1+repeats), "%d token requests for 600 refused calls", n)
 		s.down = false
 		time.Sleep(replaceAgain)
 		if _, err := do(t, api, get("ask")); err != nil {
@@ -237,8 +234,7 @@ func TestBasic_ForbiddenIsNotRepeated(t *testing.T) {
 		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(status) })
 		api, _ := clients(t, Config{BaseURL: srv.URL})
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome != NotProcessed || calls != 1 {
-			t.Errorf("%d: %v after %d calls", status, ce.Outcome, calls)
-		}
+		ce := failure(t, err)
+		kit.Check(t, ce.Outcome == NotProcessed && calls == 1, "%d: %v after %d calls", status, ce.Outcome, calls)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+
+	"vaultd/internal/test/kit"
 )
 
 func sendPath() Request {
@@ -29,9 +31,8 @@ func TestSendFile_LengthIsToldAndTheFileStandsInItsFrame(t *testing.T) {
 	for _, content := range []string{"x", strings.Repeat("PK", 100_000), ""} {
 		srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			got, err := io.ReadAll(r.Body)
-			if err != nil || string(got) != "--b\r\n\r\n"+content+"\r\n--b--\r\n" {
-				t.Errorf("%d bytes came: %v", len(got), err)
-			}
+			kit.Check(t, err == nil && string(got) == "--b\r\n\r\n"+content+"\r\n--b--\r\n",
+				"%d bytes came: %v", len(got), err)
 			if r.ContentLength != int64(len(got)) || len(r.TransferEncoding) != 0 || r.Header.Get("X-SVC-REQUEST-ID") == "" || r.Header.Get("Authorization") == "" {
 				t.Errorf("length %d, %v, %v", r.ContentLength, r.TransferEncoding, r.Header)
 			}
@@ -40,9 +41,8 @@ func TestSendFile_LengthIsToldAndTheFileStandsInItsFrame(t *testing.T) {
 		})
 		api, _ := clients(t, Config{BaseURL: srv.URL})
 		ans, err := api.SendFile(t.Context(), sendPath(), framed(content, content))
-		if err != nil || string(ans.Body) != `{"fileId":"1"}` || ans.Sent != sum(content) {
-			t.Fatalf("got %+v, %v", ans, err)
-		}
+		kit.Need(t, err == nil && string(ans.Body) == `{"fileId":"1"}` && ans.Sent == sum(content),
+			"got %+v, %v", ans, err)
 		ans.Release()
 	}
 }
@@ -72,9 +72,8 @@ func TestSendFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 					t.Errorf(`%v, %q, %v, want e.Outcome = %v, e.Damaged, e.Code = "file-damaged"`, e.Outcome, e.Code, e, OutcomeUnknown)
 				}
 				srv.Close()
-				if n := c.most(); n >= len(b.Before)+size {
-					t.Errorf("the service got %d bytes of a file of %d", n, size)
-				}
+				n := c.most()
+				kit.Check(t, n < len(b.Before)+size, "the service got %d bytes of a file of %d", n, size)
 			})
 		}
 	}
@@ -85,9 +84,8 @@ func TestSendFile_FileThatCannotBeOpenedIsNotSent(t *testing.T) {
 	b := framed("x", "x")
 	b.Open = func() (io.ReadCloser, error) { return nil, errors.New("no such file") }
 	_, err := api.SendFile(t.Context(), sendPath(), b)
-	if e := failure(t, err); e.Outcome != NotSent || !e.Damaged {
-		t.Errorf("%v: %v, want e.Outcome = %v, e.Damaged", e.Outcome, e, NotSent)
-	}
+	e := failure(t, err)
+	kit.Check(t, e.Outcome == NotSent && e.Damaged, "%v: %v, want e.Outcome = %v, e.Damaged", e.Outcome, e, NotSent)
 }
 
 // I9: a file leaves once, whatever the answer is.
@@ -128,9 +126,8 @@ func TestSendFile_I20_RedirectsOpenTheFileAgain(t *testing.T) {
 			b := framed("BODY", "")
 			b.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("BODY")() }
 			_, err := api.SendFile(t.Context(), sendPath(), b)
-			if want := map[bool]int{true: 2, false: 1}[listed]; opened != want || (err == nil) != listed {
-				t.Errorf("opened %d times, %v", opened, err)
-			}
+			want := map[bool]int{true: 2, false: 1}[listed]
+			kit.Check(t, opened == want && (err == nil) == listed, "opened %d times, %v", opened, err)
 		})
 	}
 }
@@ -164,9 +161,8 @@ func TestSendFile_I12_EarlyYesIsNone(t *testing.T) {
 	api, _ := clients(t, cfg)
 	big := strings.Repeat("x", 8<<20)
 	_, err := api.SendFile(t.Context(), sendPath(), framed(big, big))
-	if e := failure(t, err); e.Outcome != OutcomeUnknown {
-		t.Errorf("%v: %v, want e.Outcome = %v", e.Outcome, e, OutcomeUnknown)
-	}
+	e := failure(t, err)
+	kit.Check(t, e.Outcome == OutcomeUnknown, "%v: %v, want e.Outcome = %v", e.Outcome, e, OutcomeUnknown)
 }
 
 // I21: a file of any size takes the memory of a small one.
@@ -179,9 +175,7 @@ func TestSendFile_I21_MemoryDoesNotGrowWithTheFile(t *testing.T) {
 	b := FileBody{Before: []byte("before"), After: []byte("after"), Size: size, SHA256: [32]byte(h.Sum(nil)), Open: func() (io.ReadCloser, error) { return io.NopCloser(io.LimitReader(zeroBytes{}, size)), nil }}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := api.SendFile(t.Context(), sendPath(), b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(api.SendFile(t.Context(), sendPath(), b))(t)
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 { // of both sides, with their buffers
 		t.Errorf("%d bytes were allocated for a file of %d", took, size)

@@ -86,9 +86,7 @@ func bodyOf(text string) func() (io.ReadCloser, error) {
 func failure(t *testing.T, err error) *Error {
 	t.Helper()
 	var ce *Error
-	if !errors.As(err, &ce) {
-		t.Fatalf("got error %v (%T), want a *Error", err, err)
-	}
+	kit.Need(t, errors.As(err, &ce), "got error %v (%T), want a *Error", err, err)
 	mute(t, err)
 	return ce
 }

@@ -29,9 +29,7 @@ func TestLifetime(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			s, v := readLifetime("https://b.example/k?"+r.query, date)
-			if !s.Equal(r.signed) || v != r.validity {
-				t.Errorf("got %v %v", s, v)
-			}
+			kit.Check(t, s.Equal(r.signed) && v == r.validity, "got %v %v", s, v)
 		})
 	}
 }
@@ -51,9 +49,7 @@ func TestMD5Tag(t *testing.T) {
 		if r.header != "" {
 			h.Set(r.header, r.value)
 		}
-		if got := md5FromETag(h); got != r.want {
-			t.Errorf("%+v gave %q", r, got)
-		}
+		kit.Want(t, "md5FromETag(h)", md5FromETag(h), r.want)
 	}
 }
 
@@ -82,11 +78,9 @@ func FuzzTicket(f *testing.F) {
 				t.Errorf("%q: %q", h.Name, h.Value)
 			}
 		}
-		if ticket.Validity < 0 || ticket.Validity > 7*24*time.Hour {
-			t.Errorf("%v %v, want ticket.Validity >= 0, ticket.Validity <= 7*24*time.Hour", ticket.SignedAt, ticket.Validity)
-		}
-		if ticket.URL != "" && store.CheckURL(string(ticket.URL)) != nil {
-			t.Errorf("a ticket against policy: %q", string(ticket.URL))
-		}
+		kit.Check(t, ticket.Validity >= 0 && ticket.Validity <= 7*24*time.Hour,
+			"%v %v, want ticket.Validity >= 0, ticket.Validity <= 7*24*time.Hour", ticket.SignedAt, ticket.Validity)
+		kit.Check(t, ticket.URL == "" || store.CheckURL(string(ticket.URL)) == nil,
+			"a ticket against policy: %q", string(ticket.URL))
 	})
 }

@@ -56,9 +56,8 @@ func TestPut_DeadURLBeforeContent(t *testing.T) {
 		Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { read += len(p); return len(p), nil })), nil
 		}})
-	if ce := failure(t, err); ce.Status != 403 || ce.Outcome != NotProcessed || read != 0 {
-		t.Errorf("%v after %d bytes", err, read)
-	}
+	ce := failure(t, err)
+	kit.Check(t, ce.Status == 403 && ce.Outcome == NotProcessed && read == 0, "%v after %d bytes", err, read)
 }
 
 type readFunc func([]byte) (int, error)
@@ -155,17 +154,15 @@ func TestGet_RepeatsWhatPasses(t *testing.T) {
 				if n != r.requests || r.ok != (err == nil) || r.ok && string(ans.Body) != "fine" || len(ids) != 1 {
 					t.Errorf("%d requests, ids %v, error %v", n, ids, err)
 				}
-				if took := time.Since(begun); took < r.atLeast || took > time.Minute {
-					t.Errorf("took %v", took)
-				}
+				took := time.Since(begun)
+				kit.Check(t, took >= r.atLeast && took <= time.Minute, "took %v", took)
 				if r.name == "RetryAfterBeyondCap" {
 					if ce := failure(t, err); ce.RetryAfter != 20*time.Second || ce.Message != "later" {
 						t.Errorf(`%+v, want ce.RetryAfter = 20*time.Second, ce.Message = "later"`, ce)
 					}
 				}
-				if r.name == "GatewayForEver" && !strings.Contains(err.Error(), "last words") {
-					t.Errorf("the last answer's words are lost: %v", err)
-				}
+				kit.Check(t, r.name != "GatewayForEver" || strings.Contains(err.Error(), "last words"),
+					"the last answer's words are lost: %v", err)
 			})
 		})
 	}
@@ -186,9 +183,7 @@ func TestGet_BrokenAnswerIsAskedAgain(t *testing.T) {
 	})
 	api, _ := clients(t, Config{BaseURL: srv.URL})
 	ans, err := do(t, api, get("list"))
-	if err != nil || string(ans.Body) != "[]" || n != 2 {
-		t.Errorf("%v after %d requests", err, n)
-	}
+	kit.Check(t, err == nil && string(ans.Body) == "[]" && n == 2, "%v after %d requests", err, n)
 }
 
 func TestDo_WholeCallHasALimit(t *testing.T) {

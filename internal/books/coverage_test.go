@@ -16,8 +16,7 @@ import (
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation(name)
-	kit.Must(t, err)
+	loc := kit.Value(time.LoadLocation(name))(t)
 	return loc
 }
 
@@ -183,13 +182,10 @@ func TestFold_I31_TheLastRecordOfAKeyCounts(t *testing.T) {
 	for _, r := range rows {
 		got = append(got, r.Number)
 	}
-	if strings.Join(got, ", ") != "6, 8" {
-		t.Errorf("booked are %q, want 6 and 8: 4711 was cancelled", got)
-	}
+	kit.Want(t, fmt.Sprintf("booked are %q", got), strings.Join(got, ", "), "6, 8")
 	again, _ := w.ask() // nothing is folded twice
-	if again.Booked != 2 || again.Coverage.Records != 7 {
-		t.Errorf("then %d booked of %d records", again.Booked, again.Coverage.Records)
-	}
+	kit.Check(t, again.Booked == 2 && again.Coverage.Records == 7,
+		"then %d booked of %d records", again.Booked, again.Coverage.Records)
 }
 
 // I31: what was folded of an extract that the ledger does not have any more, or has otherwise, counts no more.
@@ -234,9 +230,8 @@ func TestFold_I31_TwoAtOnce(t *testing.T) {
 		g.Go(func() error { _, err := b.Update(t.Context(), w.sums); return err })
 	}
 	kit.Must(t, g.Wait())
-	if a, rows := w.ask(); len(rows) != 5 || a.Coverage.Records != 5 {
-		t.Errorf("%d rows of %d records", len(rows), a.Coverage.Records)
-	}
+	a, rows := w.ask()
+	kit.Check(t, len(rows) == 5 && a.Coverage.Records == 5, "%d rows of %d records", len(rows), a.Coverage.Records)
 }
 
 // I32: a table that was renamed, or whose name is written otherwise, is not one without records.

@@ -57,9 +57,8 @@ func TestEntries_I32_ExtraFilesAndTables(t *testing.T) {
 			got := amountsOf(rows)
 			if isWhole := row.want == "" || strings.HasPrefix(row.want, first); isWhole {
 				kit.Want(t, "the rows", got, row.want)
-				if !a.IsComplete() {
-					t.Errorf("it is not complete, want it complete: %v %v", a.Problems, a.Coverage.Holes)
-				}
+				kit.Check(t, a.IsComplete(),
+					"it is not complete, want it complete: %v %v", a.Problems, a.Coverage.Holes)
 				return
 			}
 			if len(a.Problems) != 1 || a.IsComplete() {

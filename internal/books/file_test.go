@@ -17,14 +17,10 @@ func TestOpen_I27_ForItsUserAlone(t *testing.T) {
 	w := newWorld(t)
 	defer unix.Umask(unix.Umask(0))
 	w.open(testSettings())
-	all, err := filepath.Glob(filepath.Join(w.dir, FileName+"*"))
-	kit.Must(t, err)
-	if len(all) == 0 {
-		t.Fatalf("no file in %s, want %s", w.dir, FileName)
-	}
+	all := kit.Value(filepath.Glob(filepath.Join(w.dir, FileName+"*")))(t)
+	kit.Need(t, len(all) != 0, "no file in %s, want %s", w.dir, FileName)
 	for _, path := range all {
-		info, err := os.Lstat(path)
-		kit.Must(t, err)
+		info := kit.Value(os.Lstat(path))(t)
 		kit.Want(t, "rights of "+filepath.Base(path), info.Mode().Perm(), fs.FileMode(0o600))
 	}
 }

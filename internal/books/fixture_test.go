@@ -97,16 +97,12 @@ func (w *world) hold(e archive.Extract, definition []byte, contents ...string) {
 	var files []custody.HeldFile
 	for i, content := range contents {
 		name := fmt.Sprintf("IA_INVOICE_%d.zip", i+1)
-		p, err := h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: name, Table: w.table})
-		kit.Must(w.t, err)
+		p := kit.Value(h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: name, Table: w.table}))(w.t)
 		z := zip.NewWriter(p)
-		part, err := z.Create("records")
-		kit.Must(w.t, err)
-		_, err = io.Copy(part, bytes.NewReader([]byte(content)))
-		kit.Must(w.t, err)
+		part := kit.Value(z.Create("records"))(w.t)
+		kit.Value(io.Copy(part, bytes.NewReader([]byte(content))))(w.t)
 		kit.Must(w.t, z.Close())
-		f, err := p.Commit(w.t.Context())
-		kit.Must(w.t, err)
+		f := kit.Value(p.Commit(w.t.Context()))(w.t)
 		files = append(files, custody.HeldFile{Name: name, Table: w.table, File: f})
 	}
 	m, _, err := h.Seal(files, def, e.Made.Add(time.Hour))
@@ -130,23 +126,19 @@ func (w *world) holdFiles(e archive.Extract, definition []byte, files ...file) {
 	kit.Must(w.t, err)
 	var held []custody.HeldFile
 	for i, f := range files {
-		p, err := h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: f.name, Table: f.table})
-		kit.Must(w.t, err)
+		p := kit.Value(h.Begin(i+1, archive.ExtractFile{Extract: e.ID, Name: f.name, Table: f.table}))(w.t)
 		z := zip.NewWriter(p)
 		for _, part := range f.parts {
 			out := io.Writer(p)
 			if part[0] != "" {
-				out, err = z.Create(part[0])
-				kit.Must(w.t, err)
+				out = kit.Value(z.Create(part[0]))(w.t)
 			}
-			_, err = io.WriteString(out, part[1])
-			kit.Must(w.t, err)
+			kit.Value(io.WriteString(out, part[1]))(w.t)
 		}
 		if len(f.parts) == 0 || f.parts[0][0] != "" {
 			kit.Must(w.t, z.Close())
 		}
-		kept, err := p.Commit(w.t.Context())
-		kit.Must(w.t, err)
+		kept := kit.Value(p.Commit(w.t.Context()))(w.t)
 		held = append(held, custody.HeldFile{Name: f.name, Table: f.table, File: kept})
 	}
 	m, _, err := h.Seal(held, def, e.Made.Add(time.Hour))
@@ -200,16 +192,14 @@ func (w *world) drop(folder string, m archive.Document, state ledger.State) arch
 	case ledger.Archived:
 		it.Archive(at, time.Minute)
 	}
-	if e := it.Entry(); e.State != state {
-		w.t.Fatalf("%s is %s, want %s", folder, e.State, state)
-	}
+	e := it.Entry()
+	kit.Need(w.t, e.State == state, "%s is %s, want %s", folder, e.State, state)
 	return it.Remote
 }
 
 func (w *world) open(s Settings) *Books {
 	w.t.Helper()
-	b, err := Open(w.t.Context(), w.dir, s, w.custody)
-	kit.Must(w.t, err)
+	b := kit.Value(Open(w.t.Context(), w.dir, s, w.custody))(w.t)
 	w.t.Cleanup(func() { b.Close() })
 	return b
 }
@@ -223,21 +213,18 @@ func (w *world) ask(change ...func(*Question)) (*Answer, []Row) {
 		w.settings(&s)
 	}
 	b := w.open(s)
-	problems, err := b.Update(w.t.Context(), w.sums)
-	kit.Must(w.t, err)
+	problems := kit.Value(b.Update(w.t.Context(), w.sums))(w.t)
 	q := Question{From: "2026-10-01", To: "2026-10-31", Now: day("2026-11-20")}
 	for _, c := range change {
 		c(&q)
 	}
-	a, err := b.Answer(w.t.Context(), q, w.led, problems)
-	kit.Must(w.t, err)
+	a := kit.Value(b.Answer(w.t.Context(), q, w.led, problems))(w.t)
 	defer func() { kit.Must(w.t, a.Close()); kit.Must(w.t, b.Close()) }()
 	var rows []Row
 	kit.Must(w.t, a.EachBooked(w.t.Context(), func(r Row) error { rows = append(rows, r); return nil }))
 	unbooked := uint64(0)
 	kit.Must(w.t, a.EachUnbooked(w.t.Context(), func(Unbooked) error { unbooked++; return nil }))
-	if unbooked != a.Unbooked || uint64(len(rows)) != a.Booked {
-		w.t.Errorf("%d rows and %d unbooked, told were %d and %d", len(rows), unbooked, a.Booked, a.Unbooked)
-	}
+	kit.Check(w.t, unbooked == a.Unbooked && uint64(len(rows)) == a.Booked,
+		"%d rows and %d unbooked, told were %d and %d", len(rows), unbooked, a.Booked, a.Unbooked)
 	return a, rows
 }

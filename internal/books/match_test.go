@@ -87,9 +87,8 @@ func TestAnswer_I31_Verdicts(t *testing.T) {
 				}
 				got = append(got, word)
 			}
-			if strings.Join(got, ", ") != strings.Join(row.want, ", ") {
-				t.Errorf("%q, want %q: %+v", got, row.want, rows)
-			}
+			kit.Check(t, strings.Join(got, ", ") == strings.Join(row.want, ", "),
+				"%q, want %q: %+v", got, row.want, rows)
 			if n := a.Counts[Archived]; a.Missing() != uint64(len(rows))-n {
 				t.Errorf("missing %d of %d", a.Missing(), len(rows))
 			}
@@ -168,7 +167,5 @@ func TestAnswer_I31_IndexHasAnotherRegistration(t *testing.T) {
 	x := newIndexed(m)
 	kit.Must(t, x.add(archive.IndexRecord{Remote: "unused", Document: documentOf("1")}))
 	e := ledger.Entry{State: ledger.Archived, ArchivedRemote: "succeeded", Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "unused"}}, {Ticket: archive.Ticket{Remote: "succeeded"}}}}
-	if x.take(e) || len(x.rest) != 0 {
-		t.Errorf("found, and %d are left", len(x.rest))
-	}
+	kit.Check(t, !x.take(e) && len(x.rest) == 0, "found, and %d are left", len(x.rest))
 }

@@ -39,10 +39,8 @@ func (w *world) askWatched(q Question) (got answered, isRead bool) {
 	w.t.Helper()
 	led := &watched{Ledger: w.led.Ledger}
 	b := w.open(testSettings())
-	problems, err := b.Update(w.t.Context(), w.sums)
-	kit.Must(w.t, err)
-	a, err := b.Answer(w.t.Context(), q, led, problems)
-	kit.Must(w.t, err)
+	problems := kit.Value(b.Update(w.t.Context(), w.sums))(w.t)
+	a := kit.Value(b.Answer(w.t.Context(), q, led, problems))(w.t)
 	got = answered{Counts: a.Counts, Sums: a.Sums}
 	for i := range got.Sums { // two texts are compared, not how they were summed up
 		for _, amount := range []*Amount{&got.Sums[i].Booked, &got.Sums[i].Archived, &got.Sums[i].Missing} {
@@ -62,10 +60,8 @@ func (w *world) forget() { w.change("DELETE FROM matching") }
 
 func (w *world) change(statement string) {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(w.dir, FileName))
-	kit.Must(w.t, err)
-	_, err = db.ExecContext(w.t.Context(), statement)
-	kit.Must(w.t, err)
+	db := kit.Value(sql.Open("sqlite", filepath.Join(w.dir, FileName)))(w.t)
+	kit.Value(db.ExecContext(w.t.Context(), statement))(w.t)
 	kit.Must(w.t, db.Close())
 }
 
@@ -99,14 +95,11 @@ func TestMatching_I31_SameAnswers(t *testing.T) {
 	}
 	for name, q := range map[string]Question{"TheSame": october, "OtherDays": september, "OtherCompany": beta} {
 		kept, isRead := w.askWatched(q)
-		if isRead {
-			t.Errorf("%s: the ledger was read, although nothing had changed", name)
-		}
+		kit.Check(t, !isRead, "%s: the ledger was read, although nothing had changed", name)
 		w.forget()
 		fresh, isRead := w.askWatched(q)
-		if !isRead || !reflect.DeepEqual(kept, fresh) {
-			t.Errorf("%s: %+v, and %+v where the ledger was read (%v)", name, kept, fresh, isRead)
-		}
+		kit.Check(t, isRead && reflect.DeepEqual(kept, fresh),
+			"%s: %+v, and %+v where the ledger was read (%v)", name, kept, fresh, isRead)
 		if name == "TheSame" && (len(fresh.Rows) != 6 || len(fresh.Unbooked) != 3 || fresh.Counts[Archived] != 1) {
 			t.Errorf("%+v", fresh)
 		}
@@ -134,9 +127,7 @@ func TestMatching_I31_OnlyOfTheSame(t *testing.T) {
 			w.askWatched(q)
 			row.change(w)
 			got, isRead := w.askWatched(q)
-			if !isRead || got.Counts[Archived] != row.want {
-				t.Errorf("read %v, %+v", isRead, got.Counts)
-			}
+			kit.Check(t, isRead && got.Counts[Archived] == row.want, "read %v, %+v", isRead, got.Counts)
 		})
 	}
 }
@@ -150,12 +141,10 @@ func TestMatching_I31_TheIndexIsReadAgain(t *testing.T) {
 	indexed.Index = func(func(archive.IndexRecord) error) ([]IndexRead, error) {
 		return []IndexRead{{Vault: "V-1", Complete: true}}, nil // the archive lost everything
 	}
-	if got, isRead := w.askWatched(indexed); !isRead || got.Counts[Archived] != 0 {
-		t.Errorf("read %v, %+v", isRead, got.Counts)
-	}
-	if after, _ := w.askWatched(q); !reflect.DeepEqual(after, before) {
-		t.Errorf("%+v, before it was %+v", after, before)
-	}
+	got, isRead := w.askWatched(indexed)
+	kit.Check(t, isRead && got.Counts[Archived] == 0, "read %v, %+v", isRead, got.Counts)
+	after, _ := w.askWatched(q)
+	kit.Check(t, reflect.DeepEqual(after, before), "%+v, before it was %+v", after, before)
 }
 
 // What was kept in several parts is read as it was, and never as that of another ledger or of other rows.
@@ -170,13 +159,11 @@ func TestMatching_I31_ManyParts(t *testing.T) {
 	}
 	b.keepMatches(t.Context(), want, archive.Digest{1}, 0)
 	got, err := loadMatches(t.Context(), b.db, archive.Digest{1}, 0)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v: the matches that were read are not those that were kept", err)
-	}
+	kit.Check(t, err == nil && reflect.DeepEqual(got, want),
+		"%v: the matches that were read are not those that were kept", err)
 	for of, changes := range map[archive.Digest]int64{{2}: 0, {1}: 1} {
-		if got, err := loadMatches(t.Context(), b.db, of, changes); err != nil || got != nil {
-			t.Errorf("matches of something else were read: %v", err)
-		}
+		got, err := loadMatches(t.Context(), b.db, of, changes)
+		kit.Check(t, err == nil && got == nil, "matches of something else were read: %v", err)
 	}
 }
 

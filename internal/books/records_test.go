@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -50,9 +51,7 @@ func TestRecords_I31_Forms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readAll(testSettings(), content)
-			if err != nil || len(got) != 1 || !maps.Equal(got[0], want) {
-				t.Errorf("%v, %v; want %v", got, err, want)
-			}
+			kit.Check(t, err == nil && len(got) == 1 && maps.Equal(got[0], want), "%v, %v; want %v", got, err, want)
 		})
 	}
 	for name, content := range map[string]string{"Lines": object + "\n" + object, "List": "[" + object + "," + object + "]", "EmptyBetween": object + "\n{}\n" + object} {
@@ -61,9 +60,7 @@ func TestRecords_I31_Forms(t *testing.T) {
 		}
 	}
 	for _, content := range []string{"", " \n", "[]", `{"records":[]}`} {
-		if got, err := readAll(testSettings(), content); err != nil || len(got) != 0 {
-			t.Errorf("%q: %v, %v, want no error, len(got) = 0", content, got, err)
-		}
+		kit.Len(t, fmt.Sprintf("%q", content), kit.Value(readAll(testSettings(), content))(t), 0)
 	}
 }
 
@@ -96,9 +93,8 @@ func TestRecords_I32_WhatIsNotWhole(t *testing.T) {
 		"OtherEncoding":  {"ID,INVOICE_NUM,STATUS\n1,M\xfcller,3\n", "extracts.csv.encoding"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, err := readAll(testSettings(), row.content); err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Errorf("%v, %v; want an error with %q", got, err, row.want)
-			}
+			got, err := readAll(testSettings(), row.content)
+			kit.Check(t, err != nil && strings.Contains(err.Error(), row.want), "%v, %v; want an error with %q", got, err, row.want)
 		})
 	}
 	failed := errors.New("stop here")
@@ -164,9 +160,7 @@ func FuzzRecords_I31(f *testing.F) {
 // Numbers that are alike have one form.
 func TestValues_I31_OneFormForOneValue(t *testing.T) {
 	for amount, want := range map[archive.Decimal]archive.Decimal{"119.00": "119", "119.50": "119.5", "-0.00": "0", "0": "0", "100": "100", "": ""} {
-		if got := trimZeros(amount); got != want {
-			t.Errorf("%s is %s, want %s", amount, got, want)
-		}
+		kit.Want(t, fmt.Sprint(amount), trimZeros(amount), want)
 	}
 	if !slices.Equal([]string{similarNumber(" 00 47 11 "), similarNumber("Re-1")}, []string{"4711", "re-1"}) {
 		t.Errorf(`%q %q, want []string{similarNumber(" 00 47 11 "), similarNumber("Re-1")} = %v`, similarNumber(" 00 47 11 "), similarNumber("Re-1"), []string{"4711", "re-1"})

@@ -56,9 +56,7 @@ func TestConfig_AccountDefaults(t *testing.T) {
 	}
 	all := cfg.Settings
 	i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == "service.accounts.beta.username" })
-	if i < 0 || all[i].Value != hidden || all[i].Line != 5 {
-		t.Errorf("settings %+v", all)
-	}
+	kit.Check(t, i >= 0 && all[i].Value == hidden && all[i].Line == 5, "settings %+v", all)
 }
 
 const goodAccount = "{method: basic, username: b, secret_file: /etc/vaultd/secret-b}"

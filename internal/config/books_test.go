@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 const goodBooks = "books: {table: IA_INVOICE, columns: {key: ID, number: NUM, date: DAY, amount: SUM}, booked: {column: STATUS, values: [Booked]}, from: 2026-01-01}\n"
@@ -41,9 +43,8 @@ func TestBooks_Mistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, faults := load(t, withExtracts(strings.Replace(goodExtracts+goodBooks, r.old, r.new, 1)), nil)
 			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			if want, open := strings.CutSuffix(r.want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-				t.Errorf("%q", text)
-			}
+			want, open := strings.CutSuffix(r.want, "*")
+			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 		})
 	}
 }

@@ -12,8 +12,7 @@ import (
 
 // docs/configuration.md is made of the schema and of the words of config.example.yaml.
 func TestConfigDocs_AreTheSchemas(t *testing.T) {
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	said := exampleWords(t)
 	var b strings.Builder
 	for _, name := range schema.names {
@@ -78,8 +77,7 @@ func sentence(said string, n *schemaNode) string {
 // exampleWords reads the comment above each key of the example, by the way to the key.
 func exampleWords(t *testing.T) map[string]string {
 	t.Helper()
-	src, err := os.ReadFile("../../config.example.yaml")
-	kit.Must(t, err)
+	src := kit.Value(os.ReadFile("../../config.example.yaml"))(t)
 	said := map[string]string{}
 	var words []string
 	type open struct {
@@ -122,17 +120,15 @@ func exampleWords(t *testing.T) map[string]string {
 
 // The example says something of every key, in the schema's order, so that nobody must guess.
 func TestConfigExample_NamesEveryKey(t *testing.T) {
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	said := exampleWords(t)
 	var walk func(n *schemaNode, path string)
 	walk = func(n *schemaNode, path string) {
 		for _, name := range n.names {
 			child, full := n.properties[name], strings.TrimPrefix(path+"."+name, ".")
 			words, there := said[full]
-			if !there || words == "" && child.Type != "object" {
-				t.Errorf("config.example.yaml says nothing of %s", full)
-			}
+			kit.Check(t, there && (words != "" || child.Type == "object"),
+				"config.example.yaml says nothing of %s", full)
 			switch {
 			case child.items != nil && child.items.Type == "object":
 				walk(child.items, full)
@@ -150,8 +146,7 @@ var updateDocs = flag.Bool("update-docs", false, "write what is generated in doc
 func inDocs(t *testing.T, path, mark, want string) {
 	t.Helper()
 	begin, end := "<!-- "+mark+": begin -->\n", "<!-- "+mark+": end -->"
-	old, err := os.ReadFile(path)
-	kit.Must(t, err)
+	old := kit.Value(os.ReadFile(path))(t)
 	head, rest, ok := strings.Cut(string(old), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	switch {

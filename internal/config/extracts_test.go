@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 const goodExtracts = "extracts: {base_url: 'https://ap.acme.example/', auth: {method: oauth2, username: e, secret_file: /etc/vaultd/secret-extracts}, custody: /srv/custody}\n"
@@ -65,9 +67,8 @@ func TestExtracts_Mistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, faults := load(t, withExtracts(strings.Replace(goodExtracts, r.old, r.new, 1)), nil)
 			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			if want, open := strings.CutSuffix(r.want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-				t.Errorf("%q", text)
-			}
+			want, open := strings.CutSuffix(r.want, "*")
+			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 		})
 	}
 }

@@ -61,9 +61,7 @@ func TestCheckMachine_I27_ConfigurationOfClerks(t *testing.T) {
 				kit.Must(t, err)
 				return
 			}
-			if err == nil {
-				t.Fatalf("accepted, want %q", row.says)
-			}
+			kit.Need(t, err != nil, "accepted, want %q", row.says)
 			kit.Holds(t, "error", err.Error(), row.says, "chown root:vaultd")
 		})
 	}
@@ -73,8 +71,7 @@ func TestCheckMachine_I27_ConfigurationOfClerks(t *testing.T) {
 func TestCheckMachine_I27_GroupOfTheDrop(t *testing.T) {
 	const folder = "VAULTD_TEST_CLERKS"
 	if dir := os.Getenv(folder); dir != "" {
-		info, err := os.Stat(dir)
-		kit.Must(t, err)
+		info := kit.Value(os.Stat(dir))(t)
 		cfg := Config{Drops: []Drop{{Path: dir}}}
 		kit.Want(t, "where it is the drop's", describeForeignWriters(info, cfg.clerkGroups()) != "", true)
 		kit.Want(t, "where it is not", describeForeignWriters(info, nil), "")
@@ -90,8 +87,7 @@ func TestCheckMachine_I27_GroupOfTheDrop(t *testing.T) {
 	}
 	giveAway(t, dir, 4710, 4711)
 	kit.Must(t, os.Chmod(dir, 0o770))
-	program, err := os.ReadFile(os.Args[0])
-	kit.Must(t, err)
+	program := kit.Value(os.ReadFile(os.Args[0]))(t)
 	here := filepath.Join(filepath.Dir(dir), "test")
 	kit.Must(t, os.WriteFile(here, program, 0o755))
 	c := exec.Command(here, "-test.run=^TestCheckMachine_I27_GroupOfTheDrop$")

@@ -61,15 +61,13 @@ func TestConfig_UsualMistakesInYAML(t *testing.T) {
 
 // In a file that is right no mistake is seen: the examples and the forms that YAML has for texts and lists.
 func TestConfig_NoMistakeIsSeenInWhatIsRight(t *testing.T) {
-	example, err := os.ReadFile("../../config.example.yaml")
-	kit.Must(t, err)
+	example := kit.Value(os.ReadFile("../../config.example.yaml"))(t)
 	for _, text := range []string{string(example), sound,
 		"a: |\n  b:c\n  \"d\n  \te\nf: 'it''s'\ng: \"x\\\"y\" # z: \"\n",
 		"a:\n- b\n- http://x/y\n- c: d\n  e: [1,\n    'f', {g: h}]\ni: {j: k,\n  l: m}\n\"n\": 'o: p'\n",
 	} {
 		lines := strings.Split(text, "\n")
-		if m, found := findUsualMistake(lines, mark{line: len(lines)}); found {
-			t.Errorf("%+v in\n%s", m, text)
-		}
+		m, found := findUsualMistake(lines, mark{line: len(lines)})
+		kit.Check(t, !found, "%+v in\n%s", m, text)
 	}
 }

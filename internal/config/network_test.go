@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/networkapi"
+	"vaultd/internal/test/kit"
 )
 
 const goodNetwork = "network: {base_url: 'https://net.acme.example/', auth: {method: basic, username: n, secret_file: /etc/vaultd/secret-network}}\n"
@@ -21,9 +22,7 @@ func TestNetwork(t *testing.T) {
 	for loc, auth := range cfg.allCredentials() { // so that its secret is checked as all others are
 		found = found || loc.String() == "network.auth" && auth.SecretFile == "/etc/vaultd/secret-network"
 	}
-	if !found {
-		t.Error("its credentials are not among all credentials")
-	}
+	kit.Check(t, found, "its credentials are not among all credentials")
 	mustLoad(t, withExtracts("network: {base_url: ''}\n")) // without base_url nothing of it counts
 }
 
@@ -49,9 +48,8 @@ func TestNetwork_FileTypes(t *testing.T) {
 // The directory of France is asked before documents are sent where that is written, and only by its words.
 func TestNetwork_DirectoryFR(t *testing.T) {
 	for written, want := range map[string]string{"": "off", "directory_fr: off, ": "off", "directory_fr: warn, ": "warn", "directory_fr: require, ": "require"} {
-		if got := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", written+"auth:", 1))).Network.DirectoryFR; got != want {
-			t.Errorf("%q: %q, want got = %v", written, got, want)
-		}
+		got := mustLoad(t, withExtracts(strings.Replace(goodNetwork, "auth:", written+"auth:", 1))).Network.DirectoryFR
+		kit.Check(t, got == want, "%q: %q, want got = %v", written, got, want)
 	}
 	for _, written := range []string{"directory_fr: yes, ", "directory_fr: true, ", "directory_fr: '', "} {
 		if _, faults := load(t, withExtracts(strings.Replace(goodNetwork, "auth:", written+"auth:", 1)), nil); len(faults) != 1 {
@@ -63,9 +61,8 @@ func TestNetwork_DirectoryFR(t *testing.T) {
 // What is received goes into a drop of the archive that takes folders by themselves.
 func TestNetwork_ReceiveInto(t *testing.T) {
 	cfg := mustLoad(t, withNetwork(strings.Replace(goodNetwork, "auth:", "receive_into: acme-in, confirm: technical, auth:", 1), ""))
-	if cfg.Network.ReceiveInto != "acme-in" || cfg.Network.Confirm != ConfirmTechnical {
-		t.Errorf(`%+v, want cfg.Network.ReceiveInto = "acme-in", cfg.Network.Confirm = %v`, cfg.Network, ConfirmTechnical)
-	}
+	kit.Check(t, cfg.Network.ReceiveInto == "acme-in" && cfg.Network.Confirm == ConfirmTechnical,
+		`%+v, want cfg.Network.ReceiveInto = "acme-in", cfg.Network.Confirm = %v`, cfg.Network, ConfirmTechnical)
 	if cfg = mustLoad(t, withNetwork(goodNetwork, "")); cfg.Network.ReceiveInto != "" || cfg.Network.Confirm != "none" {
 		t.Errorf(`%+v, want cfg.Network.ReceiveInto = "", cfg.Network.Confirm = "none"`, cfg.Network)
 	}
@@ -77,9 +74,8 @@ func TestNetwork_ReceiveInto(t *testing.T) {
 	} {
 		_, faults := load(t, withNetwork(strings.Replace(goodNetwork, "auth:", written+", auth:", 1), ""), nil)
 		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-		if want, open := strings.CutSuffix(want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-			t.Errorf("%q", text)
-		}
+		want, open := strings.CutSuffix(want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 	}
 	_, faults := load(t, strings.Replace(withNetwork(strings.Replace(goodNetwork, "auth:", "receive_into: acme-in, auth:", 1), ""), "name: acme-in,", "name: acme-in, complete: marker,", 1), nil)
 	if text := strings.Join(lines(faults), "; "); len(faults) != 1 || !strings.Contains(text, "network.receive_into: is a drop with complete: marker") {
@@ -103,9 +99,8 @@ func TestNetwork_ArchiveSent(t *testing.T) {
 	} {
 		_, faults := load(t, withNetwork(strings.Replace(goodNetwork, "auth:", "archive_sent: "+written+", auth:", 1), ""), nil)
 		_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-		if want, open := strings.CutSuffix(want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-			t.Errorf("%q", text)
-		}
+		want, open := strings.CutSuffix(want, "*")
+		kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 	}
 }
 
@@ -135,9 +130,8 @@ func TestNetwork_Mistakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, faults := load(t, withExtracts(strings.Replace(goodNetwork, r.old, r.new, 1)), nil)
 			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			if want, open := strings.CutSuffix(r.want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-				t.Errorf("%q", text)
-			}
+			want, open := strings.CutSuffix(r.want, "*")
+			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 		})
 	}
 }
@@ -188,9 +182,8 @@ func TestConfig_NetworkRouteFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, faults := load(t, withNetwork(row.section, row.drop), nil)
 			_, text, _ := strings.Cut(strings.Join(lines(faults), "; "), " ") // without the position
-			if want, open := strings.CutSuffix(row.want, "*"); len(faults) != 1 || !strings.HasPrefix(text, want) || !open && text != want {
-				t.Errorf("%q", text)
-			}
+			want, open := strings.CutSuffix(row.want, "*")
+			kit.Check(t, len(faults) == 1 && strings.HasPrefix(text, want) && (open || text == want), "%q", text)
 		})
 	}
 }

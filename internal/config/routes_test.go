@@ -30,9 +30,7 @@ func TestConfig_PDFRoute(t *testing.T) {
 		t.Errorf(`%+v, want p.BaseURL = "https://ap.acme.example", p.Path = "/v2/pdf/invoiceUpload", p.Auth.SecretFile = "/etc/vaultd/secret-pdf", p.Workers = 2, p.MaxSize = 100_000_000, not p.RepeatPut`, p)
 	}
 	i := slices.IndexFunc(cfg.Settings, func(s Setting) bool { return s.Key == "pdf.auth.username" })
-	if i < 0 || cfg.Settings[i].Value != hidden {
-		t.Errorf("who signs in is shown: %+v", cfg.Settings)
-	}
+	kit.Check(t, i >= 0 && cfg.Settings[i].Value == hidden, "who signs in is shown: %+v", cfg.Settings)
 }
 
 // A key that says nothing, because it is written with its default, is no fault: the example shows every key.
@@ -95,9 +93,7 @@ func TestConfig_I27_SecretOfThePDFFlow(t *testing.T) {
 			found := wrong != nil && slices.ContainsFunc(wrong.Faults, func(f Fault) bool {
 				return f.Key == "pdf.auth.secret_file" && errors.Is(f.Err, fs.ErrNotExist)
 			})
-			if found != row.want {
-				t.Errorf("%v, want found = %v", err, row.want)
-			}
+			kit.Check(t, found == row.want, "%v, want found = %v", err, row.want)
 		})
 	}
 }

@@ -16,8 +16,7 @@ import (
 // compileSchema makes the schema ready for a validator that this program does not use: editors use one like it.
 func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
-	kit.Must(t, err)
+	doc := kit.Value(jsonschema.UnmarshalJSON(bytes.NewReader(Schema)))(t)
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	for name, n := range map[string]schemaNode{formatDuration: {Format: formatDuration}, formatSize: {Format: formatSize}, formatYears: {Format: formatYears}} {
@@ -27,28 +26,23 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 		}})
 	}
 	kit.Must(t, c.AddResource("urn:vaultd:config", doc))
-	compiled, err := c.Compile("urn:vaultd:config")
-	kit.Must(t, err)
+	compiled := kit.Value(c.Compile("urn:vaultd:config"))(t)
 	return compiled
 }
 
 // passes reports what the pass says of plain values, without the rules that the schema cannot say.
 func passes(t *testing.T, root any) []Fault {
 	t.Helper()
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	p := pass{schema: schema, env: noEnv, document: &document{root: root, values: map[string]mark{}, keys: map[string]mark{}, wrong: map[string]bool{}}}
-	if _, err := p.decodeConfig(); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(p.decodeConfig())(t)
 	return p.faults
 }
 
 // The pass refuses what a validator of JSON schemas refuses, and takes what that takes: each key with many values. What it takes
 // decodes into a Config.
 func TestSchema_PassAgreesWithAValidator(t *testing.T) {
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	compiled := compileSchema(t)
 	const base = `{"service":{"base_url":"https://x","auth":{"method":"basic","username":"u","secret_file":"/s"},
 		"accounts":{"x":{"method":"basic","username":"u","secret_file":"/s"}}},"drops":[{"name":"a","path":"/a","vault":"V"}]}`
@@ -73,9 +67,8 @@ func TestSchema_PassAgreesWithAValidator(t *testing.T) {
 			}
 			root := putPlain(decodePlain(t, base), loc, v)
 			err := compiled.Validate(root)
-			if faults := passes(t, root); (err == nil) != (len(faults) == 0) {
-				t.Errorf("%v: %s: the validator says %v, the pass %v", loc, text, err, faults)
-			}
+			faults := passes(t, root)
+			kit.Check(t, (err == nil) == (len(faults) == 0), "%v: %s: the validator says %v, the pass %v", loc, text, err, faults)
 			tried++
 		}
 		for _, name := range n.names {
@@ -89,15 +82,12 @@ func TestSchema_PassAgreesWithAValidator(t *testing.T) {
 		}
 	}
 	walk(schema, nil)
-	if tried < 4000/each {
-		t.Errorf("only %d values were tried", tried)
-	}
+	kit.Check(t, tried >= 4000/each, "only %d values were tried", tried)
 }
 
 func decodePlain(t *testing.T, text string) any {
 	t.Helper()
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	kit.Must(t, err)
+	v := kit.Value(jsonschema.UnmarshalJSON(strings.NewReader(text)))(t)
 	return v
 }
 
@@ -129,9 +119,8 @@ func TestSchema_UsesOnlyWordsThatThePassKnows(t *testing.T) {
 	walk = func(v any, names bool) {
 		m, _ := v.(map[string]any)
 		for name, below := range m {
-			if !names && !slices.Contains(known, name) {
-				t.Errorf("the schema says %q, which the pass does not know", name)
-			}
+			kit.Check(t, names || slices.Contains(known, name),
+				"the schema says %q, which the pass does not know", name)
 			if name != "default" || names {
 				walk(below, !names && (name == "properties" || name == "$defs"))
 			}
@@ -144,8 +133,7 @@ func TestSchema_UsesOnlyWordsThatThePassKnows(t *testing.T) {
 
 // Each default is a value that may be written.
 func TestSchema_DefaultsMayBeWritten(t *testing.T) {
-	schema, err := parseSchema()
-	kit.Must(t, err)
+	schema := kit.Value(parseSchema())(t)
 	var walk func(n *schemaNode, loc location)
 	walk = func(n *schemaNode, loc location) {
 		if v := n.defaultValue(); v != nil {

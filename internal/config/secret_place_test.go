@@ -112,13 +112,10 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 // writePair makes a certificate and its key in dir.
 func writePair(t *testing.T, dir string) (cert, key string) {
 	t.Helper()
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	k := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "files01"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
-	kit.Must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(k)
-	kit.Must(t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k))(t)
+	private := kit.Value(x509.MarshalPKCS8PrivateKey(k))(t)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
 		kit.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))

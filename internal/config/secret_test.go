@@ -32,13 +32,10 @@ func TestSecret_I7_NeverPrintsItself(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
 	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
-	encoded, err := json.Marshal(map[string]any{"s": s, "list": []Secret{s}})
-	kit.Must(t, err)
+	encoded := kit.Value(json.Marshal(map[string]any{"s": s, "list": []Secret{s}}))(t)
 	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S Secret }{s}, &s) + log.String() + string(encoded)
 	kit.Lacks(t, "shown", shown, canary, fmt.Sprintf("%x", canary))
-	if string(s) != canary {
-		t.Error("the secret itself is lost")
-	}
+	kit.Want(t, "the secret itself is lost", string(s), canary)
 }
 
 func TestReadSecret(t *testing.T) {
@@ -55,12 +52,8 @@ func TestReadSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadSecret(secretFile(t, row.content, 0o640), noEnv)
-			if string(got) != row.want || (err == nil) != (row.want != "") {
-				t.Errorf("%d bytes, %v", len(got), err)
-			}
-			if err != nil && strings.Contains(err.Error(), canary) {
-				t.Errorf("secret in %v", err)
-			}
+			kit.Check(t, string(got) == row.want && (err == nil) == (row.want != ""), "%d bytes, %v", len(got), err)
+			kit.Check(t, err == nil || !strings.Contains(err.Error(), canary), "secret in %v", err)
 		})
 	}
 }
@@ -87,12 +80,8 @@ func TestReadSecret_Credential(t *testing.T) {
 	if got, err := ReadSecret("credential:secret", dir); string(got) != canary || err != nil {
 		t.Errorf("err = %v, want string(got) = %v, no error", err, canary)
 	}
-	if _, err := ReadSecret("credential:secret", noEnv); !errors.Is(err, errNoCredentials) {
-		t.Errorf("err = %v, want error %v", err, errNoCredentials)
-	}
-	if _, err := ReadSecret("credential:other", dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("err = %v, want error fs.ErrNotExist", err)
-	}
+	kit.Fails(t, "err", kit.Err(ReadSecret("credential:secret", noEnv)), errNoCredentials)
+	kit.Fails(t, "err", kit.Err(ReadSecret("credential:other", dir)), fs.ErrNotExist)
 	if _, err := ReadSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
 		t.Error("left the directory of credentials")
 	}
@@ -137,9 +126,7 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := load(t, text, nil)
-			if len(faults) == 0 {
-				t.Fatal("no fault")
-			}
+			kit.Need(t, len(faults) != 0, "no fault")
 			kit.Lacks(t, "shown", (&Error{Faults: faults}).Error(), canary)
 		})
 	}
@@ -160,9 +147,7 @@ func TestCheckDisk(t *testing.T) {
 	var rights *SecretRightsError
 	open := secretFile(t, canary, 0o644)
 	err := check(t, open, "")
-	if !errors.As(err, &rights) || rights.Path != open {
-		t.Errorf("too open: %v", err)
-	}
+	kit.Check(t, errors.As(err, &rights) && rights.Path == open, "too open: %v", err)
 	var wrong *Error
 	if !errors.As(err, &wrong) || wrong.Faults[0].Line != 3 || wrong.Faults[0].Key != "service.auth.secret_file" {
 		t.Errorf("no place: %v", err)
@@ -173,9 +158,8 @@ func TestCheckDisk(t *testing.T) {
 	if err := made.CheckMachine(noEnv); !errors.As(err, &rights) {
 		t.Errorf("without a file: %v", err)
 	}
-	if !errors.Is(err, errNoCredentials) || !errors.As(err, &wrong) || len(wrong.Faults) != 2 {
-		t.Errorf("credential and certificates: %v", err)
-	}
+	kit.Check(t, errors.Is(err, errNoCredentials) && errors.As(err, &wrong) && len(wrong.Faults) == 2,
+		"credential and certificates: %v", err)
 }
 
 func TestLedgerOnLocalDiskOnly(t *testing.T) {
@@ -184,11 +168,9 @@ func TestLedgerOnLocalDiskOnly(t *testing.T) {
 		unix.NFS_SUPER_MAGIC: false, unix.CIFS_SUPER_MAGIC: false, unix.SMB2_SUPER_MAGIC: false, unix.FUSE_SUPER_MAGIC: false,
 		int64(int32(-0x00acb2be)): false, // CIFS where the kernel's field is signed and of 32 bits
 	} {
-		if got := unfitFileSystem(magic, false); (got == "") != fit {
-			t.Errorf(`%#x: %q, want (got == "") = %v`, magic, got, fit)
-		}
+		got := unfitFileSystem(magic, false)
+		kit.Check(t, (got == "") == fit, `%#x: %q, want (got == "") = %v`, magic, got, fit)
 	}
-	if unfitFileSystem(unix.TMPFS_MAGIC, false) != "" || unfitFileSystem(unix.TMPFS_MAGIC, true) == "" {
-		t.Error("memory is fit for trials, and only for them")
-	}
+	kit.Check(t, unfitFileSystem(unix.TMPFS_MAGIC, false) == "" && unfitFileSystem(unix.TMPFS_MAGIC, true) != "",
+		"memory is fit for trials, and only for them")
 }

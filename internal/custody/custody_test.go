@@ -33,8 +33,7 @@ const definition = `[{"Table name":"IA_INVOICE","Columns":[{"Column name":"NUMBE
 
 func open(t *testing.T, dir string, fault durable.Hook) *Custody {
 	t.Helper()
-	c, err := Open(dir, "ledger-1", "test", fault)
-	kit.Must(t, err)
+	c := kit.Value(Open(dir, "ledger-1", "test", fault))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -118,9 +117,7 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 	if len(m.Files) != 2 || m.Files[0].SHA256 != archive.Sum(first) || m.Files[1].SHA256 != archive.Sum(second) || m.Files[0].Beside != "" {
 		t.Errorf(`%+v, want len(m.Files) = 2, m.Files[0].SHA256 = %v, m.Files[1].SHA256 = %v, m.Files[0].Beside = ""`, m.Files, archive.Sum(first), archive.Sum(second))
 	}
-	if raw, err := c.ReadDefinition(m); err != nil || string(raw) != definition {
-		t.Errorf("%s, %v, want no error, string(raw) = %v", raw, err, definition)
-	}
+	kit.Want(t, "string(raw)", string(kit.Value(c.ReadDefinition(m))(t)), definition)
 	n := 0
 	for other, err := range c.Manifests() {
 		if n++; err != nil || other.Extract.ID != extract.ID || !other.Extract.End.Equal(extract.End) {
@@ -148,11 +145,9 @@ func TestCustody_I30_EachOperationFails(t *testing.T) {
 		f.On = true
 		_, err := hold(dir, first, second, f.File)
 		checkWholeOrNothing(t, dir)
-		if err == nil && f.Fired() != "" && !strings.HasPrefix(f.Fired(), "unlink") {
-			t.Error("nothing is said of the fault")
-		}
-		_, err = hold(dir, first, second, nil)
-		kit.Must(t, err)
+		kit.Check(t, err != nil || f.Fired() == "" || strings.HasPrefix(f.Fired(), "unlink"),
+			"nothing is said of the fault")
+		kit.Value(hold(dir, first, second, nil))(t)
 		checkHeld(t, dir, first, second)
 	})
 }
@@ -160,8 +155,7 @@ func TestCustody_I30_EachOperationFails(t *testing.T) {
 // checkWholeOrNothing demands that what bears a name after a fault is whole.
 func checkWholeOrNothing(t *testing.T, dir string) {
 	t.Helper()
-	c, err := Open(dir, "ledger-1", "test", nil)
-	kit.Must(t, err)
+	c := kit.Value(Open(dir, "ledger-1", "test", nil))(t)
 	defer c.Close()
 	for m, err := range c.Manifests() {
 		if err == nil {
@@ -176,8 +170,7 @@ func checkWholeOrNothing(t *testing.T, dir string) {
 		if filepath.Ext(path) == partEnding {
 			continue
 		}
-		f, err := os.Open(path)
-		kit.Must(t, err)
+		f := kit.Value(os.Open(path))(t)
 		info, _ := f.Stat()
 		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked, false); err != nil {
 			t.Errorf("%s: %v", path, err)
@@ -205,12 +198,10 @@ func TestCommit_I30_Damaged(t *testing.T) {
 			kit.Must(t, err)
 			defer h.Close()
 			f, err := keep(h, 1, "a.zip", content)
-			if _, is := errors.AsType[*DamagedError](err); !is {
-				t.Errorf("got %+v, %v", f, err)
-			}
-			if left, _ := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder)); len(left) != 0 {
-				t.Errorf("%v stays", left)
-			}
+			_, is := errors.AsType[*DamagedError](err)
+			kit.Check(t, is, "got %+v, %v", f, err)
+			left, _ := os.ReadDir(filepath.Join(dir, extractFolder, "4711", fileFolder))
+			kit.Check(t, len(left) == 0, "%v stays", left)
 		})
 	}
 }
@@ -223,27 +214,21 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	kit.Must(t, err)
 	defer h.Close()
 	f, err := keep(h, 1, "../../../etc/passwd\x00\nä", zipOf(t, "../../evil", "x", "/abs", "y"))
-	if err != nil || f.Stored != "0001-.._.._.._etc_passwd___" {
-		t.Errorf(`%+v, %v, want no error, f.Stored = "0001-.._.._.._etc_passwd___"`, f, err)
-	}
-	if !strings.HasPrefix(filepath.Base(h.path), madeName) || len(h.path) > len(dir)+60 {
-		t.Errorf("h.path = %v, want filepath.Base(h.path) that begins with %q, len(h.path) <= %v", h.path, madeName, len(dir)+60)
-	}
+	kit.Check(t, err == nil && f.Stored == "0001-.._.._.._etc_passwd___",
+		`%+v, %v, want no error, f.Stored = "0001-.._.._.._etc_passwd___"`, f, err)
+	kit.Check(t, strings.HasPrefix(filepath.Base(h.path), madeName) && len(h.path) <= len(dir)+60,
+		"h.path = %v, want filepath.Base(h.path) that begins with %q, len(h.path) <= %v", h.path, madeName, len(dir)+60)
 	kit.Must(t, os.WriteFile(filepath.Join(other, "precious"), []byte("mine"), 0o600))
 	files := filepath.Join(h.path, fileFolder)
 	kit.Must(t, errors.Join(os.Symlink(filepath.Join(other, "precious"), filepath.Join(files, "0002-b")), unix.Mkfifo(filepath.Join(files, "0003-c"), 0o600)))
 	for number, name := range map[int]string{2: "b", 3: "c"} {
-		if f, err := keep(h, number, name, zipOf(t, "a", "b")); err == nil {
-			t.Errorf("%s is kept as %+v, where something else lies", name, f)
-		}
+		kit.Fails(t, name+" is kept", kit.Err(keep(h, number, name, zipOf(t, "a", "b"))))
 	}
 	if b, err := os.ReadFile(filepath.Join(other, "precious")); string(b) != "mine" || err != nil {
 		t.Errorf(`%s, %v, want string(b) = "mine", no error`, b, err)
 	}
 	kit.Must(t, os.Symlink(other, filepath.Join(dir, extractFolder, "77")))
-	if _, err := c.Begin(archive.Extract{ID: "77"}); err == nil {
-		t.Error("a link was followed")
-	}
+	kit.Fails(t, "a link was followed", kit.Err(c.Begin(archive.Extract{ID: "77"})))
 }
 
 // Two numbers of the service never share a folder, also on disks that do not tell capital letters from small ones.
@@ -252,17 +237,15 @@ func TestFolderName_I8_BelongsToOneExtract(t *testing.T) {
 	long := archive.ExtractID(strings.Repeat("9", 150))
 	for _, id := range []archive.ExtractID{"a1", "A1", "a.1", ".a1", "id-a1", archive.ExtractID(madeName + archive.Sum([]byte("A1")).String()[:32]), "a1~", long, long + "1", "..."} {
 		name := folderName(id)
-		if had, taken := seen[strings.ToLower(name)]; taken || len(name) > 100 || strings.HasPrefix(name, ".") {
-			t.Errorf("%s and %s have the folder %s", had, id, name)
-		}
+		had, taken := seen[strings.ToLower(name)]
+		kit.Check(t, !taken && len(name) <= 100 && !strings.HasPrefix(name, "."), "%s and %s have the folder %s", had, id, name)
 		seen[strings.ToLower(name)] = id
 	}
 }
 
 // Other bytes under a name that is held lie beside it; the same bytes again change nothing.
 func TestCommit_I30_OtherBytesLieBeside(t *testing.T) {
-	h, err := open(t, t.TempDir(), nil).Begin(extract)
-	kit.Must(t, err)
+	h := kit.Value(open(t, t.TempDir(), nil).Begin(extract))(t)
 	defer h.Close()
 	want := []File{{Stored: "0001-a"}, {Stored: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-1", Beside: "0001-a"}, {Stored: "0001-a.other-2", Beside: "0001-a"}}
 	for i, content := range []string{"first", "first", "second", "second", "third!"} {
@@ -291,9 +274,8 @@ func TestSeal_I30_IsWrittenOnce(t *testing.T) {
 	if _, _, err := h.Seal(m.Files[:1], m.Definition, heldAt); err == nil {
 		t.Error("a manifest was replaced")
 	}
-	if now, _ := os.ReadFile(filepath.Join(h.path, manifestFile)); !bytes.Equal(now, content) {
-		t.Error("the manifest changed")
-	}
+	now, _ := os.ReadFile(filepath.Join(h.path, manifestFile))
+	kit.Check(t, bytes.Equal(now, content), "the manifest changed")
 }
 
 func TestVerify_I4_TellsWhatChanged(t *testing.T) {
@@ -308,8 +290,7 @@ func TestVerify_I4_TellsWhatChanged(t *testing.T) {
 		},
 	} {
 		dir := t.TempDir()
-		m, err := hold(dir, first, second, nil)
-		kit.Must(t, err)
+		m := kit.Value(hold(dir, first, second, nil))(t)
 		c := open(t, dir, nil)
 		kit.Must(t, change(filepath.Join(dir, extractFolder, "4711", fileFolder, m.Files[1].Stored)))
 		changed, is := errors.AsType[*ChangedError](c.Verify(t.Context(), m))
@@ -325,21 +306,17 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 	open(t, dir, nil)
 	for _, who := range [][2]string{{"ledger-2", "test"}, {"ledger-1", "production"}} {
 		_, err := Open(dir, who[0], who[1], nil)
-		if _, is := errors.AsType[*ForeignError](err); !is {
-			t.Errorf("%v: %v, want is", who, err)
-		}
+		_, is := errors.AsType[*ForeignError](err)
+		kit.Check(t, is, "%v: %v, want is", who, err)
 	}
 	home := t.TempDir()
 	kit.Must(t, os.WriteFile(filepath.Join(home, "letter.txt"), []byte("dear"), 0o600))
 	if _, err := Open(home, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "letter.txt") {
 		t.Errorf(`err = %v, want an error, err with "letter.txt"`, err)
 	}
-	if entries, _ := os.ReadDir(home); len(entries) != 1 {
-		t.Errorf("%v, want len(entries) = 1", entries)
-	}
-	if _, err := Open(filepath.Join(home, "none"), "ledger-1", "test", nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("err = %v, want error fs.ErrNotExist", err)
-	}
+	entries, _ := os.ReadDir(home)
+	kit.Check(t, len(entries) == 1, "%v, want len(entries) = 1", entries)
+	kit.Fails(t, "err", kit.Err(Open(filepath.Join(home, "none"), "ledger-1", "test", nil)), fs.ErrNotExist)
 	kit.Must(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600))
 	if _, err := Open(dir, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf(`err = %v, want an error, err with "damaged"`, err)
@@ -348,8 +325,7 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 
 func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 	dir := t.TempDir()
-	m, err := hold(dir, zipOf(t, "folder/", "", "a.json", "[1]", "b.json", "[2]"), gzipOf(t, "[3]"), nil)
-	kit.Must(t, err)
+	m := kit.Value(hold(dir, zipOf(t, "folder/", "", "a.json", "[1]", "b.json", "[2]"), gzipOf(t, "[3]"), nil))(t)
 	c := open(t, dir, nil)
 	var got []string
 	for _, f := range m.Files {
@@ -372,12 +348,9 @@ func FuzzReadContainer(f *testing.F) {
 	f.Add([]byte("PK\x05\x06"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		form, err := readContainer(t.Context(), bytes.NewReader(b), int64(len(b)), maxUnpacked, false)
-		if _, is := errors.AsType[*DamagedError](err); err != nil && !is {
-			t.Errorf("%q: %v", b, err)
-		}
-		if err == nil && form != ZIP && form != Gzip {
-			t.Errorf("%q is taken for %q", b, form)
-		}
+		_, is := errors.AsType[*DamagedError](err)
+		kit.Check(t, err == nil || is, "%q: %v", b, err)
+		kit.Check(t, err != nil || form == ZIP || form == Gzip, "%q is taken for %q", b, form)
 	})
 }
 
@@ -398,7 +371,6 @@ func TestCustody_I5_OrderOnDisk(t *testing.T) {
 		"sync 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2.part, rename 0002-IA_INVOICE_2, syncdir files",
 		"sync manifest.json, rename manifest.json, syncdir 4711",
 	)
-	if strings.Index(all, "create manifest.json") < strings.LastIndex(all, "syncdir files") {
-		t.Errorf("the manifest was written before all files were durable: %s", all)
-	}
+	kit.Check(t, strings.Index(all, "create manifest.json") >= strings.LastIndex(all, "syncdir files"),
+		"the manifest was written before all files were durable: %s", all)
 }

@@ -62,11 +62,9 @@ func (m *memoryWriter) Write(p []byte) (int, error) {
 // anonymousMemory is what this process has in memory that is no file's.
 func anonymousMemory(t *testing.T) int64 {
 	t.Helper()
-	status, err := os.ReadFile("/proc/self/status")
-	kit.Must(t, err)
+	status := kit.Value(os.ReadFile("/proc/self/status"))(t)
 	_, rest, _ := bytes.Cut(status, []byte("RssAnon:"))
-	kb, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-	kit.Must(t, err)
+	kb := kit.Value(strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64))(t)
 	return kb << 10
 }
 
@@ -135,9 +133,8 @@ func TestCommit_I21_Bombs(t *testing.T) {
 				t.Errorf("%v; %v, %v", err, left, errDir)
 			}
 			// All 512 MiB take more than a second of one core. Eight take some ten milliseconds.
-			if took > time.Second || memory > mostMemory && !kit.Race {
-				t.Errorf("it took %v and %d MiB", took, memory>>20)
-			}
+			kit.Check(t, took <= time.Second && (memory <= mostMemory || kit.Race),
+				"it took %v and %d MiB", took, memory>>20)
 		})
 	}
 }
@@ -159,9 +156,8 @@ func TestEachEntry_I21_Bombs(t *testing.T) {
 			read, err = io.Copy(io.Discard, content)
 			return err
 		})
-		if _, is := errors.AsType[*DamagedError](err); !is || read > 8<<20 {
-			t.Errorf("%d: %d bytes, %v, want a *DamagedError after 8 MiB at most", i, read, err)
-		}
+		_, is := errors.AsType[*DamagedError](err)
+		kit.Check(t, is && read <= 8<<20, "%d: %d bytes, %v, want a *DamagedError after 8 MiB at most", i, read, err)
 	}
 }
 
@@ -186,9 +182,8 @@ func TestCommit_I21_LargeFiles(t *testing.T) {
 			c.maxUnpacked = 8 * gib
 			f, took, memory, err := keepStream(t, c, r.write)
 			t.Logf("%d bytes, the commit took %v, %d MiB of memory", f.Size, took.Round(time.Millisecond), memory>>20)
-			if err != nil || f.Size < r.size || !strings.HasPrefix(f.Stored, "0001-") || memory > mostMemory {
-				t.Errorf("%+v, %d MiB, %v", f, memory>>20, err)
-			}
+			kit.Check(t, err == nil && f.Size >= r.size && strings.HasPrefix(f.Stored, "0001-") && memory <= mostMemory,
+				"%+v, %d MiB, %v", f, memory>>20, err)
 		})
 	}
 }

@@ -30,9 +30,7 @@ func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
 		t.Errorf("%+v, want c.Key.Time() = %v, c.Owner = %v, c.Inode.Ino other than 0", c, now, uint32(os.Getuid()))
 	}
 	dir, again, err := f.OpenClaimed(c.Key)
-	if err != nil || again != c {
-		t.Fatalf("%+v, %v, want no error, again = %v", again, err, c)
-	}
+	kit.Need(t, err == nil && again == c, "%+v, %v, want no error, again = %v", again, err, c)
 	defer dir.Close()
 	if _, err := dir.Root().Stat("sub/a.pdf"); err != nil {
 		t.Error(err)
@@ -50,9 +48,7 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 	syscall.Mkfifo(path+"/fifo", 0o600)
 	t.Chdir(path)
 	for _, name := range []string{"link", "dangling", "file", "fifo", "", ".", "..", "../in", "/etc", ".vaultd", ".VAULTD", "_Archived", "_rejected", "a/b", "a\x00b"} {
-		if c, err := f.ClaimFolder(name, now); err == nil {
-			t.Errorf("%q claimed: %+v", name, c)
-		}
+		kit.Fails(t, fmt.Sprintf("%q claimed", name), kit.Err(f.ClaimFolder(name, now)))
 	}
 	good := []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m", "...", "Huber", "HUBER", "_Huber"}
 	for _, name := range good {
@@ -100,9 +96,8 @@ func TestClaim_FaultsSayWhatToDo(t *testing.T) {
 			put(t, path, "Huber 88/metadata.json")
 			_, err := f.ClaimFolder("Huber 88", now)
 			var refused *ClaimError
-			if !errors.As(err, &refused) || !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want errors.As(err, &refused), error %v, err with %q", err, errno, want)
-			}
+			kit.Check(t, errors.As(err, &refused) && errors.Is(err, errno) && strings.Contains(err.Error(), want),
+				"%v, want errors.As(err, &refused), error %v, err with %q", err, errno, want)
 			kit.Want(t, "left", tree(t, path), []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"})
 		})
 	}
@@ -165,9 +160,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 		kit.Must(t, err)
 		defer f.Close()
 		c, err := f.ClaimFolder("Huber 88", now)
-		if err != nil || c.Owner != alice {
-			t.Fatalf("%+v, %v, want no error, c.Owner = %v", c, err, alice)
-		}
+		kit.Need(t, err == nil && c.Owner == alice, "%+v, %v, want no error, c.Owner = %v", c, err, alice)
 		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
 			t.Error(err)
 		}
@@ -217,9 +210,7 @@ func TestClaim_SwappedByALink(t *testing.T) {
 	}
 	f := open(t, cfg)
 	put(t, path, "f/metadata.json")
-	if _, err := f.ClaimFolder("f", now); !errors.Is(err, ErrNotFolder) {
-		t.Errorf("%v, want error %v", err, ErrNotFolder)
-	}
+	kit.Fails(t, "ClaimFolder", kit.Err(f.ClaimFolder("f", now)), ErrNotFolder)
 	if target, err := os.Readlink(path + "/f"); target != outside {
 		t.Errorf("link not put back: %v", err)
 	}
@@ -239,8 +230,7 @@ func BenchmarkClaim(b *testing.B) {
 		}
 		return do()
 	}
-	f, err := Open(cfg)
-	kit.Must(b, err)
+	f := kit.Value(Open(cfg))(b)
 	defer f.Close()
 	for i := range b.N {
 		os.Mkdir(fmt.Sprintf("%s/f%d", path, i), 0o770)
@@ -277,9 +267,7 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 		kit.Must(t, err)
 		found = append(found, c)
 	}
-	if !slices.Equal(found, []ClaimedFolder{a}) || strange != 3 {
-		t.Errorf("found %+v, strange %d", found, strange)
-	}
+	kit.Check(t, slices.Equal(found, []ClaimedFolder{a}) && strange == 3, "found %+v, strange %d", found, strange)
 	if _, err := os.Lstat(path + "/.vaultd/claimed/" + empty); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("empty claim not cleared:", err)
 	}
@@ -294,9 +282,7 @@ func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {
 		func(at string, f *Folder) {
 			places := 0
 			for c, err := range f.AllClaims() {
-				if err != nil || c.Folder != "f" {
-					t.Errorf(`%s: %+v, %v, want no error, c.Folder = "f"`, at, c, err)
-				}
+				kit.Check(t, err == nil && c.Folder == "f", `%s: %+v, %v, want no error, c.Folder = "f"`, at, c, err)
 				places++
 			}
 			if _, err := os.Lstat(f.cfg.Path + "/f/metadata.json"); err == nil {
@@ -324,9 +310,7 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	}
 	f := open(t, cfg)
 	put(t, path, "f/x")
-	if _, err := f.ClaimFolder("f", now); !errors.Is(err, durable.ErrSync) {
-		t.Errorf("%v, want error durable.ErrSync", err)
-	}
+	kit.Fails(t, "ClaimFolder", kit.Err(f.ClaimFolder("f", now)), durable.ErrSync)
 	n := 0
 	for range f.AllClaims() {
 		n++
@@ -353,7 +337,5 @@ func TestSecure_I5_SyncsWhatWasFound(t *testing.T) {
 		clear(synced)
 		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
 	}
-	if !synced[key.String()] || !synced["claimed"] || !synced["in"] {
-		t.Errorf("synced: %v", synced)
-	}
+	kit.Check(t, synced[key.String()] && synced["claimed"] && synced["in"], "synced: %v", synced)
 }

@@ -28,8 +28,7 @@ func fileConfig(path string) Config {
 // seen is the state of a file as a watcher saw it.
 func seen(t *testing.T, path string) FileState {
 	t.Helper()
-	info, err := os.Lstat(path)
-	kit.Must(t, err)
+	info := kit.Value(os.Lstat(path))(t)
 	return stateOf(info)
 }
 
@@ -38,9 +37,7 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 	f := open(t, fileConfig(path))
 	put(t, path, "scan7.pdf", "other.pdf")
 	c, changed, err := f.ClaimFile("scan7.pdf", seen(t, path+"/scan7.pdf"), now)
-	if err != nil || changed {
-		t.Fatalf("changed = %v, err = %v, want no error, not changed", changed, err)
-	}
+	kit.Need(t, err == nil && !changed, "changed = %v, err = %v, want no error, not changed", changed, err)
 	at := ".vaultd/claimed/" + c.Key.String() + "/"
 	want := []string{".vaultd/", ".vaultd/claimed/", at, at + "scan7.pdf/", at + "scan7.pdf/scan7.pdf", "other.pdf"}
 	kit.Want(t, "the drop folder", tree(t, path), want)
@@ -51,9 +48,8 @@ func TestClaimFile_I1_TakesTheFileInAFolderOfItsName(t *testing.T) {
 	kit.Must(t, f.PlaceFolder(c, "_delivered/2026-11/scan7.pdf", DeliveryNote("DELIVERED."), NoteFile{Name: "_DELIVERED.json", Data: []byte("{}")}))
 	for name, mode := range map[string]fs.FileMode{"": fs.ModeDir | fs.ModeSetgid | 0o750, "/scan7.pdf": 0o660, "/_DELIVERED.txt": 0o640, "/_DELIVERED.json": 0o640} {
 		info, err := os.Lstat(path + "/_delivered/2026-11/scan7.pdf" + name)
-		if err != nil || info.Mode() != mode && name != "/scan7.pdf" {
-			t.Errorf("%q: %v, %v, want no error, info.Mode() = %v", name, info, err, mode)
-		}
+		kit.Check(t, err == nil && (info.Mode() == mode || name == "/scan7.pdf"),
+			"%q: %v, %v, want no error, info.Mode() = %v", name, info, err, mode)
 	}
 	n := 0
 	for p, err := range f.PlacedFolders(Delivered) {
@@ -77,9 +73,8 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 	for _, name := range []string{"link.pdf", "dangling.pdf", "fifo.pdf", "Mai", "gone.pdf", "", ".", "..", "../in", "/etc/passwd", ".vaultd", ".VAULTD", "a/b", "a\x00b",
 		"_STATUS.txt", "_status.TXT", "_REASON.txt", "_Delivered.JSON", "_ARCHIVED", "_receipt.txt", "_Delivered"} {
 		before := tree(t, path)
-		if c, _, err := f.ClaimFile(name, FileState{}, now); err == nil {
-			t.Errorf("%q claimed: %+v", name, c)
-		}
+		c, _, err := f.ClaimFile(name, FileState{}, now)
+		kit.Check(t, err != nil, "%q claimed: %+v", name, c)
 		kit.Want(t, name+": left", tree(t, path), before)
 	}
 	good := []string{"new\nline.pdf", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b.pdf`, "\x1b[31m", "...", "scan.pdf", "SCAN.PDF", "_scan.pdf", ".hidden.pdf", "CON"}
@@ -132,9 +127,8 @@ func TestClaimFile_I1_CrashAnywhereLosesNothing(t *testing.T) {
 			if _, err := os.Lstat(f.cfg.Path + "/scan7.pdf"); err == nil {
 				inDrop = 1
 			}
-			if places+inDrop != 1 {
-				t.Errorf("%s: the file is in %d claims, and in the drop %d times", at, places, inDrop)
-			}
+			kit.Check(t, places+inDrop == 1,
+				"%s: the file is in %d claims, and in the drop %d times", at, places, inDrop)
 			// An empty claim and a claim with an empty folder are gone: .vaultd, claimed, and the file or its claim.
 			if got, want := len(tree(t, f.cfg.Path)), 3+2*places; got != want {
 				t.Errorf("%s: left %q", at, tree(t, f.cfg.Path))
@@ -160,13 +154,11 @@ func TestClaimFile_I1_EveryFault(t *testing.T) {
 			}
 		}
 		_, there := os.Lstat(path + "/scan7.pdf")
-		if claims == 0 && there != nil || claims == 1 && there == nil || claims > 1 {
-			t.Errorf("%d claims, in the drop: %v; want the file in one place", claims, there == nil)
-		}
+		kit.Check(t, (claims != 0 || there == nil) && (claims != 1 || there != nil) && claims <= 1,
+			"%d claims, in the drop: %v; want the file in one place", claims, there == nil)
 		// Without an error the claim is durable; with one it is not taken, or the process stops.
-		if err == nil && claims != 1 || err != nil && claims == 1 && !errors.Is(err, durable.ErrSync) {
-			t.Errorf("%d claims and %v", claims, err)
-		}
+		kit.Check(t, (err != nil || claims == 1) && (err == nil || claims != 1 || errors.Is(err, durable.ErrSync)),
+			"%d claims and %v", claims, err)
 	})
 }
 
@@ -258,8 +250,7 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 	path := share(t)
 	f := open(t, fileConfig(path))
 	put(t, path, "_rejected/scan7.pdf (2)/scan7.pdf", "_rejected/scan7.pdf (2)/_REASON.txt")
-	c, err := f.ClaimReturned("_rejected/scan7.pdf (2)", now)
-	kit.Must(t, err)
+	c := kit.Value(f.ClaimReturned("_rejected/scan7.pdf (2)", now))(t)
 	n := 0
 	for again, err := range f.AllClaims() {
 		if n++; err != nil || again != c {
@@ -270,9 +261,7 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 		t.Errorf("%d claims, %v", n, err)
 	}
 	put(t, path, "_delivered/2026-11/x.pdf/x.pdf")
-	if _, err := f.ClaimReturned("_delivered/2026-11/x.pdf", now); err == nil {
-		t.Error("a delivered folder was taken again")
-	}
+	kit.Fails(t, "a delivered folder was taken again", kit.Err(f.ClaimReturned("_delivered/2026-11/x.pdf", now)))
 }
 
 // I5: a claim whose maker died before its syncs is synced before anybody builds on it, with the folder that holds the file.
@@ -294,9 +283,7 @@ func TestClaimFile_I5_SyncsWhatWasFound(t *testing.T) {
 		clear(synced)
 		kit.Must(t, errors.Join(err, f.SyncClaim(c)))
 	}
-	if !synced["scan7.pdf"] || !synced[key.String()] || !synced["claimed"] || !synced["in"] {
-		t.Errorf("synced: %v", synced)
-	}
+	kit.Check(t, synced["scan7.pdf"] && synced[key.String()] && synced["claimed"] && synced["in"], "synced: %v", synced)
 }
 
 // BenchmarkClaimFile is BenchmarkClaim for single files.
@@ -310,8 +297,7 @@ func BenchmarkClaimFile(b *testing.B) {
 		}
 		return do()
 	}
-	f, err := Open(cfg)
-	kit.Must(b, err)
+	f := kit.Value(Open(cfg))(b)
 	defer f.Close()
 	for i := range b.N {
 		kit.Must(b, os.WriteFile(fmt.Sprintf("%s/f%d", path, i), []byte("x"), 0o660))

@@ -43,9 +43,8 @@ func TestDifferences_I17_InTheClaimAndKept(t *testing.T) {
 				if os.Getuid() == 0 && strings.HasPrefix(name, "NoRight") {
 					want = "" // root reads it all the same
 				}
-				if err != nil || strings.Join(words, ", ") != want {
-					t.Errorf("%s: %q %v, want %q", where, words, err, want)
-				}
+				kit.Check(t, err == nil && strings.Join(words, ", ") == want,
+					"%s: %q %v, want %q", where, words, err, want)
 			}
 			look("kept")
 			claim := filepath.Join(path, ".vaultd/claimed", c.Key.String())

@@ -36,9 +36,7 @@ func TestPlace_I3_TheReceiptIsSyncedBeforeTheMove(t *testing.T) {
 	ops = nil
 	kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/as kept", ReceiptNote("ok")))
 	receipt := slices.Index(ops, "rename _RECEIPT.txt")
-	if receipt < 0 {
-		t.Fatalf("operations = %q, want one that names the receipt", ops)
-	}
+	kit.Need(t, receipt >= 0, "operations = %q, want one that names the receipt", ops)
 	kit.Want(t, "operations from the receipt on", ops[receipt:], []string{"rename _RECEIPT.txt", "syncdir as dropped", "rename as kept", "syncdir 2026-11", "syncdir " + c.Key.String()})
 }
 
@@ -52,13 +50,9 @@ func TestDispose_I18_TheRemovalIsSynced(t *testing.T) {
 	cfg.Hook = recordOps(&ops, "rmdir", "syncdir")
 	f := open(t, cfg)
 	ops = nil
-	if _, err := f.DisposeFolder(t.Context(), c, rel, d); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(f.DisposeFolder(t.Context(), c, rel, d))(t)
 	removal := slices.Index(ops, "rmdir "+c.Folder)
-	if removal < 0 {
-		t.Fatalf("operations = %q, want one that removes the folder", ops)
-	}
+	kit.Need(t, removal >= 0, "operations = %q, want one that removes the folder", ops)
 	kit.Want(t, "operations from the removal on", ops[removal:], []string{"rmdir " + c.Folder, "syncdir " + c.Key.String(), "rmdir " + c.Key.String()})
 }
 
@@ -78,9 +72,8 @@ func TestDispose_I18_SomethingCameIntoTheEmptyFolder(t *testing.T) {
 	f := open(t, cfg)
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
 	stray, ok := errors.AsType[*UnexpectedContentError](err)
-	if !ok || stray.Path != "." || stray.Folder != rel {
-		t.Errorf("error = %v, want an UnexpectedContentError about %q", err, rel)
-	}
+	kit.Check(t, ok && stray.Path == "." && stray.Folder == rel,
+		"error = %v, want an UnexpectedContentError about %q", err, rel)
 	if _, err := os.Lstat(path + "/" + rel + "/late.pdf"); err != nil {
 		t.Errorf("the late file: %v, want it where its folder is kept", err)
 	}
@@ -102,9 +95,8 @@ func TestDispose_I18_AChangeThatKeepsItsTime(t *testing.T) {
 	}
 	f := open(t, cfg)
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
-	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf" {
-		t.Errorf("error = %v, want an UnexpectedContentError about rechnung.pdf", err)
-	}
+	stray, ok := errors.AsType[*UnexpectedContentError](err)
+	kit.Check(t, ok && stray.Path == "rechnung.pdf", "error = %v, want an UnexpectedContentError about rechnung.pdf", err)
 	got, _ := os.ReadFile(path + "/" + rel + "/rechnung.pdf")
 	kit.Want(t, "content of the changed file", string(got), changed)
 }
@@ -115,13 +107,11 @@ func TestDispose_I18_AChangeThatKeepsItsTime(t *testing.T) {
 func rewriteInSecret(t *testing.T, name, content string) {
 	t.Helper()
 	before, err := os.Lstat(name)
-	if err != nil || before.Size() != int64(len(content)) {
-		t.Fatalf("%v, %v: want a file of %d bytes", before, err, len(content))
-	}
+	kit.Need(t, err == nil && before.Size() == int64(len(content)),
+		"%v, %v: want a file of %d bytes", before, err, len(content))
 	for begun := time.Now(); time.Since(begun) < 10*time.Second; {
 		kit.Must(t, errors.Join(os.WriteFile(name, []byte(content), 0o660), os.Chtimes(name, time.Time{}, before.ModTime())))
-		after, err := os.Lstat(name)
-		kit.Must(t, err)
+		after := kit.Value(os.Lstat(name))(t)
 		if sysStat(after).Ctim != sysStat(before).Ctim {
 			kit.Want(t, "time of modification", after.ModTime(), before.ModTime())
 			return

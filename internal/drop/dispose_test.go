@@ -73,14 +73,11 @@ func TestDispose_I18_ExchangedBetweenLookAndRemoval(t *testing.T) {
 					t.Errorf("%s, %d: what was put there is gone; %v", name, n, err)
 				case name != "AnotherFolder" && name != "LinkForFolder" && err == nil && !moves && !strings.Contains(left, rel):
 					// only what lies at the old place, made anew there, may have been left beside it
-					if left != "" || name == "Link" || name == "FIFO" {
-						t.Errorf("%s, %d: disposed of all the same: %q", name, n, left)
-					}
+					kit.Check(t, left == "" && name != "Link" && name != "FIFO",
+						"%s, %d: disposed of all the same: %q", name, n, left)
 				}
 			}
-			if done == 0 {
-				t.Errorf("%s: never struck: vacuous", name)
-			}
+			kit.Check(t, done != 0, "%s: never struck: vacuous", name)
 		}
 	}
 }
@@ -107,9 +104,7 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	}
 	f := open(t, cfg)
 	for range 3 {
-		if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
-			t.Errorf("%v, want error syscall.EIO", err)
-		}
+		kit.Fails(t, "DisposeFolder", kit.Err(f.DisposeFolder(t.Context(), c, rel, d)), syscall.EIO)
 		kit.Want(t, "left", tree(t, path), before)
 	}
 	faulty = false
@@ -136,13 +131,10 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		c, rel, d := kept(t, path)
 		kit.Must(t, errors.Join(os.Mkdir(path+"/.vaultd/claimed/"+c.Key.String(), 0o700), os.Rename(path+"/"+rel, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder)))
 		f := restore(t, path)
-		if err := f.PlaceFolder(c, rel, ReceiptNote("ok")); !errors.Is(err, ErrFolderLost) {
-			t.Errorf("a receipt for something unknown: %v", err)
-		}
+		kit.Fails(t, "a receipt for something unknown", f.PlaceFolder(c, rel, ReceiptNote("ok")), ErrFolderLost)
 		again, err := f.RecogniseFolder(t.Context(), c, rel, d)
-		if err != nil || again.Inode.Ino == c.Inode.Ino {
-			t.Fatalf("%+v, %v, want no error, again.Inode.Ino other than %v", again, err, c.Inode.Ino)
-		}
+		kit.Need(t, err == nil && again.Inode.Ino != c.Inode.Ino,
+			"%+v, %v, want no error, again.Inode.Ino other than %v", again, err, c.Inode.Ino)
 		if err := f.PlaceFolder(again, rel, ReceiptNote("ok")); err != nil {
 			t.Error(err)
 		}
@@ -152,9 +144,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		if _, err := f.DisposeFolder(t.Context(), c, rel, d); err != nil { // the ledger has the old inode
 			t.Error(err)
 		}
-		if _, err := f.RecogniseFolder(t.Context(), c, rel, d); !errors.Is(err, ErrFolderLost) {
-			t.Errorf("%v, want error %v", err, ErrFolderLost)
-		}
+		kit.Fails(t, "RecogniseFolder", kit.Err(f.RecogniseFolder(t.Context(), c, rel, d)), ErrFolderLost)
 	})
 	t.Run("Changed", func(t *testing.T) {
 		path := share(t)
@@ -181,8 +171,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		c := claim(t, f, "Huber 88")
 		kit.Must(t, f.Close())
 		f = restore(t, path)
-		c, err := f.RecogniseFolder(t.Context(), c, "_rejected/Huber 88", Disposal{})
-		kit.Must(t, err)
+		c = kit.Value(f.RecogniseFolder(t.Context(), c, "_rejected/Huber 88", Disposal{}))(t)
 		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.")); err != nil {
 			t.Error(err)
 		}
@@ -221,16 +210,12 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 			if err == nil {
 				dir.Close()
 			}
-			if !errors.Is(err, row.want) {
-				t.Errorf("opened: %v", err)
-			}
+			kit.Fails(t, "opened", err, row.want)
 			if err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ok")); name != "AnotherBeside" && err == nil {
 				t.Error("placed")
 			}
 			for _, err := range f.AllClaims() {
-				if err != nil && !errors.Is(err, ErrUnexpectedItem) {
-					t.Errorf("one stops them all: %v", err)
-				}
+				kit.Check(t, err == nil || errors.Is(err, ErrUnexpectedItem), "one stops them all: %v", err)
 			}
 			if _, err := f.ClaimFolder("Otto 19", now); err != nil {
 				t.Errorf("a good neighbour: %v", err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // TestDispose_I18_OneFileIsExchangedWhileAnotherGoes: whoever still has the folder open reaches into the
@@ -29,9 +31,7 @@ func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
 	}
 	f := open(t, cfg)
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
-	if exchanged == "" {
-		t.Fatal("nothing was exchanged: vacuous")
-	}
+	kit.Need(t, exchanged != "", "nothing was exchanged: vacuous")
 	found := false
 	werr := filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -40,7 +40,6 @@ func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
 		}
 		return err
 	})
-	if werr != nil || !found || err == nil {
-		t.Errorf("%q was exchanged and is gone, or nobody was told: %v, %v", exchanged, err, werr)
-	}
+	kit.Check(t, werr == nil && found && err != nil,
+		"%q was exchanged and is gone, or nobody was told: %v, %v", exchanged, err, werr)
 }

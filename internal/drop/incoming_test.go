@@ -52,9 +52,8 @@ func TestPutFolder_I1_CrashAnywhereFinishes(t *testing.T) {
 	}
 	crash(t, 20, func(string) {}, put, func(at string, f *Folder) {
 		// What people see is nothing, or the whole folder: also right after the crash.
-		if seen := visible(t, f.cfg.Path); len(seen) != 0 && !slices.Equal(seen, wholeIn(extractName)[3:]) {
-			t.Errorf("%s: %q is shown", at, seen)
-		}
+		seen := visible(t, f.cfg.Path)
+		kit.Check(t, len(seen) == 0 || slices.Equal(seen, wholeIn(extractName)[3:]), "%s: %q is shown", at, seen)
 		for range 2 { // also when it was done before
 			if err := put(f); err != nil {
 				t.Errorf("%s: %v", at, err)
@@ -93,8 +92,7 @@ func TestPutFolder_I5_NthFailure(t *testing.T) {
 			f.Close() // the process ends
 			f = open(t, cfg)
 		}
-		_, err = f.PutFolder(t.Context(), in)
-		kit.Must(t, err)
+		kit.Value(f.PutFolder(t.Context(), in))(t)
 		kit.Want(t, "the drop folder", tree(t, cfg.Path), wholeIn(extractName))
 		f.Close()
 	})
@@ -108,19 +106,13 @@ func TestPutFolder_TakenNames(t *testing.T) {
 	os.Symlink("Extract 4711 0001-a.zip (2)", path+"/Extract 4711 0001-a.zip (4)")
 	in := incomingOf(extractName, "first", "second")
 	for _, want := range []string{"Extract 4711 0001-a.zip (5)", "Extract 4711 0001-a.zip (5)"} {
-		if got, err := f.PutFolder(t.Context(), in); err != nil || got != want {
-			t.Errorf("%q, %v, want no error, got = %v", got, err, want)
-		}
+		kit.Want(t, "PutFolder", kit.Value(f.PutFolder(t.Context(), in))(t), want)
 	}
 	claim(t, f, "Extract 4711 0001-a.zip (5)")
-	if got, err := f.PutFolder(t.Context(), in); err != nil || got != "Extract 4711 0001-a.zip (5)" {
-		t.Errorf("after it was claimed: %q, %v", got, err)
-	}
+	kit.Want(t, "after it was claimed", kit.Value(f.PutFolder(t.Context(), in))(t), "Extract 4711 0001-a.zip (5)")
 	other := in
 	other.Sidecar = []byte(`{"documentType":"CreditNote"}`)
-	if got, err := f.PutFolder(t.Context(), other); err != nil || got != "Extract 4711 0001-a.zip (6)" {
-		t.Errorf("of another sidecar: %q, %v", got, err)
-	}
+	kit.Want(t, "of another sidecar", kit.Value(f.PutFolder(t.Context(), other))(t), "Extract 4711 0001-a.zip (6)")
 }
 
 func TestPutFolder_IsForPeople(t *testing.T) {
@@ -131,19 +123,14 @@ func TestPutFolder_IsForPeople(t *testing.T) {
 		cfg.Group = "12345"
 	}
 	f := open(t, cfg)
-	if _, err := f.PutFolder(t.Context(), incomingOf(extractName, "first")); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(f.PutFolder(t.Context(), incomingOf(extractName, "first")))(t)
 	for name, want := range map[string]fs.FileMode{"": fs.ModeDir | sharedDirMode, "/0001-a.zip": 0o660, "/metadata.json": 0o660} {
-		info, err := os.Lstat(cfg.Path + "/" + extractName + name)
-		kit.Must(t, err)
+		info := kit.Value(os.Lstat(cfg.Path + "/" + extractName + name))(t)
 		if info.Mode() != want || os.Getuid() == 0 && sysStat(info).Gid != 12345 {
 			t.Errorf("%q has mode %v and group %d", name, info.Mode(), sysStat(info).Gid)
 		}
 	}
-	if info, err := os.Lstat(cfg.Path + "/.vaultd/incoming"); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o700", info, err)
-	}
+	kit.Want(t, "info.Mode().Perm()", kit.Value(os.Lstat(cfg.Path+"/.vaultd/incoming"))(t).Mode().Perm(), 0o700)
 }
 
 // What was not made by a call is never removed and never followed, and bytes that are not those of the record are never shown.
@@ -189,31 +176,23 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 			if r.change != nil {
 				r.change(&in)
 			}
-			if _, err := f.PutFolder(t.Context(), in); !errors.Is(err, r.want) {
-				t.Errorf("%v, want error %v", err, r.want)
-			}
+			kit.Fails(t, "PutFolder", kit.Err(f.PutFolder(t.Context(), in)), r.want)
 			for _, name := range append(r.stays, ".vaultd/incoming/theirs") {
 				if _, err := os.Lstat(path + "/" + name); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := os.Lstat(path + "/" + extractName); err == nil {
-				t.Error("a folder is shown")
-			}
+			kit.Fails(t, "a folder is shown", kit.Err(os.Lstat(path+"/"+extractName)))
 		})
 	}
 	for _, bad := range []string{"", "..", "a/b", "a\x00", ".vaultd", strings.Repeat("x", 300)} {
 		in.Name = bad
-		if _, err := f.PutFolder(t.Context(), in); err == nil {
-			t.Errorf("%q accepted", bad)
-		}
+		kit.Fails(t, fmt.Sprintf("%q accepted", bad), kit.Err(f.PutFolder(t.Context(), in)))
 	}
 	in.Name = extractName
 	for _, bad := range []string{"", "..", "../x", ".hidden", "_REASON.txt", "metadata.json", " a", "a ", "a.", "~a", "a:b", "a\nb", strings.Repeat("x", 300)} {
 		in.Files[0].Path = bad
-		if _, err := f.PutFolder(t.Context(), in); err == nil {
-			t.Errorf("file %q accepted", bad)
-		}
+		kit.Fails(t, fmt.Sprintf("file %q accepted", bad), kit.Err(f.PutFolder(t.Context(), in)))
 	}
 }
 
@@ -225,9 +204,7 @@ func TestPutFolder_EndsInTheMiddle(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	whole := in.Files[1].Open
 	in.Files[1].Open = func() (io.ReadCloser, error) { stop(); return whole() }
-	if _, err := f.PutFolder(ctx, in); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want error context.Canceled", err)
-	}
+	kit.Fails(t, "PutFolder", kit.Err(f.PutFolder(ctx, in)), context.Canceled)
 	kit.Want(t, "folders shown", len(visible(t, path)), 0)
 	in.Files[1].Open = whole
 	if _, err := f.PutFolder(t.Context(), in); err != nil {
@@ -254,12 +231,9 @@ func TestPutFolder_I5_OrderOnDisk(t *testing.T) {
 	f := open(t, cfg)
 	ops = nil
 	in := incomingOf(extractName, "first", "second")
-	if _, err := f.PutFolder(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(f.PutFolder(t.Context(), in))(t)
 	want := []string{"sync 0001-a.zip", "rename 0001-a.zip", "sync 0002-a.zip", "rename 0002-a.zip", "sync metadata.json", "rename metadata.json",
 		"syncdir " + in.Key.String(), "rename " + extractName, "syncdir in", "syncdir incoming"}
-	if at := slices.Index(ops, want[0]); at < 0 || !slices.Equal(ops[at:], want) {
-		t.Errorf("%q, want at >= 0, ops[at:] = %v", ops, want)
-	}
+	at := slices.Index(ops, want[0])
+	kit.Check(t, at >= 0 && slices.Equal(ops[at:], want), "%q, want at >= 0, ops[at:] = %v", ops, want)
 }

@@ -39,9 +39,8 @@ func newYard(t *testing.T) *yard {
 	kit.Must(y.t, err)
 	t.Cleanup(func() {
 		y.f.Close()
-		if text, err := os.ReadFile(filepath.Join(y.other, "vertrag.pdf")); err != nil || string(text) != "%PDF the same bytes" {
-			t.Errorf("a foreign file is %q: %v", text, err)
-		}
+		text, err := os.ReadFile(filepath.Join(y.other, "vertrag.pdf"))
+		kit.Check(t, err == nil && string(text) == "%PDF the same bytes", "a foreign file is %q: %v", text, err)
 	})
 	return y
 }
@@ -76,9 +75,8 @@ func (y *yard) bind(folder string, file bool) (done func()) {
 // found wants a mount to have been found.
 func (y *yard) found(what string, err error) {
 	y.t.Helper()
-	if _, is := errors.AsType[*durable.MountError](err); !is {
-		y.t.Errorf("%s: %v, want a mount", what, err)
-	}
+	_, is := errors.AsType[*durable.MountError](err)
+	kit.Check(y.t, is, "%s: %v, want a mount", what, err)
 }
 
 func (y *yard) lies(at string) {
@@ -101,17 +99,15 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 
 			done := y.bind("Huber 88", file)
 			look, err := watch.Rules{Sidecar: "metadata.json"}.ScanFolder(y.f.root.Root(), "Huber 88")
-			if err != nil || !errors.Is(look.Problem, syscall.EXDEV) {
-				t.Errorf("looked at before the claim: %v, %v", look.Problem, err)
-			}
+			kit.Check(t, err == nil && errors.Is(look.Problem, syscall.EXDEV),
+				"looked at before the claim: %v, %v", look.Problem, err)
 			_, err = y.f.ClaimFolder("Huber 88", time.Now())
 			y.found("claim", err)
 			kit.Holds(t, "the error", err.Error(), "is a mount")
 			y.lies("Huber 88")
 			done()
 
-			c, err := y.f.ClaimFolder("Huber 88", time.Now())
-			kit.Must(y.t, err)
+			c := kit.Value(y.f.ClaimFolder("Huber 88", time.Now()))(y.t)
 			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
 			dir, _, err := y.f.OpenClaimed(c.Key)
 			kit.Must(y.t, err)
@@ -127,8 +123,7 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			}
 			done()
 
-			sealed, err := packager.ValidateFolder(t.Context(), dir.Root(), rules)
-			kit.Must(y.t, err)
+			sealed := kit.Value(packager.ValidateFolder(t.Context(), dir.Root(), rules))(y.t)
 			kit.Must(y.t, dir.Close())
 			const rel = "_archived/2026-11/Huber 88"
 			kit.Must(y.t, y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
@@ -177,9 +172,7 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 			_, err = y.f.DisposeFolder(t.Context(), c, rel, d)
 			y.found("dispose", err)
 			y.lies(in + "/rechnung.pdf")
-			if !mounted {
-				t.Error("vacuous")
-			}
+			kit.Check(t, mounted, "vacuous")
 		})
 	}
 }

@@ -104,13 +104,10 @@ func as(t *testing.T, mode string, uid uint32, caps []uintptr, args ...string) *
 func hold(t *testing.T, mode string, uid uint32, path string) (release func()) {
 	t.Helper()
 	cmd := as(t, mode, uid, nil, path)
-	in, err := cmd.StdinPipe()
-	kit.Must(t, err)
-	out, err := cmd.StdoutPipe()
-	kit.Must(t, err)
+	in := kit.Value(cmd.StdinPipe())(t)
+	out := kit.Value(cmd.StdoutPipe())(t)
 	kit.Must(t, cmd.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	kit.Must(t, err)
+	line := kit.Value(bufio.NewReader(out).ReadString('\n'))(t)
 	kit.Want(t, mode+" of another user", line, "<nil>\n")
 	return func() { kit.Must(t, errors.Join(in.Close(), cmd.Wait())) }
 }
@@ -118,8 +115,7 @@ func hold(t *testing.T, mode string, uid uint32, path string) (release func()) {
 // find searches as vaultd's user, with the rights in caps.
 func find(t *testing.T, path string, caps []uintptr, names ...string) map[string]found {
 	t.Helper()
-	out, err := as(t, "find", vaultdUser, caps, append([]string{path}, names...)...).Output()
-	kit.Must(t, err)
+	out := kit.Value(as(t, "find", vaultdUser, caps, append([]string{path}, names...)...).Output())(t)
 	var all map[string]found
 	kit.Must(t, json.Unmarshal(out, &all))
 	return all
@@ -131,8 +127,7 @@ func clerkShare(t *testing.T, names ...string) string {
 	if os.Geteuid() != 0 {
 		kit.Missing(t, "needs root: files of several users")
 	}
-	base, err := os.MkdirTemp("", "open")
-	kit.Must(t, err)
+	base := kit.Value(os.MkdirTemp("", "open"))(t)
 	t.Cleanup(func() { os.RemoveAll(base) })
 	path := filepath.Join(base, "in")
 	kit.Must(t, errors.Join(os.Mkdir(path, 0o770), os.Chmod(base, 0o755), os.Chown(path, vaultdUser, clerks), os.Chmod(path, 0o770|os.ModeSetgid)))
@@ -193,9 +188,7 @@ func TestFindOpen_UnbelievedLeases(t *testing.T) {
 	kit.Must(t, err)
 	defer writer.Close()
 	got, err := f.FindOpen(f.root.Root(), "scan.pdf", func(string) bool { return false })
-	if got != "" || !errors.Is(err, ErrNotAsked) {
-		t.Errorf("got %q, %v, want no file and ErrNotAsked", got, err)
-	}
+	kit.Check(t, got == "" && errors.Is(err, ErrNotAsked), "got %q, %v, want no file and ErrNotAsked", got, err)
 }
 
 // The test for true leases leaves nothing behind, and a lease that a writer
@@ -216,8 +209,6 @@ func TestFindOpen_LeavesNothingAndSurvivesTheSignal(t *testing.T) {
 	_, err = unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	kit.Must(t, err)
 	_, err = os.OpenFile(filepath.Join(path, "scan.pdf"), os.O_WRONLY|unix.O_NONBLOCK, 0) // breaks the lease: SIGIO
-	if !errors.Is(err, unix.EAGAIN) {
-		t.Errorf("a writer beside the lease: %v, want EAGAIN", err)
-	}
+	kit.Fails(t, "a writer beside the lease", err, unix.EAGAIN)
 	kit.Must(t, tryReadLease(file))
 }

@@ -38,18 +38,14 @@ func TestPlaces_I26_OfAClerk(t *testing.T) {
 				kit.Must(t, os.Mkdir(at, 0o777))
 			}
 			kit.Must(t, os.Lchown(at, clerk, clerks))
-			faults, err := CheckPlaces(path)
-			kit.Must(t, err)
-			if len(faults) != 1 || !faults[0].IsForeign {
-				t.Fatalf("faults = %+v, want one that is foreign", faults)
-			}
+			faults := kit.Value(CheckPlaces(path))(t)
+			kit.Need(t, len(faults) == 1 && faults[0].IsForeign, "faults = %+v, want one that is foreign", faults)
 			kit.Holds(t, "what is wrong", faults[0].Text, at, "was made by user 47111, not by vaultd")
 			kit.Holds(t, "what root does", faults[0].Do, "mv -n "+at)
 			if rel == "_archived" || rel == "_archived/2026-11" {
 				c := claim(t, f, "Huber 88")
-				if err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ARCHIVED.")); err == nil {
-					t.Error("it was put into a folder of a clerk, want an error")
-				}
+				err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ARCHIVED."))
+				kit.Check(t, err != nil, "it was put into a folder of a clerk, want an error")
 				kit.Must(t, os.Remove(at))
 				kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ARCHIVED.")))
 			}
@@ -64,13 +60,10 @@ func TestPlaces_I26_OfAnotherKind(t *testing.T) {
 	open(t, config(path)).Close()
 	kit.Must(t, os.Symlink("/tmp", filepath.Join(path, "_rejected")))
 	put(t, path, "_duplicates")
-	faults, err := CheckPlaces(path)
-	kit.Must(t, err)
+	faults := kit.Value(CheckPlaces(path))(t)
 	kit.Want(t, "faults", len(faults), 2)
 	for _, f := range faults {
-		if !f.IsForeign {
-			t.Errorf("%+v, want it to be foreign", f)
-		}
+		kit.Check(t, f.IsForeign, "%+v, want it to be foreign", f)
 	}
 }
 
@@ -86,11 +79,9 @@ func TestPlaces_I18_OtherModes(t *testing.T) {
 	}
 	kit.Must(t, os.Chmod(filepath.Join(path, "_archived"), fs.ModeSetgid|0o770))
 	kit.Must(t, os.Chmod(filepath.Join(path, "_archived/2026-11"), fs.ModeSetgid|0o770))
-	faults, err := CheckPlaces(path)
-	kit.Must(t, err)
-	if len(faults) != 2 || faults[0].IsForeign || faults[1].IsForeign {
-		t.Fatalf("faults = %+v, want two that are not foreign", faults)
-	}
+	faults := kit.Value(CheckPlaces(path))(t)
+	kit.Need(t, len(faults) == 2 && !faults[0].IsForeign && !faults[1].IsForeign,
+		"faults = %+v, want two that are not foreign", faults)
 	kit.Holds(t, "root's line", faults[0].Do, "chmod 3770 "+path+"/_archived")
 	kit.Holds(t, "root's line", faults[1].Do, "chmod 2750 "+path+"/_archived/2026-11")
 }
@@ -104,14 +95,11 @@ func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o007))
 	cfg := config(path)
 	cfg.Hook = func(op, name string, do func() error) error {
-		if op == "chown" {
-			t.Errorf("chown of %s, want none", name)
-		}
+		kit.Check(t, op != "chown", "chown of %s, want none", name)
 		return do()
 	}
 	asUser(t, vaultdUser, clerks, func() {
-		f, err := Open(cfg)
-		kit.Must(t, err)
+		f := kit.Value(Open(cfg))(t)
 		defer f.Close()
 		kit.Must(t, f.WriteStatusFile("all is well"))
 		kit.Must(t, f.WriteTemplate(NoteFile{Name: "_HELP.txt", Data: []byte("help")}))
@@ -119,8 +107,7 @@ func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
 	})
 	kept := filepath.Join(path, "_archived/2026-11/Huber 88")
 	for _, rel := range []string{"_STATUS.txt", "_template/_HELP.txt", "_archived/2026-11/Huber 88/_RECEIPT.txt", "_archived", "_archived/2026-11", "_template"} {
-		info, err := os.Lstat(filepath.Join(path, rel))
-		kit.Must(t, err)
+		info := kit.Value(os.Lstat(filepath.Join(path, rel)))(t)
 		kit.Want(t, "group of "+rel, sysStat(info).Gid, uint32(clerks))
 	}
 	for command, want := range map[string]bool{
@@ -143,9 +130,8 @@ func TestPlaces_I18_I27_ClerksReadAndCopy(t *testing.T) {
 		if want && strings.HasPrefix(command, "cp -r") {
 			kit.Must(t, os.Chmod(filepath.Dir(path), 0o777))
 		}
-		if out, err := cmd.CombinedOutput(); (err == nil) != want {
-			t.Errorf("%s: %v %s, want it to work: %t", command, err, out, want)
-		}
+		out, err := cmd.CombinedOutput()
+		kit.Check(t, (err == nil) == want, "%s: %v %s, want it to work: %t", command, err, out, want)
 	}
 }
 
@@ -157,13 +143,11 @@ func TestNotes_I26_NamesInTheWay(t *testing.T) {
 	f := open(t, config(path))
 	kit.Must(t, f.WriteStatusFile("all is well"))
 	kit.Must(t, keep(t, f, "Huber 88"))
-	left, err := f.root.CreateIn(f.vaultd, statusFile, 0o640)
-	kit.Must(t, err)
+	left := kit.Value(f.root.CreateIn(f.vaultd, statusFile, 0o640))(t)
 	kit.Must(t, left.File.Close()) // the process dies here
 	kit.Must(t, f.Close())
 	open(t, config(path)).Close()
-	names, err := os.ReadDir(filepath.Join(path, vaultdDir))
-	kit.Must(t, err)
+	names := kit.Value(os.ReadDir(filepath.Join(path, vaultdDir)))(t)
 	for _, e := range names {
 		if durable.IsUnfinished(e.Name()) {
 			t.Errorf("%s is left, want nothing", e.Name())

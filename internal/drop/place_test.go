@@ -3,6 +3,7 @@ package drop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,8 +25,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 	crash(t, 12,
 		func(path string) {
 			put(t, path, "Müller 4711/metadata.json")
-			f, err := Open(config(path))
-			kit.Must(t, err)
+			f := kit.Value(Open(config(path)))(t)
 			defer f.Close()
 			c = claim(t, f, "Müller 4711")
 		},
@@ -85,35 +85,23 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/x", "_rejected/a/theirs", "_rejected/b/theirs", "b/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
-	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); !errors.Is(err, ErrDestinationTaken) {
-		t.Errorf("taken: %v", err)
-	}
+	kit.Fails(t, "taken", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrDestinationTaken)
 	rel, err := f.ProposeDestination(Rejected, "a", now)
-	if err != nil || rel != "_rejected/a (2)" {
-		t.Errorf(`%q, %v, want no error, rel = "_rejected/a (2)"`, rel, err)
-	}
+	kit.Check(t, err == nil && rel == "_rejected/a (2)", `%q, %v, want no error, rel = "_rejected/a (2)"`, rel, err)
 	if err := f.PlaceFolder(a, rel, ReasonNote("x")); err != nil {
 		t.Error(err)
 	}
-	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); !errors.Is(err, ErrFolderLost) {
-		t.Errorf("at another place than asked: %v", err)
-	}
+	kit.Fails(t, "at another place than asked", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrFolderLost)
 	where := path + "/.vaultd/claimed/" + b.Key.String()
 	os.Rename(where+"/b", t.TempDir()+"/b")
-	if err := f.PlaceFolder(b, "_rejected/b"); !errors.Is(err, ErrFolderLost) {
-		t.Errorf("lost, a foreign folder at the destination: %v", err)
-	}
+	kit.Fails(t, "lost, a foreign folder at the destination", f.PlaceFolder(b, "_rejected/b"), ErrFolderLost)
 	put(t, where, "b/other")
-	if err := f.PlaceFolder(b, "_rejected/new"); !errors.Is(err, ErrFolderLost) {
-		t.Errorf("another folder in its claim: %v", err)
-	}
+	kit.Fails(t, "another folder in its claim", f.PlaceFolder(b, "_rejected/new"), ErrFolderLost)
 	for _, rel := range []string{"", "x", "_rejected", "_rejected/", "_rejected/../x", "_rejected/a/b", "_archived/x", "_archived/../../x", "_archived/2026-13/x", "/_rejected/x", ".vaultd/x", "_rejected/.."} {
 		if err := f.PlaceFolder(b, rel); err == nil || errors.Is(err, ErrFolderLost) {
 			t.Errorf("place %q accepted: %v", rel, err)
 		}
-		if _, err := f.DisposeFolder(t.Context(), b, rel, Disposal{}); err == nil {
-			t.Errorf("dispose %q accepted", rel)
-		}
+		kit.Fails(t, fmt.Sprintf("dispose %q accepted", rel), kit.Err(f.DisposeFolder(t.Context(), b, rel, Disposal{})))
 	}
 }
 
@@ -123,15 +111,11 @@ func TestPlace_UnwritableFolder(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/_REASON.txt/x", "b/_RECEIPT.txt/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
-	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err == nil {
-		t.Error("nobody was told that the note is missing")
-	}
+	kit.Fails(t, "nobody was told that the note is missing", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))
 	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if err := f.PlaceFolder(b, "_archived/2026-11/b", ReceiptNote("x")); err == nil {
-		t.Error("kept without a receipt")
-	}
+	kit.Fails(t, "kept without a receipt", f.PlaceFolder(b, "_archived/2026-11/b", ReceiptNote("x")))
 	if _, _, err := f.OpenClaimed(b.Key); err != nil {
 		t.Errorf("not claimed any more: %v", err)
 	}
@@ -143,12 +127,8 @@ func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
 	put(t, path, "a/x")
 	os.Symlink(outside, path+"/_rejected")
 	a := claim(t, f, "a")
-	if err := f.PlaceFolder(a, "_rejected/a"); !errors.Is(err, syscall.ENOTDIR) {
-		t.Errorf("%v, want error syscall.ENOTDIR", err)
-	}
-	if got := tree(t, outside); len(got) != 0 {
-		t.Errorf("outside: %q", got)
-	}
+	kit.Fails(t, `f.PlaceFolder(a, "_rejected/a")`, f.PlaceFolder(a, "_rejected/a"), syscall.ENOTDIR)
+	kit.Len(t, "outside", tree(t, outside), 0)
 }
 
 func TestDestination_NumbersWithoutCase(t *testing.T) {
@@ -161,9 +141,8 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 		long: strings.Repeat("ü", 125) + " (2)",
 	} {
 		rel, err := f.ProposeDestination(Rejected, name, now)
-		if err != nil || rel != "_rejected/"+want {
-			t.Errorf("%q: %q, %v, want no error, rel = %v", name, rel, err, "_rejected/"+want)
-		}
+		kit.Check(t, err == nil && rel == "_rejected/"+want,
+			"%q: %q, %v, want no error, rel = %v", name, rel, err, "_rejected/"+want)
 	}
 	if rel, err := f.ProposeDestination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
 		t.Errorf("month: %q, %v", rel, err)
@@ -179,9 +158,7 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 		t.Errorf("theirs: %q", rel)
 	}
 	for _, bad := range []string{"", "..", "a/b", "."} {
-		if rel, err := f.ProposeDestination(Rejected, bad, now); err == nil {
-			t.Errorf("%q: %q, want an error", bad, rel)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", bad), kit.Err(f.ProposeDestination(Rejected, bad, now)))
 	}
 }
 
@@ -192,21 +169,17 @@ func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
 	a := claim(t, f, "a")
 	kit.Must(t, f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))
 	again, err := f.ClaimReturned("_rejected/a", now)
-	if err != nil || again.Key == a.Key || again.Inode != a.Inode {
-		t.Errorf("%+v, %v, want no error, again.Key other than %v, again.Inode = %v", again, err, a.Key, a.Inode)
-	}
+	kit.Check(t, err == nil && again.Key != a.Key && again.Inode == a.Inode,
+		"%+v, %v, want no error, again.Key other than %v, again.Inode = %v", again, err, a.Key, a.Inode)
 	for _, rel := range []string{"_rejected/a", "_rejected/../.vaultd", "_archived/2026-11/a", "a"} {
-		if _, err := f.ClaimReturned(rel, now); err == nil {
-			t.Errorf("%q claimed", rel)
-		}
+		kit.Fails(t, fmt.Sprintf("%q claimed", rel), kit.Err(f.ClaimReturned(rel, now)))
 	}
 }
 
 // kept makes an archived folder and what may be removed with it.
 func kept(t *testing.T, path string) (ClaimedFolder, string, Disposal) {
 	t.Helper()
-	f, err := Open(config(path))
-	kit.Must(t, err)
+	f := kit.Value(Open(config(path)))(t)
 	defer f.Close()
 	const rel = "_archived/2026-11/Mu\u0308ller"
 	files := []string{"metadata.json", "rechnung.pdf", "sub/u\u0308bersicht.pdf", "sub/deep/b.pdf"}
@@ -293,9 +266,8 @@ func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
 				d.To = to
 				_, err := f.DisposeFolder(t.Context(), c, rel, d)
 				var stray *UnexpectedContentError
-				if !errors.As(err, &stray) || stray.Path != row.path || stray.Folder != rel {
-					t.Errorf("to %q: %v", to, err)
-				}
+				kit.Check(t, errors.As(err, &stray) && stray.Path == row.path && stray.Folder == rel,
+					"to %q: %v", to, err)
 			}
 			kit.Want(t, "removed something", tree(t, path), before)
 		})
@@ -318,9 +290,8 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 	f := open(t, cfg)
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
 	var stray *UnexpectedContentError
-	if !errors.As(err, &stray) || stray.Path != "sub/late.pdf" {
-		t.Errorf(`%v, want errors.As(err, &stray), stray.Path = "sub/late.pdf"`, err)
-	}
+	kit.Check(t, errors.As(err, &stray) && stray.Path == "sub/late.pdf",
+		`%v, want errors.As(err, &stray), stray.Path = "sub/late.pdf"`, err)
 	if _, err := os.Lstat(path + "/" + rel + "/sub/late.pdf"); err != nil {
 		t.Error(err)
 	}
@@ -330,27 +301,19 @@ func TestDispose_NeverWithoutTheRightFolder(t *testing.T) {
 	path := share(t)
 	c, rel, d := kept(t, path)
 	f := open(t, config(path))
-	if _, err := f.DisposeFolder(t.Context(), c, "_rejected/x", d); err == nil {
-		t.Error("a returned folder was disposed of")
-	}
+	kit.Fails(t, "a returned folder was disposed", kit.Err(f.DisposeFolder(t.Context(), c, "_rejected/x", d)))
 	os.Rename(path, path+".aside")
 	os.Mkdir(path, 0o770)
-	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("drop folder replaced: %v", err)
-	}
+	kit.Fails(t, "drop folder replaced", kit.Err(f.DisposeFolder(t.Context(), c, rel, d)), ErrUnavailable)
 	os.Remove(path)
 	os.Rename(path+".aside", path)
 	d.To = t.TempDir()
 	os.Rename(path+"/"+rel, path+"/gone")
-	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, ErrFolderLost) {
-		t.Errorf("moved away by hand: %v", err)
-	}
+	kit.Fails(t, "moved away by hand", kit.Err(f.DisposeFolder(t.Context(), c, rel, d)), ErrFolderLost)
 	os.Rename(path+"/gone", path+"/"+rel)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.DisposeFolder(ctx, c, rel, d); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	kit.Fails(t, "cancelled", kit.Err(f.DisposeFolder(ctx, c, rel, d)), context.Canceled)
 }
 
 func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {

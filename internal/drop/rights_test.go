@@ -68,25 +68,16 @@ func TestOpenReturned_OnlyTheSame(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json")
 	c := claim(t, f, "Huber 88")
 	kit.Must(t, f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")))
-	dir, err := f.OpenPlaced("_rejected/Huber 88", c.Inode)
-	kit.Must(t, err)
+	dir := kit.Value(f.OpenPlaced("_rejected/Huber 88", c.Inode))(t)
 	dir.Close()
 	os.Rename(path+"/_rejected/Huber 88", path+"/Huber 88")
-	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("gone: %v", err)
-	}
+	kit.Fails(t, "gone", kit.Err(f.OpenPlaced("_rejected/Huber 88", c.Inode)), fs.ErrNotExist)
 	put(t, path, "_rejected/Huber 88/")
-	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("another: %v", err)
-	}
+	kit.Fails(t, "another", kit.Err(f.OpenPlaced("_rejected/Huber 88", c.Inode)), fs.ErrNotExist)
 	os.Remove(path + "/_rejected/Huber 88")
 	os.Symlink(path+"/Huber 88", path+"/_rejected/Huber 88")
-	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a link: %v", err)
-	}
-	if _, err := f.OpenPlaced("../Huber 88", c.Inode); err == nil {
-		t.Error("left the drop folder")
-	}
+	kit.Fails(t, "a link", kit.Err(f.OpenPlaced("_rejected/Huber 88", c.Inode)), fs.ErrNotExist)
+	kit.Fails(t, "left the drop folder", kit.Err(f.OpenPlaced("../Huber 88", c.Inode)))
 }
 
 // A folder that came back, was put right and is archived now does not say any more that it is not.
@@ -98,8 +89,6 @@ func TestPlace_OldReasonGoesWhenArchived(t *testing.T) {
 		c := claim(t, f, name)
 		kit.Must(t, f.PlaceFolder(c, "_archived/2026-11/"+name, ReceiptNote("ARCHIVED.")))
 		_, err := os.Lstat(path + "/_archived/2026-11/" + name + "/_REASON.txt")
-		if (err == nil) != left {
-			t.Errorf("%s: _REASON.txt: %v", name, err)
-		}
+		kit.Check(t, (err == nil) == left, "%s: _REASON.txt: %v", name, err)
 	}
 }

@@ -74,8 +74,7 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 		t.Run(unix.ErrnoName(errno), func(t *testing.T) {
 			y := newYard(t)
 			kit.Must(y.t, os.Symlink("rechnung.pdf", filepath.Join(y.path, "Huber 88/link")))
-			dir, err := os.Open(filepath.Join(y.path, "Huber 88"))
-			kit.Must(y.t, err)
+			dir := kit.Value(os.Open(filepath.Join(y.path, "Huber 88")))(y.t)
 			defer dir.Close()
 			look := func() (seen []syscall.Stat_t, _ error) {
 				for _, name := range []string{"", "rechnung.pdf", "Anlagen", "link", "none"} {
@@ -95,17 +94,14 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 				}
 				return seen, nil
 			}
-			want, err := look()
-			kit.Must(y.t, err)
-			wantTaken, err := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
-			kit.Must(y.t, err)
+			want := kit.Value(look())(y.t)
+			wantTaken := kit.Value(invoices.ScanFolder(y.f.root.Root(), "Huber 88"))(y.t)
 			refusingStatx(t, errno, func() error {
 				got, err := look()
 				taken, takeErr := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
 				if errno == syscall.EIO {
-					if !errors.Is(err, errno) || !errors.Is(takeErr, errno) {
-						t.Errorf("an error of the disk: %v, %v", err, takeErr)
-					}
+					kit.Check(t, errors.Is(err, errno) && errors.Is(takeErr, errno),
+						"an error of the disk: %v, %v", err, takeErr)
 					return nil
 				}
 				if err := errors.Join(err, takeErr); err != nil {
@@ -114,9 +110,8 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 				for i, st := range got {
 					kit.Want(t, "the state", st, want[i])
 				}
-				if taken != wantTaken || taken.Files != 4 || taken.Problem != nil {
-					t.Errorf("%+v, want %+v", taken, wantTaken)
-				}
+				kit.Check(t, taken == wantTaken && taken.Files == 4 && taken.Problem == nil,
+					"%+v, want %+v", taken, wantTaken)
 				if err := y.reopen(); err != nil {
 					return err
 				}
@@ -151,9 +146,8 @@ func TestStatx_I19_RefusedWithAMount(t *testing.T) {
 						return err
 					}
 					look, err := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
-					if told := errors.Is(look.Problem, syscall.EXDEV); err != nil || told != (name == "OtherFileSystem") {
-						t.Errorf("looked at: %v, %v", look.Problem, err)
-					}
+					told := errors.Is(look.Problem, syscall.EXDEV)
+					kit.Check(t, err == nil && told == (name == "OtherFileSystem"), "looked at: %v, %v", look.Problem, err)
 					_, err = y.f.ClaimFolder("Huber 88", time.Now())
 					y.found("claim", err)
 					return nil

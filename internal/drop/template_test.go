@@ -18,9 +18,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	}
 	want := func(at, text string) {
 		t.Helper()
-		if got, err := os.ReadFile(at); err != nil || strings.TrimPrefix(string(got), "\ufeff") != text {
-			t.Errorf("%s: %q, %v; want %q", at, got, err, text)
-		}
+		kit.Want(t, at, strings.TrimPrefix(string(kit.Value(os.ReadFile(at))(t)), "\ufeff"), text)
 	}
 	write("one")
 	want(form, "one")
@@ -37,16 +35,11 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	os.Remove(form)
 	os.Symlink("/etc/passwd", form)
 	write("five")
-	if to, err := os.Readlink(form); err != nil || to != "/etc/passwd" {
-		t.Errorf("a link was replaced or followed: %q, %v", to, err)
-	}
+	kit.Want(t, "a link was replaced or followed", kit.Value(os.Readlink(form))(t), "/etc/passwd")
 	os.Remove(path + "/.vaultd/template.json") // as after a crash: whose it is cannot be told
 	write("six")
 	want(help, "help five\r\n")
-	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o750 {
-		t.Errorf("%v, %v, want no error, info.Mode().Perm() = 0o750", info, err)
-	}
-	if !IsOwnName("_template") || IsOwnName("_Template") || !IsReservedName("_Template") {
-		t.Error("its name is not kept")
-	}
+	kit.Want(t, "info.Mode().Perm()", kit.Value(os.Stat(path+"/_template"))(t).Mode().Perm(), 0o750)
+	kit.Check(t, IsOwnName("_template") && !IsOwnName("_Template") && IsReservedName("_Template"),
+		"its name is not kept")
 }

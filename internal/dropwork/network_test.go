@@ -134,15 +134,13 @@ func TestNetwork_FromTheDropToDelivered(t *testing.T) {
 		}
 		n.write("RE 4711/document.json", networkDocument)
 		e := n.take()
-		if e.Folder != "RE 4711" || e.Route != ledger.Network {
-			t.Fatalf("taken = %+v, want RE 4711 by the network route", e)
-		}
+		kit.Need(t, e.Folder == "RE 4711" && e.Route == ledger.Network,
+			"taken = %+v, want RE 4711 by the network route", e)
 		forEngine := n.ForEngine()
 		if _, is := forEngine.Packer.(*NetworkPacker); !is || forEngine.Request != nil || forEngine.SendsAgain {
 			t.Errorf("drop of the engine = %+v, want a NetworkPacker, no request, not sent again", forEngine)
 		}
-		p, err := forEngine.Packer.Pack(t.Context(), e)
-		kit.Must(t, err)
+		p := kit.Value(forEngine.Packer.Pack(t.Context(), e))(t)
 		s, doc := p.Sealed, p.Document
 		digest := archive.Sum([]byte(networkDocument))
 		if s.Metadata != digest || s.Content != archive.NetworkContent(doc.Files, digest) || s.ID != archive.DeriveNetworkID(s.Content, digest) || s.Seal != doc.Seal(s.Package) || s.Number.IsZero() || s.StrangeDate {
@@ -188,8 +186,7 @@ func TestMover_I25_RejectedBeforeItsFolderIsKept(t *testing.T) {
 // place moves the folder of an ended entry, and returns what a person reads in it.
 func (n *networkDrop) place(m ingest.Mover, e *ledger.Entry, doc ledger.Document) string {
 	n.t.Helper()
-	dest, err := m.Destination(*e, n.shared.Now().Wall)
-	kit.Must(n.t, err)
+	dest := kit.Value(m.Destination(*e, n.shared.Now().Wall))(n.t)
 	e.Dest = dest
 	kit.Must(n.t, m.Place(n.t.Context(), *e, doc))
 	for _, name := range []string{"_DELIVERED.txt", "_REASON.txt"} {
@@ -202,8 +199,7 @@ func (n *networkDrop) place(m ingest.Mover, e *ledger.Entry, doc ledger.Document
 
 func zipNames(t *testing.T, path string) (names []string) {
 	t.Helper()
-	z, err := zip.OpenReader(path)
-	kit.Must(t, err)
+	z := kit.Value(zip.OpenReader(path))(t)
 	defer z.Close()
 	for _, f := range z.File {
 		names = append(names, f.Name)
@@ -225,9 +221,8 @@ func TestNetwork_RefusedAndPutRight(t *testing.T) {
 		e := n.take()
 		_, err := n.ForEngine().Packer.Pack(t.Context(), e)
 		refused, is := errors.AsType[*ingest.RefusedError](err)
-		if !is || refused.AsRead.Number != "RE-4711" || refused.Cause.Code != "document.json-not-accepted" {
-			t.Fatalf("error = %+v, want document.json not accepted, with number RE-4711", err)
-		}
+		kit.Need(t, is && refused.AsRead.Number == "RE-4711" && refused.Cause.Code == "document.json-not-accepted",
+			"error = %+v, want document.json not accepted, with number RE-4711", err)
 		e.State, e.Source, e.Cause = ledger.Rejected, ledger.Returning, refused.Cause
 		note := n.place(n.ForEngine().Mover, &e, ledger.Document{})
 		if e.Dest != "_rejected/RE 4711" || !strings.HasPrefix(note, `NOT SENT. document.json, line 4, "sentTo.id": a GLN has 13 digits, this has 12. Put it right, then move this whole folder back to acme-out (where _STATUS.txt lies).`) {
@@ -240,9 +235,8 @@ func TestNetwork_RefusedAndPutRight(t *testing.T) {
 		n.write("_rejected/RE 4711/document.json", networkDocument)
 		kit.Must(t, os.Rename(filepath.Join(n.path, e.Dest), filepath.Join(n.path, "RE 4711")))
 		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
-		if err != nil || len(p.Document.Files) != 0 || !slices.Equal(p.Document.Junk, []string{"_REASON.txt"}) {
-			t.Errorf("document = %+v (error %v), want no file, and _REASON.txt as junk", p.Document, err)
-		}
+		kit.Check(t, err == nil && len(p.Document.Files) == 0 && slices.Equal(p.Document.Junk, []string{"_REASON.txt"}),
+			"document = %+v (error %v), want no file, and _REASON.txt as junk", p.Document, err)
 	})
 }
 
@@ -259,9 +253,8 @@ func TestNetwork_WaitsForItsList(t *testing.T) {
 		}
 		n.write("RE 1/a.xml", "<a/>")
 		p, err := n.ForEngine().Packer.Pack(t.Context(), n.take())
-		if err != nil || len(p.Document.Files) != 1 || len(p.Document.ControlFiles) != 2 {
-			t.Errorf("document = %+v (error %v), want one file and two control files", p.Document, err)
-		}
+		kit.Check(t, err == nil && len(p.Document.Files) == 1 && len(p.Document.ControlFiles) == 2,
+			"document = %+v (error %v), want one file and two control files", p.Document, err)
 	})
 }
 
@@ -286,23 +279,18 @@ func TestNetwork_RejectionText(t *testing.T) {
 func TestNetwork_I12_TracesOfADocument(t *testing.T) {
 	dir := t.TempDir()
 	kit.Must(t, errors.Join(os.WriteFile(filepath.Join(dir, "document.json"), []byte(networkDocument), 0o600), os.WriteFile(filepath.Join(dir, "r.pdf"), []byte("%PDF"), 0o600)))
-	root, err := os.OpenRoot(dir)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(dir))(t)
 	defer root.Close() // read-only
-	x, err := Settings{Route: ledger.Network, Network: networkChecks}.readTraces(t.Context(), root)
-	kit.Must(t, err)
-	files, err := x.Files(t.Context())
-	kit.Must(t, err)
+	x := kit.Value(Settings{Route: ledger.Network, Network: networkChecks}.readTraces(t.Context(), root))(t)
+	files := kit.Value(x.Files(t.Context()))(t)
 	kit.Want(t, "number, files", []any{x.AsRead.Number, len(files), files[0].Path}, []any{"RE-4711", 1, "r.pdf"})
-	if !(archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero() {
-		t.Error("documents without a number have a digest in common, want none")
-	}
+	kit.Check(t, (archive.Document{SenderName: "Müller", Date: "2026-10-31T00:00:00Z"}).NetworkNumberDigest().IsZero(),
+		"documents without a number have a digest in common, want none")
 }
 
 // A drop without the checks of the network is a mistake of the program, found before anything is taken.
 func TestNetwork_NoChecks(t *testing.T) {
 	_, err := New(Settings{Name: "a", Path: "/srv/a", Route: ledger.Network, Rules: packager.Rules{Sidecar: "document.json"}}, &Shared{Now: func() archive.Instant { return archive.Instant{} }})
-	if err == nil || !strings.Contains(err.Error(), "drop a: route has no check") {
-		t.Errorf("error = %v, want one that says that the route has no check", err)
-	}
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "drop a: route has no check"),
+		"error = %v, want one that says that the route has no check", err)
 }

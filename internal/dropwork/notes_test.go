@@ -43,9 +43,8 @@ func TestNotes_I12_OfNetworkDocuments(t *testing.T) {
 		row.change(&e)
 		text := networkMover().rejectionText(e)
 		checkNetworkWords(t, name, text)
-		if text != row.want && !(name == "ClosedInDoubt" && strings.HasPrefix(text, row.want)) {
-			t.Errorf("%s: text = %q, want %q", name, text, row.want)
-		}
+		kit.Check(t, text == row.want || (name == "ClosedInDoubt" && strings.HasPrefix(text, row.want)),
+			"%s: text = %q, want %q", name, text, row.want)
 	}
 }
 

@@ -5,14 +5,13 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // Entries that a person must decide about are never resolved by a name.
 func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
 	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
-	if !isCorrectable(ok) {
-		t.Error("a plain rejection cannot be corrected, want it correctable")
-	}
+	kit.Check(t, isCorrectable(ok), "a plain rejection cannot be corrected, want it correctable")
 	for name, change := range map[string]func(e *ledger.Entry){
 		"InDoubt":      func(e *ledger.Entry) { e.InDoubt = true },
 		"Contradicted": func(e *ledger.Entry) { e.Contradicted = true },

@@ -17,9 +17,7 @@ func TestCopyNames(t *testing.T) {
 		{strings.Repeat("ü", 130) + ".pdf", strings.Repeat("ü", 98) + ".pdf"}, {strings.Repeat("ü", 120) + ".pdf", "2 " + strings.Repeat("ü", 98) + ".pdf"},
 	} {
 		got := n.choose(row.name)
-		if got != row.want || !drop.IsPlainName(got) {
-			t.Errorf("%q becomes %q, not %q", row.name, got, row.want)
-		}
+		kit.Check(t, got == row.want && drop.IsPlainName(got), "%q becomes %q, not %q", row.name, got, row.want)
 	}
 	kit.Want(t, "number of names", len(n.all), 11)
 }

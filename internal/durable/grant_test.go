@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,9 +26,8 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 			kit.Must(t, os.Chmod(base, row.share))
 			forbid := func(op, name string, do func() error) error {
 				info, err := os.Lstat(filepath.Join(base, name))
-				if op == "chmod" && err == nil && info.Mode().Perm() == 0o700 && row.share&fs.ModeSetgid != 0 {
-					t.Error("made without what the share hands down")
-				}
+				kit.Check(t, op != "chmod" || err != nil || info.Mode().Perm() != 0o700 || row.share&fs.ModeSetgid == 0,
+					"made without what the share hands down")
 				if op == "chmod" && !tried[t.Name()] {
 					tried[t.Name()] = true
 					return unix.EPERM
@@ -47,9 +45,7 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 			if err := d.SetModeAndGroup("_archived", row.want, os.Getgid()); err != nil { // again, as after a crash
 				t.Error(err)
 			}
-			if err := d.SetModeAndGroup("missing", row.want, -1); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("err = %v, want error fs.ErrNotExist", err)
-			}
+			kit.Fails(t, "err", d.SetModeAndGroup("missing", row.want, -1), fs.ErrNotExist)
 		})
 	}
 }

@@ -58,9 +58,8 @@ func TestFindMount_I19(t *testing.T) {
 				}
 				continue
 			}
-			if !is || found.Path != want || !errors.Is(err, syscall.EXDEV) || !errors.Is(err, fs.ErrInvalid) {
-				t.Errorf("%s %s: %v, want a mount at %q", name, way, err, want)
-			}
+			kit.Check(t, is && found.Path == want && errors.Is(err, syscall.EXDEV) && errors.Is(err, fs.ErrInvalid),
+				"%s %s: %v, want a mount at %q", name, way, err, want)
 		}
 	}
 }
@@ -78,9 +77,8 @@ func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
 		t.Errorf("nothing is mounted: %v", err)
 	}
 	bind(t, t.TempDir(), deep)
-	if _, is := errors.AsType[*MountError](d.FindMount()); !is {
-		t.Error("a mount very deep inside was not found")
-	}
+	_, is := errors.AsType[*MountError](d.FindMount())
+	kit.Check(t, is, "a mount very deep inside was not found")
 }
 
 func TestSub_I19_RefusesMounts(t *testing.T) {
@@ -89,14 +87,9 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 	}
 	base, _ := mounted(t)
 	d := open(t, filepath.Join(base, "below/x"), nil)
-	if _, err := d.OpenDir("y"); !errors.Is(err, syscall.EXDEV) {
-		t.Errorf("a mount was opened: %v", err)
-	}
-	if _, err := d.Lstat("y"); !errors.Is(err, syscall.EXDEV) {
-		t.Errorf("a mount was looked at: %v", err)
-	}
-	sub, err := d.OpenDirOrMount("y")
-	kit.Must(t, err)
+	kit.Fails(t, "a mount was opened", kit.Err(d.OpenDir("y")), syscall.EXDEV)
+	kit.Fails(t, "a mount was looked at", kit.Err(d.Lstat("y")), syscall.EXDEV)
+	sub := kit.Value(d.OpenDirOrMount("y"))(t)
 	defer sub.Close()
 	if err := sub.FindMount(); err != nil {
 		t.Errorf("the top of a mount is no mount inside: %v", err)
@@ -136,21 +129,14 @@ func TestMount_I19_Played(t *testing.T) {
 		}
 		return do()
 	})
-	if found, is := errors.AsType[*MountError](d.FindMount()); !is || found.Path != "a/b/c" {
-		t.Errorf(`%v, want is, found.Path = "a/b/c"`, found)
-	}
-	a, err := d.OpenDir("a")
-	kit.Must(t, err)
+	found, is := errors.AsType[*MountError](d.FindMount())
+	kit.Check(t, is && found.Path == "a/b/c", `%v, want is, found.Path = "a/b/c"`, found)
+	a := kit.Value(d.OpenDir("a"))(t)
 	defer a.Close()
-	b, err := a.OpenDir("b")
-	kit.Must(t, err)
+	b := kit.Value(a.OpenDir("b"))(t)
 	defer b.Close()
-	if _, err := b.OpenDir("c"); !errors.Is(err, syscall.EXDEV) {
-		t.Errorf("opened: %v", err)
-	}
-	if _, err := b.Lstat("c"); !errors.Is(err, syscall.EXDEV) {
-		t.Errorf("looked at: %v", err)
-	}
+	kit.Fails(t, "opened", kit.Err(b.OpenDir("c")), syscall.EXDEV)
+	kit.Fails(t, "looked at", kit.Err(b.Lstat("c")), syscall.EXDEV)
 }
 
 func TestMountBelow_ReadsTheTable(t *testing.T) {
@@ -161,9 +147,8 @@ func TestMountBelow_ReadsTheTable(t *testing.T) {
 		"/srv/dro": "", "/srv/dropped": ".", "/srv/drop/x": "",
 	} {
 		rel, found, err := findMountBelow(strings.NewReader(table), here)
-		if err != nil || rel != want || found != (want != "") {
-			t.Errorf("%q: %q %v %v, want %q", here, rel, found, err, want)
-		}
+		kit.Check(t, err == nil && rel == want && found == (want != ""),
+			"%q: %q %v %v, want %q", here, rel, found, err, want)
 	}
 	if _, _, err := findMountBelow(strings.NewReader("nonsense\n"), "/x"); err == nil {
 		t.Error("a table that makes no sense tells that nothing is mounted")
@@ -177,8 +162,7 @@ func TestSeen_AsPackageOS(t *testing.T) {
 		os.Mkdir(filepath.Join(base, "dir"), 0o750), os.Chmod(filepath.Join(base, "dir"), 0o750|os.ModeSetgid), syscall.Mkfifo(filepath.Join(base, "fifo"), 0o600)))
 	d := open(t, base, nil)
 	for _, name := range []string{"f", "link", "dir", "fifo"} {
-		want, err := os.Lstat(filepath.Join(base, name))
-		kit.Must(t, err)
+		want := kit.Value(os.Lstat(filepath.Join(base, name)))(t)
 		for way, got := range map[string]func() (*FileStat, error){
 			"statx": func() (*FileStat, error) { return d.Lstat(name) },
 			"stat": func() (*FileStat, error) {
@@ -187,8 +171,7 @@ func TestSeen_AsPackageOS(t *testing.T) {
 				return fileStatOf(name, &st), err
 			},
 		} {
-			s, err := got()
-			kit.Must(t, err)
+			s := kit.Value(got())(t)
 			is, was := s.stat, *want.Sys().(*syscall.Stat_t)
 			is.Blksize, was.Blksize, is.Atim, was.Atim = 0, 0, syscall.Timespec{}, syscall.Timespec{}
 			if s.Mode() != want.Mode() || s.Size() != want.Size() || !s.ModTime().Equal(want.ModTime()) || s.IsDir() != want.IsDir() || s.Name() != name || is != was {

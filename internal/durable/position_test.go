@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,9 +52,7 @@ func TestPositions_I19_LinksAndMounts(t *testing.T) {
 		{"a", "same", true}, {"link2", "same", true}, {"a/missing", "same/missing", true}, {"a/sub", "sub", true}, {"a/sub/missing", "sub/missing", true},
 		{"link2/sub", "sub", true}, {"sub", "same", false}, {"sub", "same/sub", true},
 	} {
-		if got := meet(t, in(row.a), in(row.b)); got != row.same {
-			t.Errorf("%s and %s: %v", row.a, row.b, got)
-		}
+		kit.Want(t, fmt.Sprintf("%s and %s", row.a, row.b), meet(t, in(row.a), in(row.b)), row.same)
 	}
 	if _, err := FindPositions(in("round/x")); err == nil || errors.Is(err, unix.ENOENT) {
 		t.Errorf("a link to itself: %v", err)
@@ -70,9 +69,8 @@ func TestPositionIn(t *testing.T) {
 		{31, "/srv/other", "/", ""}, {32, "/srv/a b", "/", ""},
 	} {
 		p, ok := parsePositionInTable(strings.NewReader(table), row.mount, row.real, row.below)
-		if ok != (row.want != "") || ok && p != (Position{"file system 8:1", row.want}) {
-			t.Errorf("%+v: %+v %v", row, p, ok)
-		}
+		kit.Check(t, ok == (row.want != "") && (!ok || p == (Position{"file system 8:1", row.want})),
+			"%+v: %+v %v", row, p, ok)
 	}
 	if _, ok := parsePositionInTable(strings.NewReader("20\n"), 20, "/", "/"); ok {
 		t.Error("a broken line is read")

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,22 +35,17 @@ func TestAuthorization(t *testing.T) {
 	}
 	for _, row := range rows {
 		w := newWorld(t, nil)
-		if a := w.call("GET", row.path, "", row.header); a.status != row.status {
-			t.Errorf("%s: status %d, want %d: %s", row.name, a.status, row.status, a.body)
-		}
+		a := w.call("GET", row.path, "", row.header)
+		kit.Check(t, a.status == row.status, "%s: status %d, want %d: %s", row.name, a.status, row.status, a.body)
 	}
 	w := newWorld(t, func(c *Config) { c.Readings.BadCredentials, c.Readings.BasicEncoding = 401, "rfc6749" })
-	if a := w.call("GET", "/v1/vaults", "", basic("user", "wrong")); a.status != 401 {
-		t.Errorf("reading 401: status %d", a.status)
-	}
+	kit.Want(t, "reading 401: status", w.call("GET", "/v1/vaults", "", basic("user", "wrong")).status, 401)
 	if a := w.call("GET", "/v1/vaults", "", basic("user", "s3%3Dcret%2F%2B")); a.status != 200 {
 		t.Errorf("reading rfc6749: status %d", a.status)
 	}
 	req := w.request("GET", "/v1/vaults", "")
 	req.Header.Add("Authorization", "Bearer x")
-	if a := w.send(req); a.status != 400 {
-		t.Errorf("two headers: status %d", a.status)
-	}
+	kit.Want(t, "two headers: status", w.send(req).status, 400)
 	w.wantViolation("two Authorization headers")
 }
 
@@ -64,9 +60,8 @@ func TestAuthorization_AccountOfAVault(t *testing.T) {
 		var got struct {
 			Token string `json:"access_token"`
 		}
-		if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Token == "" {
-			t.Fatalf("no token for %s: %s", id, a.body)
-		}
+		err := json.Unmarshal([]byte(a.body), &got)
+		kit.Need(t, err == nil && got.Token != "", "no token for %s: %s", id, a.body)
 		return "Bearer " + got.Token
 	}
 	basic := func(user, secret string) string {
@@ -90,9 +85,8 @@ func TestAuthorization_AccountOfAVault(t *testing.T) {
 			t.Errorf("%s: its own vault gives %d", name, a.status)
 		}
 		for _, path := range []string{"/documents/status", "/index", "/documents/x", "/documents/x/status"} {
-			if a := w.call("GET", "/v1/vaults/"+row.hidden+path, "", header); a.status != 403 {
-				t.Errorf("%s: another account's vault gives %d to %s", name, a.status, path)
-			}
+			a := w.call("GET", "/v1/vaults/"+row.hidden+path, "", header)
+			kit.Check(t, a.status == 403, "%s: another account's vault gives %d to %s", name, a.status, path)
 		}
 	}
 	if a := w.call("GET", "/v1/vaults", "", "Authorization: "+basic("french", "s3=cret/+")); a.status != 403 {
@@ -107,9 +101,7 @@ func TestUnknownPaths(t *testing.T) {
 		"DELETE /v1/vaults/V1/documents", "HEAD /v1/vaults", "GET /v1/vaults/V1/index/", "GET /v2/vaults", "GET /v1/tokens", "GET /v1/vaults/../vaults",
 	} {
 		method, path, _ := strings.Cut(call, " ")
-		if a := w.call(method, path, ""); a.status != 502 {
-			t.Errorf("%s: status %d", call, a.status)
-		}
+		kit.Want(t, call+": status", w.call(method, path, "").status, 502)
 	}
 }
 
@@ -132,22 +124,14 @@ func TestTokens(t *testing.T) {
 	}
 	a := w.token("vault.write vault.wriet")
 	w.decode(a, &got)
-	if got.TokenType != "Bearer" || got.ExpiresIn != 30 || got.Scope != "vault.write" {
-		t.Fatalf("token answer %+v", got)
-	}
+	kit.Need(t, got.TokenType == "Bearer" && got.ExpiresIn == 30 && got.Scope == "vault.write", "token answer %+v", got)
 	bearer := "Authorization: Bearer " + got.AccessToken
 	w.now = w.now.Add(29 * time.Second)
 	w.restart() // tokens outlive the server
-	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 200 {
-		t.Errorf("before its end: status %d", a.status)
-	}
-	if a := w.call("GET", "/v1/vaults", "", bearer+"x"); a.status != 403 {
-		t.Errorf("altered: status %d", a.status)
-	}
+	kit.Want(t, "before its end: status", w.call("GET", "/v1/vaults", "", bearer).status, 200)
+	kit.Want(t, "altered: status", w.call("GET", "/v1/vaults", "", bearer+"x").status, 403)
 	w.now = w.now.Add(time.Second)
-	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 403 {
-		t.Errorf("at its end: status %d", a.status)
-	}
+	kit.Want(t, "at its end: status", w.call("GET", "/v1/vaults", "", bearer).status, 403)
 	w.decode(w.token("vault.read"), &got)
 	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer "+got.AccessToken); a.status != 403 {
 		t.Errorf("without the scope: status %d", a.status)
@@ -165,23 +149,13 @@ func TestTokens_RevokedEarly(t *testing.T) {
 		return "Authorization: Bearer " + got.AccessToken
 	}
 	old := bearer()
-	if a := w.call("GET", "/v1/vaults", "", old); a.status != 200 {
-		t.Errorf("before: status %d", a.status)
-	}
-	if a := w.call("GET", "/v1/vaults", "", old); a.status != 403 {
-		t.Errorf("revoked: status %d", a.status)
-	}
-	if a := w.call("GET", "/v1/vaults", "", bearer()); a.status != 200 {
-		t.Errorf("a new token: status %d", a.status)
-	}
+	kit.Want(t, "before: status", w.call("GET", "/v1/vaults", "", old).status, 200)
+	kit.Want(t, "revoked: status", w.call("GET", "/v1/vaults", "", old).status, 403)
+	kit.Want(t, "a new token: status", w.call("GET", "/v1/vaults", "", bearer()).status, 200)
 	w.restart()
-	if a := w.call("GET", "/v1/vaults", "", old); a.status != 403 {
-		t.Errorf("revoked, after a restart: status %d", a.status)
-	}
+	kit.Want(t, "revoked, after a restart: status", w.call("GET", "/v1/vaults", "", old).status, 403)
 	w = newWorld(t, func(c *Config) { c.Readings.BadCredentials = 401 })
-	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer x.y.z"); a.status != 401 {
-		t.Errorf("reading 401: status %d", a.status)
-	}
+	kit.Want(t, "reading 401: status", w.call("GET", "/v1/vaults", "", "Authorization: Bearer x.y.z").status, 401)
 }
 
 // revokeAt revokes all tokens at the n-th call of an op.
@@ -220,13 +194,9 @@ func TestTokenRefusals(t *testing.T) {
 
 func TestOnlyTheConfiguredMethods(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Username, c.Secret = "", "" })
-	if a := w.call("GET", "/v1/vaults", ""); a.status != 401 {
-		t.Errorf("Basic where only OAuth is offered: status %d", a.status)
-	}
+	kit.Want(t, "Basic where only OAuth is offered: status", w.call("GET", "/v1/vaults", "").status, 401)
 	w = newWorld(t, func(c *Config) { c.ClientID, c.ClientSecret = "", "" })
-	if a := w.token("x"); a.status != 401 {
-		t.Errorf("OAuth where only Basic is offered: status %d", a.status)
-	}
+	kit.Want(t, "OAuth where only Basic is offered: status", w.token("x").status, 401)
 }
 
 func TestDateAndRequestID(t *testing.T) {
@@ -246,9 +216,7 @@ func TestVaultListForms(t *testing.T) {
 		"wrapped": `{"vaults":[{"name":"Acme Germany","vaultId":"V1"},{"name":"Acme France","vaultId":"V2"}]}`,
 	} {
 		w := newWorld(t, func(c *Config) { c.Readings.VaultList = form })
-		if a := w.call("GET", "/v1/vaults", ""); a.body != want {
-			t.Errorf("%s: %s, want a.body = %v", form, a.body, want)
-		}
+		kit.Want(t, form, w.call("GET", "/v1/vaults", "").body, want)
 	}
 }
 
@@ -258,9 +226,7 @@ func TestErrorBodyForms(t *testing.T) {
 	for _, form := range forms {
 		w := newWorld(t, func(c *Config) { c.Readings.ErrorBody = form })
 		a := w.call("GET", docs+"/x/status", "")
-		if a.status != 404 || seen[a.body] {
-			t.Errorf("%s: status %d, body %s", form, a.status, a.body)
-		}
+		kit.Check(t, a.status == 404 && !seen[a.body], "%s: status %d, body %s", form, a.status, a.body)
 		seen[a.body] = true
 	}
 }
@@ -270,9 +236,7 @@ func TestDownloadForms(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.ArchiveMin, c.Readings.Download = time.Hour, form })
 		ticket := w.register(1)
 		w.mustPut(ticket, zipOf("a"))
-		if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.status != 404 {
-			t.Errorf("%s: status %d before it is archived", form, a.status)
-		}
+		kit.Want(t, form+": status", w.call("GET", docs+"/"+ticket.bumID, "").status, 404)
 		w.now = w.now.Add(time.Hour)
 		a := w.call("GET", docs+"/"+ticket.bumID, "")
 		var at struct{ URL string }
@@ -283,14 +247,10 @@ func TestDownloadForms(t *testing.T) {
 			w.decode(a, &at)
 		}
 		if at.URL != "" {
-			if a := w.call("GET", at.URL, "", "Authorization: Basic eDp5"); a.status != 400 {
-				t.Errorf("%s: status %d with two authorizations", form, a.status)
-			}
+			kit.Want(t, form+": status", w.call("GET", at.URL, "", "Authorization: Basic eDp5").status, 400)
 			a = w.call("GET", at.URL, "")
 		}
-		if a.status != 200 || a.body != zipOf("a") {
-			t.Errorf("%s: status %d, body %q", form, a.status, a.body)
-		}
+		kit.Check(t, a.status == 200 && a.body == zipOf("a"), "%s: status %d, body %q", form, a.status, a.body)
 	}
 }
 
@@ -303,9 +263,8 @@ func TestDownloadBeyondTheGrant(t *testing.T) {
 		w.call("GET", docs+"/"+ticket.bumID, "") // not there yet
 		w.mustPut(ticket, zipOf("a"))
 		for range 2 {
-			if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.status >= 400 {
-				t.Errorf("%s: status %d", form, a.status)
-			}
+			a := w.call("GET", docs+"/"+ticket.bumID, "")
+			kit.Check(t, a.status < 400, "%s: status %d", form, a.status)
 		}
 		w.wantNoViolations()
 		w.call("GET", docs+"/"+ticket.bumID, "")
@@ -378,16 +337,10 @@ func TestParseRule(t *testing.T) {
 		"status-list:503-done:0": {"status-list", 0, Fault{Kind: Status, Status: 503, IsAfterWork: true, RetryAfter: 2 * time.Second}},
 		"upload:late:0.5":        {"upload", 0.5, Fault{Delay: 5 * time.Second, DelayAfter: 5 * time.Second}},
 	} {
-		if got, err := ParseRule(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want no error, got = %v", text, got, err, want)
-		}
+		kit.Want(t, text, kit.Value(ParseRule(text))(t), want)
 	}
 	for _, text := range []string{"", "upload", "upload:abort", "put:abort:1", "upload:die:1", "upload:abort:x", "upload:abort:1.1", "upload:abort:NaN", "upload:200:1"} {
-		if r, err := ParseRule(text); err == nil {
-			t.Errorf("%q: accepted as %+v", text, r)
-		}
+		kit.Fails(t, fmt.Sprintf("%q: accepted", text), kit.Err(ParseRule(text)))
 	}
-	if !slices.Contains(kinds, DoubleBumID) {
-		t.Error("a kind is missing from the list")
-	}
+	kit.Check(t, slices.Contains(kinds, DoubleBumID), "a kind is missing from the list")
 }

@@ -38,9 +38,7 @@ func TestStatusList_RegisteredOrUploaded(t *testing.T) {
 		for _, rec := range list {
 			got = append(got, rec.BumID)
 		}
-		if !slices.Equal(got, want(a, b, c)) {
-			t.Errorf("%s: %v, want got = %v", reading, got, want(a, b, c))
-		}
+		kit.Want(t, reading, got, want(a, b, c))
 	}
 }
 
@@ -81,9 +79,8 @@ func TestRegisterValidates(t *testing.T) {
 		"InvalidUTF8":       strings.Replace(document(1), "INV", "INV\xff", 1),
 	}
 	for name, doc := range accepted {
-		if a := newWorld(t, nil).call("POST", docs, batch(doc)); a.status != 200 {
-			t.Errorf("%s: status %d: %s", name, a.status, a.body)
-		}
+		a := newWorld(t, nil).call("POST", docs, batch(doc))
+		kit.Check(t, a.status == 200, "%s: status %d: %s", name, a.status, a.body)
 	}
 	for name, doc := range refused {
 		w := newWorld(t, nil)
@@ -114,9 +111,7 @@ func TestRegisterRefusesBatches(t *testing.T) {
 	for _, row := range rows {
 		w := newWorld(t, func(c *Config) { c.MaxBatch, c.MaxBody = 3, 2000 })
 		a := w.call("POST", docs, row.body, "Content-Type:"+row.contentType)
-		if a.status != row.status {
-			t.Errorf("%s: status %d, want %d: %s", row.name, a.status, row.status, a.body)
-		}
+		kit.Check(t, a.status == row.status, "%s: status %d, want %d: %s", row.name, a.status, row.status, a.body)
 	}
 }
 
@@ -143,24 +138,20 @@ func TestRegisterAnswersShuffled(t *testing.T) {
 func TestRepeatedClientUUID(t *testing.T) {
 	rows := map[string]func(w *world, first ticket, again answer){
 		"new": func(w *world, first ticket, again answer) {
-			if second := w.tickets(again)[0]; second.bumID == first.bumID {
-				t.Error("new: the same bumId")
-			}
+			second := w.tickets(again)[0]
+			kit.Check(t, second.bumID != first.bumID, "new: the same bumId")
 		},
 		"refuse": func(w *world, first ticket, again answer) {
 			kit.Want(t, "status", again.status, 400)
 		},
 		"same": func(w *world, first ticket, again answer) {
 			second := w.tickets(again)[0]
-			if second.bumID != first.bumID || second.url == first.url {
-				t.Errorf("same: %v after %v", second.bumID, first.bumID)
-			}
+			kit.Check(t, second.bumID == first.bumID && second.url != first.url,
+				"same: %v after %v", second.bumID, first.bumID)
 			w.now = w.now.Add(14 * time.Minute) // over for the first URL, not for the second
 			kit.Want(t, "state", w.state(second.bumID), waiting)
 			w.mustPut(second, zipOf("a"))
-			if a := w.put(first, zipOf("a")); a.status != 403 {
-				t.Errorf("same: status %d with the old URL", a.status)
-			}
+			kit.Want(t, "same: status", w.put(first, zipOf("a")).status, 403)
 		},
 	}
 	for reading, check := range rows {
@@ -208,9 +199,8 @@ func TestStates(t *testing.T) {
 		notZip.bumID: failed + " the package is not a ZIP file", once.bumID: failed + " archiving refused",
 		"46aa4caf-b373-11ed-bbfc-cfd535abf178": "404",
 	} {
-		if got := w.state(bumID); !strings.HasPrefix(got, want) {
-			t.Errorf("in the end: %q, want %q", got, want)
-		}
+		got := w.state(bumID)
+		kit.Check(t, strings.HasPrefix(got, want), "in the end: %q, want %q", got, want)
 	}
 	again := w.tickets(w.call("POST", docs, batch(strings.Replace(document(5), "INV", "FAIL-ONCE", 1))))[0]
 	w.mustPut(again, zipOf("b"))
@@ -253,9 +243,8 @@ func TestPackageThatLandsLate(t *testing.T) {
 			}
 			return Fault{}
 		}})
-		if a := w.put(ticket, zipOf("a")); a.err == nil {
-			t.Errorf("answered %d", a.status)
-		}
+		a := w.put(ticket, zipOf("a"))
+		kit.Check(t, a.err != nil, "answered %d", a.status)
 		kit.Want(t, "before it lands", w.state(ticket.bumID), waiting)
 		w.now = w.now.Add(30 * time.Minute)
 		if got := w.state(ticket.bumID); !strings.HasPrefix(got, failed) {
@@ -336,9 +325,8 @@ func TestIndex(t *testing.T) {
 	for query, want := range map[string][]string{
 		"size=3&sort=archiveDate+asc": up, "size=3": down, "size=3&sort=documentDate%20desc": down, "size=7&sort=documentDate+asc": up,
 	} {
-		if _, got := w.walk(query); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want got = %v", query, got, want)
-		}
+		_, got := w.walk(query)
+		kit.Check(t, slices.Equal(got, want), "%s: %v, want got = %v", query, got, want)
 	}
 	var p indexPage
 	w.decode(w.call("GET", "/v1/vaults/V1/index?size=1", ""), &p)
@@ -348,9 +336,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("record %v, found %d, start %d", d, p.Found, p.Start)
 	}
 	for _, query := range []string{"size=0", "size=1001", "size=x", "sort=amount", "sort=archiveDate+up", "cursor=at-x", "cursor=x", "page=1", "size=1&size=2"} {
-		if a := w.call("GET", "/v1/vaults/V1/index?"+query, ""); a.status != 400 {
-			t.Errorf("%s: status %d", query, a.status)
-		}
+		kit.Want(t, query+": status", w.call("GET", "/v1/vaults/V1/index?"+query, "").status, 400)
 	}
 	kit.Holds(t, "the answer", w.call("GET", "/v1/vaults/V2/index", "").body, `"documents":[]`)
 }
@@ -366,7 +352,6 @@ func TestDescendingIndexShifts(t *testing.T) {
 	w.decode(w.call("GET", "/v1/vaults/V1/index?size=2", ""), &first)
 	w.mustPut(w.register(5), zipOf("a"))
 	w.decode(w.call("GET", "/v1/vaults/V1/index?size=2&cursor="+first.Cursor, ""), &second)
-	if first.Documents[1]["bumid"] != second.Documents[0]["bumid"] {
-		t.Errorf("no shift: %v then %v", first.Documents, second.Documents)
-	}
+	kit.Check(t, first.Documents[1]["bumid"] == second.Documents[0]["bumid"],
+		"no shift: %v then %v", first.Documents, second.Documents)
 }

@@ -48,8 +48,7 @@ func (w *world) restart() {
 	if w.Server != nil {
 		w.close()
 	}
-	s, err := New(w.cfg)
-	kit.Must(w, err)
+	s := kit.Value(New(w.cfg))(w)
 	w.Server = s
 	w.Cleanup(func() { _ = s.Close() })
 }
@@ -82,8 +81,7 @@ func (w *world) request(method, url, body string, headers ...string) *http.Reque
 	if strings.HasPrefix(url, "/") {
 		url = "http://api.test" + url
 	}
-	req, err := http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body))
-	kit.Must(w, err)
+	req := kit.Value(http.NewRequestWithContext(w.Context(), method, url, strings.NewReader(body)))(w)
 	if req.URL.Host == "api.test" {
 		req.SetBasicAuth("user", "s3=cret/+")
 		req.Header.Set("Content-Type", "application/json")

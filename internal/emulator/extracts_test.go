@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,12 +30,10 @@ func newExtract(t *testing.T, size int, r ExtractReadings) (*Server, *httptest.S
 // askFor makes a call with credentials and the time.
 func askFor(t *testing.T, method, url, body string) *http.Response {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	kit.Must(t, err)
+	r := kit.Value(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	r.SetBasicAuth("u", "s")
 	r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	resp, err := http.DefaultClient.Do(r)
-	kit.Must(t, err)
+	resp := kit.Value(http.DefaultClient.Do(r))(t)
 	return resp
 }
 
@@ -42,9 +41,7 @@ func askFor(t *testing.T, method, url, body string) *http.Response {
 func TestExtract_I30_HangsUpInTheMiddle(t *testing.T) {
 	s, web, file := newExtract(t, 32<<20, ExtractReadings{Download: "bytes"})
 	resp := askFor(t, "GET", file, "")
-	if _, err := io.CopyN(io.Discard, resp.Body, 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(io.CopyN(io.Discard, resp.Body, 1<<20))(t)
 	resp.Body.Close()
 	askFor(t, "POST", web.URL+"/v1/dataExtracts/e1/acknowledge", `{"succeeded":true}`).Body.Close()
 	if s.PublishedExtracts()[0].Files[0].WasSent || !s.PublishedExtracts()[0].IsAcknowledged {
@@ -86,16 +83,13 @@ func TestExtract_I30_SentUnderFaults(t *testing.T) {
 	for kind, isSent := range map[Kind]bool{None: true, Trickle: true, RevokeTokens: true, Cut: false, Truncate: false, Garble: false, Empty: false, HTML: false, Abort: false} {
 		s, _, file := newExtract(t, 1000, ExtractReadings{Download: "bytes"})
 		kit.Must(t, s.SetFaults(Faults{Rules: []Rule{{Op: "extract-download", Rate: 1, Fault: Fault{Kind: kind, IsAfterWork: kind == HTML || kind == Abort}}}}))
-		r, err := http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody)
-		kit.Must(t, err)
+		r := kit.Value(http.NewRequestWithContext(t.Context(), "GET", file, http.NoBody))(t)
 		r.SetBasicAuth("u", "s")
 		r.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 		if resp, err := http.DefaultClient.Do(r); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body) // some of them end early
 			resp.Body.Close()
 		}
-		if s.PublishedExtracts()[0].Files[0].WasSent != isSent {
-			t.Errorf("%s: %+v, want s.PublishedExtracts()[0].Files[0].WasSent = %v", kind, s.PublishedExtracts(), isSent)
-		}
+		kit.Want(t, fmt.Sprint(kind), s.PublishedExtracts()[0].Files[0].WasSent, isSent)
 	}
 }

@@ -118,9 +118,8 @@ func TestFaults_OneBumIDAlone(t *testing.T) {
 func TestReadings_UnknownBumID(t *testing.T) {
 	for _, want := range []int{400, 404, 422, 502} {
 		w := newWorld(t, func(c *Config) { c.Readings.UnknownBumID = want })
-		if a := w.call("GET", "/v1/vaults/V1/documents/46aa4caf-b373-41ed-bbfc-cfd535abf178/status", ""); a.status != want {
-			t.Errorf("status %d, want %d", a.status, want)
-		}
+		a := w.call("GET", "/v1/vaults/V1/documents/46aa4caf-b373-41ed-bbfc-cfd535abf178/status", "")
+		kit.Check(t, a.status == want, "status %d, want %d", a.status, want)
 	}
 }
 
@@ -151,9 +150,8 @@ func TestFaultsOfTheStore(t *testing.T) {
 	}
 	w.at("upload", 1, Fault{Kind: DeadToken})
 	for range 2 { // it stays dead, after a restart as well
-		if a := w.put(ticket, zipOf("a")); a.status != 403 || !strings.Contains(a.body, "ExpiredToken") {
-			t.Errorf("dead token: %+v", a)
-		}
+		a := w.put(ticket, zipOf("a"))
+		kit.Check(t, a.status == 403 && strings.Contains(a.body, "ExpiredToken"), "dead token: %+v", a)
 		w.restart()
 	}
 	w.wantNoViolations()
@@ -184,9 +182,8 @@ func TestCarelessStore(t *testing.T) {
 	}
 	w.wantNoViolations()
 	w.put(ticket, zipOf("b"))
-	if v := w.Violations(); len(v) != 1 || !strings.Contains(v[0], "other bytes") {
-		t.Errorf("other bytes: %q", v)
-	}
+	v := w.Violations()
+	kit.Check(t, len(v) == 1 && strings.Contains(v[0], "other bytes"), "other bytes: %q", v)
 }
 
 func TestFaultsOfRegistration(t *testing.T) {
@@ -261,9 +258,8 @@ func TestRedirectAway(t *testing.T) {
 	second := w.register(2)
 	w.at("upload", 1, Fault{Kind: RedirectAway})
 	a := w.put(second, zipOf("b"))
-	if a.status != 307 || !strings.Contains(a.header.Get("Location"), first.bumID) {
-		t.Fatalf(`%+v, want a.status = 307, a.header.Get("Location") with %q`, a, first.bumID)
-	}
+	kit.Need(t, a.status == 307 && strings.Contains(a.header.Get("Location"), first.bumID),
+		`%+v, want a.status = 307, a.header.Get("Location") with %q`, a, first.bumID)
 	w.wantNoViolations()
 	second.url = a.header.Get("Location")
 	w.now = w.now.Add(time.Second)
@@ -276,9 +272,7 @@ func TestRegistrationThatShowsLate(t *testing.T) {
 	w.at("register", 1, Fault{VisibleAfter: time.Minute})
 	ticket := w.register(1)
 	kit.Want(t, "at once", w.state(ticket.bumID), "404")
-	if a := w.call("GET", docs+"/status", ""); a.body != "[]" {
-		t.Errorf("list at once: %s", a.body)
-	}
+	kit.Want(t, "list at once", w.call("GET", docs+"/status", "").body, "[]")
 	w.mustPut(ticket, zipOf("a"))
 	w.now = w.now.Add(time.Minute)
 	kit.Want(t, "later", w.state(ticket.bumID), successful)
@@ -317,9 +311,8 @@ func TestWindowOnVirtualTime(t *testing.T) {
 		time.Sleep(14 * time.Minute)
 		w.mustPut(in, zipOf("a"))
 		time.Sleep(2 * time.Minute)
-		if a := w.put(out, zipOf("a")); a.status != 403 {
-			t.Errorf("after the window: %+v", a)
-		}
+		a := w.put(out, zipOf("a"))
+		kit.Check(t, a.status == 403, "after the window: %+v", a)
 		time.Sleep(5 * time.Hour)
 		kit.Want(t, "in the end", w.state(in.bumID), successful)
 	})
@@ -333,9 +326,7 @@ func TestRefusedLeavesNoConnection(t *testing.T) {
 		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
 		w.at("upload", 1, Fault{Kind: f})
 		w.send(w.request("PUT", ticket.url, zipOf("a")).WithContext(httptrace.WithClientTrace(t.Context(), trace)))
-		if connected != want {
-			t.Errorf("%s: connected %v", f, connected)
-		}
+		kit.Want(t, fmt.Sprintf("%s: connected", f), connected, want)
 	}
 }
 
@@ -378,9 +369,7 @@ func TestRatesFollowTheSeed(t *testing.T) {
 		return marks
 	}
 	first := run(1)
-	if first != run(1) || first == run(2) {
-		t.Error("the faults do not follow the seed")
-	}
+	kit.Check(t, first == run(1) && first != run(2), "the faults do not follow the seed")
 	if a, s := strings.Count(first, "A"), strings.Count(first, "S"); a < 30 || a > 90 || s < 15 || s > 70 {
 		t.Errorf("%d aborted, %d failed of 200", a, s)
 	}
@@ -395,21 +384,17 @@ func TestSlowUploadOnVirtualTime(t *testing.T) {
 		w.at("upload", 1, Fault{Kind: Trickle, DelayAfter: 8 * time.Minute})
 		start := time.Now()
 		w.mustPut(ticket, strings.Repeat("x", 800))
-		if took := time.Since(start); took < 8*time.Minute || took > 10*time.Minute {
-			t.Errorf("took %v", took)
-		}
-		if s := w.Registrations()[0]; !s.StoredAt.After(s.Deadline) {
-			t.Errorf("landed %v, deadline %v", s.StoredAt, s.Deadline)
-		}
+		took := time.Since(start)
+		kit.Check(t, took >= 8*time.Minute && took <= 10*time.Minute, "took %v", took)
+		s := w.Registrations()[0]
+		kit.Check(t, s.StoredAt.After(s.Deadline), "landed %v, deadline %v", s.StoredAt, s.Deadline)
 	})
 }
 
 func TestReadingsAndFaultsChangeWhileRunning(t *testing.T) {
 	w := newWorld(t, nil)
 	kit.Must(t, w.SetReadings(Readings{VaultList: "ids"}))
-	if a := w.call("GET", "/v1/vaults", ""); a.body != `["V1","V2"]` {
-		t.Errorf("vaults %s", a.body)
-	}
+	kit.Want(t, "vaults", w.call("GET", "/v1/vaults", "").body, `["V1","V2"]`)
 	if w.SetReadings(Readings{VaultList: "names"}) == nil || w.SetFaults(Faults{Rules: []Rule{{Op: "x"}}}) == nil {
 		t.Error("unknown words were accepted")
 	}

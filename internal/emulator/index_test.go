@@ -46,16 +46,12 @@ func TestIndexFoundReadings(t *testing.T) {
 	w := sevenArchived(t)
 	for found, want := range map[string]string{"": "7", "all": "7", "none": "", "page": "3", "read": "6", "left": "4", "zero": "0", "negative": "-1", "more": "1007"} {
 		w.read(Readings{IndexFound: found})
-		if got := w.pageAt("at-3"); got != "INV-3 3 "+want+" at-6" {
-			t.Errorf("%q: %s, want got = %v", found, got, "INV-3 3 "+want+" at-6")
-		}
+		kit.Want(t, fmt.Sprintf("%q", found), w.pageAt("at-3"), "INV-3 3 "+want+" at-6")
 	}
 	w.read(Readings{IndexPage: 2, NumbersAsStrings: true})
 	kit.Want(t, "smaller pages", w.pageAt("initial"), `INV-0 2 "7" at-2`)
 	for _, r := range []Readings{{IndexFound: "some"}, {IndexPage: -1}} {
-		if w.SetReadings(r) == nil {
-			t.Errorf("%+v was taken", r)
-		}
+		kit.Check(t, w.SetReadings(r) != nil, "%+v was taken", r)
 	}
 }
 
@@ -72,9 +68,7 @@ func TestIndexFaults(t *testing.T) {
 		for _, one := range want {
 			got := w.pageAt(cursor)
 			kit.Want(t, string(kind), got, one)
-			if _, err := fmt.Sscanf(got, "%s %s %s %s", new(string), new(string), new(string), &cursor); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(fmt.Sscanf(got, "%s %s %s %s", new(string), new(string), new(string), &cursor))(t)
 		}
 	}
 	w := sevenArchived(t)

@@ -49,16 +49,13 @@ func TestRestartForgetsNothing(t *testing.T) {
 	}
 	w.mustPut(open, zipOf("later")) // a URL outlives the server that gave it
 	w.now = w.now.Add(24 * time.Hour)
-	if _, ids := w.walk("size=2"); len(ids) != 5 {
-		t.Errorf("archived in the end: %v", ids)
-	}
+	_, ids := w.walk("size=2")
+	kit.Check(t, len(ids) == 5, "archived in the end: %v", ids)
 	bumIDs := map[string]bool{}
 	for _, s := range w.Registrations() {
 		bumIDs[s.BumID] = true
 	}
-	if len(bumIDs) != len(w.Registrations()) {
-		t.Errorf("a bumId came twice: %+v", w.Registrations())
-	}
+	kit.Want(t, "a bumId came twice", len(bumIDs), len(w.Registrations()))
 }
 
 // I7 secrecy: the journal and the answers to errors hold no credential, no signature and no package.
@@ -69,12 +66,9 @@ func TestClaim_I7_JournalHoldsNoSecret(t *testing.T) {
 	w.call("GET", docs+"/"+ticket.bumID, "")
 	w.token("x")
 	w.put(ticket, "x", "Content-MD5: bad")
-	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	kit.Must(t, err)
+	raw := kit.Value(os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl")))(t)
 	for _, secret := range []string{"X-Amz", "s3=cret", "cl%secret", w.keys.SecretKey, w.keys.SessionToken, "the content", "access_token"} {
-		if bytes.Contains(raw, []byte(secret)) {
-			t.Errorf("the journal holds %q", secret)
-		}
+		kit.Check(t, !bytes.Contains(raw, []byte(secret)), "the journal holds %q", secret)
 	}
 	var calls, stored int
 	for l := range bytes.Lines(raw) {
@@ -89,9 +83,7 @@ func TestClaim_I7_JournalHoldsNoSecret(t *testing.T) {
 			stored++
 		}
 	}
-	if calls != 5 || stored != 1 {
-		t.Errorf("%d calls, %d stored: %s", calls, stored, raw)
-	}
+	kit.Check(t, calls == 5 && stored == 1, "%d calls, %d stored: %s", calls, stored, raw)
 }
 
 // API and Store can stand on two listeners; neither serves the other's paths.

@@ -20,10 +20,8 @@ func TestServerProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("only as the child of another test")
 	}
-	s, err := New(realConfig(dir))
-	kit.Must(t, err)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	s := kit.Value(New(realConfig(dir)))(t)
+	ln := kit.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	fmt.Println("listening on", ln.Addr())
 	t.Fatal(http.Serve(ln, s))
 }
@@ -63,16 +61,13 @@ func TestKillLosesNothing(t *testing.T) {
 	stored := 0
 	for bumID, accepted := range answered {
 		s, ok := known[bumID]
-		if !ok || accepted && s.SHA256 != digest([]byte(zipOf(bumID))) {
-			t.Errorf("%s was answered; known: %+v", bumID, s)
-		}
+		kit.Check(t, ok && (!accepted || s.SHA256 == digest([]byte(zipOf(bumID)))),
+			"%s was answered; known: %+v", bumID, s)
 		if accepted {
 			stored++
 		}
 	}
-	if stored == 0 {
-		t.Error("nothing was stored: the test proves nothing")
-	}
+	kit.Check(t, stored != 0, "nothing was stored: the test proves nothing")
 	w.wantNoViolations()
 }
 
@@ -127,15 +122,12 @@ func TestKillLosesNoPDF(t *testing.T) {
 	}
 	for bumID, accepted := range answered {
 		s, ok := known[bumID]
-		if !ok || accepted && (s.Flows != 1 || s.PUTs[0].SHA256 != digest([]byte("%PDF-1.7 "+bumID))) {
-			t.Errorf("%s was answered; known: %+v", bumID, s)
-		}
+		kit.Check(t, ok && (!accepted || s.Flows == 1 && s.PUTs[0].SHA256 == digest([]byte("%PDF-1.7 "+bumID))),
+			"%s was answered; known: %+v", bumID, s)
 		if accepted {
 			stored++
 		}
 	}
-	if stored == 0 {
-		t.Error("nothing was stored: the test proves nothing")
-	}
+	kit.Check(t, stored != 0, "nothing was stored: the test proves nothing")
 	w.wantNoViolations()
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,9 +32,8 @@ func TestNetwork_LostAnswers(t *testing.T) {
 			want = "400 003.0038"
 		}
 		kit.Want(t, name+": the repeat", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))), want)
-		if sent := w.SentDocuments(); len(sent) != 1 || sent[0].TimesAccepted != 1 {
-			t.Errorf("%s: sent %+v", name, sent)
-		}
+		sent := w.SentDocuments()
+		kit.Check(t, len(sent) == 1 && sent[0].TimesAccepted == 1, "%s: sent %+v", name, sent)
 		w.wantNoViolations()
 	}
 }
@@ -77,9 +75,8 @@ func TestNetwork_NumberOfAnother(t *testing.T) {
 	w.restart()
 	kit.Want(t, "send", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))), "400 003.0038")
 	kit.Want(t, "fetch", w.codeOf(w.net("GET", invoicesPath+"/"+bumID(1), "")), "404 003.0001")
-	if _, err := w.PublishReceived(ReceivedDocument{BumID: bumID(1), Data: []byte(`{}`)}); err == nil {
-		t.Error("the number was given a second time")
-	}
+	_, err := w.PublishReceived(ReceivedDocument{BumID: bumID(1), Data: []byte(`{}`)})
+	kit.Check(t, err != nil, "the number was given a second time")
 	w.wantNoViolations()
 }
 
@@ -92,20 +89,16 @@ func TestNetwork_FetchSent(t *testing.T) {
 			t.Errorf("send: %+v", a)
 		}
 		a := w.net("GET", invoicesPath+"/"+bumID(1), "")
-		if got := w.codeOf(a); got != want || got == "200" && !strings.Contains(a.body, `"refId":"`+ref+`"`) {
-			t.Errorf("%s: %+v", reading, a)
-		}
+		got := w.codeOf(a)
+		kit.Check(t, got == want && (got != "200" || strings.Contains(a.body, `"refId":"`+ref+`"`)), "%s: %+v", reading, a)
 	}
 }
 
 // A code of the network can be asked for by name, also in the words of a rule.
 func TestNetwork_CodedFault(t *testing.T) {
-	r, err := ParseRule("network-send:Error.001.0012:1")
-	kit.Must(t, err)
+	r := kit.Value(ParseRule("network-send:Error.001.0012:1"))(t)
 	w := newNetworkWorld(t, func(c *Config) { c.Faults.Rules = []Rule{r} })
-	if got := w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))); got != "403 001.0012" {
-		t.Errorf(`%s, want got = "403 001.0012"`, got)
-	}
+	kit.Want(t, "codeOf", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), invoice(""))), "403 001.0012")
 	if r, err := ParseRule("network-fetch:Error.003.0032-done:0.5"); err != nil || !r.Fault.IsAfterWork || r.Fault.Code != "Error.003.0032" {
 		t.Errorf(`%+v, %v, want no error, r.Fault.IsAfterWork, r.Fault.Code = "Error.003.0032"`, r, err)
 	}
@@ -114,9 +107,7 @@ func TestNetwork_CodedFault(t *testing.T) {
 	for range 60 {
 		drawn[w.codeOf(w.net("GET", "/v2/files/x", ""))] = true
 	}
-	if len(drawn) != 3 || !drawn["500 003.0032"] {
-		t.Errorf("drawn: %v", drawn)
-	}
+	kit.Check(t, len(drawn) == 3 && drawn["500 003.0032"], "drawn: %v", drawn)
 	w.setRule("", Fault{Kind: Coded, Code: "Error.001.0010", Status: 503})
 	kit.Want(t, "with a status", w.codeOf(w.net("GET", "/v2/files/x", "")), "503 001.0010")
 }
@@ -146,14 +137,12 @@ func TestNetwork_FaultsOfPages(t *testing.T) {
 		t.Errorf("swapped: %+v", l)
 	}
 	l := at(w, RepeatNotice, "page=1&pageSize=4")
-	if len(l.Notifications) != 5 || slices.Contains(ids, l.ids()[4]) || l.Notifications[4].BumID != bumID(1) {
-		t.Fatalf("repeated notification: %+v", l)
-	}
+	kit.Need(t, len(l.Notifications) == 5 && !slices.Contains(ids, l.ids()[4]) && l.Notifications[4].BumID == bumID(1),
+		"repeated notification: %+v", l)
 	w.restart()
 	w.setRule("", Fault{})
-	if again := w.list("page=1&pageSize=9"); !slices.Equal(again.ids(), l.ids()) {
-		t.Errorf("after a restart: %+v", again)
-	}
+	again := w.list("page=1&pageSize=9")
+	kit.Check(t, slices.Equal(again.ids(), l.ids()), "after a restart: %+v", again)
 	w.wantNoViolations()
 }
 
@@ -168,9 +157,7 @@ func TestNetwork_HiddenAndOldNotices(t *testing.T) {
 	}
 	w.setRule("network-notices", Fault{Kind: ShowOldOnes})
 	first := w.list("page=1&pageSize=4")
-	if len(first.Notifications) != 2 {
-		t.Fatalf("nothing was acknowledged yet: %+v", first)
-	}
+	kit.Need(t, len(first.Notifications) == 2, "nothing was acknowledged yet: %+v", first)
 	w.net("DELETE", notices+"/"+first.ids()[0], "")
 	if l := w.list("page=1&pageSize=4"); !slices.Equal(l.ids(), []string{first.ids()[1], first.ids()[0]}) {
 		t.Errorf("after the acknowledgement: %+v", l)
@@ -198,9 +185,8 @@ func TestNetwork_LateNotice(t *testing.T) {
 		t.Errorf("%d early, then %+v; %+v", early, all, w.Notices())
 	}
 	for _, at := range all.ids() {
-		if a := w.net("DELETE", notices+"/"+at, ""); a.status != 200 {
-			t.Errorf("acknowledge: %+v", a)
-		}
+		a := w.net("DELETE", notices+"/"+at, "")
+		kit.Check(t, a.status == 200, "acknowledge: %+v", a)
 	}
 	w.wantNoViolations()
 }
@@ -210,14 +196,11 @@ func TestNetwork_CutFile(t *testing.T) {
 	for _, kind := range []Kind{CutRequest, Early} {
 		w := newNetworkWorld(t, nil)
 		w.setRule("network-file", Fault{Kind: kind, IsAfterWork: true})
-		if a := w.postFile(bumID(1), "imageFile", "a.pdf", strings.Repeat("x", 5000)); kind == CutRequest && a.err == nil || kind == Early && a.body != "" {
-			t.Errorf("%s: %+v", kind, a)
-		}
+		a := w.postFile(bumID(1), "imageFile", "a.pdf", strings.Repeat("x", 5000))
+		kit.Check(t, (kind != CutRequest || a.err != nil) && (kind != Early || a.body == ""), "%s: %+v", kind, a)
 		kit.Want(t, string(kind)+": a file stored", len(w.Server.state.network.files), 0)
 		left, err := filepath.Glob(filepath.Join(w.objectsDir(), "*"))
-		if err != nil || len(left) != 0 {
-			t.Errorf("%s: left %q, %v", kind, left, err)
-		}
+		kit.Check(t, err == nil && len(left) == 0, "%s: left %q, %v", kind, left, err)
 	}
 }
 
@@ -264,9 +247,7 @@ func TestNetwork_Directory(t *testing.T) {
 				w.decode(a, &list)
 				got = len(list)
 			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s, %s: %v, want %v", reading, query, got, want)
-			}
+			kit.Want(t, fmt.Sprintf("%s, %s", reading, query), got, want)
 		}
 	}
 }
@@ -276,8 +257,7 @@ func TestNetwork_JournalHoldsNoContent(t *testing.T) {
 	w := newNetworkWorld(t, nil)
 	w.mustSend(1, "the note of a document", w.mustStore(bumID(1), "a.pdf", "the content of a file"))
 	w.mustPublish(withFiles())
-	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	kit.Must(t, err)
+	raw := kit.Value(os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl")))(t)
 	kit.Lacks(t, "the text", string(raw), "n/et=secret", "the note of", "the content of", "from afar", http.CanonicalHeaderKey("authorization"))
 }
 
@@ -304,16 +284,13 @@ func TestKillLosesNoNetworkDocument(t *testing.T) {
 		known[d.BumID] = d
 	}
 	for id, wasAccepted := range answered {
-		if d, ok := known[id]; wasAccepted && (!ok || d.SHA256 != digest([]byte(invoice("")))) {
-			t.Errorf("%s was accepted; known: %+v", id, d)
-		}
+		d, ok := known[id]
+		kit.Check(t, !wasAccepted || ok && d.SHA256 == digest([]byte(invoice(""))), "%s was accepted; known: %+v", id, d)
 		if wasAccepted {
 			accepted++
 		}
 	}
-	if accepted == 0 {
-		t.Error("nothing was accepted: the test proves nothing")
-	}
+	kit.Check(t, accepted != 0, "nothing was accepted: the test proves nothing")
 	w.wantNoViolations()
 }
 

@@ -40,9 +40,7 @@ func TestNetworkFile_Refused(t *testing.T) {
 	}
 	w := newNetworkWorld(t, nil)
 	for _, header := range []string{"multipart/form-data; boundary=x", "multipart/mixed", "application/json"} {
-		if got := w.codeOf(w.net("POST", "/v2/files", "--x--", "Content-Type: "+header)); got != "400 004.0004" {
-			t.Errorf(`%s: %s, want got = "400 004.0004"`, header, got)
-		}
+		kit.Want(t, header, w.codeOf(w.net("POST", "/v2/files", "--x--", "Content-Type: "+header)), "400 004.0004")
 	}
 }
 
@@ -54,9 +52,7 @@ func TestMarkerScanner(t *testing.T) {
 		for at := 0; at < len(text); at += size {
 			_, _ = m.Write([]byte(text[at:min(at+size, len(text))]))
 		}
-		if !m.found {
-			t.Errorf("pieces of %d bytes: not found", size)
-		}
+		kit.Check(t, m.found, "pieces of %d bytes: not found", size)
 	}
 }
 
@@ -70,8 +66,7 @@ func TestNetworkFile_Fetched(t *testing.T) {
 			a := w.net("GET", version+"/files/"+ref, "", "Range: bytes=5-9")
 			got := a.body
 			if form == "base64" {
-				raw, err := base64.StdEncoding.DecodeString(a.body)
-				kit.Must(t, err)
+				raw := kit.Value(base64.StdEncoding.DecodeString(a.body))(t)
 				got = string(raw)
 			}
 			if a.status != 200 || got != content || a.header.Get("Content-Type") != "application/pdf;charset=utf-8" {
@@ -124,9 +119,7 @@ func TestNetworkFile_Violations(t *testing.T) {
 			w := newNetworkWorld(t, nil)
 			row.act(w)
 			w.wantViolation(row.want)
-			if len(w.SentDocuments()) != 0 {
-				t.Error("the document was accepted")
-			}
+			kit.Want(t, "the document was accepted", len(w.SentDocuments()), 0)
 		})
 	}
 }

@@ -13,8 +13,7 @@ import (
 // mustPublish publishes a received document and returns its bumId.
 func (w *world) mustPublish(p ReceivedDocument) string {
 	w.Helper()
-	id, err := w.PublishReceived(p)
-	kit.Must(w, err)
+	id := kit.Value(w.PublishReceived(p))(w)
 	return id
 }
 
@@ -38,9 +37,8 @@ func TestNetwork_Receive(t *testing.T) {
 	w := newNetworkWorld(t, nil)
 	id := w.mustPublish(withFiles())
 	waiting := w.list("page=1&pageSize=10&type=DocumentsReceived").Notifications
-	if len(waiting) != 1 || waiting[0].pair() != "TechnicalAccept/Delivered" || waiting[0].BumID != id {
-		t.Fatalf("waiting: %+v", waiting)
-	}
+	kit.Need(t, len(waiting) == 1 && waiting[0].pair() == "TechnicalAccept/Delivered" && waiting[0].BumID == id,
+		"waiting: %+v", waiting)
 	var d fetchedDocument
 	w.decode(w.net("GET", invoicesPath+"/"+id, ""), &d)
 	if d.BumID != id || d.Data["note"] != "from afar" || len(d.FileRefs) != 2 || d.FileRefs[1].FileType != "dataFile" || d.Origin["source"] == nil {
@@ -50,15 +48,13 @@ func TestNetwork_Receive(t *testing.T) {
 		if d.Links[i].Href != "http://api.test/v2/files/"+d.FileRefs[i].RefID || len(d.FileRefs[i].RefID) != 24 {
 			t.Errorf("link %+v", d.Links[i])
 		}
-		if a := w.net("GET", d.Links[i].Href, ""); a.body != want {
-			t.Errorf("file: %+v", a)
-		}
+		a := w.net("GET", d.Links[i].Href, "")
+		kit.Check(t, a.body == want, "file: %+v", a)
 	}
 	body := fmt.Sprintf(`{"bumid":%q,"documentType":"Invoice","responseCode":"TechnicalAccept","actionCode":"DeliveryConfirmed","notificationCreated":"1600000000"}`, id)
 	for range 2 { // it is not idempotent
-		if a := w.net("POST", notices, body); a.status != 201 {
-			t.Errorf("confirm: %+v", a)
-		}
+		a := w.net("POST", notices, body)
+		kit.Check(t, a.status == 201, "confirm: %+v", a)
 	}
 	if a := w.net("DELETE", notices+"/"+waiting[0].AcknowledgementID, ""); a.status != 200 {
 		t.Errorf("acknowledge: %+v", a)
@@ -79,16 +75,12 @@ func TestNetwork_Announcements(t *testing.T) {
 	} {
 		w := newNetworkWorld(t, func(c *Config) { c.Readings.Network.Received = reading })
 		w.mustPublish(withFiles())
-		if got := fmt.Sprint(w.pairs()); got != want.plain {
-			t.Errorf("%s, plain: %s", reading, got)
-		}
+		kit.Want(t, reading+", plain", fmt.Sprint(w.pairs()), want.plain)
 		got := w.codeOf(w.net("GET", notices+"?page=1&pageSize=9&type=DocumentsReceived", ""))
 		if got == "200" {
 			got = fmt.Sprint(w.pairs("type=DocumentsReceived"))
 		}
-		if got != want.byType {
-			t.Errorf("%s, by type: %s", reading, got)
-		}
+		kit.Want(t, reading+", by type", got, want.byType)
 	}
 }
 
@@ -100,9 +92,7 @@ func TestNetwork_QueryOfNotices(t *testing.T) {
 		"pageSize=1": "400 004.0002", "page=0&pageSize=1": "400 004.0002", "page=1&pageSize=5001": "400 004.0002", "page=1&pageSize=1&documentType=Letter": "400 004.0002",
 		"page=1&pageSize=1&documentType=CreditNote": "400 004.0002", "page=1&page=2&pageSize=1": "400 004.0002", "page=1&pageSize=1&type=All": "400 004.0002",
 	} {
-		if got := w.codeOf(w.net("GET", notices+"?"+query, "")); got != want {
-			t.Errorf("%s: %s, want %s", query, got, want)
-		}
+		kit.Want(t, query, w.codeOf(w.net("GET", notices+"?"+query, "")), want)
 	}
 }
 
@@ -131,22 +121,18 @@ func TestNetwork_PagesShift(t *testing.T) {
 	w := newNetworkWorld(t, nil)
 	ids := w.publishMany(6)
 	first := w.list("page=1&pageSize=2")
-	if !first.HasMoreItems || !slices.Equal(first.ids(), ids[:2]) {
-		t.Fatalf("page 1: %+v", first)
-	}
+	kit.Need(t, first.HasMoreItems && slices.Equal(first.ids(), ids[:2]), "page 1: %+v", first)
 	w.net("DELETE", notices+"/"+ids[0], "")
 	w.net("DELETE", notices+"/"+ids[1], "")
 	if second := w.list("page=2&pageSize=2"); !slices.Equal(second.ids(), ids[4:6]) || second.HasMoreItems {
 		t.Errorf("page 2 after two acknowledgements: %+v", second)
 	}
-	if again := w.list("page=1&pageSize=2"); !slices.Equal(again.ids(), ids[2:4]) {
-		t.Errorf("page 1 again: %+v", again)
-	}
+	again := w.list("page=1&pageSize=2")
+	kit.Check(t, slices.Equal(again.ids(), ids[2:4]), "page 1 again: %+v", again)
 	for i := 5; i >= 2; i-- { // in any order, to the last one
 		w.net("DELETE", notices+"/"+ids[i], "")
-		if got := w.list("page=1&pageSize=9").ids(); !slices.Equal(got, ids[2:i]) {
-			t.Errorf("after %d: %q", i, got)
-		}
+		got := w.list("page=1&pageSize=9").ids()
+		kit.Check(t, slices.Equal(got, ids[2:i]), "after %d: %v, want %v", i, got, ids[2:i])
 	}
 	w.wantNoViolations()
 }
@@ -157,9 +143,8 @@ func TestNetwork_RepeatedAcknowledgement(t *testing.T) {
 		w := newNetworkWorld(t, func(c *Config) { c.Readings.Network.RepeatedDelete = reading })
 		id := w.publishMany(1)[0]
 		for i, want := range []int{200, want} {
-			if a := w.net("DELETE", notices+"/"+id, ""); a.status != want {
-				t.Errorf("%s, call %d: %+v", reading, i, a)
-			}
+			a := w.net("DELETE", notices+"/"+id, "")
+			kit.Check(t, a.status == want, "%s, call %d: %+v", reading, i, a)
 		}
 		if a := w.net("DELETE", notices+"/"+bumID(9), ""); a.status != 404 {
 			t.Errorf("unknown: %+v", a)
@@ -208,9 +193,8 @@ func TestNetwork_PostedNotices(t *testing.T) {
 		kit.Want(t, name, w.codeOf(w.net("POST", notices, row.body)), row.want)
 	}
 	kit.Want(t, "plain text", w.codeOf(w.net("POST", notices, good, "Content-Type: text/plain")), "415 004.0004")
-	if n := w.ReceivedDocuments()[0].Notified; len(n) != 2 || n[0].Description+n[1].Description != "wrong pricewrong price" {
-		t.Errorf("kept: %+v", n)
-	}
+	n := w.ReceivedDocuments()[0].Notified
+	kit.Check(t, len(n) == 2 && n[0].Description+n[1].Description == "wrong pricewrong price", "kept: %+v", n)
 }
 
 // A word about a received document is said once. A second one that no person decided on is a violation, also after a call that was not done or
@@ -237,9 +221,8 @@ func TestNetwork_I29_SecondWord(t *testing.T) {
 			post(w, id, "BusinessReject", "DocumentRejected")
 			w.wantViolation("no person decided so")
 			said := w.ReceivedDocuments()[0].Notified
-			if last := said[len(said)-1]; last.ActionCode != "DocumentRejected" || last.By != "trader" {
-				t.Errorf("kept: %+v", last)
-			}
+			last := said[len(said)-1]
+			kit.Check(t, last.ActionCode == "DocumentRejected" && last.By == "trader", "kept: %+v", last)
 		})
 	}
 }

@@ -161,17 +161,14 @@ func (w *world) wantPairs(want ...string) {
 func TestNetwork_SendAndFollow(t *testing.T) {
 	w := newNetworkWorld(t, nil)
 	ref := w.mustStore(bumID(1), "invoice.PDF", "%PDF-1.7")
-	if len(ref) != 24 {
-		t.Errorf("file id %q", ref)
-	}
+	kit.Want(t, "file id", len(ref), 24)
 	w.mustSend(1, "please pay", ref)
 	w.wantPairs("TechnicalAccept/ReceivedForProcessing")
 	w.now = w.now.Add(time.Hour)
 	w.wantPairs("TechnicalAccept/ReceivedForProcessing", "TechnicalAccept/Delivered")
 	for _, n := range w.list("page=1&pageSize=10").Notifications {
-		if a := w.net("DELETE", notices+"/"+n.AcknowledgementID, ""); a.status != 200 {
-			t.Errorf("DELETE: %+v", a)
-		}
+		a := w.net("DELETE", notices+"/"+n.AcknowledgementID, "")
+		kit.Check(t, a.status == 200, "DELETE: %+v", a)
 	}
 	w.wantPairs()
 	sent := w.SentDocuments()
@@ -239,9 +236,7 @@ func TestNetwork_RefusesDocuments(t *testing.T) {
 			c.Network.UnknownReceivers, c.Network.MaxDocument = w.cfg.Network.UnknownReceivers, w.cfg.Network.MaxDocument
 		})
 		kit.Want(t, name, w.codeOf(w.net("POST", invoicesPath+"/"+row.id, row.body)), row.want)
-		if len(w.SentDocuments()) > 0 {
-			t.Errorf("%s: it was accepted", name)
-		}
+		kit.Check(t, len(w.SentDocuments()) <= 0, "%s: it was accepted", name)
 	}
 	kit.Want(t, "plain text", w.codeOf(w.net("POST", invoicesPath+"/"+bumID(1), good, "Content-Type: text/plain")), "400 004.0004")
 }
@@ -253,14 +248,12 @@ func TestNetwork_RequestID(t *testing.T) {
 	for _, call := range []string{"POST /v2/files", "POST /v2/invoices/" + id, "GET /v2/invoices/" + id, "GET /v1/files/x", "GET /files/x", "GET /v1/directory/fr?siren=123456789"} {
 		method, path, _ := strings.Cut(call, " ")
 		for _, header := range []string{"X-SVC-REQUEST-ID:", "X-SVC-REQUEST-ID: 17"} {
-			if got := w.codeOf(w.net(method, path, invoice(""), header)); got != "400 004.0004" {
-				t.Errorf("%s with %q: %s", call, header, got)
-			}
+			got := w.codeOf(w.net(method, path, invoice(""), header))
+			kit.Check(t, got == "400 004.0004", "%s with %q: %s", call, header, got)
 		}
 	}
-	if a := w.net("GET", notices+"?page=1&pageSize=1", "", "X-SVC-REQUEST-ID:"); a.status != 200 {
-		t.Errorf("notifications without an identifier: %+v", a)
-	}
+	a := w.net("GET", notices+"?page=1&pageSize=1", "", "X-SVC-REQUEST-ID:")
+	kit.Check(t, a.status == 200, "notifications without an identifier: %+v", a)
 }
 
 // The two wrappers of errors: one has a version and the faults by field.
@@ -269,12 +262,10 @@ func TestNetwork_ErrorWrappers(t *testing.T) {
 		w := newNetworkWorld(t, func(c *Config) { c.Readings.Network.ErrorWrapper = reading })
 		body := strings.Replace(strings.Replace(invoice(""), `"EUR"`, `"eur"`, 1), "2026-01-31", "x", 1)
 		a := w.net("POST", invoicesPath+"/"+bumID(1), body)
-		if w.codeOf(a) != "400 004.0002" || !strings.HasPrefix(a.body, begin) {
-			t.Errorf(`%s: %s, want w.codeOf(a) = "400 004.0002", a.body that begins with %q`, reading, a.body, begin)
-		}
-		if hasFields := strings.Contains(a.body, "data.issueDate") && strings.Contains(a.body, `"version":"1.0"`); hasFields != (reading == "errors") {
-			t.Errorf("%s: %s, want hasFields = %v", reading, a.body, (reading == "errors"))
-		}
+		kit.Check(t, w.codeOf(a) == "400 004.0002" && strings.HasPrefix(a.body, begin),
+			`%s: %s, want w.codeOf(a) = "400 004.0002", a.body that begins with %q`, reading, a.body, begin)
+		hasFields := strings.Contains(a.body, "data.issueDate") && strings.Contains(a.body, `"version":"1.0"`)
+		kit.Check(t, hasFields == (reading == "errors"), "%s: %s, want hasFields = %v", reading, a.body, (reading == "errors"))
 	}
 }
 
@@ -287,9 +278,8 @@ func TestNetwork_Credentials(t *testing.T) {
 	w.decode(w.token(""), &granted)
 	for header, want := range map[string]int{"Authorization: Bearer " + granted.Token: 401, "Authorization: Basic Og==": 401,
 		basicHeader("trader", "wrong"): 403, asTrader: 200} {
-		if a := w.net("GET", notices+"?page=1&pageSize=1", "", header); a.status != want {
-			t.Errorf("%s: %+v, want a.status = %v", header, a, want)
-		}
+		a := w.net("GET", notices+"?page=1&pageSize=1", "", header)
+		kit.Check(t, a.status == want, "%s: %+v, want a.status = %v", header, a, want)
 	}
 	w.wantNoViolations()
 	if a := w.net("GET", notices+"?page=1&pageSize=1", "", "Authorization:"); a.status != 401 {

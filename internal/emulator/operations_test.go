@@ -4,6 +4,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // Every row of the table is known to the faults, and every row of the API but the tokens' wants credentials of its own service.
@@ -13,16 +15,12 @@ func TestOperations(t *testing.T) {
 		if r := (Rule{Op: o.op, Rate: 1}); r.check() != nil {
 			t.Errorf("%s: %v, want r.check() = nil", o.op, r.check())
 		}
-		if o.serve == nil || (o.host == storeHost) == strings.HasPrefix(o.path, "/") {
-			t.Errorf("row %+v", o)
-		}
+		kit.Check(t, o.serve != nil && (o.host == storeHost) != strings.HasPrefix(o.path, "/"), "row %+v", o)
 		if o.host == storeHost || o.op == "extract-fetch" || o.op == "token" || o.op == "unknown" { // files of extracts are fetched from a host of their own
 			continue
 		}
 		path := strings.NewReplacer("{vault}", "V1", "{bumId}", "x").Replace(o.path)
-		if a := w.call(o.method, path, "", "Authorization:"); a.status != 401 {
-			t.Errorf("%s without credentials: status %d", o.op, a.status)
-		}
+		kit.Want(t, o.op+" without credentials: status", w.call(o.method, path, "", "Authorization:").status, 401)
 		stranger := asClerk
 		if o.op == "pdf-register" {
 			stranger = basicHeader("user", "s3=cret/+")
@@ -40,8 +38,6 @@ func TestOneHost_UncleanPath(t *testing.T) {
 	defer srv.Close()
 	for path, status := range map[string]int{"/packages/V1//x.zip": 403, "/packages/V1/../x.pdf": 403, "/packages/": 403, "/v1//vaults": 502, "/v2//pdf/invoiceUpload": 502} {
 		req := w.request("PUT", srv.URL+path, "x")
-		if a := wireSend(t, req); a.status != status {
-			t.Errorf("%s: status %d, want %d", path, a.status, status)
-		}
+		kit.Want(t, path+": status", wireSend(t, req).status, status)
 	}
 }

@@ -46,9 +46,8 @@ func TestPDFReadings(t *testing.T) {
 				}
 				if row.reading.ContentType == "signed" {
 					for _, given := range []string{"", "application/octet-stream", "application/pdf;x=1"} {
-						if a := w.putPDF(ticket, "%PDF-1.7", "Content-Type:"+given); a.status != 403 {
-							t.Errorf("Content-Type %q: %+v", given, a)
-						}
+						a := w.putPDF(ticket, "%PDF-1.7", "Content-Type:"+given)
+						kit.Check(t, a.status == 403, "Content-Type %q: %+v", given, a)
 					}
 				} else if a := w.putPDF(ticket, "%PDF-1.7", "Content-Type:"); a.status != 200 {
 					t.Errorf("no Content-Type: %+v", a)
@@ -68,9 +67,8 @@ func TestPDFReadings_RepeatedPut(t *testing.T) {
 			w.mustPutPDF(ticket, "%PDF-1.7")
 		}
 		w.restart()
-		if s := w.PDFSlots()[0]; s.Flows != flows || len(s.PUTs) != 3 {
-			t.Errorf("%q: %+v, want s.Flows = %v, len(s.PUTs) = 3", word, s, flows)
-		}
+		s := w.PDFSlots()[0]
+		kit.Check(t, s.Flows == flows && len(s.PUTs) == 3, "%q: %+v, want s.Flows = %v, len(s.PUTs) = 3", word, s, flows)
 		w.wantNoViolations()
 	}
 }
@@ -90,14 +88,11 @@ func TestPDFReadings_ErrorBody(t *testing.T) {
 			t.Errorf("%s: %s, %s, want list = %v, text = %v", form, unprocessable.body, unauthorized.body, (form == "specified" || form == "detail-list"), (form == "specified" || form == "detail"))
 		}
 		w.at("pdf-register", 1, Fault{Kind: Status, Status: 422})
-		if a := w.call("POST", slots, goodBody, asClerk); form == "specified" && !strings.HasPrefix(a.body, `{"detail":[{"loc":`) {
-			t.Errorf("a fault's 422: %s", a.body)
-		}
+		a := w.call("POST", slots, goodBody, asClerk)
+		kit.Check(t, form != "specified" || strings.HasPrefix(a.body, `{"detail":[{"loc":`), "a fault's 422: %s", a.body)
 	}
 	for _, bad := range []PDFReadings{{URLForm: "x"}, {BumID: "x"}, {Validity: "x"}, {ContentType: "x"}, {ErrorBody: "x"}, {RepeatedPut: "x"}} {
-		if newPDFWorld(t, nil).SetReadings(Readings{PDF: bad}) == nil {
-			t.Errorf("%+v was taken", bad)
-		}
+		kit.Check(t, newPDFWorld(t, nil).SetReadings(Readings{PDF: bad}) != nil, "%+v was taken", bad)
 	}
 }
 
@@ -107,18 +102,15 @@ func TestPDFReadings_Redirects(t *testing.T) {
 			c.Readings.RedirectTo, c.Readings.StoreRedirectTo, c.Readings.PDF.Validity, c.Readings.PDF.ContentType = "same", "https://eu.store.test", validity, "signed"
 		})
 		a := w.call("POST", slots, goodBody, asClerk)
-		if a.status != 307 || a.header.Get("Location") != "http://api.test/moved"+slots {
-			t.Fatalf("POST: %+v", a)
-		}
+		kit.Need(t, a.status == 307 && a.header.Get("Location") == "http://api.test/moved"+slots, "POST: %+v", a)
 		ticket := w.slotOf(w.call("POST", a.header.Get("Location"), goodBody, asClerk))
 		a = w.putPDF(ticket, "%PDF-1.7")
 		if ticket.url = a.header.Get("Location"); a.status != 307 || !strings.HasPrefix(ticket.url, "https://eu.store.test/") {
 			t.Fatalf("PUT: %+v", a)
 		}
 		w.mustPutPDF(ticket, "%PDF-1.7")
-		if s := w.PDFSlots(); len(s) != 1 || len(s[0].PUTs) != 1 {
-			t.Errorf("%+v, want len(s) = 1, len(s[0].PUTs) = 1", s)
-		}
+		s := w.PDFSlots()
+		kit.Check(t, len(s) == 1 && len(s[0].PUTs) == 1, "%+v, want len(s) = 1, len(s[0].PUTs) = 1", s)
 		w.wantNoViolations()
 	}
 }
@@ -178,9 +170,8 @@ func TestPDFFaults_AsSeen(t *testing.T) {
 	}
 	w.at("pdf-upload", 1, Fault{Kind: DeadToken})
 	for range 2 { // it stays dead, after a restart as well
-		if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 || !strings.Contains(a.body, "ExpiredToken") || stored() != 0 {
-			t.Errorf("dead token: %+v", a)
-		}
+		a := w.putPDF(ticket, "%PDF-1.7")
+		kit.Check(t, a.status == 403 && strings.Contains(a.body, "ExpiredToken") && stored() == 0, "dead token: %+v", a)
 		w.restart()
 	}
 	w.wantNoViolations()
@@ -270,13 +261,10 @@ func TestPDFFaults_Late(t *testing.T) {
 				}
 				before := len(w.PDFSlots())
 				w.at(op, 1, f)
-				if a := w.sendWithin(req, time.Minute); a.err == nil {
-					t.Errorf("%s: %+v, want a.err other than nil", op, a)
-				}
+				a := w.sendWithin(req, time.Minute)
+				kit.Check(t, a.err != nil, "%s: %+v, want a.err other than nil", op, a)
 				all := w.PDFSlots()
-				if got := len(all) > before || len(all) > 0 && len(all[len(all)-1].PUTs) > 0; got != done {
-					t.Errorf("%s: done %t, want %t", op, got, done)
-				}
+				kit.Want(t, op+": done", len(all) > before || len(all) > 0 && len(all[len(all)-1].PUTs) > 0, done)
 			}
 		})
 	}
@@ -313,9 +301,7 @@ func TestPDFRestartForgetsNothing(t *testing.T) {
 		t.Errorf("before %+v %q\nafter %+v %q", before, violations, after, w.Violations())
 	}
 	w.mustPutPDF(open, "%PDF-1.7 later") // an address outlives the server that gave it
-	if s := w.PDFSlots()[0]; len(s.PUTs) != 1 {
-		t.Errorf("%+v, want len(s.PUTs) = 1", s)
-	}
+	kit.Want(t, "len(s.PUTs)", len(w.PDFSlots()[0].PUTs), 1)
 }
 
 // I7 secrecy: the journal holds no credential, no signature in either form, and no content.
@@ -326,14 +312,9 @@ func TestPDFJournalHoldsNoSecret(t *testing.T) {
 		w.mustPutPDF(w.slot(), "%PDF-1.7 the content "+validity)
 		w.putPDF(w.slot(), "x", "Content-MD5: bad")
 	}
-	raw, err := os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl"))
-	kit.Must(t, err)
+	raw := kit.Value(os.ReadFile(filepath.Join(w.cfg.Dir, "journal.jsonl")))(t)
 	for _, secret := range []string{"X-Amz", signatureParameter + "=", "p/df=secret", w.keys.SecretKey, w.keys.TokenKey, "the content"} {
-		if bytes.Contains(raw, []byte(secret)) {
-			t.Errorf("the journal holds %q", secret)
-		}
+		kit.Check(t, !bytes.Contains(raw, []byte(secret)), "the journal holds %q", secret)
 	}
-	if !bytes.Contains(raw, []byte(`"op":"pdf-upload"`)) {
-		t.Errorf("no upload in the journal: %s", raw)
-	}
+	kit.Check(t, bytes.Contains(raw, []byte(`"op":"pdf-upload"`)), "no upload in the journal: %s", raw)
 }

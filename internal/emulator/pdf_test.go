@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -83,9 +84,8 @@ func TestPDFUpload(t *testing.T) {
 	if err != nil || u.Host != "store.test" || u.Query().Get("X-Amz-Expires") != "3600" || u.Query().Get("X-Amz-SignedHeaders") != "host" {
 		t.Errorf("address %s: %v", one.url, err)
 	}
-	if one.bumID == "" || one.bumID == two.bumID || one.url == two.url || strings.Count(a.body, `":`) != 2 {
-		t.Errorf("answer %s, then %+v", a.body, two)
-	}
+	kit.Check(t, one.bumID != "" && one.bumID != two.bumID && one.url != two.url && strings.Count(a.body, `":`) == 2,
+		"answer %s, then %+v", a.body, two)
 	w.now = w.now.Add(time.Minute)
 	w.mustPutPDF(one, "%PDF-1.7 a")
 	w.now = w.now.Add(time.Minute)
@@ -101,9 +101,7 @@ func TestPDFUpload(t *testing.T) {
 	if w.CountCalls("pdf-register") != 2 || w.CountCalls("pdf-upload") != 2 || w.CountCalls("register")+w.CountCalls("upload") != 0 {
 		t.Errorf("calls %v", w.callCounts)
 	}
-	if len(w.Registrations()) != 0 {
-		t.Errorf("the archive has %+v", w.Registrations())
-	}
+	kit.Len(t, "the archive", w.Registrations(), 0)
 	w.wantNoViolations()
 }
 
@@ -140,9 +138,7 @@ func TestPDFBody_IsStrict(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			w := newPDFWorld(t, nil)
 			a := w.call("POST", slots, row.body, asClerk)
-			if a.status != row.status {
-				t.Errorf("status %d, want %d: %s", a.status, row.status, a.body)
-			}
+			kit.Check(t, a.status == row.status, "status %d, want %d: %s", a.status, row.status, a.body)
 			kit.Holds(t, "the text", a.body, strings.Fields(row.parts)...)
 			if made := len(w.PDFSlots()) == 1; made != (row.status == 200) {
 				t.Errorf("slots %+v", w.PDFSlots())
@@ -152,9 +148,8 @@ func TestPDFBody_IsStrict(t *testing.T) {
 	}
 	w := newPDFWorld(t, nil)
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
-		if a := w.call("POST", slots, goodBody, asClerk, "Content-Type:"+kind); a.status != 400 {
-			t.Errorf("Content-Type %q: status %d", kind, a.status)
-		}
+		a := w.call("POST", slots, goodBody, asClerk, "Content-Type:"+kind)
+		kit.Check(t, a.status == 400, "Content-Type %q: status %d", kind, a.status)
 	}
 	if a := w.call("POST", slots, goodBody, asClerk, "Content-Type: application/json; charset=utf-8"); a.status != 200 {
 		t.Errorf("Content-Type with a parameter: status %d", a.status)
@@ -178,9 +173,8 @@ func TestPDFAccess(t *testing.T) {
 		{"clerk", "p/df=secret", "importDocuments.write vault.read other", "importDocuments.write"},
 		{"client", "cl%secret", "importDocuments.write vault.read other", "vault.read"},
 	} {
-		if _, granted := token(row.id, row.secret, row.asked); granted != row.granted {
-			t.Errorf("%s asked for %q and got %q", row.id, row.asked, granted)
-		}
+		_, granted := token(row.id, row.secret, row.asked)
+		kit.Check(t, granted == row.granted, "%s asked for %q and got %q", row.id, row.asked, granted)
 	}
 	scoped, _ := token("clerk", "p/df=secret", "importDocuments.write")
 	unscoped, _ := token("clerk", "p/df=secret", "importDocuments.wriet")
@@ -199,19 +193,14 @@ func TestPDFAccess(t *testing.T) {
 		{"AlteredToken", scoped + "x", 403, 403},
 	} {
 		a := w.call("POST", slots, goodBody, row.header)
-		if a.status != row.slots || a.status > 400 && !strings.HasPrefix(a.body, `{"detail":"`) {
-			t.Errorf("%s: slots give %d %s", row.name, a.status, a.body)
-		}
-		if a := w.call("GET", "/v1/vaults", "", row.header); a.status != row.vaults {
-			t.Errorf("%s: vaults give %d", row.name, a.status)
-		}
+		kit.Check(t, a.status == row.slots && (a.status <= 400 || strings.HasPrefix(a.body, `{"detail":"`)),
+			"%s: slots give %d %s", row.name, a.status, a.body)
+		kit.Want(t, row.name+": vaults give", w.call("GET", "/v1/vaults", "", row.header).status, row.vaults)
 	}
 	w.wantNoViolations()
 
 	w = newWorld(t, nil) // without an account of its own the main one has it
-	if a := w.call("POST", slots, goodBody); a.status != 200 {
-		t.Errorf("main account: status %d", a.status)
-	}
+	kit.Want(t, "main account: status", w.call("POST", slots, goodBody).status, 200)
 	kit.Holds(t, "the answer", w.token("importDocuments.write x").body, `"scope":"importDocuments.write x"`)
 	w = newWorld(t, func(c *Config) { c.Scopes = []string{"vault.read"} }) // and has no other scopes than it is given
 	kit.Holds(t, "the answer", w.token("importDocuments.write vault.read").body, `"scope":"vault.read"`)
@@ -219,14 +208,10 @@ func TestPDFAccess(t *testing.T) {
 
 func TestPDFPath(t *testing.T) {
 	w := newPDFWorld(t, func(c *Config) { c.PDF.Path = "/v2/smartpdf/invoiceUpload" })
-	if a := w.call("POST", "/v2/smartpdf/invoiceUpload", goodBody, asClerk); a.status != 200 {
-		t.Errorf("status %d", a.status)
-	}
+	kit.Want(t, "status", w.call("POST", "/v2/smartpdf/invoiceUpload", goodBody, asClerk).status, 200)
 	for _, call := range []string{"POST " + slots, "GET /v2/smartpdf/invoiceUpload", "HEAD /v2/smartpdf/invoiceUpload", "POST /v2/smartpdf/invoiceUpload/", "POST /v2/smartpdf/invoiceupload"} {
 		method, path, _ := strings.Cut(call, " ")
-		if a := w.call(method, path, goodBody, asClerk); a.status != 502 {
-			t.Errorf("%s: status %d", call, a.status)
-		}
+		kit.Want(t, call+": status", w.call(method, path, goodBody, asClerk).status, 502)
 	}
 	good := w.cfg
 	for _, path := range []string{"v2/pdf", "/", "/v2/pdf/", "/v2/../pdf", "/v2/{pdf}", "/v1/tokens", "/v2 /pdf"} {
@@ -263,12 +248,9 @@ func TestPDFOnOneHost(t *testing.T) {
 			srv = httptest.NewServer(w.Server)
 			defer srv.Close()
 			ticket := w.slotOf(wireSend(t, w.request("POST", srv.URL+slots, goodBody, "Content-Type: application/json", asClerk)))
-			if a := wireSend(t, w.request("PUT", ticket.url, "%PDF-1.7")); a.status != 200 {
-				t.Errorf("store at %q: status %d: %s", path, a.status, a.body)
-			}
-			if s := w.PDFSlots()[0]; len(s.PUTs) != 1 {
-				t.Errorf("store at %q: %+v", path, s)
-			}
+			a := wireSend(t, w.request("PUT", ticket.url, "%PDF-1.7"))
+			kit.Check(t, a.status == 200, "store at %q: status %d: %s", path, a.status, a.body)
+			kit.Want(t, fmt.Sprintf("store at %q", path), len(w.PDFSlots()[0].PUTs), 1)
 			w.wantNoViolations()
 		}
 	}
@@ -287,9 +269,7 @@ func TestPDFExpiry(t *testing.T) {
 			t.Errorf(`%s: %+v, want a.status = 403, a.body with "Request has expired"`, validity, a)
 		}
 		w.wantViolation("after the end of its address")
-		if s := w.PDFSlots()[0]; len(s.PUTs) != 1 {
-			t.Errorf("%s: %+v, want len(s.PUTs) = 1", validity, s)
-		}
+		kit.Want(t, validity, len(w.PDFSlots()[0].PUTs), 1)
 	}
 }
 
@@ -298,9 +278,8 @@ func TestPDFExpiry_UntoldAndShort(t *testing.T) {
 	w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.Validity, c.PDF.Window = "untold", time.Minute })
 	ticket := w.slot()
 	w.now = w.now.Add(15 * time.Minute)
-	if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 {
-		t.Errorf("%+v, want a.status = 403", a)
-	}
+	a := w.putPDF(ticket, "%PDF-1.7")
+	kit.Check(t, a.status == 403, "%+v, want a.status = 403", a)
 	w.wantNoViolations()
 }
 
@@ -311,9 +290,8 @@ func TestPDFExpiry_ByADelay(t *testing.T) {
 		ticket := w.slot()
 		time.Sleep(59 * time.Minute)
 		w.at("pdf-upload", 1, Fault{Delay: 5 * time.Minute})
-		if a := w.putPDF(ticket, "%PDF-1.7"); a.status != 403 {
-			t.Errorf("%+v, want a.status = 403", a)
-		}
+		a := w.putPDF(ticket, "%PDF-1.7")
+		kit.Check(t, a.status == 403, "%+v, want a.status = 403", a)
 		w.wantNoViolations()
 	})
 }
@@ -338,13 +316,10 @@ func TestPDFStoreRefuses(t *testing.T) {
 				w := newPDFWorld(t, func(c *Config) { c.Readings.PDF.Validity = validity })
 				ticket := w.slot()
 				headers := row.edit(w, &ticket)
-				if a := w.putPDF(ticket, "%PDF-1.7", headers...); a.status != row.status {
-					t.Errorf("%+v, want a.status = %v", a, row.status)
-				}
+				a := w.putPDF(ticket, "%PDF-1.7", headers...)
+				kit.Check(t, a.status == row.status, "%+v, want a.status = %v", a, row.status)
 				for _, s := range w.PDFSlots() {
-					if len(s.PUTs) > 0 {
-						t.Errorf("stored all the same: %+v", s)
-					}
+					kit.Check(t, len(s.PUTs) <= 0, "stored all the same: %+v", s)
 				}
 				if row.violation == "" {
 					w.wantNoViolations()
@@ -396,13 +371,10 @@ func TestPDFDouble_RefusedAndKept(t *testing.T) {
 	for status, double := range map[int]bool{400: false, 403: false, 500: true, 503: true} {
 		w := newPDFWorld(t, nil)
 		w.at("pdf-upload", 1, Fault{Kind: Status, Status: status, IsAfterWork: true})
-		if a := w.putPDF(w.slot(), "%PDF-1.7 a"); a.status != status {
-			t.Errorf("%d: %+v, want a.status = %v", status, a, status)
-		}
+		a := w.putPDF(w.slot(), "%PDF-1.7 a")
+		kit.Check(t, a.status == status, "%d: %+v, want a.status = %v", status, a, status)
 		w.mustPutPDF(w.slot(), "%PDF-1.7 a")
-		if got := len(w.Violations()) == 1; got != double {
-			t.Errorf("%d: %q, want got = %v", status, w.Violations(), double)
-		}
+		kit.Want(t, fmt.Sprintf("%d: %q", status, w.Violations()), len(w.Violations()) == 1, double)
 		if s := w.PDFSlots()[0]; len(s.PUTs) != 1 || s.PUTs[0].IsRefused == double || s.Flows != 1 {
 			t.Errorf("%d: %+v, want len(s.PUTs) = 1, s.PUTs[0].IsRefused other than %v, s.Flows = 1", status, s, double)
 		}
@@ -462,9 +434,7 @@ func TestPDFFirstSecond(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if got := len(w.Violations()) > 0; got != row.want {
-					t.Errorf("violations %q", w.Violations())
-				}
+				kit.Want(t, fmt.Sprintf("violations %q", w.Violations()), len(w.Violations()) > 0, row.want)
 				if row.want {
 					w.wantViolation("5 calls at once in the first second")
 				}

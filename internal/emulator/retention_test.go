@@ -33,7 +33,5 @@ func TestRetentionReading(t *testing.T) {
 		}
 	}
 	kit.Holds(t, "the answer", w.call("GET", docs+"/status", "").body, unused.bumID)
-	if w.SetReadings(Readings{Retention: -1}) == nil {
-		t.Error("a retention of less than nothing was taken")
-	}
+	kit.Check(t, w.SetReadings(Readings{Retention: -1}) != nil, "a retention of less than nothing was taken")
 }

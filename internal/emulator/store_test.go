@@ -32,9 +32,7 @@ func TestPresign_IsVerifiedByAnotherLibrary(t *testing.T) {
 				req.Header.Set(name, v)
 			}
 			signedAt, d := k.verify(req, at.Add(900*time.Second).Truncate(time.Second))
-			if d != nil || !signedAt.Equal(at.UTC().Truncate(time.Second)) {
-				t.Errorf("%s of %v: %+v", signed, at, d)
-			}
+			kit.Check(t, d == nil && signedAt.Equal(at.UTC().Truncate(time.Second)), "%s of %v: %+v", signed, at, d)
 			req.Header.Set("x-amz-meta-a", "c")
 			if _, d := k.verify(req, at); d == nil || d.code != "SignatureDoesNotMatch" {
 				t.Errorf("another header: %+v", d)
@@ -81,18 +79,14 @@ func TestStoreRefuses(t *testing.T) {
 			req := w.request("PUT", ticket.url, zipOf("a"))
 			row.edit(w, req)
 			a := w.send(req)
-			if a.status != row.status || !strings.Contains(a.body, row.body) {
-				t.Errorf("status %d (%v), want %d with %q; body %s", a.status, a.err, row.status, row.body, a.body)
-			}
-			if a.status >= 400 && a.status < 500 && !strings.Contains(a.body, "<RequestId>") {
-				t.Errorf("body is no store error: %s", a.body)
-			}
-			if seen := w.Registrations()[0]; seen.PUTs != 0 {
-				t.Errorf("stored all the same: %+v", seen)
-			}
-			if left, _ := os.ReadDir(w.objectsDir()); len(left) != 0 {
-				t.Errorf("objects left: %v", left)
-			}
+			kit.Check(t, a.status == row.status && strings.Contains(a.body, row.body),
+				"status %d (%v), want %d with %q; body %s", a.status, a.err, row.status, row.body, a.body)
+			kit.Check(t, a.status < 400 || a.status >= 500 || strings.Contains(a.body, "<RequestId>"),
+				"body is no store error: %s", a.body)
+			seen := w.Registrations()[0]
+			kit.Check(t, seen.PUTs == 0, "stored all the same: %+v", seen)
+			left, _ := os.ReadDir(w.objectsDir())
+			kit.Check(t, len(left) == 0, "objects left: %v", left)
 			if want := row.name == "Authorization" || row.name == "NoLength"; want != (len(w.Violations()) > 0) {
 				t.Errorf("violations %q", w.Violations())
 			}
@@ -114,9 +108,7 @@ func TestExpiryToTheSecond(t *testing.T) {
 	w.now = w.now.Add(5 * time.Second)
 	w.mustPut(ticket, zipOf("a"))
 	w.now = w.now.Add(time.Second)
-	if a := w.put(ticket, zipOf("a")); a.status != 403 {
-		t.Errorf("status %d after the window", a.status)
-	}
+	kit.Want(t, "status", w.put(ticket, zipOf("a")).status, 403)
 	w.wantNoViolations()
 }
 
@@ -131,13 +123,9 @@ func TestSecondPutReplacesFirst(t *testing.T) {
 	w.mustPut(ticket, second)
 	w.wantViolation("other bytes under bumId " + ticket.bumID)
 	w.now = w.now.Add(59 * time.Minute)
-	if got := w.state(ticket.bumID); got != inProgress {
-		t.Errorf("state %s: archiving must start anew with the second package", got)
-	}
+	kit.Want(t, "state", w.state(ticket.bumID), inProgress)
 	w.now = w.now.Add(time.Minute)
-	if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.body != second {
-		t.Errorf("downloaded %q", a.body)
-	}
+	kit.Want(t, "downloaded", w.call("GET", docs+"/"+ticket.bumID, "").body, second)
 	if s := w.Registrations()[0]; s.PUTs != 3 || s.SHA256 != digest([]byte(second)) || s.Size != int64(len(second)) || !s.ArchivedAt.Equal(w.now) {
 		t.Errorf("seen %+v", s)
 	}
@@ -148,9 +136,8 @@ func TestETagForms(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Readings.ETag = form })
 		a := w.put(w.register(1), zipOf("a"))
 		sum := fmt.Sprintf("%q", fmt.Sprintf("%x", mustDecode(md5of(zipOf("a")))))
-		if got := a.header.Get("ETag"); (got == sum) != want || len(got) != 34 {
-			t.Errorf("%s: ETag %s", form, got)
-		}
+		got := a.header.Get("ETag")
+		kit.Check(t, (got == sum) == want && len(got) == 34, "%s: ETag %s", form, got)
 	}
 }
 
@@ -168,9 +155,7 @@ func TestTicketHeadersMustBeSent(t *testing.T) {
 	for _, form := range []string{"headers", "fields"} {
 		w := newWorld(t, func(c *Config) { c.Readings.URLForm = form })
 		ticket := w.register(1)
-		if a := w.call("PUT", ticket.url, zipOf("a")); a.status != 403 {
-			t.Errorf("%s: status %d without them", form, a.status)
-		}
+		kit.Want(t, form+": status", w.call("PUT", ticket.url, zipOf("a")).status, 403)
 		w.mustPut(ticket, zipOf("a"))
 		w.wantNoViolations()
 	}
@@ -189,36 +174,30 @@ func TestStoreOnTheWire(t *testing.T) {
 	}
 
 	t.Run("Whole", func(t *testing.T) {
-		if a := wireSend(t, w.request("PUT", register(1).url, zipOf("a"))); a.status != 200 {
-			t.Errorf("status %d: %s", a.status, a.body)
-		}
+		a := wireSend(t, w.request("PUT", register(1).url, zipOf("a")))
+		kit.Check(t, a.status == 200, "status %d: %s", a.status, a.body)
 	})
 	t.Run("Chunked", func(t *testing.T) {
 		req := w.request("PUT", register(2).url, zipOf("a"))
 		req.ContentLength = -1
-		if a := wireSend(t, req); a.status != 411 {
-			t.Errorf("status %d", a.status)
-		}
+		kit.Want(t, "status", wireSend(t, req).status, 411)
 	})
 	t.Run("EndsEarly", func(t *testing.T) {
 		ticket := register(3)
 		conn := rawPut(t, ticket.url, "Content-Length: 100\r\n", "only this")
 		defer conn.Close()
 		_ = conn.(*net.TCPConn).CloseWrite()
-		if got, _ := io.ReadAll(conn); strings.Contains(string(got), " 200 ") {
-			t.Errorf("answered %q", got)
-		}
-		if s := w.Registrations()[2]; s.PUTs != 0 {
-			t.Errorf("stored: %+v", s)
-		}
+		got, _ := io.ReadAll(conn)
+		kit.Check(t, !strings.Contains(string(got), " 200 "), "answered %q", got)
+		s := w.Registrations()[2]
+		kit.Check(t, s.PUTs == 0, "stored: %+v", s)
 	})
 	t.Run("ExpectContinueRefused", func(t *testing.T) {
 		ticket := register(4)
 		conn := rawPut(t, ticket.url+"x", "Content-Length: 100\r\nExpect: 100-continue\r\n", "")
 		defer conn.Close()
-		if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, " 403 ") {
-			t.Errorf("answered %q before the body", line)
-		}
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		kit.Check(t, strings.Contains(line, " 403 "), "answered %q before the body", line)
 	})
 	t.Run("ExpectContinueTaken", func(t *testing.T) {
 		ticket := register(5)
@@ -238,10 +217,8 @@ func TestStoreOnTheWire(t *testing.T) {
 
 func rawPut(t *testing.T, to, headers, body string) net.Conn {
 	t.Helper()
-	u, err := url.Parse(to)
-	kit.Must(t, err)
-	conn, err := net.Dial("tcp", u.Host)
-	kit.Must(t, err)
+	u := kit.Value(url.Parse(to))(t)
+	conn := kit.Value(net.Dial("tcp", u.Host))(t)
 	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", u.RequestURI(), u.Host, headers, body)
 	return conn
 }
@@ -261,9 +238,7 @@ func TestRedirectedPut(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Readings.StoreRedirectTo, c.Readings.URLForm = "https://eu.store.test", "headers" })
 	ticket := w.register(1)
 	a := w.put(ticket, zipOf("a"))
-	if a.status != 307 || w.Registrations()[0].PUTs != 0 {
-		t.Fatalf("status %d", a.status)
-	}
+	kit.Need(t, a.status == 307 && w.Registrations()[0].PUTs == 0, "status %d", a.status)
 	ticket.url = a.header.Get("Location")
 	w.mustPut(ticket, zipOf("a"))
 	w.wantNoViolations()
@@ -294,12 +269,8 @@ func TestManyAtOnce(t *testing.T) {
 		if s.PUTs > 0 {
 			stored++
 		}
-		if s.PUTs > 0 && s.SHA256 != digest([]byte(zipOf(s.ClientUUID))) {
-			t.Errorf("foreign content: %+v", s)
-		}
+		kit.Check(t, s.PUTs <= 0 || s.SHA256 == digest([]byte(zipOf(s.ClientUUID))), "foreign content: %+v", s)
 	}
-	if stored < 40 {
-		t.Errorf("only %d stored", stored)
-	}
+	kit.Check(t, stored >= 40, "only %d stored", stored)
 	w.wantNoViolations()
 }

@@ -27,8 +27,7 @@ func rowsOf(l *List) []Row {
 
 func read(t *testing.T, data []byte, o Options) *List {
 	t.Helper()
-	l, err := Read("list.csv", bytes.NewReader(data), o)
-	kit.Must(t, err)
+	l := kit.Value(Read("list.csv", bytes.NewReader(data), o))(t)
 	return l
 }
 
@@ -60,9 +59,7 @@ func TestRead_EncodingsSeparatorsAndNotations(t *testing.T) {
 			for i := range got {
 				got[i].Line -= row.shift
 			}
-			if !slices.Equal(got, want) || l.Unnumber != row.left {
-				t.Errorf("%+v, %d left out", got, l.Unnumber)
-			}
+			kit.Check(t, slices.Equal(got, want) && l.Unnumber == row.left, "%+v, %d left out", got, l.Unnumber)
 		})
 	}
 }
@@ -71,8 +68,7 @@ func workbook(t *testing.T, rows [][]any) []byte {
 	t.Helper()
 	f := excelize.NewFile()
 	defer f.Close()
-	day, err := f.NewStyle(&excelize.Style{NumFmt: 14})
-	kit.Must(t, err)
+	day := kit.Value(f.NewStyle(&excelize.Style{NumFmt: 14}))(t)
 	for i, row := range rows {
 		for c, v := range row {
 			name, _ := excelize.CoordinatesToCellName(c+1, i+1)
@@ -82,8 +78,7 @@ func workbook(t *testing.T, rows [][]any) []byte {
 			}
 		}
 	}
-	b, err := f.WriteToBuffer()
-	kit.Must(t, err)
+	b := kit.Value(f.WriteToBuffer())(t)
 	return b.Bytes()
 }
 
@@ -136,8 +131,7 @@ func TestRead_UnknownColumns(t *testing.T) {
 		!strings.HasPrefix(wrong.Advice(), `nearest: "Belegnumer"; say which it is, for instance with --columns "number=Belegnumer"`) {
 		t.Errorf("%v; %v", err, wrong.Advice())
 	}
-	columns, err := ParseColumns("number=belegnumer, amount=Summe EUR")
-	kit.Must(t, err)
+	columns := kit.Value(ParseColumns("number=belegnumer, amount=Summe EUR"))(t)
 	if got := rowsOf(read(t, []byte(data), Options{Columns: columns})); len(got) != 1 || got[0] != (Row{Line: 2, Number: "RE 1", Amount: "10.00"}) {
 		t.Errorf("%+v, want len(got) = 1, got[0] = %v", got, (Row{Line: 2, Number: "RE 1", Amount: "10.00"}))
 	}
@@ -178,9 +172,8 @@ func TestList_EncodeDecodeFind(t *testing.T) {
 				t.Errorf(`%d: %v, want strings.EqualFold(got.Row(p).Number, fmt.Sprint("RE ", i))`, i, got.Row(p))
 			}
 		}
-		if want := 2; n != want && i != 5 || i == 5 && n != 4 {
-			t.Errorf("RE %d is found %d times", i, n)
-		}
+		want := 2
+		kit.Check(t, (n == want || i == 5) && (i != 5 || n == 4), "RE %d is found %d times", i, n)
 	}
 }
 
@@ -207,8 +200,6 @@ func FuzzRead(f *testing.F) {
 // What comes over the socket is no list until it is one.
 func TestDecode_WhatIsNoList(t *testing.T) {
 	for _, text := range []string{"", "x", "{}\nx\n", "{}\n[1]\n[[]]", "{}\n{}"} {
-		if l, err := Decode(strings.NewReader(text)); err == nil {
-			t.Errorf("%q: %+v, want an error", text, l)
-		}
+		kit.Fails(t, fmt.Sprintf("%q", text), kit.Err(Decode(strings.NewReader(text))))
 	}
 }

@@ -37,9 +37,8 @@ func TestRead_NoRowDisappearsInQuotes(t *testing.T) {
 func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 	l := read(t, []byte("number;amount\n1;100,50 USD\n2;EUR 100,50\n3;100,50 €\n4;-100,50 £\n5;100,50\n"), Options{})
 	for i, want := range []string{"USD", "EUR", "EUR", "GBP", ""} {
-		if got := rowsOf(l)[i]; got.Currency != want || strings.TrimPrefix(got.Amount, "-") != "100.50" {
-			t.Errorf("%+v, want %q", got, want)
-		}
+		got := rowsOf(l)[i]
+		kit.Check(t, got.Currency == want && strings.TrimPrefix(got.Amount, "-") == "100.50", "%+v, want %q", got, want)
 	}
 	l = read(t, []byte("number;amount;currency\n1;100,50 €;chf\n"), Options{})
 	if got := rowsOf(l)[0]; got.Currency != "CHF" {
@@ -81,9 +80,8 @@ func TestRead_DatesOfDATEV(t *testing.T) {
 			if err == nil {
 				r := rowsOf(l)[0]
 				got = r.Date
-				if r.Amount != "1234.56" || r.Currency != "EUR" || r.Number != "RE-1" {
-					t.Errorf("%+v, want RE-1 of 1234.56 EUR", r)
-				}
+				kit.Check(t, r.Amount == "1234.56" && r.Currency == "EUR" && r.Number == "RE-1",
+					"%+v, want RE-1 of 1234.56 EUR", r)
 			}
 			kit.Holds(t, "the date", got, row.want)
 		})
@@ -96,9 +94,7 @@ func TestRead_DatesWithHyphens(t *testing.T) {
 		t.Errorf(`err = %v, want an error, err with "may be of two months"`, err)
 	}
 	for data, want := range map[string]string{"1;10-11-2026\n2;31-10-2026\n": "2026-11-10", "1;10-11-2026\n2;10-31-2026\n": "2026-10-11", "1;2026-11-10\n": "2026-11-10"} {
-		if got := rowsOf(read(t, []byte("number;date\n"+data), Options{}))[0].Date; got != want {
-			t.Errorf("%q: %s, want got = %v", data, got, want)
-		}
+		kit.Want(t, fmt.Sprintf("%q", data), rowsOf(read(t, []byte("number;date\n"+data), Options{}))[0].Date, want)
 	}
 }
 
@@ -114,12 +110,9 @@ func TestRead_SerialDates(t *testing.T) {
 		for i, row := range [][]any{{"number", "date"}, {"1", first}, {"2", first + 0.25}, {"3", 20261031}} {
 			kit.Must(t, f.SetSheetRow("Sheet1", fmt.Sprint("A", i+1), &row))
 		}
-		b, err := f.WriteToBuffer()
-		kit.Must(t, err)
+		b := kit.Value(f.WriteToBuffer())(t)
 		for _, r := range rowsOf(read(t, b.Bytes(), Options{})) {
-			if r.Date != "2026-10-31" {
-				t.Errorf(`1904 %v: %+v, want r.Date = "2026-10-31"`, is1904, r)
-			}
+			kit.Want(t, fmt.Sprintf("1904 %v", is1904), r.Date, "2026-10-31")
 		}
 	}
 }
@@ -132,43 +125,35 @@ func TestRead_NumbersOfDocumentsAsNumbers(t *testing.T) {
 		kit.Must(t, f.SetCellDefault("Sheet1", fmt.Sprint("A", i+2), raw))
 	}
 	f.SetCellStr("Sheet1", "A6", "007.0")
-	b, err := f.WriteToBuffer()
-	kit.Must(t, err)
+	b := kit.Value(f.WriteToBuffer())(t)
 	l := read(t, b.Bytes(), Options{})
 	var got []string
 	for _, r := range rowsOf(l) {
 		got = append(got, r.Number)
 	}
-	if fmt.Sprint(got) != "[20260001 4711 2026000000000001 007.0]" || l.Repeated != 1 {
-		t.Errorf("%q, %d repeated", got, l.Repeated)
-	}
+	kit.Check(t, fmt.Sprint(got) == "[20260001 4711 2026000000000001 007.0]" && l.Repeated == 1,
+		"%q, %d repeated", got, l.Repeated)
 }
 
 // The first sheet is the list. That others were not read is told.
 func TestRead_OtherSheetsAreTold(t *testing.T) {
 	f := excelize.NewFile()
 	for _, sheet := range []string{"Sheet1", "Feb", "Empty"} {
-		if _, err := f.NewSheet(sheet); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(f.NewSheet(sheet))(t)
 		if sheet != "Empty" {
 			f.SetSheetRow(sheet, "A1", &[]any{"number"})
 			f.SetSheetRow(sheet, "A2", &[]any{"1"})
 		}
 	}
-	b, err := f.WriteToBuffer()
-	kit.Must(t, err)
-	if l := read(t, b.Bytes(), Options{}); l.OtherSheets != 2 {
-		t.Errorf("%+v, want l.OtherSheets = 2", l.Info)
-	}
+	b := kit.Value(f.WriteToBuffer())(t)
+	l := read(t, b.Bytes(), Options{})
+	kit.Check(t, l.OtherSheets == 2, "%+v, want l.OtherSheets = 2", l.Info)
 }
 
 // A row with a date and without a number is a document that cannot be compared; a total is none.
 func TestRead_RowsWithoutNumber(t *testing.T) {
 	l := read(t, []byte("number;date;amount\n1;31.10.2026;1,50\n;31.10.2026;2,50\n;;4,00\n"), Options{})
-	if l.Unnumber != 2 || l.Dated != 1 {
-		t.Errorf("%+v, want l.Unnumber = 2, l.Dated = 1", l.Info)
-	}
+	kit.Check(t, l.Unnumber == 2 && l.Dated == 1, "%+v, want l.Unnumber = 2, l.Dated = 1", l.Info)
 }
 
 // A million rows of one number, as where a wrong column is taken for the number, end at once: here, and in the daemon that decodes them.
@@ -185,12 +170,9 @@ func TestList_OneNumberInAllRows(t *testing.T) {
 	if wrong, ok := errors.AsType[*DataError](err); !ok || !strings.Contains(wrong.Text, `the number "n/a" stands in 50000 different rows`) {
 		t.Errorf("err = %v, want ok, wrong.Text with `the number \"n/a\" stands in 50000 different rows`", err)
 	}
-	if _, err := Decode(strings.NewReader(wire.String())); err == nil {
-		t.Error("the daemon takes it")
-	}
-	if d := time.Since(began); d > 20*time.Second {
-		t.Errorf("d = %v, want d <= 20*time.Second", d)
-	}
+	kit.Fails(t, "the daemon takes it", kit.Err(Decode(strings.NewReader(wire.String()))))
+	d := time.Since(began)
+	kit.Check(t, d <= 20*time.Second, "d = %v, want d <= 20*time.Second", d)
 }
 
 // A small file that unpacks to a huge sheet is refused before it is unpacked.
@@ -200,9 +182,7 @@ func TestRead_HugeWorkbook(t *testing.T) {
 	part, err := z.Create("xl/worksheets/sheet1.xml")
 	kit.Must(t, err)
 	for range 65 {
-		if _, err := part.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(part.Write(bytes.Repeat([]byte(" "), 1<<20)))(t)
 	}
 	kit.Must(t, z.Close())
 	_, err = Read("x.xlsx", &b, Options{})

@@ -51,9 +51,8 @@ func TestRows_I21_AreBounded(t *testing.T) {
 					_, _, err = r.Read()
 				}
 				runtime.ReadMemStats(&after)
-				if !strings.Contains(err.Error(), row.want) || source.n > longestRecord+2*longestRead {
-					t.Errorf("%d bytes read, %v; want at most %d, %q", source.n, err, longestRecord+2*longestRead, row.want)
-				}
+				kit.Check(t, strings.Contains(err.Error(), row.want) && source.n <= longestRecord+2*longestRead,
+					"%d bytes read, %v; want at most %d, %q", source.n, err, longestRecord+2*longestRead, row.want)
 				if most := uint64(128 << 20); after.TotalAlloc-before.TotalAlloc > most {
 					t.Errorf("%d MiB were allocated, want at most %d", (after.TotalAlloc-before.TotalAlloc)>>20, most>>20)
 				}
@@ -78,7 +77,6 @@ func TestRows_I31_LongRowsAreRead(t *testing.T) {
 		kit.Must(t, err)
 		lines, last = append(lines, line), cells
 	}
-	if len(lines) != 6 || lines[5] != 6 || len(last) != 2 || last[1] != "a\nb" {
-		t.Errorf("lines %v, last %q, want six, the last with a line break", lines, last)
-	}
+	kit.Check(t, len(lines) == 6 && lines[5] == 6 && len(last) == 2 && last[1] == "a\nb",
+		"lines %v, last %q, want six, the last with a line break", lines, last)
 }

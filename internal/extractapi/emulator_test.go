@@ -66,13 +66,10 @@ func (s *service) publish(t *testing.T, e emulator.PublishedExtract) {
 // fetchAll downloads every file of an extract.
 func (s *service) fetchAll(t *testing.T, id archive.ExtractID) (contents []string) {
 	t.Helper()
-	files, err := s.Files(t.Context(), id)
-	kit.Must(t, err)
+	files := kit.Value(s.Files(t.Context(), id))(t)
 	for _, f := range files {
 		var got bytes.Buffer
-		if _, err := s.Download(t.Context(), f, &got); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(s.Download(t.Context(), f, &got))(t)
 		contents = append(contents, got.String())
 	}
 	return contents
@@ -89,12 +86,10 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 			s := newService(t, readings, nil)
 			list, err := s.List(t.Context(), "")
 			want := archive.Extract{ID: "e1", Type: archive.DeltaExtract, Name: "books", Start: published.AddDate(0, 0, -1), End: published, Made: published, Files: 2, Status: "WaitingForExport"}
-			if err != nil || !list.Whole || len(list.Extracts) != 2 || list.Extracts[0] != want {
-				t.Fatalf("%+v, %v, want no error, list.Whole, len(list.Extracts) = 2, list.Extracts[0] = %v", list, err, want)
-			}
-			if got := s.fetchAll(t, "e1"); len(got) != 2 || got[0] != zipped(t) || got[1] != gzipped(t) {
-				t.Errorf("%d files", len(got))
-			}
+			kit.Need(t, err == nil && list.Whole && len(list.Extracts) == 2 && list.Extracts[0] == want,
+				"%+v, %v, want no error, list.Whole, len(list.Extracts) = 2, list.Extracts[0] = %v", list, err, want)
+			got := s.fetchAll(t, "e1")
+			kit.Check(t, len(got) == 2 && got[0] == zipped(t) && got[1] == gzipped(t), "%d files", len(got))
 			if d, err := s.Definition(t.Context()); err != nil || string(d.Raw) != definition || len(d.Tables) != 1 {
 				t.Errorf("%+v, %v, want no error, string(d.Raw) = %v, len(d.Tables) = 1", d, err, definition)
 			}
@@ -109,9 +104,7 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 			if _, err := s.Files(t.Context(), "e1"); err != nil {
 				t.Errorf("an acknowledged extract is asked for by its number: %v", err)
 			}
-			if v := s.Violations(); len(v) != 0 {
-				t.Errorf("%q, want len(v) = 0", v)
-			}
+			kit.Len(t, "len(v)", s.Violations(), 0)
 		})
 	}
 }
@@ -119,13 +112,10 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 // I9: the service counts every download that it answered, and refuses the 51st.
 func TestDownload_I9_FiftyTimes(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, nil)
-	files, err := s.Files(t.Context(), "e1")
-	kit.Must(t, err)
+	files := kit.Value(s.Files(t.Context(), "e1"))(t)
 	for n := 1; n <= 51; n++ {
 		_, err := s.Download(t.Context(), files[0], io.Discard)
-		if (err == nil) != (n <= 50) {
-			t.Errorf("download %d: %v", n, err)
-		}
+		kit.Check(t, (err == nil) == (n <= 50), "download %d: %v", n, err)
 	}
 	if known := s.PublishedExtracts()[0]; known.Files[0].Downloads != 50 || known.Files[1].Downloads != 0 || !known.Files[0].WasSent || known.Files[1].WasSent {
 		t.Errorf("%+v, want known.Files[0].Downloads = 50, known.Files[1].Downloads = 0, known.Files[0].WasSent, not known.Files[1].WasSent", known)
@@ -161,9 +151,7 @@ func TestEmulator_I30_Violations(t *testing.T) {
 	}
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	s.now = published.AddDate(1, 0, 0)
-	if list, err := s.List(t.Context(), ""); err != nil || len(list.Extracts) != 0 {
-		t.Errorf("%+v, %v, want no error, len(list.Extracts) = 0", list, err)
-	}
+	kit.Len(t, "len(list.Extracts)", kit.Value(s.List(t.Context(), ""))(t).Extracts, 0)
 	if _, err := s.Files(t.Context(), "e1"); apicall.AsError(err).Status != 404 {
 		t.Errorf("err = %v, want apicall.AsError(err).Status = 404", err)
 	}
@@ -181,9 +169,8 @@ func TestEmulator_I5_RemembersExtracts(t *testing.T) {
 	again, err := emulator.New(emulator.Config{Dir: dir, Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}})
 	kit.Must(t, err)
 	defer again.Close()
-	if after := fmt.Sprint(again.PublishedExtracts()); after != before || !strings.Contains(after, "added.zip") {
-		t.Errorf("before %s\nafter  %s", before, after)
-	}
+	after := fmt.Sprint(again.PublishedExtracts())
+	kit.Check(t, after == before && strings.Contains(after, "added.zip"), "before %s\nafter  %s", before, after)
 }
 
 // A client that follows a redirect without the headers of its first call is refused, and the service says what it lacked.
@@ -231,8 +218,7 @@ func TestEmulator_I21_AtOnce(t *testing.T) { synctest.Test(t, threeAtOnce) }
 
 func threeAtOnce(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, nil)
-	files, err := s.Files(t.Context(), "e1")
-	kit.Must(t, err)
+	files := kit.Value(s.Files(t.Context(), "e1"))(t)
 	kit.Must(t, s.SetFaults(firstOf("extract-fetch", 3, emulator.Fault{Delay: time.Second})))
 	var all sync.WaitGroup
 	for range 3 {

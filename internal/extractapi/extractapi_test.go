@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 // client returns a client whose requests h answers, for every host.
@@ -49,9 +50,8 @@ func TestList_ReadsEachForm(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			got, err := client(t, calls.Says(200, r.body)).List(t.Context(), "")
-			if err != nil || fmt.Sprint(got.Extracts) != fmt.Sprint(r.want) || got.Whole != r.whole {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			kit.Check(t, err == nil && fmt.Sprint(got.Extracts) == fmt.Sprint(r.want) && got.Whole == r.whole,
+				"got %+v, %v", got, err)
 		})
 	}
 }
@@ -78,9 +78,8 @@ func TestList_I32_InParts(t *testing.T) {
 		}
 	}
 	got, err := client(t, parts(func(at string) string { return map[string]string{"": "t1", "t1": "t2"}[at] })).List(t.Context(), "")
-	if err != nil || !got.Whole || len(got.Extracts) != 3 || got.Extracts[2].ID != "after-t2" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	kit.Check(t, err == nil && got.Whole && len(got.Extracts) == 3 && got.Extracts[2].ID == "after-t2",
+		"got %+v, %v", got, err)
 	if got, err := client(t, parts(func(at string) string { return "t1" })).List(t.Context(), ""); err == nil || got.Whole {
 		t.Errorf("got %+v of a list that does not end", got)
 	}
@@ -129,9 +128,8 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 		var got bytes.Buffer
 		n, err := client(t, func(w http.ResponseWriter, _ *http.Request) { gets++; io.WriteString(w, body) }).
 			Download(t.Context(), archive.ExtractFile{Table: "IA_INVOICE", Name: "IA_INVOICE.zip", URL: "https://service.example/f"}, &got)
-		if !errors.Is(err, ErrNotExtract) || n != 0 || got.Len() != 0 || gets != 1 {
-			t.Errorf("%s: %d bytes after %d downloads, %v", name, n, gets, err)
-		}
+		kit.Check(t, errors.Is(err, ErrNotExtract) && n == 0 && got.Len() == 0 && gets == 1,
+			"%s: %d bytes after %d downloads, %v", name, n, gets, err)
 	}
 	for name, row := range map[string]struct {
 		body string
@@ -151,15 +149,12 @@ func TestDownload_I30_WhatIsNoFile(t *testing.T) {
 		gets := 0
 		_, err := client(t, func(w http.ResponseWriter, _ *http.Request) { gets++; w.WriteHeader(503) }).
 			Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, io.Discard)
-		if apicall.AsError(err).Status != 503 || gets != 1 {
-			t.Errorf("%d downloads left for one intent: %v", gets, err)
-		}
+		kit.Check(t, apicall.AsError(err).Status == 503 && gets == 1, "%d downloads left for one intent: %v", gets, err)
 	})
 	full := errors.New("no space left on device")
 	_, err := client(t, calls.Says(200, zipped(t))).Download(t.Context(), archive.ExtractFile{URL: "https://service.example/f"}, writeFunc(func([]byte) (int, error) { return 0, full }))
-	if e := apicall.AsError(err); e.Code != "local" || !errors.Is(err, full) {
-		t.Errorf(`%q: %v, want e.Code = "local", error %v`, e.Code, err, full)
-	}
+	e := apicall.AsError(err)
+	kit.Check(t, e.Code == "local" && errors.Is(err, full), `%q: %v, want e.Code = "local", error %v`, e.Code, err, full)
 }
 
 type writeFunc func([]byte) (int, error)
@@ -241,9 +236,8 @@ func FuzzList(f *testing.F) {
 		}
 		seen := map[archive.ExtractID]bool{}
 		for _, e := range got.Extracts {
-			if _, err := archive.ParseExtractID(string(e.ID)); err != nil || seen[e.ID] || e.Files < -1 {
-				t.Errorf("%+v, want no error, not seen[e.ID], e.Files >= -1", e)
-			}
+			_, err := archive.ParseExtractID(string(e.ID))
+			kit.Check(t, err == nil && !seen[e.ID] && e.Files >= -1, "%+v, want no error, not seen[e.ID], e.Files >= -1", e)
 			seen[e.ID] = true
 		}
 	})
@@ -272,13 +266,9 @@ func FuzzDefinition(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if string(d.Raw) != body {
-			t.Errorf("kept %q of %q", d.Raw, body)
-		}
+		kit.Want(t, fmt.Sprintf("kept %q", d.Raw), string(d.Raw), body)
 		for _, table := range d.Tables {
-			if table.Name == "" {
-				t.Errorf(`%+v, want table.Name other than ""`, d.Tables)
-			}
+			kit.Check(t, table.Name != "", `%+v, want table.Name other than ""`, d.Tables)
 		}
 	})
 }

@@ -47,9 +47,7 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 	t.Helper()
 	for _, x := range s.PublishedExtracts() {
 		a := h.want(archive.ExtractID(x.ID), arrival.Acknowledged)
-		if !x.IsAcknowledged {
-			t.Errorf("extract %s is not acknowledged at the service, want it acknowledged", x.ID)
-		}
+		kit.Check(t, x.IsAcknowledged, "extract %s is not acknowledged at the service, want it acknowledged", x.ID)
 		for _, f := range x.Files {
 			for _, had := range a.Files {
 				if had.Name == f.Name && (int(had.Downloads) < f.Downloads || had.SHA256.String() != f.SHA256) {
@@ -58,9 +56,7 @@ func checkService(t *testing.T, h *house, s *emulator.Server) {
 			}
 		}
 	}
-	if v := s.Violations(); len(v) != 0 {
-		t.Errorf("violations that the service saw = %v, want none", v)
-	}
+	kit.Len(t, "violations that the service saw", s.Violations(), 0)
 }
 
 // A redirect to a host that is not listed costs one download of each extract
@@ -72,9 +68,8 @@ func TestIntake_I20_I25_UnlistedHostCostsOneDownload(t *testing.T) {
 		s := newEmulatedAt(t, h, emulator.ExtractReadings{Download: "redirect-auth"}, nil)
 		defer s.Close()
 		kit.Must(t, h.live(72*time.Hour))
-		if n := s.CountCalls("extract-download"); n < 1 || n > 2 {
-			t.Errorf("downloads = %d, want one for each of the two extracts at once", n)
-		}
+		n := s.CountCalls("extract-download")
+		kit.Check(t, n >= 1 && n <= 2, "downloads = %d, want one for each of the two extracts at once", n)
 		kit.Want(t, "calls to the other host", s.CountCalls("extract-fetch"), 0)
 	})
 }
@@ -112,11 +107,9 @@ func TestReading_I30_ExtraFiles(t *testing.T) {
 		kit.Must(t, h.live(2*time.Minute))
 		h.want("extra", arrival.Acknowledged)
 		h.want("page", arrival.Fetching)
-		c, err := custody.Open(h.kept, "ledger-1", "test", nil)
-		kit.Must(t, err)
+		c := kit.Value(custody.Open(h.kept, "ledger-1", "test", nil))(t)
 		defer c.Close()
-		m, err := c.Find("extra")
-		kit.Must(t, err)
+		m := kit.Value(c.Find("extra"))(t)
 		kit.Must(t, c.Verify(t.Context(), m))
 		kit.Want(t, "the forms in the manifest", fmt.Sprint(m.Files[0].Form, m.Files[1].Form, m.Files[2].Form, m.Files[1].Name), "zipplainplainreadme.txt")
 	})
@@ -140,11 +133,9 @@ func TestReading_I30_NoTableDefinition(t *testing.T) {
 				}
 				kit.Must(t, h.live(row.after))
 				checkService(t, h, s)
-				c, err := custody.Open(h.kept, "ledger-1", "test", nil)
-				kit.Must(t, err)
+				c := kit.Value(custody.Open(h.kept, "ledger-1", "test", nil))(t)
 				defer c.Close()
-				m, err := c.Find("e0")
-				kit.Must(t, err)
+				m := kit.Value(c.Find("e0"))(t)
 				kit.Must(t, c.Verify(t.Context(), m))
 				kit.Want(t, "the definition is kept", m.Definition.Stored != "", row.kept)
 			})
@@ -165,7 +156,7 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 			r, deaths := rand.New(rand.NewPCG(seed, 30)), rand.New(rand.NewPCG(seed, 31))
 			left := 4
 			var mu sync.Mutex // two extracts are worked on at once
-			err := s.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
+			kit.Must(t, s.SetFaults(emulator.Faults{Hook: func(op string, _ int) emulator.Fault {
 				mu.Lock()
 				defer mu.Unlock()
 				if left == 0 || op == "token" || r.IntN(4) != 0 {
@@ -174,8 +165,7 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 				left--
 				struck++
 				return kinds[r.IntN(len(kinds))]
-			}})
-			kit.Must(t, err)
+			}}))
 			for range 3 {
 				_ = h.live(time.Duration(1+deaths.IntN(600)) * time.Second)
 				h.look(nil)
@@ -186,11 +176,7 @@ func TestIntake_I30_FaultsOfTheEmulator(t *testing.T) {
 			_ = h.live(12 * time.Hour)
 			checkService(t, h, s)
 		})
-		if t.Failed() {
-			t.Fatalf("seed %d failed, want each to succeed", seed)
-		}
+		kit.Need(t, !t.Failed(), "seed %d failed, want each to succeed", seed)
 	}
-	if struck < 20 {
-		t.Errorf("%d faults were injected, want at least 20", struck)
-	}
+	kit.Check(t, struck >= 20, "%d faults were injected, want at least 20", struck)
 }

@@ -167,9 +167,7 @@ func (s *service) Acknowledge(_ context.Context, id archive.ExtractID, _ string)
 	return s.call("acknowledge", func() error {
 		k := s.have[id]
 		for _, name := range k.files {
-			if !k.sent[name] {
-				s.t.Errorf("extract %s is acknowledged, want %s sent whole before", id, name)
-			}
+			kit.Check(s.t, k.sent[name], "extract %s is acknowledged, want %s sent whole before", id, name)
 		}
 		if s.beforeAcknowledge != nil {
 			s.beforeAcknowledge(id)
@@ -247,8 +245,7 @@ func (h *house) live(d time.Duration) (err error) {
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, custody.
 func (h *house) look(fn func(l *boltledger.Ledger)) {
 	h.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
-	kit.Must(h.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
 		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
@@ -264,9 +261,7 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 			return nil
 		})
 	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
-	if !report.OK() {
-		h.t.Errorf("findings = %v, want none", report.Findings)
-	}
+	kit.Check(h.t, report.OK(), "findings = %v, want none", report.Findings)
 	h.holdAgainst(all)
 	if fn != nil {
 		fn(l)
@@ -276,8 +271,7 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 // holdAgainst holds the arrivals against the service and the custody.
 func (h *house) holdAgainst(all []arrival.Arrival) {
 	h.t.Helper()
-	c, err := custody.Open(h.kept, "ledger-1", "test", nil)
-	kit.Must(h.t, err)
+	c := kit.Value(custody.Open(h.kept, "ledger-1", "test", nil))(h.t)
 	defer c.Close()
 	for _, a := range all {
 		if !a.HandedOnAt.IsZero() {
@@ -344,9 +338,7 @@ func TestIntake_I30_HeldIsTheEndWithoutLeave(t *testing.T) {
 		h.svc.add("4711", "a")
 		_ = h.live(3 * time.Hour)
 		h.want("4711", arrival.Held)
-		if h.svc.have["4711"].acked != 0 {
-			t.Errorf("acknowledged %d times, want 0", h.svc.have["4711"].acked)
-		}
+		kit.Want(t, "acknowledged", h.svc.have["4711"].acked, 0)
 		h.acknowledge = true // a person changed the configuration
 		_ = h.live(time.Hour)
 		h.want("4711", arrival.Acknowledged)
@@ -359,9 +351,7 @@ func TestIntake_I30_AddedFile(t *testing.T) {
 		h := newHouse(t)
 		h.svc.add("4711", "a", "b").added = true
 		_ = h.live(time.Hour)
-		if a := h.want("4711", arrival.Acknowledged); len(a.Files) != 3 {
-			t.Errorf("%d files, want 3", len(a.Files))
-		}
+		kit.Want(t, "files", len(h.want("4711", arrival.Acknowledged).Files), 3)
 	})
 }
 
@@ -437,15 +427,12 @@ func TestIntake_I24_Denied(t *testing.T) {
 		for _, denied = range []string{"list", "files"} {
 			asked = 0
 			_ = h.live(5 * time.Hour)
-			if asked > 30 {
-				t.Errorf("%s: asked %d times in five hours, want at most 30", denied, asked)
-			}
+			kit.Check(t, asked <= 30, "%s: asked %d times in five hours, want at most 30", denied, asked)
 		}
 		k.hidden = true // another one acknowledged it
 		_ = h.live(3 * time.Hour)
-		if a := h.want("4711", arrival.Announced); !a.Gone {
-			t.Error("the extract does not count as gone, want it: the list leaves it out")
-		}
+		a := h.want("4711", arrival.Announced)
+		kit.Check(t, a.Gone, "the extract does not count as gone, want it: the list leaves it out")
 		denied = ""
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
@@ -533,13 +520,10 @@ func TestIntake_I15_RebuiltLedger(t *testing.T) {
 		h.acknowledge = true
 		_ = h.live(3 * time.Hour)
 		h.want("4711", arrival.Acknowledged)
-		if one.downloads["a"] != before {
-			t.Errorf("%d downloads of what custody holds, want %d", one.downloads["a"], before)
-		}
+		kit.Want(t, "downloads of what custody holds", one.downloads["a"], before)
 		if two.acked == 0 {
-			if a := h.want("4712", arrival.Fetching); !a.UnknownPast {
-				t.Errorf("arrival = %+v, want its past unknown", a)
-			}
+			a := h.want("4712", arrival.Fetching)
+			kit.Check(t, a.UnknownPast, "arrival = %+v, want its past unknown", a)
 		}
 	})
 }
@@ -601,9 +585,7 @@ func TestIntake_I30_LostCustody(t *testing.T) {
 		kit.Must(t, os.Rename(folder, copied))
 		k.gone = true
 		kit.Must(t, h.live(4*time.Hour))
-		if a := h.want("4711", arrival.GivenUp); a.Cause.Code != CauseLost {
-			t.Errorf("cause %v, want %s", a.Cause, CauseLost)
-		}
+		kit.Want(t, "cause", h.want("4711", arrival.GivenUp).Cause.Code, CauseLost)
 		kit.Must(t, os.Rename(copied, folder))
 		kit.Must(t, h.live(2*time.Hour))
 		h.want("4711", arrival.Acknowledged)

@@ -99,17 +99,14 @@ func TestIntake_I30_DamagedCustodyIsNotAdopted(t *testing.T) {
 		_ = h.live(2 * time.Hour)
 		h.want("4711", arrival.Held)
 		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
-		b, err := os.ReadFile(kept)
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(kept))(t)
 		b[len(b)/2] ^= 1
 		kit.Must(t, os.WriteFile(kept, b, 0o640))
 		h.state = t.TempDir()
 		kit.Must(t, boltledger.Create(h.state, ledger.Info{ID: "ledger-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}))
 		h.acknowledge, k.gone = true, true
 		_ = h.live(2 * time.Hour)
-		if k.acked != 0 {
-			t.Errorf("an extract whose custody is damaged was acknowledged %d times, want 0", k.acked)
-		}
+		kit.Want(t, "an extract whose custody is damaged was acknowledged", k.acked, 0)
 		h.look(func(l *boltledger.Ledger) {
 			kit.Want(t, "arrivals seen", l.ArrivalBalance().Seen, 0)
 		})

@@ -75,9 +75,7 @@ func (h *house) wantInDrop(a arrival.Arrival) {
 		}
 		numbers[meta.ID]++
 	}
-	if len(numbers) != len(a.Files) {
-		h.t.Errorf("identities = %v, want one for each of %d files", numbers, len(a.Files))
-	}
+	kit.Len(h.t, "identities", numbers, len(a.Files))
 	if left, err := os.ReadDir(filepath.Join(h.into, ".vaultd", "incoming")); err != nil || len(left) > 0 {
 		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
 	}
@@ -85,8 +83,7 @@ func (h *house) wantInDrop(a arrival.Arrival) {
 
 // countDropped counts the folders in the drop folder.
 func (h *house) countDropped() int {
-	all, err := filepath.Glob(filepath.Join(h.into, "Extract *"))
-	kit.Must(h.t, err)
+	all := kit.Value(filepath.Glob(filepath.Join(h.into, "Extract *")))(h.t)
 	return len(all)
 }
 
@@ -194,8 +191,7 @@ func TestHandOn_I4_DamagedCustody(t *testing.T) {
 		h.away = errors.New("away")
 		_ = h.live(time.Hour)
 		kept := filepath.Join(h.kept, "extracts", "4711", "files", "0001-a")
-		b, err := os.ReadFile(kept)
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(kept))(t)
 		b[len(b)/2] ^= 1
 		kit.Must(t, os.WriteFile(kept, b, 0o640))
 		h.away = nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 const goodDocument = `{
@@ -111,9 +112,7 @@ func TestCheckDocument_EachFault(t *testing.T) {
 		{"HalfCharacter", `Otto`, `Otto\ud800`, "document.json, line 7: here is half a character"},
 	} {
 		t.Run(r.name, func(t *testing.T) {
-			if strings.Count(goodDocument, r.old) == 0 {
-				t.Fatalf("the document has no %s", r.old)
-			}
+			kit.Need(t, strings.Count(goodDocument, r.old) != 0, "the document has no %s", r.old)
 			document := strings.Replace(goodDocument, r.old, r.new, 1)
 			told := describe(CheckDocument([]byte(document)))
 			if !slices.ContainsFunc(told, func(s string) bool { return strings.Contains(s, r.want) }) || len(told) > 2 {
@@ -132,9 +131,8 @@ func TestCheckDocument_Recipient(t *testing.T) {
 		`{"data":{"documentCurrencyCode":"EUR","accountingCustomerParty":{"partyName":"A","endpoint":{}}}}`: "accountingCustomerParty.endpoint.id: is missing",
 		`{"data":{"documentCurrencyCode":"EUR"},"processingPreference":{"sentTo":"x"}}`:                     "sentTo: must be an object",
 	} {
-		if told := describe(CheckDocument([]byte(document))); len(told) != 1 || !strings.Contains(told[0], want) {
-			t.Errorf("faults of %s = %q, want one: %s", document, told, want)
-		}
+		told := describe(CheckDocument([]byte(document)))
+		kit.Check(t, len(told) == 1 && strings.Contains(told[0], want), "faults of %s = %q, want one: %s", document, told, want)
 	}
 }
 
@@ -145,17 +143,13 @@ func TestCheckDocument_AllFaultsAtOnce(t *testing.T) {
 		t.Errorf("got %q", describe(told))
 	}
 	many := `{"data":{"a":[` + strings.Repeat(`{"amount":"x"},`, 10_000) + `{}]}}`
-	if told := CheckDocument([]byte(many)); len(told) != MaxFaults {
-		t.Errorf("%d faults", len(told))
-	}
+	kit.Want(t, "faults", len(CheckDocument([]byte(many))), MaxFaults)
 	twice := `{"data":{` + strings.Repeat(`"a":1,`, 10_000) + `"documentCurrencyCode":"EUR"},"printingPreference":{}}`
 	if told := CheckDocument([]byte(twice)); len(told) != 1 { // one line, one field
 		t.Errorf("%d faults", len(told))
 	}
 	for _, hostile := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100), "[" + strings.Repeat("1,", maxValues) + "1]", "", "null", "[]", `"x"`, "{} {}", strings.Repeat(" ", MaxDocument+1)} {
-		if told := CheckDocument([]byte(hostile)); len(told) != 1 {
-			t.Errorf("%.20q: %d faults", hostile, len(told))
-		}
+		kit.Want(t, fmt.Sprintf("%.20q", hostile), len(CheckDocument([]byte(hostile))), 1)
 	}
 }
 
@@ -164,9 +158,7 @@ func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
 	document := "\xef\xbb\xbf{\"processingPreference\" : {\"sentTo\":{ }} ,\n \"data\":\t{\"amount\" : 9007199254740993.10, \"b\": 1e400,\"c\":\"\\u00e4<&>\"}\n}"
 	const want = `{"fileRefs":[{"refId":"f-1"},{"refId":"a\"b"}],"data":` + "{\"amount\" : 9007199254740993.10, \"b\": 1e400,\"c\":\"\\u00e4<&>\"}" + `,"processingPreference":{"sentTo":{ }}}`
 	for range 3 {
-		if got, err := ComposeBody([]byte(document), []archive.FileID{"f-1", `a"b`}); err != nil || string(got) != want {
-			t.Errorf("got %s, %v", got, err)
-		}
+		kit.Want(t, "got", string(kit.Value(ComposeBody([]byte(document), []archive.FileID{"f-1", `a"b`}))(t)), want)
 	}
 	if got, err := ComposeBody([]byte(`{"printingPreference": {"a" : 1e400},"data":{},"files":[]}`), nil); err != nil || string(got) != `{"fileRefs":[],"data":{},"printingPreference":{"a" : 1e400}}` {
 		t.Errorf("got %s, %v", got, err)
@@ -175,13 +167,9 @@ func TestComposeBody_I10_KeepsEveryByte(t *testing.T) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"data":[]}`, `{"data":{},"data":{}}`, `{"data":{"a":1,"a":1}}`, `{"data":{},"x":1}`, `{"data":{},"documentType":"Order"}`, `{"data":{}} x`, `{"data":{},"processingPreference":[]}`, "{\"data\":{\"a\":\"\xff\"}}"} {
-		if got, err := ComposeBody([]byte(bad), nil); err == nil {
-			t.Errorf("%q gives %s", bad, got)
-		}
+		kit.Fails(t, fmt.Sprintf("%q gives", bad), kit.Err(ComposeBody([]byte(bad), nil)))
 	}
-	if _, err := ComposeBody([]byte(`{"data":{}}`), []archive.FileID{"../x"}); err == nil {
-		t.Error("a file with a path is named")
-	}
+	kit.Fails(t, "a file with a path is named", kit.Err(ComposeBody([]byte(`{"data":{}}`), []archive.FileID{"../x"})))
 }
 
 func TestReadKind(t *testing.T) {
@@ -195,9 +183,7 @@ func TestReadKind(t *testing.T) {
 func TestFileTypes(t *testing.T) {
 	for name, ok := range map[string]bool{"a.pdf": true, "a.PDF": true, "folder.heic/a.Jpeg": true, "photo.heic": false, "pdf": false, "": false, "a.pdf.exe": false} {
 		text, got := CheckFileName(name)
-		if got != ok || ok != (text == "") {
-			t.Errorf("%q: %q, want got = %v, ok = %v", name, text, ok, (text == ""))
-		}
+		kit.Check(t, got == ok && ok == (text == ""), "%q: %q, want got = %v, ok = %v", name, text, ok, (text == ""))
 	}
 	if text, _ := CheckFileName("photo.heic"); !strings.HasPrefix(text, "photo.heic: the network takes CSV, DOC") || !strings.HasSuffix(text, "ZIP.") {
 		t.Errorf("got %q", text)
@@ -206,21 +192,16 @@ func TestFileTypes(t *testing.T) {
 	if types.Of("a.PDF") != archive.ImageFile || types.Of("a.xml") != archive.DataFile || types.Of("a.txt") != archive.AttachmentFile || FileTypes(nil).Of("a.pdf") != archive.AttachmentFile || len(types.Faults()) != 0 {
 		t.Error("a file has another type")
 	}
-	if faults := (FileTypes{"PDF": archive.ImageFile, "heic": archive.ImageFile, "xml": "data"}).Faults(); len(faults) != 3 {
-		t.Errorf("got %q", faults)
-	}
+	kit.Len(t, "got", (FileTypes{"PDF": archive.ImageFile, "heic": archive.ImageFile, "xml": "data"}).Faults(), 3)
 }
 
 func TestCheckIBAN(t *testing.T) {
 	for _, good := range []string{"GB82WEST12345698765432", "DE89370400440532013000", "FR1420041010050500013M02606", "NO9386011117947", "MT84MALT011000012345MTLCAST001S"} {
-		if text := checkIBAN(good); text != "" {
-			t.Errorf(`%s: %s, want text = ""`, good, text)
-		}
+		kit.Want(t, good, checkIBAN(good), "")
 		for i := range len(good) { // each changed digit is found
 			if c := good[i]; c >= '0' && c <= '8' {
-				if bad := fmt.Sprintf("%s%c%s", good[:i], c+1, good[i+1:]); checkIBAN(bad) == "" {
-					t.Errorf("%s passes", bad)
-				}
+				bad := fmt.Sprintf("%s%c%s", good[:i], c+1, good[i+1:])
+				kit.Check(t, checkIBAN(bad) != "", "%s passes", bad)
 			}
 		}
 	}

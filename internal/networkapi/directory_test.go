@@ -16,14 +16,11 @@ func TestDirectory(t *testing.T) {
 		"legalUnit":{"siren":"123456789","businessName":"Otto SARL","administrativeStatus":"A"},"facility":{"siret":"12345678900011","name":"Siège","administrativeStatus":"A","address":{}}},
 		{"siren":null,"legalUnit":{"siren":987654321},"facility":null}]`
 	lines, err := client(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/directory/fr" || r.URL.RawQuery != "addressing_suffix=A&siren=123456789" {
-			t.Errorf("got %s", r.URL)
-		}
+		kit.Check(t, r.URL.Path == "/v1/directory/fr" && r.URL.RawQuery == "addressing_suffix=A&siren=123456789",
+			"got %s", r.URL)
 		io.WriteString(w, answer)
 	}).Directory(t.Context(), DirectoryQuery{SIREN: "123456789", Suffix: "A"})
-	if err != nil || len(lines) != 2 {
-		t.Fatalf("got %+v, %v", lines, err)
-	}
+	kit.Need(t, err == nil && len(lines) == 2, "got %+v, %v", lines, err)
 	l := lines[0]
 	if l.SIREN != "123456789" || l.SIRET != "12345678900011" || l.Routing != "R-0001" || l.Addressing != "123456789_A" || l.Suffix != "A" || l.To != "2027-01-31" || l.EffectiveEnd != "" ||
 		l.BusinessName != "Otto SARL" || l.LegalStatus != "A" || l.FacilityName != "Siège" || l.Status != "A" || len(l.Raw) == 0 || lines[1].SIREN != "987654321" {
@@ -35,9 +32,7 @@ func TestDirectory(t *testing.T) {
 func TestDirectory_I32_NoLinesOnlyWhereItSaysSo(t *testing.T) {
 	for body, want := range map[string]bool{"[]": true, `{"items":[]}`: true, "": false, "null": false, "{}": false, `[{}]`: false, `[7]`: false, `{"message":"ok"}`: false, "<html></html>": false, `[{"siren":"1","siren":"2"}]`: false, `[{"legalUnit":7}]`: false} {
 		lines, err := client(t, calls.Says(200, body)).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"})
-		if (err == nil) != want || len(lines) != 0 {
-			t.Errorf("%q gives %+v, %v", body, lines, err)
-		}
+		kit.Check(t, (err == nil) == want && len(lines) == 0, "%q gives %+v, %v", body, lines, err)
 	}
 	for status, want := range map[int]apicall.Outcome{401: apicall.NotProcessed, 403: apicall.NotProcessed, 404: apicall.NotProcessed, 422: apicall.Refused} {
 		if _, err := client(t, calls.Says(status, "")).Directory(t.Context(), DirectoryQuery{SIREN: "123456789"}); calls.Failed(t, err).Outcome != want {
@@ -49,9 +44,8 @@ func TestDirectory_I32_NoLinesOnlyWhereItSaysSo(t *testing.T) {
 func TestDirectory_QueriesThatAreNotSent(t *testing.T) {
 	for _, q := range []DirectoryQuery{{}, {SIREN: "12345678"}, {SIREN: "12345678x"}, {SIRET: "123456789"}, {Addressing: "12345678"}, {Routing: "1234"}} {
 		_, err := client(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }).Directory(t.Context(), q)
-		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%+v: %v, want e.Outcome = apicall.NotSent", q, e)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent, "%+v: %v, want e.Outcome = apicall.NotSent", q, e)
 	}
 }
 

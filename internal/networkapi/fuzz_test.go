@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 func FuzzReceived(f *testing.F) {
@@ -19,17 +20,14 @@ func FuzzReceived(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !isObject(got.Data) {
-			t.Errorf("%q has the data %q", body, got.Data)
-		}
+		kit.Check(t, isObject(got.Data), "%q has the data %q", body, got.Data)
 		for _, file := range got.Files {
 			if _, err := archive.ParseFileID(string(file.ID)); err != nil {
 				t.Errorf("%q has the file %q", body, file.ID)
 			}
 		}
-		if amount := got.Content.NetAmount; amount != "" && amount.Rat() == nil {
-			t.Errorf("%q has the amount %q", body, amount)
-		}
+		amount := got.Content.NetAmount
+		kit.Check(t, amount == "" || amount.Rat() != nil, "%q has the amount %q", body, amount)
 	})
 }
 
@@ -45,9 +43,8 @@ func FuzzNotificationPage(f *testing.F) {
 		if err != nil {
 			calls.Failed(t, err)
 		}
-		if got.Whole && (err != nil || got.Unreadable > 0 || !strings.Contains(body, "hasMoreItems")) {
-			t.Errorf("%q is whole", body)
-		}
+		kit.Check(t, !got.Whole || err == nil && got.Unreadable <= 0 && strings.Contains(body, "hasMoreItems"),
+			"%q is whole", body)
 		seen := map[archive.AcknowledgementID]bool{}
 		for _, n := range got.Notifications {
 			if seen[n.AcknowledgementID] || n.Document == "" || n.AcknowledgementID == "" || !json.Valid(n.Raw) || strings.ContainsFunc(n.Response+n.Action+n.DocumentType, unicode.IsControl) {
@@ -77,9 +74,8 @@ func FuzzStoredFile(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if id, err := readStoredFile([]byte(body)); err == nil && (id == "" || strings.ContainsAny(string(id), "/ \n")) {
-			t.Errorf("%q gives %q", body, id)
-		}
+		id, err := readStoredFile([]byte(body))
+		kit.Check(t, err != nil || id != "" && !strings.ContainsAny(string(id), "/ \n"), "%q gives %q", body, id)
 	})
 }
 
@@ -92,14 +88,11 @@ func FuzzRefusal(f *testing.F) {
 			return
 		}
 		err := client(t, calls.Says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
-		if err == nil && status/100 != 2 {
-			t.Errorf("%d %q is a success", status, body)
-		}
+		kit.Check(t, err != nil || status/100 == 2, "%d %q is a success", status, body)
 		if err != nil {
 			e := calls.Failed(t, err)
-			if e.Outcome.String() == "refused" && (status/100 != 4 || status == 401) {
-				t.Errorf("%d %q rejects the document", status, body)
-			}
+			kit.Check(t, e.Outcome.String() != "refused" || status/100 == 4 && status != 401,
+				"%d %q rejects the document", status, body)
 		}
 	})
 }
@@ -112,16 +105,12 @@ func FuzzDocument(f *testing.F) {
 	f.Fuzz(func(t *testing.T, document []byte) {
 		faults := CheckDocument(document)
 		body, err := ComposeBody(document, []archive.FileID{"f-1"})
-		if len(faults) == 0 && err != nil {
-			t.Errorf("%q has no fault, and is not composed: %v", document, err)
-		}
+		kit.Check(t, len(faults) != 0 || err == nil, "%q has no fault, and is not composed: %v", document, err)
 		for _, fault := range faults {
 			if fault.Line < 1 || fault.Text == "" || strings.ContainsFunc(fault.Describe("d"), unicode.IsControl) {
 				t.Errorf(`%q: %+v, want fault.Line >= 1, fault.Text other than "", not strings.ContainsFunc(fault.Describe("d"), unicode.IsControl)`, document, fault)
 			}
 		}
-		if err == nil && !json.Valid(body) {
-			t.Errorf("%q gives %q", document, body)
-		}
+		kit.Check(t, err != nil || json.Valid(body), "%q gives %q", document, body)
 	})
 }

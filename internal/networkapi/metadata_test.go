@@ -18,9 +18,8 @@ const told = `{"documentType":"CreditNote","data":{
 
 // What a document tells becomes the metadata of the archive, digit for digit, and in its canonical form.
 func TestReadMetadata_DigitForDigit(t *testing.T) {
-	if faults := CheckDocument([]byte(told)); len(faults) != 0 {
-		t.Fatalf("%+v, want len(faults) = 0", faults)
-	}
+	faults := CheckDocument([]byte(told))
+	kit.Need(t, len(faults) == 0, "%+v, want len(faults) = 0", faults)
 	for name, src := range map[string]string{"Plain": told, "ByteOrderMark": "\xef\xbb\xbf" + told} {
 		d, err := ReadMetadata([]byte(src))
 		want := `{"documentType":"CreditNote","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","senderIds":["DE123456789","4012345000009"],` +
@@ -34,9 +33,8 @@ func TestReadMetadata_DigitForDigit(t *testing.T) {
 	}
 	// One amount alone keeps its digits.
 	one, err := ReadMetadata([]byte(strings.Replace(told, `,{"taxableAmount":0.1}`, "", 1)))
-	if err != nil || one.Amount != "9007199254740993.10" {
-		t.Errorf(`%s, %v, want no error, one.Amount = "9007199254740993.10"`, one.Amount, err)
-	}
+	kit.Check(t, err == nil && one.Amount == "9007199254740993.10",
+		`%s, %v, want no error, one.Amount = "9007199254740993.10"`, one.Amount, err)
 }
 
 // What is not told, or would not be taken, stays away: nothing is guessed and nothing is cut.
@@ -60,30 +58,24 @@ func TestReadMetadata_NothingIsGuessed(t *testing.T) {
 		"Exponent":        {`:0.1`, `:1e1`, "amount"},
 		"LongSum":         {`:0.1`, `:0.` + strings.Repeat("1", 50), "amount"},
 	} {
-		if !strings.Contains(told, row.old) {
-			t.Fatalf("%v:, want told with %q", name, row.old)
-		}
+		kit.Need(t, strings.Contains(told, row.old), "%v:, want told with %q", name, row.old)
 		d, err := ReadMetadata([]byte(strings.Replace(told, row.old, row.new, 1)))
 		if text := string(d.Metadata()); err != nil || strings.Contains(text, row.gone) {
 			t.Errorf("%s: %s, %v, want no error, text without %q", name, text, err, row.gone)
 		}
 		// Whatever is left is what the archive takes.
 		for _, f := range d.Faults() {
-			if !strings.HasPrefix(f.Text, "is missing") {
-				t.Errorf(`%s: %+v, want f.Text that begins with "is missing"`, name, f)
-			}
+			kit.Check(t, strings.HasPrefix(f.Text, "is missing"),
+				`%s: %+v, want f.Text that begins with "is missing"`, name, f)
 		}
 	}
 	edge, err := ReadMetadata([]byte(strings.NewReplacer("DE123456789", strings.Repeat("1", 286), "RE-4711", strings.Repeat("7", 100)).Replace(told)))
-	if err != nil || len(edge.SenderIDs) != 2 || len(edge.Number) != 100 {
-		t.Errorf("what just fits is left out: %+v, %v", edge, err)
-	}
+	kit.Check(t, err == nil && len(edge.SenderIDs) == 2 && len(edge.Number) == 100,
+		"what just fits is left out: %+v, %v", edge, err)
 	if d, err := ReadMetadata([]byte(`{"data":{"documentCurrencyCode":"EUR"}}`)); err != nil || string(d.Metadata()) != `{"documentType":"Invoice","currencyCode":"EUR","flowDirection":"sending"}` {
 		t.Errorf("%s, %v, want no error, string(d.Metadata()) = `{\"documentType\":\"Invoice\",\"currencyCode\":\"EUR\",\"flowDirection\":\"sending\"}`", d.Metadata(), err)
 	}
-	if d, err := ReadMetadata([]byte(`{"data":{},"data":{}}`)); err == nil {
-		t.Errorf("%+v, want an error", d)
-	}
+	kit.Fails(t, "ReadMetadata", kit.Err(ReadMetadata([]byte(`{"data":{},"data":{}}`))))
 }
 
 // A received document is told in the same words, and not as one that is sent.

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 func record(ack string) string {
@@ -35,9 +36,7 @@ func TestNotifications_ReadsEachField(t *testing.T) {
 	const full = `{"bumid":"10D90000-0000-5000-8000-00000000000A","documentType":"CreditNode","acknowledgementId":"a-1","responseCode":"TechnicalReject","responseType":"BCN:responsecode-v1","actionCode":"InvalidContent",
 		"additionalActionProperties":[{"name":"ValidationFileReference","value":"ref-1"},{"value":"x"},7],"notificationCreated":1764000000123,"description":"bad\nIBAN","links":[{"href":"https://files.example/1?X-Amz-Signature=51gnature0canary0deadbeef"},{"rel":"validationFile","href":"https://files.example/2","method":"DELETE"}],"new":{"x":[1]}}`
 	got, err := client(t, pages(onePage(false, full))).Notifications(t.Context(), Query{})
-	if err != nil || !got.Whole || len(got.Notifications) != 1 {
-		t.Fatalf("got %+v, %v", got, err)
-	}
+	kit.Need(t, err == nil && got.Whole && len(got.Notifications) == 1, "got %+v, %v", got, err)
 	n := got.Notifications[0]
 	if n.AcknowledgementID != "a-1" || n.Document != bumID || n.Kind != archive.NetworkCreditNote || n.DocumentType != "CreditNode" || n.Response != "TechnicalReject" || n.Action != "InvalidContent" ||
 		n.Property("ValidationFileReference") != "ref-1" || !n.Created.Equal(time.UnixMilli(1764000000123)) || n.Description != "bad\nIBAN" || string(n.Raw) != full ||
@@ -54,9 +53,8 @@ func TestNotifications_I12_NothingIsPutInThePlaceOfWhatIsNotTold(t *testing.T) {
 		`{"bumid":"x","acknowledgementId":"a","documentType":"CreditNote","responseCode":null,"actionCode":{"a":"Delivered"}}`: "CreditNote||",
 	} {
 		got, err := client(t, pages(onePage(false, body))).Notifications(t.Context(), Query{})
-		if err != nil || len(got.Notifications) != 1 || !got.Whole {
-			t.Fatalf("%s: %+v, %v, want no error, len(got.Notifications) = 1, got.Whole", body, got, err)
-		}
+		kit.Need(t, err == nil && len(got.Notifications) == 1 && got.Whole,
+			"%s: %+v, %v, want no error, len(got.Notifications) = 1, got.Whole", body, got, err)
 		if n := got.Notifications[0]; fmt.Sprintf("%s|%s|%s", n.Kind, n.Response, n.Action) != want || string(n.Raw) != body {
 			t.Errorf(`%s: %+v, want fmt.Sprintf("%%s|%%s|%%s", n.Kind, n.Response, n.Action) = %v, string(n.Raw) = %v`, body, n, want, body)
 		}
@@ -74,9 +72,7 @@ func TestNotifications_Query(t *testing.T) {
 		{Query{Kind: archive.NetworkCreditNote, Received: true}, -1, "documentType=CreditNode&page=1&pageSize=1&type=DocumentsReceived"},
 	} {
 		c := New(Config{PageSize: r.size, API: api(t, apicall.Config{Transport: calls.Over(func(w http.ResponseWriter, q *http.Request) {
-			if q.URL.Path != "/v1.1/notifications" || q.URL.RawQuery != r.want {
-				t.Errorf("got %s", q.URL)
-			}
+			kit.Check(t, q.URL.Path == "/v1.1/notifications" && q.URL.RawQuery == r.want, "got %s", q.URL)
 			io.WriteString(w, onePage(false))
 		})})})
 		if got, err := c.Notifications(t.Context(), r.q); err != nil || !got.Whole || len(got.Notifications) != 0 {
@@ -152,9 +148,8 @@ func TestNotifications_I21_IsBounded(t *testing.T) {
 		for _, one := range got.Notifications {
 			held += len(one.Raw)
 		}
-		if err != nil || got.Whole || !got.HasMore || held < maxCollected || held > maxCollected+2<<20 {
-			t.Errorf("%d notifications, %d bytes, whole %v, %v", len(got.Notifications), held, got.Whole, err)
-		}
+		kit.Check(t, err == nil && !got.Whole && got.HasMore && held >= maxCollected && held <= maxCollected+2<<20,
+			"%d notifications, %d bytes, whole %v, %v", len(got.Notifications), held, got.Whole, err)
 	})
 }
 
@@ -217,9 +212,8 @@ func TestReadEpoch(t *testing.T) {
 		"1764000000123": want.Add(123 * time.Millisecond), "2025-11-24T16:00:00Z": want, "1000000000": time.Unix(1000000000, 0).UTC(),
 		"": {}, "0": {}, "-1": {}, "soon": {}, "1e999": {}, "e": {}, "99999999999999999999999": {}, strings.Repeat("1", 1000): {},
 	} {
-		if got := readEpoch(text); !got.Equal(at) {
-			t.Errorf("%q is %v, want %v", text, got, at)
-		}
+		got := readEpoch(text)
+		kit.Check(t, got.Equal(at), "%q is %v, want %v", text, got, at)
 	}
 }
 
@@ -236,18 +230,14 @@ func TestAcknowledge_I30(t *testing.T) {
 		asked := 0
 		err := client(t, func(w http.ResponseWriter, q *http.Request) {
 			asked++
-			if q.Method != http.MethodDelete || q.URL.Path != "/v1.1/notifications/a-1" {
-				t.Errorf(`%s %s, want q.Method = http.MethodDelete, q.URL.Path = "/v1.1/notifications/a-1"`, q.Method, q.URL)
-			}
+			kit.Check(t, q.Method == http.MethodDelete && q.URL.Path == "/v1.1/notifications/a-1",
+				`%s %s, want q.Method = http.MethodDelete, q.URL.Path = "/v1.1/notifications/a-1"`, q.Method, q.URL)
 			calls.Says(r.status, r.body)(w, q)
 		}).Acknowledge(t.Context(), "a-1")
-		if (err == nil) != r.want || asked != 1 {
-			t.Errorf("%d %s: %v, %d calls", r.status, r.body, err, asked)
-		}
+		kit.Check(t, (err == nil) == r.want && asked == 1, "%d %s: %v, %d calls", r.status, r.body, err, asked)
 	}
-	if e := calls.Failed(t, client(t, calls.Says(200, "")).Acknowledge(t.Context(), "../x")); e.Outcome != apicall.NotSent {
-		t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
-	}
+	e := calls.Failed(t, client(t, calls.Says(200, "")).Acknowledge(t.Context(), "../x"))
+	kit.Check(t, e.Outcome == apicall.NotSent, "%v, want e.Outcome = apicall.NotSent", e)
 }
 
 func TestPostNotification(t *testing.T) {
@@ -263,9 +253,7 @@ func TestPostNotification(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusCreated)
 	}).PostNotification(t.Context(), n)
-	if err != nil || asked != 1 {
-		t.Errorf("%v, %d calls", err, asked)
-	}
+	kit.Check(t, err == nil && asked == 1, "%v, %d calls", err, asked)
 	for name, change := range map[string]func(*archive.Notification){
 		"NoDocument": func(n *archive.Notification) { n.Document = "" }, "NoTime": func(n *archive.Notification) { n.Created = time.Time{} },
 		"Delivered": func(n *archive.Notification) { n.Response, n.Action = "TechnicalAccept", "Delivered" }, "NoAction": func(n *archive.Notification) { n.Action = "" },

@@ -26,16 +26,14 @@ func packed(t *testing.T, document string) (archive.Package, archive.Digest) {
 	if err == nil {
 		_, err = w.Write([]byte(document))
 	}
-	if err != nil || z.Close() != nil || file.Close() != nil {
-		t.Fatalf("err = %v, want no error, z.Close() = nil, file.Close() = nil", err)
-	}
+	kit.Need(t, err == nil && z.Close() == nil && file.Close() == nil,
+		"err = %v, want no error, z.Close() = nil, file.Close() = nil", err)
 	return archive.Package{Path: path}, archive.Sum([]byte(document))
 }
 
 // I32: whom the directory is asked about is who the document goes to, under the scheme that the directory lists, and nobody else.
 func TestRecipientOf(t *testing.T) {
-	check, err := NewRecipientCheck(client(t, calls.Says(500, "")), time.Now)
-	kit.Must(t, err)
+	check := kit.Value(NewRecipientCheck(client(t, calls.Says(500, "")), time.Now))(t)
 	for preference, want := range map[string]archive.CompanyNumber{
 		`{"sentTo":{"id":"552100554","schemeId":"FR:ORGNR"}}`: "SIREN 552100554", `{"sentTo":{"id":"55210055400013","schemeId":"FR:ORGNR"}}`: "SIRET 55210055400013",
 		`{"sentTo":{"id":"552100554","schemeId":"DE:ORGNR"}}`: "", `{"sentTo":{"id":"552100554","schemeId":"DUNS"}}`: "", `{"sentTo":{"id":"5521005","schemeId":"FR:ORGNR"}}`: "",
@@ -108,8 +106,7 @@ func TestRecipientCheck_I32_ANewAnswerCounts(t *testing.T) {
 // The answers that are kept are bounded: the oldest goes.
 func TestRecipientCheck_KeepsNoMoreThanItsBound(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	check, err := NewRecipientCheck(client(t, calls.Says(500, "")), func() time.Time { return now })
-	kit.Must(t, err)
+	check := kit.Value(NewRecipientCheck(client(t, calls.Says(500, "")), func() time.Time { return now }))(t)
 	number := func(i int) archive.CompanyNumber { return archive.CompanyNumber(fmt.Sprintf("SIREN %09d", i)) }
 	for i := range mostAnswers + 10 {
 		now = now.Add(time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 // I10: the bytes of a document leave as they are, to the path of their kind, once.
@@ -26,14 +27,11 @@ func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusCreated)
 		})
-		if err := c.SendDocument(t.Context(), kind, bumID, []byte(body)); err != nil || posts != 1 {
-			t.Errorf("%v, %d calls", err, posts)
-		}
+		err := c.SendDocument(t.Context(), kind, bumID, []byte(body))
+		kit.Check(t, err == nil && posts == 1, "%v, %d calls", err, posts)
 	}
 	c := New(Config{API: api(t, apicall.Config{Transport: calls.Over(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v3/notes/"+string(bumID) {
-			t.Errorf("got %s", r.URL)
-		}
+		kit.Want(t, "got", r.URL.Path, "/v3/notes/"+string(bumID))
 	})}), CreditNotes: "v3/notes/"})
 	if err := c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)); err != nil {
 		t.Error(err)
@@ -49,9 +47,7 @@ func TestSendDocument_I12_WhatIsASuccess(t *testing.T) {
 	} {
 		for _, status := range []int{200, 201, 202, 204} {
 			err := client(t, calls.Says(status, body)).SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte("{}"))
-			if (err == nil) != want {
-				t.Errorf("%d %s: %v, want (err == nil) = %v", status, body, err, want)
-			}
+			kit.Check(t, (err == nil) == want, "%d %s: %v, want (err == nil) = %v", status, body, err, want)
 			if err != nil && calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
 				t.Errorf("%d %s: %v", status, body, calls.Failed(t, err).Outcome)
 			}
@@ -124,9 +120,8 @@ func TestSendDocument_I24_RefusalByCode(t *testing.T) {
 				if e.Outcome != r.want || e.ServiceCode != r.code && r.code != "" || AlreadyExists(err) != (r.name == "NumberExists") {
 					t.Errorf("%v, code %q: %v", e.Outcome, e.ServiceCode, err)
 				}
-				if e.Denied && e.Outcome == apicall.Refused {
-					t.Error("a refused document is taken for a lack of rights")
-				}
+				kit.Check(t, !e.Denied || e.Outcome != apicall.Refused,
+					"a refused document is taken for a lack of rights")
 				if r.code != "" && (e.ErrorID != "0f8fad5b-d9cb-469f-a165-70867728950e" || !strings.Contains(err.Error(), "error id "+e.ErrorID) || e.Field != "data.issueDate" || !strings.Contains(e.Message, "no date")) {
 					t.Errorf("support cannot find it: %q, field %q", err, e.Field)
 				}

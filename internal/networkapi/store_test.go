@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 func fileOf(name, content string) File {
@@ -42,12 +43,9 @@ func TestStoreFile_I4_Parts(t *testing.T) {
 			t.Errorf("the request is %v, %v", fields, err)
 		}
 		file, err := parts.NextPart()
-		if err != nil || file.FormName() != "file" || file.FileName() != "Rechnung _ü__.pdf" {
-			t.Fatalf("the second part is %+v, %v", file, err)
-		}
-		if got, err := io.ReadAll(file); err != nil || string(got) != content {
-			t.Errorf("%d bytes of %d came, %v", len(got), len(content), err)
-		}
+		kit.Need(t, err == nil && file.FormName() == "file" && file.FileName() == "Rechnung _ü__.pdf",
+			"the second part is %+v, %v", file, err)
+		kit.Want(t, "string(got)", string(kit.Value(io.ReadAll(file))(t)), content)
 		if _, err := parts.NextPart(); err != io.EOF {
 			t.Errorf("after the second part: %v", err)
 		}
@@ -57,13 +55,9 @@ func TestStoreFile_I4_Parts(t *testing.T) {
 	c := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})})
 	for range 2 {
 		id, err := c.StoreFile(t.Context(), bumID, fileOf("folder/Rechnung \"ü\"\n.pdf", content))
-		if err != nil || id != "54759eb3c090d83494e2d804" {
-			t.Fatalf("got %q, %v", id, err)
-		}
+		kit.Need(t, err == nil && id == "54759eb3c090d83494e2d804", "got %q, %v", id, err)
 	}
-	if !bytes.Equal(bodies[0], bodies[1]) {
-		t.Error("the same file was two requests")
-	}
+	kit.Check(t, bytes.Equal(bodies[0], bodies[1]), "the same file was two requests")
 }
 
 // I4: bytes that are not the recorded ones never leave whole.
@@ -78,14 +72,11 @@ func TestStoreFile_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 	f := fileOf("a.pdf", content)
 	f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("X" + content[1:])), nil }
 	_, err := New(Config{API: api(t, apicall.Config{BaseURL: srv.URL})}).StoreFile(t.Context(), bumID, f)
-	if e := calls.Failed(t, err); !e.Damaged || e.Code != "file-damaged" {
-		t.Errorf(`%v, want e.Damaged, e.Code = "file-damaged"`, e)
-	}
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Damaged && e.Code == "file-damaged", `%v, want e.Damaged, e.Code = "file-damaged"`, e)
 	<-done
 	srv.Close()
-	if got >= int64(len(content)) {
-		t.Errorf("%d bytes left", got)
-	}
+	kit.Check(t, got < int64(len(content)), "%d bytes left", got)
 }
 
 func TestStoreFile_Answers(t *testing.T) {
@@ -94,9 +85,7 @@ func TestStoreFile_Answers(t *testing.T) {
 		``: "", `{}`: "", `{"fileId":null}`: "", `{"fileId":"../x"}`: "", `{"fileId":"a","fileID":"b"}`: "", `<html></html>`: "", `[]`: "",
 	} {
 		id, err := client(t, calls.Says(200, body)).StoreFile(t.Context(), bumID, fileOf("a.pdf", "x"))
-		if id != want || (err == nil) != (want != "") {
-			t.Errorf("%q gives %q, %v", body, id, err)
-		}
+		kit.Check(t, id == want && (err == nil) == (want != ""), "%q gives %q, %v", body, id, err)
 		if err != nil && calls.Failed(t, err).Outcome != apicall.OutcomeUnknown {
 			t.Errorf("%q: %v", body, calls.Failed(t, err).Outcome)
 		}
@@ -117,8 +106,7 @@ func TestStoreFile_WhatCannotBeStoredIsNotSent(t *testing.T) {
 		"Number": second(c.StoreFile(t.Context(), "x", good)), "Type": second(c.StoreFile(t.Context(), bumID, noType)),
 		"Empty": second(c.StoreFile(t.Context(), bumID, empty)), "Digest": second(c.StoreFile(t.Context(), bumID, noDigest)),
 	} {
-		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v, want e.Outcome = apicall.NotSent", name, e)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent, "%s: %v, want e.Outcome = apicall.NotSent", name, e)
 	}
 }

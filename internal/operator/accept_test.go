@@ -70,9 +70,8 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 			t.Errorf("%s: comparison = %+v, want safe mode to stay, and no line in the journal", name, out)
 		}
 		want := "Vault V: the index gave 2 of 900 documents. Nothing is concluded from it; safe mode stays. Run reconcile again; if it lasts, show the provider request 7c1f."
-		if len(out.Why) != 1 || !strings.HasPrefix(out.Why[0], want) {
-			t.Errorf("%s: reasons = %q, want one that begins with %q", name, out.Why, want)
-		}
+		kit.Check(t, len(out.Why) == 1 && strings.HasPrefix(out.Why[0], want),
+			"%s: reasons = %q, want one that begins with %q", name, out.Why, want)
 	}
 	out := compare(900, AcceptedIndex{"W", 1, 1}, AcceptedIndex{"V", 2, 900})
 	if _, safe := a.SafeMode(); safe || !out.Left || !out.Complete() || !out.Vaults[0].Accepted || out.Vaults[0].Index.Complete {
@@ -83,8 +82,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 		!strings.Contains(told[1], `"event":"reconciled"`) || strings.Contains(strings.Join(told, ""), "provider says") {
 		t.Errorf("lines of the journal = %s, want the acceptance with its numbers and the comparison, without the reason", told)
 	}
-	notes, err := a.Notes(archive.Key{})
-	kit.Must(a.t, err)
+	notes := kit.Value(a.Notes(archive.Key{}))(a.t)
 	if len(notes) != 2 || !slices.ContainsFunc(slices.Collect(maps.Values(notes)), func(n ledger.Note) bool { return n.Text == "the provider says so" }) {
 		t.Errorf("notes = %+v, want two, one with the reason", notes)
 	}

@@ -60,9 +60,8 @@ func TestDisposalLimit_I3_AnApprovalIsUsedUp(t *testing.T) {
 		isMore bool
 	}{{3, false}, {2, false}, {2, true}} {
 		err := l.Book("acme-in", c.due)
-		if _, stopped := errors.AsType[*ingest.DisposalLimitError](err); stopped != c.isMore {
-			t.Errorf("disposal of %d: error = %v, want one of the limit: %v", c.due, err, c.isMore)
-		}
+		_, stopped := errors.AsType[*ingest.DisposalLimitError](err)
+		kit.Check(t, stopped == c.isMore, "disposal of %d: error = %v, want one of the limit: %v", c.due, err, c.isMore)
 	}
 }
 

@@ -64,18 +64,14 @@ func (d Downloads) get(ctx context.Context, remote string, outcome string) (Fetc
 func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 	d, from := downloading(t, 9)
 	for _, outcome := range []string{ledger.FetchSame, ledger.FetchRepacked, ledger.FetchDiffers, ledger.FetchNotCompared} {
-		if _, err := d.get(t.Context(), "b1", outcome); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(d.get(t.Context(), "b1", outcome))(t)
 		if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != outcome || last.Size != 2 || last.Remote != "b1" || *last.UID != 7 {
 			t.Errorf("the journal ends with %+v, want the download of b1 by 7 as %s, with 2 bytes", last, outcome)
 		}
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	from.err, from.meet = errors.New("broken off"), leave
-	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, from.err) {
-		t.Errorf("error = %v, want %v", err, from.err)
-	}
+	kit.Fails(t, "error", kit.Err(d.get(ctx, "b1", ledger.FetchSame)), from.err)
 	if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != ledger.FetchFailed {
 		t.Errorf("the journal ends with %+v, want a download that failed", last)
 	}
@@ -92,9 +88,7 @@ func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes, err := d.Ledger.Notes(archive.Key{})
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("notes = %v (error %v), want one", notes, err)
-	}
+	kit.Need(t, err == nil && len(notes) == 1, "notes = %v (error %v), want one", notes, err)
 	digests := 0
 	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
 		line, err := ledger.ParseLine(stored)
@@ -104,9 +98,7 @@ func TestFetch_I29_ReasonBesideTheJournal(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || digests != 1 {
-		t.Errorf("digests = %d (error %v), want 1", digests, err)
-	}
+	kit.Check(t, err == nil && digests == 1, "digests = %d (error %v), want 1", digests, err)
 }
 
 // The budget is checked before the archive is asked; a download that never ended counts too.
@@ -124,9 +116,7 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	}
 	month := d.Now().AddDate(0, 1, 0)
 	d.Now = func() time.Time { return month }
-	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 1 {
-		t.Errorf("next month: fetched = %+v (error %v), want 1 of the budget used", got, err)
-	}
+	kit.Want(t, "next month: fetched", kit.Value(d.get(t.Context(), "b1", ledger.FetchSame))(t).Used, 1)
 	d.Budget = 0
 	kit.Want(t, "calls", from.asks, 2)
 	if _, err := d.get(t.Context(), "b1", ledger.FetchSame); err == nil || from.asks != 2 {
@@ -146,15 +136,12 @@ func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
 	}
 	next := func(n int, want ...int) Sampled {
 		t.Helper()
-		s, err := d.Sample(t.Context(), n)
-		kit.Must(t, err)
+		s := kit.Value(d.Sample(t.Context(), n))(t)
 		var have []int
 		for _, k := range s.Next {
 			have = append(have, slices.Index(keys, k))
 		}
-		if !slices.Equal(have, want) {
-			t.Errorf("next %d: %v, want %v", n, have, want)
-		}
+		kit.Want(t, fmt.Sprintf("next %d", n), have, want)
 		return s
 	}
 	next(2, 0, 1)
@@ -163,9 +150,7 @@ func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
 		i       int
 		outcome string
 	}{{3, ledger.FetchSame}, {0, ledger.FetchFailed}, {2, ledger.FetchFailed}, {1, ledger.FetchDiffers}, {0, ledger.FetchFailed}} {
-		if _, err := d.get(t.Context(), remote(one.i), one.outcome); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(d.get(t.Context(), remote(one.i), one.outcome))(t)
 	}
 	next(1, 4)
 	next(3, 4, 5, 2)                 // the one that failed longest ago

@@ -57,9 +57,7 @@ func newSpeaking(t *testing.T) *speaking {
 func (s *speaking) stored() arrival.Arrival {
 	s.t.Helper()
 	a, known, err := s.ledger.Arrival(s.key)
-	if err != nil || !known {
-		s.t.Fatalf("arrival known: %t (error %v), want true", known, err)
-	}
+	kit.Need(s.t, err == nil && known, "arrival known: %t (error %v), want true", known, err)
 	return a
 }
 
@@ -97,24 +95,21 @@ func TestSayWord_I11_OnceWithWhatIsCertain(t *testing.T) {
 				return row.fault
 			}}))
 			after, answer, err := s.say(SpokenWord{Word: arrival.Reject})
-			if err != nil || (answer == nil) != (row.want == arrival.Taken) {
-				t.Fatalf("answer = %v (error %v), want one unless the word is taken: %s", answer, err, row.want)
-			}
+			kit.Need(t, err == nil && (answer == nil) == (row.want == arrival.Taken),
+				"answer = %v (error %v), want one unless the word is taken: %s", answer, err, row.want)
 			if said := after.Said[0]; said.Outcome != row.want || said.AnsweredAt.IsZero() || (said.Cause.Code == "") != (answer == nil) {
 				t.Errorf("word in the ledger = %+v, want %s, with a time", said, row.want)
 			}
 			notified := s.net.ReceivedDocuments()[0].Notified
-			if len(notified) != row.posted || calls > 1 {
-				t.Errorf("the network has %+v after %d calls, want %d after at most 1", notified, calls, row.posted)
-			}
+			kit.Check(t, len(notified) == row.posted && calls <= 1,
+				"the network has %+v after %d calls, want %d after at most 1", notified, calls, row.posted)
 			if len(notified) > 0 && (notified[0].ResponseCode != "BusinessReject" || notified[0].ActionCode != "DocumentRejected" || notified[0].Description != "") {
 				t.Errorf("notification = %+v, want BusinessReject, DocumentRejected, without a text", notified[0])
 			}
 			kit.Want(t, "violations", len(s.net.Violations()), 0)
 			notes, err := s.ledger.Notes(s.key)
-			if err != nil || notes[after.Said[0].Rev].Text != "the price is wrong" {
-				t.Errorf("notes = %v (error %v), want the reason", notes, err)
-			}
+			kit.Check(t, err == nil && notes[after.Said[0].Rev].Text == "the price is wrong",
+				"notes = %v (error %v), want the reason", notes, err)
 		})
 	}
 }
@@ -133,9 +128,8 @@ func TestSayWord_I29_OnlyWhereItMay(t *testing.T) {
 	}
 	kit.Must(t, s.net.SetFaults(emulator.Faults{}))
 	for _, w := range []SpokenWord{{Word: arrival.Accept}, {Word: arrival.Reject, Again: true}} {
-		if _, _, err := s.say(w); !errors.Is(err, ledger.ErrIllegal) {
-			t.Errorf("%+v: error = %v, want %v", w, err, ledger.ErrIllegal)
-		}
+		_, _, err := s.say(w)
+		kit.Check(t, errors.Is(err, ledger.ErrIllegal), "%+v: error = %v, want %v", w, err, ledger.ErrIllegal)
 	}
 	kit.Must(t, s.net.PermitWord(s.bumID))
 	if after, answer, err := s.say(SpokenWord{Word: arrival.Accept, Again: true}); err != nil || answer != nil || len(after.Said) != 2 || after.Said[1].Outcome != arrival.Taken {
@@ -160,7 +154,6 @@ func TestSayWord_AskerGoesAway(t *testing.T) {
 	s := newSpeaking(t)
 	ctx, leave := context.WithCancel(t.Context())
 	after, answer, err := s.SayWord(ctx, s.stored(), Person{UID: 1000, Reason: "x"}, SpokenWord{Word: arrival.Accept}, goingAway{s.client, leave})
-	if err != nil || answer != nil || after.Said[0].Outcome != arrival.Taken {
-		t.Errorf("words = %+v, answer = %v (error %v), want one that was taken", after.Said, answer, err)
-	}
+	kit.Check(t, err == nil && answer == nil && after.Said[0].Outcome == arrival.Taken,
+		"words = %+v, answer = %v (error %v), want one that was taken", after.Said, answer, err)
 }

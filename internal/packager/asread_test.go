@@ -33,9 +33,7 @@ func TestRefusal_KeepsWhatCanBeRead(t *testing.T) {
 			_, root := drop(t, tree{"metadata.json": row.sidecar, "rechnung.pdf": "%PDF"})
 			_, err := ValidateFolder(t.Context(), root, Rules{Vault: "V", Defaults: map[string]any{"recipientName": "By default"}})
 			refusal, is := errors.AsType[*Refusal](err)
-			if !is || refusal.AsRead != row.want {
-				t.Errorf("%v: %+v, want %+v", err, refusal, row.want)
-			}
+			kit.Check(t, is && refusal.AsRead == row.want, "%v: %+v, want %+v", err, refusal, row.want)
 		})
 	}
 }
@@ -66,9 +64,7 @@ func TestAsRead_OfEveryFolderWithASidecar(t *testing.T) {
 			if refusal, is := errors.AsType[*Refusal](err); is {
 				got = refusal.AsRead
 			}
-			if (err == nil) != (name == "Good") || got != want {
-				t.Errorf("%v: %+v, want %+v", err, got, want)
-			}
+			kit.Check(t, (err == nil) == (name == "Good") && got == want, "%v: %+v, want %+v", err, got, want)
 		})
 	}
 }

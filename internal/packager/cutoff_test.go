@@ -33,8 +33,7 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 			for file, content := range map[string]string{row.file: row.content, "metadata.json": `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"}`} {
 				kit.Must(t, os.WriteFile(dir+"/"+file, []byte(content), 0o600))
 			}
-			root, err := os.OpenRoot(dir)
-			kit.Must(t, err)
+			root := kit.Value(os.OpenRoot(dir))(t)
 			defer root.Close()
 			rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
 			if _, err := ValidateFolder(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {
@@ -67,8 +66,7 @@ func TestEndings_I4_OfEachRoute(t *testing.T) {
 		"Whole":   {tree{"metadata.json": meta, "a.pdf": goodPDF}, ""},
 	} {
 		_, root := drop(t, row.files)
-		s, err := ValidateFolder(t.Context(), root, rules)
-		kit.Must(t, err)
+		s := kit.Value(ValidateFolder(t.Context(), root, rules))(t)
 		kit.Want(t, name, strings.Join(s.Endings.Short, " "), row.short)
 		kit.Want(t, name+" has remarks", len(s.Endings.Remarks()), len(strings.Fields(row.short)))
 	}

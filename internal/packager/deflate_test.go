@@ -35,8 +35,7 @@ func squeezed(t testing.TB, s *runDeflater, content string) []byte {
 
 func mustSqueezer(t testing.TB, level int) *runDeflater {
 	t.Helper()
-	s, err := newRunDeflater(level)
-	kit.Must(t, err)
+	s := kit.Value(newRunDeflater(level))(t)
 	return s
 }
 
@@ -66,12 +65,10 @@ func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
 		for i, content := range contents {
 			packed := squeezed(t, s, content)
 			got, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-			if err != nil || string(got) != content {
-				t.Fatalf("level %d, content %d of %d bytes: %v", level, i, len(content), err)
-			}
-			if over := len(packed) - len(content); over > 32+len(content)/1_000 {
-				t.Errorf("level %d, content %d of %d bytes grew by %d", level, i, len(content), over)
-			}
+			kit.Need(t, err == nil && string(got) == content,
+				"level %d, content %d of %d bytes: %v", level, i, len(content), err)
+			over := len(packed) - len(content)
+			kit.Check(t, over <= 32+len(content)/1_000, "level %d, content %d of %d bytes grew by %d", level, i, len(content), over)
 		}
 	}
 }
@@ -89,9 +86,8 @@ func FuzzSqueeze(f *testing.F) {
 		}
 		packed := squeezed(t, s, string(content))
 		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
-		if err != nil || !bytes.Equal(got, content) || len(packed) > len(content)+len(content)/1_000+32 {
-			t.Errorf("%d bytes became %d, which became %d: %v", len(content), len(packed), len(got), err)
-		}
+		kit.Check(t, err == nil && bytes.Equal(got, content) && len(packed) <= len(content)+len(content)/1_000+32,
+			"%d bytes became %d, which became %d: %v", len(content), len(packed), len(got), err)
 	})
 }
 
@@ -131,9 +127,7 @@ func TestSplit_LooksForRepetitionsWhereThereAreSome(t *testing.T) {
 			if percent := matchedBytes * 100 / len(row.content); err != nil || percent < row.matched[0] || percent > row.matched[1] {
 				t.Errorf("%d %% of %d bytes, want %v: %v", percent, len(row.content), row.matched, err)
 			}
-			if again != row.content {
-				t.Error("the runs are not the content")
-			}
+			kit.Want(t, "the runs are not the content", again, row.content)
 		})
 	}
 }
@@ -143,8 +137,7 @@ func level9(t *testing.T, files tree) (n int64) {
 	t.Helper()
 	for _, content := range files {
 		var b bytes.Buffer
-		w, err := klauspost.NewWriter(&b, 9)
-		kit.Must(t, err)
+		w := kit.Value(klauspost.NewWriter(&b, 9))(t)
 		w.Write([]byte(content))
 		w.Close()
 		n += int64(min(b.Len(), len(content)))
@@ -154,8 +147,7 @@ func level9(t *testing.T, files tree) (n int64) {
 
 func entrySizes(t *testing.T, path string) (n int64) {
 	t.Helper()
-	z, err := zip.OpenReader(path)
-	kit.Must(t, err)
+	z := kit.Value(zip.OpenReader(path))(t)
 	defer z.Close()
 	for _, f := range z.File {
 		n += int64(f.CompressedSize64)
@@ -181,13 +173,10 @@ func TestBuild_G6_SizeOfLevel9(t *testing.T) {
 	}
 	t.Run("Real", func(t *testing.T) {
 		paths, err := filepath.Glob(filepath.Join(corpus(t), "*", "*"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("%d invoices: %v", len(paths), err)
-		}
+		kit.Need(t, err == nil && len(paths) != 0, "%d invoices: %v", len(paths), err)
 		var folders []tree
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			kit.Must(t, err)
+			b := kit.Value(os.ReadFile(path))(t)
 			folders = append(folders, tree{filepath.Base(path): string(b)})
 		}
 		asLevel9(t, folders)
@@ -205,15 +194,11 @@ func asLevel9(t *testing.T, folders []tree) {
 		_, root := drop(t, files)
 		write(t, filepath.Join(root.Name(), "metadata.json"), sidecar)
 		to := filepath.Join(t.TempDir(), "a.zip")
-		if _, err := buildAt(t.Context(), root, rules, to); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(buildAt(t.Context(), root, rules, to))(t)
 		got += entrySizes(t, to)
 	}
 	t.Logf("%d of %d bytes, level 9 makes %d: %.4f of it", got, raw, want, float64(got)/float64(want))
-	if got*1000 > want*1003 {
-		t.Errorf("%d bytes are more than 1.003 of level 9's %d", got, want)
-	}
+	kit.Check(t, got*1000 <= want*1003, "%d bytes are more than 1.003 of level 9's %d", got, want)
 }
 
 // The same bytes whatever runs beside it and however many at once.
@@ -237,9 +222,8 @@ func TestBuild_I10_SameBytesOnAnyNumberOfCores(t *testing.T) {
 					rules.Compression = "max" // leaves a bench that does not fit
 				}
 				s, err := buildAt(t.Context(), root, rules, to)
-				if err != nil || i%3 != 2 && s.Package.SHA256 != want {
-					t.Errorf("%d cores: %v, %v", cores, s.Package.SHA256, err)
-				}
+				kit.Check(t, err == nil && (i%3 == 2 || s.Package.SHA256 == want),
+					"%d cores: %v, %v", cores, s.Package.SHA256, err)
 			})
 		}
 		g.Wait()
@@ -259,9 +243,7 @@ func TestBuild_BytesAreKnown(t *testing.T) {
 	} {
 		r := rules
 		r.Compression = compression
-		if got := mustBuild(t, root, r).Package.SHA256.String(); got != want {
-			t.Errorf("%s: %s, want got = %v", compression, got, want)
-		}
+		kit.Want(t, compression, mustBuild(t, root, r).Package.SHA256.String(), want)
 	}
 }
 
@@ -274,9 +256,7 @@ func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
 		_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": paper(r, 80_000), "b.bin": anything(r, 1+r.IntN(300_000)),
 			"c.bin": anything(r, 1+i*i*30_000), "d.xml": prose(r, 10_000)})
 		zips = append(zips, filepath.Join(t.TempDir(), fmt.Sprint(i, ".zip")))
-		if _, err := buildAt(t.Context(), root, rules, zips[i]); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(buildAt(t.Context(), root, rules, zips[i]))(t)
 	}
 	const script = "import sys, zipfile\nfor z in sys.argv[1:]: assert zipfile.ZipFile(z).testzip() is None, z"
 	for _, tool := range [][]string{{"unzip", "-tq"}, {"python3", "-c", script}} {
@@ -300,16 +280,12 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "empty.txt": "", "held.bin": noise(1, maxHeld), "later.bin": noise(2, 2*maxHeld),
 		"shrinks.xml": prose(r, 4*maxHeld), "small.txt": "x"})
 	to := filepath.Join(t.TempDir(), "a.zip")
-	if _, err := buildAt(t.Context(), root, rules, to); err != nil {
-		t.Fatal(err)
-	}
-	z, err := zip.OpenReader(to)
-	kit.Must(t, err)
+	kit.Value(buildAt(t.Context(), root, rules, to))(t)
+	z := kit.Value(zip.OpenReader(to))(t)
 	defer z.Close()
 	for _, f := range z.File {
-		if later := f.Flags&sizesFollowFlag != 0; later != (f.Name == "later.bin") {
-			t.Errorf("%s: flags %x", f.Name, f.Flags)
-		}
+		later := f.Flags&sizesFollowFlag != 0
+		kit.Check(t, later == (f.Name == "later.bin"), "%s: flags %x", f.Name, f.Flags)
 		if asItIs := f.Method == zip.Store; asItIs != (f.Name == "empty.txt" || f.Name == "held.bin" || f.Name == "small.txt") {
 			t.Errorf("%s: method %d", f.Name, f.Method)
 		}
@@ -318,8 +294,7 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 
 // I21: what waits for the next folder holds on to nothing of the last.
 func TestBench_I21_ForgetsTheFolder(t *testing.T) {
-	b, err := takeWorkspace(levels["default"])
-	kit.Must(t, err)
+	b := kit.Value(takeWorkspace(levels["default"]))(t)
 	gone := make(chan struct{})
 	func() {
 		to := &bytes.Buffer{}

@@ -34,8 +34,7 @@ func drop(t testing.TB, files tree) (dir string, root *os.Root) {
 	for name, content := range files {
 		write(t, filepath.Join(dir, name), content)
 	}
-	root, err := os.OpenRoot(dir)
-	kit.Must(t, err)
+	root = kit.Value(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { root.Close() })
 	return dir, root
 }
@@ -104,18 +103,14 @@ func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
 	t.Helper()
 	_, err := build(t, root, r)
 	refused, ok := errors.AsType[*Refusal](err)
-	if !ok {
-		t.Fatalf("got %v, want a refusal with %q", err, words)
-	}
+	kit.Need(t, ok, "got %v, want a refusal with %q", err, words)
 	said := refused.Text()
 	kit.Holds(t, "the refusal", said, words...)
 	if _, err := ValidateFolder(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
 		t.Errorf("Validate says %v, Build %v", err, refused)
 	}
 	for _, f := range refused.Faults {
-		if f.Brief == "" || f.Text == "" || f.Advice == "" {
-			t.Errorf("fault without brief, text or advice: %+v", f)
-		}
+		kit.Check(t, f.Brief != "" && f.Text != "" && f.Advice != "", "fault without brief, text or advice: %+v", f)
 	}
 	return refused
 }

@@ -100,9 +100,8 @@ func TestFolder_I21_ListingStopsAtItsBound(t *testing.T) {
 	}
 	refusalOf(t, root, rules, "more than 10000 files and folders")
 	l, err := listFolder(root, rules.withDefaults())
-	if err != nil || !l.isTooMany || l.entries > maxEntries+512 {
-		t.Errorf("read %d entries, full %v, %v", l.entries, l.isTooMany, err)
-	}
+	kit.Check(t, err == nil && l.isTooMany && l.entries <= maxEntries+512,
+		"read %d entries, full %v, %v", l.entries, l.isTooMany, err)
 }
 
 func TestFolder_JunkOthersAndNames(t *testing.T) {
@@ -136,9 +135,8 @@ func TestFolder_IncludeSidecar(t *testing.T) {
 	r := rules
 	r.IncludeSidecar = true
 	s := mustBuild(t, root, r)
-	if len(s.Files) != 2 || s.Files[1].Path != "metadata.json" || len(s.Others) != 0 {
-		t.Errorf("files %v, others %v", s.Files, s.Others)
-	}
+	kit.Check(t, len(s.Files) == 2 && s.Files[1].Path == "metadata.json" && len(s.Others) == 0,
+		"files %v, others %v", s.Files, s.Others)
 }
 
 func TestLists(t *testing.T) {
@@ -205,16 +203,13 @@ func TestComplete(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			_, root := drop(t, row.files)
 			missing, err := FindMissingFiles(root, Rules{Vault: "V", Complete: row.complete})
-			if err != nil || strings.Join(missing, " ") != row.missing {
-				t.Errorf("missing %q, %v", missing, err)
-			}
+			kit.Check(t, err == nil && strings.Join(missing, " ") == row.missing, "missing %q, %v", missing, err)
 		})
 	}
 	for _, src := range []string{`{"files": `, `{"files": [1]}`, ""} {
 		_, root := drop(t, tree{"metadata.json": src})
-		if _, err := FindMissingFiles(root, Rules{Vault: "V", Complete: "list"}); !isRefusal(err) {
-			t.Errorf("sidecar %q: %v", src, err)
-		}
+		_, err := FindMissingFiles(root, Rules{Vault: "V", Complete: "list"})
+		kit.Check(t, isRefusal(err), "sidecar %q: %v", src, err)
 	}
 }
 
@@ -264,9 +259,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 					}
 					return f, info, err
 				}
-				if _, err := build(t, root, r); !errors.Is(err, ErrChanged) {
-					t.Errorf("got %v, want ErrChanged", err)
-				}
+				kit.Fails(t, "got", kit.Err(build(t, root, r)), ErrChanged)
 			})
 		}
 	}
@@ -279,9 +272,7 @@ func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 		write(t, dir+"/b.pdf", "still copying")
 		return durable.OpenRegular(root, path)
 	}
-	if _, err := build(t, root, r); !errors.Is(err, ErrChanged) {
-		t.Errorf("got %v, want ErrChanged", err)
-	}
+	kit.Fails(t, "got", kit.Err(build(t, root, r)), ErrChanged)
 }
 
 // TestFolder_I18_ANoteFurtherDownIsContent: vaultd writes its notes at the top
@@ -305,9 +296,7 @@ func TestBuild_JunkMayComeAndGo(t *testing.T) {
 		write(t, dir+"/Thumbs.db", path)
 		return durable.OpenRegular(root, path)
 	}
-	if s := mustBuild(t, root, r); !slices.Equal(s.Junk, []string{"Thumbs.db"}) {
-		t.Errorf("junk %q", s.Junk)
-	}
+	kit.Want(t, "junk", mustBuild(t, root, r).Junk, []string{"Thumbs.db"})
 }
 
 func plainRules(string) Rules { return Rules{Vault: "V"} }
@@ -364,26 +353,22 @@ func TestBuild_UnreadableFileForReal(t *testing.T) {
 	}
 	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	kit.Must(t, os.Chmod(dir+"/a.pdf", 0))
-	if _, err := build(t, root, rules); !errors.Is(err, fs.ErrPermission) || isRefusal(err) {
-		t.Errorf("got %v", err)
-	}
+	_, err := build(t, root, rules)
+	kit.Check(t, errors.Is(err, fs.ErrPermission) && !isRefusal(err), "got %v", err)
 }
 
 func TestBuild_FolderGoneIsNotEmpty(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar})
 	kit.Must(t, errors.Join(os.Remove(dir+"/metadata.json"), os.Remove(dir)))
-	if _, err := build(t, root, rules); err == nil || isRefusal(err) {
-		t.Errorf("got %v", err)
-	}
+	_, err := build(t, root, rules)
+	kit.Check(t, err != nil && !isRefusal(err), "got %v", err)
 }
 
 func TestBuild_Canceled(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := buildAt(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	kit.Fails(t, "got", kit.Err(buildAt(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip"))), context.Canceled)
 }
 
 // The identity of what was dropped is for ever: neither another compressor nor
@@ -397,9 +382,7 @@ func TestBuild_IdentityIsGolden(t *testing.T) {
 		for name, dropped := range map[string]tree{"AsIs": files, "SpeltInAnotherWay": respelt} {
 			_, root := drop(t, dropped)
 			s := mustBuild(t, root, Rules{Vault: "VAULT-1", Compression: compression})
-			if s.ID.String() != want {
-				t.Errorf("%s, %s: identity %s, want %s", name, compression, s.ID, want)
-			}
+			kit.Want(t, fmt.Sprintf("%s, %s: identity", name, compression), s.ID.String(), want)
 		}
 	}
 	_, root := drop(t, files)

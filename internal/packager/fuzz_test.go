@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // A file is copied byte for byte, or refused for its own fault: its start or its end, as far as readers look for them.
@@ -25,20 +26,15 @@ func FuzzPDF_I4(f *testing.F) {
 		s, path, err := copyPDF(t, root, PDFRules{Receiving: "a@b.example", Notify: "a@b.example"}, nil)
 		head, tail := content[:min(len(content), 1024)], content[max(0, len(content)-1024):]
 		isPDF := bytes.Contains(head, []byte("%PDF-")) && !archive.IsBegunPDF(content)
-		if isPDF != (err == nil) || err != nil && !isRefusal(err) {
-			t.Fatalf("%v, whole %v", err, isPDF)
-		}
+		kit.Need(t, isPDF == (err == nil) && (err == nil || isRefusal(err)), "%v, whole %v", err, isPDF)
 		isWhole := isPDF && bytes.Contains(tail, []byte("%%EOF"))
-		if waits := CheckFileEnd(root, "a.pdf") != nil; isWhole && waits {
-			t.Error("a whole PDF waits for its end")
-		}
-		if isWhole && len(s.Endings.Short)+len(s.Endings.Odd) > 0 {
-			t.Errorf("endings of a whole PDF = %v, want none", s.Endings)
-		}
+		waits := CheckFileEnd(root, "a.pdf") != nil
+		kit.Check(t, !isWhole || !waits, "a whole PDF waits for its end")
+		kit.Check(t, !isWhole || len(s.Endings.Short)+len(s.Endings.Odd) <= 0,
+			"endings of a whole PDF = %v, want none", s.Endings)
 		if err == nil {
-			if copied, _ := os.ReadFile(path); !bytes.Equal(copied, content) || s.Content != archive.Sum(content) {
-				t.Error("the copy is another file")
-			}
+			copied, _ := os.ReadFile(path)
+			kit.Check(t, bytes.Equal(copied, content) && s.Content == archive.Sum(content), "the copy is another file")
 		}
 	})
 }
@@ -57,9 +53,8 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 		if err := newRefusal(faults, archive.AsRead{}); err != nil {
-			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
-				t.Errorf("control character in %q", s)
-			}
+			s := err.Error() + err.(*Refusal).Text()
+			kit.Check(t, !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }), "control character in %q", s)
 		}
 	})
 }

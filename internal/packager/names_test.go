@@ -1,7 +1,6 @@
 package packager
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -32,8 +31,7 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 			_, root := drop(t, row.files)
 			r := rules
 			r.Complete = row.complete
-			s, err := ValidateFolder(t.Context(), root, r)
-			kit.Must(t, err)
+			s := kit.Value(ValidateFolder(t.Context(), root, r))(t)
 			var sent []string
 			for _, f := range s.Files {
 				sent = append(sent, f.Path)
@@ -44,8 +42,6 @@ func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
 	}
 	for _, waits := range []string{".a.pdf.icloud", ".a.pdf.Xy12Zz", "a.pdf.partial", "sub/a.gdoc"} {
 		_, root := drop(t, tree{"metadata.json": meta + "}", "a.pdf": "a", waits: "x"})
-		if _, err := ValidateFolder(t.Context(), root, rules); !errors.Is(err, ErrChanged) {
-			t.Errorf("%s: err = %v, want %v", waits, err, ErrChanged)
-		}
+		kit.Fails(t, waits+": err", kit.Err(ValidateFolder(t.Context(), root, rules)), ErrChanged)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -56,24 +57,20 @@ func sealNetwork(t *testing.T, root *os.Root, r NetworkRules, hook durable.Hook)
 	defer dir.Close()
 	s, err := BuildNetwork(context.Background(), root, r, dir, "k.zip")
 	left, _ := os.ReadDir(spool)
-	if err == nil && (len(left) != 1 || left[0].Name() != "k.zip") || err != nil && len(left) != 0 {
-		t.Errorf("spool after %v: %v", err, left)
-	}
+	kit.Check(t, (err != nil || len(left) == 1 && left[0].Name() == "k.zip") && (err == nil || len(left) == 0),
+		"spool after %v: %v", err, left)
 	return s, filepath.Join(spool, "k.zip"), err
 }
 
 // entriesOf returns the names of a ZIP's entries in their order, and their contents.
 func entriesOf(t *testing.T, path string) (names []string, contents tree) {
 	t.Helper()
-	z, err := zip.OpenReader(path)
-	kit.Must(t, err)
+	z := kit.Value(zip.OpenReader(path))(t)
 	defer z.Close()
 	contents = tree{}
 	for _, f := range z.File {
-		r, err := f.Open()
-		kit.Must(t, err)
-		content, err := io.ReadAll(r)
-		kit.Must(t, err)
+		r := kit.Value(f.Open())(t)
+		content := kit.Value(io.ReadAll(r))(t)
 		names, contents[f.Name] = append(names, f.Name), string(content)
 	}
 	return names, contents
@@ -101,21 +98,17 @@ func TestNetwork_I4_I10_DocumentAndFiles(t *testing.T) {
 		t.Errorf("%+v, want s.Content = %v, s.Metadata = %v, s.ID = %v", s, content, document, archive.DeriveNetworkID(content, document))
 	}
 	want := `{"documentType":"Invoice","documentId":"RE-4711","documentDate":"2026-10-31T00:00:00Z","senderName":"Müller & Söhne","recipientIds":["003712345678"],"currencyCode":"EUR","amount":9007199254740993.10,"flowDirection":"sending"}`
-	if string(s.Document.Metadata()) != want {
-		t.Errorf("%s, want string(s.Document.Metadata()) = %v", s.Document.Metadata(), want)
-	}
+	kit.Want(t, fmt.Sprint(s.Document.Metadata()), string(s.Document.Metadata()), want)
 	sealed, err := os.ReadFile(path)
 	if err != nil || s.Package.Path != "k.zip" || s.Package.SHA256 != archive.Sum(sealed) || s.Package.Size != int64(len(sealed)) {
 		t.Errorf(`%+v, %v, want no error, s.Package.Path = "k.zip", s.Package.SHA256 = %v, s.Package.Size = %v`, s.Package, err, archive.Sum(sealed), int64(len(sealed)))
 	}
 	again, _, err := sealNetwork(t, root, networkRules, nil)
-	if err != nil || again.Package != s.Package || again.ID != s.ID {
-		t.Errorf("the same folder gives another ZIP: %+v, %v", again.Package, err)
-	}
+	kit.Check(t, err == nil && again.Package == s.Package && again.ID == s.ID,
+		"the same folder gives another ZIP: %+v, %v", again.Package, err)
 	validated, err := ValidateNetwork(context.Background(), root, networkRules)
-	if err != nil || validated.ID != s.ID || validated.Package != (archive.Package{}) {
-		t.Errorf("%+v, %v, want no error, validated.ID = %v, validated.Package = (archive.Package{})", validated, err, s.ID)
-	}
+	kit.Check(t, err == nil && validated.ID == s.ID && validated.Package == (archive.Package{}),
+		"%+v, %v, want no error, validated.ID = %v, validated.Package = (archive.Package{})", validated, err, s.ID)
 	// A blank in the document makes another document, and the same files.
 	write(t, dir+"/document.json", networkDocument+" ")
 	if other, _, err := sealNetwork(t, root, networkRules, nil); err != nil || other.ID == s.ID || other.Content != s.Content {
@@ -242,9 +235,7 @@ func TestNetwork_Refused(t *testing.T) {
 			}
 			_, _, err := sealNetwork(t, root, r, nil)
 			refused, ok := errors.AsType[*Refusal](err)
-			if !ok {
-				t.Fatalf("got %v, want a refusal", err)
-			}
+			kit.Need(t, ok, "got %v, want a refusal", err)
 			text := refused.Text()
 			kit.Holds(t, "the text", text, row.words...)
 			if strings.Contains(text, "ARCHIVED") || strings.Contains(text, "archive") || strings.Contains(text, "..") && name != "HEIC" {
@@ -294,8 +285,7 @@ func TestNetwork_I4_RealInvoices(t *testing.T) {
 		kit.Must(t, err)
 		files := tree{"document.json": networkDocument}
 		for _, e := range all {
-			content, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			kit.Must(t, err)
+			content := kit.Value(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 			files[e.Name()] = string(content)
 		}
 		_, root := drop(t, files)
@@ -305,9 +295,8 @@ func TestNetwork_I4_RealInvoices(t *testing.T) {
 			continue
 		}
 		names, contents := entriesOf(t, path)
-		if !maps.Equal(contents, files) || names[0] != "document.json" || !slices.IsSorted(names[1:]) {
-			t.Errorf("%s: the ZIP holds %q", kind, names)
-		}
+		kit.Check(t, maps.Equal(contents, files) && names[0] == "document.json" && slices.IsSorted(names[1:]),
+			"%s: the ZIP holds %q", kind, names)
 		n += len(names) - 1
 	}
 	t.Logf("%d real files packed for the network", n)
@@ -353,12 +342,9 @@ func TestNetwork_I17_ChangeWhilePacking(t *testing.T) {
 // in one tick of its clock.
 func TestNetwork_I17_SameStateOtherDocument(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument})
-	n, err := readNetworkFolder(context.Background(), root, networkRules)
-	kit.Must(t, err)
+	n := kit.Value(readNetworkFolder(context.Background(), root, networkRules))(t)
 	n.checkedDocument = archive.Sum([]byte("another document"))
-	if _, err := n.tryFiles(context.Background()); !errors.Is(err, ErrChanged) {
-		t.Errorf("got %v, want ErrChanged", err)
-	}
+	kit.Fails(t, "got", kit.Err(n.tryFiles(context.Background())), ErrChanged)
 }
 
 // I24: a fault of a disk or of rights is no fault of the folder, and a damaged ZIP never gets its name.
@@ -399,9 +385,7 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, root := drop(t, tree{"document.json": networkDocument})
-	if _, err := ValidateNetwork(ctx, root, networkRules); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want error context.Canceled", err)
-	}
+	kit.Fails(t, "ValidateNetwork", kit.Err(ValidateNetwork(ctx, root, networkRules)), context.Canceled)
 }
 
 // A folder that is still being written waits: a temporary name, a file that looks cut off, a file of its list that is missing.
@@ -420,16 +404,12 @@ func TestNetwork_Waits(t *testing.T) {
 	for complete, want := range map[string][]string{"quiet": nil, "list": {"b.pdf"}, "marker": {".done"}} {
 		r := networkRules
 		r.Complete = complete
-		if missing, err := FindMissingNetworkFiles(root, r); err != nil || !slices.Equal(missing, want) {
-			t.Errorf("%s: %q, %v, want no error, missing = %v", complete, missing, err, want)
-		}
+		kit.Want(t, complete, kit.Value(FindMissingNetworkFiles(root, r))(t), want)
 	}
 	_, root = drop(t, tree{"document.json": "{}"})
 	r = networkRules
 	r.Complete = "list"
-	if missing, err := FindMissingNetworkFiles(root, r); err != nil || !slices.Equal(missing, []string{"manifest-sha256.txt"}) {
-		t.Errorf("%q, %v, want no error, missing = %v", missing, err, []string{"manifest-sha256.txt"})
-	}
+	kit.Want(t, "missing", kit.Value(FindMissingNetworkFiles(root, r))(t), []string{"manifest-sha256.txt"})
 }
 
 func FuzzNetworkDocument(f *testing.F) {

@@ -31,9 +31,8 @@ func copyPDF(t *testing.T, root *os.Root, r PDFRules, hook durable.Hook) (Sealed
 	defer dir.Close()
 	s, err := BuildPDF(context.Background(), root, r, dir, "k.pdf")
 	left, _ := os.ReadDir(spool)
-	if err == nil && (len(left) != 1 || left[0].Name() != "k.pdf") || err != nil && len(left) != 0 {
-		t.Errorf("spool after %v: %v", err, left)
-	}
+	kit.Check(t, (err != nil || len(left) == 1 && left[0].Name() == "k.pdf") && (err == nil || len(left) == 0),
+		"spool after %v: %v", err, left)
 	return s, spool + "/k.pdf", err
 }
 
@@ -66,9 +65,7 @@ func TestPDF_I4_ByteCopy(t *testing.T) {
 			if again, _, err := copyPDF(t, root, r, nil); err != nil || again.ID != s.ID || again.Metadata != s.Metadata || again.Package != s.Package {
 				t.Errorf("%+v, %v, want no error, again.ID = %v, again.Metadata = %v, again.Package = %v", again, err, s.ID, s.Metadata, s.Package)
 			}
-			if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%v, %v, want no error, info.Mode() = 0o600", info, err)
-			}
+			kit.Want(t, "info.Mode()", kit.Value(os.Stat(path))(t).Mode(), 0o600)
 		})
 	}
 }
@@ -106,9 +103,7 @@ func TestPDF_Refused(t *testing.T) {
 			}
 			_, _, err := copyPDF(t, root, pdfRules, nil)
 			refused, ok := errors.AsType[*Refusal](err)
-			if !ok {
-				t.Fatalf("got %v, want a refusal", err)
-			}
+			kit.Need(t, ok, "got %v, want a refusal", err)
 			if said := strings.TrimSuffix(refused.Text(), "\n"); said != row.text && (strings.HasPrefix(row.text, "NOT") || !strings.Contains(said, row.text)) {
 				t.Errorf("got  %s\nwant %s", said, row.text)
 			}
@@ -222,9 +217,8 @@ func TestPDF_I24_EnvironmentIsNoRefusal(t *testing.T) {
 	}
 	c := &pdfCopy{size: 3, sha256: archive.Sum([]byte("abc"))}
 	for _, found := range []string{"abd", "ab", "abcd", ""} {
-		if err := c.compareWith(context.Background(), strings.NewReader(found)); err == nil {
-			t.Errorf("%q was taken for the copy", found)
-		}
+		err := c.compareWith(context.Background(), strings.NewReader(found))
+		kit.Check(t, err != nil, "%q was taken for the copy", found)
 	}
 }
 
@@ -243,9 +237,8 @@ func TestValidatePDF_AsItWouldBePacked(t *testing.T) {
 		"link.pdf": isRefusal, "b.docx": isRefusal, "sub": isRefusal,
 		"gone.pdf": func(err error) bool { return errors.Is(err, fs.ErrNotExist) }, "half.part": func(err error) bool { return errors.Is(err, ErrChanged) },
 	} {
-		if _, err := ValidatePDF(context.Background(), root, name, pdfRules); !want(err) {
-			t.Errorf("%s: %v, want want(err)", name, err)
-		}
+		_, err := ValidatePDF(context.Background(), root, name, pdfRules)
+		kit.Check(t, want(err), "%s: %v, want want(err)", name, err)
 	}
 }
 
@@ -253,12 +246,9 @@ func TestPDF_Canceled(t *testing.T) {
 	_, root := drop(t, tree{"a.pdf": goodPDF})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	dir, err := durable.Open(t.TempDir(), nil)
-	kit.Must(t, err)
+	dir := kit.Value(durable.Open(t.TempDir(), nil))(t)
 	defer dir.Close()
-	if _, err := BuildPDF(ctx, root, pdfRules, dir, "k.pdf"); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want error context.Canceled", err)
-	}
+	kit.Fails(t, "BuildPDF", kit.Err(BuildPDF(ctx, root, pdfRules, dir, "k.pdf")), context.Canceled)
 }
 
 // A file waits while its writer may only pause, and does not wait for what no writing would change.
@@ -267,9 +257,8 @@ func TestCheckFileEnd(t *testing.T) {
 		"long.pdf": goodPDF + strings.Repeat("x", 5000), "short.pdf": "%P"})
 	os.Symlink("whole.pdf", dir+"/link.pdf")
 	for name, want := range map[string]error{"whole.pdf": nil, "cut.pdf": ErrCutOff, "empty.pdf": ErrCutOff, "blank.pdf": ErrCutOff, "brief.docx": nil, "long.pdf": ErrCutOff, "short.pdf": ErrCutOff} {
-		if err := CheckFileEnd(root, name); !errors.Is(err, want) || want == nil && err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := CheckFileEnd(root, name)
+		kit.Check(t, errors.Is(err, want) && (want != nil || err == nil), "%s: %v", name, err)
 	}
 	for _, name := range []string{"link.pdf", "gone.pdf"} {
 		if err := CheckFileEnd(root, name); err == nil || errors.Is(err, ErrCutOff) {

@@ -13,9 +13,7 @@ import (
 
 func TestSidecar_Refused(t *testing.T) {
 	with := func(old, new string) string {
-		if !strings.Contains(sidecar, old) {
-			t.Fatalf("the good sidecar has no %q", old)
-		}
+		kit.Need(t, strings.Contains(sidecar, old), "the good sidecar has no %q", old)
 		return strings.Replace(sidecar, old, new, 1)
 	}
 	add := func(line string) string { return with(`"amount": 1234.56`, `"amount": 1234.56,`+"\n  "+line) }
@@ -147,9 +145,8 @@ func TestRefusal_I7_ErrorHoldsNoValues(t *testing.T) {
 	for _, s := range texts {
 		kit.Lacks(t, "the text", s, "SECRET", "\n")
 	}
-	if want := "folder refused: documentType not accepted (metadata.json, line 2, column 19); 3 more"; refused.Error() != want {
-		t.Errorf("got  %s\nwant %s", refused, want)
-	}
+	want := "folder refused: documentType not accepted (metadata.json, line 2, column 19); 3 more"
+	kit.Check(t, refused.Error() == want, "got  %s\nwant %s", refused, want)
 }
 
 func TestSidecar_ManyFaultsAreBounded(t *testing.T) {
@@ -171,12 +168,9 @@ func TestSidecar_Understood(t *testing.T) {
 	want := `{"documentType":"CreditNote","documentId":"Größe é 😀","documentDate":"2026-10-31T22:30:00.250Z","senderIds":["DE1","4012345000009"],` +
 		`"recipientIds":["DE9"],"currencyCode":"EUR","buyerReferenceId":"PO-1","amount":-9007199254740993.10,` +
 		`"additionalParameters":[{"key":"Kostenstelle","value":"4711\n12"}],"flowDirection":"receiving"}`
-	if string(s.Metadata) != want {
-		t.Errorf("got  %s\nwant %s", s.Metadata, want)
-	}
-	if !s.HasChosenID || s.ID.String() != "0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77" {
-		t.Errorf("identity %s, chosen %v", s.ID, s.HasChosenID)
-	}
+	kit.Check(t, string(s.Metadata) == want, "got  %s\nwant %s", s.Metadata, want)
+	kit.Check(t, s.HasChosenID && s.ID.String() == "0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77",
+		"identity %s, chosen %v", s.ID, s.HasChosenID)
 }
 
 // I10: an amount in quotes is the number that it says, and freezes to the same bytes as without them.
@@ -228,23 +222,17 @@ func TestRules_Check(t *testing.T) {
 	var got []string
 	for _, f := range faults {
 		got = append(got, f.Field)
-		if f.Text == "" {
-			t.Errorf("%s has no text", f.Field)
-		}
+		kit.Check(t, f.Text != "", "%s has no text", f.Field)
 	}
 	want := "vault sidecar complete max_size compression defaults.amount defaults.clientUUID defaults.betrag defaults.documentDate " +
 		"defaults.recipientIds defaults.currencyCode require.files require.sender require.senderIds"
-	if s := strings.Join(got, " "); s != want {
-		t.Errorf("got  %s\nwant %s", s, want)
-	}
+	kit.Want(t, "got", strings.Join(got, " "), want)
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
-	if _, err := build(t, root, Rules{}); err == nil || strings.Contains(err.Error(), "refused") {
-		t.Errorf("a wrong configuration gave %v", err)
-	}
+	_, err := build(t, root, Rules{})
+	kit.Check(t, err != nil && !strings.Contains(err.Error(), "refused"), "a wrong configuration gave %v", err)
 	for _, name := range []string{".done", "Manifest-sha256.txt", "_reason.TXT", "a.tmp", "..", "._x"} {
-		if f := (Rules{Vault: "V", Sidecar: name}).FindFaults(); len(f) != 1 || f[0].Field != "sidecar" {
-			t.Errorf("sidecar %q: %v", name, f)
-		}
+		f := (Rules{Vault: "V", Sidecar: name}).FindFaults()
+		kit.Check(t, len(f) == 1 && f[0].Field == "sidecar", "sidecar %q: %v", name, f)
 	}
 	good := Rules{Vault: "V", Defaults: map[string]any{"currencyCode": "EUR", "amount": "12.50",
 		"additionalParameters": []any{map[string]any{"key": "Kostenstelle", "value": "4711"}}}}
@@ -262,9 +250,8 @@ func TestUnlikelyValuesOfAConfiguration(t *testing.T) {
 		"additionalParameters": map[string]any{"key": struct{}{}}, "amount": json.Number("1e5"), "documentType": uint64(7), "tradingPartner": int64(1),
 	} {
 		f := Rules{Vault: "V", Defaults: map[string]any{field: x}}.FindFaults()
-		if len(f) != 1 || !strings.HasPrefix(f[0].Field, "defaults."+field) || f[0].Text == "" {
-			t.Errorf("%s: %v gave %v", field, x, f)
-		}
+		kit.Check(t, len(f) == 1 && strings.HasPrefix(f[0].Field, "defaults."+field) && f[0].Text != "",
+			"%s: %v gave %v", field, x, f)
 	}
 }
 
@@ -273,26 +260,19 @@ func FuzzSidecar(f *testing.F) {
 		`{"amount":"1.234,56","amount":-0.0}`, `{“a”:1}`, `{"files":[{"name":"a\\b","sha256":"","size":1}]}`, "{\"a\":\r\n\x80}", `{"senderIds":["a",null]}`, `{"a":1,2}`} {
 		f.Add([]byte(s))
 	}
-	r, err := Rules{Vault: "V", Require: map[string]any{"currencyCode": "EUR"}}.validated()
-	kit.Must(f, err)
+	r := kit.Value(Rules{Vault: "V", Require: map[string]any{"currencyCode": "EUR"}}.validated())(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
 		form := readSidecar("metadata.json", src, r)
 		for _, x := range form.faults {
-			if x.Text == "" || x.Advice == "" || x.Line < 0 || x.Line > 0 && x.Col < 1 {
-				t.Errorf("fault %+v", x)
-			}
+			kit.Check(t, x.Text != "" && x.Advice != "" && x.Line >= 0 && (x.Line <= 0 || x.Col >= 1), "fault %+v", x)
 		}
 		if err := newRefusal(form.faults, form.asRead); err != nil {
-			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
-				t.Errorf("control character in %q", s)
-			}
+			s := err.Error() + err.(*Refusal).Text()
+			kit.Check(t, !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }), "control character in %q", s)
 			return
 		}
-		if !json.Valid(form.src) {
-			t.Errorf("took what is no JSON: %q", src)
-		}
-		if meta := form.doc.Metadata(); !json.Valid(meta) || len(form.doc.Faults()) > 0 {
-			t.Errorf("took %q as %s", src, meta)
-		}
+		kit.Check(t, json.Valid(form.src), "took what is no JSON: %q", src)
+		meta := form.doc.Metadata()
+		kit.Check(t, json.Valid(meta) && len(form.doc.Faults()) <= 0, "took %q as %s", src, meta)
 	})
 }

@@ -22,9 +22,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			form, help := MakeTemplate(rules)
 			_, example, found := strings.Cut(help, "A whole one:\n\n")
-			if !found || strings.Contains(help, "\r") {
-				t.Fatalf("help = %v, want found, help without \"\\r\"", help)
-			}
+			kit.Need(t, found && !strings.Contains(help, "\r"), "help = %v, want found, help without \"\\r\"", help)
 			filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
 			for _, sidecar := range []string{filled, example} {
 				if _, err := validate(t, rules, sidecar); err != nil {
@@ -36,9 +34,8 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 			if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
 				t.Errorf("as it is: %v", err)
 			}
-			if again, _ := MakeTemplate(rules); string(again) != string(form) {
-				t.Error("not the same twice")
-			}
+			again, _ := MakeTemplate(rules)
+			kit.Check(t, string(again) == string(form), "not the same twice")
 		})
 	}
 }
@@ -52,8 +49,7 @@ func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
 	if rules.Complete == "marker" {
 		kit.Must(t, os.WriteFile(dir+"/"+markerName, nil, 0o600))
 	}
-	root, err := os.OpenRoot(dir)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(dir))(t)
 	defer root.Close()
 	return ValidateFolder(t.Context(), root, rules)
 }

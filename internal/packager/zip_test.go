@@ -47,22 +47,18 @@ func mixed() tree {
 
 func unzip(t *testing.T, path string) tree {
 	t.Helper()
-	z, err := zip.OpenReader(path)
-	kit.Must(t, err)
+	z := kit.Value(zip.OpenReader(path))(t)
 	defer z.Close()
 	got := tree{}
 	for _, f := range z.File {
-		r, err := f.Open()
-		kit.Must(t, err)
-		b, err := io.ReadAll(r)
-		kit.Must(t, err)
+		r := kit.Value(f.Open())(t)
+		b := kit.Value(io.ReadAll(r))(t)
 		got[f.Name] = string(b)
 		if f.Flags&0x800 == 0 || f.Method == zip.Store && f.Flags&8 != 0 || !f.Modified.Equal(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)) {
 			t.Errorf("%s: flags %x, method %d, time %s", f.Name, f.Flags, f.Method, f.Modified)
 		}
-		if over := int64(f.CompressedSize64) - int64(f.UncompressedSize64); over > int64(f.UncompressedSize64)/5_000 {
-			t.Errorf("%s grew by %d bytes", f.Name, over)
-		}
+		over := int64(f.CompressedSize64) - int64(f.UncompressedSize64)
+		kit.Check(t, over <= int64(f.UncompressedSize64)/5_000, "%s grew by %d bytes", f.Name, over)
 	}
 	return got
 }
@@ -86,11 +82,9 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			write(t, filepath.Join(filepath.Dir(path), ".a.zip.tmp"), "left by a crash")
 			r := rules
 			r.Compression = compression
-			s, err := buildAt(t.Context(), root, r, path)
-			kit.Must(t, err)
+			s := kit.Value(buildAt(t.Context(), root, r, path))(t)
 			same(t, unzip(t, path), files)
-			b, err := os.ReadFile(path)
-			kit.Must(t, err)
+			b := kit.Value(os.ReadFile(path))(t)
 			want := archive.Package{Path: path, Size: int64(len(b)), SHA256: archive.Sum(b), MD5: md5.Sum(b)}
 			kit.Want(t, "package", s.Package, want)
 			for _, f := range s.Files {
@@ -101,9 +95,8 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			if info, _ := os.Stat(path); info.Mode() != 0o600 {
 				t.Errorf("mode %v", info.Mode())
 			}
-			if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
-				t.Errorf("left in the spool: %v", left)
-			}
+			left, _ := os.ReadDir(filepath.Dir(path))
+			kit.Check(t, len(left) == 1, "left in the spool: %v", left)
 		})
 	}
 }
@@ -147,9 +140,7 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 	_, root := drop(t, files)
 	delete(files, "metadata.json")
 	path := filepath.Join(t.TempDir(), "a.zip")
-	if _, err := buildAt(t.Context(), root, rules, path); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(buildAt(t.Context(), root, rules, path))(t)
 	for _, tool := range [][]string{{"unzip", "-q", path, "-d"}, {"python3", "-m", "zipfile", "-e", path}, {"bsdtar", "-xf", path, "-C"}} {
 		t.Run(tool[0], func(t *testing.T) {
 			if _, err := exec.LookPath(tool[0]); err != nil {
@@ -198,9 +189,8 @@ func TestBuild_ShrinksBelowTheLimit(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.xml": strings.Repeat("<a/>", 1_000_000)})
 	r := rules
 	r.MaxSize = 100_000
-	if n := mustBuild(t, root, r).Package.Size; n > 10_000 {
-		t.Errorf("4 MB of the same became %d bytes", n)
-	}
+	n := mustBuild(t, root, r).Package.Size
+	kit.Check(t, n <= 10_000, "4 MB of the same became %d bytes", n)
 }
 
 func TestBuild_I21_LargeFileNeverInMemory(t *testing.T) {
@@ -235,17 +225,13 @@ func TestBuild_I21_LargeFileNeverInMemory(t *testing.T) {
 func TestReadBack_I4_FindsDamage(t *testing.T) {
 	_, root := drop(t, mixed())
 	path := filepath.Join(t.TempDir(), "a.zip")
-	s, err := buildAt(t.Context(), root, rules, path)
-	kit.Must(t, err)
-	good, err := os.ReadFile(path)
-	kit.Must(t, err)
+	s := kit.Value(buildAt(t.Context(), root, rules, path))(t)
+	good := kit.Value(os.ReadFile(path))(t)
 	check := func(b []byte, w written, files []archive.File) error {
 		bench, err := takeWorkspace(7)
 		kit.Must(t, err)
 		sum, err := bench.readBack(context.Background(), bytes.NewReader(b), w, files)
-		if err == nil && sum != archive.Sum(b) {
-			t.Errorf("digest %v", sum)
-		}
+		kit.Check(t, err != nil || sum == archive.Sum(b), "digest %v", sum)
 		return err
 	}
 	wrote := written{size: int64(len(good)), crc: crc32.ChecksumIEEE(good)}
@@ -264,9 +250,7 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 		"OtherFileInTheList":  check(good, wrote, other),
 		"FewerFilesInTheList": check(good, wrote, s.Files[1:]),
 	} {
-		if err == nil || isRefusal(err) {
-			t.Errorf("%s: %v, want an error, not isRefusal(err)", name, err)
-		}
+		kit.Check(t, err != nil && !isRefusal(err), "%s: %v, want an error, not isRefusal(err)", name, err)
 	}
 }
 
@@ -282,18 +266,14 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 				t.Fatalf("openErr = %v, want openErr = nil", openErr)
 			}
 			defer part.Close()
-			if _, err := part.WriteAt([]byte("?"), 2_500); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(part.WriteAt([]byte("?"), 2_500))(t)
 		}
 		return err
 	}
 	if _, err := buildIn(t.Context(), root, rules, path, lie); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
 		t.Errorf("got %v", err)
 	}
-	if b, err := os.ReadFile(path); err != nil || string(b) != "an older one" {
-		t.Errorf("the older ZIP was touched: %v", err)
-	}
+	kit.Want(t, "the older ZIP was touched", string(kit.Value(os.ReadFile(path))(t)), "an older one")
 }
 
 func TestBuild_RealInvoices(t *testing.T) {
@@ -316,22 +296,18 @@ func TestBuild_RealInvoices(t *testing.T) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		same(t, unzip(t, to), files)
-		if s.Package.Size > int64(len(b))+300+2*int64(len(e.Name())) {
-			t.Errorf("%s: %d bytes became %d", path, len(b), s.Package.Size)
-		}
+		kit.Check(t, s.Package.Size <= int64(len(b))+300+2*int64(len(e.Name())),
+			"%s: %d bytes became %d", path, len(b), s.Package.Size)
 		return nil
 	})
-	if err != nil || n == 0 {
-		t.Fatalf("%d invoices: %v", n, err)
-	}
+	kit.Need(t, err == nil && n != 0, "%d invoices: %v", n, err)
 	t.Logf("%d invoices packed and unpacked byte for byte", n)
 }
 
 // corpus finds the collection of real invoices beside the checkout.
 func corpus(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	kit.Must(t, err)
+	dir := kit.Value(os.Getwd())(t)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if found := filepath.Join(dir, "shared", "invoices"); isDir(found) {
 			return found

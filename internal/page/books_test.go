@@ -160,16 +160,13 @@ func TestBooks_OnlyWhereConfiguredAndForReaders(t *testing.T) {
 	} {
 		pages := New(bookkeeper{setup: c.setup, asked: &asked}, slog.New(slog.DiscardHandler))
 		w := visit(t, pages, c.rights, "en", http.MethodGet, "/books")
-		if link := strings.Contains(w.Body.String(), `<a href="/books">`); w.Code != c.code || link != c.link {
-			t.Errorf("%v %+v: %d, a link %v", c.setup, c.rights, w.Code, link)
-		}
+		link := strings.Contains(w.Body.String(), `<a href="/books">`)
+		kit.Check(t, w.Code == c.code && link == c.link, "%v %+v: %d, a link %v", c.setup, c.rights, w.Code, link)
 		if report := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/report").Body.String(); strings.Contains(report, "booked and not archived") != (c.setup != nil) {
 			t.Errorf("%v: the report page: %s", c.setup, report)
 		}
 	}
-	if len(asked) > 0 {
-		t.Errorf("the books were asked: %q", asked)
-	}
+	kit.Check(t, len(asked) <= 0, "the books were asked: %q", asked)
 }
 
 // Why there is no answer is told in words, with what exactly is wrong as text.

@@ -116,16 +116,14 @@ func TestPages_I7_NothingIsToldWithoutRights(t *testing.T) {
 	for _, path := range []string{"GET /", "GET /search?q=4711", "GET " + document, "GET " + document + "/receipt", "POST " + document + "/download", "POST /report?form=csv", "POST /books", "POST /books?form=csv"} {
 		method, path, _ := strings.Cut(path, " ")
 		for _, rights := range []web.Rights{{}, {Metrics: true}, {Fetch: true}} {
-			if told(rights, method, path) {
-				t.Errorf("%s %s tells of a document to who has the rights %+v", method, path, rights)
-			}
+			kit.Check(t, !told(rights, method, path),
+				"%s %s tells of a document to who has the rights %+v", method, path, rights)
 		}
 		if isDownload := strings.HasSuffix(path, "/download"); told(web.Rights{Read: true}, method, path) == isDownload {
 			t.Errorf("%s %s for who may read: the test sees nothing, or it downloads without fetch", method, path)
 		}
-		if !told(web.Rights{Read: true, Fetch: true}, method, path) {
-			t.Errorf("%s %s tells nothing to who may", method, path)
-		}
+		kit.Check(t, told(web.Rights{Read: true, Fetch: true}, method, path),
+			"%s %s tells nothing to who may", method, path)
 	}
 }
 
@@ -177,9 +175,8 @@ func TestDownload_I26_SlowArchiveLeavesTimeToDeliver(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/document/"+archive.NewKey(time.Now()).String()+"/download", nil)
 		v := web.Visitor{Name: "anna", Rights: web.Rights{Read: true, Fetch: true}}
 		New(slowArchive{}, slog.New(slog.DiscardHandler)).ServeHTTP(a, r.WithContext(web.WithVisitor(r.Context(), v)))
-		if left := time.Until(a.deadline); a.Body.String() != "PK" || left < longAnswer {
-			t.Errorf("%q comes, with %s to deliver it", a.Body, left)
-		}
+		left := time.Until(a.deadline)
+		kit.Check(t, a.Body.String() == "PK" && left >= longAnswer, "%q comes, with %s to deliver it", a.Body, left)
 	})
 }
 
@@ -198,9 +195,8 @@ func TestDownload_I21_EndlessArchiveIsLeft(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/document/"+archive.NewKey(time.Now()).String()+"/download", nil)
 		v := web.Visitor{Name: "anna", Rights: web.Rights{Read: true, Fetch: true}}
 		New(endlessArchive{}, slog.New(slog.DiscardHandler)).ServeHTTP(a, r.WithContext(web.WithVisitor(r.Context(), v)))
-		if left := time.Until(a.deadline); a.Code != http.StatusBadGateway || left <= 0 {
-			t.Errorf("%d, with %s left to write it", a.Code, left)
-		}
+		left := time.Until(a.deadline)
+		kit.Check(t, a.Code == http.StatusBadGateway && left > 0, "%d, with %s left to write it", a.Code, left)
 	})
 }
 
@@ -210,9 +206,8 @@ func TestPages_I26_PanicIsToldInTheLog(t *testing.T) {
 	pages := New(oneDocument{}, slog.New(slog.NewTextHandler(&log, nil)))
 	func() {
 		defer func() {
-			if fault := recover(); fault != http.ErrAbortHandler {
-				t.Errorf("the server gets %v, want %v", fault, http.ErrAbortHandler)
-			}
+			fault := recover()
+			kit.Check(t, fault == http.ErrAbortHandler, "the server gets %v, want %v", fault, http.ErrAbortHandler)
 		}()
 		visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/search?q=Huber+88")
 	}()

@@ -61,13 +61,11 @@ func TestSearch_PagesAreTheWhole(t *testing.T) {
 		for path := "/search?q=M%C3%BCller+%26+%22S%C3%B6hne%22+%2B"; path != ""; n++ {
 			body := visit(t, pages, web.Rights{Read: true}, "de", http.MethodGet, path).Body.String()
 			for _, m := range documentLink.FindAllStringSubmatch(body, -1) {
-				k, err := archive.ParseKey(m[1])
-				kit.Must(t, err)
+				k := kit.Value(archive.ParseKey(m[1]))(t)
 				got = append(got, k)
 			}
-			if waits := waiting.MatchString(body); waits != (n == 0) {
-				t.Errorf("page %d of %d documents tells what is not taken: %v", n, documents, waits)
-			}
+			waits := waiting.MatchString(body)
+			kit.Check(t, waits == (n == 0), "page %d of %d documents tells what is not taken: %v", n, documents, waits)
 			path = ""
 			if m := nextLink.FindStringSubmatch(body); m != nil {
 				path = html.UnescapeString(m[1])
@@ -78,9 +76,8 @@ func TestSearch_PagesAreTheWhole(t *testing.T) {
 		}
 	}
 	pages := New(manyHits{}, slog.New(slog.DiscardHandler))
-	if w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/search?q=x&after=nothing"); w.Code != http.StatusNotFound {
-		t.Errorf("a key that is none: %d", w.Code)
-	}
+	w := visit(t, pages, web.Rights{Read: true}, "en", http.MethodGet, "/search?q=x&after=nothing")
+	kit.Check(t, w.Code == http.StatusNotFound, "a key that is none: %d", w.Code)
 }
 
 // foundSource finds what a test gives it.
@@ -106,8 +103,7 @@ func TestSearch_CellsOfAHit(t *testing.T) {
 		`<td data-name="Number" class="nowrap"></td>`: 1, `<td data-name="Sender"></td>`: 2, `<td data-name="Recipient"></td>`: 3, `<td data-name="Amount" class="number"></td>`: 3,
 		`<td data-name="Number" class="nowrap"><bdi>RE-2026-2365</bdi></td>`: 1, `<td data-name="Number"><bdi>` + long + `</bdi></td>`: 1, `<td data-name="Sender"><bdi>Huber &amp; Sohn</bdi></td>`: 1,
 	} {
-		if n := strings.Count(body, want); n != times {
-			t.Errorf("%s is there %d times, not %d:\n%s", want, n, times, body)
-		}
+		n := strings.Count(body, want)
+		kit.Check(t, n == times, "%s is there %d times, not %d:\n%s", want, n, times, body)
 	}
 }

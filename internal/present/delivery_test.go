@@ -18,9 +18,7 @@ func TestDelivery_I2_UnknownSaysWhatToDo(t *testing.T) {
 		Package: archive.Package{Size: 1, SHA256: archive.Digest{1}}, Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "slot-1"}, Fate: ledger.MaybeStored}}}
 	c := Clock{Now: noon, Location: time.UTC}
 	w := Situation{Clock: c}.Explain(Dossier{Entry: e})
-	if w.Route != "pdf" || len(w.Evidence) != 0 {
-		t.Errorf(`%+v, want w.Route = "pdf", len(w.Evidence) = 0`, w)
-	}
+	kit.Check(t, w.Route == "pdf" && len(w.Evidence) == 0, `%+v, want w.Route = "pdf", len(w.Evidence) = 0`, w)
 	text := string(w.Text(c))
 	kit.Holds(t, "the text", text, "Because       delivery unknown", "look for it in the accounts-payable system", "its number is bumId slot-1", "send it again (possibly processed twice)\n      vaultd release", "it is there, or you give it up", "vaultd close")
 }

@@ -34,27 +34,20 @@ func TestClock_TellsTheDayWhereItIsAnother(t *testing.T) {
 	} {
 		kit.Want(t, fmt.Sprint(in), c.Brief(in), want)
 	}
-	if c.IsToday(noon.AddDate(-1, 0, 0)) || !c.IsToday(noon) || c.IsToday(time.Time{}) {
-		t.Error("another day is taken for today")
-	}
+	kit.Check(t, !c.IsToday(noon.AddDate(-1, 0, 0)) && c.IsToday(noon) && !c.IsToday(time.Time{}),
+		"another day is taken for today")
 }
 
 func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 	for _, s := range ledger.States() {
-		if vaultWords.means[s] == "" {
-			t.Errorf("no words for %s", s)
-		}
+		kit.Check(t, vaultWords.means[s] != "", "no words for %s", s)
 	}
 	for src := ledger.Claimed; src <= ledger.Gone; src++ {
-		if DescribePlace(ledger.Entry{Source: src}) == "unknown" {
-			t.Errorf("no words for %s", src)
-		}
+		kit.Check(t, DescribePlace(ledger.Entry{Source: src}) != "unknown", "no words for %s", src)
 	}
 	for f := ledger.Unsent; f <= ledger.Declined; f++ {
 		for _, r := range ledger.Routes() {
-			if WordsOf(r).explainFate(f) == "unknown" {
-				t.Errorf("%s: no words for fate %d", r, f)
-			}
+			kit.Check(t, WordsOf(r).explainFate(f) != "unknown", "%s: no words for fate %d", r, f)
 		}
 	}
 	kit.Lacks(t, "the state", explainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}), "certainly")

@@ -3,6 +3,8 @@ package present
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // A history has every day and every month once, without a gap, up to those of its time zone, over leap days and ends of years.
@@ -26,16 +28,13 @@ func TestNewHistory_NoDayIsMissing(t *testing.T) {
 			}
 			for i := 1; i < HistoryMonths; i++ {
 				a, b := h.Months[i-1], h.Months[i]
-				if 12*b.Year+int(b.Month) != 12*a.Year+int(a.Month)+1 {
-					t.Fatalf("%v: %+v follows %+v", here, b, a)
-				}
+				kit.Need(t, 12*b.Year+int(b.Month) == 12*a.Year+int(a.Month)+1, "%v: %+v follows %+v", here, b, a)
 			}
 			for _, at := range []time.Time{here, here.AddDate(0, 0, -29), here.AddDate(0, 0, -30), here.AddDate(0, 0, 1), here.AddDate(-3, 0, 0)} {
 				h.AddRejected(at)
 			}
-			if h.Days[HistoryDays-1].Rejected != 1 || h.Days[0].Rejected != 1 {
-				t.Fatalf("%v: %+v, want h.Days[HistoryDays-1].Rejected = 1, h.Days[0].Rejected = 1", here, h.Days)
-			}
+			kit.Need(t, h.Days[HistoryDays-1].Rejected == 1 && h.Days[0].Rejected == 1,
+				"%v: %+v, want h.Days[HistoryDays-1].Rejected = 1, h.Days[0].Rejected = 1", here, h.Days)
 		}
 	}
 }

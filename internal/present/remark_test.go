@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // book is a ledger of entries without documents.
@@ -23,9 +24,7 @@ func TestFindRemarks_I12_ResolvedByAnotherOwner(t *testing.T) {
 	old := ledger.Entry{Key: archive.Key{1}, State: ledger.Rejected, Folder: "Alice 7", Drop: "acme-in", Owner: 900_001}
 	for owner, want := range map[uint32]int{900_001: 0, 900_002: 1} {
 		all, err := FindRemarks(book{old.Key: old}, ledger.Entry{Key: archive.Key{2}, Supersedes: old.Key, Owner: owner}, time.UTC)
-		if err != nil || len(all) != want {
-			t.Fatalf("owner %d: %+v, %v; want %d remarks", owner, all, err, want)
-		}
+		kit.Need(t, err == nil && len(all) == want, "owner %d: %+v, %v; want %d remarks", owner, all, err, want)
 		if want > 0 && (all[0].What != "other-owner" || !strings.Contains(all[0].Text, `"Alice 7" (acme-in)`) || !strings.Contains(all[0].Text, "uid 900001; this is a folder of uid 900002")) {
 			t.Errorf("%+v, want both owners named", all[0])
 		}
@@ -46,16 +45,12 @@ func TestFindRemarks_I12_SameNumberComesFirst(t *testing.T) {
 		"FilesAlone":     {ledger.Entry{SameContent: first.Key}, []string{"same-content: same files, with other metadata, as \"Huber 1\""}},
 	} {
 		all, err := FindRemarks(book{first.Key: first}, row.e, time.UTC)
-		if err != nil || len(all) != len(row.want) {
-			t.Fatalf("%s: %+v, %v; want %q", name, all, err, row.want)
-		}
+		kit.Need(t, err == nil && len(all) == len(row.want), "%s: %+v, %v; want %q", name, all, err, row.want)
 		for i, want := range row.want {
-			if got := all[i].What + ": " + all[i].Text; !strings.HasPrefix(got, want) {
-				t.Errorf("%s: %q, want it to begin with %q", name, got, want)
-			}
+			got := all[i].What + ": " + all[i].Text
+			kit.Check(t, strings.HasPrefix(got, want), "%s: %q, want it to begin with %q", name, got, want)
 		}
 	}
-	if a := (ledger.Entry{State: ledger.Archived, SameNumber: first.Key, SameContent: first.Key}).Attention(); a != ledger.RepeatedNumber {
-		t.Errorf("attention = %d, want %d", a, ledger.RepeatedNumber)
-	}
+	a := (ledger.Entry{State: ledger.Archived, SameNumber: first.Key, SameContent: first.Key}).Attention()
+	kit.Check(t, a == ledger.RepeatedNumber, "attention = %d, want %d", a, ledger.RepeatedNumber)
 }

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -87,9 +88,8 @@ func textsOf(e ledger.Entry) string {
 // sent over the business network is no PDF, goes to no accounts-payable system, and is never called archived.
 func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 	for _, r := range ledger.Routes() {
-		if _, ok := rows[r]; !ok {
-			t.Errorf("route %s has no words", r)
-		}
+		_, ok := rows[r]
+		kit.Check(t, ok, "route %s has no words", r)
 		for _, state := range statesOf(r) {
 			for _, e := range markedEntries(r, state) {
 				text := textsOf(e)
@@ -98,19 +98,13 @@ func TestWords_I12_EachRouteHasItsOwn(t *testing.T) {
 				}
 				small := strings.ToLower(strings.ReplaceAll(text, "Delivered is not archived", "")) // the only place that compares the two
 				for _, word := range foreignWords[r] {
-					if strings.Contains(small, word) {
-						t.Fatalf("%s, %s: it says %q: %s", r, state, word, text)
-					}
+					kit.Need(t, !strings.Contains(small, word), "%s, %s: it says %q: %s", r, state, word, text)
 				}
 				for _, flag := range ExplainFlags(e) {
-					if flag == "" {
-						t.Errorf("%s, %s: an empty flag", r, state)
-					}
+					kit.Check(t, flag != "", "%s, %s: an empty flag", r, state)
 				}
 				for _, o := range (Situation{}).Options(Dossier{Entry: e}) {
-					if o.What == "" {
-						t.Errorf("%s, %s: an empty option %q", r, state, o.Command)
-					}
+					kit.Check(t, o.What != "", "%s, %s: an empty option %q", r, state, o.Command)
 				}
 				if step, _, due := ledger.Due(e); due && slices.Contains(statesOf(r), state) && !(r == ledger.PDF && step == ledger.Ask) && ExplainStep(e, step) == "" {
 					t.Errorf("%s, %s: nothing is said of %s", r, state, step)
@@ -168,9 +162,7 @@ func TestWords_OwnRefusalsInBrief(t *testing.T) {
 func TestDelivery_Addresses(t *testing.T) {
 	doc := ledger.Document{Metadata: []byte(`{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":""}`)}
 	for r, want := range map[ledger.Route][]Field{ledger.Vault: nil, ledger.PDF: {{"receivingEmailAddress", "ap@in.example"}}, ledger.Network: nil} {
-		if got, err := deliveryFields(r, doc); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v, want no error, got = %v", r, got, err, want)
-		}
+		kit.Want(t, fmt.Sprint(r), kit.Value(deliveryFields(r, doc))(t), want)
 	}
 	if _, err := deliveryFields(ledger.PDF, ledger.Document{Metadata: []byte(`{"receivingEmailAddress":[1]}`)}); err == nil {
 		t.Error("an address of a strange form is read")

@@ -27,8 +27,7 @@ func newArrivalBook(t *testing.T) *arrivalBook {
 func (b *arrivalBook) comes(evs ...arrival.Event) {
 	b.t.Helper()
 	for _, ev := range evs {
-		next, err := arrival.Transition(b.a, ev, archive.Instant{Wall: noon})
-		kit.Must(b.t, err)
+		next := kit.Value(arrival.Transition(b.a, ev, archive.Instant{Wall: noon}))(b.t)
 		b.a = next
 		b.append(arrival.NewLine(uint64(len(b.lines)+1), next, ev, archive.Instant{Wall: noon}))
 	}
@@ -64,18 +63,16 @@ func (b *arrivalBook) check() Report {
 func TestArrivals_I30_SoundJournal(t *testing.T) {
 	b := newArrivalBook(t)
 	b.live()
-	if r := b.check(); !r.OK() {
-		t.Errorf("findings = %v, want none", r.Findings)
-	}
+	r := b.check()
+	kit.Check(t, r.OK(), "findings = %v, want none", r.Findings)
 }
 
 // An extract that was given up is told by its number: what it told is not known.
 func TestArrivals_I32_GivenUpIsTold(t *testing.T) {
 	b := newArrivalBook(t)
 	b.comes(arrival.Listed{Kind: arrival.Extract, Extract: archive.Extract{ID: "4712", Files: 2, Made: noon.Add(-time.Hour)}}, arrival.Abandoned{By: &ledger.Operator{UID: 1000}})
-	if r := b.check(); !r.OK() || !slices.Equal(r.GivenUp, []string{"4712"}) {
-		t.Errorf("%v, given up %q", r.Findings, r.GivenUp)
-	}
+	r := b.check()
+	kit.Check(t, r.OK() && slices.Equal(r.GivenUp, []string{"4712"}), "%v, given up %q", r.Findings, r.GivenUp)
 }
 
 // without takes the lines of an event out of the arrival's, and numbers the others anew, as a program with a mistake would have written them.
@@ -84,8 +81,7 @@ func (b *arrivalBook) without(gone func(ledger.Line) bool) {
 	b.lines = nil
 	rev := uint32(0)
 	for _, stored := range lines {
-		l, err := ledger.ParseLine(stored)
-		kit.Must(b.t, err)
+		l := kit.Value(ledger.ParseLine(stored))(b.t)
 		if l.Kind != "" {
 			if gone(l) {
 				continue
@@ -161,9 +157,7 @@ func TestArrivals_I12_StoredDiffers(t *testing.T) {
 		b := newArrivalBook(t)
 		b.live()
 		alter(&b.a)
-		if b.check().OK() {
-			t.Errorf("%s: nothing is found", what)
-		}
+		kit.Check(t, !b.check().OK(), "%s: nothing is found", what)
 	}
 }
 
@@ -211,9 +205,8 @@ func TestArrivals_I29_ReceivedDocumentGivenUp(t *testing.T) {
 				b.lines[i] = l.Encode()
 			}
 		}
-		if r := b.check(); r.OK() != row.isOK {
-			t.Errorf("%s: findings = %v, want none: %v", what, r.Findings, row.isOK)
-		}
+		r := b.check()
+		kit.Check(t, r.OK() == row.isOK, "%s: findings = %v, want none: %v", what, r.Findings, row.isOK)
 	}
 }
 

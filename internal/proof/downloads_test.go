@@ -13,8 +13,7 @@ import (
 func (b *book) fetch(word, remote, outcome string) {
 	b.mark(word)
 	last := len(b.lines) - 1
-	l, err := ledger.ParseLine(b.lines[last])
-	kit.Must(b.t, err)
+	l := kit.Value(ledger.ParseLine(b.lines[last]))(b.t)
 	l.Vault, l.Remote, l.Cause = "V", remote, outcome
 	b.lines[last] = l.Encode()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // A receipt says the same after it was read and written again.
@@ -50,9 +51,7 @@ func FuzzChain_I14(f *testing.F) {
 		for l := range bytes.SplitSeq(bad, []byte("\n")) {
 			got = got.Next(l)
 		}
-		if got == head {
-			t.Errorf("%q has the head of %q", bad, whole)
-		}
+		kit.Check(t, got != head, "%q has the head of %q", bad, whole)
 		Check(Journal{Lines: numbered(bytes.Split(bad, []byte("\n")))}, func(func(ledger.Entry) bool) {}, Seen{})
 	})
 }

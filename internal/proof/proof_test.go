@@ -46,8 +46,7 @@ func (b *book) do(key byte, evs ...ledger.Event) {
 		e.Key = k
 	}
 	for _, ev := range evs {
-		next, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now})
-		kit.Must(b.t, err)
+		next := kit.Value(ledger.Transition(e, ev, archive.Instant{Wall: b.now}))(b.t)
 		b.balance.CountChange(e.State, next.State)
 		told := next.Rev != e.Rev
 		if e = next; !told {
@@ -155,8 +154,7 @@ func numbered(lines [][]byte) iter.Seq2[uint64, []byte] {
 
 // edit changes the n-th line as somebody would who can also make the chain anew.
 func (b *book) edit(n int, f func(*ledger.Line)) {
-	l, err := ledger.ParseLine(b.lines[n-1])
-	kit.Must(b.t, err)
+	l := kit.Value(ledger.ParseLine(b.lines[n-1]))(b.t)
 	f(&l)
 	b.lines[n-1] = l.Encode()
 }
@@ -207,13 +205,11 @@ func TestCheck_EverydayHolds(t *testing.T) {
 	b, seen := everyday(t)
 	r := Check(b.journal(), maps.Values(b.entries), seen)
 	kit.Want(t, "findings", r.Findings, nil)
-	if r.Lines != uint64(len(b.lines)) || r.Entries != 5 || r.Balance != b.balance || r.LostPosts != 2 {
-		t.Errorf("%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
-	}
+	kit.Check(t, r.Lines == uint64(len(b.lines)) && r.Entries == 5 && r.Balance == b.balance && r.LostPosts == 2,
+		"%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
 	kit.Want(t, "orphans", r.Orphans, []Orphan{{archive.Key{3}, "b3"}})
-	if !slices.Equal(r.Double, []archive.Key{{4}}) || len(r.Unclear)+len(r.InDoubt) != 0 {
-		t.Errorf("double %v, unclear %v, in doubt %v", r.Double, r.Unclear, r.InDoubt)
-	}
+	kit.Check(t, slices.Equal(r.Double, []archive.Key{{4}}) && len(r.Unclear)+len(r.InDoubt) == 0,
+		"double %v, unclear %v, in doubt %v", r.Double, r.Unclear, r.InDoubt)
 	if r = Check(b.journal(), maps.Values(b.entries), Seen{}); !r.OK() {
 		t.Errorf("with nothing seen from outside: %v", r.Findings)
 	}
@@ -402,9 +398,8 @@ func TestCheck_EveryPrefixHolds(t *testing.T) {
 func TestCheck_FindingsAreBounded(t *testing.T) {
 	lines := slices.Repeat([][]byte{[]byte("rubbish")}, 5*maxFindings)
 	r := Check(Journal{Lines: numbered(lines)}, func(func(ledger.Entry) bool) {}, Seen{})
-	if len(r.Findings) != maxFindings || r.Omitted == 0 || r.OK() {
-		t.Errorf("%d findings, %d omitted", len(r.Findings), r.Omitted)
-	}
+	kit.Check(t, len(r.Findings) == maxFindings && r.Omitted != 0 && !r.OK(),
+		"%d findings, %d omitted", len(r.Findings), r.Omitted)
 }
 
 func FuzzCheck_NeverPanics(f *testing.F) {
@@ -428,7 +423,5 @@ func TestCheck_I2_ASecondSuccessMustBeFlagged(t *testing.T) {
 	b.edit(len(b.lines), func(l *ledger.Line) { l.Flags = "" })
 	b.change(1, func(e *ledger.Entry) { e.PossibleDouble = false })
 	r := Check(b.journal(), maps.Values(b.entries), Seen{})
-	if len(r.Findings) != 1 || r.Findings[0].Promise != "I2" {
-		t.Errorf("findings = %v, want one of I2", r.Findings)
-	}
+	kit.Check(t, len(r.Findings) == 1 && r.Findings[0].Promise == "I2", "findings = %v, want one of I2", r.Findings)
 }

@@ -50,9 +50,8 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 	seen.Disk = nil
 	r := b.check(seen)
 	kit.Want(t, "findings", r.Findings, nil)
-	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.NeedReconcile) != 2 {
-		t.Errorf("%d marks, put back %d times, safe %v, %d unreconciled", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
-	}
+	kit.Check(t, r.Marks == 2 && r.PutBack == 1 && !r.Safe && len(r.NeedReconcile) == 2,
+		"%d marks, put back %d times, safe %v, %d unreconciled", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
 	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
 	if r := b.check(seen); r.OK() {
 		t.Error("a forgotten registration with content: no finding, want one")
@@ -64,9 +63,7 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 		i := slices.IndexFunc(b.lines, func(l []byte) bool {
 			return strings.Contains(string(l), `"event":"`+event+`"`) && strings.Contains(string(l), old)
 		})
-		if i < 0 {
-			t.Fatalf("no line of %s", event)
-		}
+		kit.Need(t, i >= 0, "no line of %s", event)
 		b.lines[i] = []byte(strings.Replace(string(b.lines[i]), old, with, 1))
 	}
 	for name, row := range map[string]struct {
@@ -117,9 +114,8 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 			b.claim(6)
 			row.do(b)
 			r := b.check(Seen{})
-			if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.want }) {
-				t.Errorf("want %s, found %v", row.want, r.Findings)
-			}
+			kit.Check(t, slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.want }),
+				"want %s, found %v", row.want, r.Findings)
 		})
 	}
 }
@@ -143,16 +139,12 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 			if !row.ends {
 				b.upload(1, "b2")
 			}
-			if !b.entries[archive.Key{1}].PossibleDouble {
-				t.Fatal("possible double = false, want true")
-			}
+			kit.Need(t, b.entries[archive.Key{1}].PossibleDouble, "possible double = false, want true")
 			for range 3 {
 				b.now = b.now.Add(25 * time.Hour)
 				b.do(1, says("b1", archive.WaitingForPackage))
 			}
-			if b.entries[archive.Key{1}].PossibleDouble == row.ends {
-				t.Fatalf("double: %v", !row.ends)
-			}
+			kit.Need(t, b.entries[archive.Key{1}].PossibleDouble != row.ends, "double: %v", !row.ends)
 			b.archive(1, "b2")
 			if r := b.check(Seen{}); !r.OK() || len(r.Double) == 0 != row.ends {
 				t.Errorf("findings = %v, double = %v, want none, and no double: %v", r.Findings, r.Double, row.ends)
@@ -168,7 +160,6 @@ func TestCheck_I21_CountsWhatIsFolded(t *testing.T) {
 		b.do(1, ledger.RegisterIntended{}, got(archive.RemoteID(rune('A'+n))), ledger.WindowClosed{})
 	}
 	r := b.check(Seen{})
-	if !r.OK() || r.Pruned+uint64(len(r.Orphans)) != 30 || len(r.Orphans) > 9 {
-		t.Errorf("%d folded, %d listed: %v", r.Pruned, len(r.Orphans), r.Findings)
-	}
+	kit.Check(t, r.OK() && r.Pruned+uint64(len(r.Orphans)) == 30 && len(r.Orphans) <= 9,
+		"%d folded, %d listed: %v", r.Pruned, len(r.Orphans), r.Findings)
 }

@@ -15,8 +15,7 @@ func TestReceipt_FixedFields(t *testing.T) {
 	b, _ := everyday(t)
 	e := b.entries[archive.Key{3}]
 	doc := ledger.Document{Metadata: []byte(`{"documentType":"Invoice","documentId":"R-3"}`), Files: []archive.File{{Path: "a.pdf", Size: 7, SHA256: archive.Digest{7}}}}
-	r, err := NewReceipt("test", e, doc, &ledger.Head{N: 30, Hash: archive.Digest{8}})
-	kit.Must(t, err)
+	r := kit.Value(NewReceipt("test", e, doc, &ledger.Head{N: 30, Hash: archive.Digest{8}}))(t)
 	want := `{
   "format": "vaultd-receipt-1",
   "environment": "test",
@@ -62,7 +61,5 @@ func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
 	e := ledger.Entry{State: ledger.Archived, ArchivedRemote: "b2", Generation: 2, FirstID: base, ID: base.Generation(2), Registrations: []ledger.Registration{
 		{Ticket: archive.Ticket{Remote: "b1"}}, {Ticket: archive.Ticket{Remote: "b2"}, Generation: 1}, {Ticket: archive.Ticket{Remote: "b3"}, Generation: 2}}}
 	r, err := NewReceipt("test", e, ledger.Document{Metadata: []byte(`{}`)}, nil)
-	if err != nil || r.ClientUUID != base.Generation(1).String() {
-		t.Errorf("clientUUID %s: %v", r.ClientUUID, err)
-	}
+	kit.Check(t, err == nil && r.ClientUUID == base.Generation(1).String(), "clientUUID %s: %v", r.ClientUUID, err)
 }

@@ -73,9 +73,7 @@ func TestContinue_I14_ReportsAsTheWholeDoes(t *testing.T) {
 			j := b.journal()
 			j.Entry = b.entry
 			whole, ws := CheckForLater(j, maps.Values(b.entries))
-			if !whole.OK() || ws == nil {
-				t.Fatalf("seed %d: findings = %v, want none and a state", seed, whole.Findings)
-			}
+			kit.Need(t, whole.OK() && ws != nil, "seed %d: findings = %v, want none and a state", seed, whole.Findings)
 			if s != nil {
 				from := stored(t, s)
 				j, entries := b.since(from.Head.N)
@@ -94,9 +92,8 @@ func TestContinue_I14_ReportsAsTheWholeDoes(t *testing.T) {
 			s = ws
 		}
 	}
-	if went < 200 || refused < 5 {
-		t.Errorf("%d checks continued and %d could not, want 200 and 5 at least", went, refused)
-	}
+	kit.Check(t, went >= 200 && refused >= 5,
+		"%d checks continued and %d could not, want 200 and 5 at least", went, refused)
 }
 
 // ordered writes a report in an order that does not tell how it came about.
@@ -183,9 +180,8 @@ func TestContinue_I29_ActsOfPeople(t *testing.T) {
 		if s != nil {
 			j, entries := b.since(s.Head.N)
 			r, _, err := Continue(stored(t, s), j, slices.Values(entries))
-			if err != nil || fmt.Sprint(r.Acts) != fmt.Sprint(whole.Acts) {
-				t.Fatalf("acts = %+v (%v), want\n%+v", r.Acts, err, whole.Acts)
-			}
+			kit.Need(t, err == nil && fmt.Sprint(r.Acts) == fmt.Sprint(whole.Acts),
+				"acts = %+v (%v), want\n%+v", r.Acts, err, whole.Acts)
 		}
 		if latest := whole.Acts.Latest(); whole.Acts.Count != uint64(n) || len(latest) != min(int(n), ActsAtMost) || latest[len(latest)-1].Line != uint64(len(b.lines)) {
 			t.Errorf("%d acts of %d, %d listed", whole.Acts.Count, n, len(latest))
@@ -203,9 +199,8 @@ func TestContinue_I15_NotWhereTheLedgerWasPutBack(t *testing.T) {
 	_, s := CheckForLater(j, maps.Values(b.entries))
 	b.mark(ledger.MarkRolledBack)
 	j, entries := b.since(s.Head.N)
-	if _, _, err := Continue(*s, j, slices.Values(entries)); !errors.Is(err, ErrPutBack) {
-		t.Errorf("err = %v, want error %v", err, ErrPutBack)
-	}
+	_, _, err := Continue(*s, j, slices.Values(entries))
+	kit.Check(t, errors.Is(err, ErrPutBack), "err = %v, want error %v", err, ErrPutBack)
 	j = b.journal()
 	j.Entry = b.entry
 	if _, s = CheckForLater(j, maps.Values(b.entries)); s != nil {
@@ -221,9 +216,7 @@ func TestContinue_I4_CountsADownloadOfAnEntryAtRest(t *testing.T) {
 	j := b.journal()
 	j.Entry = b.entry
 	_, s := CheckForLater(j, maps.Values(b.entries))
-	if s == nil || len(s.Open) != 0 {
-		t.Fatalf("state = %+v, want one without open entries", s)
-	}
+	kit.Need(t, s != nil && len(s.Open) == 0, "state = %+v, want one without open entries", s)
 	for _, outcome := range []string{ledger.FetchDiffers, ledger.FetchSame} {
 		b.fetch(ledger.MarkFetchIntended, "bum-1", "")
 		b.fetch(ledger.MarkFetched, "bum-1", outcome)
@@ -233,9 +226,8 @@ func TestContinue_I4_CountsADownloadOfAnEntryAtRest(t *testing.T) {
 		if outcome == ledger.FetchDiffers {
 			want.Differ = 1
 		}
-		if err != nil || r.Sample != want || len(entries) != 0 {
-			t.Fatalf("%s: sample = %+v (%v), want %+v", outcome, r.Sample, err, want)
-		}
+		kit.Need(t, err == nil && r.Sample == want && len(entries) == 0,
+			"%s: sample = %+v (%v), want %+v", outcome, r.Sample, err, want)
 		s = next
 	}
 }

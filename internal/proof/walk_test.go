@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/test/kit"
 )
 
 // attempts are events that may or may not be legal where an entry stands; r is a
@@ -58,9 +59,7 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 			}
 		}
 	}
-	if len(states) < 8 || states[ledger.Archived] < 20 {
-		t.Errorf("the walks ended in few states only: %v", states)
-	}
+	kit.Check(t, len(states) >= 8 && states[ledger.Archived] >= 20, "the walks ended in few states only: %v", states)
 }
 
 // wander tries random events on one entry.
@@ -121,9 +120,8 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 	f, j := newReplay(), b.journal()
 	f.stored = b.entry
 	f.replayPartitions(j, mostItems)
-	if len(f.items) != 0 || len(f.bindings) != 0 || len(f.lost) != 0 || !f.OK() {
-		t.Errorf("%d entries and %d registrations are remembered: %v", len(f.items), len(f.bindings), f.Findings)
-	}
+	kit.Check(t, len(f.items) == 0 && len(f.bindings) == 0 && len(f.lost) == 0 && f.OK(),
+		"%d entries and %d registrations are remembered: %v", len(f.items), len(f.bindings), f.Findings)
 	j.Entry = b.entry
 	for what, spoil := range map[string]func(e *ledger.Entry){
 		"Posts":   func(e *ledger.Entry) { e.Posts++ },
@@ -201,9 +199,7 @@ func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
 	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
 	s := newService(nil)
 	s.checkEntry(b.entries[archive.Key{1}], newReplay())
-	if len(s.known) != 0 {
-		t.Errorf("known = %v, want none", s.known)
-	}
+	kit.Len(t, "known", s.known, 0)
 }
 
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
@@ -233,9 +229,7 @@ func TestCheck_MemoryPerEntry(t *testing.T) {
 	f.replayJournal(Journal{Lines: lines})
 	used := (heap() - before) / n
 	t.Logf("%d bytes an entry with one registration", used)
-	if len(f.items) != n || used > 400 {
-		t.Errorf("%d entries, %d bytes for each", len(f.items), used)
-	}
+	kit.Check(t, len(f.items) == n && used <= 400, "%d entries, %d bytes for each", len(f.items), used)
 	runtime.KeepAlive(f)
 }
 
@@ -262,9 +256,7 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		}
 		b.upload(key, "own")
 		b.archive(key, "own")
-		if b.entries[archive.Key{key}].Pruned.Total() == 0 {
-			b.t.Fatalf("pruned registrations of %d = 0, want some", key)
-		}
+		kit.Need(b.t, b.entries[archive.Key{key}].Pruned.Total() != 0, "pruned registrations of %d = 0, want some", key)
 	}
 	for name, two := range map[string][2]func(*book, byte){"TheFirst": {folded, listed}, "TheSecond": {listed, folded}, "Both": {folded, folded}} {
 		b := newBook(t)
@@ -280,9 +272,8 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		j := b.journal()
 		j.Entry = b.entry
 		for _, most := range []int{mostItems, 1, 1, 1, 1} { // whose turn it is first, chance decides
-			if r := check(j, maps.Values(b.entries), Seen{}, most); r.OK() || r.Findings[0].Promise != "I8" {
-				t.Errorf("%s: at most %d at once: %v", name, most, r.Findings)
-			}
+			r := check(j, maps.Values(b.entries), Seen{}, most)
+			kit.Check(t, !r.OK() && r.Findings[0].Promise == "I8", "%s: at most %d at once: %v", name, most, r.Findings)
 		}
 	}
 }

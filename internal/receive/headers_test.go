@@ -37,8 +37,7 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHouse(t, emulator.NetworkReadings{FileHeaders: "all", Files: encoding})
 				defer h.net.Close()
-				_, err := h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files})
-				kit.Must(t, err)
+				kit.Value(h.net.PublishReceived(emulator.ReceivedDocument{Data: content("R-1"), Files: files}))(t)
 				kit.Must(t, h.live(20*time.Minute))
 				h.allDone()
 				for _, folders := range h.dropped() {
@@ -61,8 +60,7 @@ func TestFetchFile_I4_I30_ToldByTheNetwork(t *testing.T) {
 				})
 				h.archived = true
 				kit.Must(t, h.live(2*time.Hour))
-				left, err := os.ReadDir(h.kept)
-				kit.Must(t, err)
+				left := kit.Value(os.ReadDir(h.kept))(t)
 				kit.Want(t, "folders left once all is archived", len(left), 0)
 			})
 		})

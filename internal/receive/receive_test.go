@@ -81,8 +81,7 @@ func (h *house) publish(kind, number string, files ...string) (document string) 
 	for _, f := range files {
 		p.Files = append(p.Files, emulator.ReceivedFile{Name: "a.pdf", Content: []byte("%PDF-1.7 " + f + "\n%%EOF\n")})
 	}
-	document, err := h.net.PublishReceived(p)
-	kit.Must(h.t, err)
+	document = kit.Value(h.net.PublishReceived(p))(h.t)
 	return document
 }
 
@@ -129,8 +128,7 @@ func (h *house) live(d time.Duration) error {
 // look calls fn with the ledger between two lives, after everything was checked: records, chain, history, and what the network saw.
 func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	h.t.Helper()
-	l, err := boltledger.Open(boltledger.Config{Dir: h.state})
-	kit.Must(h.t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
 	defer l.Close()
 	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
 		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
@@ -146,12 +144,8 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 			return nil
 		})
 	}}, func(func(ledger.Entry) bool) {}, proof.Seen{})
-	if !report.OK() {
-		h.t.Errorf("findings = %v, want none", report.Findings)
-	}
-	if v := h.net.Violations(); len(v) != 0 {
-		h.t.Errorf("violations that the network saw = %v, want none", v)
-	}
+	kit.Check(h.t, report.OK(), "findings = %v, want none", report.Findings)
+	kit.Len(h.t, "violations that the network saw", h.net.Violations(), 0)
 	h.nothingIsLost()
 	if fn != nil {
 		fn(l, all)
@@ -169,16 +163,13 @@ func (h *house) decide(event func(a arrival.Arrival) arrival.Event) {
 	if err == nil && len(all) == 1 {
 		_, err = l.ApplyArrival(h.t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{event(all[0])}, At: archive.Instant{Wall: time.Now()}})
 	}
-	if err != nil || len(all) != 1 {
-		h.t.Fatalf("arrivals = %+v (error %v), want one that was changed", all, err)
-	}
+	kit.Need(h.t, err == nil && len(all) == 1, "arrivals = %+v (error %v), want one that was changed", all, err)
 }
 
 // dropped are the folders in the drop folder, by the identity of their documents.
 func (h *house) dropped() map[string][]string {
 	h.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(h.into, "*", "metadata.json"))
-	kit.Must(h.t, err)
+	paths := kit.Value(filepath.Glob(filepath.Join(h.into, "*", "metadata.json")))(h.t)
 	all := map[string][]string{}
 	for _, p := range paths {
 		var m struct{ ClientUUID string }
@@ -202,9 +193,8 @@ func (h *house) nothingIsLost() {
 			continue
 		}
 		folders := dropped[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]
-		if len(folders) == 0 {
-			h.t.Errorf("the notification of %s is deleted, want the document in the drop folder before", d.BumID)
-		}
+		kit.Check(h.t, len(folders) != 0,
+			"the notification of %s is deleted, want the document in the drop folder before", d.BumID)
 		for _, folder := range folders {
 			var sums []string
 			files, _ := filepath.Glob(filepath.Join(folder, "0*"))
@@ -213,9 +203,7 @@ func (h *house) nothingIsLost() {
 				sums = append(sums, archive.Sum(b).String())
 			}
 			for _, f := range d.Files {
-				if !slices.Contains(sums, f.SHA256) {
-					h.t.Errorf("%s lacks file %s, want all files", folder, f.ID)
-				}
+				kit.Check(h.t, slices.Contains(sums, f.SHA256), "%s lacks file %s, want all files", folder, f.ID)
 			}
 			if raw, err := os.ReadFile(filepath.Join(folder, "document.json")); err != nil || !bytes.Contains(raw, []byte(d.BumID)) {
 				h.t.Errorf("%s lacks its document (error %v), want document.json with number %s", folder, err, d.BumID)
@@ -236,17 +224,14 @@ func (h *house) allDone() {
 		docs := h.net.ReceivedDocuments()
 		kit.Want(h.t, "arrivals", len(all), len(docs))
 		for _, d := range docs {
-			if n := len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()]); n != 1 {
-				h.t.Errorf("%s is in the drop folder %d times, want once", d.BumID, n)
-			}
+			n := len(h.dropped()[archive.DeriveReceivedID(archive.RemoteID(d.BumID)).String()])
+			kit.Check(h.t, n == 1, "%s is in the drop folder %d times, want once", d.BumID, n)
 			if (len(d.Notified) > 0) != h.confirm || h.confirm && d.Notified[0].ResponseCode+"/"+d.Notified[0].ActionCode != "TechnicalAccept/DeliveryConfirmed" {
 				h.t.Errorf("the network was notified about %s: %+v, want a confirmed delivery: %t", d.BumID, d.Notified, h.confirm)
 			}
 		}
 		for _, n := range h.net.Notices() {
-			if !n.IsAcknowledged {
-				h.t.Errorf("notification %+v is not deleted, want it deleted", n)
-			}
+			kit.Check(h.t, n.IsAcknowledged, "notification %+v is not deleted, want it deleted", n)
 		}
 	})
 }
@@ -334,16 +319,14 @@ func TestFetchFile_I4_WebPages(t *testing.T) {
 		}}))
 		_ = h.live(2 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-			if len(all) != 1 || all[0].State != arrival.Announced || len(h.dropped()) != 0 {
-				t.Errorf("arrivals = %+v, want one that is announced, and no folder", all)
-			}
+			kit.Check(t, len(all) == 1 && all[0].State == arrival.Announced && len(h.dropped()) == 0,
+				"arrivals = %+v, want one that is announced, and no folder", all)
 		})
 		page = false
 		_ = h.live(23 * time.Hour)
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-			if len(all) != 1 || all[0].State != arrival.Fetching || all[0].Cause.Code != CauseDoubt {
-				t.Errorf("arrivals = %+v, want one that is being fetched, in doubt", all)
-			}
+			kit.Check(t, len(all) == 1 && all[0].State == arrival.Fetching && all[0].Cause.Code == CauseDoubt,
+				"arrivals = %+v, want one that is being fetched, in doubt", all)
 		})
 		_ = h.live(26 * time.Hour)
 		h.allDone()
@@ -403,26 +386,20 @@ func TestReceive_I30_AnnouncedInBothLists(t *testing.T) {
 			h.publish(kind, "R-"+kind, "x")
 		}
 		foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
-		if _, err := h.net.PublishNotice(foreign); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(h.net.PublishNotice(foreign))(t)
 		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-			if len(all) != 0 {
-				t.Errorf("arrivals = %+v, want none: no notification says that these are received documents", all)
-			}
+			kit.Len(t, "arrivals", all, 0)
 		})
 		h.trustsType = true
 		kit.Must(t, h.live(10*time.Minute))
 		h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-			if len(all) != 2 || all[0].State != arrival.Acknowledged || all[1].State != arrival.Acknowledged {
-				t.Errorf("arrivals = %+v, want two that are acknowledged", all)
-			}
+			kit.Check(t, len(all) == 2 && all[0].State == arrival.Acknowledged && all[1].State == arrival.Acknowledged,
+				"arrivals = %+v, want two that are acknowledged", all)
 		})
 		for _, n := range h.net.Notices() {
-			if n.IsAcknowledged == (n.BumID == foreign.BumID) {
-				t.Errorf("notification = %+v, want it deleted unless it is of another company", n)
-			}
+			kit.Check(t, n.IsAcknowledged != (n.BumID == foreign.BumID),
+				"notification = %+v, want it deleted unless it is of another company", n)
 		}
 	})
 }
@@ -463,9 +440,8 @@ func TestReceive_I25_ArchivedBeforeTheLedgerWasPutBack(t *testing.T) {
 			}
 			_ = h.live(time.Hour)
 			h.look(func(_ *boltledger.Ledger, all []arrival.Arrival) {
-				if len(all) != 1 || all[0].State != arrival.Held || !all[0].HandedOnAt.IsZero() {
-					t.Fatalf("arrivals = %+v, want one that is held and not handed on: the test shows nothing", all)
-				}
+				kit.Need(t, len(all) == 1 && all[0].State == arrival.Held && all[0].HandedOnAt.IsZero(),
+					"arrivals = %+v, want one that is held and not handed on: the test shows nothing", all)
 			})
 			before := t.TempDir()
 			kit.Must(t, os.CopyFS(before, os.DirFS(h.state)))
@@ -510,9 +486,8 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 		h.allDone()
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 			d := all[0].Files[1].Doubt
-			if d.Why == "" || d.Overruled || d.Times < 20 || d.For < sameUntilWhole {
-				t.Errorf("doubt = %+v, want at least 20 fetches in %v, and no decision", d, sameUntilWhole)
-			}
+			kit.Check(t, d.Why != "" && !d.Overruled && d.Times >= 20 && d.For >= sameUntilWhole,
+				"doubt = %+v, want at least 20 fetches in %v, and no decision", d, sameUntilWhole)
 			lines := 0
 			_ = l.Lines(1, func(_ uint64, line []byte) error {
 				if bytes.Contains(line, []byte(`"file-doubted"`)) {
@@ -520,9 +495,8 @@ func TestDoubt_I4_OutlivesRestarts(t *testing.T) {
 				}
 				return nil
 			})
-			if lines == 0 || lines > 31 {
-				t.Errorf("%d lines of the journal record the doubt, want 1 to 31: one for each start without a failure", lines)
-			}
+			kit.Check(t, lines != 0 && lines <= 31,
+				"%d lines of the journal record the doubt, want 1 to 31: one for each start without a failure", lines)
 		})
 	})
 }
@@ -619,12 +593,8 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 				proof.BumID = "22222222-2222-4222-8222-222222222222"
 				foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
 				proof.DocumentType = "CreditNote" // which is asked for last
-				if _, err := h.net.PublishNotice(foreign); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := h.net.PublishNotice(proof); err != nil {
-					t.Fatal(err)
-				}
+				kit.Value(h.net.PublishNotice(foreign))(t)
+				kit.Value(h.net.PublishNotice(proof))(t)
 				ours := h.publish("Invoice", "R-1", "x")
 				onlyOurs := func(when string) {
 					t.Helper()
@@ -637,9 +607,8 @@ func TestReceive_I30_TrustedListHasSentDocuments(t *testing.T) {
 				}
 				onlyOurs("while the proof is listed")
 				h.look(func(l *boltledger.Ledger, _ []arrival.Arrival) {
-					if isUnfiltered, err := l.IsListUnfiltered(); !isUnfiltered || err != nil {
-						t.Errorf("the list counts as filtered (error %v), want it kept as unfiltered", err)
-					}
+					isUnfiltered, err := l.IsListUnfiltered()
+					kit.Check(t, isUnfiltered && err == nil, "the list counts as filtered (error %v), want it kept as unfiltered", err)
 				})
 				h.trustsType = false
 				onlyOurs("with the other setting")
@@ -659,9 +628,7 @@ func TestReceive_I30_OtherListEmptyForAMoment(t *testing.T) {
 		h := newHouse(t, emulator.NetworkReadings{Received: "code"})
 		defer h.net.Close()
 		foreign := emulator.NetworkNotice{BumID: "11111111-1111-4111-8111-111111111111", ResponseCode: "TechnicalAccept", ActionCode: "Delivered"}
-		if _, err := h.net.PublishNotice(foreign); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(h.net.PublishNotice(foreign))(t)
 		if err := h.net.SetFaults(emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if op == "network-notices" && n == 2 { // the other list of invoices, after that of received ones
 				return emulator.Fault{Kind: emulator.HideNotices}
@@ -709,9 +676,7 @@ func TestGivenUp_I30_NotificationStays(t *testing.T) {
 		_ = h.live(time.Hour)
 		h.look(func(l *boltledger.Ledger, all []arrival.Arrival) {
 			by := ledger.Operator{UID: 1000}
-			if len(all) != 1 || all[0].Cause.Code == "" {
-				t.Fatalf("arrivals = %+v, want one with a cause", all)
-			}
+			kit.Need(t, len(all) == 1 && all[0].Cause.Code != "", "arrivals = %+v, want one with a cause", all)
 			if _, err := l.ApplyArrival(t.Context(), arrival.Change{Key: all[0].Key, Rev: all[0].Rev, Events: []arrival.Event{arrival.Abandoned{By: &by}}, At: archive.Instant{Wall: time.Now()}}); err != nil {
 				t.Fatal(err)
 			}
@@ -773,9 +738,8 @@ func TestRun_I25_DocumentsThatAreDenied(t *testing.T) {
 					t.Errorf("arrival = %+v, want it acknowledged, or announced because of 403", a)
 				}
 			}
-			if done != 3 || len(all) != denied+3 {
-				t.Errorf("%d of %d are received, want 3 of %d", done, len(all), denied+3)
-			}
+			kit.Check(t, done == 3 && len(all) == denied+3,
+				"%d of %d are received, want 3 of %d", done, len(all), denied+3)
 		})
 	})
 }
@@ -785,9 +749,7 @@ func TestTryNow_EndsAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Config{Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }, Log: slog.New(slog.DiscardHandler)})
 		e.pauseCalls("fetch a document", &apicall.Error{Code: "http-503", RetryAfter: time.Hour})
-		if e.mayAct() {
-			t.Fatal("calls may be made after Retry-After, want a pause")
-		}
+		kit.Need(t, !e.mayAct(), "calls may be made after Retry-After, want a pause")
 		if e.TryNow(); !e.mayAct() || len(e.wake) != 1 {
 			t.Errorf("after TryNow: may act %t, wake-ups %d, want true, 1", e.mayAct(), len(e.wake))
 		}
@@ -801,8 +763,7 @@ func TestRemoveArchived_I3(t *testing.T) {
 		defer h.net.Close()
 		h.publish("Invoice", "R-1", "x")
 		left := func() int {
-			all, err := os.ReadDir(h.kept)
-			kit.Must(t, err)
+			all := kit.Value(os.ReadDir(h.kept))(t)
 			return len(all)
 		}
 		if err := h.live(3 * time.Hour); err != nil || left() != 1 {
@@ -839,8 +800,7 @@ func TestRemoveArchived_I3_NotBeforeTheNetworkKnows(t *testing.T) {
 		}{{true, 1}, {false, 0}} {
 			isDeaf.Store(c.isDeaf)
 			kit.Must(t, h.live(6*time.Hour))
-			left, err := os.ReadDir(h.kept)
-			kit.Must(t, err)
+			left := kit.Value(os.ReadDir(h.kept))(t)
 			kit.Want(t, fmt.Sprintf("folders that are left while the network deletes nothing: %v", c.isDeaf), len(left), c.want)
 		}
 		h.allDone()
@@ -913,14 +873,10 @@ func TestReceive_I30_FaultsOfTheNetwork(t *testing.T) {
 			_ = h.live(12 * time.Hour)
 			h.allDone()
 		})
-		if t.Failed() {
-			t.Fatalf("seed %d failed, want each to succeed", seed)
-		}
+		kit.Need(t, !t.Failed(), "seed %d failed, want each to succeed", seed)
 	}
 	for _, op := range []string{"network-notices", "network-fetch", "network-fetch-file", "network-notify", "network-acknowledge"} {
-		if struck[op] == 0 {
-			t.Errorf("no fault was injected at %s, want some", op)
-		}
+		kit.Check(t, struck[op] != 0, "no fault was injected at %s, want some", op)
 	}
 }
 

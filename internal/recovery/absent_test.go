@@ -49,9 +49,8 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 					service, c, numbers := asked(t, 2, emulator.Readings{UnknownBumID: status})
 					kit.Must(t, service.SetFaults(faults))
 					told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{numbers[0], unknownNumber, numbers[1]})
-					if err != nil || len(told) != 3 {
-						t.Fatalf("told = %v, err = %v, want no error, len(told) = 3", told, err)
-					}
+					kit.Need(t, err == nil && len(told) == 3,
+						"told = %v, err = %v, want no error, len(told) = 3", told, err)
 					if told[0].Status != archive.WaitingForPackage || told[1].Status != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
 						told[2].Remote != numbers[1] || told[2].ID.IsZero() {
 						t.Errorf("%+v, want told[0].Status = archive.WaitingForPackage, told[1].Status = archive.Absent, told[1].ID.IsZero(), told[1].Remote = %v, told[2].Remote = %v, not told[2].ID.IsZero()", told, unknownNumber, numbers[1])
@@ -68,9 +67,8 @@ func TestAskEach_I12_ListTellsOfOneThatCannotBeAskedAbout(t *testing.T) {
 		service, c, numbers := asked(t, 1, emulator.Readings{})
 		kit.Must(t, service.SetFaults(emulator.Faults{Questions: map[string]emulator.Fault{string(numbers[0]): {Kind: emulator.Status, Status: 502}}}))
 		told, err := AskEach(t.Context(), c, "V", numbers)
-		if err != nil || told[0].Status != archive.WaitingForPackage || told[0].ID.IsZero() {
-			t.Errorf("%+v, %v, want no error, told[0].Status = archive.WaitingForPackage, not told[0].ID.IsZero()", told, err)
-		}
+		kit.Check(t, err == nil && told[0].Status == archive.WaitingForPackage && !told[0].ID.IsZero(),
+			"%+v, %v, want no error, told[0].Status = archive.WaitingForPackage, not told[0].ID.IsZero()", told, err)
 	})
 }
 
@@ -86,9 +84,8 @@ func TestAskEach_I24_I32_FaultsOfTheService(t *testing.T) {
 				return emulator.Fault{}
 			}}))
 			told, err := AskEach(t.Context(), c, "V", numbers)
-			if status == 502 && (err != nil || told[0].Status != archive.WaitingForPackage) {
-				t.Errorf("%d: %+v, %v", status, told, err)
-			}
+			kit.Check(t, status != 502 || err == nil && told[0].Status == archive.WaitingForPackage,
+				"%d: %+v, %v", status, told, err)
 			all := emulator.Rule{Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: status}}
 			kit.Must(t, service.SetFaults(emulator.Faults{Rules: []emulator.Rule{all}}))
 			if told, err := AskEach(t.Context(), c, "V", []archive.RemoteID{unknownNumber}); err == nil || !strings.Contains(err.Error(), fmt.Sprint(status)) {

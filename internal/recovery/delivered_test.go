@@ -25,9 +25,8 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 	kit.Must(t, err)
 	again := ledger.Sealed{ID: id, Content: sum, Metadata: archive.ReceivingDigest("ap@in.example"), Package: ev.Package}
 	kit.Want(t, "the same PDF again", ledger.CompareIdentity(found, again, ledger.PDF, ""), ledger.Same)
-	if doc.Files[0].SHA256 != sum || ev.Seal != doc.Seal(ev.Package) {
-		t.Error("the note's file and seal were not taken over")
-	}
+	kit.Check(t, doc.Files[0].SHA256 == sum && ev.Seal == doc.Seal(ev.Package),
+		"the note's file and seal were not taken over")
 	for name, spoil := range map[string]func(*proof.Delivery){
 		"NoReceiver": func(d *proof.Delivery) { d.Receiving = "" },
 		"NoTime":     func(d *proof.Delivery) { d.Delivered = "" },
@@ -37,9 +36,8 @@ func TestParseDelivery_I2_TheSameWhenItIsDroppedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bad := note
 			spoil(&bad)
-			if _, _, _, err := parseDelivery(bad); err == nil {
-				t.Error("believed")
-			}
+			_, _, _, err := parseDelivery(bad)
+			kit.Check(t, err != nil, "believed")
 		})
 	}
 }

@@ -49,9 +49,8 @@ func (p *place) send() *fill.Item {
 // finish takes a sent document to rest.
 func (p *place) finish(it *fill.Item) *fill.Item {
 	p.t.Helper()
-	if e := it.Archive(p.now, 0); !e.IsAtRest() {
-		p.t.Fatalf("%s is %s and not at rest", e.Key, e.State)
-	}
+	e := it.Archive(p.now, 0)
+	kit.Need(p.t, e.IsAtRest(), "%s is %s and not at rest", e.Key, e.State)
 	return it
 }
 
@@ -61,8 +60,7 @@ func (p *place) how() Verification {
 
 func (p *place) verify(how Verification) Verified {
 	p.t.Helper()
-	v, err := how.Verify(p.t.Context(), p.Ledger.Ledger)
-	kit.Must(p.t, err)
+	v := kit.Value(how.Verify(p.t.Context(), p.Ledger.Ledger))(p.t)
 	return v
 }
 
@@ -77,8 +75,7 @@ func (p *place) verifyWhole() Verified {
 func (p *place) edit(fn func(tx *bbolt.Tx) error) {
 	p.t.Helper()
 	p.close()
-	db, err := bbolt.Open(filepath.Join(p.Dir, "ledger.db"), 0o600, nil)
-	kit.Must(p.t, err)
+	db := kit.Value(bbolt.Open(filepath.Join(p.Dir, "ledger.db"), 0o600, nil))(p.t)
 	kit.Must(p.t, errors.Join(db.Update(fn), db.Close()))
 	p.Open()
 }
@@ -130,10 +127,8 @@ func TestVerify_I14_ACheckpointThatCannotBeUsed(t *testing.T) {
 	p.verify(p.how())
 	other.verify(other.how())
 	name := filepath.Join(p.Dir, CheckpointName)
-	sound, err := os.ReadFile(name)
-	kit.Must(t, err)
-	foreign, err := os.ReadFile(filepath.Join(other.Dir, CheckpointName))
-	kit.Must(t, err)
+	sound := kit.Value(os.ReadFile(name))(t)
+	foreign := kit.Value(os.ReadFile(filepath.Join(other.Dir, CheckpointName)))(t)
 	write := func(b []byte) func(*Verification) {
 		return func(*Verification) {
 			kit.Must(t, os.WriteFile(name, b, 0o600))
@@ -213,9 +208,8 @@ func TestVerify_I14_WhatItReadsAndWhatNot(t *testing.T) {
 		if v.Basis == nil || v.OK() == row.seen || v.Resting != 1 {
 			t.Errorf("%s: rests on %+v (%s), %d not read: %v %v", name, v.Basis, v.NotUsed, v.Resting, v.Problems, v.Findings())
 		}
-		if w := p.verifyWhole(); w.OK() {
-			t.Errorf("%s: nobody finds it", name)
-		}
+		w := p.verifyWhole()
+		kit.Check(t, !w.OK(), "%s: nobody finds it", name)
 	}
 }
 
@@ -240,8 +234,7 @@ func TestVerify_I15_APastThatWasWrittenAnew(t *testing.T) {
 	p.close()
 	former := map[string][]byte{}
 	for _, name := range []string{"ledger.db", "ledger.head"} {
-		b, err := os.ReadFile(filepath.Join(p.Dir, name))
-		kit.Must(t, err)
+		b := kit.Value(os.ReadFile(filepath.Join(p.Dir, name)))(t)
 		former[name] = b
 	}
 	p.Open()
@@ -311,8 +304,7 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	for n := range 40 {
 		how := p.how()
 		how.Whole = n%4 == 0
-		if v := p.verify(how); !v.OK() {
-			t.Fatalf("%+v", v)
-		}
+		v := p.verify(how)
+		kit.Need(t, v.OK(), "%+v", v)
 	}
 }

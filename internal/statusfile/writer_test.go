@@ -1,8 +1,6 @@
 package statusfile
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
 	"log/slog"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/spool"
+	"vaultd/internal/test/kit"
 )
 
 // statusDrop is the status file of one drop folder without a watcher, in a
@@ -105,9 +104,7 @@ func TestWriter_IdleWritesEveryFiveMinutes(t *testing.T) {
 				t.Fatalf("age of the file = %v, want at most 6 minutes", time.Since(at))
 			}
 		}
-		if d.rendered.Load() != 12 {
-			t.Errorf("texts rendered in an hour = %d, want 12", d.rendered.Load())
-		}
+		kit.Want(t, "texts rendered in an hour", d.rendered.Load(), 12)
 	})
 }
 
@@ -172,14 +169,11 @@ func TestWriter_StormOfReports(t *testing.T) {
 			d.files.NoteChange("acme-in")
 			d.pass(100 * time.Millisecond)
 		}
-		if n := d.rendered.Load(); n < 19 || n > 21 {
-			t.Errorf("texts rendered in a minute of reports = %d, want 20", n)
-		}
+		n := d.rendered.Load()
+		kit.Check(t, n >= 19 && n <= 21, "texts rendered in a minute of reports = %d, want 20", n)
 		after, err := os.Stat(filepath.Join(d.path, "_STATUS.txt"))
 		d.must(err)
-		if !os.SameFile(before, after) {
-			t.Error("the file was written again, want it untouched: nothing changed")
-		}
+		kit.Check(t, os.SameFile(before, after), "the file was written again, want it untouched: nothing changed")
 	})
 }
 
@@ -191,9 +185,8 @@ func TestWriter_FolderIsAway(t *testing.T) {
 		d.must(os.Rename(d.path, aside))
 		d.must(os.Mkdir(d.path, 0o770)) // an empty mount point
 		d.pass(6 * time.Minute)
-		if text, _ := d.read(); text != "" {
-			t.Errorf("written into another folder:\n%s", text)
-		}
+		text, _ := d.read()
+		kit.Check(t, text == "", "written into another folder:\n%s", text)
 		d.must(os.Remove(d.path))
 		d.must(os.Rename(aside, d.path))
 		d.pass(usualInterval)

@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/test/calls"
+	"vaultd/internal/test/kit"
 )
 
 // Whatever an answer of 200 holds: a word about another registration is never taken for one about this, success is the
@@ -43,17 +44,15 @@ func FuzzAnswers(f *testing.F) {
 		fails(err)
 		seen := map[archive.RemoteID]bool{}
 		for _, rc := range list {
-			if rc.Remote == "" || seen[rc.Remote] || len(rc.Record) > maxRecord {
-				t.Errorf(`%+v, want rc.Remote other than "", not seen[rc.Remote], len(rc.Record) <= %v`, rc, maxRecord)
-			}
+			kit.Check(t, rc.Remote != "" && !seen[rc.Remote] && len(rc.Record) <= maxRecord,
+				`%+v, want rc.Remote other than "", not seen[rc.Remote], len(rc.Record) <= %v`, rc, maxRecord)
 			seen[rc.Remote] = true
 		}
 		page, err := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
 		fails(err)
 		for _, rec := range page.Records {
-			if strings.ContainsFunc(rec.ArchiveID, unicode.IsControl) || len(rec.Raw) == 0 {
-				t.Errorf("%+v, want not strings.ContainsFunc(rec.ArchiveID, unicode.IsControl), len(rec.Raw) other than 0", rec)
-			}
+			kit.Check(t, !strings.ContainsFunc(rec.ArchiveID, unicode.IsControl) && len(rec.Raw) != 0,
+				"%+v, want not strings.ContainsFunc(rec.ArchiveID, unicode.IsControl), len(rec.Raw) other than 0", rec)
 		}
 		_, err = c.Vaults(ctx, "V")
 		fails(err)

@@ -60,9 +60,7 @@ func TestStatus(t *testing.T) {
 			if err != nil || rc.Status != r.word || !rc.Updated.Equal(r.updated) || rc.Remote != "r1" || rc.Raw == "" || len(rc.Record) == 0 || uri != "/v1/vaults/V/documents/r1/status" {
 				t.Errorf(`%v %+v %s, want no error, rc.Status = %v, rc.Updated = %v, rc.Remote = "r1", rc.Raw other than "", len(rc.Record) other than 0, uri = "/v1/vaults/V/documents/r1/status"`, err, rc, uri, r.word, r.updated)
 			}
-			if r.name == "Failed" && rc.Message != "no package" {
-				t.Errorf("message %q", rc.Message)
-			}
+			kit.Check(t, r.name != "Failed" || rc.Message == "no package", "message %q", rc.Message)
 		})
 	}
 	c, _ := client(t, calls.Says(404, `{"message":"unknown"}`))
@@ -123,14 +121,10 @@ func TestStatusList(t *testing.T) {
 		t.Errorf("record of %d bytes, message of %d", len(list[1].Record), len(list[1].Message))
 	}
 	c, _ = client(t, calls.Says(200, `[]`))
-	if list, err := c.StatusList(context.Background(), "V"); err != nil || len(list) != 0 {
-		t.Errorf("empty list: %v %v", list, err)
-	}
+	kit.Len(t, "empty list", kit.Value(c.StatusList(context.Background(), "V"))(t), 0)
 	for _, body := range []string{`{"message":"all is well"}`, `["a","b"]`, ``} {
 		c, _ = client(t, calls.Says(200, body))
-		if _, err := c.StatusList(context.Background(), "V"); err == nil {
-			t.Errorf("%q counts as an empty list", body)
-		}
+		kit.Fails(t, fmt.Sprintf("%q counts as an empty list", body), kit.Err(c.StatusList(context.Background(), "V")))
 	}
 }
 
@@ -147,13 +141,10 @@ func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
 		}
 		record := `{"bumId":"r1","status":"ArchivingFailed"}`
 		rc, err := ask(record).Status(t.Context(), "V", "r1")
-		if err != nil || !rc.Date.Equal(want) {
-			t.Errorf("%s: alone %v, %v", header, rc.Date, err)
-		}
+		kit.Check(t, err == nil && rc.Date.Equal(want), "%s: alone %v, %v", header, rc.Date, err)
 		w, err := ask("["+record+"]").ReadStatusList(t.Context(), "V")
-		if err != nil || !w.Whole || !w.Date.Equal(want) || !w.Receipts[0].Date.Equal(want) {
-			t.Errorf("%s: in the list %+v, %v", header, w, err)
-		}
+		kit.Check(t, err == nil && w.Whole && w.Date.Equal(want) && w.Receipts[0].Date.Equal(want),
+			"%s: in the list %+v, %v", header, w, err)
 	}
 }
 
@@ -174,9 +165,7 @@ func TestStatusList_I32_ThatTellsOfMore(t *testing.T) {
 	} {
 		c, _ := client(t, calls.Says(200, body))
 		w, err := c.ReadStatusList(t.Context(), "V")
-		if err != nil || w.Whole != whole {
-			t.Errorf("%s: whole %v, %v", body, w.Whole, err)
-		}
+		kit.Check(t, err == nil && w.Whole == whole, "%s: whole %v, %v", body, w.Whole, err)
 	}
 }
 
@@ -194,16 +183,14 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 	var all []archive.IndexRecord
 	walk := newIndexWalk()
 	for cursor, more := walk.nextCursor(); more; cursor, more = walk.nextCursor() {
-		p, err := c.Index(context.Background(), "V", cursor, 1000, "archiveDate asc")
-		kit.Must(t, err)
+		p := kit.Value(c.Index(context.Background(), "V", cursor, 1000, "archiveDate asc"))(t)
 		all = append(all, walk.addPage(p)...)
 	}
 	if r := walk.result; !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
 		t.Errorf(`%+v, want r.Complete, r.Read = 3, r.Found = 3, r.Request other than ""`, r)
 	}
-	if len(all) != 3 || all[0].Remote != "a" || all[1].Remote != "b" || all[2].Remote != "c" {
-		t.Fatalf(`%+v, want len(all) = 3, all[0].Remote = "a", all[1].Remote = "b", all[2].Remote = "c"`, all)
-	}
+	kit.Need(t, len(all) == 3 && all[0].Remote == "a" && all[1].Remote == "b" && all[2].Remote == "c",
+		`%+v, want len(all) = 3, all[0].Remote = "a", all[1].Remote = "b", all[2].Remote = "c"`, all)
 	d := all[0].Document
 	if d.Amount != "9007199254740993.10" || d.Number != "4711" || fmt.Sprint(d.SenderIDs, d.Parameters) != "[x 7] [{k 1}]" || all[0].ArchivedAt.IsZero() {
 		t.Errorf(`%+v, want d.Amount = "9007199254740993.10", d.Number = "4711", fmt.Sprint(d.SenderIDs, d.Parameters) = "[x 7] [{k 1}]", not all[0].ArchivedAt.IsZero()`, all[0])
@@ -227,15 +214,13 @@ func TestIndex_I32_WhatAPageTells(t *testing.T) {
 	} {
 		c, _ := client(t, calls.Says(200, body))
 		p, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc")
-		if got := fmt.Sprintf("%d %q %d", p.Found, p.Cursor, len(p.Records)); err != nil || got != want || p.Request == "" {
-			t.Errorf("%s: %v: %s, want %s", body, err, got, want)
-		}
+		got := fmt.Sprintf("%d %q %d", p.Found, p.Cursor, len(p.Records))
+		kit.Check(t, err == nil && got == want && p.Request != "", "%s: %v: %s, want %s", body, err, got, want)
 	}
 	for _, body := range []string{`[]x`, `{"documents":[7]}`, `{"documents":`, `{}`, `{"documents":null}`, `{"message":"try later"}`} {
 		c, _ := client(t, calls.Says(200, body))
-		if _, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc"); err == nil {
-			t.Errorf("%q was taken for a page", body)
-		}
+		_, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc")
+		kit.Check(t, err != nil, "%q was taken for a page", body)
 	}
 }
 
@@ -279,9 +264,7 @@ func TestVaults_Forms(t *testing.T) {
 		`[]`:                                                "[]",
 	} {
 		c, _ := client(t, calls.Says(200, body))
-		if got, err := c.Vaults(context.Background(), "V"); err != nil || fmt.Sprint(got) != want {
-			t.Errorf("%s gave %v, %v", body, got, err)
-		}
+		kit.Want(t, body, fmt.Sprint(kit.Value(c.Vaults(context.Background(), "V"))(t)), want)
 	}
 }
 
@@ -293,9 +276,7 @@ func TestDownload_ThreeForms(t *testing.T) {
 				link := "http://" + r.Host + "/k.zip?X-Amz-Signature=" + calls.Signature
 				switch {
 				case r.URL.Path == "/k.zip":
-					if r.Header.Get("Authorization") != "" {
-						t.Error("credentials at the object store")
-					}
+					kit.Want(t, "credentials at the object store", r.Header.Get("Authorization"), "")
 					w.Write(content)
 				case form == "bytes":
 					w.Write(content)
@@ -347,9 +328,8 @@ func TestDownload_Faults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := client(t, r.h)
 			_, _, err := c.Download(context.Background(), "V", "r", io.Discard)
-			if e := calls.Failed(t, err); e.Code != r.code {
-				t.Errorf("%s: %v, want e.Code = %v", e.Code, e, r.code)
-			}
+			e := calls.Failed(t, err)
+			kit.Check(t, e.Code == r.code, "%s: %v, want e.Code = %v", e.Code, e, r.code)
 		})
 	}
 	full := errors.New("no space left")
@@ -432,9 +412,8 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 	c, _ := client(t, calls.Says(200, `{"cursor":"next","Cursor":"x","found":2,"FOUND":1,"documents":[
 		{"archiveId":"1","bumid":"r1","BUMID":"r9","amount":"1.00","Amount":"2.00"},{"archiveId":"2","bumId":"r2"},{"BumId":"r3"}],"Documents":[]}`))
 	p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc")
-	if err != nil || len(p.Records) != 3 || p.Cursor != "next" || p.Found != 2 {
-		t.Fatalf(`%+v %v, want no error, len(p.Records) = 3, p.Cursor = "next", p.Found = 2`, p, err)
-	}
+	kit.Need(t, err == nil && len(p.Records) == 3 && p.Cursor == "next" && p.Found == 2,
+		`%+v %v, want no error, len(p.Records) = 3, p.Cursor = "next", p.Found = 2`, p, err)
 	if p.Records[0].Remote != "r1" || p.Records[0].Document.Amount != "1.00" || p.Records[1].Remote != "r2" || p.Records[2].Remote != "" {
 		t.Errorf(`%+v, want p.Records[0].Remote = "r1", p.Records[0].Document.Amount = "1.00", p.Records[1].Remote = "r2", p.Records[2].Remote = ""`, p.Records)
 	}
@@ -443,9 +422,7 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		"TwoLists":     `{"cursor":"next","documents":[{"bumid":"r1"}],"documents":[]}`,
 	} {
 		c, _ := client(t, calls.Says(200, body))
-		if p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc"); !errors.Is(err, apicall.ErrTwice) {
-			t.Errorf("%s: %+v %v, want error apicall.ErrTwice", name, p, err)
-		}
+		kit.Fails(t, name, kit.Err(c.Index(ctx, "V", FirstPage, 100, "archiveDate asc")), apicall.ErrTwice)
 	}
 	c, _ = client(t, calls.Says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
 	if vs, err := c.Vaults(ctx, "V"); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {

@@ -36,11 +36,9 @@ func inQuery(remote string, id archive.ID) string {
 func register(t *testing.T, answer string, ids ...archive.ID) archive.RegisterResult {
 	t.Helper()
 	c, _ := client(t, calls.Says(200, answer))
-	reg, err := c.Register(context.Background(), "V", requests(ids...))
-	kit.Must(t, err)
-	if tell := disjoint(t, reg); tell > len(ids) {
-		t.Errorf("%d IDs were asked for, the result speaks of %d: %+v", len(ids), tell, reg)
-	}
+	reg := kit.Value(c.Register(context.Background(), "V", requests(ids...)))(t)
+	tell := disjoint(t, reg)
+	kit.Check(t, tell <= len(ids), "%d IDs were asked for, the result speaks of %d: %+v", len(ids), tell, reg)
 	return reg
 }
 
@@ -57,23 +55,18 @@ func disjoint(t *testing.T, reg archive.RegisterResult) int {
 	for id := range reg.Crossed {
 		all[id] = true
 	}
-	if len(all) != len(reg.Tickets)+len(reg.Barred)+len(reg.Crossed) {
-		t.Errorf("an ID stands in two places: %+v", reg)
-	}
+	kit.Check(t, len(all) == len(reg.Tickets)+len(reg.Barred)+len(reg.Crossed), "an ID stands in two places: %+v", reg)
 	return len(all)
 }
 
 func TestFreeze_I10_IdentityBeforeTheMetadata(t *testing.T) {
-	id, err := archive.ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178")
-	kit.Must(t, err)
+	id := kit.Value(archive.ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178"))(t)
 	metadata := archive.Document{Type: "Invoice", Amount: "9007199254740993.10"}.Metadata()
 	body := freezeRequest(archive.RegisterRequest{ID: id, Metadata: metadata})
-	if want := `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178",` + string(metadata[1:]); string(body) != want || !json.Valid(body) {
-		t.Errorf("frozen %s", body)
-	}
-	if b := freezeRequest(archive.RegisterRequest{ID: id, Metadata: []byte("{}")}); !json.Valid(b) {
-		t.Errorf("frozen without metadata: %s", b)
-	}
+	want := `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178",` + string(metadata[1:])
+	kit.Check(t, string(body) == want && json.Valid(body), "frozen %s", body)
+	b := freezeRequest(archive.RegisterRequest{ID: id, Metadata: []byte("{}")})
+	kit.Check(t, json.Valid(b), "frozen without metadata: %s", b)
 }
 
 func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
@@ -87,8 +80,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 		w.Header().Set("Date", "Tue, 03 Mar 2026 12:12:00 GMT")
 		io.WriteString(w, "["+record("r2", idB)+","+record("r1", idA)+"]")
 	})
-	reg, err := c.Register(context.Background(), "V 1/2", requests(idA, idB))
-	kit.Must(t, err)
+	reg := kit.Value(c.Register(context.Background(), "V 1/2", requests(idA, idB)))(t)
 	frozen := requests(idA, idB)
 	if want := "[" + string(freezeRequest(frozen[0])) + "," + string(freezeRequest(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
 		t.Errorf("sent %s\nwant %s", body, want)
@@ -99,9 +91,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 	ticket := reg.Tickets[idA]
 	want := archive.Ticket{Remote: "r1", URL: ticket.URL, Sent: before, Date: time.Date(2026, 3, 3, 12, 12, 0, 0, time.UTC),
 		SignedAt: time.Date(2026, 3, 3, 12, 12, 1, 0, time.UTC), Validity: 15 * time.Minute}
-	if fmt.Sprint(ticket) != fmt.Sprint(want) || reg.Tickets[idB].Remote != "r2" {
-		t.Errorf("tickets %+v", reg.Tickets)
-	}
+	kit.Check(t, fmt.Sprint(ticket) == fmt.Sprint(want) && reg.Tickets[idB].Remote == "r2", "tickets %+v", reg.Tickets)
 	kit.Want(t, "URL", string(ticket.URL), "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature="+calls.Signature)
 }
 
@@ -129,9 +119,8 @@ func TestRegister_AnswerForms(t *testing.T) {
 			text := fmt.Sprintf(r.record, idA)
 			for _, answer := range []string{"[" + text + "]", text, `{"documents":[` + text + `]}`} {
 				ticket, ok := register(t, answer, idA).Tickets[idA]
-				if !ok || string(ticket.URL) != url || fmt.Sprint(ticket.Headers) != r.headers {
-					t.Errorf("%s gave %v %q %v", answer, ok, string(ticket.URL), ticket.Headers)
-				}
+				kit.Check(t, ok && string(ticket.URL) == url && fmt.Sprint(ticket.Headers) == r.headers,
+					"%s gave %v %q %v", answer, ok, string(ticket.URL), ticket.Headers)
 			}
 		})
 	}
@@ -223,15 +212,13 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 	for name, address := range rows {
 		t.Run(name, func(t *testing.T) {
 			reg := register(t, `[{"bumId":"r","clientUUID":"`+idA.String()+`","archiveFileURL":`+address+`},`+record("rb", idB)+`]`, idA, idB)
-			if reg.Barred[idA] == "" || len(reg.Tickets) != 1 {
-				t.Errorf(`%+v, want reg.Barred[idA] other than "", len(reg.Tickets) = 1`, reg)
-			}
+			kit.Check(t, reg.Barred[idA] != "" && len(reg.Tickets) == 1,
+				`%+v, want reg.Barred[idA] other than "", len(reg.Tickets) = 1`, reg)
 		})
 	}
 	reg := register(t, `[{"bumId":"r","clientUUID":"`+idA.String()+`","archiveFileURL":"https://bucket.example/k","headers":{"Content-Type":"a","Content-Type":"a"}}]`, idA)
-	if got := reg.Tickets[idA].Headers; len(reg.Barred) != 0 || len(got) != 1 || got[0].Value != "a" {
-		t.Errorf("twice the same: %+v", reg)
-	}
+	got := reg.Tickets[idA].Headers
+	kit.Check(t, len(reg.Barred) == 0 && len(got) == 1 && got[0].Value == "a", "twice the same: %+v", reg)
 	reg = register(t, `[{"bumId":"../../x","clientUUID":"`+idA.String()+`","archiveFileURL":"https://b.example/k"}]`, idA)
 	kit.Holds(t, "the text", reg.Barred[idA], "bumId")
 }
@@ -279,9 +266,8 @@ func TestRegister_Outcomes(t *testing.T) {
 			if e.Outcome != r.want || e.Code != r.code || e.Overloaded() != r.overload || e.Denied != r.denied || n != 1 {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
-			if (e.RetryAfter == 7*time.Second) != (r.status == 429 || r.status == 503) {
-				t.Errorf("%+v, want (e.RetryAfter == 7*time.Second) = %v", e, (r.status == 429 || r.status == 503))
-			}
+			kit.Check(t, (e.RetryAfter == 7*time.Second) == (r.status == 429 || r.status == 503),
+				"%+v, want (e.RetryAfter == 7*time.Second) = %v", e, (r.status == 429 || r.status == 503))
 		})
 	}
 }
@@ -306,9 +292,8 @@ func TestRegister_NotSent(t *testing.T) {
 	c, _ := client(t, calls.Says(500, ""))
 	for _, bad := range [][]archive.RegisterRequest{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)
-		if e := calls.Failed(t, err); e.Outcome != apicall.NotSent {
-			t.Errorf("%v, want e.Outcome = apicall.NotSent", e)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, e.Outcome == apicall.NotSent, "%v, want e.Outcome = apicall.NotSent", e)
 	}
 }
 
@@ -324,17 +309,12 @@ func FuzzRegisterAnswer(f *testing.F) {
 		c := clientWith(t, apicall.Config{})
 		m := matching{asked: map[archive.ID]bool{idA: true, idB: true}, store: c.store}
 		reg := m.matchRecords(list)
-		if n := disjoint(t, reg); n > 2 {
-			t.Errorf("the result speaks of %d IDs: %+v", n, reg)
-		}
+		n := disjoint(t, reg)
+		kit.Check(t, n <= 2, "the result speaks of %d IDs: %+v", n, reg)
 		a, b := reg.Tickets[idA], reg.Tickets[idB]
-		if a.Remote != "" && (a.Remote == b.Remote || a.URL == b.URL) {
-			t.Errorf("two documents share %q", a.Remote)
-		}
+		kit.Check(t, a.Remote == "" || a.Remote != b.Remote && a.URL != b.URL, "two documents share %q", a.Remote)
 		for _, ticket := range reg.Tickets {
-			if c.store.CheckURL(string(ticket.URL)) != nil {
-				t.Errorf("a ticket against policy: %q", string(ticket.URL))
-			}
+			kit.Check(t, c.store.CheckURL(string(ticket.URL)) == nil, "a ticket against policy: %q", string(ticket.URL))
 		}
 	})
 }
@@ -358,8 +338,7 @@ func TestRegister_I6_ATicketIsUsedNoLongerThanTheWindow(t *testing.T) {
 				fmt.Fprintf(w, `[{"bumId":"r1","clientUUID":%q,"archiveFileURL":%q}]`, idA, "https://b.example/k?"+row.query+"&X-Amz-Signature=1")
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, Window: row.window})
-			reg, err := c.Register(t.Context(), "V", requests(idA))
-			kit.Must(t, err)
+			reg := kit.Value(c.Register(t.Context(), "V", requests(idA)))(t)
 			kit.Want(t, "the life of the ticket", reg.Tickets[idA].Life(), row.want)
 		})
 	}

@@ -25,7 +25,6 @@ func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
 		d := time.Duration(took.Load())
 		return archive.Instant{Wall: before.Wall.Add(d), Boot: before.Boot + d, BootID: before.BootID}
 	}
-	answer, err := c.Register(t.Context(), "V", requests(idA))
-	kit.Must(t, err)
+	answer := kit.Value(c.Register(t.Context(), "V", requests(idA)))(t)
 	kit.Want(t, "the beginning of the ticket", answer.Tickets[idA].Sent, before)
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -52,9 +51,7 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 			(h.Get("Expect") != "") != (p.Size > 1_000_000) || h.Get("X-SVC-REQUEST-ID") != "" {
 			t.Errorf("headers %v", h)
 		}
-		if etag != hex.EncodeToString(p.MD5[:]) || sent != p.SHA256 {
-			t.Errorf("etag %q, sent %s", etag, sent)
-		}
+		kit.Check(t, etag == hex.EncodeToString(p.MD5[:]) && sent == p.SHA256, "etag %q, sent %s", etag, sent)
 	}
 }
 
@@ -80,9 +77,7 @@ func TestUpload_I4_ContentType(t *testing.T) {
 			if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(got, []string{row.want}) {
-				t.Errorf("sent as %q, want %q", got, row.want)
-			}
+			kit.Check(t, slices.Equal(got, []string{row.want}), "sent as %q, want %q", got, row.want)
 		})
 	}
 }
@@ -104,9 +99,8 @@ func TestUpload_I4_ADamagedPackage(t *testing.T) {
 		if e := calls.Failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
 			t.Errorf("%s: %+v, sent %s", name, e, sent)
 		}
-		if n := <-got; n >= len(content) {
-			t.Errorf("%s: the store got %d of %d bytes", name, n, len(content))
-		}
+		n := <-got
+		kit.Check(t, n < len(content), "%s: the store got %d of %d bytes", name, n, len(content))
 	}
 }
 
@@ -138,15 +132,12 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	if _, _, err := c.Upload(context.Background(), ticket, sealed(t, []byte("PK"))); err != nil {
 		t.Fatal(err)
 	}
-	if got.Get("Content-Type") != "application/zip" || got.Get("X-Amz-Meta-N") != "7" {
-		t.Errorf("headers %v", got)
-	}
+	kit.Check(t, got.Get("Content-Type") == "application/zip" && got.Get("X-Amz-Meta-N") == "7", "headers %v", got)
 	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
 	got = nil
 	_, _, err := c.Upload(context.Background(), ticket, sealed(t, []byte("PK")))
-	if e := calls.Failed(t, err); e.Outcome != apicall.NotSent || e.Code != "policy" || got != nil {
-		t.Errorf("%+v, sent %v", e, got)
-	}
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Outcome == apicall.NotSent && e.Code == "policy" && got == nil, "%+v, sent %v", e, got)
 }
 
 func TestUpload_Outcomes(t *testing.T) {
@@ -179,9 +170,8 @@ func TestUpload_Outcomes(t *testing.T) {
 			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + calls.Signature)}, sealed(t, []byte("PK")))
 			e := calls.Failed(t, err)
 			kit.Want(t, "expired", e.Expired, strings.HasPrefix(r.name, "Expired"))
-			if e.Outcome != r.want || !strings.Contains(e.Error(), r.words) || e.Denied || n != 1 {
-				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
-			}
+			kit.Check(t, e.Outcome == r.want && strings.Contains(e.Error(), r.words) && !e.Denied && n == 1,
+				"after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
 		})
 	}
 }
@@ -286,9 +276,7 @@ func TestUpload_NotSent(t *testing.T) {
 			p := sealed(t, []byte("PK"))
 			p.Path += ".gone"
 			_, _, err := c.Upload(context.Background(), good, p)
-			if !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("got %v", err)
-			}
+			kit.Fails(t, "got", err, fs.ErrNotExist)
 			return err
 		},
 		"Policy": func() error {
@@ -310,8 +298,7 @@ func TestUpload_NotSent(t *testing.T) {
 			return err
 		},
 	} {
-		if e := calls.Failed(t, try()); e.Outcome != apicall.NotSent {
-			t.Errorf("%s: %v %v, want e.Outcome = apicall.NotSent", name, e.Outcome, e)
-		}
+		e := calls.Failed(t, try())
+		kit.Check(t, e.Outcome == apicall.NotSent, "%s: %v %v, want e.Outcome = apicall.NotSent", name, e.Outcome, e)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // indexPage makes a page of the documents from one number up to another.
@@ -63,9 +64,8 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newIndexWalk()
 			for i, p := range row.pages {
-				if _, more := w.nextCursor(); !more {
-					t.Fatalf("it ends before page %d: %+v", i+1, w.result)
-				}
+				_, more := w.nextCursor()
+				kit.Need(t, more, "it ends before page %d: %+v", i+1, w.result)
 				w.addPage(p)
 			}
 			r := w.result
@@ -98,9 +98,8 @@ func TestIndexWalk_I32_NeverEndingPages(t *testing.T) {
 				w.addPage(row.page(n))
 				n++
 			}
-			if r := w.result; n > mostPages || r.Read != row.read || r.Complete != row.complete {
-				t.Errorf("%d pages, %+v", n, r)
-			}
+			r := w.result
+			kit.Check(t, n <= mostPages && r.Read == row.read && r.Complete == row.complete, "%d pages, %+v", n, r)
 		})
 	}
 }
@@ -110,9 +109,7 @@ func TestIndexWalk_I32_EachDocumentOnce(t *testing.T) {
 	w := newIndexWalk()
 	added := w.addPage(Page{Found: -1, Cursor: "a", Records: []archive.IndexRecord{
 		{Remote: "r", ArchiveID: "1"}, {Remote: "r", ArchiveID: "2"}, {ArchiveID: "r"}, {ArchiveID: "r"}, {Raw: []byte("r")}, {Raw: []byte("r")}, {Raw: []byte("s")}}})
-	if len(added) != 4 || w.result.Read != 4 {
-		t.Errorf("%+v, want len(added) = 4, w.result.Read = 4", added)
-	}
+	kit.Check(t, len(added) == 4 && w.result.Read == 4, "%+v, want len(added) = 4, w.result.Read = 4", added)
 }
 
 // A service may refuse the page behind its last one. That ends a walk only where nothing is missing.
@@ -136,13 +133,10 @@ func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
 		"AnythingElse":          {3, errors.New("x"), false},
 	} {
 		w := newIndexWalk()
-		if w.endsWith(gone) {
-			t.Errorf("%s: it ends before it began", name)
-		}
+		kit.Check(t, !w.endsWith(gone), "%s: it ends before it began", name)
 		w.addPage(indexPage(0, 3, row.found, "a"))
-		if got := w.endsWith(row.err); got != row.ends || w.result.Complete != row.ends {
-			t.Errorf("%s: ends %v, %+v", name, got, w.result)
-		}
+		got := w.endsWith(row.err)
+		kit.Check(t, got == row.ends && w.result.Complete == row.ends, "%s: ends %v, %+v", name, got, w.result)
 	}
 }
 
@@ -152,14 +146,12 @@ func TestIndexWalk_I32_AFaultBehindTheLastPage(t *testing.T) {
 		w := newIndexWalk()
 		w.addPage(indexPage(0, 3, 6, "a"))
 		w.addPage(indexPage(3, 6, 6, "b"))
-		if !w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || !w.result.Complete {
-			t.Errorf("%s behind all that was told of: %+v", code, w.result)
-		}
+		kit.Check(t, w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) && w.result.Complete,
+			"%s behind all that was told of: %+v", code, w.result)
 		w = newIndexWalk()
 		w.addPage(indexPage(0, 3, 3, "a"))
 		w.addPage(indexPage(3, 6, 6, "b"))
-		if w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || w.result.Complete {
-			t.Errorf("%s in the middle: %+v", code, w.result)
-		}
+		kit.Check(t, !w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) && !w.result.Complete,
+			"%s in the middle: %+v", code, w.result)
 	}
 }

@@ -114,9 +114,7 @@ func TestBurst_I22_NoneIsLost(t *testing.T) {
 			}
 			t.Logf("%d moved in within %v, all taken %v after the last", n, moved.Sub(began), time.Since(moved))
 			end()
-			if overflows.Load() == 0 {
-				t.Error("the queue of events did not overflow")
-			}
+			kit.Check(t, overflows.Load() != 0, "the queue of events did not overflow")
 			if got := b.taken(); got != n || b.twice > 0 || peak > most {
 				t.Errorf("%d of %d taken, %d twice; %d under observation", got, n, b.twice, peak)
 			}
@@ -179,17 +177,14 @@ func TestBurst_I22_NoticedAtOnce(t *testing.T) {
 	}
 	end()
 	waits := slices.Sorted(maps.Values(b.waited))
-	if len(waits) != n {
-		t.Fatalf("%d of %d taken without a rescan", len(waits), n)
-	}
+	kit.Need(t, len(waits) == n, "%d of %d taken without a rescan", len(waits), n)
 	t.Logf("noticed and taken: median %v, 99 of 100 within %v", waits[n/2], waits[n*99/100])
 }
 
 // watch starts a watcher and waits for its first rescan.
 func (b *burst) watch(cfg Config) (w *Watcher, end func()) {
 	cfg.Path, cfg.Rules = b.path, rules
-	w, err := New(cfg)
-	kit.Must(b.t, err)
+	w = kit.Value(New(cfg))(b.t)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx, b.take) }()

@@ -40,9 +40,7 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 			if s.Paused == nil || s.Paused.Kind != kind || s.Observed != 1 || time.Since(s.Paused.Since) < time.Minute {
 				t.Errorf("want %s: %+v, paused %v", kind, s, s.Paused)
 			}
-			if got := b.waiting(LooseFile); got.Count != 1 {
-				t.Error("a paused drop folder is shown as empty")
-			}
+			kit.Want(t, "a paused drop folder is shown as empty", b.waiting(LooseFile).Count, 1)
 		}
 		os.Rename(b.path, aside)
 		paused(Vanished)
@@ -53,9 +51,7 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 		os.Rename(b.path, b.path+".wrong")
 		os.Rename(aside, b.path)
 		paused(Refused)
-		if b.count() != 0 {
-			t.Error("taken while paused")
-		}
+		kit.Want(t, "taken while paused", b.count(), 0)
 		wrong.Store(nil)
 		b.pass(2 * time.Minute)
 		if _, ok := b.takenAt("f"); !ok || b.w.Snapshot().Paused != nil {
@@ -92,9 +88,7 @@ func TestWatcher_I16_AsksWhoseFolderItIs(t *testing.T) {
 	inBubble(t, Config{Mode: Poll, CheckDropFolder: check}, func(b *bench) {
 		b.run()
 		b.pass(time.Hour)
-		if n := asked.Load(); n != 1 {
-			t.Errorf("calls of CheckDropFolder in an hour without a request = %d, want 1", n)
-		}
+		kit.Want(t, "calls of CheckDropFolder in an hour without a request", asked.Load(), 1)
 		wrong.Store(true)
 		b.w.RequestRescan()
 		b.pass(time.Second)
@@ -103,14 +97,10 @@ func TestWatcher_I16_AsksWhoseFolderItIs(t *testing.T) {
 		}
 		write(t, b.path, "f/metadata.json")
 		b.pass(time.Hour)
-		if n := b.count(); n != 0 {
-			t.Errorf("folders taken while paused = %d, want 0", n)
-		}
+		kit.Want(t, "folders taken while paused", b.count(), 0)
 		wrong.Store(false)
 		b.pass(2 * time.Minute)
-		if n := b.count(); n != 1 {
-			t.Errorf("folders taken after the pause = %d, want 1", n)
-		}
+		kit.Want(t, "folders taken after the pause", b.count(), 1)
 	})
 }
 
@@ -138,9 +128,8 @@ func TestWatcher_ReportsWhatChanged(t *testing.T) {
 			reported.Store(0)
 			change.do()
 			b.pass(2 * time.Minute)
-			if n := reported.Load(); n > 0 != change.want {
-				t.Errorf("%s: calls of OnChange = %d, want any: %v", change.what, n, change.want)
-			}
+			n := reported.Load()
+			kit.Check(t, n > 0 == change.want, "%s: calls of OnChange = %d, want any: %v", change.what, n, change.want)
 		}
 	})
 }
@@ -167,12 +156,8 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 				"2026-11":  "has invoice folders in it, as Otto 19: move the folders inside up one level",
 				"Huber 88": "", "Wagner 5": "waits for rechnung.pdf, and still has ~$brief.docx",
 			}
-			if !maps.Equal(got, want) {
-				t.Errorf("%s: %q, want got = %v", mode, got, want)
-			}
-			if told.Swap(0) == 0 {
-				t.Errorf("%s: nobody was told of a change", mode)
-			}
+			kit.Check(t, maps.Equal(got, want), "%s: %q, want got = %v", mode, got, want)
+			kit.Check(t, told.Swap(0) != 0, "%s: nobody was told of a change", mode)
 		})
 	}
 }
@@ -204,14 +189,12 @@ func TestWatcher_MissingAtStartIsAPause(t *testing.T) {
 	inBubble(t, Config{}, func(b *bench) {
 		os.Remove(b.path)
 		b.run()
-		if p := b.w.Snapshot().Paused; p == nil || p.Kind != Vanished {
-			t.Fatalf("paused: %v", p)
-		}
+		p := b.w.Snapshot().Paused
+		kit.Need(t, p != nil && p.Kind == Vanished, "paused: %v", p)
 		write(t, b.path, "f/metadata.json")
 		b.pass(2 * time.Minute)
-		if _, ok := b.takenAt("f"); !ok {
-			t.Error("did not start")
-		}
+		_, ok := b.takenAt("f")
+		kit.Check(t, ok, "did not start")
 	})
 }
 
@@ -251,9 +234,8 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 		write(t, b.path, "f/metadata.json", "g/metadata.json", "g/.done")
 		b.run()
 		b.pass(time.Second)
-		if _, ok := b.takenAt("g"); !ok {
-			t.Error("marker ignored")
-		}
+		_, ok := b.takenAt("g")
+		kit.Check(t, ok, "marker ignored")
 		b.pass(time.Hour)
 		if got := b.waiting(Incomplete); got.Count != 1 || b.count() != 1 {
 			t.Errorf("taken without marker: %+v", b.w.Snapshot())
@@ -276,9 +258,7 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 		}
 		write(t, b.path, "f/a.pdf")
 		b.pass(time.Minute + time.Second)
-		if b.count() != 1 {
-			t.Error("not taken once complete")
-		}
+		kit.Want(t, "not taken once complete", b.count(), 1)
 	})
 }
 
@@ -300,9 +280,7 @@ func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
 		}
 		b.run()
 		b.pass(5 * time.Second)
-		if b.count() != 0 {
-			t.Error("taken in the middle of the sidecar")
-		}
+		kit.Want(t, "taken in the middle of the sidecar", b.count(), 0)
 		kit.Must(t, os.WriteFile(filepath.Join(b.path, "half", "metadata.json"), []byte("a.pdf"), 0o660))
 		b.pass(time.Hour)
 		if _, ok := b.takenAt("half"); ok {
@@ -323,9 +301,8 @@ func TestWatcher_HostileNames(t *testing.T) {
 		b.run()
 		b.pass(time.Minute)
 		for _, name := range all {
-			if _, ok := b.takenAt(name); !ok {
-				t.Errorf("%q not taken", name)
-			}
+			_, ok := b.takenAt(name)
+			kit.Check(t, ok, "%q not taken", name)
 		}
 	})
 }
@@ -367,15 +344,11 @@ func TestWatcher_I22_RenameStorm(t *testing.T) {
 				}
 				b.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
 				for name := range b.takenNames() {
-					if !complete[name] {
-						t.Errorf("seed %d: %s taken", seed, name)
-					}
+					kit.Check(t, complete[name], "seed %d: %s taken", seed, name)
 					delete(complete, name)
 				}
 			}
-			if b.total < 5 {
-				t.Errorf("seed %d: only %d taken in the storm: the test is vacuous", seed, b.total)
-			}
+			kit.Check(t, b.total >= 5, "seed %d: only %d taken in the storm: the test is vacuous", seed, b.total)
 			b.pass(5 * time.Minute)
 			for name, whole := range complete {
 				if _, ok := b.takenAt(name); whole && !ok {
@@ -389,8 +362,7 @@ func TestWatcher_I22_RenameStorm(t *testing.T) {
 // With the kernel's events and the wall clock.
 func TestWatcher_KernelEvents(t *testing.T) {
 	dir := t.TempDir()
-	w, err := New(Config{Path: dir, Settle: 40 * time.Millisecond, Rescan: time.Hour, Rules: rules})
-	kit.Must(t, err)
+	w := kit.Value(New(Config{Path: dir, Settle: 40 * time.Millisecond, Rescan: time.Hour, Rules: rules}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var taken []string

@@ -57,22 +57,17 @@ func TestFiles_I22_SettleAndAreTaken(t *testing.T) {
 			b.events <- Event{Name: "scan2.pdf"}
 			b.pass(3 * time.Minute)
 			for _, name := range []string{"scan1.pdf", "scan2.pdf"} {
-				if at, ok := b.takenAt(name); !ok || at < 30*time.Second {
-					b.t.Errorf("%s %s: taken %v after %v", mode, name, ok, at)
-				}
+				at, ok := b.takenAt(name)
+				kit.Check(b.t, ok && at >= 30*time.Second, "%s %s: taken %v after %v", mode, name, ok, at)
 			}
-			if n := b.count(); n != 2 {
-				b.t.Errorf("%s: %d taken", mode, n)
-			}
+			kit.Want(b.t, fmt.Sprint(mode), b.count(), 2)
 			for name, detail := range map[string]string{"Mai": FolderDetail, "link.pdf": LinkDetail, "fifo.pdf": "neither file nor folder"} {
-				if r, d := b.reasonOf(name); r != NotFile || d != detail {
-					b.t.Errorf("%s %s: %q, %q, want r = %v, d = %v", mode, name, r, d, NotFile, detail)
-				}
+				r, d := b.reasonOf(name)
+				kit.Check(b.t, r == NotFile && d == detail, "%s %s: %q, %q, want r = %v, d = %v", mode, name, r, d, NotFile, detail)
 			}
 			for _, name := range []string{"@eaDir", "Thumbs.db", "lost+found", ".stignore"} {
-				if r, _ := b.reasonOf(name); r != "" {
-					b.t.Errorf(`%s %s: %q, want r = ""`, mode, name, r)
-				}
+				r, _ := b.reasonOf(name)
+				kit.Check(b.t, r == "", `%s %s: %q, want r = ""`, mode, name, r)
 			}
 		})
 	}
@@ -101,9 +96,7 @@ func TestFiles_I17_WaitWhileTheyChange(t *testing.T) {
 					}
 				}
 				b.pass(2 * time.Minute)
-				if b.count() != 1 {
-					t.Error("not taken once it was quiet")
-				}
+				kit.Want(t, "not taken once it was quiet", b.count(), 1)
 			})
 		})
 	}
@@ -121,9 +114,8 @@ func TestFiles_TemporaryNamesWait(t *testing.T) {
 		}
 		os.Rename(b.path+"/scan.tmp", b.path+"/scan.pdf")
 		b.pass(3 * time.Minute)
-		if _, ok := b.takenAt("scan.pdf"); !ok {
-			b.t.Error("not taken under its last name")
-		}
+		_, ok := b.takenAt("scan.pdf")
+		kit.Check(b.t, ok, "not taken under its last name")
 	})
 }
 
@@ -135,9 +127,8 @@ func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
 		b.write("slow.pdf", "%PDF-1.7")
 		b.run()
 		b.pass(4 * time.Minute)
-		if r, d := b.reasonOf("scan.pdf"); r != Incomplete || d != "looks cut off" {
-			b.t.Errorf(`%q, %q, want r = %v, d = "looks cut off"`, r, d, Incomplete)
-		}
+		r, d := b.reasonOf("scan.pdf")
+		kit.Check(b.t, r == Incomplete && d == "looks cut off", `%q, %q, want r = %v, d = "looks cut off"`, r, d, Incomplete)
 		b.write("slow.pdf", whole) // its writer only paused
 		b.pass(100 * time.Second)
 		if at, ok := b.takenAt("slow.pdf"); !ok {
@@ -145,9 +136,8 @@ func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
 		}
 		b.pass(5 * time.Minute)
 		for _, name := range []string{"scan.pdf", "empty.pdf"} {
-			if at, ok := b.takenAt(name); !ok || at < 5*time.Minute || at > 5*time.Minute+15*time.Second {
-				b.t.Errorf("%s: taken %v after %v", name, ok, at)
-			}
+			at, ok := b.takenAt(name)
+			kit.Check(b.t, ok && at >= 5*time.Minute && at <= 5*time.Minute+15*time.Second, "%s: taken %v after %v", name, ok, at)
 		}
 	})
 }
@@ -170,9 +160,7 @@ func TestFiles_I24_UnreadableStays(t *testing.T) {
 		}
 		isReadable.Store(true)
 		b.pass(2 * time.Minute)
-		if b.count() != 1 {
-			b.t.Error("not taken once it may be read")
-		}
+		kit.Want(b.t, "not taken once it may be read", b.count(), 1)
 	})
 }
 
@@ -190,12 +178,10 @@ func TestFiles_I21_MoreThanFit(t *testing.T) {
 		}
 		b.run()
 		b.pass(30 * time.Minute)
-		if n := b.count(); n != 299 || b.peak > 50 {
-			b.t.Errorf("%d taken, %d under observation", n, b.peak)
-		}
-		if r, _ := b.reasonOf("scan0.pdf"); r != Busy {
-			b.t.Errorf("%q, want r = %v", r, Busy)
-		}
+		n := b.count()
+		kit.Check(b.t, n == 299 && b.peak <= 50, "%d taken, %d under observation", n, b.peak)
+		r, _ := b.reasonOf("scan0.pdf")
+		kit.Check(b.t, r == Busy, "%q, want r = %v", r, Busy)
 	})
 }
 
@@ -207,9 +193,7 @@ func TestFiles_ScanSeesNoLink(t *testing.T) {
 	kit.Must(t, err)
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "Mai": syscall.ENOTDIR, "gone": os.ErrNotExist} {
-		if _, err := rules.scanFile(root, name); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want error %v", name, err, want)
-		}
+		kit.Fails(t, name, kit.Err(rules.scanFile(root, name)), want)
 	}
 	s, err := rules.scanFile(root, "a.pdf")
 	info, _ := os.Lstat(base + "/a.pdf")

@@ -45,9 +45,8 @@ func TestWatcher_I22_AFolderNamedLikeJunk(t *testing.T) {
 		b.run()
 		b.pass(2*time.Minute + time.Second)
 		for _, name := range names {
-			if _, ok := b.takenAt(name); !ok {
-				t.Errorf("%q is not taken, want it within two rescans", name)
-			}
+			_, ok := b.takenAt(name)
+			kit.Check(t, ok, "%q is not taken, want it within two rescans", name)
 		}
 	})
 }
@@ -57,8 +56,7 @@ func TestWatcher_I22_AFolderNamedLikeJunk(t *testing.T) {
 func TestLook_I22_SidecarBehindManyNames(t *testing.T) {
 	base := t.TempDir()
 	few := Rules{Sidecar: "metadata.json", maxEntries: 10}.withDefaults()
-	root, err := os.OpenRoot(base)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(base))(t)
 	defer root.Close()
 	for _, when := range []int{0, 150, 299} {
 		folder := fmt.Sprintf("written as number %d", when)
@@ -69,8 +67,7 @@ func TestLook_I22_SidecarBehindManyNames(t *testing.T) {
 			}
 			write(t, base, name)
 		}
-		scan, err := few.ScanFolder(root, folder)
-		kit.Must(t, err)
+		scan := kit.Value(few.ScanFolder(root, folder))(t)
 		kit.Want(t, "names are left unread", scan.IsTruncated, true)
 		kit.Want(t, "sidecar "+folder, scan.Sidecar, "metadata.json")
 	}
@@ -114,11 +111,9 @@ func TestRescan_I22_WhatCouldNotBeLookedInto(t *testing.T) {
 	kit.Must(t, os.Chmod(path, 0o755))
 	kit.Must(t, os.Chmod(path+"/f", 0))
 	t.Chdir(path) // others may not reach it by its path
-	root, err := os.OpenRoot(".")
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot("."))(t)
 	defer root.Close()
-	w, err := New(Config{Path: ".", Settle: time.Second, Rescan: time.Hour, Rules: rules})
-	kit.Must(t, err)
+	w := kit.Value(New(Config{Path: ".", Settle: time.Second, Rescan: time.Hour, Rules: rules}))(t)
 	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, isLocal: true, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	now := time.Now()
 	observed := func() int {

@@ -41,9 +41,8 @@ func TestWatcher_I22_I32_IgnoredNamesAreListed(t *testing.T) {
 			kit.Want(t, "by system", b.ignoredFor(IgnoredBySystem), "#recycle $RECYCLE.BIN .Trash-1000 .stignore Thumbs.db lost+found")
 			kit.Want(t, "by rule", b.ignoredFor(IgnoredByRule), "Entwurf 1 Entwurf.txt")
 			for _, name := range []string{".stfolder", "good"} {
-				if _, taken := b.takenAt(name); !taken {
-					t.Errorf("%s %s is not taken, want it taken", mode, name)
-				}
+				_, taken := b.takenAt(name)
+				kit.Check(t, taken, "%s %s is not taken, want it taken", mode, name)
 			}
 			kit.Want(t, "taken", b.count(), 2)
 			for _, group := range b.w.Snapshot().NotTaken {

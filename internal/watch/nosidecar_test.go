@@ -53,12 +53,9 @@ func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
 	restful(t, n, func(b *bench, listed *atomic.Int64) {
 		b.pass(time.Hour)
 		kit.Want(t, "names read in an hour of rest", listed.Load(), 0)
-		if got := b.waiting(NoSidecar); got.Count != n {
-			t.Errorf("%d of %d told", got.Count, n)
-		}
-		if since := time.Since(b.w.Snapshot().LastRescan); since > time.Minute {
-			t.Errorf("last rescan %v ago", since)
-		}
+		kit.Want(t, "got.Count", b.waiting(NoSidecar).Count, n)
+		since := time.Since(b.w.Snapshot().LastRescan)
+		kit.Check(t, since <= time.Minute, "last rescan %v ago", since)
 		b.w.RequestRescan()
 		b.pass(time.Second)
 		kit.Want(t, "names read", listed.Load(), n)
@@ -94,9 +91,7 @@ func TestRescan_I22_FindsWhatBecomesOfTheRest(t *testing.T) {
 				if _, ok := b.takenAt("bare 7"); !ok {
 					t.Errorf("not taken: %+v", b.w.Snapshot().NotTaken)
 				}
-				if got := b.waiting(NoSidecar); got.Count != 19 {
-					t.Errorf("%d of 19 told", got.Count)
-				}
+				kit.Want(t, "of 19 told", b.waiting(NoSidecar).Count, 19)
 			})
 		})
 	}
@@ -137,12 +132,9 @@ func TestRescan_I22_TurnsOnlyWhileAllIsHeard(t *testing.T) {
 				for _, at := range b.takenNames() {
 					last = max(last, at-began)
 				}
-				if b.total != whole {
-					t.Fatalf("%d of %d taken", b.total, whole)
-				}
-				if turns := last > 92*time.Second; turns != (name == "Heard") {
-					t.Errorf("the last was taken after %v", last)
-				}
+				kit.Need(t, b.total == whole, "%d of %d taken", b.total, whole)
+				turns := last > 92*time.Second
+				kit.Check(t, turns == (name == "Heard"), "the last was taken after %v", last)
 			})
 		})
 	}
@@ -167,14 +159,11 @@ func TestBare_EachHasItsTurn(t *testing.T) {
 					looked[i]++
 				}
 			}
-			if now := len(looked) - before; now < many/2 || now > many*3/2 {
-				t.Errorf("round %d looks at %d of %d", round, now, n)
-			}
+			now := len(looked) - before
+			kit.Check(t, now >= many/2 && now <= many*3/2, "round %d looks at %d of %d", round, now, n)
 		}
 		for i := range n {
-			if looked[i] != 1 {
-				t.Errorf("%d was looked at %d times", i, looked[i])
-			}
+			kit.Want(t, fmt.Sprintf("%d was looked at", i), looked[i], 1)
 		}
 	}
 }
@@ -202,8 +191,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		kit.Must(t, s.rescan(t.Context(), now, false))
 		bare := &s.rescans.noSidecar
 		for _, name := range []string{"bare 1", "bare 2"} { // as if they had been there for longer
-			info, err := root.Lstat(name)
-			kit.Must(t, err)
+			info := kit.Value(root.Lstat(name))(t)
 			at := dirStateOf(info)
 			bare.remember(bare.hashName(name), name, bare.hashState(at.ino, at.ctime.UnixNano()))
 		}
@@ -226,9 +214,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		}
 		kit.Must(t, err)
 	}
-	if !readsAll() || readsAll() {
-		t.Fatal("the first rescan reads all, and the second nothing")
-	}
+	kit.Need(t, readsAll() && !readsAll(), "the first rescan reads all, and the second nothing")
 	for range 3 {
 		if change(s.handleEvents); readsAll() {
 			t.Error("all was read for what vaultd wrote itself")
@@ -236,17 +222,12 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 	}
 	change(s.handleEvents)
 	now = time.Now().Add(-time.Minute) // so shortly after the change that another one might look the same
-	if readsAll() {
-		t.Error("all was read for what vaultd wrote itself a moment ago")
-	}
+	kit.Check(t, !readsAll(), "all was read for what vaultd wrote itself a moment ago")
 	now = time.Now().Add(10 * time.Minute)
-	if readsAll() || s.rescans.ownEvents != 0 {
-		t.Error("all was read for what vaultd had written itself shortly before a rescan")
-	}
+	kit.Check(t, !readsAll() && s.rescans.ownEvents == 0,
+		"all was read for what vaultd had written itself shortly before a rescan")
 	change(func(Event) {})
-	if !readsAll() {
-		t.Error("nothing was read after a change that nobody told of")
-	}
+	kit.Check(t, readsAll(), "nothing was read after a change that nobody told of")
 	change(s.handleEvents)
 	if s.handleEvents(Event{Name: "somebody's"}); !readsAll() {
 		t.Error("nothing was read after a change of somebody else's")
@@ -277,9 +258,8 @@ func TestBare_I21_Bounded(t *testing.T) {
 		b.endFullRead(old, time.Now(), true)
 		used := live() - before
 		t.Logf("names of %d bytes: %d folders, %d bytes", long, len(b.states), used)
-		if len(b.states) != maxRememberedFolders || used > 9<<20 || b.isComplete != (long == 20) {
-			t.Errorf("%d folders in %d bytes, complete: %v", len(b.states), used, b.isComplete)
-		}
+		kit.Check(t, len(b.states) == maxRememberedFolders && used <= 9<<20 && b.isComplete == (long == 20),
+			"%d folders in %d bytes, complete: %v", len(b.states), used, b.isComplete)
 		runtime.KeepAlive(&b)
 	}
 }
@@ -287,8 +267,7 @@ func TestBare_I21_Bounded(t *testing.T) {
 // I22: where nobody can tell what file system it is, nothing that the kernel says of it is relied on.
 func TestNetwork_I22_Unknown(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
-	w, err := New(Config{Path: gone, Settle: time.Second, Rescan: time.Hour, Rules: rules})
-	kit.Must(t, err)
+	w := kit.Value(New(Config{Path: gone, Settle: time.Second, Rescan: time.Hour, Rules: rules}))(t)
 	s := &session{Watcher: w}
 	if s.startEvents(); s.isLocal {
 		t.Error("a drop folder that cannot be asked is taken for a local one")
@@ -303,10 +282,8 @@ func BenchmarkRescanAtRest(b *testing.B) {
 		kit.Must(b, os.Mkdir(fmt.Sprintf("%s/bare %06d", path, i), 0o770))
 	}
 	time.Sleep(maxCtimeGrain + time.Second)
-	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules})
-	kit.Must(b, err)
-	root, err := os.OpenRoot(path)
-	kit.Must(b, err)
+	w := kit.Value(New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules}))(b)
+	root := kit.Value(os.OpenRoot(path))(b)
 	defer root.Close()
 	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	s.startEvents()

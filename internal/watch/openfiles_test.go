@@ -36,8 +36,7 @@ func newOpenWorld(t *testing.T) *openWorld {
 
 func (w *openWorld) open(flags int, rel string) *os.File {
 	w.t.Helper()
-	f, err := os.OpenFile(filepath.Join(w.path, rel), flags, 0o660)
-	kit.Must(w.t, err)
+	f := kit.Value(os.OpenFile(filepath.Join(w.path, rel), flags, 0o660))(w.t)
 	w.t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -61,8 +60,7 @@ func TestOpenFiles_I17_CreatedOrWritten(t *testing.T) {
 	w.want("while its maker has it, and nothing is written", "Huber 88/sub/new.pdf")
 	w.open(os.O_RDONLY, "Huber 88/early.pdf").Close()
 	w.want("after somebody read another file", "Huber 88/sub/new.pdf")
-	_, err := made.WriteString("page 1")
-	kit.Must(t, err)
+	kit.Value(made.WriteString("page 1"))(t)
 	w.open(os.O_RDONLY, "Huber 88/sub/new.pdf").Close()
 	w.want("after somebody read it", "Huber 88/sub/new.pdf")
 	w.move("Huber 88/sub/new.pdf", "Huber 88/renamed.pdf")
@@ -80,8 +78,7 @@ func TestOpenFiles_I17_OpenBefore(t *testing.T) {
 	w := newOpenWorld(t)
 	early := w.open(os.O_WRONLY, "Huber 88/early.pdf")
 	w.want("without a write: nobody knows", "")
-	_, err := early.WriteString("page 1")
-	kit.Must(t, err)
+	kit.Value(early.WriteString("page 1"))(t)
 	w.want("after a write", "Huber 88/early.pdf")
 	kit.Must(t, early.Close())
 	kit.Must(t, os.Link(filepath.Join(w.path, "Huber 88/early.pdf"), filepath.Join(w.path, "Huber 88/linked.pdf")))

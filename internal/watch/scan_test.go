@@ -37,11 +37,9 @@ func write(t *testing.T, base string, names ...string) {
 
 func look(t *testing.T, base, name string) Scan {
 	t.Helper()
-	root, err := os.OpenRoot(base)
-	kit.Must(t, err)
+	root := kit.Value(os.OpenRoot(base))(t)
 	defer root.Close()
-	l, err := rules.ScanFolder(root, name)
-	kit.Must(t, err)
+	l := kit.Value(rules.ScanFolder(root, name))(t)
 	return l
 }
 
@@ -63,13 +61,10 @@ func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 			write(t, base, "f/metadata.json", "f/a.pdf", "f/sub/b.pdf")
 			os.Chtimes(base+"/f/a.pdf", old, old)
 			before := look(t, base, "f")
-			if again := look(t, base, "f"); again.Fingerprint != before.Fingerprint {
-				t.Fatal("two looks at the same differ")
-			}
+			again := look(t, base, "f")
+			kit.Need(t, again.Fingerprint == before.Fingerprint, "two looks at the same differ")
 			kit.Must(t, change(base+"/f"))
-			if look(t, base, "f").Fingerprint == before.Fingerprint {
-				t.Error("change not seen")
-			}
+			kit.Check(t, look(t, base, "f").Fingerprint != before.Fingerprint, "change not seen")
 		})
 	}
 }
@@ -79,12 +74,9 @@ func TestLook_FingerprintSurvivesTheClaim(t *testing.T) {
 	write(t, base, "f/metadata.json", "f/sub/b.pdf", "claimed/")
 	before := look(t, base, "f")
 	kit.Must(t, os.Rename(base+"/f", base+"/claimed/f"))
-	if look(t, base+"/claimed", "f").Fingerprint != before.Fingerprint {
-		t.Error("rename alone changed the fingerprint")
-	}
-	if look(t, base+"/claimed/f", ".").Fingerprint != before.Fingerprint {
-		t.Error("the folder itself as root has another fingerprint")
-	}
+	kit.Want(t, "rename alone changed the fingerprint", look(t, base+"/claimed", "f").Fingerprint, before.Fingerprint)
+	kit.Check(t, look(t, base+"/claimed/f", ".").Fingerprint == before.Fingerprint,
+		"the folder itself as root has another fingerprint")
 }
 
 func TestLook_Facts(t *testing.T) {
@@ -117,9 +109,7 @@ func TestLook_I21_Bounded(t *testing.T) {
 	defer root.Close()
 	few := Rules{Sidecar: "metadata.json", maxEntries: 10}.withDefaults()
 	l, err := few.ScanFolder(root, "many")
-	if err != nil || !l.IsTruncated || l.Files > 10 || l.Sidecar == "" {
-		t.Errorf("many: %+v, %v", l, err)
-	}
+	kit.Check(t, err == nil && l.IsTruncated && l.Files <= 10 && l.Sidecar != "", "many: %+v, %v", l, err)
 }
 
 func TestLook_I19_NoFolderNoLook(t *testing.T) {
@@ -129,9 +119,7 @@ func TestLook_I19_NoFolderNoLook(t *testing.T) {
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "file": syscall.ENOTDIR, "missing": fs.ErrNotExist} {
-		if _, err := rules.ScanFolder(root, name); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", name, err, want)
-		}
+		kit.Fails(t, name, kit.Err(rules.ScanFolder(root, name)), want)
 	}
 }
 
@@ -164,11 +152,8 @@ func TestLook_UnreadableSubfolderIsAProblem(t *testing.T) {
 	defer root.Close()
 	asNobody(t, func() {
 		l, err := rules.ScanFolder(root, "f")
-		if err != nil || !errors.Is(l.Problem, fs.ErrPermission) || l.Sidecar == "" {
-			t.Errorf("sub-folder: %+v, %v", l, err)
-		}
-		if _, err := rules.ScanFolder(root, "closed"); !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("folder: %v", err)
-		}
+		kit.Check(t, err == nil && errors.Is(l.Problem, fs.ErrPermission) && l.Sidecar != "",
+			"sub-folder: %+v, %v", l, err)
+		kit.Fails(t, "folder", kit.Err(rules.ScanFolder(root, "closed")), fs.ErrPermission)
 	})
 }

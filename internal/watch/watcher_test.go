@@ -67,9 +67,7 @@ func (b *bench) run() {
 	go func() { ended <- b.w.Run(ctx, b.take) }()
 	b.end = func() {
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			b.t.Errorf("Run: %v", err)
-		}
+		kit.Fails(b.t, "Run", <-ended, context.Canceled)
 	}
 	synctest.Wait()
 }
@@ -178,15 +176,13 @@ func TestWatcher_WriterAppendsForAnHour(t *testing.T) {
 		b.run()
 		write(t, b.path, "f/metadata.json")
 		b.events <- Event{Name: "f"}
-		f, err := os.OpenFile(b.path+"/f/a.pdf", os.O_CREATE|os.O_WRONLY, 0o660)
-		kit.Must(t, err)
+		f := kit.Value(os.OpenFile(b.path+"/f/a.pdf", os.O_CREATE|os.O_WRONLY, 0o660))(t)
 		defer f.Close()
 		for range 3600 / 25 {
 			b.pass(25 * time.Second)
 			f.WriteString("page")
-			if _, ok := b.takenAt("f"); ok {
-				t.Fatal("taken while it grows")
-			}
+			_, ok := b.takenAt("f")
+			kit.Need(t, !ok, "taken while it grows")
 			if got := b.waiting(Copying); got.Count != 1 || got.Items[0].Name != "f" {
 				t.Fatalf("status does not say still copying: %+v", b.w.Snapshot())
 			}
@@ -286,9 +282,8 @@ func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 				b.refuse = nil
 				b.mu.Unlock()
 				b.pass(time.Minute + time.Second)
-				if _, ok := b.takenAt("bad"); !ok {
-					t.Error("not taken once it could be")
-				}
+				_, ok := b.takenAt("bad")
+				kit.Check(t, ok, "not taken once it could be")
 			})
 		})
 	}
@@ -382,14 +377,11 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
 		}
 		b.run()
-		if got := b.waiting(Queued); got.Count != 480 || len(got.Items) != 480 {
-			t.Errorf("queued %d, %d named", got.Count, len(got.Items))
-		}
+		got := b.waiting(Queued)
+		kit.Check(t, got.Count == 480 && len(got.Items) == 480, "queued %d, %d named", got.Count, len(got.Items))
 		b.pass(25 * 40 * time.Second)
 		kit.Want(t, "taken", b.count(), 500)
-		if b.peak > 20 {
-			t.Errorf("%d under observation", b.peak)
-		}
+		kit.Check(t, b.peak <= 20, "%d under observation", b.peak)
 	})
 }
 
@@ -404,8 +396,7 @@ func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
 		b.run()
 		b.pass(time.Hour)
 		kit.Want(t, "taken", b.count(), 5)
-		if got := b.waiting(NoSidecar); got.Count != 60 {
-			t.Errorf("no sidecar: %d", got.Count)
-		}
+		got := b.waiting(NoSidecar)
+		kit.Check(t, got.Count == 60, "no sidecar: %d", got.Count)
 	})
 }

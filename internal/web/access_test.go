@@ -36,19 +36,16 @@ var silent = slog.New(slog.DiscardHandler)
 // certificate makes one for this machine, with a name to tell it by.
 func certificate(t *testing.T, name string) *tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	kit.Must(t, err)
+	key := kit.Value(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	kit.Must(t, err)
+	der := kit.Value(x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key))(t)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // serve answers on a port of this machine until the test ends.
 func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
-	kit.Must(t, err)
+	l := kit.Value(Listen(t.Context(), "127.0.0.1:0", guard.currentAccess()))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, silent) }()
@@ -64,8 +61,7 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 // userWith is a user whose password is hashed as cheaply as bcrypt can.
 func userWith(t testing.TB, name, password string, rights Rights) User {
 	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	kit.Must(t, err)
+	hash := kit.Value(bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost))(t)
 	return User{name, string(hash), rights}
 }
 
@@ -119,9 +115,8 @@ func TestAccessGuard_I7_StrangersLearnOneWord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 2 { // the second time the pair is remembered, or must not be
 				code, said := ask(row.path, row.user, row.password)
-				if code != row.code || row.told != "" && !strings.Contains(said, row.told) {
-					t.Errorf("%d: %s", code, said)
-				}
+				kit.Check(t, code == row.code && (row.told == "" || strings.Contains(said, row.told)),
+					"%d: %s", code, said)
 				if row.told == "" && (strings.Contains(said, "ACME") || strings.Contains(said, "vaultd_")) || strings.Contains(said, canary) {
 					t.Error("told a stranger:", said)
 				}
@@ -145,9 +140,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 		"Neither": {Access{}, false}, "UsersAlone": {NewAccess(nil, scraper(t, canary), Proxy{}), false}, "TLSAlone": {NewAccess(pair, nil, Proxy{}), false}, "Both": {NewAccess(pair, scraper(t, canary), Proxy{}), true},
 	} {
 		l, err := Listen(t.Context(), "0.0.0.0:0", row.access)
-		if (err == nil) != row.ok || !row.ok && !errors.Is(err, ErrNotLocal) {
-			t.Errorf("%s: %v", name, err)
-		}
+		kit.Check(t, (err == nil) == row.ok && (row.ok || errors.Is(err, ErrNotLocal)), "%s: %v", name, err)
 		if err == nil {
 			l.Close()
 		}
@@ -173,11 +166,9 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // as above
 	ask := func(password string) int {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
-		kit.Must(t, err)
+		r := kit.Value(http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil))(t)
 		r.SetBasicAuth("prometheus", password)
-		res, err := client.Do(r)
-		kit.Must(t, err)
+		res := kit.Value(client.Do(r))(t)
 		defer res.Body.Close()
 		return res.StatusCode
 	}
@@ -206,8 +197,7 @@ func TestServe_I21_SilentConnectionsKeepNobodyOut(t *testing.T) {
 			address := serve(t, NewAccessGuard(Access{}, silent), sample())
 			var crowd []net.Conn
 			for range 300 {
-				conn, err := net.Dial("tcp", address)
-				kit.Must(t, err)
+				conn := kit.Value(net.Dial("tcp", address))(t)
 				defer conn.Close()
 				io.WriteString(conn, text)
 				crowd = append(crowd, conn)
@@ -255,14 +245,10 @@ func TestConnections_I21_FairBetweenAddresses(t *testing.T) {
 		c := &addressed{from: fmt.Sprintf("192.0.2.%d", i%20)}
 		l.place(c)
 		crowd = append(crowd, c)
-		if len(l.open) > maxConnections {
-			t.Fatalf("%d are open, want at most %d", len(l.open), maxConnections)
-		}
+		kit.Need(t, len(l.open) <= maxConnections, "%d are open, want at most %d", len(l.open), maxConnections)
 	}
 	first := l.place(&addressed{from: "192.0.2.100"})
-	if first == nil {
-		t.Fatal("a new address got no place, want one")
-	}
+	kit.Need(t, first != nil, "a new address got no place, want one")
 	first.addWork(1)
 	for range 100 {
 		l.place(&addressed{from: "192.0.2.100"})
@@ -283,9 +269,7 @@ func TestConnections_I21_FairBetweenAddresses(t *testing.T) {
 	for _, c := range slices.Clone(l.open) {
 		c.addWork(1)
 	}
-	if l.place(&addressed{from: "192.0.2.200"}) != nil {
-		t.Error("got a place, want none while all are at work")
-	}
+	kit.Check(t, l.place(&addressed{from: "192.0.2.200"}) == nil, "got a place, want none while all are at work")
 	for _, c := range slices.Clone(l.open) {
 		kit.Must(t, c.Close())
 	}
@@ -296,8 +280,7 @@ func TestConnections_I21_FairBetweenAddresses(t *testing.T) {
 func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
 	t.Parallel()
 	guard := NewAccessGuard(Access{}, silent)
-	l, err := Listen(t.Context(), "127.0.0.1:0", guard.currentAccess())
-	kit.Must(t, err)
+	l := kit.Value(Listen(t.Context(), "127.0.0.1:0", guard.currentAccess()))(t)
 	begun, ended := make(chan struct{}), make(chan struct{})
 	pages := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(begun)
@@ -328,8 +311,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	address := serve(t, NewAccessGuard(Access{}, silent), sample())
 	slow := make([]net.Conn, 0, 20)
 	for range 20 {
-		conn, err := net.Dial("tcp", address)
-		kit.Must(t, err)
+		conn := kit.Value(net.Dial("tcp", address))(t)
 		defer conn.Close()
 		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
 		slow = append(slow, conn)
@@ -350,9 +332,7 @@ func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 		conn.SetDeadline(time.Now().Add(10 * time.Second))
 		go io.WriteString(conn, request)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err == nil && res.StatusCode < 400 {
-			t.Errorf("%s: %s", name, res.Status)
-		}
+		kit.Check(t, err != nil || res.StatusCode >= 400, "%s: %s", name, res.Status)
 		conn.Close()
 	}
 	for _, conn := range slow {

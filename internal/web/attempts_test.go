@@ -143,9 +143,8 @@ func TestAttempts_I21_FewAddressesKeepNobodyOut(t *testing.T) {
 			asked := time.Now()
 			got := a.checkInTurn(fmt.Sprint("desk ", i), right)
 			a.mu.Lock()
-			if n := a.countFrom("attacker 0"); n > maxPerSource {
-				t.Errorf("%d attempts of one address wait, want at most %d", n, maxPerSource)
-			}
+			n := a.countFrom("attacker 0")
+			kit.Check(t, n <= maxPerSource, "%d attempts of one address wait, want at most %d", n, maxPerSource)
 			a.mu.Unlock()
 			if took := time.Since(asked); got != accessGranted || took > 3*time.Second {
 				t.Errorf("sign-in %d = %v after %v, want %v within 3 s", i, got, took, accessGranted)
@@ -182,9 +181,8 @@ func TestAttempts_I21_FloodLeavesTheProcessor(t *testing.T) {
 			})
 		}
 		flood.Wait()
-		if share := float64(busy) / float64(time.Since(begin)); share > 0.26 || share < 0.2 {
-			t.Errorf("a share of %.2f of a processor", share)
-		}
+		share := float64(busy) / float64(time.Since(begin))
+		kit.Check(t, share <= 0.26 && share >= 0.2, "a share of %.2f of a processor", share)
 		if n := results[tooManyAttempts]; n == 0 || n > connections*int(last/refusalPause) {
 			t.Errorf("results = %v, want n other than 0, n <= %v", results, connections*int(last/refusalPause))
 		}
@@ -228,8 +226,7 @@ func TestSourceOf(t *testing.T) {
 // An unknown name, and a hash that is cheaper than others, cost as many rounds as the dearest hash: the time tells no names.
 func TestVerifyPassword_I7_TimeTellsNoNames(t *testing.T) {
 	hash := func(cost int) string {
-		h, err := bcrypt.GenerateFromPassword([]byte(canary), cost)
-		kit.Must(t, err)
+		h := kit.Value(bcrypt.GenerateFromPassword([]byte(canary), cost))(t)
 		return string(h)
 	}
 	users := newUserList([]User{{Name: "cheap", Hash: hash(4)}, {Name: "middle", Hash: hash(7)}, {Name: "dear", Hash: hash(10)}})
@@ -274,8 +271,7 @@ func threadTime(t *testing.T) time.Duration {
 // bcrypt looks at 72 bytes; what is longer is never let in, and a new password of that kind is refused.
 func TestHashPassword_Bounds(t *testing.T) {
 	long := strings.Repeat("xyz12345", 9)
-	hash, err := HashPassword(long)
-	kit.Must(t, err)
+	hash := kit.Value(HashPassword(long))(t)
 	users := newUserList([]User{{Name: "anna", Hash: hash}})
 	if !users.verifyPassword("anna", long) || users.verifyPassword("anna", long+"y") || users.verifyPassword("anna", long[:71]) {
 		t.Error("72 bytes")
@@ -324,9 +320,8 @@ func TestCheckBasic_RemembersForAWhile(t *testing.T) {
 			return code, checked
 		}
 		told := func(step string, wantCode int, wantChecked bool, password string) {
-			if code, checked := ask(password); code != wantCode || checked != wantChecked {
-				t.Errorf("%s: %d, checked by bcrypt %v", step, code, checked)
-			}
+			code, checked := ask(password)
+			kit.Check(t, code == wantCode && checked == wantChecked, "%s: %d, checked by bcrypt %v", step, code, checked)
 		}
 		told("first", 200, true, canary)
 		for range 100 {

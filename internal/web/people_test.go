@@ -129,17 +129,14 @@ func TestSession_SignInAndOut(t *testing.T) {
 			kit.Holds(t, "the text", b.get("/").Body.String(), `for "anna" rights {Read:true Fetch:true Metrics:false} token "`, "in false out true")
 			first, token := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value, b.token()
 			b.signIn("anna", canary)
-			if second := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value; second == first || len(second) != 43 || b.token() == token {
-				t.Error("the same id or token again")
-			}
+			second := b.cookies[cookieName(&http.Request{TLS: map[bool]*tls.ConnectionState{true: {}}[hasTLS]})].Value
+			kit.Check(t, second != first && len(second) == 43 && b.token() != token, "the same id or token again")
 			other := newBrowser(h)
 			other.hasTLS = hasTLS
 			for name, c := range b.cookies {
 				other.cookies[name] = &http.Cookie{Name: name, Value: first, MaxAge: c.MaxAge}
 			}
-			if other.isIn() {
-				t.Error("the id before is still good")
-			}
+			kit.Check(t, !other.isIn(), "the id before is still good")
 			if w := b.ask(http.MethodPost, "/logout", url.Values{"token": {b.token()}}); w.Code != 303 || w.Header().Get("Location") != "/login" || b.isIn() || len(b.cookies) != 0 {
 				t.Error("signed out:", w.Code, b.cookies)
 			}
@@ -168,23 +165,15 @@ func TestSession_I7_ForgedAndExpired(t *testing.T) {
 		if w := b.get("/", "Authorization", "Basic YW5uYTpDQU5BUlktd2ViLXBhc3N3b3Jk", "Cookie", ""); w.Code != 303 {
 			t.Error("a name and password in the header:", w.Code)
 		}
-		if !b.isIn() {
-			t.Error("the good one")
-		}
+		kit.Check(t, b.isIn(), "the good one")
 		time.Sleep(sessionIdle - time.Second)
-		if !b.isIn() {
-			t.Error("29 minutes idle")
-		}
+		kit.Check(t, b.isIn(), "29 minutes idle")
 		time.Sleep(sessionIdle)
-		if b.isIn() || len(guard.sessions) != 0 {
-			t.Error("30 minutes idle")
-		}
+		kit.Check(t, !b.isIn() && len(guard.sessions) == 0, "30 minutes idle")
 		b.signIn("anna", canary)
 		for range 12*3 - 1 {
 			time.Sleep(20 * time.Minute)
-			if !b.isIn() {
-				t.Fatal("ended while it was used")
-			}
+			kit.Need(t, b.isIn(), "ended while it was used")
 		}
 		if time.Sleep(20 * time.Minute); b.isIn() {
 			t.Error("longer than twelve hours")
@@ -223,9 +212,7 @@ func TestSession_I7_OpenPageWithoutScriptKeepsNoneAlive(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if b.isIn() {
-			t.Error("a page that stays open keeps its session alive")
-		}
+		kit.Check(t, !b.isIn(), "a page that stays open keeps its session alive")
 	})
 }
 
@@ -285,9 +272,7 @@ func TestSession_I21_Bounded(t *testing.T) {
 				t.Fatalf("i = %v, len(guard.sessions) = %v, want b.isIn(), len(guard.sessions) <= %v", i, len(guard.sessions), maxSessionsPerUser+1)
 			}
 		}
-		if first.isIn() || bob.get("/").Code != 200 {
-			t.Error("the oldest stays, or another user's is gone")
-		}
+		kit.Check(t, !first.isIn() && bob.get("/").Code == 200, "the oldest stays, or another user's is gone")
 		time.Sleep(sessionLife)
 		if b := newBrowser(h); b.signIn("anna", canary).Code != 303 || len(guard.sessions) != 1 {
 			t.Error("what is over is kept:", len(guard.sessions))
@@ -380,9 +365,7 @@ func TestPages_I7_OtherSitesLoadNothing(t *testing.T) {
 				"Content-Security-Policy": pageContentPolicy, "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 				"X-Frame-Options": "DENY", "Cache-Control": "no-store", "Strict-Transport-Security": "", "Access-Control-Allow-Origin": "",
 			} {
-				if got := w.Header().Get(header); got != want {
-					t.Errorf("%s: %s is %q", name, header, got)
-				}
+				kit.Want(t, fmt.Sprintf("%s: %s", name, header), w.Header().Get(header), want)
 			}
 		}
 		stranger := newBrowser(h) // as a browser with a session too: it keeps the cookie back
@@ -538,9 +521,8 @@ func TestPages_I21_StormLeavesTheProcessors(t *testing.T) {
 		}
 		storm.Wait()
 		for name, most := range map[string]float64{"anna": 1, "": 0.5} {
-			if share := float64(busy[name]) / float64(time.Since(begin)); share > most*1.05 || share < most*0.8 {
-				t.Errorf("%q: a share of %.2f of a processor", name, share)
-			}
+			share := float64(busy[name]) / float64(time.Since(begin))
+			kit.Check(t, share <= most*1.05 && share >= most*0.8, "%q: a share of %.2f of a processor", name, share)
 		}
 		time.Sleep(maxPageRest)
 		asked := time.Now()
@@ -632,9 +614,7 @@ func TestSignIn_I21_StormLocksNobodyOut(t *testing.T) {
 			}
 		}
 		storm.Wait()
-		if len(guard.attempts.waiting) != 0 {
-			t.Error("attempts are left behind")
-		}
+		kit.Want(t, "attempts are left behind", len(guard.attempts.waiting), 0)
 	})
 }
 
@@ -681,8 +661,7 @@ func FuzzPages_I7_StrangersReachNothing(f *testing.F) {
 		if strings.Contains(w.Body.String(), "vaultd_") || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf(`%q: %d %s, want w.Body.String() without "vaultd_", w.Header().Get("X-Content-Type-Options") = "nosniff"`, raw, w.Code, w.Body)
 		}
-		if to := w.Header().Get("Location"); w.Code == http.StatusSeeOther && !strings.HasPrefix(to, "/login?next=%2F") {
-			t.Errorf("%q leads to %q", raw, to)
-		}
+		to := w.Header().Get("Location")
+		kit.Check(t, w.Code != http.StatusSeeOther || strings.HasPrefix(to, "/login?next=%2F"), "%q leads to %q", raw, to)
 	})
 }

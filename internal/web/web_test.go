@@ -67,9 +67,7 @@ func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
 				if err := json.Unmarshal([]byte(body), &h); err != nil || code != want || (code == 200) != (h.Status == "ok") {
 					t.Errorf("%s: %d %s %v, want %d", path, code, body, err, want)
 				}
-				if path == "/readyz" && len(h.Reasons) != row.reasons {
-					t.Errorf("%s: reasons %q", path, h.Reasons)
-				}
+				kit.Check(t, path != "/readyz" || len(h.Reasons) == row.reasons, "%s: reasons %q", path, h.Reasons)
 			}
 			_, body := get(t, row.f, "/metrics", "localhost")
 			kit.Holds(t, "the metrics", body, fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok))
@@ -83,9 +81,8 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 		"127.0.0.1:8970": 200, "localhost:8970": 200, "LOCALHOST": 200, "[::1]:8970": 200, "[::1]": 200, "127.8.8.8": 200,
 		"evil.example": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:8970": 421, "10.0.0.7:8970": 421, "0.0.0.0": 421,
 	} {
-		if code, body := get(t, sample(), "/metrics", host); code != want || code != 200 && strings.Contains(body, "vaultd_") {
-			t.Errorf("%s: %d, want %d", host, code, want)
-		}
+		code, body := get(t, sample(), "/metrics", host)
+		kit.Check(t, code == want && (code == 200 || !strings.Contains(body, "vaultd_")), "%s: %d, want %d", host, code, want)
 	}
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Host = ""
@@ -104,9 +101,7 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 
 func TestListen_I20_LoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
-		if l, err := Listen(t.Context(), address, Access{}); !errors.Is(err, ErrNotLocal) {
-			t.Errorf("%s: %v %v, want error %v", address, l, err, ErrNotLocal)
-		}
+		kit.Fails(t, address, kit.Err(Listen(t.Context(), address, Access{})), ErrNotLocal)
 	}
 	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
 	kit.Must(t, err)
@@ -129,8 +124,7 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 func TestMetrics_EachIsDocumented(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newCollector(sample))
-	families, err := r.Gather()
-	kit.Must(t, err)
+	families := kit.Value(r.Gather())(t)
 	kit.Want(t, "families in the sample", len(families), len(metrics))
 	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
 		t.Errorf("problems = %v, err = %v, want no error, len(problems) <= 0", problems, err)
@@ -146,20 +140,15 @@ func TestMetrics_EachIsDocumented(t *testing.T) {
 		kit.Want(t, "vaultd_folders sums up to", sum, float64(sample().Balance.Seen))
 	}
 	const path, begin, end = "../../docs/metrics.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->"
-	old, err := os.ReadFile(path)
-	kit.Must(t, err)
+	old := kit.Value(os.ReadFile(path))(t)
 	head, rest, ok := strings.Cut(string(old), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the metrics", path)
-	}
+	kit.Need(t, ok && ok2, "%s has no place for the metrics", path)
 	want := head + begin + table() + end + tail
 	if want == string(old) {
 		return
 	}
-	if !*update {
-		t.Fatalf("%s is not what the program has; go test ./internal/web -update", path)
-	}
+	kit.Need(t, *update, "%s is not what the program has; go test ./internal/web -update", path)
 	kit.Must(t, os.WriteFile(path, []byte(want), 0o644))
 }
 
@@ -186,8 +175,7 @@ func TestHandler_PagesGetTheirVisitor(t *testing.T) {
 	for path, isPage := range map[string]bool{"/": true, "/search": true, "/livez": false, "/readyz": false, "/healthz": false, "/metrics": false} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
-		if got := strings.HasPrefix(w.Body.String(), "page "+path+" for {Name: Rights:{Read:false"); got != isPage {
-			t.Errorf("%s: %s, want got = %v", path, w.Body, isPage)
-		}
+		got := strings.HasPrefix(w.Body.String(), "page "+path+" for {Name: Rights:{Read:false")
+		kit.Check(t, got == isPage, "%s: %s, want got = %v", path, w.Body, isPage)
 	}
 }

@@ -72,9 +72,7 @@ func TestTransition_I13_EveryStateAndEvent(t *testing.T) {
 		GivenUp: after(t, life[0], Abandoned{By: &ledger.Operator{}}),
 	}
 	for state, a := range in {
-		if a.State != state {
-			t.Fatalf("%v is %v", state, a.State)
-		}
+		kit.Need(t, a.State == state, "%v is %v", state, a.State)
 		for _, ev := range every() {
 			before := fmt.Sprintf("%+v", a)
 			next, err := Transition(a, ev, at)
@@ -118,9 +116,7 @@ func TestTransition_I30_RefusesWhatIsNotHeld(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			if next, err := Transition(after(t, r.before...), r.ev, at); err == nil {
-				t.Errorf("allowed: %+v", next)
-			}
+			kit.Fails(t, "allowed", kit.Err(Transition(after(t, r.before...), r.ev, at)))
 		})
 	}
 }
@@ -182,9 +178,8 @@ func TestAdopted_I30_CountsNeverGoBack(t *testing.T) {
 	a := after(t, life[0], life[1], DownloadIntended{"a"}, DownloadIntended{"a"}, DownloadIntended{"a"})
 	a, err := Transition(a, Adopted{Kind: Extract, Extract: delta, Manifest: sum, HeldAt: at.Wall,
 		Files: []File{{Name: "a", Stored: "0001-a", SHA256: sum}, {Name: "b", Stored: "0002-b", SHA256: sum}}}, at)
-	if err != nil || a.State != Held || a.Files[0].Downloads != 3 || a.Files[1].Downloads != 1 {
-		t.Errorf("adopted as %+v (%v), want %v with 3 and 1 downloads", a, err, Held)
-	}
+	kit.Check(t, err == nil && a.State == Held && a.Files[0].Downloads == 3 && a.Files[1].Downloads == 1,
+		"adopted as %+v (%v), want %v with 3 and 1 downloads", a, err, Held)
 }
 
 // I14: a line tells what matters of each event, and no event has the name of one of an entry.
@@ -216,8 +211,7 @@ func TestBalance_I1_CountsEachOnce(t *testing.T) {
 	var b Balance
 	a := Arrival{Key: archive.Key{1}}
 	for _, ev := range life {
-		next, err := Transition(a, ev, at)
-		kit.Must(t, err)
+		next := kit.Value(Transition(a, ev, at))(t)
 		b.CountChange(a.State, next.State)
 		if a = next; !b.IsBalanced() || b.Seen != 1 || b.States[a.State] != 1 {
 			t.Errorf("%+v in %v", b, a.State)

@@ -184,9 +184,7 @@ func TestModel_I30_EveryOrder(t *testing.T) {
 			}
 		}
 		t.Logf("%+v: %d worlds, %d ends", rules, len(seen), len(ended))
-		if len(seen) < 500 || len(ended) < 5 {
-			t.Errorf("only %d worlds and %d ends", len(seen), len(ended))
-		}
+		kit.Check(t, len(seen) >= 500 && len(ended) >= 5, "only %d worlds and %d ends", len(seen), len(ended))
 		checkEndsAreReachable(t, seen, after, ended)
 	}
 }
@@ -200,24 +198,16 @@ func (w world) key() string {
 func (w world) check(t *testing.T, rules Rules) {
 	t.Helper()
 	for i := range w.a.Files {
-		if (!w.a.HandedOnAt.IsZero() || w.acked && rules.HandOn) && !w.dropped[i] {
-			t.Errorf("handed on or acknowledged, and not in the drop folder: %v", w)
-		}
+		kit.Check(t, w.a.HandedOnAt.IsZero() && (!w.acked || !rules.HandOn) || w.dropped[i],
+			"handed on or acknowledged, and not in the drop folder: %v", w)
 	}
-	if w.acked && !w.a.hasAllFiles() && w.a.LostAt.IsZero() {
-		t.Errorf("acknowledged, and not all is held: %v", w)
-	}
+	kit.Check(t, !w.acked || w.a.hasAllFiles() || !w.a.LostAt.IsZero(), "acknowledged, and not all is held: %v", w)
 	for i, f := range w.a.Files {
-		if f.Downloads < w.counted[i] {
-			t.Errorf("the service counted more downloads of %s: %v", f.Name, w)
-		}
-		if f.IsHeld() && !w.had[i] {
-			t.Errorf("%s is called held: %v", f.Name, w)
-		}
+		kit.Check(t, f.Downloads >= w.counted[i], "the service counted more downloads of %s: %v", f.Name, w)
+		kit.Check(t, !f.IsHeld() || w.had[i], "%s is called held: %v", f.Name, w)
 	}
-	if (w.a.State == Held || w.a.State == Acknowledged) && (!w.manifest || !w.a.hasAllFiles()) {
-		t.Errorf("called held: %v", w)
-	}
+	kit.Check(t, w.a.State != Held && w.a.State != Acknowledged || w.manifest && w.a.hasAllFiles(),
+		"called held: %v", w)
 }
 
 func (w world) checkChange(t *testing.T, before world) {
@@ -227,9 +217,7 @@ func (w world) checkChange(t *testing.T, before world) {
 		t.Errorf("from %v back to %v", before.a.State, w.a.State)
 	}
 	for i, f := range before.a.Files {
-		if w.a.Files[i].Downloads < f.Downloads {
-			t.Errorf("fewer downloads than before: %v", w)
-		}
+		kit.Check(t, w.a.Files[i].Downloads >= f.Downloads, "fewer downloads than before: %v", w)
 	}
 }
 

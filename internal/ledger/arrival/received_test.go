@@ -1,6 +1,7 @@
 package arrival
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,7 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 	}
 	for i, s := range steps {
 		a := after(t, receivedLife[:i]...)
-		if a.State != s.state {
-			t.Errorf("after %d events it is %v", i, a.State)
-		}
+		kit.Want(t, fmt.Sprintf("after %d events it", i), a.State, s.state)
 		for _, ev := range append(every(), receivedLife...) {
 			_, err := Transition(a, ev, at)
 			want := strings.Contains(" "+s.allowed+" ", " "+ev.JournalName()+" ")
@@ -49,25 +48,19 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 			case HeldWhole:
 				want = want && len(ev.Again) == 0
 			}
-			if (err == nil) != want {
-				t.Errorf("%T after %d events: %v", ev, i, err)
-			}
+			kit.Check(t, (err == nil) == want, "%T after %d events: %v", ev, i, err)
 		}
 	}
 	for name, ev := range map[string]Event{
 		"NoNumber": DocumentAnnounced{"", archive.NetworkInvoice, "ack"}, "NoKind": DocumentAnnounced{"bum", "", "ack"}, "NoNotification": DocumentAnnounced{"bum", archive.NetworkInvoice, ""},
 	} {
-		if _, err := Transition(Arrival{Key: archive.Key{1}}, ev, at); err == nil {
-			t.Errorf("%s is announced", name)
-		}
+		kit.Fails(t, name+" is announced", kit.Err(Transition(Arrival{Key: archive.Key{1}}, ev, at)))
 	}
 	for name, ev := range map[string]Event{
 		"NoDigest": DocumentHeld{"document", 9, archive.Digest{}, nil}, "OneFileTwice": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f"}, {ID: "f"}}},
 		"FileOfTheDocumentsName": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: DocumentFile}}},
 	} {
-		if _, err := Transition(after(t, receivedLife[0]), ev, at); err == nil {
-			t.Errorf("%s is held", name)
-		}
+		kit.Fails(t, name+" is held", kit.Err(Transition(after(t, receivedLife[0]), ev, at)))
 	}
 }
 
@@ -78,14 +71,12 @@ func TestTransition_I29_PersonsDecideAboutReceivedDocuments(t *testing.T) {
 	later := Postponed{Until: at.Wall.Add(time.Hour), Cause: ledger.Cause{Code: "receive-lost"}}
 	for _, ev := range []Event{RetryAsked{By: by}, Abandoned{By: &by, Cause: ledger.Cause{Code: "closed"}}} {
 		before := after(t, append(receivedLife[:4:4], later)...)
-		a, err := Transition(before, ev, at)
-		kit.Must(t, err)
+		a := kit.Value(Transition(before, ev, at))(t)
 		if line := string(NewLine(9, a, ev, at).Encode()); !strings.Contains(line, `"uid":1000,"reason":"`+sum.String()) || a.Rev != before.Rev+1 {
 			t.Errorf("line of revision %d = %s, want the user and the reason, of revision %d", a.Rev, line, before.Rev+1)
 		}
-		if actor, ok := ActorOf(ev); !ok || actor != by {
-			t.Errorf("%T is of %+v", ev, actor)
-		}
+		actor, ok := ActorOf(ev)
+		kit.Check(t, ok && actor == by, "%T is of %+v", ev, actor)
 		if step, _, when := Due(a, Rules{}); a.State == Held && (step != HandOn || !when.IsZero()) || a.State == GivenUp && step != NoStep {
 			t.Errorf("after %T %v is due %v", ev, step, when)
 		}
@@ -95,9 +86,7 @@ func TestTransition_I29_PersonsDecideAboutReceivedDocuments(t *testing.T) {
 		if name == "WithoutAPerson" {
 			ev.By = nil
 		}
-		if _, err := Transition(a, ev, at); err == nil {
-			t.Errorf("%s was given up", name)
-		}
+		kit.Fails(t, name+" was given up", kit.Err(Transition(a, ev, at)))
 	}
 }
 
@@ -111,17 +100,14 @@ func TestDue_Received(t *testing.T) {
 				expected = "acknowledge"
 			}
 			step, file, _ := Due(a, Rules{Confirm: confirm})
-			if got := strings.TrimSpace(step.String() + " " + file); got != expected {
-				t.Errorf("after %d events %q is due, want %q", i, got, expected)
-			}
+			kit.Want(t, fmt.Sprintf("after %d events", i), strings.TrimSpace(step.String()+" "+file), expected)
 		}
 	}
 	until := at.Wall.Add(time.Hour)
 	for i := 1; i < len(receivedLife); i++ {
 		a := after(t, append(append([]Event(nil), receivedLife[:i]...), Postponed{Until: until, Cause: ledger.Cause{Code: "x"}})...)
-		if _, _, when := Due(a, Rules{}); !when.Equal(until) {
-			t.Errorf("after %d events it is due at %v", i, when)
-		}
+		_, _, when := Due(a, Rules{})
+		kit.Check(t, when.Equal(until), "after %d events it is due at %v", i, when)
 	}
 }
 
@@ -132,8 +118,7 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	a := after(t, receivedLife[:2]...)
 	apply := func(ev Event, pass time.Duration) {
 		t.Helper()
-		next, err := Transition(a, ev, archive.Instant{Wall: at.Wall.Add(pass)})
-		kit.Must(t, err)
+		next := kit.Value(Transition(a, ev, archive.Instant{Wall: at.Wall.Add(pass)}))(t)
 		a = next
 	}
 	for _, pass := range []time.Duration{0, time.Minute, 365 * 24 * time.Hour, -time.Hour} {
@@ -148,26 +133,22 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	}
 	by := ledger.Operator{UID: 7, Reason: sum}
 	for name, ev := range map[string]Event{"OtherBytes": DoubtOverruled{By: by, File: "f1", SHA256: archive.Sum([]byte("x"))}, "NoSuchFile": DoubtOverruled{By: by, File: "f2", SHA256: sum}} {
-		if _, err := Transition(a, ev, at); err == nil {
-			t.Errorf("%s: overruled", name)
-		}
+		kit.Fails(t, name+": overruled", kit.Err(Transition(a, ev, at)))
 	}
 	over := DoubtOverruled{By: by, File: "f1", SHA256: sum}
 	apply(over, 0)
 	if line := string(NewLine(9, a, over, at).Encode()); !strings.Contains(line, `"uid":7`) || !strings.Contains(line, sum.String()) || !a.NotBefore.IsZero() {
 		t.Errorf("line = %s, not before %v, want the user and the digest, and no wait", line, a.NotBefore)
 	}
-	if actor, isHuman := ActorOf(over); !isHuman || actor != by {
-		t.Errorf("it is of %+v", actor)
-	}
+	actor, isHuman := ActorOf(over)
+	kit.Check(t, isHuman && actor == by, "it is of %+v", actor)
 	rev := a.Rev
 	believed, overruled := a, after(t, append(receivedLife[:2:2], came)...)
 	for _, text := range []string{"a page with a time", "the next one", "other"} { // each time other bytes, as with a page that has the time in it
 		apply(FileDoubted{File: "f1", SHA256: archive.Sum([]byte(text)), Cause: came.Cause}, 0)
 	}
-	if a.Rev != rev+1 {
-		t.Errorf("revision %d after %d: three pages, which fail for one reason, are told once", a.Rev, rev)
-	}
+	kit.Check(t, a.Rev == rev+1,
+		"revision %d after %d: three pages, which fail for one reason, are told once", a.Rev, rev)
 	if f, _ := a.FindDoubted(); f.Doubt.Overruled || f.Doubt.Times != 1 || f.Doubt.For != 0 {
 		t.Errorf("other bytes: %+v", f)
 	}

@@ -55,20 +55,17 @@ func TestWord_I29_SaidOnce(t *testing.T) {
 		"AnswerToNothing":               {[]Event{answer(1, Taken)}, ledger.ErrIllegal},
 		"AnswerTwice":                   {[]Event{say(Accept), answer(first, Unanswered), answer(first, Taken)}, ledger.ErrIllegal},
 	} {
-		if _, err := saying(t, here, row.events...); !errors.Is(err, row.want) || row.want == nil && err != nil {
-			t.Errorf("%s: %v, want %v", name, err, row.want)
-		}
+		_, err := saying(t, here, row.events...)
+		kit.Check(t, errors.Is(err, row.want) && (row.want != nil || err == nil), "%s: %v, want %v", name, err, row.want)
 	}
 }
 
 // A word that was announced a moment ago may be on its way: nobody says another one beside it.
 func TestWord_I29_OneAtATime(t *testing.T) {
-	a, err := saying(t, after(t, receivedLife[:5]...), WordIntended{Word: Accept})
-	kit.Must(t, err)
+	a := kit.Value(saying(t, after(t, receivedLife[:5]...), WordIntended{Word: Accept}))(t)
 	for after, want := range map[time.Duration]error{time.Second: ErrBeingSaid, sayingTime: nil, -time.Hour: nil} {
-		if _, err := Transition(a, WordIntended{Word: Accept, Again: true}, archive.Instant{Wall: a.Said[0].At.Add(after)}); !errors.Is(err, want) || want == nil && err != nil {
-			t.Errorf("after %v: %v", after, err)
-		}
+		_, err := Transition(a, WordIntended{Word: Accept, Again: true}, archive.Instant{Wall: a.Said[0].At.Add(after)})
+		kit.Check(t, errors.Is(err, want) && (want != nil || err == nil), "after %v: %v", after, err)
 	}
 }
 
@@ -79,9 +76,8 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 		a := after(t, receivedLife[:i]...)
 		_, accept := Transition(a, WordIntended{Word: Accept}, at)
 		_, technical := Transition(a, WordIntended{Word: RejectTechnical}, at)
-		if isHere := i >= 4; (accept == nil) != isHere || !isHere && !errors.Is(accept, ErrNotHere) {
-			t.Errorf("after %d events: %v", i, accept)
-		}
+		isHere := i >= 4
+		kit.Check(t, (accept == nil) == isHere && (isHere || errors.Is(accept, ErrNotHere)), "after %d events: %v", i, accept)
 		if isConfirmed := i >= 6; (technical == nil) == isConfirmed || isConfirmed && !errors.Is(technical, ErrConfirmed) {
 			t.Errorf("after %d events: %v", i, technical)
 		}
@@ -89,14 +85,11 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 	if _, err := Transition(after(t, life[:7]...), WordIntended{Word: Accept}, at); err == nil {
 		t.Error("accepting an extract is legal, want an error")
 	}
-	a, err := saying(t, after(t, receivedLife[:5]...), WordIntended{Word: RejectTechnical})
-	kit.Must(t, err)
+	a := kit.Value(saying(t, after(t, receivedLife[:5]...), WordIntended{Word: RejectTechnical}))(t)
 	if step, _, _ := Due(a, Rules{Confirm: true}); step != Acknowledge {
 		t.Errorf("%v is due of what cannot be read", step)
 	}
-	if _, err := Transition(a, ConfirmIntended{}, at); err == nil {
-		t.Error("confirming an unreadable document is legal, want an error")
-	}
+	kit.Fails(t, "confirming an unreadable document is legal", kit.Err(Transition(a, ConfirmIntended{}, at)))
 	a, _ = saying(t, a, WordAnswered{Intent: a.Rev, Outcome: NotTaken})
 	if step, _, _ := Due(a, Rules{Confirm: true}); step != Confirm {
 		t.Errorf("%v is due after a word that was not taken", step)
@@ -108,9 +101,8 @@ func TestWord_I29_Lines(t *testing.T) {
 	a := after(t, receivedLife...)
 	ev := WordIntended{Word: Reject, By: ledger.Operator{UID: 1000, Reason: sum}}
 	a, err := Transition(a, ev, at)
-	if err != nil || a.State != Acknowledged || a.Said[0].Rev != a.Rev || a.Said[0].UID != 1000 {
-		t.Fatalf("arrival = %+v (%v), want it %v with one word by user 1000", a, err, Acknowledged)
-	}
+	kit.Need(t, err == nil && a.State == Acknowledged && a.Said[0].Rev == a.Rev && a.Said[0].UID == 1000,
+		"arrival = %+v (%v), want it %v with one word by user 1000", a, err, Acknowledged)
 	line := string(NewLine(9, a, ev, at).Encode())
 	kit.Holds(t, "line", line, `"event":"word-intended"`, `"word":"BusinessReject/DocumentRejected"`, `"uid":1000`, `"reason":"`+sum.String())
 	answered := WordAnswered{Intent: a.Rev, Outcome: NotTaken, Cause: ledger.Cause{Code: "http-403"}}
@@ -118,7 +110,6 @@ func TestWord_I29_Lines(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.Holds(t, "line", string(NewLine(10, a, answered, at).Encode()), `"event":"word-not-taken"`, `"word":"BusinessReject/DocumentRejected"`, `"cause":"http-403"`)
-	if by, ok := ActorOf(ev); !ok || by != ev.By {
-		t.Errorf("actor = %+v, %v, want %+v", by, ok, ev.By)
-	}
+	by, ok := ActorOf(ev)
+	kit.Check(t, ok && by == ev.By, "actor = %+v, %v, want %+v", by, ok, ev.By)
 }
