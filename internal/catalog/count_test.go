@@ -43,9 +43,8 @@ func TestCompare_I32_SpoiledRows(t *testing.T) {
 				defer stop()
 				for range 2 {
 					spoil()
-					if got := c.Compare(t.Context()); got.Differs == "" || got.NotDone != "" {
-						t.Errorf("running: %+v", got)
-					}
+					got := c.Compare(t.Context())
+					kit.Check(t, got.Differs != "" && got.NotDone == "", "running: %+v", got)
 					time.Sleep(2 * retryAfter)
 					synctest.Wait()
 					kit.Want(t, "made anew", c.Compare(t.Context()), (Comparison{}))
@@ -68,9 +67,8 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 	c := New(w.config())
 	says := func(want string) {
 		t.Helper()
-		if got := c.Compare(t.Context()); got.Differs != "" || !strings.Contains(got.NotDone, want) {
-			t.Errorf("%+v, want %q", got, want)
-		}
+		got := c.Compare(t.Context())
+		kit.Check(t, got.Differs == "" && strings.Contains(got.NotDone, want), "%+v, want %q", got, want)
 	}
 	says("the catalog is at 0 %")
 	kit.Must(t, c.rebuild(t.Context()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -107,15 +108,12 @@ func TestReadAhead_I23_InOrderUntilTheFirstError(t *testing.T) {
 					if int(r.Rev) == c.failsUse {
 						return useFails
 					}
-					if int(r.Rev) != used {
-						t.Errorf("%d comes after %d", r.Rev, used-1)
-					}
+					kit.Want(t, fmt.Sprintf("%d comes after %d", r.Rev, used-1), int(r.Rev), used)
 					used++
 					return nil
 				})
-				if !errors.Is(err, c.want) || c.want == nil && (err != nil || used != c.entries) {
-					t.Errorf("%v after %d rows", err, used)
-				}
+				kit.Check(t, errors.Is(err, c.want) && (c.want != nil || err == nil && used == c.entries),
+					"%v after %d rows", err, used)
 			})
 		})
 	}

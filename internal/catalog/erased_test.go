@@ -113,9 +113,8 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 				if held := filesHold(t, c, words...); len(held) > 0 {
 					t.Errorf("the files hold %q", held)
 				}
-				if s := c.Status(); s.Describe() != "" || !helps(c, NewQuery([]string{"acme"})) {
-					t.Errorf("the catalog did not come back: %+v", s)
-				}
+				s := c.Status()
+				kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
 			})
 			if log := w.log.String(); strings.Count(log, "made anew") != 2 || strings.Contains(log, "WARN") || strings.Contains(log, "ERROR") {
 				t.Errorf("it says:\n%s", log)
@@ -165,17 +164,13 @@ func TestCatalog_I7_ChangedRowsAreOverwritten(t *testing.T) {
 	kit.Must(t, err)
 	const before = "what the number of all rows was before"
 	for _, number := range []string{before, "x"} {
-		if _, err := f.conn.ExecContext(t.Context(), "UPDATE document SET number = ?", number); err != nil {
-			t.Fatal(err)
-		}
-		if number == before && len(filesHold(t, c, before)) == 0 {
-			t.Error("it was not written: the test shows nothing")
-		}
+		kit.Value(f.conn.ExecContext(t.Context(), "UPDATE document SET number = ?", number))(t)
+		kit.Check(t, number != before || len(filesHold(t, c, before)) != 0,
+			"it was not written: the test shows nothing")
 	}
 	if err := c.closeFile(t.Context(), f); err != nil { // what the log holds goes into the file
 		t.Fatal(err)
 	}
-	if held := filesHold(t, c, before); len(held) > 0 {
-		t.Errorf("%q, want len(held) <= 0", held)
-	}
+	held := filesHold(t, c, before)
+	kit.Check(t, len(held) <= 0, "%q, want len(held) <= 0", held)
 }

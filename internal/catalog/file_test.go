@@ -40,9 +40,8 @@ func (w *world) mustFind(c *Catalog, words ...string) (helped bool) {
 	var got []archive.Key
 	helped = helps(c, q)
 	err := c.Search(w.t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil })
-	if want := w.walk(q); err != nil || !slices.Equal(got, want) {
-		w.t.Errorf("%q: found %v, %v, want %v", words, got, err, want)
-	}
+	want := w.walk(q)
+	kit.Check(w.t, err == nil && slices.Equal(got, want), "%q: found %v, %v, want %v", words, got, err, want)
 	return helped
 }
 
@@ -115,12 +114,9 @@ func TestCatalog_I26_WhatLiesInItsPlace(t *testing.T) {
 				stop()
 			})
 			kit.Holds(t, "the log", w.log.String(), tt.says)
-			if _, err := os.Lstat(path + ".foreign-1"); errors.Is(err, fs.ErrNotExist) == tt.foreign {
-				t.Errorf("moved away: %v", err)
-			}
-			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("%v, %v, want no error, info.Mode() = 0o600", info, err)
-			}
+			_, err := os.Lstat(path + ".foreign-1")
+			kit.Check(t, errors.Is(err, fs.ErrNotExist) != tt.foreign, "moved away: %v", err)
+			kit.Want(t, "info.Mode()", kit.Value(os.Lstat(path))(t).Mode(), 0o600)
 		})
 	}
 }
@@ -181,9 +177,8 @@ func TestCatalog_I26_WhatHappensMeanwhile(t *testing.T) {
 			w.goOn(20)
 			c.Wake()
 			time.Sleep(retryAfter)
-			if !w.mustFind(c, "4711") || !w.mustFind(c, "ler") {
-				t.Error("the index does not help while the disk is full")
-			}
+			kit.Check(t, w.mustFind(c, "4711") && w.mustFind(c, "ler"),
+				"the index does not help while the disk is full")
 		}
 		if s := c.Status(); !strings.Contains(s.Describe(), "the catalog is not complete: no space left on device") || strings.Count(w.log.String(), "no space left") != 1 || !strings.Contains(w.log.String(), "found as before") {
 			t.Errorf("%q\n%s\nwant s.Describe() with \"the catalog is not complete: no space left on device\", strings.Count(w.log.String(), \"no space left\") = 1, w.log.String() with \"found as before\"", s.Describe(), w.log)
@@ -212,9 +207,7 @@ func TestCatalog_I32_DamageMetBySearch(t *testing.T) {
 			_, err = f.WriteAt(bytes.Repeat([]byte{0xee}, int(info.Size())-8192), 8192)
 		}
 		kit.Must(t, errors.Join(err, f.Close()))
-		if w.mustFind(c, "4711") {
-			t.Error("the damage was not met: the test shows nothing")
-		}
+		kit.Check(t, !w.mustFind(c, "4711"), "the damage was not met: the test shows nothing")
 		time.Sleep(gatherTime + retryAfter)
 		synctest.Wait()
 		if !w.mustFind(c, "4711") || !strings.Contains(w.log.String(), "it is damaged") {
@@ -255,9 +248,7 @@ func TestCatalog_I5_KilledAtAnyCommit(t *testing.T) {
 		var log bytes.Buffer
 		next := New(Config{StateDir: died, Ledger: w.led, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		n, _, err := next.openFile(t.Context())
-		if err != nil || n.at != f.at || log.Len() > 0 {
-			t.Fatalf("%v: at %+v, want %+v\n%s", err, n.at, f.at, &log)
-		}
+		kit.Need(t, err == nil && n.at == f.at && log.Len() <= 0, "%v: at %+v, want %+v\n%s", err, n.at, f.at, &log)
 		kit.Must(t, next.closeFile(t.Context(), n))
 	}
 }
@@ -281,9 +272,7 @@ func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
 		}
 	}
 	beside, err := filepath.Glob(path + "?*")
-	if err != nil || len(beside) > 0 {
-		t.Errorf("files were created: %v %v", beside, err)
-	}
+	kit.Check(t, err == nil && len(beside) <= 0, "files were created: %v %v", beside, err)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -337,9 +326,8 @@ func TestRebuild_I7_ErasedWordsAreGone(t *testing.T) {
 	}
 	kit.Must(t, os.Remove(filepath.Join(w.dir, FileName)))
 	for _, word := range traces {
-		if bytes.Contains(keep(map[archive.Key]bool{x.key: true}), []byte(word)) {
-			t.Errorf("%q is still in a file", word)
-		}
+		kit.Check(t, !bytes.Contains(keep(map[archive.Key]bool{x.key: true}), []byte(word)),
+			"%q is still in a file", word)
 	}
 }
 
@@ -353,9 +341,7 @@ func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	limit := func(pages string) {
-		if _, err := f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(f.conn.ExecContext(t.Context(), "PRAGMA max_page_count = "+pages))(t)
 	}
 	limit("1") // no more than there are
 	before := f.at
@@ -369,7 +355,5 @@ func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	if err := c.catchUp(t.Context(), f); err != nil || f.at.head != w.led.Head() {
 		t.Errorf("it does not go on: %v", err)
 	}
-	if !w.mustFind(c, "4711") || !w.mustFind(c, "ler", "0500") {
-		t.Error("the index does not help")
-	}
+	kit.Check(t, w.mustFind(c, "4711") && w.mustFind(c, "ler", "0500"), "the index does not help")
 }

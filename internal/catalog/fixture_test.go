@@ -185,8 +185,7 @@ func (w *world) goOn(changes int) {
 		}
 		cs, of = append(cs, c), append(of, x)
 	}
-	rs, err := w.led.Apply(w.t.Context(), cs...)
-	kit.Must(w.t, err)
+	rs := kit.Value(w.led.Apply(w.t.Context(), cs...))(w.t)
 	for i, x := range of {
 		if rs[i].Err != nil {
 			w.t.Fatalf("rs[i].Err = %v, want rs[i].Err = nil", rs[i].Err)

@@ -45,9 +45,8 @@ func TestCatalog_I19_APlantedLogIsNotWritten(t *testing.T) {
 				words := bytes.Repeat([]byte("what is precious to somebody else "), 2000)
 				kit.Must(t, errors.Join(os.WriteFile(precious, words, 0o600), plant(precious, filepath.Join(w.dir, FileName+end))))
 				keep()
-				if now, err := os.ReadFile(precious); err != nil || !bytes.Equal(now, words) {
-					t.Errorf("%d bytes are left of %d, %v", len(now), len(words), err)
-				}
+				now, err := os.ReadFile(precious)
+				kit.Check(t, err == nil && bytes.Equal(now, words), "%d bytes are left of %d, %v", len(now), len(words), err)
 			})
 		}
 	}
@@ -63,8 +62,7 @@ func TestCatalog_I32_AnOlderOneInItsPlace(t *testing.T) {
 		stop := runUntilMade(c)
 		synctest.Wait()
 		stop()
-		old, err := os.ReadFile(c.path())
-		kit.Must(t, err)
+		old := kit.Value(os.ReadFile(c.path()))(t)
 		w.goOn(300)
 		c = New(w.config())
 		stop = runUntilMade(c)
@@ -123,9 +121,7 @@ func TestCatalog_I7_ReadableForVaultdAlone(t *testing.T) {
 	w.goOn(100)
 	unfinished := filepath.Join(t.TempDir(), "unfinished")
 	kit.Must(t, New(w.config()).build(t.Context(), unfinished))
-	if info, err := os.Stat(unfinished); err != nil || info.Mode() != fs.FileMode(0o600) {
-		t.Errorf("while it is made: %v, %v", info, err)
-	}
+	kit.Want(t, "while it is made", kit.Value(os.Stat(unfinished))(t).Mode(), fs.FileMode(0o600))
 	for range 2 {
 		w.inBubble(t, func(t *testing.T) {
 			c := New(w.config())
@@ -168,8 +164,6 @@ func TestCatalog_I26_OfADamagedLedger(t *testing.T) {
 		time.Sleep(150 * time.Minute)
 		cancel()
 		<-done
-		if reads < 2 || reads > 3 {
-			t.Errorf("%d times in two hours and a half", reads)
-		}
+		kit.Check(t, reads >= 2 && reads <= 3, "%d times in two hours and a half", reads)
 	})
 }

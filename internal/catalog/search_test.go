@@ -72,9 +72,8 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 					helped++
 				}
 				kit.Must(t, c.Search(t.Context(), q, neverTold, func(h Hit) error { got = append(got, h.Entry.Key); return nil }))
-				if !slices.Equal(got, want) {
-					t.Fatalf("seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
-				}
+				kit.Need(t, slices.Equal(got, want),
+					"seed %d, round %d, %q: found %v, want %v", seed, round, words, got, want)
 				found += len(got)
 				var pages []archive.Key
 				for after := (archive.Key{}); ; after = pages[len(pages)-1] {
@@ -93,9 +92,8 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 						break
 					}
 				}
-				if !slices.Equal(pages, want) {
-					t.Fatalf("seed %d, round %d, %q: in pages %v, want %v", seed, round, words, pages, want)
-				}
+				kit.Need(t, slices.Equal(pages, want),
+					"seed %d, round %d, %q: in pages %v, want %v", seed, round, words, pages, want)
 				w.compareNamed(c)
 				w.compareListed(c)
 			}
@@ -125,14 +123,10 @@ func TestSearch_I32_NewestFirst(t *testing.T) {
 			cs = append(cs, ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Events: []ledger.Event{
 				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Rechnung 4711", NotBefore: at.Add(time.Minute)}}})
 		}
-		if _, err := w.led.Apply(t.Context(), cs...); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(w.led.Apply(t.Context(), cs...))(t)
 		kit.Must(t, c.catchUp(t.Context(), f))
 	}
-	if !w.mustFind(c, "rechnung", "4711") {
-		t.Error("the index does not help")
-	}
+	kit.Check(t, w.mustFind(c, "rechnung", "4711"), "the index does not help")
 }
 
 // compareListed lists what a filter selects.
@@ -164,9 +158,7 @@ func (w *world) compareListed(c *Catalog) {
 	var got, want []archive.Key
 	kit.Must(w.t, c.List(context.Background(), f, neverTold, add(&got)))
 	kit.Must(w.t, w.led.EntriesNewestFirst(add(&want)))
-	if !slices.Equal(got, want) {
-		w.t.Fatalf("%+v: %v, want %v", f, got, want)
-	}
+	kit.Need(w.t, slices.Equal(got, want), "%+v: %v, want %v", f, got, want)
 }
 
 // compareNamed asks for an entry by one of its names.
@@ -198,9 +190,7 @@ func (w *world) compareNamed(c *Catalog) {
 	}
 	kit.Must(w.t, c.FindNamed(context.Background(), x, neverTold, add(&got)))
 	kit.Must(w.t, w.led.EntriesNewestFirst(add(&want)))
-	if !slices.Equal(got, want) {
-		w.t.Fatalf("named %q: %v, want %v", x, got, want)
-	}
+	kit.Need(w.t, slices.Equal(got, want), "named %q: %v, want %v", x, got, want)
 }
 
 // Words of one and two characters and words in the path of a folder with sources need not read the whole ledger, found or not.
@@ -216,9 +206,7 @@ func TestSearch_I32_ShortWordsAndPaths(t *testing.T) {
 	kit.Must(t, err)
 	defer c.closeFile(t.Context(), f)
 	for _, words := range [][]string{{"7"}, {"ß"}, {"日"}, {"q"}, {"mu"}, {"qz"}, {"qz", "x"}, {"11"}, {"rejected"}, {"archived", "mu"}, {"2026-11"}, {"11/mu"}} {
-		if !w.mustFind(c, words...) {
-			t.Errorf("%q: the index does not help", words)
-		}
+		kit.Check(t, w.mustFind(c, words...), "%q: the index does not help", words)
 	}
 }
 
@@ -229,8 +217,7 @@ func TestMatch_I32_EachPostedText(t *testing.T) {
 		BuyerReferenceID: "B-77", TradingPartner: "Kraus & Co", Parameters: []archive.Parameter{{Key: "project", Value: "Nordbahnhof"}, {Key: "order", Value: "PO 8812"}}}
 	doc := ledger.Document{Metadata: meta.Metadata()}
 	e := ledger.Entry{Route: ledger.Vault, Folder: "Scan 9"}
-	r, err := newRow(e, doc)
-	kit.Must(t, err)
+	r := kit.Value(newRow(e, doc))(t)
 	index := " " + textTokens(r)
 	for _, text := range r.parties() {
 		index += " " + partyTokens(text)
@@ -240,8 +227,7 @@ func TestMatch_I32_EachPostedText(t *testing.T) {
 		"project": false, "b-78": false, "8812 other": false,
 	} {
 		q := NewQuery(strings.Fields(words))
-		hit, err := q.Match(e, doc)
-		kit.Must(t, err)
+		hit := kit.Value(q.Match(e, doc))(t)
 		kit.Want(t, words+": found", hit != nil, found)
 		if !found {
 			continue

@@ -95,9 +95,8 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 					if !slices.Equal(got, want) {
 						t.Fatalf("seed %d, round %d, %+v, %+v, parts of %d, %d of them:\n%v, want\n%v", seed, round, filter, s, part, limit, got, want)
 					}
-					if again := w.listSorted(byLedger(w), filter, s, part, limit); !slices.Equal(again, want) {
-						t.Fatalf("by the ledger alone, %+v in parts of %d: %v, want %v", s, part, again, want)
-					}
+					again := w.listSorted(byLedger(w), filter, s, part, limit)
+					kit.Need(t, slices.Equal(again, want), "by the ledger alone, %+v in parts of %d: %v, want %v", s, part, again, want)
 					listed += len(got)
 					if w.rng.IntN(4) == 0 {
 						w.comparePages(c, filter, s, byLedger(w))
@@ -108,9 +107,7 @@ func TestListSorted_I32_AsTheLedgerSorts(t *testing.T) {
 		kit.Must(t, c.closeFile(t.Context(), f))
 		kit.Want(t, "the log", w.log.String(), "")
 	}
-	if listed < int(seeds)*400 {
-		t.Errorf("%d listed: the lists show nothing", listed)
-	}
+	kit.Check(t, listed >= int(seeds)*400, "%d listed: the lists show nothing", listed)
 }
 
 // comparePages holds the pages of a list, each behind the last entry of the one before, against the whole list: nothing twice, nothing left out.
@@ -128,9 +125,7 @@ func (w *world) comparePages(c *Catalog, f Filter, s Sorting, byLedger *Catalog)
 			w.t.Fatalf("by the ledger alone behind %s, %+v, %+v: %v", s.After, f, s, rest)
 		}
 	}
-	if !slices.Equal(got, want) {
-		w.t.Fatalf("%+v, %+v, in pages:\n%v, want\n%v", f, s, got, want)
-	}
+	kit.Need(w.t, slices.Equal(got, want), "%+v, %+v, in pages:\n%v, want\n%v", f, s, got, want)
 }
 
 // What is larger, later or earlier in the alphabet is so in the list, and what has no such value comes last either way.
@@ -198,9 +193,8 @@ func TestListSorted_I32_ReadsWhatItGives(t *testing.T) {
 	for _, s := range []Sorting{{By: ByArchived}, {By: ByFolder, Reverse: true}, {By: ByDrop}, {By: ByState, Reverse: true}, {By: BySize}, {By: BySeen, Reverse: true}, {By: ByNumber}, {By: BySender}, {By: ByAmount}} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			reads.entries = 0
-			if got := w.listSorted(c, Filter{Vault: "V1"}, s, 21, 20); len(got) != 20 || reads.entries > 21 {
-				t.Errorf("%d listed, %d entries read\n%s", len(got), reads.entries, w.log)
-			}
+			got := w.listSorted(c, Filter{Vault: "V1"}, s, 21, 20)
+			kit.Check(t, len(got) == 20 && reads.entries <= 21, "%d listed, %d entries read\n%s", len(got), reads.entries, w.log)
 		})
 	}
 }

@@ -33,9 +33,7 @@ func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme", Folder: "Huber 88"}, ledger.Refused{Cause: ledger.Cause{Code: "x"}},
 		ledger.PlaceIntended{Dest: "_rejected/Huber 88"}, ledger.Placed{},
 	}})
-	if err != nil || rs[0].Err != nil {
-		t.Fatalf("not committed: %v, %v", err, rs)
-	}
+	kit.Need(t, err == nil && rs[0].Err == nil, "not committed: %v, %v", err, rs)
 	return NewActions(cfg, l), l, rs[0].Entry, cfg.Drops[0].Path
 }
 
@@ -44,9 +42,7 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	t.Parallel()
 	h, l, old, path := returned(t)
 	held, err := h.Act(t.Context(), old, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
-	if err != nil || !held.Hold {
-		t.Fatalf("held = %t (error %v), want true", held.Hold, err)
-	}
+	kit.Need(t, err == nil && held.Hold, "held = %t (error %v), want true", held.Hold, err)
 	next, err := h.Retry(t.Context(), old, operator.Person{UID: 8, Reason: "corrected"}) // as it was before
 	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Fingerprint.IsZero() {
 		t.Fatalf("the folder is taken again as %+v (error %v), want a discovered entry with a fingerprint that supersedes %s", next, err, old.Key)
@@ -55,13 +51,11 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 		t.Error(err)
 	}
 	now, _, err := l.Entry(old.Key)
-	if err != nil || !now.Resolved || now.State != ledger.Rejected {
-		t.Errorf("the old entry = %+v (error %v), want it rejected and resolved", now, err)
-	}
+	kit.Check(t, err == nil && now.Resolved && now.State == ledger.Rejected,
+		"the old entry = %+v (error %v), want it rejected and resolved", now, err)
 	notes, err := l.Notes(old.Key)
-	if err != nil || len(notes) != 1 || notes[now.Rev].Text != "corrected" {
-		t.Errorf("notes = %v (error %v), want only %q at revision %d", notes, err, "corrected", now.Rev)
-	}
+	kit.Check(t, err == nil && len(notes) == 1 && notes[now.Rev].Text == "corrected",
+		"notes = %v (error %v), want only %q at revision %d", notes, err, "corrected", now.Rev)
 	var last []string
 	kit.Must(t, l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }))
 	kit.Holds(t, "last line of the journal", last[len(last)-1], `"event":"retaken"`, `"uid":8`, `"other":"`+next.Key.String())
@@ -92,9 +86,7 @@ func TestRetry_FolderCannotBeTaken(t *testing.T) {
 			h, l, old, path := returned(t)
 			kit.Must(t, spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old))
 			before := l.Head()
-			if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
-				t.Errorf("taken as %+v, want an error", next)
-			}
+			kit.Fails(t, "taken", kit.Err(h.Retry(t.Context(), old, operator.Person{})))
 			if after := l.Head(); after != before || l.Balance().Seen != 1 {
 				t.Errorf("journal lines = %d, entries = %d, want %d and 1", after.N, l.Balance().Seen, before.N)
 			}
@@ -121,8 +113,7 @@ func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
 	if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
 		t.Fatalf("committed as %+v, want an error", next)
 	}
-	f, err := drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
-	kit.Must(t, err)
+	f := kit.Value(drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	defer f.Close()
 	n := 0
 	for c, err := range f.AllClaims() {

@@ -31,8 +31,7 @@ func TestArchived_I3_OnlyTheServicesOwnSuccess(t *testing.T) {
 			seen[all[0].State] = true
 			kit.Want(t, "a document that is "+all[0].State.String()+" counts as archived", isArchived(all[0].ID), all[0].State == ledger.Archived)
 		}
-		if !seen[ledger.Uploaded] || !seen[ledger.Archived] {
-			t.Errorf("states = %v, want uploaded and archived among them", seen)
-		}
+		kit.Check(t, seen[ledger.Uploaded] && seen[ledger.Archived],
+			"states = %v, want uploaded and archived among them", seen)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/dropwork"
+	"vaultd/internal/test/kit"
 )
 
 // The catalog stops growing before the work has to stop for want of room, on the disk of the state directory itself: the spool may be a mount of
@@ -13,9 +14,7 @@ func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
 	t.Parallel()
 	free := int64(0)
 	d := &Daemon{cfg: Config{StateDir: "/state", SpoolMinFree: 1000e6}, shared: &dropwork.Shared{FreeBytes: func(path string) int64 {
-		if path != "/state" {
-			t.Errorf("the free space of %s is asked for, want that of /state", path)
-		}
+		kit.Want(t, "the free space", path, "/state")
 		return free
 	}}}
 	for bytes, isRefused := range map[int64]bool{0: true, 1060e6: true, 1099e6: true, 1100e6: false, 1 << 50: false, -1: false} {

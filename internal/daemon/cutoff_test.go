@@ -72,9 +72,7 @@ func (h *testDaemon) claimedPDF(e ledger.Entry) string {
 	h.t.Helper()
 	found, err := filepath.Glob(filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), e.Folder, "*.pdf"))
 	h.must(err)
-	if len(found) != 1 {
-		h.t.Fatalf("PDFs in the claim of %s = %v, want one", e.Folder, found)
-	}
+	kit.Need(h.t, len(found) == 1, "PDFs in the claim of %s = %v, want one", e.Folder, found)
 	return found[0]
 }
 

@@ -35,9 +35,7 @@ func TestApproveDisposal_I29(t *testing.T) {
 		}
 		stopped := h.sources()[ledger.Kept] // the first may have been due alone, and gone
 		n, err := h.d.Actions().ApproveDisposal(t.Context(), "acme-in", operator.Person{UID: 1000, Reason: "it is right"})
-		if err != nil || n != stopped {
-			t.Fatalf("approved = %d (error %v), want %d", n, err, stopped)
-		}
+		kit.Need(t, err == nil && n == stopped, "approved = %d (error %v), want %d", n, err, stopped)
 		h.pass()
 		if len(h.d.State().Pauses) != 0 || h.sources()[ledger.Gone] != 3 {
 			t.Errorf("pauses = %v, sources = %v, want no pause and 3 gone", h.d.State().Pauses, h.sources())

@@ -78,9 +78,7 @@ func (h *testDaemon) dieAfterThePut(folders int32) {
 // restart opens the daemon again after it died, with or without extracts.
 func (h *testDaemon) restart(x *Extracts) {
 	h.t.Helper()
-	if err := <-h.ended; err == nil {
-		h.t.Error("the process ended without an error, want it to die")
-	}
+	kit.Fails(h.t, "the process ended without an error", <-h.ended)
 	_ = h.d.Close() // its ledger has failed
 	h.cfg.Extracts, h.cfg.LedgerFault = x, nil
 	h.files.Store(nil)
@@ -95,9 +93,7 @@ func (h *testDaemon) wantHandedOn() {
 		h.t.Errorf("extract is %v for %v, handed on at %v (error %v), want %v and handed on", a.State, a.Cause, a.HandedOnAt, err, arrival.Acknowledged)
 	}
 	h.onceEach("4711/i.zip", "4711/s.zip")
-	if all := h.archived(); len(all) != 2 {
-		h.t.Errorf("archived = %v, want 2", all)
-	}
+	kit.Len(h.t, "archived", h.archived(), 2)
 	if left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "incoming")); err != nil || len(left) > 0 {
 		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
 	}
@@ -134,9 +130,8 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 				if isTaken {
 					h.restart(nil)
 					h.pass()
-					if got := h.archived(); len(got) != int(folders) {
-						t.Errorf("archived before the extract continues = %v, want %d", got, folders)
-					}
+					got := h.archived()
+					kit.Check(t, len(got) == int(folders), "archived before the extract continues = %v, want %d", got, folders)
 					h.halt()
 					h.cfg.Extracts = x
 					h.again()
@@ -155,9 +150,8 @@ func TestHandOn_I2_CrashArchivesNothingTwice(t *testing.T) {
 						t.Errorf("%s is %s, want %s", e.Folder, e.State, ledger.Archived)
 					}
 				}
-				if want := map[bool]int32{true: folders}[isTaken]; isTaken && duplicates != int(want) {
-					t.Errorf("duplicates = %d, want %d", duplicates, want)
-				}
+				want := map[bool]int32{true: folders}[isTaken]
+				kit.Check(t, !isTaken || duplicates == int(want), "duplicates = %d, want %d", duplicates, want)
 			})
 		}
 	}

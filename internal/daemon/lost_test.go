@@ -24,9 +24,8 @@ func TestLost_I15_I26_DeletedWhileItRuns(t *testing.T) {
 		h.must(os.Remove(filepath.Join(h.cfg.StateDir, "ledger.db")))
 		time.Sleep(time.Minute)
 		err := <-h.ended
-		if lost, ok := errors.AsType[*ledger.LostError](err); !ok || !lost.PutBack {
-			t.Fatalf("ended with %v, want a ledger that was put back", err)
-		}
+		lost, ok := errors.AsType[*ledger.LostError](err)
+		kit.Need(t, ok && lost.PutBack, "ended with %v, want a ledger that was put back", err)
 		h.must(h.d.Close())
 		h.drop("Otto 2", "2", "two", false)
 		h.again()

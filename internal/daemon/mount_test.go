@@ -153,9 +153,7 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 				time.Sleep(6 * time.Hour)
 				synctest.Wait()
 				e := h.want("Huber 88 archived")[0]
-				if !on.Load() {
-					t.Fatal("nothing was mounted, want it: the test shows nothing")
-				}
+				kit.Need(t, on.Load(), "nothing was mounted, want it: the test shows nothing")
 				if at, p := h.lies("Huber 88"), h.pauses(); at != row.at || len(p) != 1 || !strings.HasPrefix(p[0], "folder ") {
 					t.Errorf("the folder (%s) is in %s, pauses = %q, want %s and one of the folder", e.Source, at, p, row.at)
 				}
@@ -216,9 +214,7 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 		h.files.Store(&f)
 		time.Sleep(6 * time.Hour)
 		synctest.Wait()
-		if !on.Load() {
-			t.Fatal("nothing was mounted, want it: the test shows nothing")
-		}
+		kit.Need(t, on.Load(), "nothing was mounted, want it: the test shows nothing")
 		e = h.want("Huber 88 archived")[0]
 		if at, p := h.lies("Huber 88"), h.pauses(); at != ".vaultd" || len(p) != 1 || e.Source != ledger.Kept && e.Source != ledger.Disposing {
 			t.Errorf("the folder (%s) is in %s, pauses = %q, want it kept or being removed, in .vaultd, and one pause", e.Source, at, p)

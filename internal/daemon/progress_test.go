@@ -36,8 +36,7 @@ func idle(t *testing.T) (*Daemon, Config) {
 	}
 	kit.Must(t, os.Mkdir(cfg.StateDir, 0o700))
 	kit.Must(t, boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.BaseURL, Created: time.Now()}))
-	d, err := Open(cfg)
-	kit.Must(t, err)
+	d := kit.Value(Open(cfg))(t)
 	return d, cfg
 }
 
@@ -53,9 +52,8 @@ func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 			go func() { done <- d.Run(ctx) }()
 			for range 30 {
 				time.Sleep(time.Minute)
-				if p := d.Progress(); p.Hangs() || len(p.Stalls) > 0 || p.Drops != 2 {
-					t.Fatalf("progress = %+v, want two drops and no stall", p)
-				}
+				p := d.Progress()
+				kit.Need(t, !p.Hangs() && len(p.Stalls) <= 0 && p.Drops == 2, "progress = %+v, want two drops and no stall", p)
 			}
 			stop()
 			kit.Must(t, <-done)
@@ -106,11 +104,8 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	held()
 	moved := cfg
 	moved.StateDir = t.TempDir()
-	if _, err := d.Reopen(moved); err == nil {
-		t.Error("opened again with another state directory, want an error")
-	}
-	next, err := d.Reopen(cfg)
-	kit.Must(t, err)
+	kit.Fails(t, "opened again with another state directory", kit.Err(d.Reopen(moved)))
+	next := kit.Value(d.Reopen(cfg))(t)
 	held()
 	if next.Ledger() != d.Ledger() {
 		t.Errorf("opened again with ledger %p, want %p", next.Ledger(), d.Ledger())
@@ -121,7 +116,6 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 	held()
 	kit.Must(t, next.Ledger().Err())
 	kit.Must(t, next.Close())
-	again, err := Open(cfg)
-	kit.Must(t, err)
+	again := kit.Value(Open(cfg))(t)
 	kit.Must(t, again.Close())
 }

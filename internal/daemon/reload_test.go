@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/test/kit"
 )
 
 // I1: a person takes a folder again at the very moment of a reload. What was claimed has
@@ -57,9 +58,8 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 		for began := monotonic(); monotonic()-began < 100_000_000 && len(reopened) == 0; { // real time: the bubble's stands still
 			runtime.Gosched()
 		}
-		if len(reopened) > 0 {
-			t.Error("the drop folder was closed while a folder in it was taken again, want the reload to wait")
-		}
+		kit.Check(t, len(reopened) <= 0,
+			"the drop folder was closed while a folder in it was taken again, want the reload to wait")
 		close(goOn)
 		r := <-again
 		h.files.Store(nil)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,9 +36,8 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 			return w
 		}
 		before := all()
-		if before.commits == 0 || before.files < 2 || before.dirs == 0 {
-			t.Fatalf("writes before the rest = %+v, want some: the test shows nothing", before)
-		}
+		kit.Need(t, before.commits != 0 && before.files >= 2 && before.dirs != 0,
+			"writes before the rest = %+v, want some: the test shows nothing", before)
 		time.Sleep(12 * time.Hour)
 		synctest.Wait()
 		kit.Want(t, "writes after twelve hours without work", all(), before)
@@ -66,9 +64,8 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		e := h.want("Huber 88 archived")[0]
-		if n := damaged.Load(); n != 2 || e.Posts != 1 {
-			t.Errorf("packed %d times and registered %d times, want 2 and 1", n, e.Posts)
-		}
+		n := damaged.Load()
+		kit.Check(t, n == 2 && e.Posts == 1, "packed %d times and registered %d times, want 2 and 1", n, e.Posts)
 		kit.Holds(t, "log", h.log.String(), "no longer what was sealed")
 	})
 }
@@ -97,12 +94,10 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		h.drop("Huber 88", "88", "one", false)
 		h.drop("Huber 89", "89", "two", false)
 		h.pass()
-		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 2 {
-			t.Fatalf("balance = %v, want 2 archived", b)
-		}
-		if names < 1 || names > 2 || early != 0 {
-			t.Errorf("the spool was synced %d times, %d times too late for a registration, want 1 or 2 and 0", names, early)
-		}
+		b := h.d.ledger.Balance()
+		kit.Need(t, b.States[ledger.Archived] == 2, "balance = %v, want 2 archived", b)
+		kit.Check(t, names >= 1 && names <= 2 && early == 0,
+			"the spool was synced %d times, %d times too late for a registration, want 1 or 2 and 0", names, early)
 	})
 	withDaemon(t, nil, func(h *testDaemon) {
 		broken := durable.Hook(func(op, name string, do func() error) error {
@@ -114,12 +109,8 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		h.files.Store(&broken)
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
-		if err := <-h.ended; !errors.Is(err, durable.ErrSync) {
-			t.Errorf("error = %v, want %v", err, durable.ErrSync)
-		}
+		kit.Fails(t, "error", <-h.ended, durable.ErrSync)
 		h.ended <- nil
-		if e := h.want("Huber 88 packaged")[0]; len(e.Registrations) != 0 {
-			t.Errorf("registrations = %+v, want none", e.Registrations)
-		}
+		kit.Len(t, "registrations", h.want("Huber 88 packaged")[0].Registrations, 0)
 	})
 }

@@ -136,9 +136,7 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || e.State == ledger.Discovered {
 			t.Errorf("state after the comparison = %v (known %t, error %v), want the folder packed before", e.State, ok, err)
 		}
-		if !c.Left || c.Unpacked != 0 {
-			t.Errorf("reconciled = %+v, want safe mode left and no folder unpacked", c)
-		}
+		kit.Check(t, c.Left && c.Unpacked == 0, "reconciled = %+v, want safe mode left and no folder unpacked", c)
 		h.drop("Otto 19", "19", "one", false)
 		time.Sleep(48 * time.Hour)
 		synctest.Wait()
@@ -179,9 +177,8 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		}
 		time.Sleep(time.Until(c.Waiting[0].Until) - time.Minute)
 		synctest.Wait()
-		if n := h.emu.CountCalls("register"); n != calls {
-			t.Fatalf("%d registrations before the list could name the document, want 0", n-calls)
-		}
+		n := h.emu.CountCalls("register")
+		kit.Need(t, n == calls, "%d registrations before the list could name the document, want 0", n-calls)
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
 		words, _ := h.entries()
@@ -258,9 +255,8 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		}
 		kit.Holds(t, "status file", h.status(), "DELAYED", "no folder is taken")
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})
-		if err == nil && (c.Left || len(c.Why) == 0) {
-			t.Errorf("reconciled = %+v, want safe mode to stay, with reasons", c)
-		}
+		kit.Check(t, err != nil || !c.Left && len(c.Why) != 0,
+			"reconciled = %+v, want safe mode to stay, with reasons", c)
 	})
 }
 

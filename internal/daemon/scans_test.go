@@ -155,12 +155,10 @@ func (w *pendingWorld) check(when string) {
 	if !w.away.IsZero() && now.Sub(w.away) > remind+slowScan && green {
 		w.t.Errorf("%s: the audit is complete, want it incomplete: the drop folder is missing for %s", when, now.Sub(w.away))
 	}
-	if len(w.there) == 0 && w.away.IsZero() && s.NotTaken.Overdue > 0 {
-		w.t.Errorf("%s: %d overdue, want 0: the drop folder is empty", when, s.NotTaken.Overdue)
-	}
-	if w.away.IsZero() && s.NotTaken.Overdue < uint64(overdue) {
-		w.t.Errorf("%s: %d overdue, want at least %d", when, s.NotTaken.Overdue, overdue)
-	}
+	kit.Check(w.t, len(w.there) != 0 || !w.away.IsZero() || s.NotTaken.Overdue <= 0,
+		"%s: %d overdue, want 0: the drop folder is empty", when, s.NotTaken.Overdue)
+	kit.Check(w.t, !w.away.IsZero() || s.NotTaken.Overdue >= uint64(overdue),
+		"%s: %d overdue, want at least %d", when, s.NotTaken.Overdue, overdue)
 	for _, d := range s.NotTaken.Drops {
 		for _, i := range d.Items {
 			if since, lies := w.there[i.Name]; lies && i.Since.Sub(since) > slowScan {
@@ -192,9 +190,8 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 			}
 		})
 	}
-	if green == 0 || green == audits {
-		t.Errorf("%d of %d audits were complete, want some and not all: the worlds show nothing", green, audits)
-	}
+	kit.Check(t, green != 0 && green != audits,
+		"%d of %d audits were complete, want some and not all: the worlds show nothing", green, audits)
 }
 
 // What lies in the drop keeps the result from being complete, is told in status file and log, and is known without a daemon.
@@ -255,9 +252,8 @@ func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 		synctest.Wait()
 		scans, err := h.d.Ledger().Scans()
 		h.must(err)
-		if len(scans) != 1 || len(scans[0].Pending) != ledger.MaxPending || scans[0].Unnamed != 500 {
-			t.Fatalf("scans in the ledger = %+v, want one with %d names and 500 more", scans, ledger.MaxPending)
-		}
+		kit.Need(t, len(scans) == 1 && len(scans[0].Pending) == ledger.MaxPending && scans[0].Unnamed == 500,
+			"scans in the ledger = %+v, want one with %d names and 500 more", scans, ledger.MaxPending)
 		if s := h.audit(true); s.NotTaken.Overdue != ledger.MaxPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {
 			t.Errorf("%d overdue, result = %+v, want %d, and 1,500 things", s.NotTaken.Overdue, s.Result, ledger.MaxPending+500)
 		}
@@ -292,9 +288,7 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 	withDaemon(t, nil, func(h *testDaemon) {
 		h.drop("good", "1", "1", false)
 		h.pass()
-		if s := h.audit(true); len(s.Compared) != 0 {
-			t.Errorf("compared = %+v, want nothing before the comparison", s.Compared)
-		}
+		kit.Len(t, "compared", h.audit(true).Compared, 0)
 		_, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 1000})
 		h.must(err)
 		s := h.audit(true)
@@ -338,9 +332,8 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		scan := h.d.State().Drops[0].Scan
-		if named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].Settings.Reminder()); len(named) == 0 {
-			t.Error("the renamed drop has nothing overdue, want the thing that was there before")
-		}
+		named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].Settings.Reminder())
+		kit.Check(t, len(named) != 0, "the renamed drop has nothing overdue, want the thing that was there before")
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Drop != "acme-invoices" {
 			t.Errorf("scans in the ledger = %+v (error %v), want one of the drop acme-invoices", scans, err)
 		}

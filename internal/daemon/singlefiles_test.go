@@ -40,9 +40,8 @@ func (s *pdfFlow) Register(_ context.Context, v archive.VaultID, frozen []archiv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const want = `{"receivingEmailAddress":"ap@in.example","notificationEmailAddress":"clerk@acme.example"}`
-	if v != "" || len(frozen) != 1 || string(frozen[0].Metadata) != want {
-		s.t.Errorf("registered for vault %q: %q, want none and one with %s", v, frozen, want)
-	}
+	kit.Check(s.t, v == "" && len(frozen) == 1 && string(frozen[0].Metadata) == want,
+		"registered for vault %q: %q, want none and one with %s", v, frozen, want)
 	r := archive.RemoteID(fmt.Sprintf("P-%d", len(s.slots)+1))
 	s.slots[r] = frozen[0].ID
 	return archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{frozen[0].ID: {Remote: r, URL: archive.PresignedURL("https://store.example/" + string(r)), Sent: s.now(), Validity: time.Hour}}}, nil
@@ -132,9 +131,7 @@ func TestPDFDrop_I18_FromTheDropToItsNote(t *testing.T) {
 				t.Errorf("%s = %q (error %v), want it to hold %q", name, text, err, words)
 			}
 		}
-		if left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, "spool")); err != nil || len(left) != 0 {
-			t.Errorf("left in the spool: %v (error %v), want nothing", left, err)
-		}
+		kit.Len(t, "left in the spool", kit.Value(os.ReadDir(filepath.Join(h.cfg.StateDir, "spool")))(t), 0)
 		kit.Holds(t, "status file", h.status(), "is a folder; this drop takes single PDFs")
 	})
 }
@@ -215,9 +212,7 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 		for _, e := range all {
 			good = good || e.Folder == "good.pdf" && e.State == ledger.Delivered
 		}
-		if !good {
-			t.Error("good.pdf is not delivered, want it delivered before the others end")
-		}
+		kit.Check(t, good, "good.pdf is not delivered, want it delivered before the others end")
 		h.pass()
 		status := h.status()
 		byName := map[string]ledger.Entry{}
@@ -237,8 +232,7 @@ func TestPDFDrop_I23_HostileFiles(t *testing.T) {
 			case row.want == refused:
 				kit.Holds(t, "reason of "+name, h.reason(e.Dest), row.says)
 				kit.Lacks(t, "reason of "+name, h.reason(e.Dest), "ARCHIVED")
-				_, err := os.Lstat(filepath.Join(h.path, e.Dest, name))
-				kit.Must(t, err)
+				kit.Value(os.Lstat(filepath.Join(h.path, e.Dest, name)))(t)
 			}
 		}
 		kit.Want(t, "deliveries", s.delivered(), 8)
@@ -313,9 +307,8 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 					h.scan("scan7.pdf", "seven")
 					time.Sleep(2 * time.Minute)
 					synctest.Wait()
-					if !died.Load() {
-						t.Fatal("the step was never reached, want the process to die there: the test shows nothing")
-					}
+					kit.Need(t, died.Load(),
+						"the step was never reached, want the process to die there: the test shows nothing")
 					h.stop()
 					<-h.ended // it may have ended by itself, because nobody knows what is on disk
 					_ = h.d.Close()
@@ -325,9 +318,8 @@ func TestPDFDrop_I1_DiesWhileItClaims(t *testing.T) {
 					kit.Want(t, "deliveries", s.delivered(), 1)
 					h.want("scan7.pdf delivered")
 					left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "claimed"))
-					if err != nil || len(left) != 0 {
-						t.Errorf("left in the claimed folder: %v (error %v), want nothing", left, err)
-					}
+					kit.Check(t, err == nil && len(left) == 0,
+						"left in the claimed folder: %v (error %v), want nothing", left, err)
 				})
 			})
 		}

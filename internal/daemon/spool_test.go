@@ -28,9 +28,8 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 	return func() {
 		t.Helper()
 		left, err := os.ReadDir(dir)
-		if err != nil || len(left) != len(names) {
-			t.Errorf("left in the other folder: %v (error %v), want %q", left, err, names)
-		}
+		kit.Check(t, err == nil && len(left) == len(names),
+			"left in the other folder: %v (error %v), want %q", left, err, names)
 		for _, name := range names {
 			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
 				t.Errorf("%s in the other folder = %q (error %v), want %q", name, text, err, content)

@@ -23,9 +23,7 @@ func backlog(t *testing.T, l *boltledger.Ledger, n int) {
 				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "Huber 88", NotBefore: now.Add(time.Hour)}}})
 		}
 		rs, err := l.Apply(t.Context(), cs...)
-		if err != nil || rs[0].Err != nil {
-			t.Fatalf("not committed: %v, %v", err, rs)
-		}
+		kit.Need(t, err == nil && rs[0].Err == nil, "not committed: %v, %v", err, rs)
 	}
 }
 

@@ -63,9 +63,8 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				left = append(left, e.Name())
 			}
 			slices.Sort(files)
-			if err != nil || !slices.Equal(left, files) {
-				t.Errorf("left of foreign files: %q (error %v), want %q", left, err, files)
-			}
+			kit.Check(t, err == nil && slices.Equal(left, files),
+				"left of foreign files: %q (error %v), want %q", left, err, files)
 		})
 	}
 }

@@ -28,15 +28,13 @@ func TestStatusFile_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 			}
 		}
 		pauses := h.d.State().Pauses
-		if len(pauses) != 1 || !pauses[0].NeedsPerson() {
-			t.Fatalf("pauses = %+v, want one that needs an operator", pauses)
-		}
+		kit.Need(t, len(pauses) == 1 && pauses[0].NeedsPerson(),
+			"pauses = %+v, want one that needs an operator", pauses)
 		time.Sleep(4 * time.Second) // a status file is written at most every three seconds
 		synctest.Wait()
 		kit.Holds(t, "status file", h.status(), "DELAYED since")
-		if age := time.Since(pauses[0].Since); age >= 30*time.Second {
-			t.Errorf("the status file was read %v after the first answer, want less than 30 s", age)
-		}
+		age := time.Since(pauses[0].Since)
+		kit.Check(t, age < 30*time.Second, "the status file was read %v after the first answer, want less than 30 s", age)
 	})
 }
 

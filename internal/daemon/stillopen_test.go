@@ -50,9 +50,7 @@ func TestStillOpen_I17_ScannerWritesPageTwo(t *testing.T) {
 		h.must(scanner.Close())
 		h.pass()
 		h.want("scan.pdf delivered")
-		if s.contents[page+page] != 1 {
-			t.Errorf("delivered: %v, want both pages once", s.contents)
-		}
+		kit.Want(t, "delivered", s.contents[page+page], 1)
 	})
 }
 
@@ -104,9 +102,8 @@ func TestStillOpen_I17_OpenedAfterTheClaim(t *testing.T) {
 		doc, _, err := h.d.Ledger().Document(e.Key)
 		h.must(err)
 		for _, f := range doc.Files {
-			if f.Path == "rechnung.pdf" && f.Size != int64(len("%PDF half, whole now")) {
-				t.Errorf("archived with %d bytes, want the whole file", f.Size)
-			}
+			kit.Check(t, f.Path != "rechnung.pdf" || f.Size == int64(len("%PDF half, whole now")),
+				"archived with %d bytes, want the whole file", f.Size)
 		}
 	})
 }

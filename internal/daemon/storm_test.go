@@ -221,14 +221,11 @@ func TestStorm_I1_RenamesInAndOut(t *testing.T) {
 		got, _ := h.entries()
 		want := map[string]bool{}
 		for _, w := range got {
-			if want[w] || !strings.HasSuffix(w, " archived") {
-				t.Errorf("entry = %q, want each folder archived once", w)
-			}
+			kit.Check(t, !want[w] && strings.HasSuffix(w, " archived"), "entry = %q, want each folder archived once", w)
 			want[w] = true
 		}
-		if len(want) != n || moves < 200 {
-			t.Errorf("%d archived after %d moves, want %d after at least 200", len(want), moves, n)
-		}
+		kit.Check(t, len(want) == n && moves >= 200,
+			"%d archived after %d moves, want %d after at least 200", len(want), moves, n)
 	})
 }
 
@@ -250,9 +247,8 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
 		h.drop("Below 1", "1", "below the mount point", false)
 		h.pass()
-		if s := h.d.State().Drops[0]; s.Paused == "" || s.Watch.Paused == nil {
-			t.Errorf("drop = %+v, want it paused", s)
-		}
+		s := h.d.State().Drops[0]
+		kit.Check(t, s.Paused != "" && s.Watch.Paused != nil, "drop = %+v, want it paused", s)
 		h.want("Otto 19 archived", "Kern 6 rejected")
 		h.must(mount(h.path+".disk", h.path))
 		h.drop("Wagner 5", "5", "three", false)
@@ -287,9 +283,8 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 			return nil
 		}))
 		kit.Want(t, "archived", archived, n)
-		if s := h.d.State().Drops[0].Watch; s.Observed > 10 {
-			t.Errorf("%d are still observed, want at most 10", s.Observed)
-		}
+		s := h.d.State().Drops[0].Watch
+		kit.Check(t, s.Observed <= 10, "%d are still observed, want at most 10", s.Observed)
 	})
 }
 

@@ -136,9 +136,8 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 				h.pass()
 				h.damage("Otto 19")
 				h.pass()
-				if _, is := h.d.Ledger().SafeMode(); is {
-					t.Fatal("the damage was found before, want it found by the check: the test shows nothing")
-				}
+				_, is := h.d.Ledger().SafeMode()
+				kit.Need(t, !is, "the damage was found before, want it found by the check: the test shows nothing")
 				h.d.CheckNow()
 				time.Sleep(time.Minute)
 				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().HeldReason == "" {
@@ -169,9 +168,8 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.again()
 		h.restored(file)
 		h.pass()
-		if c := h.reconcile(); !c.Left {
-			t.Fatalf("reconciled = %+v, want safe mode left", c)
-		}
+		c := h.reconcile()
+		kit.Need(t, c.Left, "reconciled = %+v, want safe mode left", c)
 		deadClock(h)
 		h.halt()
 		place := filepath.Join(h.path, ".vaultd", "claimed", key.String())
@@ -234,9 +232,8 @@ func TestTakenOver_I16_TheOtherOneHoldsTheLock(t *testing.T) {
 		other, err := drop.Open(drop.Config{Path: h.path, Name: "acme-in", LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch + 6})
 		h.must(err)
 		d, err := Open(h.cfg)
-		if foreign, ok := errors.AsType[*drop.ForeignError](err); !ok || !foreign.IsLaterEpoch() {
-			t.Errorf("error = %v, want a ForeignError of a later epoch", err)
-		}
+		foreign, ok := errors.AsType[*drop.ForeignError](err)
+		kit.Check(t, ok && foreign.IsLaterEpoch(), "error = %v, want a ForeignError of a later epoch", err)
 		if err == nil {
 			h.must(d.Close())
 		}

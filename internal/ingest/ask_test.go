@@ -182,9 +182,8 @@ func TestAsk_RequestsPerDocument(t *testing.T) {
 				per := float64(d.singles+d.lists) / float64(row.n)
 				questions, gap, second := d.most()
 				t.Logf("%d documents: %d lists, %d single questions, %.2f requests each; at most %d about one, %v apart, %d in a second", row.n, d.lists, d.singles, per, questions, gap, second)
-				if open > 0 || per > row.most {
-					t.Errorf("%d still open, %.2f requests for each, want none and at most %.2f", open, per, row.most)
-				}
+				kit.Check(t, open <= 0 && per <= row.most,
+					"%d still open, %.2f requests for each, want none and at most %.2f", open, per, row.most)
 			})
 		})
 	}

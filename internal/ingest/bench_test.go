@@ -1,8 +1,6 @@
 package ingest_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,6 +13,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 	"vaultd/internal/window"
 )
 
@@ -66,8 +65,7 @@ func benchEngine(b *testing.B, takes time.Duration) {
 		b.StopTimer()
 		dir := b.TempDir()
 		kit.Must(b, boltledger.Create(dir, ledger.Info{ID: "bench", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}))
-		l, err := boltledger.Open(boltledger.Config{Dir: dir, CommitInterval: benchGather})
-		kit.Must(b, err)
+		l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir, CommitInterval: benchGather}))(b)
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := ingest.New(ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: service, Asker: service, Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second}}, Planner: &window.Planner{Workers: 8}, Now: service.now,
 			Log:     slog.New(slog.DiscardHandler),

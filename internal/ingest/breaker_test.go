@@ -159,9 +159,8 @@ func TestBreakers_I25_ClockSetBack(t *testing.T) {
 				r.pass(row.nothingBefore)
 				kit.Want(t, "calls during the pause", s.calls.Load()-before, 1)
 				r.pass(row.triedWithin - row.nothingBefore)
-				if n := s.calls.Load() - before; n < 2 {
-					t.Errorf("%d calls within %v, want another one after the pause", n, row.triedWithin)
-				}
+				n := s.calls.Load() - before
+				kit.Check(t, n >= 2, "%d calls within %v, want another one after the pause", n, row.triedWithin)
 				kit.Want(t, "paused targets", r.paused(), nil)
 			})
 		})
@@ -191,9 +190,8 @@ func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 		mu.Lock()
 		early := len(began)
 		mu.Unlock()
-		if early > 4 {
-			t.Errorf("%d uploads although the store asked to be left alone, want at most the 4 under way", early)
-		}
+		kit.Check(t, early <= 4,
+			"%d uploads although the store asked to be left alone, want at most the 4 under way", early)
 		if p := r.onlyPause(); p.Target != ingest.UploadTarget("V") || p.Asked.IsZero() {
 			t.Errorf("pause = %+v, want the store of vault V, with the time it asked for", p)
 		}

@@ -39,9 +39,8 @@ func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
 		kit.Want(t, "entries that name the first", named, 59)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.packed == 60 {
-			t.Error("each folder was packed once, want more: no two were compared at once, and the test shows nothing")
-		}
+		kit.Check(t, f.packed != 60,
+			"each folder was packed once, want more: no two were compared at once, and the test shows nothing")
 	})
 }
 

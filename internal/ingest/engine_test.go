@@ -276,8 +276,7 @@ func buildSlow(t *testing.T, s *service, committing func(op string) error, vault
 	s.makeMaps()
 	dir := t.TempDir()
 	kit.Must(t, boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}))
-	l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: committing})
-	kit.Must(t, err)
+	l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir, Fault: committing}))(t)
 	t.Cleanup(func() { kit.Must(t, l.Close()) })
 	cfg := ingest.Config{Ledger: l, Index: l, Routes: map[ledger.Route]ingest.Route{ledger.Vault: {Client: s, Asker: s, Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second}},
 		Planner: &window.Planner{Workers: 4}, Now: s.now, Log: slog.New(slog.DiscardHandler),
@@ -320,9 +319,7 @@ func (r *running) start() {
 func (r *running) configured(name string) *ingest.Drop {
 	r.t.Helper()
 	i := slices.IndexFunc(r.cfg.Drops, func(d ingest.Drop) bool { return d.Name == name })
-	if i < 0 {
-		r.t.Fatalf("no drop %q", name)
-	}
+	kit.Need(r.t, i >= 0, "no drop %q", name)
 	return &r.cfg.Drops[i]
 }
 
@@ -346,9 +343,8 @@ func (r *running) dropNamed(v archive.VaultID, name string, n int) {
 func (r *running) apply(c ledger.Change) {
 	r.t.Helper()
 	c.At = r.s.now()
-	if rs, err := r.ledger.Apply(r.t.Context(), c); err != nil || rs[0].Err != nil {
-		r.t.Fatalf("not committed: %v, %v", err, rs)
-	}
+	rs, err := r.ledger.Apply(r.t.Context(), c)
+	kit.Need(r.t, err == nil && rs[0].Err == nil, "not committed: %v, %v", err, rs)
 }
 
 // pass lets time go by.
@@ -414,9 +410,7 @@ func (r *running) paused() (names []string) {
 func (r *running) onlyPause() ingest.Pause {
 	r.t.Helper()
 	all := r.Pauses()
-	if len(all) != 1 {
-		r.t.Fatalf("pauses = %+v, want one", all)
-	}
+	kit.Need(r.t, len(all) == 1, "pauses = %+v, want one", all)
 	return all[0]
 }
 

@@ -141,9 +141,8 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 			}
 			// It was never sealed, so the ledger keeps its metadata as they were read.
 			doc, _, err := r.ledger.Document(e.Key)
-			if err != nil || doc.AsRead.Number != "V 0" || !doc.IsOnlyAsRead() {
-				t.Errorf("document of the duplicate = %+v (error %v), want only the metadata as read, with number V 0", doc, err)
-			}
+			kit.Check(t, err == nil && doc.AsRead.Number == "V 0" && doc.IsOnlyAsRead(),
+				"document of the duplicate = %+v (error %v), want only the metadata as read, with number V 0", doc, err)
 		}
 	})
 }

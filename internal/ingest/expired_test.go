@@ -80,17 +80,15 @@ func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
 		r.dropNamed("V", "late", 50)
 		for range 600 {
 			r.pass(100 * time.Millisecond)
-			if p := r.paused(); p != nil {
-				t.Fatalf("paused targets = %v, want none", p)
-			}
+			p := r.paused()
+			kit.Need(t, p == nil, "paused targets = %v, want none", p)
 		}
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 150})
 		if now, all := p.s.counts(); now-posts != 2 || all-granted != 100 {
 			t.Errorf("%d calls for %d documents, want 2 for 100: the batch, and its documents once more", now-posts, all-granted)
 		}
-		if n := p.refused(); n == 0 || n > 4 {
-			t.Errorf("%d uploads with tickets that are over, want 1 to 4", n)
-		}
+		n := p.refused()
+		kit.Check(t, n != 0 && n <= 4, "%d uploads with tickets that are over, want 1 to 4", n)
 	})
 }
 
@@ -103,9 +101,8 @@ func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 		r.drop("V", 1000)
 		for range 150 {
 			r.pass(time.Second)
-			if p := r.paused(); p != nil {
-				t.Fatalf("paused targets = %v, want none", p)
-			}
+			p := r.paused()
+			kit.Need(t, p == nil, "paused targets = %v, want none", p)
 		}
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1000})
 		posts, granted := p.s.counts()
@@ -138,9 +135,8 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 			t.Errorf("%d calls and %d registrations in six hours of which none can be used, want at most %d and %d", posts, granted, 6*30, 200+6*60)
 		}
 		// Thirty an hour are tried, and eight at most were under way when the first was refused.
-		if n := p.refused(); n > 6*30+8 {
-			t.Errorf("%d uploads refused in six hours, want at most %d", n, 6*30+8)
-		}
+		n := p.refused()
+		kit.Check(t, n <= 6*30+8, "%d uploads refused in six hours, want at most %d", n, 6*30+8)
 		kit.Want(t, "paused targets", r.paused(), []string{"store of vault V"})
 		p.mu.Lock()
 		wrong = false
@@ -238,9 +234,8 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 		r.pass(time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: good, ledger.Packaged: 1})
 		kit.Want(t, "paused targets", r.paused(), nil)
-		if n := bad.Load(); n < 5 || n > 12 {
-			t.Errorf("the refused document was sent %d times in an hour, want 5 to 12", n)
-		}
+		n := bad.Load()
+		kit.Check(t, n >= 5 && n <= 12, "the refused document was sent %d times in an hour, want 5 to 12", n)
 	})
 }
 

@@ -47,8 +47,7 @@ func TestSeal_I23_ABacklogDelaysNoOther(t *testing.T) {
 		r.drop("B", 1)
 		r.pass(6 * time.Minute) // behind what one search found, and not behind everything
 		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
-		if n := r.statesOf("BIG")[ledger.Discovered]; n < 1500 {
-			t.Errorf("%d folders of the backlog wait, want at least 1500: the test shows nothing", n)
-		}
+		n := r.statesOf("BIG")[ledger.Discovered]
+		kit.Check(t, n >= 1500, "%d folders of the backlog wait, want at least 1500: the test shows nothing", n)
 	})
 }

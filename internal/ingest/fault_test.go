@@ -87,9 +87,8 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 200)
 		r.pass(24 * time.Hour)
-		if serial > 200+24*60 {
-			t.Errorf("%d registrations in a day of which none can be used, want at most %d", serial, 200+24*60)
-		}
+		kit.Check(t, serial <= 200+24*60,
+			"%d registrations in a day of which none can be used, want at most %d", serial, 200+24*60)
 		kit.Want(t, "paused targets", r.paused(), []string{"vault V"})
 	})
 }
@@ -143,9 +142,8 @@ func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 		before, _ := s.counts()
 		r.dropNamed("V", "late", 100)
 		r.pass(time.Hour)
-		if posts, _ := s.counts(); posts-before > 40 {
-			t.Errorf("%d refused registrations in an hour, want at most 40", posts-before)
-		}
+		posts, _ := s.counts()
+		kit.Check(t, posts-before <= 40, "%d refused registrations in an hour, want at most 40", posts-before)
 	})
 }
 
@@ -193,9 +191,8 @@ func TestStore_FailsEveryUpload(t *testing.T) {
 		r.dropNamed("V", "late", 150)
 		r.pass(6 * time.Hour)
 		n := r.states()
-		if doubt := n[ledger.Unclear] + n[ledger.Sending]; doubt > 90 {
-			t.Errorf("%d documents in doubt after six hours, want at most 90: %v", doubt, n)
-		}
+		doubt := n[ledger.Unclear] + n[ledger.Sending]
+		kit.Check(t, doubt <= 90, "%d documents in doubt after six hours, want at most 90: %v", doubt, n)
 		broken.Store(false)
 		r.pass(2 * time.Hour)
 		n = r.states()

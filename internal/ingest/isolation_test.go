@@ -158,9 +158,8 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 		r.pass(2 * time.Hour)
 		now, _ := s.counts()
 		kit.Want(t, "registrations in safe mode", now-posts, 0)
-		if maps.Equal(asked, s.asked) {
-			t.Errorf("questions in safe mode: %v before, %v after, want more", asked, s.asked)
-		}
+		kit.Check(t, !maps.Equal(asked, s.asked),
+			"questions in safe mode: %v before, %v after, want more", asked, s.asked)
 		kit.Want(t, "states", r.states(), states{ledger.Packaged: 10, ledger.Archived: 10})
 		kit.Want(t, "folders in safe mode", r.sourcesOf("V"), sources{ledger.Claimed: 20})
 		safe.Store(false)

@@ -62,13 +62,10 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 	}
 	const n = 800
 	calm, strained := lasts(t, n, nil), lasts(t, n, few)
-	if faults < n/30 {
-		t.Fatalf("%d faults, want at least %d: the test shows nothing", faults, n/30)
-	}
+	kit.Need(t, faults >= n/30, "%d faults, want at least %d: the test shows nothing", faults, n/30)
 	t.Logf("%v without faults, %v with %d", calm, strained, faults)
-	if float64(calm) < 0.9*float64(strained) {
-		t.Errorf("uploading took %v with faults and %v without, want at most a ninth more", strained, calm)
-	}
+	kit.Check(t, float64(calm) >= 0.9*float64(strained),
+		"uploading took %v with faults and %v without, want at most a ninth more", strained, calm)
 }
 
 // A store that only says 503 opens its breaker after a few calls, and is tried again by single ones.
@@ -154,9 +151,7 @@ func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
 		}
 		r.pass(4 * time.Minute)
 		burst("after a short pause", 40)
-		if early < 4 {
-			t.Errorf("after 4 minutes: %d calls at once in the first second, want at least 4", early)
-		}
+		kit.Check(t, early >= 4, "after 4 minutes: %d calls at once in the first second, want at least 4", early)
 		r.pass(6 * time.Minute)
 		// All of these have their slots already: each upload may begin at the same moment.
 		mu.Lock()

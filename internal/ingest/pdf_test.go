@@ -47,8 +47,7 @@ func (r *running) commitPDF(drop string, more ...ledger.Event) {
 	r.t.Helper()
 	e := ledger.Entry{Key: archive.NewKey(time.Now())}
 	e.Folder = e.Key.String() + ".pdf"
-	p, err := r.folders(drop).Pack(r.t.Context(), e)
-	kit.Must(r.t, err)
+	p := kit.Value(r.folders(drop).Pack(r.t.Context(), e))(r.t)
 	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.PDF, Drop: drop, Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}
 	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append(evs, more...)})
 }
@@ -295,9 +294,7 @@ func TestPDF_I2_FewUploadsAreAnnounced(t *testing.T) {
 		r.dropPDF("scans", 250)
 		r.pass(time.Hour)
 		kit.Want(t, "states", r.states(), states{ledger.Delivered: 250})
-		if most < 1 || most > 3 {
-			t.Errorf("at most %d uploads were announced at once, want 1 to 3", most)
-		}
+		kit.Check(t, most >= 1 && most <= 3, "at most %d uploads were announced at once, want 1 to 3", most)
 	})
 }
 
@@ -405,12 +402,10 @@ func TestPDF_I8_MixedUpTwice(t *testing.T) {
 		r.drop("V", 3)
 		r.pass(2 * 24 * time.Hour)
 		n := r.states()
-		if n[ledger.Delivered] > 1 || n[ledger.Quarantined] < 2 || n[ledger.Archived] != 3 {
-			t.Errorf("states = %v, want at most 1 delivered, at least 2 quarantined, 3 archived", n)
-		}
-		if posts, _ := pdf.counts(); posts > 4 {
-			t.Errorf("%d POSTs to a service that mixes documents up, want at most 4", posts)
-		}
+		kit.Check(t, n[ledger.Delivered] <= 1 && n[ledger.Quarantined] >= 2 && n[ledger.Archived] == 3,
+			"states = %v, want at most 1 delivered, at least 2 quarantined, 3 archived", n)
+		posts, _ := pdf.counts()
+		kit.Check(t, posts <= 4, "%d POSTs to a service that mixes documents up, want at most 4", posts)
 	})
 }
 

@@ -233,8 +233,7 @@ func (r *running) commitPackaged(v archive.VaultID, more ...ledger.Event) {
 	r.t.Helper()
 	e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: v}
 	e.Folder = e.Key.String()
-	p, err := r.folders(string(v)).Pack(r.t.Context(), e)
-	kit.Must(r.t, err)
+	p := kit.Value(r.folders(string(v)).Pack(r.t.Context(), e))(r.t)
 	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v), Folder: e.Folder, Fingerprint: archive.Digest{1}}, p.Sealed}
 	r.apply(ledger.Change{Key: e.Key, Document: &p.Document, Events: append(evs, more...)})
 }

@@ -134,9 +134,7 @@ func (r *running) shareNext(with archive.RemoteID, what string) {
 		own.Remote = with
 	} else {
 		var n int
-		if _, err := fmt.Sscanf(string(with), "bum-%d", &n); err != nil {
-			r.t.Fatal(err)
-		}
+		kit.Value(fmt.Sscanf(string(with), "bum-%d", &n))(r.t)
 		own.URL = addressed(n) + "?X-Amz-Signature=anew"
 	}
 	r.s.register = func(archive.RegisterRequest) (*archive.Ticket, error) { // its caller holds mu

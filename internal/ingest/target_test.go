@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,9 +33,7 @@ func TestTarget_ReadsWhatItWrites(t *testing.T) {
 		kit.Want(t, "target of "+name, got, target)
 	}
 	for _, name := range []string{"", "vault ", "drop", "folder x", "everything", " of drop "} {
-		if got, err := ingest.ParseTarget(name); err == nil {
-			t.Errorf("ParseTarget(%q) = %+v, want an error", name, got)
-		}
+		kit.Fails(t, fmt.Sprintf("ParseTarget(%q)", name), kit.Err(ingest.ParseTarget(name)))
 	}
 }
 

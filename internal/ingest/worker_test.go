@@ -135,9 +135,7 @@ func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
 		}
 		n := 0
 		found.again.Range(func(any, any) bool { n++; return true })
-		if n == 0 {
-			t.Error("no entry was found while it was under way, want some: the test shows nothing")
-		}
+		kit.Check(t, n != 0, "no entry was found while it was under way, want some: the test shows nothing")
 	})
 }
 
@@ -174,13 +172,10 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 		r.pass(3 * time.Second)
 		r.drop("B", 20)
 		r.pass(7 * time.Second)
-		if n := r.statesOf("QUICK"); n[ledger.Uploaded] == 1800 {
-			t.Errorf("states of the quick vault = %v, want some to wait: the test shows nothing", n)
-		}
+		n := r.statesOf("QUICK")
+		kit.Check(t, n[ledger.Uploaded] != 1800, "states of the quick vault = %v, want some to wait: the test shows nothing", n)
 		mu.Lock()
-		if most < 4 {
-			t.Errorf("at most %d uploads of the other vault at once, want its share of 4", most)
-		}
+		kit.Check(t, most >= 4, "at most %d uploads of the other vault at once, want its share of 4", most)
 		mu.Unlock()
 		r.pass(time.Minute)
 	})
@@ -270,9 +265,8 @@ func TestBacklog_I6_UploadedWhileTheLedgerIsRead(t *testing.T) {
 		r.Wake()
 		synctest.Wait()
 		learnLine(4 * time.Minute)
-		if n := index.read.Load(); n < 2 {
-			t.Errorf("%d entries with tickets were read late, want at least 2: the test shows nothing", n)
-		}
+		n := index.read.Load()
+		kit.Check(t, n >= 2, "%d entries with tickets were read late, want at least 2: the test shows nothing", n)
 		r.dropNamed("V", "second", 3)
 		r.pass(30 * time.Second) // the first question about an uploaded document comes later
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 6})
@@ -318,9 +312,7 @@ func TestWorker_I11_ALookThatIsOld(t *testing.T) {
 		r.drop("V", 1)
 		r.pass(5 * time.Minute)
 		kit.Want(t, "states", r.states(), states{ledger.Uploaded: 1})
-		if old.times < 1 {
-			t.Error("no search was late, want one: the test shows nothing")
-		}
+		kit.Check(t, old.times >= 1, "no search was late, want one: the test shows nothing")
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		kit.Want(t, "times that it was packed", f.packed, 1)

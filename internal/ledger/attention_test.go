@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"fmt"
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting: what people are told of an
@@ -16,9 +18,7 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 		if !ended {
 			is = Waiting
 		}
-		if got := e.Attention(); got != is {
-			t.Errorf("%s: %d, not %d", s, got, is)
-		}
+		kit.Want(t, s.String(), e.Attention(), is)
 		barred := e
 		barred.Cause.Code = CauseCannotBeRead
 		if got := barred.Attention(); (got == WaitingForRights) != (s == Discovered) {
@@ -34,15 +34,11 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 			t.Errorf("%s on hold for its content: %d", s, got)
 		}
 		e.Contradicted = true
-		if got := e.Attention(); got != ContradictedByService {
-			t.Errorf("%s, contradicted: %d, not %d", s, got, ContradictedByService)
-		}
+		kit.Want(t, fmt.Sprintf("%s, contradicted", s), e.Attention(), ContradictedByService)
 		e.Resolved = true
 		if got := e.Attention(); got == ContradictedByService || got == RejectedUnresolved {
 			t.Errorf("%s, closed by a person: still %d", s, got)
 		}
-		if e.Attention() != NoAttention && e.IsAtRest() {
-			t.Errorf("%s needs attention, and counts as at rest", s)
-		}
+		kit.Check(t, e.Attention() == NoAttention || !e.IsAtRest(), "%s needs attention, and counts as at rest", s)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // What a line says is the same after it was read and written again, and a head never depends on anything but the bytes.
@@ -20,9 +22,8 @@ func FuzzLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if plain, ok := parsePlain(string(b)); ok {
 			var want Line
-			if err := json.Unmarshal(b, &want); err != nil || !reflect.DeepEqual(plain, want) {
-				t.Errorf("%q is %+v, not %+v: %v", b, want, plain, err)
-			}
+			err := json.Unmarshal(b, &want)
+			kit.Check(t, err == nil && reflect.DeepEqual(plain, want), "%q is %+v, not %+v: %v", b, want, plain, err)
 		}
 		l, err := ParseLine(b)
 		if err != nil {
@@ -33,9 +34,8 @@ func FuzzLine(f *testing.F) {
 		if err != nil || !bytes.Equal(again.Encode(), once) || bytes.ContainsAny(once, "\n\r") {
 			t.Errorf("%q is read and written as %q (%v), want it unchanged on one line", once, again.Encode(), err)
 		}
-		if h := (Head{}).Next(once); h != (Head{}).Next(again.Encode()) || h.N != 1 {
-			t.Errorf("head = %+v, want line 1 and one hash for one line", h)
-		}
+		h := (Head{}).Next(once)
+		kit.Check(t, h == (Head{}).Next(again.Encode()) && h.N == 1, "head = %+v, want line 1 and one hash for one line", h)
 	})
 }
 
@@ -57,7 +57,5 @@ func TestParsePlain_KnowsEveryField(t *testing.T) {
 		}
 	}
 	got, ok := parsePlain(string(full.Encode()))
-	if !ok || !reflect.DeepEqual(got, full) {
-		t.Errorf("%v: %+v, want %+v", ok, got, full)
-	}
+	kit.Check(t, ok && reflect.DeepEqual(got, full), "%v: %+v, want %+v", ok, got, full)
 }

@@ -42,9 +42,8 @@ func TestLateQuestions_I2_GoOnForAMonth(t *testing.T) {
 // A machine that was off asks once, not once for each time that it missed.
 func TestLateQuestions_I2_WhatWasMissedIsAskedOnce(t *testing.T) {
 	e := must(t, given(Lapsed), 5*24*time.Hour, answer(archive.Failed, "old"))
-	if _, when, _ := Due(e); !when.Equal(epoch.Add(10 * 24 * time.Hour)) {
-		t.Errorf("asked again at %v", when)
-	}
+	_, when, _ := Due(e)
+	kit.Check(t, when.Equal(epoch.Add(10*24*time.Hour)), "asked again at %v", when)
 }
 
 // A document that never lost a registration is never asked about late.
@@ -78,9 +77,8 @@ func TestLateQuestions_I26_PostponedTheyKeepTheCause(t *testing.T) {
 	if e = must(t, e, time.Hour, Postponed{NotBefore: at(2 * time.Hour).Wall, Cause: Cause{Code: "no-answer"}}); e.Cause.Code != "archiving-failed" {
 		t.Errorf("cause %q", e.Cause.Code)
 	}
-	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(2*time.Hour)) {
-		t.Errorf("%s at %v", step, when)
-	}
+	step, when, _ := Due(e)
+	kit.Check(t, step == Ask && when.Equal(epoch.Add(2*time.Hour)), "%s at %v", step, when)
 }
 
 // However often a store refuses a document, its entry stays small; those that it lists no
@@ -118,9 +116,7 @@ func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
 			for h := range 100 {
 				e = must(t, e, 48*time.Hour+time.Duration(h)*time.Hour, answer(w, "old"))
 			}
-			if !e.PossibleDouble || !e.IsArchivedTwice() {
-				t.Errorf("%s took the flag back", w)
-			}
+			kit.Check(t, e.PossibleDouble && e.IsArchivedTwice(), "%s took the flag back", w)
 		}
 	}
 }
@@ -158,9 +154,7 @@ func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
 	racing := usual(Registering)
 	orphan(Lapsed)(&racing)
 	racing = must(t, racing, 0, answer(archive.InProgress, "old"), TicketReceived{ticket("new")}, UploadIntended{})
-	if !racing.PossibleDouble {
-		t.Error("sent while another one is being archived: possible double = false, want true")
-	}
+	kit.Check(t, racing.PossibleDouble, "sent while another one is being archived: possible double = false, want true")
 }
 
 // A list that is some minutes old, or one of several servers that is behind, still says "in progress" of what has failed.
@@ -177,13 +171,9 @@ func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
 	}
 	for range 2 * maxFailures {
 		tell(archive.InProgress)
-		if e.State != Uploaded || e.Failures != 0 {
-			t.Fatalf("taken back: %s, %d failures", e.State, e.Failures)
-		}
+		kit.Need(t, e.State == Uploaded && e.Failures == 0, "taken back: %s, %d failures", e.State, e.Failures)
 		tell(archive.Failed)
-		if e.State != Packaged || e.Failures != 1 {
-			t.Fatalf("%s, %d failures", e.State, e.Failures)
-		}
+		kit.Need(t, e.State == Packaged && e.Failures == 1, "%s, %d failures", e.State, e.Failures)
 	}
 }
 
@@ -194,9 +184,7 @@ func TestAsksAgain_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 		e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = archive.InProgress, 1
 		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}},
 			archive.Instant{Wall: epoch})
-		if err != nil || e.State != Packaged {
-			t.Fatalf("state = %s (%v), want %s", e.State, err, Packaged)
-		}
+		kit.Need(t, err == nil && e.State == Packaged, "state = %s (%v), want %s", e.State, err, Packaged)
 		return e
 	}
 	e := failed()
@@ -209,9 +197,8 @@ func TestAsksAgain_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	} {
 		next := must(t, e, grace/graceParts, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word}})
 		step, _, _ := Due(next)
-		if got := fmt.Sprint(next.State, " ", step); got != want || next.PossibleDouble {
-			t.Errorf("%s: %s, want %s", word, got, want)
-		}
+		got := fmt.Sprint(next.State, " ", step)
+		kit.Check(t, got == want && !next.PossibleDouble, "%s: %s, want %s", word, got, want)
 	}
 	e.Registrations[0].EqualAnswers = neededAnswers
 	if step, _, _ := Due(e); step != Register {
@@ -245,9 +232,8 @@ func TestAsksAgain_I25_EndsWithoutAnAnswer(t *testing.T) {
 	for n := 0; n < 1000; n++ {
 		step, when, _ := Due(e)
 		if step == Register {
-			if waited := when.Sub(epoch); waited > longestSilence+time.Hour {
-				t.Errorf("registered again after %v", waited)
-			}
+			waited := when.Sub(epoch)
+			kit.Check(t, waited <= longestSilence+time.Hour, "registered again after %v", waited)
 			return
 		}
 		e = must(t, e, when.Sub(epoch), Postponed{NotBefore: when.Add(5 * time.Minute), Cause: Cause{Code: "http-400"}})
@@ -285,9 +271,7 @@ func TestLateSuccess_I13_I26_AfterItWasClosed(t *testing.T) {
 	e.Source = Returned
 	e = must(t, e, time.Hour, answer(archive.InProgress, "old"))
 	e = must(t, e, time.Hour, Closed{byPerson})
-	if e.NeedsPerson() {
-		t.Fatalf("closed: %s needs attention: true, want false", e.State)
-	}
+	kit.Need(t, !e.NeedsPerson(), "closed: %s needs attention: true, want false", e.State)
 	if e = must(t, e, 2*time.Hour, answer(archive.Successful, "old")); !e.NeedsPerson() {
 		t.Errorf("archived after it was rejected: %s needs attention: false, want true", e.State)
 	}

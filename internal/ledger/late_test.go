@@ -40,9 +40,7 @@ func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
 			e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = row.before, 1
 			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(row.dated)}},
 				archive.Instant{Wall: began.Add(row.heard)})
-			if err != nil || e.State != row.want {
-				t.Errorf("state = %v (%v), want %v", e.State, err, row.want)
-			}
+			kit.Check(t, err == nil && e.State == row.want, "state = %v (%v), want %v", e.State, err, row.want)
 		})
 	}
 }
@@ -65,11 +63,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 		if e.State == Quarantined {
 			break
 		}
-		if e.State != Packaged {
-			t.Fatalf("state = %s, want %s", e.State, Packaged)
-		}
+		kit.Need(t, e.State == Packaged, "state = %s, want %s", e.State, Packaged)
 	}
-	if e.State != Quarantined || e.Failures != maxFailures {
-		t.Errorf("%s after %d", e.State, e.Failures)
-	}
+	kit.Check(t, e.State == Quarantined && e.Failures == maxFailures, "%s after %d", e.State, e.Failures)
 }

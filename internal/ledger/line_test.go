@@ -35,11 +35,9 @@ func TestLine_I14_BytesOfTheLibrary(t *testing.T) {
 				t.Fatalf("a field of kind %s: the encoder does not know it", f.Kind())
 			}
 		}
-		want, err := json.Marshal(l)
-		kit.Must(t, err)
-		if got := l.Encode(); string(got) != string(want) {
-			t.Fatalf("encoded is\n%s, the library says\n%s", got, want)
-		}
+		want := kit.Value(json.Marshal(l))(t)
+		got := l.Encode()
+		kit.Need(t, string(got) == string(want), "encoded is\n%s, the library says\n%s", got, want)
 	}
 }
 

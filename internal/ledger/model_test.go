@@ -242,9 +242,7 @@ func (o setup) survive(t *testing.T) {
 	if x.bad != nil {
 		t.Fatalf("the model breaks a promise: %s, want none broken\n  %s", x.bad.text, strings.Join(x.bad.trace, "\n  "))
 	}
-	if x.states < 1000 {
-		t.Errorf("only %d worlds: nothing happened", x.states)
-	}
+	kit.Check(t, x.states >= 1000, "only %d worlds: nothing happened", x.states)
 	if trace, ok := x.stuck(); ok && !x.capped {
 		t.Errorf("I25 nothing leads out of\n  %s", strings.Join(trace, "\n  "))
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // heard is the reference for what notices mean: what the network told of the present number of a document, in whatever order.
@@ -56,9 +57,8 @@ func TestTransition_I13_NoticesLostAndRepeated(t *testing.T) {
 			contradicted++
 		}
 	}
-	if ends[Delivered] < 100 || ends[Rejected] < 100 || ends[Quarantined] == 0 || contradicted < 100 {
-		t.Errorf("vacuous: %v, %d contradicted", ends, contradicted)
-	}
+	kit.Check(t, ends[Delivered] >= 100 && ends[Rejected] >= 100 && ends[Quarantined] != 0 && contradicted >= 100,
+		"vacuous: %v, %d contradicted", ends, contradicted)
 }
 
 func (h *heard) hear(n archive.Notification) {

@@ -41,9 +41,7 @@ func walks(t *testing.T, show func(before Entry, ev Event, after Entry, err erro
 			show(before, ev, after, err)
 		})
 	}
-	if legal < 1_000 {
-		t.Errorf("only %d legal events in all walks", legal)
-	}
+	kit.Check(t, legal >= 1_000, "only %d legal events in all walks", legal)
 }
 
 func TestTransition_CountsRevisionsAndKeepsItsArgument(t *testing.T) {
@@ -92,9 +90,8 @@ func TestTransition_RepeatedAnswersAreQuiet(t *testing.T) {
 			e = next
 		}
 	}
-	if revs[archive.InProgress] != 2 || revs[archive.Unfamiliar] != 1 {
-		t.Errorf("lines by word: %v, want two in-progress and one unfamiliar", revs)
-	}
+	kit.Check(t, revs[archive.InProgress] == 2 && revs[archive.Unfamiliar] == 1,
+		"lines by word: %v, want two in-progress and one unfamiliar", revs)
 }
 
 func TestDue_I25_RestsOrGoesOn(t *testing.T) {
@@ -175,9 +172,7 @@ func TestPruneRegistrations_I21_ListsOnlyWhatMatters(t *testing.T) {
 		}
 		folded += e.Pruned.Total()
 	}
-	if folded < 1000 {
-		t.Errorf("only %d were folded", folded)
-	}
+	kit.Check(t, folded >= 1000, "only %d were folded", folded)
 }
 
 func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {
@@ -186,14 +181,10 @@ func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {
 		if err == nil {
 			b.CountChange(before.State, after.State)
 		}
-		if !b.IsBalanced() {
-			t.Fatalf("balance = %s, want one that agrees", b)
-		}
+		kit.Need(t, b.IsBalanced(), "balance = %s, want one that agrees", b)
 	})
 	b.Seen++
-	if b.IsBalanced() {
-		t.Errorf("balance = %s, want one that does not agree", b)
-	}
+	kit.Check(t, !b.IsBalanced(), "balance = %s, want one that does not agree", b)
 }
 
 func TestLine_RoundTripsAsStored(t *testing.T) {
@@ -219,16 +210,12 @@ func TestLine_RoundTripsAsStored(t *testing.T) {
 func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 	l := FirstLine("L1", "test", epoch)
 	want := `{"n":1,"at":"2026-11-20T12:00:00.000Z","event":"created","ledger":"L1","environment":"test"}`
-	if got := string(l.Encode()); got != want {
-		t.Errorf("first line = %s, want %s", got, want)
-	}
+	kit.Want(t, "first line", string(l.Encode()), want)
 	e := usual(Unclear)
 	e.PossibleDouble, e.Cause = true, Cause{Code: "c"}
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
 		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
-	if got := string(NewLine(2, e, Released{byPerson}, at(0)).Encode()); got != want {
-		t.Errorf("line = %s, want %s", got, want)
-	}
+	kit.Want(t, "line", string(NewLine(2, e, Released{byPerson}, at(0)).Encode()), want)
 	if got := (Head{}).Next([]byte("a")).Next([]byte("b")); got.N != 2 || got.Hash != archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')) {
 		t.Errorf("chain of a and b ends as %v", got)
 	}

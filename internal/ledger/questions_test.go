@@ -17,9 +17,8 @@ func TestQuestions_I13_OldRegistrationsAreAskedAboutForEver(t *testing.T) {
 		for _, s := range []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Quarantined, Rejected} {
 			e := usual(s)
 			orphan(old)(&e)
-			if !slices.Contains(e.OpenQuestions(), archive.RemoteID("old")) {
-				t.Errorf("%s: nobody asks any more about an old registration of fate %d", s, old)
-			}
+			kit.Check(t, slices.Contains(e.OpenQuestions(), archive.RemoteID("old")),
+				"%s: nobody asks any more about an old registration of fate %d", s, old)
 		}
 	}
 }
@@ -29,12 +28,10 @@ func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
 	e := usual(Archived)
 	orphan(MaybeStored)(&e)
 	e.PossibleDouble = false
-	if again := must(t, e, 0, answer(archive.Successful, e.ArchivedRemote)); again.PossibleDouble {
-		t.Error("the same success again: possible double = true, want false")
-	}
-	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.PossibleDouble {
-		t.Error("a success of a second registration: possible double = false, want true")
-	}
+	again := must(t, e, 0, answer(archive.Successful, e.ArchivedRemote))
+	kit.Check(t, !again.PossibleDouble, "the same success again: possible double = true, want false")
+	second := must(t, e, 0, answer(archive.Successful, "old"))
+	kit.Check(t, second.PossibleDouble, "a success of a second registration: possible double = false, want true")
 }
 
 // A receipt that calls its document possibly double knows of a registration that the
@@ -44,8 +41,7 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 	e := Entry{Key: archive.Key{1}}
 	step := func(ev Event) {
 		t.Helper()
-		next, err := Transition(e, ev, at)
-		kit.Must(t, err)
+		next := kit.Value(Transition(e, ev, at))(t)
 		e = next
 	}
 	step(Recovered{State: Archived, Source: Kept, Dest: "_archived/2026-11/x", ID: archive.ID{1}, Content: archive.Digest{1},
@@ -55,7 +51,6 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 		at.Wall = at.Wall.Add(13 * time.Hour)
 		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Status: archive.WaitingForPackage}, Grace: grace})
 	}
-	if e.findRegistration("R9").Fate != Lapsed || !e.PossibleDouble {
-		t.Errorf("double %v, %+v", e.PossibleDouble, e.Registrations)
-	}
+	kit.Check(t, e.findRegistration("R9").Fate == Lapsed && e.PossibleDouble,
+		"double %v, %+v", e.PossibleDouble, e.Registrations)
 }

@@ -32,9 +32,8 @@ func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flagWords())
 		}
 		_, err = Transition(looked, Closed{}, at)
-		if why, ok := errors.AsType[*IllegalError](err); !ok || why.Reason != AlreadyResolved {
-			t.Errorf("%s: closed twice: %v", name, err)
-		}
+		why, ok := errors.AsType[*IllegalError](err)
+		kit.Check(t, ok && why.Reason == AlreadyResolved, "%s: closed twice: %v", name, err)
 		if looked.Contradicted = true; looked.Attention() != ContradictedByService {
 			t.Errorf("%s: a contradiction that came later is not told of: %d", name, looked.Attention())
 		}
@@ -45,9 +44,8 @@ func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
 			t.Errorf("%s: held, class %d", name, held.Attention())
 		}
 		on, err := Transition(held, Unheld{}, at)
-		if err != nil || !on.Reviewed || on.Attention() != Waiting {
-			t.Errorf("%s: let go on: %v, checked: %t", name, err, on.Reviewed)
-		}
+		kit.Check(t, err == nil && on.Reviewed && on.Attention() == Waiting,
+			"%s: let go on: %v, checked: %t", name, err, on.Reviewed)
 	}
 	plain := usual(Archived)
 	plain.Hold = true

@@ -3,6 +3,8 @@ package ledger
 import (
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // I2: each route has one way to learn what became of a document at most: it asks, it is notified, or nobody tells. Only where nobody can be
@@ -17,9 +19,7 @@ func TestRoute_I2_HowItLearnsWhatBecame(t *testing.T) {
 		}
 		c := DeliveryUnknown(r, "the upload was never answered")
 		for _, want := range []string{"the upload was never answered, ", "vaultd close", "vaultd release"} {
-			if !r.IsAsked() && !strings.Contains(c.Text, want) {
-				t.Errorf("%s: %q is missing in %q", r, want, c.Text)
-			}
+			kit.Check(t, r.IsAsked() || strings.Contains(c.Text, want), "%s: %q is missing in %q", r, want, c.Text)
 		}
 	}
 	if text := DeliveryUnknown(Network, "").Text; strings.Contains(text, "accounts-payable") || strings.Contains(text, "PDF") || !strings.Contains(text, "no double") {
@@ -43,9 +43,8 @@ func TestReconcileRequired_I2_WhatWasNeverPackedIsIdentified(t *testing.T) {
 			if _, _, due := Due(e); e.State != Quarantined || e.ID != sealed.ID || e.Package != sealed.Package || due {
 				t.Fatalf("%s as %s, something is due: %v", e.State, e.ID, due)
 			}
-			if closed := applied(t, e, Closed{byPerson}); !closed.InDoubt || closed.ID != sealed.ID {
-				t.Errorf("closed: in doubt %v, as %s", closed.InDoubt, closed.ID)
-			}
+			closed := applied(t, e, Closed{byPerson})
+			kit.Check(t, closed.InDoubt && closed.ID == sealed.ID, "closed: in doubt %v, as %s", closed.InDoubt, closed.ID)
 			if again := applied(t, e, Released{byPerson}); again.State != Packaged || !again.PossibleDouble {
 				t.Errorf("released: %s, flagged %v", again.State, again.PossibleDouble)
 			}
@@ -73,9 +72,8 @@ func TestReleased_I2_DoubtOutlivesADecision(t *testing.T) {
 				e.PossibleDouble, e.DuplicateConfirmed = true, true
 			}
 			e = applied(t, e, row.events...)
-			if e.State != row.state || e.IsCertainlyRejected() || e.InDoubt != (e.State == Rejected) {
-				t.Errorf("%s, in doubt %v, cause %s", e.State, e.InDoubt, e.Cause.Code)
-			}
+			kit.Check(t, e.State == row.state && !e.IsCertainlyRejected() && e.InDoubt == (e.State == Rejected),
+				"%s, in doubt %v, cause %s", e.State, e.InDoubt, e.Cause.Code)
 		})
 	}
 	e := usual(Discovered)

@@ -3,6 +3,8 @@ package ledger
 import (
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // UnnamedSince when a thing lies there is told by a clock that may be set: a first sighting in the future does not make it wait for days.
@@ -15,9 +17,8 @@ func TestScan_I32_OverdueByAClockThatWasSet(t *testing.T) {
 		{now, false}, {now.Add(time.Second), false}, {now.Add(-30 * time.Minute), false}, {now.Add(-30*time.Minute - time.Second), true}, {now.Add(72 * time.Hour), true},
 	} {
 		s := Scan{Pending: []PendingItem{{Name: "a", Since: row.since, NeedsPerson: true}}, Unnamed: 5, UnnamedSince: row.since}
-		if named, more := s.OverdueItems(now, 30*time.Minute); len(named) == 1 != row.want || more == 5 != row.want {
-			t.Errorf("since %s: %v and %d more", row.since, named, more)
-		}
+		named, more := s.OverdueItems(now, 30*time.Minute)
+		kit.Check(t, len(named) == 1 == row.want && more == 5 == row.want, "since %s: %v and %d more", row.since, named, more)
 	}
 }
 

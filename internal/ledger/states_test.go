@@ -185,8 +185,7 @@ func comments(t *testing.T) map[string]string {
 	t.Helper()
 	said := map[string]string{}
 	for _, name := range []string{"state.go", "transition.go"} {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		kit.Must(t, err)
+		f := kit.Value(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		ast.Inspect(f, func(n ast.Node) bool {
 			if v, ok := n.(*ast.ValueSpec); ok && v.Comment != nil {
 				key := v.Names[0].Name
@@ -199,9 +198,8 @@ func comments(t *testing.T) map[string]string {
 		})
 	}
 	for _, s := range States() {
-		if said[identifier(s.String())] == "" {
-			t.Errorf("the constant of state %s has no comment, want what is certain in it", s)
-		}
+		kit.Check(t, said[identifier(s.String())] != "",
+			"the constant of state %s has no comment, want what is certain in it", s)
 	}
 	return said
 }

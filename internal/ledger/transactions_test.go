@@ -43,9 +43,7 @@ func TestTransactions_EachSuccessIsOne(t *testing.T) {
 			got := e.Transactions()
 			slices.SortFunc(got, func(a, b Transaction) int { return a.At.Compare(b.At) })
 			slices.SortFunc(row.want, func(a, b Transaction) int { return a.At.Compare(b.At) })
-			if !slices.Equal(got, row.want) {
-				t.Errorf("%v, want %v", got, row.want)
-			}
+			kit.Want(t, "got", got, row.want)
 		})
 	}
 }
@@ -56,9 +54,7 @@ func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 	e, err := Transition(Entry{Key: archive.Key{1}}, Recovered{State: Archived, Source: Gone, Vault: "V", ID: archive.ID{1}, Remote: "R1", SuccessRecord: []byte("x"), ArchivedAt: at}, archive.Instant{Wall: epoch})
 	kit.Must(t, err)
 	all := e.Transactions()
-	if len(all) != 1 || all[0].Size != 0 {
-		t.Fatalf("transactions = %v, want one without a size", all)
-	}
+	kit.Need(t, len(all) == 1 && all[0].Size == 0, "transactions = %v, want one without a size", all)
 	if got, want := all[0].Total("V", time.UTC), (Total{Vault: "V", Year: 2026, Month: 12, Documents: 1, Unsized: 1, Last: at}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -53,9 +54,7 @@ func naive(line string, separator rune) []string {
 func TestCSV_ReadAgain(t *testing.T) {
 	for _, separator := range []rune{',', ';'} {
 		var b bytes.Buffer
-		if _, err := examine(t, filled(t, "production").config()).CSV(t.Context(), &b, separator); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(examine(t, filled(t, "production").config()).CSV(t.Context(), &b, separator))(t)
 		text, marked := strings.CutPrefix(b.String(), "\ufeff")
 		if !marked || strings.Count(text, "\r\n") != 8 || strings.Count(text, "\n") != 8 {
 			t.Errorf("mark %v, %d lines", marked, strings.Count(text, "\n"))
@@ -63,17 +62,15 @@ func TestCSV_ReadAgain(t *testing.T) {
 		r := csv.NewReader(strings.NewReader(text))
 		r.Comma = separator
 		rows, err := r.ReadAll()
-		if err != nil || len(rows) != 8 {
-			t.Fatalf("err = %v, len(rows) = %v, want no error, len(rows) = 8", err, len(rows))
-		}
+		kit.Need(t, err == nil && len(rows) == 8,
+			"err = %v, len(rows) = %v, want no error, len(rows) = 8", err, len(rows))
 		amounts, folders := map[string]bool{}, ""
 		for _, row := range rows[1:] {
 			amounts[row[6]] = true
 			folders += row[1] + "\n"
 		}
-		if !amounts["-75.105"] || !amounts["9007199254740993.10"] || !amounts["119.00"] || !amounts[""] {
-			t.Errorf(`%v, want amounts["-75.105"], amounts["9007199254740993.10"], amounts["119.00"], amounts[""]`, amounts)
-		}
+		kit.Check(t, amounts["-75.105"] && amounts["9007199254740993.10"] && amounts["119.00"] && amounts[""],
+			`%v, want amounts["-75.105"], amounts["9007199254740993.10"], amounts["119.00"], amounts[""]`, amounts)
 		kit.Holds(t, "folders", folders, "Müller 4711\n", "Kern\\u{202e} 6\n")
 	}
 }
@@ -83,8 +80,6 @@ func TestNumeric_NumbersStay(t *testing.T) {
 		"-12.50": "-12.50", "0": "0", "9007199254740993.10": "9007199254740993.10", "": "",
 		"-1+1": "'-1+1", "-": "'-", "1e5": "1e5", "=1": "'=1", "--1": "'--1", "-12.50 ": "'-12.50 ",
 	} {
-		if got := numericCell(text); got != want {
-			t.Errorf("%q became %q", text, got)
-		}
+		kit.Want(t, fmt.Sprintf("%q became", text), numericCell(text), want)
 	}
 }

@@ -44,8 +44,7 @@ func TestExamine_I12_I32_UnsettledInEachPossiblePeriod(t *testing.T) {
 			var incomplete []string
 			seen := uint64(0)
 			for _, period := range strings.Fields(all) {
-				first, err := time.Parse("2006-01", period)
-				kit.Must(t, err)
+				first := kit.Value(time.Parse("2006-01", period))(t)
 				c := s.config()
 				c.Select = Selection{Year: first.Year(), Month: first.Month()}
 				got := examine(t, c).Summary
@@ -57,14 +56,11 @@ func TestExamine_I12_I32_UnsettledInEachPossiblePeriod(t *testing.T) {
 				if got.IsIncomplete() {
 					incomplete = append(incomplete, period)
 				}
-				if got.IsIncomplete() && !named {
-					t.Errorf("%s: needs %+v, want 14 zu alt among them", period, got.Needs)
-				}
+				kit.Check(t, !got.IsIncomplete() || named,
+					"%s: needs %+v, want 14 zu alt among them", period, got.Needs)
 			}
 			kit.Want(t, "incomplete periods", strings.Join(incomplete, " "), row.want)
-			if seen > 1 {
-				t.Errorf("%d periods count the folder, want one", seen)
-			}
+			kit.Check(t, seen <= 1, "%d periods count the folder, want one", seen)
 		})
 	}
 }
@@ -82,9 +78,8 @@ func TestExamine_I32_UnsettledOfOtherChoices(t *testing.T) {
 	}
 	s.reportSince(noon, true)
 	a, folders := s.reportSince(noon, false)
-	if len(folders) > 0 || a.Summary.Result.Code != "not-complete" || a.Summary.Needs[0].What != "elsewhere" {
-		t.Errorf("%q, %+v, needs %+v, want not-complete with Paris 2 named", folders, a.Summary.Result, a.Summary.Needs)
-	}
+	kit.Check(t, len(folders) <= 0 && a.Summary.Result.Code == "not-complete" && a.Summary.Needs[0].What == "elsewhere",
+		"%q, %+v, needs %+v, want not-complete with Paris 2 named", folders, a.Summary.Result, a.Summary.Needs)
 	s.Item("Paris 2").Apply(noon, ledger.Closed{})
 	if a, _ := s.reportSince(noon, false); a.Summary.Result.Code != "nothing" {
 		t.Errorf("%+v, needs %+v, want nothing", a.Summary.Result, a.Summary.Needs)

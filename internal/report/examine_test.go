@@ -43,9 +43,8 @@ func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
 	sound := &countedSource{Source: c.Ledger}
 	c.Ledger = sound
 	a := examine(t, c)
-	if sound.reads != 1 || len(a.Summary.Check.Findings) > 0 {
-		t.Errorf("%d reads, %+v", sound.reads, a.Summary.Check.Findings)
-	}
+	kit.Check(t, sound.reads == 1 && len(a.Summary.Check.Findings) <= 0,
+		"%d reads, %+v", sound.reads, a.Summary.Check.Findings)
 	var twin ledger.Entry
 	kit.Must(t, sound.EntriesOldestFirst(func(e ledger.Entry) error { twin = e; return nil }))
 	twin.Key = archive.NewKey(noon)
@@ -55,9 +54,8 @@ func TestExamine_I1_I8_OnceOrThoroughly(t *testing.T) {
 	named := func(f finding) bool {
 		return f.Key == twin.Key.String() && strings.Contains(f.Text, "there is an entry, but no line of the journal")
 	}
-	if wrong.reads != 2 || !slices.ContainsFunc(a.Summary.Check.Findings, named) {
-		t.Errorf("%d reads, %+v", wrong.reads, a.Summary.Check.Findings)
-	}
+	kit.Check(t, wrong.reads == 2 && slices.ContainsFunc(a.Summary.Check.Findings, named),
+		"%d reads, %+v", wrong.reads, a.Summary.Check.Findings)
 }
 
 // Of a ledger with more entries than the second check may remember, the report tells that something differs, and who names it.
@@ -73,16 +71,14 @@ func TestExamine_I21_TooManyToName(t *testing.T) {
 	twin.Key = archive.NewKey(noon)
 	source := &countedSource{Source: c.Ledger, more: []ledger.Entry{twin}}
 	c.Ledger = source
-	a, err := examineNaming(t.Context(), c, 3)
-	kit.Must(t, err)
+	a := kit.Value(examineNaming(t.Context(), c, 3))(t)
 	for _, want := range []string{"the entries add up to another balance", "two entries list the same registration; vaultd verify --whole names them"} {
 		if !slices.ContainsFunc(a.Summary.Check.Findings, func(f finding) bool { return strings.Contains(f.Text, want) }) {
 			t.Errorf("%q is not among %+v", want, a.Summary.Check.Findings)
 		}
 	}
-	if source.reads != 1 || a.Summary.Check.Agrees {
-		t.Errorf("%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)
-	}
+	kit.Check(t, source.reads == 1 && !a.Summary.Check.Agrees,
+		"%d reads, agrees %v", source.reads, a.Summary.Check.Agrees)
 }
 
 // I12: an examination that was made before is not believed where the entries tell otherwise: everything is examined, and the report rests on
@@ -113,9 +109,8 @@ func TestExamine_I12_I14_EarlierOneIsNotBelieved(t *testing.T) {
 		if (s.Check.RestsOn != nil) != row.rests || isFound != (row.found != "") || s.Check.Agrees != (row.found == "") {
 			t.Errorf("%s: %+v, want (s.Check.RestsOn != nil) = %v, isFound = %v, s.Check.Agrees = %v", name, s.Check, row.rests, (row.found != ""), (row.found == ""))
 		}
-		if says := strings.Contains(s.Result.Text, "rests on the examination of"); says != row.rests {
-			t.Errorf("%s: %s, want says = %v", name, s.Result.Text, row.rests)
-		}
+		says := strings.Contains(s.Result.Text, "rests on the examination of")
+		kit.Check(t, says == row.rests, "%s: %s, want says = %v", name, s.Result.Text, row.rests)
 	}
 }
 
@@ -130,12 +125,9 @@ func TestNumberSet_Equal(t *testing.T) {
 		c.registrations.addOf(e)
 		return c.registrations.hasEqual()
 	}
-	if add("bum-1", "bum-2", "bum-1") || add("") || add("", "bum-11") || add() {
-		t.Error("different numbers are equal")
-	}
-	if !add("bum-2") {
-		t.Error("equal numbers differ")
-	}
+	kit.Check(t, !add("bum-1", "bum-2", "bum-1") && !add("") && !add("", "bum-11") && !add(),
+		"different numbers are equal")
+	kit.Check(t, add("bum-2"), "equal numbers differ")
 }
 
 // acted is a flood with a line in front about what a person did.
@@ -176,7 +168,6 @@ func TestExamine_I32_LinesCountOnce(t *testing.T) {
 	source := &countedSource{Source: f}
 	c.Ledger = source
 	a := examine(t, c)
-	if a.Summary.HumanActs != 1 || len(a.Summary.Check.Findings) > 0 || source.reads < 3 {
-		t.Errorf("%d acts in %d reads, %+v", a.Summary.HumanActs, source.reads, a.Summary.Check.Findings)
-	}
+	kit.Check(t, a.Summary.HumanActs == 1 && len(a.Summary.Check.Findings) <= 0 && source.reads >= 3,
+		"%d acts in %d reads, %+v", a.Summary.HumanActs, source.reads, a.Summary.Check.Findings)
 }

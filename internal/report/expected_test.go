@@ -72,9 +72,8 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 				t.Errorf("the result does not say what was compared: %s", a.Summary.Result.Text)
 			}
 			page, _ := written(t, a, "html")
-			if strings.Contains(page, "Against the list") != (row.list != "") {
-				t.Error("the page does not say what it was compared with")
-			}
+			kit.Check(t, strings.Contains(page, "Against the list") == (row.list != ""),
+				"the page does not say what it was compared with")
 		})
 	}
 	c := newShelf(t, "production").config()
@@ -108,9 +107,7 @@ func TestExpected_SaysWhatItFound(t *testing.T) {
 	table, _ := written(t, a, "csv")
 	for _, line := range strings.Split(table, "\r\n") {
 		for folder, want := range map[string]string{`"Doppelt"`: `"no"`, `"Müller 4711"`: `"yes"`, `"Huber 88"`: `""`} {
-			if strings.Contains(line, ","+folder+",") && !strings.HasSuffix(line, ","+want) {
-				t.Errorf("%s", line)
-			}
+			kit.Check(t, !strings.Contains(line, ","+folder+",") || strings.HasSuffix(line, ","+want), "%s", line)
 		}
 	}
 	page, _ := written(t, a, "html")
@@ -216,9 +213,8 @@ func TestMatcher_Signs(t *testing.T) {
 		t.Errorf("a document without the amount that is listed: %v", u)
 	}
 	for kind, want := range map[string]unequal{"CreditNote": 0, "CreditNoteSelfBilled": 0, "Invoice": otherAmount} {
-		if u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"}); u != want || !same {
-			t.Errorf("%s: %v, want u = %v, same", kind, u, want)
-		}
+		u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"})
+		kit.Check(t, u == want && same, "%s: %v, want u = %v, same", kind, u, want)
 	}
 }
 
@@ -235,9 +231,7 @@ func TestReport_SameBytes(t *testing.T) {
 			if first == nil {
 				first = []byte(text)
 			}
-			if !bytes.Equal(first, []byte(text)) {
-				t.Errorf("%s differs", form)
-			}
+			kit.Check(t, bytes.Equal(first, []byte(text)), "%s differs", form)
 		}
 	}
 }
@@ -263,9 +257,8 @@ func TestExpected_I31_LostLeadingZerosAreAHint(t *testing.T) {
 	for _, r := range l.MissingRows {
 		if strings.Contains(r.Found, "leading zeros") {
 			hints++
-			if r.Number != "4711" || !strings.Contains(r.Found, "may be the same as 0004711") {
-				t.Errorf(`%+v, want r.Number = "4711", r.Found with "may be the same as 0004711"`, r)
-			}
+			kit.Check(t, r.Number == "4711" && strings.Contains(r.Found, "may be the same as 0004711"),
+				`%+v, want r.Number = "4711", r.Found with "may be the same as 0004711"`, r)
 		}
 	}
 	for _, text := range l.UnlistedNames {
@@ -276,7 +269,5 @@ func TestExpected_I31_LostLeadingZerosAreAHint(t *testing.T) {
 			}
 		}
 	}
-	if hints != 2 {
-		t.Errorf("%d hints: %+v", hints, l)
-	}
+	kit.Check(t, hints == 2, "%d hints: %+v", hints, l)
 }

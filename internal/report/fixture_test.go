@@ -64,8 +64,7 @@ func (s *shelf) config() Config {
 
 func examine(t testing.TB, c Config) *Audit {
 	t.Helper()
-	a, err := Examine(t.Context(), c)
-	kit.Must(t, err)
+	a := kit.Value(Examine(t.Context(), c))(t)
 	return a
 }
 
@@ -86,8 +85,6 @@ func written(t testing.TB, a *Audit, form string) (string, Closing) {
 		c, err = a.XLSX(t.Context(), &b)
 	}
 	kit.Must(t, err)
-	if bytes.Contains(b.Bytes(), []byte("canary")) {
-		t.Error("an upload address in the report")
-	}
+	kit.Check(t, !bytes.Contains(b.Bytes(), []byte("canary")), "an upload address in the report")
 	return b.String(), c
 }

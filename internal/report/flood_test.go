@@ -125,9 +125,8 @@ func TestReport_I21_BoundedMemory(t *testing.T) {
 	c := flood{flooded}.config(t)
 	before := heap()
 	a := examine(t, c)
-	if after := heap() - before; after > slack {
-		t.Errorf("the examined ledger holds %d bytes", after)
-	}
+	after := heap() - before
+	kit.Check(t, after <= slack, "the examined ledger holds %d bytes", after)
 	s := a.Summary
 	if !s.Check.Agrees || s.Result.Code != "complete-as-dropped" || s.Sums[0].Total != fmt.Sprintf("%d.00", flooded/10) || s.Bills[0].Documents != uint64(flooded) || s.OnTime.Median != 3600 {
 		t.Errorf(`%+v %+v %+v, want s.Check.Agrees, s.Result.Code = "complete-as-dropped", s.Sums[0].Total = %q, s.Bills[0].Documents = %v, s.OnTime.Median = 3600`, s.Check, s.Result, s.Sums, fmt.Sprintf("%d.00", flooded/10), uint64(flooded))
@@ -162,9 +161,7 @@ func TestReport_StopsWithItsContext(t *testing.T) {
 	if _, err := a.CSV(ctx, io.Discard, ','); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Errorf("err = %v, want an error, err with %q", err, context.Canceled.Error())
 	}
-	if _, err := Examine(ctx, flood{100}.config(t)); err == nil {
-		t.Error("examined all the same")
-	}
+	kit.Fails(t, "examined all the same", kit.Err(Examine(ctx, flood{100}.config(t))))
 }
 
 // Programs read these keys; the whole is one object, whatever is in it.
@@ -189,9 +186,7 @@ func TestJSON_OneObject(t *testing.T) {
 				t.Errorf("%v has no %s", d["folder"], key)
 			}
 		}
-		if d["folder"] == nasty && (d["amount"] != "9007199254740993.10" || d["state"] != "unclear") {
-			t.Errorf("%v", d)
-		}
+		kit.Check(t, d["folder"] != nasty || d["amount"] == "9007199254740993.10" && d["state"] == "unclear", "%v", d)
 	}
 	empty, _ := written(t, examine(t, newShelf(t, "test").config()), "json")
 	if err := json.Unmarshal([]byte(empty), &all); err != nil {

@@ -23,17 +23,15 @@ func FuzzCell(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		got := sanitize.Cell(s)
-		if strings.ContainsFunc(got, unicode.IsControl) || bare.MatchString(got) {
-			t.Errorf("%q is written as %q", s, got)
-		}
+		kit.Check(t, !strings.ContainsFunc(got, unicode.IsControl) && !bare.MatchString(got),
+			"%q is written as %q", s, got)
 		var b bytes.Buffer
 		out := bufio.NewWriter(&b)
 		kit.Must(t, writeRecord(out, ';', []string{"a", got, "z"}))
 		out.Flush()
 		r := csv.NewReader(&b)
 		r.Comma = ';'
-		if rec, err := r.Read(); err != nil || len(rec) != 3 || rec[1] != got {
-			t.Errorf("%q is read as %q: %v", got, rec, err)
-		}
+		rec, err := r.Read()
+		kit.Check(t, err == nil && len(rec) == 3 && rec[1] == got, "%q is read as %q: %v", got, rec, err)
 	})
 }

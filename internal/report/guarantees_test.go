@@ -25,11 +25,8 @@ func TestGuarantees_PageIsTheList(t *testing.T) {
 	if *updateGuarantees {
 		kit.Must(t, os.WriteFile(guaranteesPage, []byte(want), 0o644))
 	}
-	have, err := os.ReadFile(guaranteesPage)
-	kit.Must(t, err)
-	if string(have) != want {
-		t.Errorf("docs/guarantees.md is not what the list says; make it anew with \"make docs\"")
-	}
+	have := kit.Value(os.ReadFile(guaranteesPage))(t)
+	kit.Check(t, string(have) == want, "docs/guarantees.md is not what the list says; make it anew with \"make docs\"")
 }
 
 // TestGuarantees_TestsExist keeps the page from naming a test that is gone.
@@ -37,30 +34,22 @@ func TestGuarantees_TestsExist(t *testing.T) {
 	last := 0
 	for _, g := range guarantees {
 		n, err := strconv.Atoi(strings.TrimPrefix(g.id, "I"))
-		if err != nil || n <= last {
-			t.Errorf("%s stands behind I%d", g.id, last)
-		}
+		kit.Check(t, err == nil && n > last, "%s stands behind I%d", g.id, last)
 		last = n
-		if len(g.tests) == 0 {
-			t.Errorf("%s names no test", g.id)
-		}
+		kit.Check(t, len(g.tests) != 0, "%s names no test", g.id)
 		for _, test := range g.tests {
 			dir, name, _ := strings.Cut(test, " ")
-			if !defined(t, dir, name) {
-				t.Errorf("%s names %s, which %s does not have", g.id, name, dir)
-			}
+			kit.Check(t, defined(t, dir, name), "%s names %s, which %s does not have", g.id, name, dir)
 		}
 	}
 }
 
 func defined(t *testing.T, dir, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
-	kit.Must(t, err)
+	files := kit.Value(filepath.Glob(filepath.Join("../..", dir, "*_test.go")))(t)
 	function := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(name) + `\(`)
 	for _, f := range files {
-		text, err := os.ReadFile(f)
-		kit.Must(t, err)
+		text := kit.Value(os.ReadFile(f))(t)
 		if function.Match(text) {
 			return true
 		}

@@ -25,8 +25,7 @@ func TestHTML_Golden(t *testing.T) {
 	if *update {
 		kit.Must(t, os.WriteFile(golden, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	kit.Must(t, err)
+	want := kit.Value(os.ReadFile(golden))(t)
 	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(gotLines), len(wantLines)) {
 		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
@@ -59,14 +58,10 @@ func TestHTML_HostileText(t *testing.T) {
 		allowed[name] = true
 	}
 	for _, name := range tags(page) {
-		if !allowed[name] {
-			t.Errorf("tag %q", name)
-		}
+		kit.Check(t, allowed[name], "tag %q", name)
 	}
 	for _, r := range page {
-		if r != '\n' && !sanitize.IsPrintable(r) {
-			t.Errorf("character %U", r)
-		}
+		kit.Check(t, r == '\n' || sanitize.IsPrintable(r), "character %U", r)
 	}
 	kit.Lacks(t, "the text", strings.ReplaceAll(page, "&lt;img src=x onerror=", ""), "<script", "<img", "<i>", "<link", "<iframe", "<form", "href=", "src=", "url(", "@import", "onerror=", "style=")
 	kit.Holds(t, "the page", page, `\u{202e}`, `\x1b[2J`, "&lt;script&gt;", `\x09\x0d\x0a`)
@@ -81,9 +76,8 @@ func TestHTML_PolicyIsThatOfItsStyle(t *testing.T) {
 		sum := sha256.Sum256([]byte(style))
 		want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 		m := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
-		if m == nil || !strings.HasPrefix(html.UnescapeString(m[1]), want) {
-			t.Errorf("%s: %q, want m other than nil, html.UnescapeString(m[1]) that begins with %q", environment, m, want)
-		}
+		kit.Check(t, m != nil && strings.HasPrefix(html.UnescapeString(m[1]), want),
+			"%s: %q, want m other than nil, html.UnescapeString(m[1]) that begins with %q", environment, m, want)
 	}
 }
 
@@ -94,18 +88,15 @@ func TestReport_TestMark(t *testing.T) {
 	kit.Holds(t, "the page", page, `<title>`+TestMark, `class="mark"`, `class="banner"`, `<tr class="test"><td colspan="10">`+TestMark, `@top-center { content: "`+TestMark, "End of the report. "+TestMark)
 	table, _ := written(t, examine(t, filled(t, "test").config()), "csv")
 	for i, line := range strings.Split(strings.TrimSpace(table), "\r\n") {
-		if i > 0 && !strings.HasPrefix(line, `"`+TestMark+`",`) {
-			t.Errorf("row %q", line)
-		}
+		kit.Check(t, i <= 0 || strings.HasPrefix(line, `"`+TestMark+`",`), "row %q", line)
 	}
 	object, _ := written(t, examine(t, filled(t, "test").config()), "json")
 	if !strings.HasPrefix(object, `{"format":"vaultd-audit-1","notice":"`+TestMark+`"`) {
 		t.Errorf("object[:100] = %v, want object that begins with %q", object[:100], `{"format":"vaultd-audit-1","notice":"`+TestMark+`"`)
 	}
 	for _, form := range []string{"html", "csv", "json"} {
-		if text, _ := written(t, examine(t, filled(t, "production").config()), form); strings.Contains(text, TestMark) {
-			t.Errorf("production has the mark in %s", form)
-		}
+		text, _ := written(t, examine(t, filled(t, "production").config()), form)
+		kit.Check(t, !strings.Contains(text, TestMark), "production has the mark in %s", form)
 	}
 }
 
@@ -113,9 +104,7 @@ func TestReport_TestMark(t *testing.T) {
 // dark and on paper.
 func TestCSS_Contrast(t *testing.T) {
 	blocks := regexp.MustCompile(`:root \{([^}]*)\}`).FindAllStringSubmatch(auditCSS, -1)
-	if len(blocks) != 3 {
-		t.Fatalf("%d palettes", len(blocks))
-	}
+	kit.Need(t, len(blocks) == 3, "%d palettes", len(blocks))
 	for i, b := range blocks {
 		colour := map[string]float64{}
 		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6})`).FindAllStringSubmatch(b[1], -1) {
@@ -139,8 +128,7 @@ func luminance(t *testing.T, hex string) float64 {
 	t.Helper()
 	sum := 0.0
 	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
-		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
-		kit.Must(t, err)
+		n := kit.Value(strconv.ParseUint(hex[2*i:2*i+2], 16, 8))(t)
 		c := float64(n) / 255
 		if c <= 0.03928 {
 			c /= 12.92

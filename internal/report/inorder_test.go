@@ -41,8 +41,7 @@ func TestInOrder_I21_KeepsTheOrder(t *testing.T) {
 			return nil
 		})
 		want := min(at.walk, at.read, at.use+1)
-		if isNone := want >= count; used != min(want, count) || (err == nil) != isNone {
-			t.Errorf("%s: %d were used, want %d: %v", name, used, want, err)
-		}
+		isNone := want >= count
+		kit.Check(t, used == min(want, count) && (err == nil) == isNone, "%s: %d were used, want %d: %v", name, used, want, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,13 +69,11 @@ func TestHTML_I21_PageHasABoundedSize(t *testing.T) {
 				a.Summary.Bills = append(a.Summary.Bills, billLine{Vault: fmt.Sprint("vault ", i)})
 			}
 			page, end := written(t, a, "html")
-			if len(page) > pageLimit || end.Rows != uint64(c.count) {
-				t.Errorf("%d bytes, %d rows", len(page), end.Rows)
-			}
+			kit.Check(t, len(page) <= pageLimit && end.Rows == uint64(c.count),
+				"%d bytes, %d rows", len(page), end.Rows)
 			kit.Holds(t, "the page", page, "The newest ", "vaultd audit --format csv -o FILE", " more in the JSON form", "</html>")
-			if c.state != ledger.None && !strings.Contains(page, "in the column <code>needs</code>") {
-				t.Error("the page does not say where the other exceptions are")
-			}
+			kit.Check(t, c.state == ledger.None || strings.Contains(page, "in the column <code>needs</code>"),
+				"the page does not say where the other exceptions are")
 		})
 	}
 }
@@ -98,8 +95,7 @@ func TestHTML_LongTableHasItsNewest(t *testing.T) {
 	for count, shown := range map[int]int{1: 1, rowsOnPage: rowsOnPage, rowsOnPage + 1: newestRows} {
 		a := examine(t, flood{count}.config(t))
 		var b strings.Builder
-		end, err := a.Page(t.Context(), &b, TableFile{"year 2026.csv", a.NewCSV(io.Discard, ',')})
-		kit.Must(t, err)
+		end := kit.Value(a.Page(t.Context(), &b, TableFile{"year 2026.csv", a.NewCSV(io.Discard, ',')}))(t)
 		page := b.String()
 		if rows := strings.Count(page, `<tr><th scope="row"><bdi>Folder `); rows != shown || end.Rows != uint64(count) || a.HasLongTable() != (shown < count) {
 			t.Errorf("%d folders: %d rows, %+v", count, rows, end)
@@ -118,9 +114,8 @@ func TestHTML_TableByMonth(t *testing.T) {
 	_, table, _ := strings.Cut(page, `<table class="documents">`)
 	table, _, _ = strings.Cut(table, "</table>")
 	sections := strings.Split(table, "<tbody>")[1:]
-	if len(a.Summary.Months) < 3 || len(sections) != len(a.Summary.Months) {
-		t.Fatalf("%d sections, %d months", len(sections), len(a.Summary.Months))
-	}
+	kit.Need(t, len(a.Summary.Months) >= 3 && len(sections) == len(a.Summary.Months),
+		"%d sections, %d months", len(sections), len(a.Summary.Months))
 	for i, m := range a.Summary.Months {
 		head, rows, _ := strings.Cut(sections[i], "</tr>")
 		name := m.Month
@@ -135,14 +130,11 @@ func TestHTML_TableByMonth(t *testing.T) {
 		if n := strings.Count(rows, `<th scope="row">`); n != int(m.Seen) || strings.Count(head, "<span>") != len(m.Sums) {
 			t.Errorf("%s: %d rows of %d, %s", name, n, m.Seen, head)
 		}
-		if dated := strings.Count(rows, "<td>"+m.Month); m.Archived > 0 && m.Month != "" && dated < int(m.Archived) {
-			t.Errorf("%s: %d rows have a date of it", name, dated)
-		}
+		dated := strings.Count(rows, "<td>"+m.Month)
+		kit.Check(t, m.Archived <= 0 || m.Month == "" || dated >= int(m.Archived), "%s: %d rows have a date of it", name, dated)
 	}
 	var b strings.Builder
-	if _, err := examine(t, flood{rowsOnPage + 1}.config(t)).HTML(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(examine(t, flood{rowsOnPage + 1}.config(t)).HTML(t.Context(), &b))(t)
 	kit.Lacks(t, "the text", b.String(), `<tr class="month">`)
 }
 
@@ -150,19 +142,14 @@ func TestHTML_TableByMonth(t *testing.T) {
 func TestPage_TablesHaveEveryRow(t *testing.T) {
 	a := examine(t, flood{rowsOnPage + 50}.config(t))
 	var page, along bytes.Buffer
-	if _, err := a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&along, ';')}); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&along, ';')}))(t)
 	var alone bytes.Buffer
-	if _, err := a.CSV(t.Context(), &alone, ';'); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(a.CSV(t.Context(), &alone, ';'))(t)
 	if !bytes.Equal(along.Bytes(), alone.Bytes()) || bytes.Count(alone.Bytes(), []byte("\r\n")) != rowsOnPage+51 {
 		t.Error("the tables differ")
 	}
-	if _, err := a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&fullDisk{0}, ';')}); err == nil {
-		t.Error("a table that could not be written is no error")
-	}
+	_, err := a.Page(t.Context(), &page, TableFile{"a.csv", a.NewCSV(&fullDisk{0}, ';')})
+	kit.Check(t, err != nil, "a table that could not be written is no error")
 }
 
 // Months, senders and times are those of the ledger that filled makes, reckoned by hand.
@@ -178,9 +165,7 @@ func TestSummary_MonthsSendersAndTimes(t *testing.T) {
 		"2026-11 3 0 1 2 []", "2026-10 3 2 0 1 [{CreditNote EUR 1 -75.105} {Invoice EUR 1 119.00}]",
 		"2026 6 2 1 3 [{CreditNote EUR 1 -75.105} {Invoice EUR 1 119.00}]", "2025-12 1 1 0 0 []", "2025 1 1 0 0 []",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want got = %v", got, want)
-	}
+	kit.Want(t, "got", got, want)
 	kit.Want(t, "the senders", []any{fmt.Sprint(s.Senders), s.Unranked}, []any{"[{Alt & Söhne 1 []} {Müller GmbH 1 [{EUR 119.00}]} {Otto KG 1 [{EUR -75.105}]}]", false})
 	var spread []string
 	for _, l := range s.Spread {
@@ -216,9 +201,7 @@ func TestSummary_I12_MonthsAddUp(t *testing.T) {
 			total.Seen != total.Archived+total.Rejected+total.Others {
 			t.Errorf("seed %d: %+v, %+v", seed, total, sum.Selected)
 		}
-		if got := addSums(all); !slices.Equal(got, sum.Sums) {
-			t.Errorf("seed %d: the months add up to %v, the whole is %v", seed, got, sum.Sums)
-		}
+		kit.Want(t, fmt.Sprintf("seed %d: the months add up", seed), addSums(all), sum.Sums)
 	}
 }
 

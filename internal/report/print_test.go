@@ -48,14 +48,11 @@ func TestHTML_Print(t *testing.T) {
 	read.Stdout = &text
 	kit.Must(t, read.Run())
 	sheets := strings.Split(strings.TrimSuffix(text.String(), "\f"), "\f")
-	if len(sheets) < 4 {
-		t.Fatalf("%d sheets", len(sheets))
-	}
+	kit.Need(t, len(sheets) >= 4, "%d sheets", len(sheets))
 	tables := 0
 	for i, sheet := range sheets {
-		if want := fmt.Sprintf("Page %d of %d", i+1, len(sheets)); !strings.Contains(sheet, want) {
-			t.Errorf("sheet %d does not say %q", i+1, want)
-		}
+		want := fmt.Sprintf("Page %d of %d", i+1, len(sheets))
+		kit.Check(t, strings.Contains(sheet, want), "sheet %d does not say %q", i+1, want)
 		kit.Holds(t, "sheet", sheet, TestMark)
 		if strings.Contains(sheet, "_RECEIPT.txt") {
 			if tables++; !strings.Contains(sheet, "documentId") || !strings.Contains(sheet, "clientUUID") {
@@ -63,7 +60,5 @@ func TestHTML_Print(t *testing.T) {
 			}
 		}
 	}
-	if tables < 2 {
-		t.Errorf("the table is on %d sheets", tables)
-	}
+	kit.Check(t, tables >= 2, "the table is on %d sheets", tables)
 }

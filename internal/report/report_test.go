@@ -35,17 +35,14 @@ func TestExamine_ByHand(t *testing.T) {
 		t.Errorf(`%+v, want all.Documents = 3, all.AverageMB = "1.166667", all.Percent = "116.6", all.Transactions = "0.5", bills["FR"].Headroom = 750_000`, bills)
 	}
 	sums := []sumLine{{"CreditNote", "EUR", 1, "-75.105"}, {"Invoice", "EUR", 1, "119.00"}}
-	if !slices.Equal(s.Sums, sums) || s.NoAmount != 1 {
-		t.Errorf("%+v, %d without", s.Sums, s.NoAmount)
-	}
+	kit.Check(t, slices.Equal(s.Sums, sums) && s.NoAmount == 1, "%+v, %d without", s.Sums, s.NoAmount)
 	kit.Want(t, "times", s.OnTime, (onTime{3, 41 * 60, 9 * 3600, "Alt 1", 0, 0}))
 	needs := map[string]uint64{}
 	for _, n := range s.Needs {
 		needs[n.What] = n.Count
 	}
-	if len(needs) != 3 || needs["rejected"] != 1 || needs["quarantined"] != 1 || needs["overdue"] != 2 {
-		t.Errorf(`%+v, want len(needs) = 3, needs["rejected"] = 1, needs["quarantined"] = 1, needs["overdue"] = 2`, s.Needs)
-	}
+	kit.Check(t, len(needs) == 3 && needs["rejected"] == 1 && needs["quarantined"] == 1 && needs["overdue"] == 2,
+		`%+v, want len(needs) = 3, needs["rejected"] = 1, needs["quarantined"] = 1, needs["overdue"] = 2`, s.Needs)
 	if s.HumanActs != 1 || s.Acts[0].UID != 1001 || s.Acts[0].Event != "held" || s.Acts[0].Reason == "" || len(s.Unclear) != 1 {
 		t.Errorf(`%+v %v, want s.HumanActs = 1, s.Acts[0].UID = 1001, s.Acts[0].Event = "held", s.Acts[0].Reason other than "", len(s.Unclear) = 1`, s.Acts, s.Unclear)
 	}
@@ -60,17 +57,13 @@ func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 	a := examine(t, s.config())
 	want := map[string]uint64{"not-dropped": 0, "quiet-time": 1, "not-downloaded": 0, "lost-answers": 1, "unused": 1, "unclear": 0, "deduplication": 0, "index": 0}
 	for _, d := range a.Summary.NotProven {
-		if n, is := want[d.What]; !is || n != d.Count || d.Text == "" {
-			t.Errorf(`%+v, want is, n = %v, d.Text other than ""`, d, d.Count)
-		}
+		n, is := want[d.What]
+		kit.Check(t, is && n == d.Count && d.Text != "", `%+v, want is, n = %v, d.Text other than ""`, d, d.Count)
 		delete(want, d.What)
 	}
-	if len(want) > 0 {
-		t.Errorf("not said: %v", want)
-	}
-	if len(a.Summary.Unused) != 1 || a.Summary.Unused[0].BumID != "bum-1" {
-		t.Errorf(`%+v, want len(a.Summary.Unused) = 1, a.Summary.Unused[0].BumID = "bum-1"`, a.Summary.Unused)
-	}
+	kit.Check(t, len(want) <= 0, "not said: %v", want)
+	kit.Check(t, len(a.Summary.Unused) == 1 && a.Summary.Unused[0].BumID == "bum-1",
+		`%+v, want len(a.Summary.Unused) = 1, a.Summary.Unused[0].BumID = "bum-1"`, a.Summary.Unused)
 }
 
 // An archived document whose retention is over is counted, and is no alarm.
@@ -185,23 +178,18 @@ func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
 	c := s.config()
 	c.Ledger = lying{s.Ledger}
 	a := examine(t, c)
-	if a.Summary.Result.Code != "contradiction" || len(a.Summary.Check.Findings) < 2 {
-		t.Errorf(`%+v, want a.Summary.Result.Code = "contradiction", len(a.Summary.Check.Findings) >= 2`, a.Summary.Check)
-	}
+	kit.Check(t, a.Summary.Result.Code == "contradiction" && len(a.Summary.Check.Findings) >= 2,
+		`%+v, want a.Summary.Result.Code = "contradiction", len(a.Summary.Check.Findings) >= 2`, a.Summary.Check)
 	text, _ := written(t, a, "html")
 	if at, balance := strings.Index(text, "I12"), strings.Index(text, "<h2>Balance"); at < 0 || at > balance {
 		t.Errorf("the findings stand at %d, the balance at %d", at, balance)
 	}
 	c = s.config()
 	c.Balance.Seen++
-	if examine(t, c).Summary.Check.Agrees {
-		t.Error("a wrong balance agrees")
-	}
+	kit.Check(t, !examine(t, c).Summary.Check.Agrees, "a wrong balance agrees")
 	c = s.config()
 	c.Head.Hash[3] ^= 1
-	if examine(t, c).Summary.Check.Agrees {
-		t.Error("a broken chain agrees")
-	}
+	kit.Check(t, !examine(t, c).Summary.Check.Agrees, "a broken chain agrees")
 }
 
 // What changes while the report is made is no contradiction, and is said.
@@ -214,12 +202,9 @@ func TestReport_ChangedMeanwhile(t *testing.T) {
 	s.Item("Braun 15").Claim(noon)
 	for _, form := range []string{"html", "json", "csv"} {
 		text, end := written(t, a, form)
-		if end.Agrees || end.Rows != 8 || !slices.Equal(end.Moved, []string{"discovered 0, now 1"}) {
-			t.Errorf("%s: %+v, want not end.Agrees, end.Rows = 8, end.Moved = %v", form, end, []string{"discovered 0, now 1"})
-		}
-		if form != "csv" && !strings.Contains(text, "discovered 0, now 1") {
-			t.Errorf("%s does not say it", form)
-		}
+		kit.Check(t, !end.Agrees && end.Rows == 8 && slices.Equal(end.Moved, []string{"discovered 0, now 1"}),
+			"%s: %+v, want not end.Agrees, end.Rows = 8, end.Moved = %v", form, end, []string{"discovered 0, now 1"})
+		kit.Check(t, form == "csv" || strings.Contains(text, "discovered 0, now 1"), "%s does not say it", form)
 	}
 }
 
@@ -258,18 +243,14 @@ func TestReport_ErrorsAreNotReports(t *testing.T) {
 		"CSV":  func(a *Audit) error { _, err := a.CSV(t.Context(), &sink, ','); return err },
 		"JSON": func(a *Audit) error { _, err := a.JSON(t.Context(), &sink); return err },
 	} {
-		if err := write(a); !errors.Is(err, errFlaw) {
-			t.Errorf("%s: a broken walk ended with %v", name, err)
-		}
+		kit.Fails(t, name+": a broken walk ended", write(a), errFlaw)
 	}
 	for _, left := range []int{0, 100} {
 		_, err := whole.HTML(t.Context(), &fullDisk{left})
 		_, err2 := whole.CSV(t.Context(), &fullDisk{left}, ';')
 		_, err3 := whole.JSON(t.Context(), &fullDisk{left})
 		for _, err := range []error{err, err2, err3} {
-			if !errors.Is(err, errFlaw) {
-				t.Errorf("a full disk ended with %v", err)
-			}
+			kit.Fails(t, "a full disk ended", err, errFlaw)
 		}
 	}
 }

@@ -85,9 +85,7 @@ func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
 			more += d.Count
 		}
 	}
-	if named != 20 || more != 6 {
-		t.Errorf("%d named, %d more", named, more)
-	}
+	kit.Check(t, named == 20 && more == 6, "%d named, %d more", named, more)
 }
 
 // The reason for a restore belongs to no entry; it is not erased for that.
@@ -100,9 +98,8 @@ func TestActs_I29_ReasonOfARestore(t *testing.T) {
 		return notes[rev].Text, err
 	}
 	a := examine(t, c)
-	if len(a.Summary.Acts) != 1 || a.Summary.Acts[0].Reason != "the server burned down" {
-		t.Errorf(`%+v, want len(a.Summary.Acts) = 1, a.Summary.Acts[0].Reason = "the server burned down"`, a.Summary.Acts)
-	}
+	kit.Check(t, len(a.Summary.Acts) == 1 && a.Summary.Acts[0].Reason == "the server burned down",
+		`%+v, want len(a.Summary.Acts) = 1, a.Summary.Acts[0].Reason = "the server burned down"`, a.Summary.Acts)
 	if page, _ := written(t, a, "html"); !strings.Contains(page, "<bdi>the ledger</bdi></td><td><bdi>the server burned down</bdi>") || strings.Contains(page, "erased") {
 		t.Error("the page does not say it")
 	}

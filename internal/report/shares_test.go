@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"vaultd/internal/test/kit"
 )
 
 // The drawing of a vault's share stands beside a table with the same figures, and these are those of its bill.
@@ -32,12 +34,8 @@ func TestHTML_SharesAreThoseOfTheBills(t *testing.T) {
 			t.Errorf("%s: no forecast in %s", of, part)
 		}
 	}
-	if shown < 3 {
-		t.Errorf("%d shares", shown)
-	}
+	kit.Check(t, shown >= 3, "%d shares", shown)
 	for share, want := range map[float64]string{0: "0.0 %", 0.29: "29.0 %", 1.1666667: "116.6 %", 0.9999: "99.9 %", 1: "100.0 %"} {
-		if got := formatShare(share); got != want {
-			t.Errorf("%v is %s, want %s", share, got, want)
-		}
+		kit.Want(t, fmt.Sprint(share), formatShare(share), want)
 	}
 }

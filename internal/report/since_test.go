@@ -61,9 +61,7 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	if l := a.Summary.Since; l.Late != 1 || !slices.Equal(l.Names, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}) || !l.At.Equal(month(10, 5)) {
 		t.Errorf("%+v, want l.Late = 1, l.Names = %v, l.At = %v", l, []string{"Late 3 (acme-in), archived: RE 3, Huber, 2026-09-30, EUR, 1.00"}, month(10, 5))
 	}
-	if a.Summary.HumanActs != 1 {
-		t.Errorf("a report counts as an act: %+v", a.Summary.Acts)
-	}
+	kit.Want(t, fmt.Sprintf("a report counts as an act: %+v", a.Summary.Acts), a.Summary.HumanActs, 1)
 	page, _ := written(t, a, "html")
 	kit.Holds(t, "the page", page, "Came late", "1 document was taken after the last report", "since the report of 5 Oct 2026")
 	if _, folders := s.reportSince(month(12, 5), true); len(folders) != 0 {
@@ -123,8 +121,7 @@ func TestSince_I1_NoFolderIsLeftOut(t *testing.T) {
 func TestSince_MarkNeedsALine(t *testing.T) {
 	s := newShelf(t, "production")
 	for _, cause := range []string{"", "up to line", "up to line 0", "up to line x", ledger.ReportedCause(99)} {
-		if err := s.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReported, At: noon, Cause: cause}, nil); err == nil {
-			t.Errorf("%q was taken", cause)
-		}
+		err := s.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReported, At: noon, Cause: cause}, nil)
+		kit.Check(t, err != nil, "%q was taken", cause)
 	}
 }

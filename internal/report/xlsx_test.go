@@ -24,8 +24,7 @@ import (
 // readBook reads a workbook as a spreadsheet does: the value of each cell as it is stored, and its kind.
 func readBook(t *testing.T, b []byte) (rows [][]string, kinds []map[int]excelize.CellType, sheets []string) {
 	t.Helper()
-	f, err := excelize.OpenReader(bytes.NewReader(b))
-	kit.Must(t, err)
+	f := kit.Value(excelize.OpenReader(bytes.NewReader(b)))(t)
 	defer f.Close()
 	sheets = f.GetSheetList()
 	for _, sheet := range sheets {
@@ -38,9 +37,7 @@ func readBook(t *testing.T, b []byte) (rows [][]string, kinds []map[int]excelize
 				if kind[c], err = f.GetCellType(sheet, name); err != nil {
 					t.Fatal(err)
 				}
-				if formula, err := f.GetCellFormula(sheet, name); err != nil || formula != "" {
-					t.Errorf("%s is a formula: %q, %v", name, formula, err)
-				}
+				kit.Want(t, name+" is a formula", kit.Value(f.GetCellFormula(sheet, name))(t), "")
 			}
 			for len(row) < len(csvHeader) {
 				row = append(row, "")
@@ -56,8 +53,7 @@ func TestReport_I12_FormsAgree(t *testing.T) {
 	for seed := range uint64(6) {
 		a := examine(t, randomShelf(t, 100+seed).config())
 		table, _ := written(t, a, "csv")
-		comma, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll()
-		kit.Must(t, err)
+		comma := kit.Value(csv.NewReader(strings.NewReader(strings.TrimPrefix(table, "\ufeff"))).ReadAll())(t)
 		book, _ := written(t, a, "xlsx")
 		sheet, _, _ := readBook(t, []byte(book))
 		object, _ := written(t, a, "json")
@@ -100,9 +96,8 @@ func TestReport_I12_FormsAgree(t *testing.T) {
 			}
 		}
 		for _, s := range a.Summary.Sums {
-			if got := total[s.Type+s.Currency]; got == nil || formatDecimal(got) != s.Total {
-				t.Errorf("seed %d: %+v, the table adds up to %v", seed, s, got)
-			}
+			got := total[s.Type+s.Currency]
+			kit.Check(t, got != nil && formatDecimal(got) == s.Total, "seed %d: %+v, the table adds up to %v", seed, s, got)
 		}
 	}
 }
@@ -123,14 +118,11 @@ func sheetText(column, stored string) string {
 func TestXLSX_KindsAndHostileText(t *testing.T) {
 	book, _ := written(t, examine(t, filled(t, "test").config()), "xlsx")
 	rows, kinds, sheets := readBook(t, []byte(book))
-	if len(rows) != 8 || !slices.Equal(rows[0], csvHeader) || !slices.Equal(sheets, []string{"Documents 1"}) {
-		t.Fatalf("%d rows, %q", len(rows), sheets)
-	}
+	kit.Need(t, len(rows) == 8 && slices.Equal(rows[0], csvHeader) && slices.Equal(sheets, []string{"Documents 1"}),
+		"%d rows, %q", len(rows), sheets)
 	seen := map[string]bool{}
 	for i, row := range rows[1:] {
-		if row[0] != TestMark {
-			t.Errorf("row %d does not say %s", i, TestMark)
-		}
+		kit.Check(t, row[0] == TestMark, "row %d does not say %s", i, TestMark)
 		switch folder := row[1]; {
 		case folder == "Gutschrift 7":
 			kit.Want(t, "amount and its kind, date, size", []any{row[6], kinds[i+1][6], row[4], row[15]}, []any{"-75.105", excelize.CellTypeUnset, "46325", "1350000"})
@@ -141,9 +133,8 @@ func TestXLSX_KindsAndHostileText(t *testing.T) {
 		}
 		seen[row[1]] = true
 	}
-	if !seen["Müller 4711"] || !seen[`Kern\u{202e} 6`] {
-		t.Errorf("%v, want seen[\"Müller 4711\"], seen[`Kern\\u{202e} 6`]", seen)
-	}
+	kit.Check(t, seen["Müller 4711"] && seen[`Kern\u{202e} 6`],
+		"%v, want seen[\"Müller 4711\"], seen[`Kern\\u{202e} 6`]", seen)
 	for _, text := range append(slices.Clone(attacks), "_x202E_a", "_x000D_", "_x005F_", "_x005F_x0041_", "_x0041_x0042_x0043_", "_x00_", "_x0041", "a__x003d_") {
 		var b bytes.Buffer
 		table := examine(t, newShelf(t, "production").config()).NewXLSX(&b)
@@ -164,16 +155,12 @@ func TestXLSX_FurtherSheetsAndSameBytes(t *testing.T) {
 		var b bytes.Buffer
 		table := a.NewXLSX(&b).(*xlsxTable)
 		table.limit = 101
-		if _, err := a.eachRow(t.Context(), nil, table); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(a.eachRow(t.Context(), nil, table))(t)
 		kit.Must(t, table.finish())
 		if first == nil {
 			first = b.Bytes()
 		}
-		if !bytes.Equal(first, b.Bytes()) {
-			t.Error("other bytes for the same rows")
-		}
+		kit.Check(t, bytes.Equal(first, b.Bytes()), "other bytes for the same rows")
 	}
 	rows, _, sheets := readBook(t, first)
 	if len(rows) != 253 || !slices.Equal(sheets, []string{"Documents 1", "Documents 2", "Documents 3"}) || !slices.Equal(rows[101], csvHeader) || rows[252][1] != "Folder 0" {
@@ -185,27 +172,20 @@ func TestXLSX_FurtherSheetsAndSameBytes(t *testing.T) {
 func TestXLSX_WellFormed(t *testing.T) {
 	for _, environment := range []string{"test", "production"} {
 		book, _ := written(t, examine(t, filled(t, environment).config()), "xlsx")
-		parts, err := zip.NewReader(strings.NewReader(book), int64(len(book)))
-		kit.Must(t, err)
+		parts := kit.Value(zip.NewReader(strings.NewReader(book), int64(len(book))))(t)
 		names := map[string]bool{}
 		for _, p := range parts.File {
-			if names[p.Name] {
-				t.Errorf("%s is there twice", p.Name)
-			}
+			kit.Check(t, !names[p.Name], "%s is there twice", p.Name)
 			names[p.Name] = true
 			r, err := p.Open()
 			kit.Must(t, err)
 			for d := xml.NewDecoder(r); err == nil; {
 				_, err = d.Token()
 			}
-			if err != io.EOF {
-				t.Errorf("%s: %v, want err = io.EOF", p.Name, err)
-			}
+			kit.Check(t, err == io.EOF, "%s: %v, want err = io.EOF", p.Name, err)
 		}
 		for _, want := range []string{"[Content_Types].xml", "_rels/.rels", "xl/workbook.xml", "xl/styles.xml", "xl/worksheets/sheet1.xml", "xl/_rels/workbook.xml.rels"} {
-			if !names[want] {
-				t.Errorf("%s is missing: %v", want, names)
-			}
+			kit.Check(t, names[want], "%s is missing: %v", want, names)
 		}
 	}
 }
@@ -216,16 +196,12 @@ func TestXLSX_NothingIsRounded(t *testing.T) {
 		"119.00": {amountStyle, "119.00"}, "-0.05": {amountStyle, "-0.05"}, "123456789012345": {amountStyle, "123456789012345"},
 		"1234567890123456": {textStyle, "1234567890123456"}, "0.1234567890123456": {textStyle, "0.1234567890123456"}, "1e5": {textStyle, "1e5"}, "x": {textStyle, "x"}, "": {textStyle, ""},
 	} {
-		if got := amountCell(text); got != want {
-			t.Errorf("amount %q: %+v", text, got)
-		}
+		kit.Want(t, fmt.Sprintf("amount %q", text), amountCell(text), want)
 	}
 	for text, want := range map[string]xlsxCell{
 		"1900-03-01T00:00:00Z": {dateStyle, "61"}, "1900-02-28T00:00:00Z": {textStyle, "1900-02-28T00:00:00Z"}, "0206-11-20T00:00:00Z": {textStyle, "0206-11-20T00:00:00Z"},
 		"2026-10-31T12:00:00Z": {timeStyle, "46326.500000000"}, "2026-10-31T00:00:00Z": {dateStyle, "46326"}, "31.10.2026": {textStyle, "31.10.2026"},
 	} {
-		if got := dateCell(text); got != want {
-			t.Errorf("date %q: %+v", text, got)
-		}
+		kit.Want(t, fmt.Sprintf("date %q", text), dateCell(text), want)
 	}
 }

@@ -79,9 +79,8 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
 	got, ok, err := l.FindArrival(arrival.Extract, "4711")
-	if err != nil || !ok || got.State != arrival.Acknowledged || got.Files[0].Downloads != 1 {
-		t.Errorf("the arrival of 4711 = %+v, %t (%v), want it %s after one download", got, ok, err, arrival.Acknowledged)
-	}
+	kit.Check(t, err == nil && ok && got.State == arrival.Acknowledged && got.Files[0].Downloads == 1,
+		"the arrival of 4711 = %+v, %t (%v), want it %s after one download", got, ok, err, arrival.Acknowledged)
 	if b := l.ArrivalBalance(); b.Seen != 2 || !b.IsBalanced() || b.States[arrival.Announced] != 1 {
 		t.Errorf("balance of arrivals = %+v, want 2 seen, one of them %s", b, arrival.Announced)
 	}
@@ -99,9 +98,8 @@ func TestArrivals_I5_SurviveAReopening(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || seen != int(one.a.Rev+two.a.Rev) {
-		t.Errorf("%d lines are of arrivals (%v), want %d", seen, err, one.a.Rev+two.a.Rev)
-	}
+	kit.Check(t, err == nil && seen == int(one.a.Rev+two.a.Rev),
+		"%d lines are of arrivals (%v), want %d", seen, err, one.a.Rev+two.a.Rev)
 }
 
 // A change that cannot be made is refused alone, and leaves nothing.
@@ -138,9 +136,7 @@ func TestArrivals_I29_Reason(t *testing.T) {
 	note := ledger.Note{Salt: [16]byte{1}, Text: "nobody needs it"}
 	ev := arrival.Abandoned{By: &ledger.Operator{UID: 7, Reason: note.Digest()}, Cause: ledger.Cause{Code: "closed"}}
 	a, err := l.ApplyArrival(t.Context(), arrival.Change{Key: one.a.Key, Rev: one.a.Rev, Events: []arrival.Event{ev}, Note: &note, At: archive.Instant{Wall: began}})
-	if err != nil || a.State != arrival.GivenUp {
-		t.Fatalf("state = %v (%v), want %v", a.State, err, arrival.GivenUp)
-	}
+	kit.Need(t, err == nil && a.State == arrival.GivenUp, "state = %v (%v), want %v", a.State, err, arrival.GivenUp)
 	notes, err := l.Notes(one.a.Key)
 	if err != nil {
 		t.Error(err)
@@ -155,24 +151,20 @@ func TestArrivals_I5_CommitFails(t *testing.T) {
 	for op, want := range map[string]uint32{"commit": 1, "committed": 2} {
 		dir := newLedger(t)
 		fail := false
-		l, err := boltledger.Open(boltledger.Config{Dir: dir, Fault: func(at string) error {
+		l := kit.Value(boltledger.Open(boltledger.Config{Dir: dir, Fault: func(at string) error {
 			if fail && at == op {
 				return errors.New("the disk is gone")
 			}
 			return nil
-		}})
-		kit.Must(t, err)
+		}}))(t)
 		one := newArrival(t, l, 1)
 		one.do(listedAs("4711"))
 		fail = true
-		if err := one.try(arrival.FilesListed{Files: oneFile}); err == nil {
-			t.Errorf("%s: a commit that failed returned no error, want one", op)
-		}
+		kit.Fails(t, op+": a commit that failed returned no error", one.try(arrival.FilesListed{Files: oneFile}))
 		_ = l.Close()
 		l = open(t, boltledger.Config{Dir: dir})
-		if a, ok, err := l.Arrival(one.a.Key); err != nil || !ok || a.Rev != want {
-			t.Errorf("%s: revision = %d, %t (%v), want %d", op, a.Rev, ok, err, want)
-		}
+		a, ok, err := l.Arrival(one.a.Key)
+		kit.Check(t, err == nil && ok && a.Rev == want, "%s: revision = %d, %t (%v), want %d", op, a.Rev, ok, err, want)
 		sound(t, l)
 	}
 }

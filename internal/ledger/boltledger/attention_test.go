@@ -52,9 +52,7 @@ func TestCountAttention_I26_FollowsTheEntries(t *testing.T) {
 		for _, e := range es {
 			keys = append(keys, e.Key)
 		}
-		if err != nil || !reflect.DeepEqual(keys, want) {
-			t.Errorf("before %s: %v %v, want %v", before, keys, err, want)
-		}
+		kit.Check(t, err == nil && reflect.DeepEqual(keys, want), "before %s: %v %v, want %v", before, keys, err, want)
 	}
 	sound(t, l)
 }

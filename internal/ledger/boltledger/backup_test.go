@@ -31,16 +31,13 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 	}
 	secret := []byte("sig=SECRET")
 	whole, err := os.ReadFile(pathIn(dir, fileName))
-	if err != nil || !bytes.Contains(whole, secret) {
-		t.Fatalf("the ledger's own free pages hold no address (%v), want one to leave out", err)
-	}
+	kit.Need(t, err == nil && bytes.Contains(whole, secret),
+		"the ledger's own free pages hold no address (%v), want one to leave out", err)
 	var b bytes.Buffer
 	if n, err := l.Backup(&b); err != nil || n != int64(b.Len()) || b.Len() >= len(whole) {
 		t.Fatalf("%d bytes were written (%d returned, %v), want less than the %d of the ledger", b.Len(), n, err, len(whole))
 	}
-	if bytes.Contains(b.Bytes(), secret) {
-		t.Errorf("the backup holds %q, want no address that was wiped", secret)
-	}
+	kit.Check(t, !bytes.Contains(b.Bytes(), secret), "the backup holds %q, want no address that was wiped", secret)
 	kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
 	kit.Must(t, l.Close())
 	to := copyLedger(t, dir, headName)
@@ -77,8 +74,7 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 	go func() { _, err := l.Backup(s); done <- err }()
 	<-s.reached
 	used := func() int64 {
-		n, err := l.UsedBytes()
-		kit.Must(t, err)
+		n := kit.Value(l.UsedBytes())(t)
 		return n
 	}
 	before := used()

@@ -144,8 +144,7 @@ func populate(v reflect.Value, n *int) {
 
 // Readers without vaultd rely on docs/ledger.proto.
 func TestRecord_AsDescribed(t *testing.T) {
-	b, err := os.ReadFile("../../../docs/ledger.proto")
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile("../../../docs/ledger.proto"))(t)
 	text := regexp.MustCompile(`//[^\n]*`).ReplaceAllString(string(b), "")
 	described := map[string][]string{}
 	for _, m := range regexp.MustCompile(`message (\w+) \{([^}]*)\}`).FindAllStringSubmatch(text, -1) {
@@ -171,14 +170,12 @@ func TestRecord_I14_EveryFlippedBitIsSeen(t *testing.T) {
 	for i := range len(record) * 8 {
 		bad := bytes.Clone(record)
 		bad[i/8] ^= 1 << (i % 8)
-		if _, err := entryForm.decode(bad); err == nil {
-			t.Fatalf("bit %d flipped: no error, want one", i)
-		}
+		_, err := entryForm.decode(bad)
+		kit.Need(t, err != nil, "bit %d flipped: no error, want one", i)
 	}
 	for n := range len(record) {
-		if _, err := entryForm.decode(record[:n]); err == nil {
-			t.Fatalf("cut to %d bytes: no error, want one", n)
-		}
+		_, err := entryForm.decode(record[:n])
+		kit.Need(t, err != nil, "cut to %d bytes: no error, want one", n)
 	}
 }
 
@@ -187,9 +184,8 @@ func TestRecord_TimesBeyondTheirRangeStay(t *testing.T) {
 		in := goldenEntry()
 		in.ArchivedAt = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
 		out, err := entryForm.decode(entryForm.encode(&in))
-		if err != nil || out.ArchivedAt.IsZero() {
-			t.Errorf("year %d is read as %v (%v), want a time", year, out.ArchivedAt, err)
-		}
+		kit.Check(t, err == nil && !out.ArchivedAt.IsZero(),
+			"year %d is read as %v (%v), want a time", year, out.ArchivedAt, err)
 	}
 }
 
@@ -199,9 +195,8 @@ func TestForm_I28_DigestFollowsTheTables(t *testing.T) {
 	rows := causeForm.fields
 	defer func() { causeForm.fields = rows }()
 	causeForm.fields = rows[:1]
-	if now := digestOfTables(); now == before {
-		t.Errorf("digest = %s with a field less, want another one", now)
-	}
+	now := digestOfTables()
+	kit.Check(t, now != before, "digest = %s with a field less, want another one", now)
 }
 
 // A record that can be read is written back without loss.
@@ -224,7 +219,6 @@ func fuzzOne[T any](t *testing.T, m *message[T], record []byte) {
 		return
 	}
 	again, err := m.decode(m.encode(&v))
-	if err != nil || !bytes.Equal(m.encode(&again), m.encode(&v)) {
-		t.Errorf("written and read again %#v (%v), want %#v", again, err, v)
-	}
+	kit.Check(t, err == nil && bytes.Equal(m.encode(&again), m.encode(&v)),
+		"written and read again %#v (%v), want %#v", again, err, v)
 }

@@ -38,9 +38,7 @@ func TestCrash_I5_AtEveryCommit(t *testing.T) {
 	}})
 	d := newDoc(t, l, 1).archived()
 	l.Close()
-	if len(copies) != 2*8 {
-		t.Fatalf("%d copies, want 16", len(copies))
-	}
+	kit.Need(t, len(copies) == 2*8, "%d copies, want 16", len(copies))
 	for i, c := range copies {
 		l := open(t, boltledger.Config{Dir: c.dir})
 		if n := l.Head().N; (n > c.n) != c.after {
@@ -48,9 +46,7 @@ func TestCrash_I5_AtEveryCommit(t *testing.T) {
 		}
 		sound(t, l)
 		e, ok, err := l.Entry(d.e.Key)
-		if err != nil || ok != (i > 0) {
-			t.Fatalf("copy %d: entry found %v (%v), want %v", i, ok, err, i > 0)
-		}
+		kit.Need(t, err == nil && ok == (i > 0), "copy %d: entry found %v (%v), want %v", i, ok, err, i > 0)
 		if _, _, due := ledger.Due(e); ok && due != (e.State != ledger.Archived || e.Source != ledger.Kept) {
 			t.Errorf("copy %d: %s/%s is due: %v, want %v", i, e.State, e.Source, due, !due)
 		}
@@ -115,9 +111,8 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 	if err := l.Close(); err != nil || done != 2000 {
 		t.Errorf("%d changes were made (%v), want 2000", done, err)
 	}
-	if commits, _ := l.CommitCounts(); commits > 200 {
-		t.Errorf("%d commits for 2000 queued changes, want at most 200", commits)
-	}
+	commits, _ := l.CommitCounts()
+	kit.Check(t, commits <= 200, "%d commits for 2000 queued changes, want at most 200", commits)
 	var late error
 	l.Submit([]ledger.Change{{}}, func(rs []ledger.Result) { late = rs[0].Err })
 	if err := l.Close(); !errors.Is(late, ledger.ErrClosed) || err != nil {
@@ -191,9 +186,7 @@ func TestHead_SyncedOnceASecondNeverAtRest(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		busy := heads()
-		if busy < 9 || busy > 12 {
-			t.Errorf("%d syncs in ten busy seconds, want 9 to 12", busy)
-		}
+		kit.Check(t, busy >= 9 && busy <= 12, "%d syncs in ten busy seconds, want 9 to 12", busy)
 		time.Sleep(time.Hour)
 		kit.Want(t, "syncs after the last commit", heads()-busy, 1)
 		l.Close() // the bubble fails the test if anything still runs
@@ -213,8 +206,7 @@ func TestCrash_I5_KilledProcess(t *testing.T) {
 	for round := range 5 {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestCrash_I5_KilledProcess")
 		cmd.Env = append(os.Environ(), "BOLTLEDGER_TEST_DIR="+dir)
-		out, err := cmd.StdoutPipe()
-		kit.Must(t, err)
+		out := kit.Value(cmd.StdoutPipe())(t)
 		kit.Must(t, cmd.Start())
 		var acknowledged []archive.Key
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -228,9 +220,8 @@ func TestCrash_I5_KilledProcess(t *testing.T) {
 		cmd.Wait()
 		l := open(t, boltledger.Config{Dir: dir})
 		for _, k := range acknowledged {
-			if _, ok, err := l.Entry(k); !ok || err != nil {
-				t.Fatalf("round %d: %s was acknowledged; found %v (%v), want it", round, k, ok, err)
-			}
+			_, ok, err := l.Entry(k)
+			kit.Need(t, ok && err == nil, "round %d: %s was acknowledged; found %v (%v), want it", round, k, ok, err)
 		}
 		if seen += len(acknowledged); l.Balance().Seen < uint64(seen) || len(acknowledged) < 40 {
 			t.Errorf("round %d: seen %d, want the acknowledged %d, 40 of them in this round (%d)", round, l.Balance().Seen, seen, len(acknowledged))

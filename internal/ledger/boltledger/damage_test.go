@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"errors"
 	"fmt"
@@ -18,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // filled makes a ledger with entries in several states and closes it.
@@ -173,9 +172,7 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 			kit.Must(t, err)
 			defer l.Close()
 			ps, err := l.Verify(t.Context())
-			if len(ps) == 0 || err != nil {
-				t.Errorf("the check found %v (%v), want a problem", ps, err)
-			}
+			kit.Check(t, len(ps) != 0 && err == nil, "the check found %v (%v), want a problem", ps, err)
 			t.Log(ps)
 		})
 	}
@@ -211,9 +208,8 @@ func TestOpen_I15_AnyFlippedBitIsSeenOrHarmless(t *testing.T) {
 		}
 	}
 	t.Logf("%d seen, %d harmless", seen, harmless)
-	if seen < 20 || harmless == 0 {
-		t.Errorf("%d flips were noticed and %d harmless, want 20 and 1 at least", seen, harmless)
-	}
+	kit.Check(t, seen >= 20 && harmless != 0,
+		"%d flips were noticed and %d harmless, want 20 and 1 at least", seen, harmless)
 }
 
 const flips = 300
@@ -235,8 +231,7 @@ func TestFlipsInAProcess(t *testing.T) {
 	}
 	var from int
 	fmt.Sscan(os.Getenv("VAULTD_FLIP_FROM"), &from)
-	whole, err := os.ReadFile(pathIn(source, fileName))
-	kit.Must(t, err)
+	whole := kit.Value(os.ReadFile(pathIn(source, fileName)))(t)
 	whole = whole[:usedBytes(t, source)]
 	want := dump(t, copyLedger(t, source, fileName, headName))
 	rng := rand.New(rand.NewPCG(1, 2))

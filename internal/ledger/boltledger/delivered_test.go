@@ -3,13 +3,13 @@ package boltledger_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // I12: what was delivered on a day is counted by drop folder, and by no count
@@ -41,24 +41,16 @@ func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 		if got, err := l.CountDelivered(noon, isToday); err != nil || !maps.Equal(got, map[string]int{"post": post, "scans": 1}) {
 			t.Errorf("delivered %v after midnight = %v (%v), want %d by post and 1 by scans", offset, got, err, post)
 		}
-		if got, err := l.CountArchived(noon, isToday); err != nil || len(got) != 0 {
-			t.Errorf("archived = %v (%v), want none", got, err)
-		}
+		kit.Len(t, "archived", kit.Value(l.CountArchived(noon, isToday))(t), 0)
 	}
-	if byDay, err := l.CountDeliveredByDay(noon, 3); err != nil || !slices.Equal(byDay, []int{0, 2, 2}) {
-		t.Errorf("delivered by day = %v (%v), want 0, 2, 2", byDay, err)
-	}
-	if byDay, err := l.CountArchivedByDay(noon, 3); err != nil || !slices.Equal(byDay, []int{0, 0, 0}) {
-		t.Errorf("archived by day = %v (%v), want none", byDay, err)
-	}
+	kit.Want(t, "delivered by day", kit.Value(l.CountDeliveredByDay(noon, 3))(t), []int{0, 2, 2})
+	kit.Want(t, "archived by day", kit.Value(l.CountArchivedByDay(noon, 3))(t), []int{0, 0, 0})
 	if at, err := l.LastDelivery(); err != nil || !at.Equal(noon) {
 		t.Errorf("the last delivery = %v (%v), want %v", at, err, noon)
 	}
 	if at, err := l.LastSuccess(); err != nil || !at.IsZero() {
 		t.Errorf("the last success = %v (%v), want none", at, err)
 	}
-	if all, err := l.Totals(); err != nil || len(all) != 0 {
-		t.Errorf("totals = %v (%v), want none", all, err)
-	}
+	kit.Len(t, "totals", kit.Value(l.Totals())(t), 0)
 	sound(t, l)
 }

@@ -22,8 +22,7 @@ import (
 
 func page(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../../../docs/ledger.md")
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile("../../../docs/ledger.md"))(t)
 	return string(b)
 }
 
@@ -33,9 +32,8 @@ func TestDocs_ChainExample(t *testing.T) {
 	var h ledger.Head
 	lines := regexp.MustCompile(`(?m)^    line \d+ +(.*)$`).FindAllStringSubmatch(text, -1)
 	hashes := regexp.MustCompile(`(?m)^    h\d+ +(.*)$`).FindAllStringSubmatch(text, -1)
-	if len(lines) != 2 || len(hashes) != 3 || hashes[0][1] != h.Hash.String() {
-		t.Fatalf("the page has the lines %q and the hashes %q, want 2 and 3, from %s on", lines, hashes, h.Hash)
-	}
+	kit.Need(t, len(lines) == 2 && len(hashes) == 3 && hashes[0][1] == h.Hash.String(),
+		"the page has the lines %q and the hashes %q, want 2 and 3, from %s on", lines, hashes, h.Hash)
 	kit.Want(t, "first line", lines[0][1], string(ledger.FirstLine(info.ID, info.Environment, began).Encode()))
 	for i, line := range lines {
 		h = h.Next([]byte(line[1]))

@@ -16,8 +16,7 @@ import (
 // dueOf is DueInQueue for all queues together.
 func dueOf(t testing.TB, l *boltledger.Ledger, s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time) {
 	t.Helper()
-	queues, err := l.Queues(s)
-	kit.Must(t, err)
+	queues := kit.Value(l.Queues(s))(t)
 	for _, queue := range queues {
 		some, at, err := l.DueInQueue(s, queue, now, limit, nil, skip)
 		kit.Must(t, err)
@@ -66,9 +65,8 @@ func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
 		for _, e := range es {
 			got = append(got, e.Key)
 		}
-		if !slices.Equal(got, row.want) || !next.Equal(row.next) {
-			t.Errorf("%s: %v next %v, want %v next %v", name, got, next, row.want, row.next)
-		}
+		kit.Check(t, slices.Equal(got, row.want) && next.Equal(row.next),
+			"%s: %v next %v, want %v next %v", name, got, next, row.want, row.next)
 	}
 	if es, next := dueOf(t, l, ledger.Register, noon, 10, nil); len(es) != 0 || !next.IsZero() {
 		t.Errorf("due to %s = %v, next %v, want nothing", ledger.Register, es, next)
@@ -87,12 +85,9 @@ func TestDueInQueue_I23_QueueByQueue(t *testing.T) {
 		all = append(all, d)
 	}
 	queues, err := l.Queues(ledger.Seal)
-	if err != nil || !reflect.DeepEqual(queues, []string{"drop a", "drop b", "drop acme"}) {
-		t.Fatalf("queues = %q (%v), want the three in the order of their names' lengths", queues, err)
-	}
-	if none, err := l.Queues(ledger.Upload); err != nil || len(none) != 0 {
-		t.Errorf("queues of %s = %q (%v), want none", ledger.Upload, none, err)
-	}
+	kit.Need(t, err == nil && reflect.DeepEqual(queues, []string{"drop a", "drop b", "drop acme"}),
+		"queues = %q (%v), want the three in the order of their names' lengths", queues, err)
+	kit.Len(t, fmt.Sprintf("queues of %s", ledger.Upload), kit.Value(l.Queues(ledger.Upload))(t), 0)
 	now := began.Add(time.Minute + 20*time.Second) // documents 0 to 20 are due
 	seen := 0
 	for i, queue := range []string{"drop a", "drop acme", "drop b"} {
@@ -104,9 +99,8 @@ func TestDueInQueue_I23_QueueByQueue(t *testing.T) {
 			}
 		}
 		seen += len(ready)
-		if want := began.Add(time.Minute + time.Duration(21+i)*time.Second); !next.Equal(want) {
-			t.Errorf("%s: next at %s, want %s", queue, next, want)
-		}
+		want := began.Add(time.Minute + time.Duration(21+i)*time.Second)
+		kit.Check(t, next.Equal(want), "%s: next at %s, want %s", queue, next, want)
 	}
 	kit.Want(t, "entries that are due", seen, 21)
 	few, _, _ := l.DueInQueue(ledger.Seal, "drop a", now, 2, nil, func(e ledger.Entry) bool { return e.Key == all[0].e.Key })

@@ -61,8 +61,7 @@ func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 
 // A month begins where the time zone says, whatever time the clock tells next, and a restart forgets nothing of it.
 func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	kit.Must(t, err)
+	berlin := kit.Value(time.LoadLocation("Europe/Berlin"))(t)
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir, Location: berlin})
 	november := time.Date(2026, 11, 30, 22, 59, 59, 999_999_999, time.UTC)
@@ -75,9 +74,7 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if got != used {
-			t.Errorf("at %v %d downloads are used (%v), want %d", at, got, err, used)
-		}
+		kit.Check(t, got == used, "at %v %d downloads are used (%v), want %d", at, got, err, used)
 	}
 	spend(november, 2, 1)
 	spend(november, 2, 2)
@@ -112,20 +109,15 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		m.Name, m.Cause = word, outcome
 		return l.CommitMark(t.Context(), m, nil)
 	}
-	if _, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
-		t.Error("a mark announced a download, want it over budget")
-	}
+	_, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, ""))
+	kit.Check(t, over, "a mark announced a download, want it over budget")
 	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, nil, 9); !errors.Is(err, ledger.ErrIllegal) {
 		t.Errorf("a download of nothing: %v, want %v", err, ledger.ErrIllegal)
 	}
-	if err := mark(ledger.MarkFetched, "fine"); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("an unknown outcome: %v, want %v", err, ledger.ErrIllegal)
-	}
+	kit.Fails(t, "an unknown outcome", mark(ledger.MarkFetched, "fine"), ledger.ErrIllegal)
 	kit.Want(t, "last line", l.Head().N, 1)
 	for range 3 {
-		if _, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t)
 	}
 	for _, outcome := range ledger.FetchOutcomes() {
 		if err := mark(ledger.MarkFetched, outcome); err != nil {

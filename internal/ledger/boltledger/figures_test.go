@@ -49,9 +49,8 @@ func TestCommit_I23_AFigureThatCannotBeRead(t *testing.T) {
 			}
 			kit.Want(t, "damage was reported", hasToken(l.FigureDamage()), true)
 			ps, err := l.Verify(t.Context())
-			if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
-				t.Fatalf("the check found %v (%v), want problems of figures alone", ps, err)
-			}
+			kit.Need(t, err == nil && len(ps) != 0 && boltledger.AreOfFigures(ps),
+				"the check found %v (%v), want problems of figures alone", ps, err)
 			kit.Must(t, l.RecountFigures(t.Context()))
 			sound(t, l)
 			newDoc(t, l, 16).archived()
@@ -78,9 +77,8 @@ func TestCommit_I26_ACountThatWasTooLowIsTold(t *testing.T) {
 	})
 	d.l = open(t, boltledger.Config{Dir: dir})
 	d.do(ledger.Closed{By: ledger.Operator{UID: 7}})
-	if !found(t, d.l, "was too low: more was taken away than had been counted") {
-		t.Error("the check did not find that a count was too low")
-	}
+	kit.Check(t, found(t, d.l, "was too low: more was taken away than had been counted"),
+		"the check did not find that a count was too low")
 	kit.Must(t, d.l.RecountFigures(t.Context()))
 	sound(t, d.l)
 }
@@ -91,26 +89,20 @@ func TestIntendFetch_I29_ACountThatCannotBeRead(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
 	for range 3 {
-		if _, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil {
-			t.Fatal(err)
-		}
+		kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t)
 	}
 	kit.Must(t, l.Close())
 	edit(t, dir, flipAll(countsBucket))
 	l = open(t, boltledger.Config{Dir: dir})
 	_, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9)
-	if _, damaged := errors.AsType[*ledger.DamageError](err); !damaged {
-		t.Errorf("a download whose month cannot be counted: %v, want damage", err)
-	}
+	_, damaged := errors.AsType[*ledger.DamageError](err)
+	kit.Check(t, damaged, "a download whose month cannot be counted: %v, want damage", err)
 	newDoc(t, l, 1).archived()
 	ps, err := l.Verify(t.Context())
-	if err != nil || len(ps) == 0 || !boltledger.AreOfFigures(ps) {
-		t.Errorf("the check found %v (%v), want problems of figures alone", ps, err)
-	}
+	kit.Check(t, err == nil && len(ps) != 0 && boltledger.AreOfFigures(ps),
+		"the check found %v (%v), want problems of figures alone", ps, err)
 	kit.Must(t, l.RecountFigures(t.Context()))
-	if used, err := l.IntendFetch(t.Context(), fetchOf(began), nil, 9); err != nil || used != 4 {
-		t.Errorf("%d downloads are used (%v), want 4", used, err)
-	}
+	kit.Want(t, "used", kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t), 4)
 	sound(t, l)
 }
 
@@ -144,12 +136,9 @@ func TestIntendFetch_I29_CountedAgainInItsOwnCommit(t *testing.T) {
 		synctest.Wait()
 		close(hold)
 		all.Wait()
-		if n, err := l.CountFetches(began); err != nil || n != 2 {
-			t.Errorf("%d downloads are counted (%v), want 2", n, err)
-		}
-		if commits, _ := l.CommitCounts(); commits != 2 {
-			t.Errorf("%d commits, want 2", commits)
-		}
+		kit.Want(t, "CountFetches", kit.Value(l.CountFetches(began))(t), 2)
+		commits, _ := l.CommitCounts()
+		kit.Check(t, commits == 2, "%d commits, want 2", commits)
 		sound(t, l)
 	})
 }
@@ -168,9 +157,8 @@ func TestRecountFigures_I12_NotFromDamage(t *testing.T) {
 			before := dump(t, dir)
 			l := open(t, boltledger.Config{Dir: dir})
 			err := l.RecountFigures(t.Context())
-			if _, damaged := errors.AsType[*ledger.DamageError](err); !damaged {
-				t.Errorf("recount: %v, want damage", err)
-			}
+			_, damaged := errors.AsType[*ledger.DamageError](err)
+			kit.Check(t, damaged, "recount: %v, want damage", err)
 			if ps, err := l.Verify(t.Context()); err != nil || boltledger.AreOfFigures(ps) {
 				t.Errorf("the check found %v (%v), want more than figures", ps, err)
 			}

@@ -43,9 +43,7 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
 	a, b := numbered(first, 1), numbered(second, 1)
 	rs, err := l.Apply(t.Context(), first.change(a), second.change(b)) // neither was there when the other one looked
-	if err != nil || rs[0].Err != nil {
-		t.Fatalf("%v (%v), want the first one sealed", rs, err)
-	}
+	kit.Need(t, err == nil && rs[0].Err == nil, "%v (%v), want the first one sealed", rs, err)
 	taken, ok := errors.AsType[*ledger.TakenError](rs[1].Err)
 	if !ok || taken.What != ledger.TakenNumber || taken.By != first.e.Key {
 		t.Fatalf("the second one: %v, want its number taken by the first", rs[1].Err)
@@ -58,9 +56,8 @@ func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 			l = open(t, boltledger.Config{Dir: dir})
 		}
 		d := newDoc(t, l, n)
-		if got := sealNumber(d, numbered(d, 1)); got != first.e.Key {
-			t.Fatalf("document %d names %s, want the first one, %s", n, got, first.e.Key)
-		}
+		got := sealNumber(d, numbered(d, 1))
+		kit.Need(t, got == first.e.Key, "document %d names %s, want the first one, %s", n, got, first.e.Key)
 	}
 	other := newDoc(t, l, 300)
 	kit.Want(t, "the one that another number names", sealNumber(other, numbered(other, 2)), archive.Key{})
@@ -101,9 +98,7 @@ func TestSameNumber_I12_WithTheSameFiles(t *testing.T) {
 	a, b := numbered(first, 1), numbered(second, 1)
 	b.Content = a.Content
 	rs, err := l.Apply(t.Context(), first.change(a), second.change(b))
-	if err != nil || rs[0].Err != nil {
-		t.Fatalf("%v (%v), want the first one sealed", rs, err)
-	}
+	kit.Need(t, err == nil && rs[0].Err == nil, "%v (%v), want the first one sealed", rs, err)
 	if taken, ok := errors.AsType[*ledger.TakenError](rs[1].Err); !ok || taken.What != ledger.TakenFiles || taken.By != first.e.Key {
 		t.Fatalf("the second one: %v, want its files taken by the first", rs[1].Err)
 	}
@@ -151,9 +146,8 @@ func TestVerify_I14_InvoiceNumbers(t *testing.T) {
 			edit(t, dir, func(tx *bbolt.Tx) error {
 				return setField(t, tx, openBucket, second.e.Key[:], row.field, row.value)
 			})
-			if ps, err := open(t, boltledger.Config{Dir: dir}).Verify(t.Context()); err != nil || len(ps) == 0 {
-				t.Errorf("the check found %v (%v), want a problem", ps, err)
-			}
+			ps, err := open(t, boltledger.Config{Dir: dir}).Verify(t.Context())
+			kit.Check(t, err == nil && len(ps) != 0, "the check found %v (%v), want a problem", ps, err)
 		})
 	}
 }

@@ -31,9 +31,8 @@ func TestIdentity_I2_TakenInOneGather(t *testing.T) {
 	a.do(ledger.Refused{Cause: ledger.Cause{Code: "x"}})
 	same.Supersedes = a.e.Key
 	applied(t, l, b.change(same), a.change(ledger.Superseded{By: b.e.Key}))
-	if k, _, err := l.FindByID(same.ID); k != b.e.Key {
-		t.Errorf("the identity leads to %v (%v), want the second folder %s", k, err, b.e.Key)
-	}
+	k, _, err := l.FindByID(same.ID)
+	kit.Check(t, k == b.e.Key, "the identity leads to %v (%v), want the second folder %s", k, err, b.e.Key)
 	sound(t, l)
 }
 
@@ -89,17 +88,14 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 
 	a.do(ledger.WindowClosed{}, ledger.RegisterIntended{})
 	a.do(ledger.RegisterRefused{}) // the next generation: another clientUUID
-	if a.e.Generation != 1 {
-		t.Fatalf("generation = %d, want 1", a.e.Generation)
-	}
+	kit.Need(t, a.e.Generation == 1, "generation = %d, want 1", a.e.Generation)
 	a.do(ledger.RegisterIntended{})
 	if err := a.try(again); !errors.As(err, &taken) || taken.By != a.e.Key {
 		t.Errorf("the number of the first generation for the second: %v, want it taken", err)
 	}
 	for n, id := range []archive.ID{a.e.FirstID, a.e.FirstID.Generation(1)} {
-		if k, ok, err := l.FindByID(id); !ok || k != a.e.Key || err != nil {
-			t.Errorf("generation %d leads to %v, %v (%v), want %s", n, k, ok, err, a.e.Key)
-		}
+		k, ok, err := l.FindByID(id)
+		kit.Check(t, ok && k == a.e.Key && err == nil, "generation %d leads to %v, %v (%v), want %s", n, k, ok, err, a.e.Key)
 	}
 	sound(t, l)
 }
@@ -164,9 +160,7 @@ func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
 		a.do(a.ticket())
 		a.do(ledger.WindowClosed{})
 	}
-	if a.e.Pruned.Unsent == 0 {
-		t.Fatal("the entry lists all its registrations, want the first of them pruned")
-	}
+	kit.Need(t, a.e.Pruned.Unsent != 0, "the entry lists all its registrations, want the first of them pruned")
 	b.do(b.claim())
 	b.do(b.sealed(), ledger.RegisterIntended{})
 	for n := range 12 {
@@ -188,9 +182,7 @@ func TestObject_I7_DigestIsKeyed(t *testing.T) {
 		l := open(t, boltledger.Config{Dir: newLedger(t)})
 		d := newDoc(t, l, 1).archived()
 		digests[d.e.Registrations[0].Ticket.Object] = true
-		if r := d.e.Registrations[0]; strings.Contains(fmt.Sprintf("%+v", r), "store.example") {
-			t.Errorf("archived with %+v, want no address", r)
-		}
+		kit.Lacks(t, "archived", fmt.Sprintf("%+v", d.e.Registrations[0]), "store.example")
 	}
 	kit.Want(t, "digests of one address in two ledgers", len(digests), 2)
 }
@@ -212,12 +204,9 @@ func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
 		d.do(s, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
 		if n != 1 { // the second one never comes to its next generation
 			d.do(ledger.RegisterIntended{}, ledger.RegisterRefused{}, ledger.RegisterIntended{})
-			if d.e.Generation != 1 {
-				t.Fatalf("round %d: generation = %d, want 1", n, d.e.Generation)
-			}
-			if k, _, err := l.FindByID(d.e.ID); k != d.e.Key {
-				t.Errorf("round %d: generation 1 leads to %v (%v), want %s", n, k, err, d.e.Key)
-			}
+			kit.Need(t, d.e.Generation == 1, "round %d: generation = %d, want 1", n, d.e.Generation)
+			k, _, err := l.FindByID(d.e.ID)
+			kit.Check(t, k == d.e.Key, "round %d: generation 1 leads to %v (%v), want %s", n, k, err, d.e.Key)
 		}
 		d.do(ledger.SentToQuarantine{}, ledger.Closed{})
 		before = d
@@ -252,9 +241,8 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 		s := d.sealed()
 		s.Content = sum("others")
 		d.do(s, ledger.Refused{})
-		if k, _, err := l.FindByContent(s.Content); k != d.e.Key {
-			t.Errorf("content leads to %v (%v), want %s: the one before was certainly rejected", k, err, d.e.Key)
-		}
+		k, _, err := l.FindByContent(s.Content)
+		kit.Check(t, k == d.e.Key, "content leads to %v (%v), want %s: the one before was certainly rejected", k, err, d.e.Key)
 	}
 	sound(t, l)
 }

@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // I15: whatever bytes are in the ledger file and its outside head: opening
@@ -19,10 +18,8 @@ import (
 // panics.
 func FuzzOpen_I15(f *testing.F) {
 	dir, _ := filled(f)
-	whole, err := os.ReadFile(pathIn(dir, fileName))
-	kit.Must(f, err)
-	outside, err := os.ReadFile(pathIn(dir, headName))
-	kit.Must(f, err)
+	whole := kit.Value(os.ReadFile(pathIn(dir, fileName)))(f)
+	outside := kit.Value(os.ReadFile(pathIn(dir, headName)))(f)
 	f.Add([]byte{0, 0, 0, 0, 1}, []byte{}, uint32(0))
 	f.Add([]byte{0, 0, 0x10, 0x10, 3, 0, 0, 0x20, 9, 0x80}, []byte{0, 5, 1}, uint32(0))
 	f.Add([]byte{0, 0, 0x30, 0, 7}, []byte{2, 0, 1}, uint32(5000))
@@ -45,9 +42,7 @@ func FuzzOpen_I15(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err = l.Verify(ctx)
-		if ctx.Err() != nil {
-			t.Errorf("the check does not end: %v", err)
-		}
+		kit.Check(t, ctx.Err() == nil, "the check does not end: %v", err)
 		_ = l.Close() // a damaged one may say so
 	})
 }

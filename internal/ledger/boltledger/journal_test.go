@@ -52,9 +52,8 @@ func TestDeflate_I14_EveryBlockComesBack(t *testing.T) {
 		n := 0
 		err := tx.Bucket(journalBucket).ForEach(func(k, v []byte) error {
 			payload := payloadOf(t, tx, v)
-			if len(v) > len(payload)+5 {
-				t.Errorf("the block at %x has %d bytes, want at most %d", k, len(v), len(payload)+5)
-			}
+			kit.Check(t, len(v) <= len(payload)+5,
+				"the block at %x has %d bytes, want at most %d", k, len(v), len(payload)+5)
 			for _, line := range linesOf(payload) {
 				if n++; line != lines[n-1] {
 					t.Fatalf("line %d is stored as %s, read as %s", n, line, lines[n-1])
@@ -127,9 +126,8 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 		withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { record = b; return b })
 		for _, at := range []int{1, len(record) / 2, len(record) - 1} {
 			l := open(t, boltledger.Config{Dir: withBlock(t, dir, n, func(_ *bbolt.Tx, b []byte) []byte { b[at] ^= 4; return b })})
-			if _, line, err := l.BlockStart(n); err == nil {
-				t.Errorf("block %d with another byte %d begins with %.100q, want an error", n, at, line)
-			}
+			_, line, err := l.BlockStart(n)
+			kit.Check(t, err != nil, "block %d with another byte %d begins with %.100q, want an error", n, at, line)
 		}
 	}
 	for name, line := range map[string]string{"Long": strings.Repeat("x", 20_000), "Empty": ""} {
@@ -156,8 +154,7 @@ func TestDeflate_I21_MadeRecordsAreRefused(t *testing.T) {
 		})})
 		read := 0
 		err := l.Lines(4, func(uint64, []byte) error { read++; return nil })
-		if err == nil || !strings.Contains(err.Error(), "inflate") || read > 0 {
-			t.Errorf("%s: %d lines are read (%v), want an error of inflating and none", name, read, err)
-		}
+		kit.Check(t, err != nil && strings.Contains(err.Error(), "inflate") && read <= 0,
+			"%s: %d lines are read (%v), want an error of inflating and none", name, read, err)
 	}
 }

@@ -40,16 +40,14 @@ func seeded(t *testing.T) (dir string, lines uint64) {
 
 func copiesOf(t *testing.T, dir string) []string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ledger.db.schema%d-*", Schema)))
-	kit.Must(t, err)
+	names := kit.Value(filepath.Glob(filepath.Join(dir, fmt.Sprintf("ledger.db.schema%d-*", Schema))))(t)
 	return names
 }
 
 // upgraded returns what the upgrade left in a ledger that is closed.
 func upgraded(t *testing.T, dir string) (value string) {
 	t.Helper()
-	db, err := bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{ReadOnly: true})
-	kit.Must(t, err)
+	db := kit.Value(bbolt.Open(filepath.Join(dir, "ledger.db"), 0o600, &bbolt.Options{ReadOnly: true}))(t)
 	defer db.Close()
 	_ = db.View(func(tx *bbolt.Tx) error {
 		value = string(tx.Bucket([]byte("meta")).Get([]byte("upgraded")))
@@ -74,9 +72,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 	}
 	kit.Must(t, l.Close())
 	kept := copiesOf(t, dir)
-	if len(kept) != 1 {
-		t.Fatalf("copies = %q, want one", kept)
-	}
+	kit.Need(t, len(kept) == 1, "copies = %q, want one", kept)
 	if i, h, err := InspectFile(kept[0]); err != nil || i.Schema != Schema || h.N != lines {
 		t.Errorf("the copy is %+v at line %d (%v), want schema %d and line %d", i, h.N, err, Schema, lines)
 	}
@@ -85,9 +81,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 	kit.Want(t, "copies after another start", copiesOf(t, dir), kept)
 	kit.Must(t, l.Close())
 	kit.Want(t, "what the upgrade left", upgraded(t, dir), "once")
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrNewerSchema) {
-		t.Errorf("the ledger of the next schema: %v, want %v", err, ledger.ErrNewerSchema)
-	}
+	kit.Fails(t, "the ledger of the next schema", kit.Err(Open(Config{Dir: dir})), ledger.ErrNewerSchema)
 }
 
 // The machine dies at each step of the migration; the next start finishes it.
@@ -108,9 +102,8 @@ func TestMigrate_I28_SurvivesACrash(t *testing.T) {
 				return errors.Join(next.upgrades[0].apply(tx), broken)
 			}}}
 		}
-		if _, err := Open(Config{Dir: dir, form: &dying, Fault: fault}); !errors.Is(err, broken) {
-			t.Fatalf("open: %v, want %v", err, broken)
-		}
+		_, err := Open(Config{Dir: dir, form: &dying, Fault: fault})
+		kit.Need(t, errors.Is(err, broken), "open: %v, want %v", err, broken)
 		want := ""
 		if op == "committed" {
 			want = "once"
@@ -130,8 +123,6 @@ func TestMigrate_I28_RefusesAnUnreleasedForm(t *testing.T) {
 	dir, _ := seeded(t)
 	next := nextForm()
 	next.upgrades[0].from = "the form that was released"
-	if _, err := Open(Config{Dir: dir, form: next}); !errors.Is(err, ledger.ErrDevelopment) {
-		t.Errorf("open: %v, want %v", err, ledger.ErrDevelopment)
-	}
+	kit.Fails(t, "open", kit.Err(Open(Config{Dir: dir, form: next})), ledger.ErrDevelopment)
 	kit.Want(t, "copies", copiesOf(t, dir), nil)
 }

@@ -106,9 +106,7 @@ func rebind(t *testing.T, tx *bbolt.Tx, kind byte, a, b archive.Key) {
 		slices.SortStableFunc(chunk, func(p, q []byte) int { return bytes.Compare(p[:8], q[:8]) })
 		return chunk
 	})
-	if rebound != 8 {
-		t.Fatalf("%d bytes of a hash were bound again, want 8", rebound)
-	}
+	kit.Need(t, rebound == 8, "%d bytes of a hash were bound again, want 8", rebound)
 }
 
 // Many commits bind names, some of them again: each name leads to the entry
@@ -210,9 +208,8 @@ func leads(t testing.TB, l *boltledger.Ledger, e ledger.Entry) {
 		names["number"] = func() (archive.Key, bool, error) { return l.FindByRemote(e.ArchivedRemote) }
 	}
 	for name, find := range names {
-		if k, ok, err := find(); k != e.Key || !ok || err != nil {
-			t.Errorf("%s of %s leads to %v, %v (%v), want the entry", name, e.Key, k, ok, err)
-		}
+		k, ok, err := find()
+		kit.Check(t, k == e.Key && ok && err == nil, "%s of %s leads to %v, %v (%v), want the entry", name, e.Key, k, ok, err)
 	}
 }
 
@@ -247,17 +244,15 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 		d.do(g, ledger.WindowClosed{})
 	}
 	for range 2 {
-		if n := d.e.Pruned.Total(); n < 10 {
-			t.Fatalf("%d registrations are listed no more, want 10 at least", n)
-		}
+		n := d.e.Pruned.Total()
+		kit.Need(t, n >= 10, "%d registrations are listed no more, want 10 at least", n)
 		es, err := l.FindEntriesByRemote(all)
 		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
 			t.Errorf("entries of its numbers = %+v (%v), want %s each time", es, err, d.e.Key)
 		}
 		for _, r := range all {
-			if k, ok, err := l.FindByRemote(r); k != d.e.Key || !ok || err != nil {
-				t.Errorf("number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)
-			}
+			k, ok, err := l.FindByRemote(r)
+			kit.Check(t, k == d.e.Key && ok && err == nil, "number %s leads to %v, %v (%v), want %s", r, k, ok, err, d.e.Key)
 		}
 		sound(t, l)
 		again() // given again, it is listed again, and then it is not

@@ -50,12 +50,10 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	if d, ok, err := l.Document(key); err != nil || !ok || len(d.Metadata) == 0 {
 		t.Errorf("document = %v, %v (%v), want one with metadata", d, ok, err)
 	}
-	if err := l.Lines(1, func(_ uint64, line []byte) error {
+	kit.Must(t, l.Lines(1, func(_ uint64, line []byte) error {
 		kit.Lacks(t, "line", string(line), "asked for it")
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	sound(t, l)
 	kit.Must(t, l.Close())
 	noteKey := binary.BigEndian.AppendUint32(bytes.Clone(key[:]), e.Rev-1)
@@ -67,9 +65,8 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	} {
 		harmed := copyLedger(t, dir, fileName, headName)
 		edit(t, harmed, harm)
-		if l := open(t, boltledger.Config{Dir: harmed}); !found(t, l, what) {
-			t.Errorf("the check found no reason that %s, want it found", what)
-		}
+		l := open(t, boltledger.Config{Dir: harmed})
+		kit.Check(t, found(t, l, what), "the check found no reason that %s, want it found", what)
 	}
 }
 
@@ -79,9 +76,7 @@ func TestInspectFile_ABackup(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "copy.db")
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	kit.Must(t, err)
-	if _, err := l.Backup(f); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(l.Backup(f))(t)
 	size, err := f.Seek(0, io.SeekEnd)
 	kit.Must(t, errors.Join(err, f.Close()))
 	if i, head, err := boltledger.InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {

@@ -122,9 +122,8 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			if row.want != nil {
 				ok, want = errors.Is(err, row.want), row.want.Error()
 			}
-			if !ok || !strings.Contains(err.Error(), row.text) {
-				t.Errorf("open: %v, want %s that tells of %q", err, want, row.text)
-			}
+			kit.Check(t, ok && strings.Contains(err.Error(), row.text),
+				"open: %v, want %s that tells of %q", err, want, row.text)
 		})
 	}
 }
@@ -140,8 +139,7 @@ const pageHeader = 16
 
 func newest(t testing.TB, dir string) (newest metaPage) {
 	t.Helper()
-	b, err := os.ReadFile(pathIn(dir, fileName))
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
 	for i := range int64(2) {
 		p := metaPage{size: uint64(binary.NativeEndian.Uint32(b[pageHeader+8:]))}
 		p.at = i * int64(p.size)
@@ -194,8 +192,7 @@ func (h outsideHead) checksum() string {
 // readHead returns the newest line of the outside head that is whole.
 func readHead(t testing.TB, dir string) (newest outsideHead) {
 	t.Helper()
-	b, err := os.ReadFile(pathIn(dir, headName))
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile(pathIn(dir, headName)))(t)
 	for line := range bytes.Lines(b) {
 		var h outsideHead
 		if json.Unmarshal(line, &h) == nil && h.Sum == h.checksum() && h.N > newest.N {
@@ -231,9 +228,7 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 		"TornTwo": func(b []byte) { b[headSlot+3] ^= 1 },
 	} {
 		b, err := os.ReadFile(pathIn(lag, headName))
-		if err != nil || len(b) != 2*headSlot {
-			t.Fatalf("the head has %d bytes (%v), want %d", len(b), err, 2*headSlot)
-		}
+		kit.Need(t, err == nil && len(b) == 2*headSlot, "the head has %d bytes (%v), want %d", len(b), err, 2*headSlot)
 		spoil(b)
 		kit.Must(t, os.WriteFile(pathIn(dir, headName), b, 0o600))
 		l, err := boltledger.Open(boltledger.Config{Dir: dir})
@@ -241,9 +236,8 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		l.Close()
-		if r := readHead(t, dir); r.N != 4 || r.Ledger != info.ID {
-			t.Errorf("%s: after a start the head is %+v, want line 4 of %s", name, r, info.ID)
-		}
+		r := readHead(t, dir)
+		kit.Check(t, r.N == 4 && r.Ledger == info.ID, "%s: after a start the head is %+v, want line 4 of %s", name, r, info.ID)
 	}
 }
 
@@ -269,18 +263,12 @@ func foreignBolt(t *testing.T) string {
 func TestOpen_I16_OneAtATime(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, boltledger.Config{Dir: dir})
-	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
-		t.Errorf("open: %v, want %v", err, ledger.ErrLocked)
-	}
-	if err := boltledger.ReadWhileStopped(dir, nil); !errors.Is(err, ledger.ErrLocked) {
-		t.Errorf("read: %v, want %v", err, ledger.ErrLocked)
-	}
+	kit.Fails(t, "open", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), ledger.ErrLocked)
+	kit.Fails(t, "read", boltledger.ReadWhileStopped(dir, nil), ledger.ErrLocked)
 	if _, err := l.Backup(io.Discard); err != nil { // opens no file that would drop the lock
 		t.Error(err)
 	}
-	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
-		t.Errorf("open after a backup: %v, want %v", err, ledger.ErrLocked)
-	}
+	kit.Fails(t, "open after a backup", kit.Err(boltledger.Open(boltledger.Config{Dir: dir})), ledger.ErrLocked)
 }
 
 func TestOpen_I27_TakesTooOpenRightsAway(t *testing.T) {
@@ -289,27 +277,19 @@ func TestOpen_I27_TakesTooOpenRightsAway(t *testing.T) {
 	os.Chmod(name, 0o644)
 	open(t, boltledger.Config{Dir: dir})
 	for _, name := range []string{name, pathIn(dir, headName)} {
-		info, err := os.Stat(name)
-		kit.Must(t, err)
+		info := kit.Value(os.Stat(name))(t)
 		kit.Want(t, "rights of "+filepath.Base(name), info.Mode().Perm(), 0o600)
 	}
 }
 
 func TestCreate_I15_NeverOverALedgerThatIsOrWas(t *testing.T) {
 	dir := newLedger(t)
-	if err := boltledger.Create(dir, info); !errors.Is(err, ledger.ErrExists) {
-		t.Errorf("over a ledger: %v, want %v", err, ledger.ErrExists)
-	}
+	kit.Fails(t, "over a ledger", boltledger.Create(dir, info), ledger.ErrExists)
 	os.Remove(pathIn(dir, fileName))
-	if err := boltledger.Create(dir, info); !errors.Is(err, ledger.ErrExists) {
-		t.Errorf("over a lost one: %v, want %v", err, ledger.ErrExists)
-	}
-	if names, _ := filepath.Glob(pathIn(dir, ".*")); len(names) != 0 {
-		t.Errorf("left behind %q", names)
-	}
-	if err := boltledger.Create(t.TempDir(), ledger.Info{}); err == nil {
-		t.Error("made one without a name")
-	}
+	kit.Fails(t, "over a lost one", boltledger.Create(dir, info), ledger.ErrExists)
+	names, _ := filepath.Glob(pathIn(dir, ".*"))
+	kit.Check(t, len(names) == 0, "left behind %q", names)
+	kit.Fails(t, "made one without a name", boltledger.Create(t.TempDir(), ledger.Info{}))
 	dir = newLedger(t) // a crash before the head was written
 	os.Remove(pathIn(dir, headName))
 	l := open(t, boltledger.Config{Dir: dir})
@@ -336,9 +316,8 @@ func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
 			dir, _ := filled(t)
 			edit(t, dir, change)
 			before := dump(t, dir)
-			if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.Is(err, ledger.ErrDevelopment) {
-				t.Fatalf("open: %v, want %v", err, ledger.ErrDevelopment)
-			}
+			_, err := boltledger.Open(boltledger.Config{Dir: dir})
+			kit.Need(t, errors.Is(err, ledger.ErrDevelopment), "open: %v, want %v", err, ledger.ErrDevelopment)
 			kit.Want(t, "copies", copies(t, dir, fileName+".*"), nil)
 			kit.Want(t, "records", dump(t, dir), before)
 		})

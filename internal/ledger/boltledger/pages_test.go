@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"encoding/binary"
 	"errors"
 	"io"
@@ -15,6 +13,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // grown makes a ledger whose buckets are trees of several levels.
@@ -59,8 +58,7 @@ func rootOf(t *testing.T, dir string, bucket []byte) (root branch) {
 		return errUnchanged
 	})
 	root.pages = newest(t, dir).count
-	b, err := os.ReadFile(pathIn(dir, fileName))
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile(pathIn(dir, fileName)))(t)
 	page := b[root.id*root.pageSize:]
 	for i := range int(binary.NativeEndian.Uint16(page[10:])) {
 		root.children = append(root.children, binary.NativeEndian.Uint64(page[pageHeader+i*branchElement+8:]))

@@ -50,18 +50,14 @@ func TestPutBack_I5_I15_FromTheOpenFile(t *testing.T) {
 			head := l.Head()
 			err := l.PutBack(t.Context())
 			if row.wrong != "" {
-				if err == nil {
-					t.Fatalf("put back, want %q", row.wrong)
-				}
+				kit.Need(t, err != nil, "put back, want %q", row.wrong)
 				kit.Holds(t, "put back", err.Error(), row.wrong)
 				kit.Must(t, l.Err())
 				return
 			}
 			kit.Must(t, err)
 			<-l.Failed()
-			if _, err := l.Apply(t.Context(), ledger.Change{}); err == nil {
-				t.Error("a commit after the copy, want none")
-			}
+			kit.Fails(t, "a commit after the copy", kit.Err(l.Apply(t.Context(), ledger.Change{})))
 			l.Close()
 			l = open(t, boltledger.Config{Dir: dir})
 			kit.Want(t, "head of the copy", l.Head(), head)

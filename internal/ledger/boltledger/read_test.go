@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // Entries on their way and at rest are in two buckets, and are read in parts.
@@ -50,9 +49,8 @@ func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 			}
 			return nil
 		})
-		if (row.stop > 0) != errors.Is(err, enough) || !slices.Equal(got, row.want) {
-			t.Errorf("%s: %d entries (%v), want %d in the order of their keys", name, len(got), err, len(row.want))
-		}
+		kit.Check(t, (row.stop > 0) == errors.Is(err, enough) && slices.Equal(got, row.want),
+			"%s: %d entries (%v), want %d in the order of their keys", name, len(got), err, len(row.want))
 	}
 }
 

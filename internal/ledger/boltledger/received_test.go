@@ -21,9 +21,7 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 		ack := archive.AcknowledgementID(fmt.Sprint("ack-", n))
 		all = append(all, boltledger.ReceivedNotice{Notification: archive.Notification{AcknowledgementID: ack, Document: archive.RemoteID(fmt.Sprint("bum-", n)), Kind: archive.NetworkInvoice, Raw: []byte(ack)}, Key: archive.Key{1, byte(n >> 8), byte(n)}})
 	}
-	if _, err := l.KeepReceivedNotices(t.Context(), archive.Instant{Wall: began}, all); err != nil {
-		t.Fatal(err)
-	}
+	kit.Value(l.KeepReceivedNotices(t.Context(), archive.Instant{Wall: began}, all))(t)
 	next := many
 	err := l.ArrivalsNewestFirst(func(a arrival.Arrival) error {
 		if next--; a.Item != archive.ExtractID(fmt.Sprint("bum-", next)) {
@@ -31,9 +29,7 @@ func TestArrivalsNewestFirst_EachOnce(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || next != 0 {
-		t.Errorf("%d arrivals are missing (%v), want none", next, err)
-	}
+	kit.Check(t, err == nil && next == 0, "%d arrivals are missing (%v), want none", next, err)
 }
 
 // I30, I5: a notification and the arrival that it announces are one commit,
@@ -67,9 +63,8 @@ func TestKeepReceivedNotices_I30_OneArrivalForOneDocument(t *testing.T) {
 			t.Errorf("held notices = %+v (%v), want three of known documents, and a9 foreign", held, err)
 		}
 		a, known, err := l.FindArrival(arrival.Received, "bum-1")
-		if err != nil || !known || a.State != arrival.Announced || a.Notice != "a1" || a.Type != "Invoice" {
-			t.Errorf("the arrival of bum-1 = %+v, %v (%v), want it announced by a1", a, known, err)
-		}
+		kit.Check(t, err == nil && known && a.State == arrival.Announced && a.Notice == "a1" && a.Type == "Invoice",
+			"the arrival of bum-1 = %+v, %v (%v), want it announced by a1", a, known, err)
 		for id, want := range map[archive.ID]archive.RemoteID{archive.DeriveReceivedID("bum-3"): "bum-3", archive.DeriveReceivedID("bum-9"): "", archive.DeriveSentID("bum-3"): ""} {
 			if number, known, err := l.FindReceived(id); err != nil || number != want || known != (want != "") {
 				t.Errorf("the number of %v = %q, %v (%v), want %q", id, number, known, err, want)

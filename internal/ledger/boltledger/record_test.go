@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"compress/flate"
 	"encoding/binary"
@@ -17,6 +15,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"vaultd/internal/test/kit"
 )
 
 // These helpers read and write the stored records as docs/ledger.md and
@@ -52,8 +52,7 @@ var (
 // of each field by its name.
 func described(t testing.TB) map[string]map[string]describedField {
 	t.Helper()
-	b, err := os.ReadFile("../../../docs/ledger.proto")
-	kit.Must(t, err)
+	b := kit.Value(os.ReadFile("../../../docs/ledger.proto"))(t)
 	text := regexp.MustCompile(`//[^\n]*`).ReplaceAllString(string(b), "")
 	all := map[string]map[string]describedField{}
 	for _, m := range regexp.MustCompile(`message (\w+) \{([^}]*)\}`).FindAllStringSubmatch(text, -1) {
@@ -82,9 +81,8 @@ func sealed(codec byte, payload []byte) []byte {
 // the dictionary that is in the ledger.
 func payloadOf(t testing.TB, tx *bbolt.Tx, record []byte) []byte {
 	t.Helper()
-	if len(record) < 5 || !bytes.Equal(record, sealed(record[0], record[1:len(record)-4])) {
-		t.Fatalf("record %x has no codec or another checksum", record)
-	}
+	kit.Need(t, len(record) >= 5 && bytes.Equal(record, sealed(record[0], record[1:len(record)-4])),
+		"record %x has no codec or another checksum", record)
 	payload := bytes.Clone(record[1 : len(record)-4])
 	if record[0] == codecDeflated {
 		var err error
@@ -136,9 +134,7 @@ func cutField(t testing.TB, b []byte, number protowire.Number) (before, old, aft
 	for at := 0; at < len(b); {
 		num, typ, n := protowire.ConsumeTag(b[at:])
 		m := protowire.ConsumeFieldValue(num, typ, b[at+max(n, 0):])
-		if n < 0 || m < 0 {
-			t.Fatalf("%x is no message", b)
-		}
+		kit.Need(t, n >= 0 && m >= 0, "%x is no message", b)
 		if num > number {
 			return b[:at], nil, b[at:]
 		}

@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"errors"
 	"testing"
@@ -10,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // The readable part of a folder that ends unsealed is committed with its end,
@@ -31,9 +30,8 @@ func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 	sound(t, l)
 	for n := range 2 {
 		got, ok, err := l.Document(newDoc(t, l, n+2).e.Key)
-		if err != nil || !ok || got.AsRead != read.AsRead || !got.IsOnlyAsRead() {
-			t.Errorf("document %d = %+v, %v (%v), want nothing but %+v", n+2, got, ok, err, read.AsRead)
-		}
+		kit.Check(t, err == nil && ok && got.AsRead == read.AsRead && got.IsOnlyAsRead(),
+			"document %d = %+v, %v (%v), want nothing but %+v", n+2, got, ok, err, read.AsRead)
 	}
 	if err := l.Lines(1, func(_ uint64, line []byte) error { return holdsNothingOf(read.AsRead, line) }); err != nil {
 		t.Error(err)

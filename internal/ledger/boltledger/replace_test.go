@@ -27,7 +27,7 @@ var (
 func copyAll(t testing.TB, dir string) string {
 	t.Helper()
 	to := t.TempDir()
-	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	kit.Must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -37,8 +37,7 @@ func copyAll(t testing.TB, dir string) string {
 		}
 		b, err := os.ReadFile(name)
 		return errors.Join(err, os.WriteFile(filepath.Join(to, rel), b, 0o600))
-	})
-	kit.Must(t, err)
+	}))
 	return to
 }
 
@@ -68,11 +67,8 @@ func lived(t *testing.T) (dir, backup string) {
 		ds = append(ds, d)
 	}
 	backup = filepath.Join(t.TempDir(), "backup.db")
-	f, err := os.Create(backup)
-	kit.Must(t, err)
-	if _, err := l.Backup(f); err != nil {
-		t.Fatal(err)
-	}
+	f := kit.Value(os.Create(backup))(t)
+	kit.Value(l.Backup(f))(t)
 	f.Close()
 	for _, d := range ds { // the lost part
 		if d.e.State == ledger.Uploaded {
@@ -89,9 +85,7 @@ func lived(t *testing.T) (dir, backup string) {
 func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 	t.Helper()
 	s, ok := l.SafeMode()
-	if !ok || s.Mark != word {
-		t.Fatalf("safe mode = %+v, %v, want one that %s entered", s, ok, word)
-	}
+	kit.Need(t, ok && s.Mark == word, "safe mode = %+v, %v, want one that %s entered", s, ok, word)
 	n := 0
 	for _, e := range entriesOf(t, l) {
 		if e.NeedsReconcile {
@@ -110,8 +104,7 @@ func inDoubt(t *testing.T, l *boltledger.Ledger, word string) {
 // opened opens a backup for the test.
 func opened(t *testing.T, path string) *os.File {
 	t.Helper()
-	f, err := os.Open(path)
-	kit.Must(t, err)
+	f := kit.Value(os.Open(path))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
@@ -138,9 +131,8 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 			kit.Must(t, row.do(dir))
 			done, err := boltledger.Restore(t.Context(), boltledger.ReplacementConfig{Dir: dir, Backup: opened(t, backup), Epoch: 3, Mark: restoring, Note: &whyNote})
 			kit.Must(t, err)
-			if (done.Kept != "") != row.kept || done.Unreconciled != 10 || done.Info.Epoch != 3 {
-				t.Errorf("restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
-			}
+			kit.Check(t, (done.Kept != "") == row.kept && done.Unreconciled == 10 && done.Info.Epoch == 3,
+				"restored %+v, want 10 unreconciled, epoch 3, kept: %v", done, row.kept)
 			for _, kept := range copies(t, dir, fileName+".before-*") {
 				kit.Want(t, "name of the former ledger", filepath.Base(kept), fileName+".before-restore-20261122T090000Z")
 				kit.Want(t, "name that is reported", done.Kept, filepath.Base(kept))
@@ -152,9 +144,7 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 				if l.Info().Epoch != 3 || l.Head() != done.Head || s != done.Safe || !s.Since.Equal(laterOn) || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
 					t.Errorf("after a start: %+v at %+v in %+v, want epoch 3 and what was reported: %+v", l.Info(), l.Head(), s, done)
 				}
-				if ns, err := l.Notes(archive.Key{}); err != nil || ns[1].Text != whyNote.Text {
-					t.Errorf("notes = %v (%v), want %q for mark 1", ns, err, whyNote.Text)
-				}
+				kit.Want(t, "notes", kit.Value(l.Notes(archive.Key{}))(t)[1].Text, whyNote.Text)
 				l.Close()
 			}
 			kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
@@ -169,12 +159,9 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	foreign.ID = "ledger-2"
 	kit.Must(t, boltledger.Create(other, foreign))
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
-	whole, err := os.ReadFile(backup)
-	kit.Must(t, err)
+	whole := kit.Value(os.ReadFile(backup))(t)
 	spoilt := strings.Replace(string(whole), `"event":"uploaded"`, `"event":"Uploaded"`, 1)
-	if spoilt == string(whole) {
-		t.Fatal("nothing to spoil")
-	}
+	kit.Need(t, spoilt != string(whole), "nothing to spoil")
 	os.WriteFile(damaged, []byte(spoilt), 0o600)
 	rows := map[string]struct {
 		c    boltledger.ReplacementConfig
@@ -197,14 +184,12 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 				row.c.Note = &whyNote
 			}
 			_, err := boltledger.Restore(t.Context(), row.c)
-			if err == nil || !strings.Contains(err.Error(), row.want) {
-				t.Fatalf("restore: %v, want an error that tells of %q", err, row.want)
-			}
+			kit.Need(t, err != nil && strings.Contains(err.Error(), row.want),
+				"restore: %v, want an error that tells of %q", err, row.want)
 			kit.Want(t, "files left behind", append(copies(t, dir, ".*"), copies(t, dir, "*.before-*")...), nil)
 			l := open(t, boltledger.Config{Dir: dir}) // untouched, and unlocked
-			if s, safe := l.SafeMode(); safe {
-				t.Errorf("safe mode = %+v, want none", s)
-			}
+			s, safe := l.SafeMode()
+			kit.Check(t, !safe, "safe mode = %+v, want none", s)
 			sound(t, l)
 		})
 	}
@@ -262,9 +247,8 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 					}
 				}
 			}
-			if befores < 4 || afters < 2 {
-				t.Errorf("%d copies have the old ledger and %d the new one, want 4 and 2 at least", befores, afters)
-			}
+			kit.Check(t, befores >= 4 && afters >= 2,
+				"%d copies have the old ledger and %d the new one, want 4 and 2 at least", befores, afters)
 		})
 	}
 }
@@ -285,8 +269,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	dir := copyAll(t, source)
 	var crashed []string
 	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
-	l, err := boltledger.OpenRolledBack(boltledger.Config{Dir: dir, Fault: fault}, mark)
-	kit.Must(t, err)
+	l := kit.Value(boltledger.OpenRolledBack(boltledger.Config{Dir: dir, Fault: fault}, mark))(t)
 	inDoubt(t, l, ledger.MarkRolledBack)
 	if s, _ := l.SafeMode(); !strings.Contains(s.Cause, "the outside head was at line") || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
 		t.Errorf("safe mode = %+v, want it known until %v, and the line of the outside head", s, began.Add(12*time.Second))
@@ -315,9 +298,8 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 			l.Close()
 		}
 	}
-	if befores == 0 || afters < 3 {
-		t.Errorf("%d copies are still rolled back and %d in safe mode, want 1 and 3 at least", befores, afters)
-	}
+	kit.Check(t, befores != 0 && afters >= 3,
+		"%d copies are still rolled back and %d in safe mode, want 1 and 3 at least", befores, afters)
 	l = open(t, boltledger.Config{Dir: dir})
 	sound(t, l)
 	if _, err := boltledger.OpenRolledBack(boltledger.Config{Dir: newLedger(t)}, mark); err != nil { // as Open does
@@ -376,8 +358,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	}
 
 	c.Dir = t.TempDir()
-	r, err = boltledger.BeginReplacement(t.Context(), c)
-	kit.Must(t, err)
+	r = kit.Value(boltledger.BeginReplacement(t.Context(), c))(t)
 	if err := errors.Join(r.Discard(), r.Discard()); err != nil {
 		t.Error(err)
 	}

@@ -1,7 +1,6 @@
 package boltledger_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,8 +70,7 @@ func TestLastAlarm_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 // found reports whether the check finds a problem with these words.
 func found(t *testing.T, l *boltledger.Ledger, words string) bool {
 	t.Helper()
-	ps, err := l.Verify(t.Context())
-	kit.Must(t, err)
+	ps := kit.Value(l.Verify(t.Context()))(t)
 	return slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, words) })
 }
 
@@ -95,9 +93,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		"no note":    l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
 		"novel":      l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
 	} {
-		if !errors.Is(err, ledger.ErrIllegal) {
-			t.Errorf("a mark, %s: %v, want %v", name, err, ledger.ErrIllegal)
-		}
+		kit.Fails(t, "a mark, "+name, err, ledger.ErrIllegal)
 	}
 	kit.Want(t, "last line", l.Head().N, 1)
 	steps := []struct {
@@ -109,9 +105,8 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	}
 	for i, s := range steps {
 		kit.Must(t, mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)))
-		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
-			t.Errorf("safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
-		}
+		is, ok := l.SafeMode()
+		kit.Check(t, ok == (s.safe != "") && is.Mark == s.safe, "safe mode after %s = %+v, %v, want %q", s.word, is, ok, s.safe)
 	}
 	is, _ := l.SafeMode()
 	kit.Want(t, "safe mode", is, ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)})
@@ -123,9 +118,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	sound(t, l)
 	again, _ := l.SafeMode()
 	kit.Want(t, "safe mode after a restart", again, is)
-	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {
-		t.Errorf("%d notes (%v), want 6", len(ns), err)
-	}
+	kit.Len(t, "len(ns)", kit.Value(l.Notes(archive.Key{}))(t), 6)
 	var marks []string
 	kit.Must(t, l.Lines(1, func(_ uint64, b []byte) error {
 		line, err := ledger.ParseLine(b)

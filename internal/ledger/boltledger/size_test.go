@@ -1,8 +1,6 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // A document at rest takes a bounded number of bytes in each bucket, all of it
@@ -81,8 +80,7 @@ func together(t *testing.T, l *boltledger.Ledger, ds []*doc, step func(d *doc) [
 		for _, d := range some {
 			cs = append(cs, d.change(step(d)...))
 		}
-		rs, err := l.Apply(t.Context(), cs...)
-		kit.Must(t, err)
+		rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 		for i, r := range rs {
 			if some[i].e = r.Entry; r.Err != nil {
 				t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)

@@ -35,17 +35,15 @@ func newLedger(t testing.TB, c Config) *Ledger {
 
 func open(t testing.TB, c Config) *Ledger {
 	t.Helper()
-	l, err := Open(c)
-	kit.Must(t, err)
+	l := kit.Value(Open(c))(t)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
 func sound(t testing.TB, l *Ledger) {
 	t.Helper()
-	if ps, err := l.Verify(t.Context()); err != nil || len(ps) > 0 {
-		t.Errorf("the check found %v (%v), want nothing", ps, err)
-	}
+	ps, err := l.Verify(t.Context())
+	kit.Check(t, err == nil && len(ps) <= 0, "the check found %v (%v), want nothing", ps, err)
 }
 
 // life returns the changes of a document that comes to be archived and kept.
@@ -91,12 +89,9 @@ func atOnce(cs []ledger.Change) ledger.Change {
 
 func apply(t testing.TB, l *Ledger, cs ...ledger.Change) {
 	t.Helper()
-	rs, err := l.Apply(t.Context(), cs...)
-	kit.Must(t, err)
+	rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 	for _, r := range rs {
-		if r.Err != nil {
-			t.Fatalf("r.Err = %v, want r.Err = nil", r.Err)
-		}
+		kit.Need(t, r.Err == nil, "r.Err = %v, want r.Err = nil", r.Err)
 	}
 }
 
@@ -185,12 +180,9 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	kit.Must(t, l.checkAllPages(func() error { return nil }))
 	runtime.ReadMemStats(&after)
-	all, err := l.UsedBytes()
-	kit.Must(t, err)
+	all := kit.Value(l.UsedBytes())(t)
 	used, pages := after.TotalAlloc-before.TotalAlloc, uint64(all-int64(l.db.Stats().FreeAlloc))
-	if used > pages/2 {
-		t.Errorf("%d bytes were allocated to check %d, want at most half", used, pages)
-	}
+	kit.Check(t, used <= pages/2, "%d bytes were allocated to check %d, want at most half", used, pages)
 }
 
 // outgrowMapping commits documents each of which makes the file larger than its
@@ -236,9 +228,7 @@ func TestVerify_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 		for {
 			err := c.atOneMoment(func(txs []*bbolt.Tx) error {
 				for _, tx := range txs {
-					if tx.ID() != txs[0].ID() {
-						t.Errorf("transactions %d and %d at one moment, want one", txs[0].ID(), tx.ID())
-					}
+					kit.Want(t, "transactions", tx.ID(), txs[0].ID())
 				}
 				return nil
 			})
@@ -294,13 +284,9 @@ func TestVerifySince_I25_TheFileOutgrowsItsMapping(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if err != nil || len(found) > 0 {
-			t.Errorf("the check found %v (%v), want nothing", found, err)
-		}
+		kit.Check(t, err == nil && len(found) <= 0, "the check found %v (%v), want nothing", found, err)
 		<-grown
 	})
-	if read == 0 {
-		t.Error("no line was read while the check ran, want some")
-	}
+	kit.Check(t, read != 0, "no line was read while the check ran, want some")
 	sound(t, l)
 }

@@ -1,14 +1,13 @@
 package boltledger_test
 
 import (
-	"vaultd/internal/test/kit"
-
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // A start removes what a crash left of copies and replacements. Files that only
@@ -37,9 +36,7 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 	}
 	open(t, boltledger.Config{Dir: dir})
 	for _, name := range ours {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s is there, want it removed", name)
-		}
+		kit.Fails(t, name+" is there", kit.Err(os.Lstat(filepath.Join(dir, name))))
 	}
 	for _, path := range []string{filepath.Join(other, ".ledger.db-1.tmp"), filepath.Join(other, "real/ledger.db")} {
 		theirs = append(theirs, "../state1/"+filepath.ToSlash(path[len(other)+1:]))
@@ -49,7 +46,5 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 			t.Errorf("%s: %v, want it untouched", name, err)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(dir, ".replacement-77")); err == nil {
-		t.Error("the replacement that a crash left is there, want it removed")
-	}
+	kit.Fails(t, "the replacement that a crash left is there", kit.Err(os.Lstat(filepath.Join(dir, ".replacement-77"))))
 }

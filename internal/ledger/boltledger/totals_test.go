@@ -1,13 +1,14 @@
 package boltledger_test
 
 import (
-	"slices"
+	"fmt"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/kit"
 )
 
 // Two successes of one document are two transactions, each in its month; what
@@ -29,9 +30,7 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	d.do(d.accepted())
 	d.do(d.success())
 	d.do(ledger.StatusSeen{Receipt: archive.Receipt{Remote: refused, Status: archive.Successful, Updated: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Record: []byte("{}")}, Grace: time.Hour})
-	if !d.e.IsArchivedTwice() {
-		t.Fatalf("registrations = %+v, want two successes", d.e.Registrations)
-	}
+	kit.Need(t, d.e.IsArchivedTwice(), "registrations = %+v, want two successes", d.e.Registrations)
 	found := newDoc(t, l, 2)
 	at := time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC)
 	found.do(ledger.Recovered{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
@@ -44,9 +43,7 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	} {
 		l.Close()
 		l = open(t, boltledger.Config{Dir: dir, Location: zone})
-		if ts, err := l.Totals(); err != nil || !slices.Equal(ts, want) {
-			t.Errorf("%v: %+v (%v), want %+v", zone, ts, err, want)
-		}
+		kit.Want(t, fmt.Sprint(zone), kit.Value(l.Totals())(t), want)
 		sound(t, l)
 	}
 }

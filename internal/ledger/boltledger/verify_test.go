@@ -43,9 +43,7 @@ func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 		kit.Must(t, err)
 		latest(t, ds, rs)
 		found, whole, err := l.VerifyWhole(t.Context(), 0, nil)
-		if err != nil || len(found) > 0 {
-			t.Fatalf("round %d: the check found %v (%v), want nothing", round, found, err)
-		}
+		kit.Need(t, err == nil && len(found) <= 0, "round %d: the check found %v (%v), want nothing", round, found, err)
 		changed := round == 0 || slices.ContainsFunc(ds, func(d *doc) bool { rev, ok := resting[d.e.Key]; return ok && rev != d.e.Rev })
 		if !changed {
 			went++
@@ -62,9 +60,8 @@ func TestVerifySince_I14_LeavesWhatTheWholeLeaves(t *testing.T) {
 			}
 		}
 	}
-	if went < 20 || len(resting) < 5 {
-		t.Errorf("%d checks continued an earlier one, with %d entries at rest, want 20 and 5 at least", went, len(resting))
-	}
+	kit.Check(t, went >= 20 && len(resting) >= 5,
+		"%d checks continued an earlier one, with %d entries at rest, want 20 and 5 at least", went, len(resting))
 }
 
 // A check ends with its context, and leaves none of its workers behind.
@@ -74,9 +71,7 @@ func TestVerify_I25_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if _, err := l.Verify(ctx); !errors.Is(err, enough) {
-		t.Errorf("a check whose context is over: %v, want %v", err, enough)
-	}
+	kit.Fails(t, "a check whose context is over", kit.Err(l.Verify(ctx)), enough)
 }
 
 // wandered makes a ledger by random events: several entries have one content or one
@@ -99,8 +94,7 @@ func wandered(t *testing.T) (dir string) {
 			d.at = d.at.Add(time.Duration(r.IntN(90)) * time.Minute)
 			cs = append(cs, d.change(d.likely(r)))
 		}
-		rs, err := l.Apply(t.Context(), cs...)
-		kit.Must(t, err)
+		rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 		latest(t, ds, rs)
 	}
 	kit.Must(t, l.Close())
@@ -176,9 +170,8 @@ func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 		}
 		runtime.GOMAXPROCS(1)
 		slow, err := l.Verify(t.Context())
-		if err != nil || len(slow) == 0 {
-			t.Errorf("seed %d, %s: the check found %v (%v), want a problem", seed, what, slow, err)
-		}
+		kit.Check(t, err == nil && len(slow) != 0,
+			"seed %d, %s: the check found %v (%v), want a problem", seed, what, slow, err)
 		runtime.GOMAXPROCS(7)
 		fast, err := l.Verify(t.Context())
 		if err != nil {

@@ -114,8 +114,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 				d.at = d.at.Add(time.Duration(r.IntN(90)) * time.Minute)
 				cs = append(cs, d.change(d.likely(r)))
 			}
-			rs, err := l.Apply(t.Context(), cs...)
-			kit.Must(t, err)
+			rs := kit.Value(l.Apply(t.Context(), cs...))(t)
 			latest(t, ds, rs)
 			for _, res := range rs {
 				reached[res.Entry.State] = true
@@ -131,9 +130,7 @@ func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
 		}
 	}
 	for _, s := range ledger.States() {
-		if !reached[s] && s != ledger.Delivered && seeds == 3 {
-			t.Errorf("no document came to %s, want one", s)
-		}
+		kit.Check(t, reached[s] || s == ledger.Delivered || seeds != 3, "no document came to %s, want one", s)
 	}
 }
 
@@ -168,17 +165,14 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	due := map[archive.Key]ledger.Step{}
 	for s := ledger.Seal; s <= ledger.Dispose; s++ {
 		es, next := dueOf(t, l, s, began.AddDate(10, 0, 0), 1000, nil)
-		if !next.IsZero() {
-			t.Fatalf("next is due to %s at %v, want no more", s, next)
-		}
+		kit.Need(t, next.IsZero(), "next is due to %s at %v, want no more", s, next)
 		for _, e := range es {
 			due[e.Key] = s
 		}
 	}
 	counted := map[ledger.Attention]int{}
 	for c := ledger.Waiting; c <= ledger.StrangeDate; c++ {
-		counts, err := l.CountAttention(c, time.Time{})
-		kit.Must(t, err)
+		counts := kit.Value(l.CountAttention(c, time.Time{}))(t)
 		for _, of := range counts {
 			counted[c] += of.Entries
 		}
@@ -188,9 +182,8 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 			counted[d.e.Attention()]--
 		}
 		e, _, err := l.Entry(d.e.Key)
-		if err != nil || (d.e.State != ledger.None && !reflect.DeepEqual(e, d.e)) {
-			t.Errorf("stored\n%+v (%v), want\n%+v", e, err, d.e)
-		}
+		kit.Check(t, err == nil && (d.e.State == ledger.None || reflect.DeepEqual(e, d.e)),
+			"stored\n%+v (%v), want\n%+v", e, err, d.e)
 		if s, _, ok := ledger.Due(d.e); ok != (due[d.e.Key] != ledger.NoStep) || s != due[d.e.Key] {
 			t.Errorf("%s: the index says it is due to %s, want %s", d.e.Key, due[d.e.Key], s)
 		}
@@ -198,9 +191,8 @@ func checkWalk(t *testing.T, l *boltledger.Ledger, ds []*doc) {
 	bare := map[archive.NumberDigest]archive.Key{}
 	for _, d := range ds { // of the documents of one number that are not rejected, one alone names no other one
 		if e := d.e; !e.Number.IsZero() && e.State != ledger.Rejected && e.SameNumber.IsZero() && e.Supersedes.IsZero() {
-			if first, ok := bare[e.Number]; ok {
-				t.Errorf("%s and %s have one invoice number, want one of them to name the other", first, e.Key)
-			}
+			first, ok := bare[e.Number]
+			kit.Check(t, !ok, "%s and %s have one invoice number, want one of them to name the other", first, e.Key)
 			bare[e.Number] = e.Key
 		}
 	}

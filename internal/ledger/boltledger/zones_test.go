@@ -44,8 +44,7 @@ func aroundMonths(r *rand.Rand) time.Time {
 
 func zones(t *testing.T) (all []*time.Location) {
 	for _, name := range []string{"UTC", "Europe/Berlin", "Asia/Kolkata", "America/Havana", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Etc/GMT+12", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "Africa/Monrovia", "America/St_Johns"} {
-		zone, err := time.LoadLocation(name)
-		kit.Must(t, err)
+		zone := kit.Value(time.LoadLocation(name))(t)
 		all = append(all, zone)
 	}
 	return append(all, time.FixedZone("odd", 20*60+7), time.FixedZone("far", -86_399), time.FixedZone("farther", 30*3600))
@@ -133,9 +132,7 @@ func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 		for range 60 {
 			at := aroundMonths(r) // a journal line has our own clock
 			fetched = append(fetched, at)
-			if _, err := l.IntendFetch(t.Context(), fetchOf(at), nil, 1000); err != nil {
-				t.Fatal(err)
-			}
+			kit.Value(l.IntendFetch(t.Context(), fetchOf(at), nil, 1000))(t)
 		}
 		sound(t, l)
 		head, entries := l.Head(), entriesOf(t, l)
@@ -161,9 +158,7 @@ func TestTotals_I12_EveryZoneAsCountedOneByOne(t *testing.T) {
 func checkTotals(t *testing.T, l *boltledger.Ledger, all []ledger.Total, since time.Time) {
 	t.Helper()
 	zone := since.Location()
-	if got, err := l.Totals(); err != nil || !slices.Equal(got, all) {
-		t.Errorf("totals in %v =\n%+v (%v), want\n%+v", zone, got, err, all)
-	}
+	kit.Want(t, fmt.Sprintf("totals in %v", zone), kit.Value(l.Totals())(t), all)
 	got, err := l.RecentTotals(since)
 	if want := recentOf(all, since); err != nil || !slices.Equal(recentOf(got, since), want) || len(got) != len(want) && len(got) != len(all) {
 		t.Errorf("totals in %v since %v =\n%+v (%v), want\n%+v", zone, since, got, err, want)
@@ -203,9 +198,7 @@ func checkDayAndMonth(t *testing.T, l *boltledger.Ledger, entries []ledger.Entry
 	if got, err := l.CountArchived(now, isToday); err != nil || !maps.Equal(got, today) {
 		t.Errorf("%v: archived that day = %v (%v), want %v", now, got, err, today)
 	}
-	if got, err := l.CountArchivedByDay(now, len(days)); err != nil || !slices.Equal(got, days) {
-		t.Errorf("%v: archived on %d days = %v (%v), want %v", now, len(days), got, err, days)
-	}
+	kit.Want(t, fmt.Sprintf("%v: archived on", now), kit.Value(l.CountArchivedByDay(now, len(days)))(t), days)
 	fetches := uint64(0)
 	for _, at := range fetched {
 		if at.Truncate(time.Millisecond).In(zone).Format("2006-01") == now.Truncate(time.Millisecond).Format("2006-01") {
@@ -216,9 +209,7 @@ func checkDayAndMonth(t *testing.T, l *boltledger.Ledger, entries []ledger.Entry
 	if _, offset := now.Zone(); offset > 86_400 { // no zone is as far away as that
 		fetches = got
 	}
-	if err != nil || got != fetches {
-		t.Errorf("%v: downloads that month = %d (%v), want %d", now, got, err, fetches)
-	}
+	kit.Check(t, err == nil && got == fetches, "%v: downloads that month = %d (%v), want %d", now, got, err, fetches)
 }
 
 // Every month of these zones begins with a span since 1980, so that the totals
@@ -300,7 +291,6 @@ func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 			t.Errorf("before %v: %+v (%v), want %d from the counts alone", before, counts, err, entries)
 		}
 	}
-	if !found(t, l, "is not in the due index") {
-		t.Error("the check found no lost key, want the index to have lost some")
-	}
+	kit.Check(t, found(t, l, "is not in the due index"),
+		"the check found no lost key, want the index to have lost some")
 }

@@ -39,9 +39,7 @@ func TestTour_NamesWhatExists(t *testing.T) {
 				t.Errorf("%s names %s in %s, which does not have it", page, m[2], m[1])
 			}
 		}
-		if page == "docs/tour.md" && names < 20 {
-			t.Errorf("%s: %d names were found", page, names)
-		}
+		kit.Check(t, page != "docs/tour.md" || names >= 20, "%s: %d names were found", page, names)
 	}
 }
 
@@ -76,9 +74,7 @@ func TestTour_BareNamesAreInTheFileNamedBefore(t *testing.T) {
 			}
 		}
 	}
-	if found < 5 {
-		t.Errorf("%s: %d names were found", page, found)
-	}
+	kit.Check(t, found >= 5, "%s: %d names were found", page, found)
 }
 
 // methodOf returns the method's name of Type.Method, and any other name as it is.
@@ -135,9 +131,7 @@ func TestTour_NamesEveryFileThatStartsAGoroutine(t *testing.T) {
 func checkTourNames(t *testing.T, question string, does func(ast.Node) bool) {
 	t.Helper()
 	_, answer, asked := strings.Cut(readPage(t, "docs/tour.md"), question)
-	if !asked {
-		t.Fatalf("docs/tour.md does not ask %q", question)
-	}
+	kit.Need(t, asked, "docs/tour.md does not ask %q", question)
 	answer, _, _ = strings.Cut(answer, "\n**")
 	found := 0
 	for _, dir := range []string{"cmd", "internal"} {
@@ -163,15 +157,12 @@ func checkTourNames(t *testing.T, question string, does func(ast.Node) bool) {
 			if is {
 				found++
 			}
-			if is && !strings.Contains(answer, "`"+name) {
-				t.Errorf("docs/tour.md does not name %s below %q", name, question)
-			}
+			kit.Check(t, !is || strings.Contains(answer, "`"+name),
+				"docs/tour.md does not name %s below %q", name, question)
 			return nil
 		}))
 	}
-	if found < 10 {
-		t.Errorf("%q: %d files were found", question, found)
-	}
+	kit.Check(t, found >= 10, "%q: %d files were found", question, found)
 }
 
 // TestContributing_ListsEveryPackage holds the table of packages against the tree.
@@ -184,17 +175,15 @@ func TestContributing_ListsEveryPackage(t *testing.T) {
 	}
 	text := readPage(t, "CONTRIBUTING.md")
 	for _, pkg := range append(strings.Fields(string(out)), "vaultd/bench", "vaultd/browser") {
-		if name := strings.TrimPrefix(pkg, "vaultd/"); !strings.Contains(text, "`"+name+"`") {
-			t.Errorf("CONTRIBUTING.md does not list %s", name)
-		}
+		name := strings.TrimPrefix(pkg, "vaultd/")
+		kit.Check(t, strings.Contains(text, "`"+name+"`"), "CONTRIBUTING.md does not list %s", name)
 	}
 }
 
 // declaredIn returns the names that a file declares: Func, Type and Type.Method.
 func declaredIn(t *testing.T, path string) map[string]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	kit.Must(t, err)
+	file := kit.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 	names := map[string]bool{}
 	for _, d := range file.Decls {
 		switch d := d.(type) {
@@ -229,7 +218,6 @@ func receiverName(d *ast.FuncDecl) string {
 
 func readPage(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, path))
-	kit.Must(t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(root, path)))(t)
 	return string(text)
 }

@@ -24,8 +24,7 @@ func choose(t *testing.T, which string, list []mutant, known *killers) []mutant 
 		return list
 	}
 	if which != "rotation" {
-		wanted, err := regexp.Compile(which)
-		kit.Must(t, err)
+		wanted := kit.Value(regexp.Compile(which))(t)
 		return filter(list, func(m mutant) bool { return wanted.MatchString(m.name) })
 	}
 	day := int(time.Now().Unix() / (24 * 60 * 60))
@@ -129,9 +128,7 @@ func TestMutants_EachHasItsDay(t *testing.T) {
 	planted := map[string]int{}
 	for day := 20000; day < 20000+days; day++ {
 		chosen := ofDay(list, day)
-		if len(chosen) == 0 || len(chosen) > 10 {
-			t.Errorf("day %d plants %d mutants, want 1 to 10", day, len(chosen))
-		}
+		kit.Check(t, len(chosen) != 0 && len(chosen) <= 10, "day %d plants %d mutants, want 1 to 10", day, len(chosen))
 		for _, m := range chosen {
 			planted[m.name]++
 		}

@@ -1,8 +1,6 @@
 package mutants
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -19,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"text/template"
+
+	"vaultd/internal/test/kit"
 )
 
 // goPackage holds the fields of "go list -json" that are used here.
@@ -60,8 +60,7 @@ type compiler struct {
 }
 
 func newCompiler(t *testing.T) *compiler {
-	abs, err := filepath.Abs(root)
-	kit.Must(t, err)
+	abs := kit.Value(filepath.Abs(root))(t)
 	c := &compiler{t: t, root: abs, inDir: map[string]goPackage{}, fset: token.NewFileSet()}
 	exports := map[string]string{}
 	for _, p := range listPackages(t) {
@@ -142,8 +141,7 @@ func (c *compiler) plant(file string, planted []mutant) string {
 
 // read returns a file of the module.
 func (c *compiler) read(file string) string {
-	text, err := os.ReadFile(filepath.Join(c.root, file))
-	kit.Must(c.t, err)
+	text := kit.Value(os.ReadFile(filepath.Join(c.root, file)))(c.t)
 	return string(text)
 }
 

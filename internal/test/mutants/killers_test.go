@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // killersFile names the test that killed each mutant the last time: mutant,
@@ -78,9 +80,7 @@ func readKillers(t *testing.T, list []mutant) *killers {
 	}
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
-		if len(words) != 4 {
-			t.Fatalf("%s: %q has %d words, want 4", killersFile, line, len(words))
-		}
+		kit.Need(t, len(words) == 4, "%s: %q has %d words, want 4", killersFile, line, len(words))
 		took, err := time.ParseDuration(words[3])
 		if err != nil {
 			t.Fatalf("%s: %v", killersFile, err)

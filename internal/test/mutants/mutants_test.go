@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // TestMutants_EachFitsItsPlace keeps the table from growing stale, and a test
@@ -24,9 +26,7 @@ func TestMutants_EachFitsItsPlace(t *testing.T) {
 			t.Errorf("%s: %v", m.name, err)
 			continue
 		}
-		if n := strings.Count(string(text), m.old); n != 1 {
-			t.Errorf("%s: %s contains %q %d times, want once", m.name, m.file, m.old, n)
-		}
+		kit.Want(t, fmt.Sprintf("%s: %s contains %q", m.name, m.file, m.old), strings.Count(string(text), m.old), 1)
 		k, isKnown := known.of(m.name)
 		if !isKnown {
 			continue
@@ -51,9 +51,7 @@ func TestMutants(t *testing.T) {
 	list := readMutants(t)
 	r := &results{known: readKillers(t, list), clean: newSite(t, nil)}
 	chosen := choose(t, which, list, r.known)
-	if len(chosen) == 0 {
-		t.Fatalf("MUTANTS=%s selects none of %d mutants", which, len(list))
-	}
+	kit.Need(t, len(chosen) != 0, "MUTANTS=%s selects none of %d mutants", which, len(list))
 	free := make(chan bool, 2)
 	t.Run("mutant", func(t *testing.T) {
 		for _, m := range chosen {

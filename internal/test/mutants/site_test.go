@@ -1,8 +1,6 @@
 package mutants
 
 import (
-	"vaultd/internal/test/kit"
-
 	"bytes"
 	"context"
 	"encoding/json"
@@ -17,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vaultd/internal/test/kit"
 )
 
 // A site is the module with one mutant in it: an overlay in place of one file,
@@ -106,9 +106,8 @@ func (s *site) run(t *testing.T, folder string, flags []string, limit time.Durat
 	if cmd.Process != nil {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // programs that the tests left behind
 	}
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay) {
-		t.Fatalf("%s %q: %v", bin, words, err)
-	}
+	_, exited := errors.AsType[*exec.ExitError](err)
+	kit.Need(t, err == nil || exited || errors.Is(err, exec.ErrWaitDelay), "%s %q: %v", bin, words, err)
 	o.hung = ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out after "))
 	o.hasFailed = err != nil && !o.hung
 	o.tail = string(out[max(0, len(out)-4000):])
