@@ -57,6 +57,9 @@ func fail(code int, err error, hint string) error { return &codedError{code, hin
 // usageError is a command line that was not understood.
 type usageError struct{ error }
 
+// Unwrap returns what is wrong with it.
+func (e usageError) Unwrap() error { return e.error }
+
 // withUsageHint adds the help of the command whose command line was wrong.
 func withUsageHint(c *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[usageError](err); ok && c.HasParent() {

@@ -143,7 +143,10 @@ func errOtherReport() error {
 func (s *pageSource) refuseBooks(err error) error {
 	_, isFull := errors.AsType[*spool.NoSpaceError](err)
 	coded, isCoded := errors.AsType[*codedError](err)
+	unknown, isUnknown := errors.AsType[*books.UnknownCompanyError](err)
 	switch {
+	case isUnknown:
+		return &page.Refusal{Status: http.StatusNotFound, Text: "No booked invoice is of this company.", Do: "Go back and write its name as the books have it.", Detail: strings.Join(unknown.Near, ", ")}
 	case errors.Is(err, errOtherAnswer):
 		return errOtherReport()
 	case isFull:

@@ -110,6 +110,9 @@ func (s *site) booksRefused(reader *reader, address string, october url.Values) 
 	if a := reader.send("/books", "/books", url.Values{"from": {"2026-09-30"}}); a.code != http.StatusBadRequest {
 		t.Errorf("a day before books.from: %d", a.code)
 	}
+	if a := reader.send("/books", "/books", url.Values{"from": october["from"], "company": {"Acmee"}}); a.code != http.StatusNotFound || !strings.Contains(a.body, "No booked invoice is of this company.") || !strings.Contains(a.body, "Acme<") {
+		t.Errorf("a company that the books do not have: %d %s", a.code, a.body)
+	}
 	if a := reader.do(http.MethodPost, "/books", url.Values{"from": october["from"]}); a.code != http.StatusForbidden {
 		t.Errorf("without the form's token: %d", a.code)
 	}

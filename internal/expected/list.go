@@ -164,7 +164,7 @@ func Decode(r io.Reader) (*List, error) {
 	in.Buffer(nil, 1<<20)
 	l := &List{}
 	if !in.Scan() || json.Unmarshal(in.Bytes(), &l.Info) != nil {
-		return nil, fmt.Errorf("read the list of expected documents: it does not begin as one does: %w", in.Err())
+		return nil, fmt.Errorf("read the list of expected documents: it does not begin as one does: %w", cmp.Or(in.Err(), io.ErrUnexpectedEOF))
 	}
 	for in.Scan() {
 		var row Row

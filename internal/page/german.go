@@ -225,6 +225,7 @@ var german = map[string]string{
 	"This is not a day. Write it like 2026-10-31.": "Das ist kein Tag. Schreiben Sie ihn wie 2026-10-31.", "The last day is before the first one.": "Der letzte Tag liegt vor dem ersten.",
 	"The first day is too early: only later invoices were dropped here (books.from in the configuration).": "Der erste Tag ist zu früh: Erst spätere Rechnungen wurden hier abgelegt (books.from in der Konfiguration).",
 	"This name of a company is too long.": "Dieser Name einer Firma ist zu lang.", "The books do not tell here which company is invoiced.": "Die Bücher sagen hier nicht, an welche Firma eine Rechnung geht.",
+	"No booked invoice is of this company.": "Keine gebuchte Rechnung geht an diese Firma.", "Go back and write its name as the books have it.": "Gehen Sie zurück, und schreiben Sie den Namen so, wie er in den Büchern steht.",
 	"The books cannot be compared with the archive now.":     "Die Bücher können jetzt nicht mit dem Archiv verglichen werden.",
 	"Tell IT what stands here.":                              "Sagen Sie der IT, was hier steht.",
 	"There is no room for the answer on the disk of vaultd.": "Auf dem Datenträger von vaultd ist kein Platz für die Antwort.",

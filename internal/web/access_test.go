@@ -58,6 +58,19 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	return l.Addr().String()
 }
 
+// I20: every request gets the headers that browsers need, also one that is about
+// no page.
+func TestServe_I20_HeadersOfEveryAnswer(t *testing.T) {
+	address := serve(t, NewAccessGuard(Access{}, silent), Facts{})
+	for _, line := range []string{"OPTIONS *", "OPTIONS /livez", "GET /livez", "TRACE /", "PUT /nothing"} {
+		c := kit.Value(net.Dial("tcp", address))(t)
+		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", line, address)
+		said := kit.Value(io.ReadAll(c))(t)
+		kit.Must(t, c.Close())
+		kit.Holds(t, line, string(said), "X-Content-Type-Options: nosniff", "default-src 'none'", "Cache-Control: no-store")
+	}
+}
+
 // userWith is a user whose password is hashed as cheaply as bcrypt can.
 func userWith(t testing.TB, name, password string, rights Rights) User {
 	t.Helper()
