@@ -89,7 +89,7 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 			return err
 		}
 		if len(all) > 0 {
-			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), adviceRestore)
+			return fail(exitCreate, fmt.Errorf("%s, which %s. A new one would know nothing of what was sent", all[0], notHere), adviceRestore)
 		}
 	}
 	// Create makes a whole ledger or none. A crash before it leaves state_dir without a ledger, and init can be repeated.

@@ -33,6 +33,9 @@ func (m dropMark) String() string {
 	return fmt.Sprintf("drop %s belongs to the ledger %s of the %s environment", m.drop, m.LedgerID, m.Environment)
 }
 
+// notHere says what may have become of the ledger that a drop folder names.
+const notHere = "is not in this state_dir: it was lost, or a vaultd with another state_dir works on this drop folder"
+
 // readDropMarks reads to which ledger each drop folder belongs. It leaves out folders that are missing or have no mark.
 func readDropMarks(cfg config.Config) (all []dropMark, err error) {
 	for _, d := range cfg.Drops {
@@ -53,7 +56,7 @@ func readDropMarks(cfg config.Config) (all []dropMark, err error) {
 // describeLostLedger names the ledger that a drop folder belongs to, when state_dir has none; empty: no drop folder names one.
 func describeLostLedger(cfg config.Config) string {
 	if all, err := readDropMarks(cfg); err == nil && len(all) > 0 {
-		return all[0].String() + ": it was lost"
+		return all[0].String() + ", which " + notHere
 	}
 	return ""
 }

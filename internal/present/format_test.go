@@ -52,3 +52,15 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 	}
 	kit.Lacks(t, "the state", explainState(ledger.Entry{State: ledger.Rejected, InDoubt: true}), "certainly")
 }
+
+// I26: how far the clock is off is told in a unit that people count in.
+func TestDescribeClock_I26(t *testing.T) {
+	for ahead, want := range map[float64]string{
+		0.4: "0.4 s ahead of the service's", -2: "2.0 s behind the service's", 3 * 3600: "3 h ahead of the service's",
+		-157679999.1: "1824 days behind the service's", 1e300: "24855 days ahead of the service's",
+	} {
+		if got := describeClock(ahead); got != want {
+			t.Errorf("describeClock(%v) = %q, want %q", ahead, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/sanitize"
@@ -44,10 +45,22 @@ func (s *StatusSummary) WriteText(w io.Writer, c Clock) error {
 		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.Brief(k.At))
 	}
 	if s.ClockAhead != nil {
-		fmt.Fprintf(w, "CLOCK    %.1f s off service\n", math.Abs(*s.ClockAhead))
+		fmt.Fprintf(w, "CLOCK    %s\n", describeClock(*s.ClockAhead))
 	}
 	s.writeBills(w)
 	return nil
+}
+
+// describeClock says how far the machine's clock is ahead of the service's, in seconds.
+func describeClock(ahead float64) string {
+	side, off := "ahead of", math.Abs(ahead)
+	if ahead < 0 {
+		side = "behind"
+	}
+	if off < 60 {
+		return fmt.Sprintf("%.1f s %s the service's", off, side)
+	}
+	return fmt.Sprintf("%s %s the service's", FormatAge(time.Duration(min(off, math.MaxInt32)*float64(time.Second))), side)
 }
 
 func (s *StatusSummary) writeNeeds(w io.Writer, c Clock) {

@@ -188,6 +188,9 @@ func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) 
 		if n.Detail != "" {
 			return n.Detail, true
 		}
+		if p.Route.HasVaults() {
+			return "no " + p.Sidecar + since + ": copy that of _template and fill it in", late
+		}
 		return "no " + p.Sidecar + since, late
 	case watch.Copying:
 		return "changed " + p.formatAgo(cmp.Or(n.LastChanged, n.FirstSeen)), false

@@ -58,12 +58,12 @@ PLEASE FIX (8)
   (read _REASON.txt there)
   scan7.pdf             loose file since 14:31: put it in a folder
   Alt 1                 no right to take it (owner alice, 0755) since 13:32: IT must set the share's masks
-  Meier 12              no metadata.json since 13:40
+  Meier 12              no metadata.json since 13:40: copy that of _template and fill it in
   Meier 13              has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)
 STILL COPYING (1)
   Wagner 5              changed 20 s ago
 NOT TAKEN YET (1)
-  Neu 1                 no metadata.json since 14:31
+  Neu 1                 no metadata.json since 14:31: copy that of _template and fill it in
 TAKEN, NOT YET ARCHIVED (45, newest first)
   Otto 19               taken 14:30, being packed
   Müller 4712           taken 14:05, waiting for archive
