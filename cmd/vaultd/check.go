@@ -37,7 +37,8 @@ It then asks the archive which vaults it lists, and names a vault that is not am
 them, and what may be wrong with base_url or the credentials where it gives no list.
 That is advice and changes no exit code; an archive that is away is not named. With
 --offline it is not asked.
-It changes nothing and sends no document.
+It sends no document and changes nothing, but makes an empty folder in each drop and
+removes it at once, to see whether chmod has an effect there.
 
 A secret that is a credential of systemd (credential:NAME) is for the running vaultd
 alone: check names it as not checked, and "vaultd doctor" asks the running vaultd.
@@ -214,6 +215,9 @@ func listConcerns(cfg config.Config) []string {
 	}
 	for _, d := range cfg.Drops {
 		noted := []string{describeDropTrouble(d.Path), warnOfShortSettle(d), ""}
+		if noted[0] == "" {
+			noted[0] = describeModesTrouble(d)
+		}
 		if d.Retention == 0 {
 			noted[2] = noRetention
 		}
@@ -329,6 +333,21 @@ func describeDropTrouble(path string) string {
 			present.UserName(owner), present.UserName(uint32(uid)))
 	}
 	return ""
+}
+
+// describeModesTrouble tells why vaultd could not work with the modes that the
+// mount of a drop folder gives; "" when it could, or when this user cannot try
+// it.
+func describeModesTrouble(d config.Drop) string {
+	_, err := tryModes(d)
+	if fault, ok := errors.AsType[*drop.ModesError](err); ok {
+		return fault.Error() + ". What to do: " + fault.Advice()
+	}
+	return ""
+}
+
+func tryModes(d config.Drop) (drop.MountModes, error) {
+	return drop.TryModes(drop.Config{Path: d.Path, Name: d.Name, Group: d.Group, AcceptsMountModes: d.Modes == "mount"})
 }
 
 // saneSettle is how long a writer on a share may pause: the network stalls, an export is busy, a person is between two files.

@@ -34,7 +34,8 @@ func (a *app) doctorCommand() *cobra.Command {
 to do: the configuration and this machine, the ledger and its binding, the service and
 its certificates, the credentials of each account, the vaults, the clock, the disk, the
 catalog, and for each drop whether a file can be written, read back and removed in its .vaultd.
-It says how vaultd sees there that a program still has a file open.
+It says how vaultd sees there that a program still has a file open, whether the drop is
+on a network drive, and whether its mount decides the modes.
 It names the object stores that took packages without Content-MD5 alone.
 Of the business network it asks the directory and the list of notifications.
 
@@ -430,8 +431,11 @@ func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 	} else {
 		all[0].Text += "; " + present.FormatSize(free) + " free"
 	}
+	modes, decides := tryModesForReal(d)
+	all = append(all, tryMount(d)...)
+	all = append(all, modes...)
 	all = append(all, tryOpenFiles(d))
-	all = append(all, tryPlaces(d)...)
+	all = append(all, tryPlaces(d, decides)...)
 	if to := d.AfterArchive.To; to != "" {
 		if trouble := describeDropTrouble(to); trouble != "" {
 			all = append(all, newFailure("drop", d.Name, "after_archive.to: "+trouble, "mend it: archived folders stay in _archived until then"))

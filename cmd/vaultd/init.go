@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -26,6 +27,9 @@ func (a *app) initCommand() *cobra.Command {
 base_url of the configuration. It never touches a ledger that has an entry; one without
 any that is bound to something else is set aside and made anew. Where a drop folder
 belongs to a ledger that is not here, it makes none: that one was lost.
+
+It also names each drop folder whose mount decides the modes in such a way that vaultd
+could not work there, and says what to do about it.
 
 Run it as the user that the daemon runs as, or as root: it then works as the user that
 state_dir belongs to. A state_dir that it makes belongs to the user who gave the command.`,
@@ -42,6 +46,8 @@ type initialised struct {
 	Environment string `json:"environment"`
 	BaseURL     string `json:"baseUrl"`
 	StateDir    string `json:"stateDir"`
+
+	LookAt []string `json:"lookAt"` // drop folders whose mount keeps vaultd from working there
 }
 
 func (a *app) initStateDir() error {
@@ -57,9 +63,14 @@ func (a *app) initAsOwner(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir}
+	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir, []string{}}
 	if err := a.createLedger(cfg, &made); err != nil {
 		return err
+	}
+	for _, d := range cfg.Drops {
+		if trouble := describeModesTrouble(d); trouble != "" {
+			made.LookAt = append(made.LookAt, "drop "+d.Name+": "+trouble)
+		}
 	}
 	if a.json {
 		return writeJSON(a.stdout, made)
@@ -155,6 +166,9 @@ is the only record of what was sent: put it into your backup.
 `, made.StateDir, made.LedgerID, made.Environment, made.BaseURL)
 	if os.Geteuid() == 0 {
 		fmt.Fprintf(a.stdout, "You are root: if the daemon runs as another user, give it to him first:\n  chown -R vaultd:vaultd %s\n", made.StateDir)
+	}
+	for _, text := range made.LookAt {
+		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", sanitize.Text(text))
 	}
 	fmt.Fprintln(a.stdout, "Next:  vaultd check   then   vaultd run")
 }

@@ -208,7 +208,7 @@ func wireNetworkChecks(types networkapi.FileTypes) packager.NetworkRules {
 
 func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
 	out := dropwork.Settings{
-		Name: d.Name, Path: d.Path, Group: d.Group, Route: ledger.Route(d.Route), Vault: archive.VaultID(d.Vault), Account: d.Account,
+		Name: d.Name, Path: d.Path, Group: d.Group, AcceptsMountModes: d.Modes == "mount", Route: ledger.Route(d.Route), Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Receiving: d.Receiving, Notify: d.Notify, MaxPDF: cfg.PDF.MaxSize, SendsSamePDF: d.SamePDF == "send",
 		Ignore: d.Ignore, Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold", CutOff: d.LooksCutOff == "hold"},

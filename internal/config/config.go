@@ -94,6 +94,7 @@ type Drop struct {
 	Account      string            `json:"account"`  // of service.accounts; empty: service.auth
 	Group        string            `json:"group"`    // empty: vaultd's own
 	Mode         string            `json:"mode"`     // auto, events or poll
+	Modes        string            `json:"modes"`    // vaultd or mount
 	Sidecar      string            `json:"sidecar"`
 	Document     string            `json:"document"` // of route network: the name of the file that is the invoice itself
 	Complete     string            `json:"complete"` // quiet, list or marker

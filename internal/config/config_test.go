@@ -80,7 +80,7 @@ func defaultConfig() Config {
 		TimeZone: "Europe/Berlin",
 		Drops: []Drop{{
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Route: "vault", Vault: "V-1", SamePDF: "return",
-			Mode: "auto", Sidecar: "metadata.json", Document: "document.json", Complete: "quiet",
+			Mode: "auto", Modes: "vaultd", Sidecar: "metadata.json", Document: "document.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute, Ignore: []string{},
 			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn", LooksCutOff: "hold",
 			AfterArchive: AfterArchive{Action: "keep", Grace: 720 * time.Hour},

@@ -63,6 +63,8 @@ type Config struct {
 	TakesFiles bool // single files are claimed here, by ClaimFile; else folders
 	Keeps      Kind // of what is done with here: Archived or Delivered; empty: Archived
 
+	AcceptsMountModes bool // the modes of the mount are what its owner wants; see [MountModes]
+
 	LedgerID      string // a drop folder of another ledger is refused
 	Environment   string // test or production; a drop folder of the other one is refused
 	Epoch         uint64 // of the ledger; a drop folder that a later epoch worked on is refused
@@ -82,6 +84,7 @@ type Folder struct {
 	claimed  *durable.Dir // .vaultd/claimed
 	lock     *os.File
 
+	modes     MountModes
 	hasLeases bool // the kernel tells which files are open
 
 	claiming sync.RWMutex // read: a claim is between its mkdir and its rename; write: empty claims are removed
@@ -137,7 +140,7 @@ func (f *Folder) openAndLock() (err error) {
 	if _, err := f.root.Root().Lstat(vaultdDir); f.cfg.HasWorkedHere && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %q has no %s any more; is its file system mounted?", ErrUnavailable, f.cfg.Path, vaultdDir)
 	}
-	if f.vaultd, err = f.openPrivateDir(f.root, vaultdDir); err != nil {
+	if f.vaultd, err = f.openOwnDir(f.root, vaultdDir); err != nil {
 		return err
 	}
 	// The lock and the mark come before .vaultd/claimed: nothing is made in a folder that is in use or another ledger's.
@@ -245,7 +248,7 @@ func (f *Folder) createShared(dir *durable.Dir, name string, mode fs.FileMode, d
 		return nil, err
 	}
 	// .vaultd has the group of the drop folder and hands it down: a sandbox may forbid to set it.
-	err = durable.SetGroup(file.File, f.gid)
+	err = file.SetGroup(f.gid)
 	if err == nil && len(data) > 0 {
 		_, err = file.Write(data)
 	}
@@ -281,9 +284,23 @@ func (f *Folder) findGroup() (int, error) {
 	return gid, nil
 }
 
-// openPrivateDir opens a folder that only vaultd may write to, and makes it where it is missing. A folder that another user
-// made is refused: its owner could exchange what vaultd claimed.
+// openPrivateDir opens a folder in .vaultd that only vaultd may write to, and
+// makes it where it is missing.
 func (f *Folder) openPrivateDir(parent *durable.Dir, name string) (*durable.Dir, error) {
+	d, err := f.openOwnDir(parent, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.checkPrivate(d, vaultdDir+"/"+name); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// openOwnDir opens a folder of vaultd's own, and makes it where it is missing.
+// A folder that another user made is refused: its owner could exchange what
+// vaultd claimed.
+func (f *Folder) openOwnDir(parent *durable.Dir, name string) (*durable.Dir, error) {
 	// Open first: a folder that is there opens on a full disk as well.
 	d, err := parent.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -303,9 +320,6 @@ func (f *Folder) openPrivateDir(parent *durable.Dir, name string) (*durable.Dir,
 	owner := sysStat(info).Uid
 	if owner != 0 && int(owner) != os.Geteuid() && owner != sysStat(f.openedAs).Uid {
 		return nil, errors.Join(fmt.Errorf("%s was made by user %s, not by vaultd: move it away", name, userName(owner)), d.Close())
-	}
-	if info.Mode().Perm()&0o022 != 0 {
-		return nil, errors.Join(fmt.Errorf("%s can be written by others (%04o): chmod 700 it", name, info.Mode().Perm()), d.Close())
 	}
 	return d, nil
 }

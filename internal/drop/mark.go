@@ -106,6 +106,12 @@ func (f *Folder) lockAndCheckMark() (err error) {
 	case err != nil:
 		return fmt.Errorf("lock %s/%s: %w", vaultdDir, lockFile, err)
 	}
+	if err := f.findModes(); err != nil {
+		return err
+	}
+	if err := f.checkPrivate(f.vaultd, vaultdDir); err != nil {
+		return err
+	}
 	if err := f.checkOrWriteMark(); err != nil {
 		return err
 	}

@@ -70,10 +70,16 @@ func removeOldTestFiles(dir *durable.Dir, now time.Time) error {
 			return nil
 		}
 		info, err := dir.Root().Lstat(name)
-		if err != nil || !info.Mode().IsRegular() || now.Sub(info.ModTime()) <= testFileOld {
-			return nil // gone, made by others, or of a test that still runs
+		if err != nil || now.Sub(info.ModTime()) <= testFileOld {
+			return nil // gone, or of a test that still runs
 		}
-		if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case info.Mode().IsRegular():
+			err = dir.Unlink(name)
+		case info.IsDir():
+			err = dir.Rmdir(name)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil

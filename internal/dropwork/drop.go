@@ -23,6 +23,7 @@ import (
 // Settings is one drop folder and what is asked of what lies in it.
 type Settings struct {
 	Name, Path, Group string
+	AcceptsMountModes bool         // see drop.Config
 	Route             ledger.Route // where what is dropped here goes; empty: ledger.Vault
 	Vault             archive.VaultID
 	Receiving, Notify string                // of route ledger.PDF: the address of the PDF flow, and who is told by the service

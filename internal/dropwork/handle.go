@@ -145,7 +145,7 @@ func (h *Handle) openFolder() (*drop.Folder, error) {
 	}
 	// After a crash here the mark is the former one, the new one, or missing. The next start writes a missing one, because the marker
 	// does not exist yet.
-	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, TakesFiles: h.Settings.TakesFiles(), Keeps: h.Settings.keeps(),
+	folder, err := drop.Open(drop.Config{Path: h.Settings.Path, Name: h.Settings.Name, Group: h.Settings.Group, AcceptsMountModes: h.Settings.AcceptsMountModes, TakesFiles: h.Settings.TakesFiles(), Keeps: h.Settings.keeps(),
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: h.shared.FileFault})
 	h.shared.Takeover.NoteForeignMark(err)
 	if err != nil {
@@ -290,6 +290,12 @@ func (h *Handle) leaveToOwner(foreign error) error {
 	return foreign
 }
 
+// advisedError is an error that says what an administrator should do.
+type advisedError interface {
+	error
+	Advice() string
+}
+
 // logPause logs why the drop folder cannot be worked in, once for each reason, and that it can be again: err is nil then.
 func (h *Handle) logPause(err error) {
 	text := ""
@@ -301,13 +307,13 @@ func (h *Handle) logPause(err error) {
 	h.loggedWhy = text
 	h.mu.Unlock()
 	log := h.shared.Log.With("drop", h.Settings.Name)
-	readOnly, is := errors.AsType[*drop.ReadOnlyError](err)
+	advised, is := errors.AsType[advisedError](err)
 	switch {
 	case text == before:
 	case err == nil:
 		log.Info("drop works again")
 	case is:
-		log.Error("drop paused", "err", err, "do", readOnly.Advice())
+		log.Error("drop paused", "err", err, "do", advised.Advice())
 	default:
 		log.Error("drop paused", "err", err)
 	}

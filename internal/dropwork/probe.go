@@ -176,8 +176,8 @@ func (d *Drop) State() State {
 			s.Foreign = append(s.Foreign, p)
 		}
 	}
-	if readOnly, is := errors.AsType[*drop.ReadOnlyError](f.err); is {
-		s.Paused, s.Do = readOnly.Error(), readOnly.Advice()
+	if advised, is := errors.AsType[advisedError](f.err); is {
+		s.Paused, s.Do = advised.Error(), advised.Advice()
 	}
 	for _, w := range s.Watch.NotTaken {
 		for i, n := range w.Items {

@@ -75,6 +75,8 @@ type Dir struct {
 	hook     Hook
 	openedAs *FileStat // the directory itself, when it was opened
 
+	ignoresModes atomic.Bool // see IgnoreModeErrors
+
 	syncing sync.Mutex // held while a sync runs
 
 	mu      sync.Mutex
@@ -202,6 +204,7 @@ func (d *Dir) OpenDirOrMount(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
+	sub.ignoresModes.Store(d.ignoresModes.Load())
 	// OpenRoot follows links, so the open directory must be the entry that was checked.
 	if !sub.openedAs.IsSameFile(entry) {
 		return nil, errors.Join(notDir, sub.Close())
@@ -300,13 +303,24 @@ func groupOf(info fs.FileInfo) int {
 	return -1
 }
 
-// SetGroup sets the group of an open file. A file that has the group already is left alone: a sandbox may forbid the call.
-func SetGroup(f *os.File, gid int) error {
-	info, err := f.Stat()
-	if err != nil || groupOf(info) == gid {
-		return err
+// IgnoreModeErrors makes d, and each directory that is opened in it from now
+// on, ignore that chmod or chown is not possible: the caller has found that
+// modes and groups come from the mount there.
+func (d *Dir) IgnoreModeErrors() { d.ignoresModes.Store(true) }
+
+// IsUnsupportedMode reports whether an error of chmod or chown is that of a
+// file system whose modes come from its mount. EPERM has other causes too.
+func IsUnsupportedMode(err error) bool {
+	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP)
+}
+
+// runModeOp runs chmod or chown.
+func (d *Dir) runModeOp(op, name string, do func() error) error {
+	err := d.hook.runOp(op, name, do)
+	if d.ignoresModes.Load() && IsUnsupportedMode(err) {
+		return nil
 	}
-	return f.Chown(-1, gid)
+	return err
 }
 
 // SetModeAndGroup sets the mode of the directory name and, unless gid is -1, its group, without following a link. It does
@@ -324,7 +338,7 @@ func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
 		return nil
 	}
 	if gid != -1 && (err != nil || groupOf(info) != gid) {
-		if err := d.hook.runOp("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
+		if err := d.runModeOp("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
 			return err
 		}
 	}
@@ -337,9 +351,9 @@ func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
 	}
 	defer sub.Close()
 	// The chmod comes after the chown, which clears setgid for unprivileged users.
-	err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm) })
+	err = d.runModeOp("chmod", name, func() error { return sub.file.Chmod(perm) })
 	if perm&fs.ModeSetgid != 0 && errors.Is(err, unix.EPERM) {
-		err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm &^ fs.ModeSetgid) })
+		err = d.runModeOp("chmod", name, func() error { return sub.file.Chmod(perm &^ fs.ModeSetgid) })
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{func() error { return to.WriteFile("f", []byte("x"), 0o600) }, []string{"create f", "write f", "sync f", "rename f", "syncdir to"}},
+		{func() error { return to.WriteFile("f", []byte("x"), 0o600) }, []string{"create f", "chmod f", "write f", "sync f", "rename f", "syncdir to"}},
 		{func() error { return from.Rename("x", to, "y") }, []string{"rename y", "syncdir to", "syncdir from"}},
 		{func() error { return to.Rename("y", to, "z") }, []string{"rename z", "syncdir to"}},
 		{func() error { return to.Mkdir("d", 0o770, -1) }, []string{"mkdir d", "chmod d", "syncdir to"}},

@@ -68,11 +68,21 @@ func (d *Dir) createTemp(name string, from *Dir, temp string, perm os.FileMode) 
 		}
 		return nil, err
 	}
-	if err := p.Chmod(perm); err != nil {
+	if err := from.runModeOp("chmod", name, func() error { return p.Chmod(perm) }); err != nil {
 		p.Discard()
 		return nil, err
 	}
 	return p, nil
+}
+
+// SetGroup sets the group of the file. A file that has the group already is
+// left alone: a sandbox may forbid the call.
+func (p *TempFile) SetGroup(gid int) error {
+	info, err := p.Stat()
+	if err != nil || groupOf(info) == gid {
+		return err
+	}
+	return p.from.runModeOp("chown", p.name, func() error { return p.Chown(-1, gid) })
 }
 
 // TemporaryName returns the name under which the file name is written before it gets its own.

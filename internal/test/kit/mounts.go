@@ -42,3 +42,26 @@ func OwnMounts(t testing.TB) bool {
 	Missing(t, "the right to mount, as root or in a user namespace")
 	return false
 }
+
+// NeedBindfs ends a test that calls [Bindfs] where that cannot work.
+func NeedBindfs(t testing.TB) {
+	t.Helper()
+	const what = "a mount that decides the modes of its files: "
+	if _, err := exec.LookPath("bindfs"); err != nil {
+		Missing(t, what+"apt-get install bindfs")
+	}
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		Missing(t, what+"/dev/fuse")
+	}
+}
+
+// Bindfs mounts the folder at path over itself by bindfs, a FUSE file system
+// whose options decide modes and owners. The test has mounts of its own.
+func Bindfs(t testing.TB, path string, options ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "bindfs", append(options, "-o", "nonempty", path, path)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("bindfs: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // bindfs ends with its last file
+}
