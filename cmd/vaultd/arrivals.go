@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -118,10 +119,11 @@ type arrivalJSON struct {
 	AcknowledgedAt *time.Time        `json:"acknowledgedAt"`
 	Attempts       uint16            `json:"attempts"` // of what is due, that failed
 	NextTry        *time.Time        `json:"nextTry"`
-	Cause          string            `json:"cause"` // the code of the last failure, or of the end; empty: none
-	Waits          string            `json:"waits"` // what is due, or why it has to wait; empty: nothing is due
-	Need           string            `json:"need"`  // what a person has to do; empty: nothing
-	Said           []saidJSON        `json:"said"`  // by people to the network, in that order
+	Cause          string            `json:"cause"`    // the code of the last failure, or of the end; empty: none
+	Waits          string            `json:"waits"`    // what is due, or why it has to wait; empty: nothing is due
+	Need           string            `json:"need"`     // what a person has to do; empty: nothing
+	Requests       []ledger.Request  `json:"requests"` // the last calls about it that succeeded, by which support finds them
+	Said           []saidJSON        `json:"said"`     // by people to the network, in that order
 	Files          []arrivalFileJSON `json:"files"`
 	Entry          *arrivalEntryJSON `json:"entry"` // the folder that it became
 }
@@ -177,7 +179,7 @@ type arrivalEntryJSON struct {
 
 func (v view) newArrivalJSON(x arrival.Arrival) (arrivalJSON, error) {
 	j := arrivalJSON{ID: string(x.Item), Key: x.Key.String(), DocumentType: x.Type, State: x.State.String(), AnnouncedAt: timeJSON(x.AnnouncedAt), HeldAt: timeJSON(x.HeldAt), InDropAt: timeJSON(x.HandedOnAt),
-		ConfirmedAt: timeJSON(x.ConfirmedAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Attempts: x.Attempt, NextTry: timeJSON(x.NotBefore), Cause: x.Cause.Code, Waits: v.describeWait(x), Need: v.describeReceivedNeed(x), Files: []arrivalFileJSON{}}
+		ConfirmedAt: timeJSON(x.ConfirmedAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Attempts: x.Attempt, NextTry: timeJSON(x.NotBefore), Cause: x.Cause.Code, Waits: v.describeWait(x), Need: v.describeReceivedNeed(x), Requests: requestsOf(x), Files: []arrivalFileJSON{}}
 	for _, f := range x.Files {
 		file := arrivalFileJSON{Name: f.Name, Stored: f.Stored, Size: f.Size,
 			Told: present.TextOrNil(f.Told.Name), Type: present.TextOrNil(f.Told.Type), Encoding: present.TextOrNil(f.Told.Encoding)}
@@ -307,6 +309,7 @@ func (a *app) showArrival(v view, id string) error {
 			line(at.what, v.Exact(at.when))
 		}
 	}
+	line("request ids", present.DescribeRequests(j.Requests))
 	line("waits", j.Waits)
 	line("TO DO", j.Need)
 	for _, f := range j.Files {

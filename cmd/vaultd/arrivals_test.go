@@ -120,6 +120,7 @@ func TestRunOnce_Receives(t *testing.T) {
 	if out := s.must(0, "run", "--once", "--wait"); !strings.Contains(out, "seen 2 new; archived 2") {
 		t.Errorf(`out = %v, want out with "seen 2 new; archived 2"`, out)
 	}
+	kit.Holds(t, "arrivals show", s.must(0, "arrivals", "show", ids[0]), "request ids     fetch ", ", notice ")
 }
 
 // What waits is listed with why, the newest first and no more than asked for; names of the network cannot write to the terminal.

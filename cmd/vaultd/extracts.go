@@ -112,6 +112,7 @@ type extractJSON struct {
 	HeldAt         *time.Time        `json:"heldAt"`
 	HandedOnAt     *time.Time        `json:"handedOnAt"` // when its files were in the drop of extracts.to_drop
 	AcknowledgedAt *time.Time        `json:"acknowledgedAt"`
+	Requests       []ledger.Request  `json:"requests"`       // the last calls about it that succeeded, by which support finds them
 	Manifest       string            `json:"manifestSHA256"` // empty: it is not held
 	Files          []extractFileJSON `json:"files"`
 	Cause          string            `json:"cause"` // of the last failure, or of the end
@@ -129,7 +130,7 @@ type extractFileJSON struct {
 
 func newExtractJSON(v view, x arrival.Arrival) extractJSON {
 	j := extractJSON{ID: string(x.Item), Type: x.Type, Name: x.Name, State: x.State, Start: timeJSON(x.Start), End: timeJSON(x.End), Made: timeJSON(x.Made),
-		AnnouncedAt: timeJSON(x.AnnouncedAt), HeldAt: timeJSON(x.HeldAt), HandedOnAt: timeJSON(x.HandedOnAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Files: []extractFileJSON{}, Cause: x.Cause.Text, Need: describeExtractNeed(v, x)}
+		AnnouncedAt: timeJSON(x.AnnouncedAt), HeldAt: timeJSON(x.HeldAt), HandedOnAt: timeJSON(x.HandedOnAt), AcknowledgedAt: timeJSON(x.AcknowledgedAt), Requests: requestsOf(x), Files: []extractFileJSON{}, Cause: x.Cause.Text, Need: describeExtractNeed(v, x)}
 	if !x.Manifest.IsZero() {
 		j.Manifest = x.Manifest.String()
 	}
@@ -141,6 +142,11 @@ func newExtractJSON(v view, x arrival.Arrival) extractJSON {
 		j.Files = append(j.Files, file)
 	}
 	return j
+}
+
+// requestsOf returns the last calls about an arrival that succeeded.
+func requestsOf(x arrival.Arrival) []ledger.Request {
+	return append([]ledger.Request{}, ledger.KnownRequests(ledger.Request{Call: "fetch", ID: x.FetchRequest}, ledger.Request{Call: "notice", ID: x.TellRequest})...)
 }
 
 func timeJSON(t time.Time) *time.Time {
@@ -307,6 +313,9 @@ func (a *app) showExtract(v view, x arrival.Arrival) error {
 		if !at.when.IsZero() {
 			fmt.Fprintf(a.stdout, "  %-13s %s\n", at.what, v.Exact(at.when))
 		}
+	}
+	if ids := present.DescribeRequests(j.Requests); ids != "" {
+		fmt.Fprintf(a.stdout, "  %-13s %s\n", "request ids", ids)
 	}
 	if j.Cause != "" {
 		fmt.Fprintf(a.stdout, "  %-13s %s\n", "last", sanitize.Text(j.Cause))

@@ -136,6 +136,7 @@ func receiptPage(c present.Clock, e ledger.Entry, r proof.Receipt) []byte {
 	line("Archived", c.Exact(e.ArchivedAt)+", the archive's own time")
 	p.AddHeading("SENT")
 	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(r.ZIP.Size), r.ZIP.SHA256))
+	line("Request ids", present.DescribeRequests(r.Requests))
 	p.AddHeading(fmt.Sprintf("FILES (%d)", len(r.Files)))
 	for _, f := range r.Files {
 		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", sanitize.Text(f.Path), present.FormatBytes(f.Size), f.SHA256)
@@ -177,6 +178,7 @@ func deliveryPage(c present.Clock, e ledger.Entry, n proof.Delivery) []byte {
 	if n.Body != "" {
 		line("Body", "SHA-256 "+n.Body)
 	}
+	line("Request ids", present.DescribeRequests(n.Requests))
 	if e.Contradicted {
 		line("LATER", present.WordsOf(e.Route).LaterWord)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -137,7 +138,11 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 			if since := t.missing[e.Key]; !since.IsZero() && c.class == ledger.RejectedUnresolved {
 				why = present.DescribeMissing(e, t.Brief(since)) + ": drop it again, corrected, or vaultd close X"
 			}
-			t.countFor(c, e.Route).Add(e, why)
+			count := t.countFor(c, e.Route)
+			if ids := present.DescribeRequests(e.Requests()); count == &t.Overdue && ids != "" {
+				why = strings.TrimPrefix(why+"; request ids: "+ids, "; ")
+			}
+			count.Add(e, why)
 		}
 	}
 	return nil

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"vaultd/internal/sanitize"
 )
 
 // wire is what all calls of one client share.
@@ -55,12 +53,13 @@ type call struct {
 	mayRedirect func(to string) bool // asked before a redirect is followed; nil: wherever the rule allows
 	grant       bool                 // the URL itself is the authority, so its query is a secret
 
-	last    *url.URL    // the hop that was tried last
-	sent    atomic.Bool // a connection was handed to a request: bytes may have left
-	begun   bool        // bytes of the content may have left, on this hop or an earlier one
-	renewed bool        // a refused token was followed up already: a call does so once
-	used    string      // the token that the last hop carried
-	hidden  []string    // texts that no error may hold
+	last    *url.URL     // the hop that was tried last
+	note    *RequestNote // where its id is noted; nil: nowhere
+	sent    atomic.Bool  // a connection was handed to a request: bytes may have left
+	begun   bool         // bytes of the content may have left, on this hop or an earlier one
+	renewed bool         // a refused token was followed up already: a call does so once
+	used    string       // the token that the last hop carried
+	hidden  []string     // texts that no error may hold
 }
 
 // readAnswerFunc reads an answer of status 2xx.
@@ -156,6 +155,7 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 		return nil, err
 	}
 	c.last = u
+	c.note, _ = ctx.Value(noteKey{}).(*RequestNote)
 	req, err := c.newRequest(ctx, u)
 	if err != nil {
 		return nil, err
@@ -245,13 +245,14 @@ func (c *call) addCredentials(ctx context.Context, u *url.URL, h http.Header) er
 }
 
 func (c *call) newAnswer(resp *http.Response) *Answer {
+	c.noteAnswer(resp)
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp)}
 }
 
 // requestID returns our id of a call to the service, and the store's own id of a call to the store.
 func (c *call) requestID(resp *http.Response) string {
 	if c.id == "" && resp != nil {
-		return sanitize.Message(resp.Header.Get("X-Amz-Request-Id"), 80)
+		return foreignID(resp.Header, storeIDs...)
 	}
 	return c.id
 }

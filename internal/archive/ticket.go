@@ -78,6 +78,11 @@ func (PresignedURL) LogValue() slog.Value { return slog.StringValue("[presigned]
 // Header is one request header that a ticket asks for.
 type Header struct{ Name, Value string }
 
+// RequestID is the id by which the support of a service finds one call: vaultd's
+// own id of a call to a service, the store's of an upload. It is safe to show and
+// has at most 150 characters.
+type RequestID string
+
 // Ticket is the grant to upload one package: the service's number, the address,
 // and what is known about how long the address works.
 type Ticket struct {
@@ -90,6 +95,8 @@ type Ticket struct {
 	Date     time.Time     // the service's clock as its answer gave it; zero: not given
 	SignedAt time.Time     // from when Validity counts, on the service's clock; zero: it counts from Sent
 	Validity time.Duration // how long the ticket is used; zero: not known
+
+	Request RequestID // of the call that gave it
 
 	WithoutMD5 bool // the package goes to URL without Content-MD5, which stores refuse where the address does not sign it
 }
@@ -155,5 +162,6 @@ type Receipt struct {
 	Updated time.Time // lastUpdated on the service's clock; zero: not given
 	Date    time.Time // the service's clock as its answer gave it; zero: not given
 	Message string
-	Record  []byte // the record as it came, for evidence; at most 4 KiB
+	Request RequestID // of the call that brought it
+	Record  []byte    // the record as it came, for evidence; at most 4 KiB
 }

@@ -248,7 +248,11 @@ func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 		h[k] = v
 	}
 	h.Set("Date", s.cfg.Clock().UTC().Format(http.TimeFormat))
-	h.Set(s.cfg.RequestIDHeader, c.record.RequestID)
+	if c.host == storeHost { // a store gives each call an id of its own
+		h.Set("X-Amz-Request-Id", c.record.RequestID)
+	} else {
+		h.Set(s.cfg.RequestIDHeader, c.record.RequestID)
+	}
 	if rep.beforeLastByte != nil && c.record.Size > 0 {
 		w = &lastByteWriter{ResponseWriter: w, left: c.record.Size, before: rep.beforeLastByte}
 	}

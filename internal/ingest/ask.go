@@ -232,7 +232,9 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 					return nil
 				}
 				// A GET: what it says counts only once the outcome is committed; a crash before that asks again.
-				rc, err := c.cfg.Routes[ledger.Vault].Asker.Status(ctx, vault, r)
+				noting, request := apicall.NoteRequests(ctx)
+				rc, err := c.cfg.Routes[ledger.Vault].Asker.Status(noting, vault, r)
+				rc.Request = request.Last()
 				if q.record(r, rc, err); err == nil {
 					c.statusLists.noteAnswered(vault, r)
 				}

@@ -135,18 +135,19 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 	call := c.limiters.begin(target, atOnce)
 	// The POST: RegisterIntended is committed for each document. A crash from here until the tickets are committed loses the
 	// answer; the next start registers again, and what was registered in vain ends unused.
-	answer, err := c.routeOf(asked[0]).Client.Register(ctx, asked[0].Vault, frozen)
+	noting, request := apicall.NoteRequests(ctx)
+	answer, err := c.routeOf(asked[0]).Client.Register(noting, asked[0].Vault, frozen)
 	if err != nil {
 		return append(changes, c.registerFaultChanges(asked, call, apicall.AsError(err))...)
 	}
 	c.limiters.succeeded(target, atOnce)
 	// The tickets are committed by the worker. Until then nobody uses them.
-	return append(changes, c.ticketChanges(asked, answer)...)
+	return append(changes, c.ticketChanges(asked, answer, request.Last())...)
 }
 
 // ticketChanges returns the outcomes of an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
-func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
+func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult, request archive.RequestID) []ledger.Change {
 	// An answer with tickets shows that the service takes documents of this vault.
 	c.refusals.reset(ledger.ServiceQueueOf(asked[0]))
 	c.updateRegisterBreaker(asked[0], a)
@@ -166,6 +167,7 @@ func (c *Engine) ticketChanges(asked []ledger.Entry, a archive.RegisterResult) [
 		}
 		// The life of the ticket counts from before the POST left.
 		if t, ok := a.Tickets[e.ID]; ok {
+			t.Request = request
 			return ledger.TicketReceived{Ticket: t}
 		}
 		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "not-in-the-answer",

@@ -138,10 +138,11 @@ func (c *Engine) storeNextFile(ctx context.Context, o outgoing) []ledger.Change 
 	call := c.limiters.begin(target, c.routeOf(e).Workers)
 	// The POST: FileIntended is committed. A crash from here until the outcome is committed leaves it open whether the service has the
 	// file. The next start stores it again, and no document ever names the first copy.
-	id, err := c.routeOf(e).Sender.StoreFile(ctx, e.NetworkNumber(), o.pkg, *o.file)
+	noting, request := apicall.NoteRequests(ctx)
+	id, err := c.routeOf(e).Sender.StoreFile(noting, e.NetworkNumber(), o.pkg, *o.file)
 	if err == nil {
 		c.noteTaken(e)
-		return []ledger.Change{c.newChange(e, ledger.FileStored{ID: id})}
+		return []ledger.Change{c.newChange(e, ledger.FileStored{ID: id, Request: request.Last()})}
 	}
 	if ctx.Err() != nil {
 		return nil // we are ending: the intent stands, and the next start goes on from it
@@ -170,10 +171,11 @@ func (c *Engine) sendDocument(ctx context.Context, o outgoing) []ledger.Change {
 	call := c.limiters.begin(target, c.routeOf(e).Workers)
 	// The POST: DocumentIntended is committed with the digest of these bytes. A crash from here until the outcome is committed leaves it
 	// open whether the service has the document. The next start sends the same bytes under the same number.
-	err := sender.SendDocument(ctx, e.NetworkNumber(), o.body)
+	noting, request := apicall.NoteRequests(ctx)
+	err := sender.SendDocument(noting, e.NetworkNumber(), o.body)
 	if err == nil {
 		c.noteTaken(e)
-		return []ledger.Change{c.newChange(e, ledger.DocumentTaken{})}
+		return []ledger.Change{c.newChange(e, ledger.DocumentTaken{Request: request.Last()})}
 	}
 	if ctx.Err() != nil {
 		return nil // we are ending: the intent stands, and the next start goes on from it

@@ -168,6 +168,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	call := c.limiters.begin(storeOf(e), c.routeOf(e).Workers)
 	// The PUT: UploadIntended is committed. A crash from here until the outcome is committed leaves it open whether the store
 	// has the bytes: the next start sends the same bytes to the same address while its window is open, and asks after that.
+	sending, request := apicall.NoteRequests(sending)
 	sent, etag, err := c.routeOf(e).Client.Upload(sending, ticket, pkg)
 	if err == nil {
 		c.learnFromUpload(e.Key)
@@ -186,7 +187,7 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	}
 	uploader := c.workerOf(ledger.Upload, ledger.QueueOf(e))
 	c.limiters.succeeded(storeOf(e), uploader.pool.doingOf(uploader))
-	taken := c.takenUpload(e, doc, pkg, sent, etag)
+	taken := c.takenUpload(e, ledger.UploadAccepted{Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent}), Request: request.Last()}, pkg, etag)
 	if inDoubt, is := taken.(ledger.SentToQuarantine); is {
 		c.pauseInDoubt(storeOf(e), inDoubt.Cause, 0)
 	} else {
@@ -195,17 +196,17 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	return []ledger.Change{c.newChange(e, taken)}
 }
 
-// takenUpload returns what follows from a store's 2xx to an upload: the digest of the bytes that left, and the store's ETag.
-func (c *Engine) takenUpload(e ledger.Entry, doc ledger.Document, pkg archive.Package, sent archive.Digest, etag string) ledger.Event {
+// takenUpload returns what follows from a store's 2xx to an upload, and from the store's ETag.
+func (c *Engine) takenUpload(e ledger.Entry, taken ledger.UploadAccepted, pkg archive.Package, etag string) ledger.Event {
 	// Other bytes at the store are no success. The same address takes the right ones again while it works.
 	if !c.isTrustworthyETag(etag, pkg) {
 		return c.unansweredUpload(e, c.retryInWindow(e, c.retryAt(e)), ledger.Cause{Code: "etag-differs", Text: "the store answered with the MD5 of other bytes"})
 	}
-	seal := doc.Seal(archive.Package{SHA256: sent})
 	if !e.Route.IsAsked() { // no later word comes
-		return ledger.DeliveryConfirmed{Sent: sent, Seal: seal}
+		return ledger.DeliveryConfirmed{Sent: taken.Sent, Seal: taken.Seal, Request: taken.Request}
 	}
-	return ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: seal}
+	taken.NotBefore = c.nextPollAt(e)
+	return taken
 }
 
 // clockCheckInterval is how often an upload under way reads the boot clock. A timer stands

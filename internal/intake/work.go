@@ -192,7 +192,8 @@ func (w *work) download(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if _, err := w.cfg.Service.Download(ctx, w.files[i], p); err != nil {
+	noting, request := apicall.NoteRequests(ctx)
+	if _, err := w.cfg.Service.Download(noting, w.files[i], p); err != nil {
 		if ctx.Err() != nil {
 			return nil // the program ends; the intent stands, and the next start downloads again
 		}
@@ -203,11 +204,11 @@ func (w *work) download(ctx context.Context, name string) error {
 		return w.postponeAfterFault(ctx, "download", err)
 	}
 	w.noteAnswer()
-	return w.keepDownloaded(ctx, name, p)
+	return w.keepDownloaded(ctx, name, p, request.Last())
 }
 
 // keepDownloaded makes a file durable that came whole, and commits that it is held.
-func (w *work) keepDownloaded(ctx context.Context, name string, p *custody.Part) error {
+func (w *work) keepDownloaded(ctx context.Context, name string, p *custody.Part, request archive.RequestID) error {
 	kept, err := p.Commit(ctx)
 	if err != nil {
 		return w.postponeLocal(ctx, err)
@@ -216,7 +217,7 @@ func (w *work) keepDownloaded(ctx context.Context, name string, p *custody.Part)
 	if kept.Beside != "" {
 		w.cfg.Log.Error("other bytes were held for this file: both are kept", "extract", w.a.Item, "file", kept.Stored, "first", kept.Beside)
 	}
-	held := arrival.FileHeld{File: name, Stored: kept.Stored, Size: kept.Size, SHA256: kept.SHA256, Beside: kept.Beside != ""}
+	held := arrival.FileHeld{File: name, Stored: kept.Stored, Size: kept.Size, SHA256: kept.SHA256, Beside: kept.Beside != "", Request: request}
 	evs, next := []arrival.Event{held}, w.nextDownload(held)
 	if next != "" {
 		// In one commit with the file before it: each commit waits for the disk. A crash before its GET leaves a count that is too high by one.
@@ -347,10 +348,11 @@ func (w *work) acknowledge(ctx context.Context) error {
 	if err := w.commit(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: w.cfg.HandOn != nil}); err != nil {
 		return err
 	}
-	err := w.cfg.Acknowledger.Acknowledge(ctx, w.a.Item, "held")
+	noting, request := apicall.NoteRequests(ctx)
+	err := w.cfg.Acknowledger.Acknowledge(noting, w.a.Item, "held")
 	if err == nil || repeated && w.wasAlreadyAcknowledged(apicall.AsError(err)) {
 		w.noteAnswer()
-		return w.commit(ctx, arrival.AcknowledgementTaken{})
+		return w.commit(ctx, arrival.AcknowledgementTaken{Request: request.Last()})
 	}
 	if ctx.Err() != nil {
 		return nil // the program ends; the intent stands

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -28,6 +29,7 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	if r == nil || !e.Route.IsAsked() {
 		return ErrIllegal
 	}
+	e.AskedRequest = cmp.Or(ev.Receipt.Request, e.AskedRequest)
 	// What was known before is kept: the answer changes the counters below, and the decision needs both.
 	contradicted, successes := e.Contradicted, e.countSuccesses()
 	worked := r.EqualAnswers > 0 && (r.LastStatus == archive.InProgress || r.LastStatus == archive.Unfamiliar)

@@ -81,6 +81,9 @@ type Entry struct {
 	SuccessRecord  []byte           // the service's success as it came
 	Dest           string           // where the source goes or lies, relative to the drop; absolute once moved out
 
+	SentRequest  archive.RequestID // of the last upload that was taken, or of the last file or document that the network took
+	AskedRequest archive.RequestID // of the last question that was answered
+
 	SeenAt       time.Time
 	RegisteredAt time.Time // of the current registration
 	UploadedAt   time.Time // of the store's 2xx; of a delivered entry: when it was delivered
@@ -193,6 +196,30 @@ func (e *Entry) Current() *Registration {
 		return nil
 	}
 	return &e.Registrations[len(e.Registrations)-1]
+}
+
+// Request is the last call of one kind that succeeded.
+type Request struct {
+	Call string            `json:"call"` // in a word
+	ID   archive.RequestID `json:"id"`
+}
+
+// Requests returns the last calls about the entry that succeeded, of each kind
+// whose id is known.
+func (e *Entry) Requests() (all []Request) {
+	r := e.findRegistration(e.ArchivedRemote)
+	if r == nil {
+		r = e.Current()
+	}
+	if r == nil {
+		r = &Registration{}
+	}
+	return KnownRequests(Request{"registration", r.Ticket.Request}, Request{"upload", e.SentRequest}, Request{"status", e.AskedRequest})
+}
+
+// KnownRequests returns those of all whose id is known.
+func KnownRequests(all ...Request) []Request {
+	return slices.DeleteFunc(all, func(r Request) bool { return r.ID == "" })
 }
 
 // findRegistration returns the latest one with the service's number r.

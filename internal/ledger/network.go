@@ -92,7 +92,10 @@ func (FileIntended) apply(e *Entry, _ archive.Instant) error {
 }
 
 // FileStored says under which number the network has the next file of the document.
-type FileStored struct{ ID archive.FileID }
+type FileStored struct {
+	ID      archive.FileID
+	Request archive.RequestID // of the call
+}
 
 // JournalName implements Event.
 func (FileStored) JournalName() string { return "file-stored" }
@@ -102,7 +105,7 @@ func (ev FileStored) apply(e *Entry, _ archive.Instant) error {
 		return ErrIllegal
 	}
 	e.FileAnswers++
-	e.StoredFiles = append(slices.Clip(e.StoredFiles), ev.ID)
+	e.StoredFiles, e.SentRequest = append(slices.Clip(e.StoredFiles), ev.ID), ev.Request
 	e.Attempt, e.NotBefore, e.Cause = 0, time.Time{}, Cause{} // the next act begins its own retries
 	return nil
 }
@@ -200,6 +203,7 @@ type DocumentTaken struct {
 	// WasKnown: the network answered that it knows the number. It is the success of an earlier POST with the same body that nobody
 	// answered; without one the number is somebody else's.
 	WasKnown bool
+	Request  archive.RequestID // of the call that the network took; empty: its answer was lost
 }
 
 // JournalName implements Event.
@@ -210,6 +214,7 @@ func (ev DocumentTaken) apply(e *Entry, at archive.Instant) error {
 	if err := e.requireState(Sending); err != nil || r == nil || !e.Route.IsNotified() || r.UploadIntents == 0 || ev.WasKnown && !r.hasEarlierUnanswered() {
 		return ErrIllegal
 	}
+	e.SentRequest = ev.Request
 	switch r.Fate = Stored; {
 	case !r.FromLostPart:
 		r.Sent = e.Body

@@ -28,7 +28,7 @@ func networkEntry() Entry {
 
 var (
 	body = DocumentIntended{archive.Digest{7}}
-	sent = []Event{FileIntended{}, FileStored{"f"}, body, DocumentTaken{}}
+	sent = []Event{FileIntended{}, FileStored{ID: "f"}, body, DocumentTaken{}}
 )
 
 // I13, I12: the words of the network in any order. A final word stays, and one that denies it is told aloud.
@@ -92,7 +92,7 @@ func TestDocumentTaken_I2_KnownOnlyAfterAnUnansweredTry(t *testing.T) {
 
 // I9: files that the network may have and no document names are counted.
 func TestFiles_I9_UnknownOnesAreCounted(t *testing.T) {
-	e := applied(t, networkEntry(), FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{"a"}, FileIntended{}, FileNotTaken{}, FileIntended{}, FileStored{"b"}, body)
+	e := applied(t, networkEntry(), FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{ID: "a"}, FileIntended{}, FileNotTaken{}, FileIntended{}, FileStored{ID: "b"}, body)
 	if e.FilePosts != 4 || e.FileAnswers != 3 || len(e.StoredFiles) != 2 {
 		t.Errorf("%d POSTs, %d answers, %q", e.FilePosts, e.FileAnswers, e.StoredFiles)
 	}
@@ -154,7 +154,7 @@ func TestReleased_I12_NumberTaken(t *testing.T) {
 // I2, I8, I13: the lost part of a ledger may have sent a document that was only packed, or half sent, in the copy. Its number is listed, so what
 // the network still tells ends it; released, it goes under the same number with its files stored anew, and "it is known" is a success.
 func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
-	for name, before := range map[string][]Event{"Packaged": nil, "FileUnderWay": {FileIntended{}}, "FileStored": {FileIntended{}, FileStored{"old"}}} {
+	for name, before := range map[string][]Event{"Packaged": nil, "FileUnderWay": {FileIntended{}}, "FileStored": {FileIntended{}, FileStored{ID: "old"}}} {
 		t.Run(name, func(t *testing.T) {
 			e := applied(t, networkEntry(), append(before, ReconcileRequired{})...)
 			if e.State != Quarantined || !e.MayBeSentByLostPart() {
@@ -170,7 +170,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 			if refused := applied(t, e, Released{byPerson}, FileIntended{}, FileRefused{}); refused.State != Quarantined {
 				t.Errorf("a file is refused, though the lost part may have sent the document: %s", refused.State)
 			}
-			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{"new"}, body)
+			e = applied(t, e, Released{byPerson}, FileIntended{}, FileStored{ID: "new"}, body)
 			if len(e.Registrations) != 1 || !e.HasEarlierUnanswered() || e.PossibleDouble {
 				t.Errorf("entry = %+v, want one number, an earlier unanswered POST and no double", e)
 			}
@@ -193,7 +193,7 @@ func TestReconcileRequired_I2_TheLostPartMayHaveSentIt(t *testing.T) {
 // I9: the files that the network may have and no document uses are never counted too few: also those that were stored for a document which it
 // never took, or under a number that was given up.
 func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
-	stored := []Event{FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{"a"}, FileIntended{}, FileStored{"b"}}
+	stored := []Event{FileIntended{}, FileUnanswered{}, FileIntended{}, FileStored{ID: "a"}, FileIntended{}, FileStored{ID: "b"}}
 	for name, row := range map[string]struct {
 		then []Event
 		want int
@@ -205,7 +205,7 @@ func TestCountUnusedFiles_I9_AnUpperBound(t *testing.T) {
 		"Refused":       {[]Event{body, DocumentRefused{}}, 3},
 		"FileRefused":   {[]Event{FileIntended{}, FileRefused{}}, 3},
 		"ClosedInDoubt": {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Closed{byPerson}}, 3},
-		"NextNumber":    {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson}, FileIntended{}, FileStored{"c"}, DocumentIntended{archive.Digest{9}}, DocumentTaken{}}, 3},
+		"NextNumber":    {[]Event{body, SentToQuarantine{Cause{Code: CauseNumberTaken}}, Released{byPerson}, FileIntended{}, FileStored{ID: "c"}, DocumentIntended{archive.Digest{9}}, DocumentTaken{}}, 3},
 	} {
 		if e := applied(t, networkEntry(), append(stored[:6:6], row.then...)...); e.CountUnusedFiles() != row.want {
 			t.Errorf("%s: %d, want %d: %+v", name, e.CountUnusedFiles(), row.want, e)

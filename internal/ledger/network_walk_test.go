@@ -17,7 +17,7 @@ type heard struct{ delivered, undelivered bool }
 func TestTransition_I13_NoticesLostAndRepeated(t *testing.T) {
 	words := []NotificationSeen{told("TechnicalAccept", "ReceivedForProcessing"), told("TechnicalAccept", "Delivered"), told("TechnicalReject", "Undelivered"),
 		told("TechnicalReject", "InvalidContent"), told("BusinessReject", "DocumentRejected"), told("BusinessAccept", "DocumentAccepted"), told("TechnicalInformation", "ConversionStarted")}
-	acts := []Event{FileIntended{}, FileStored{"f"}, FileUnanswered{}, FileNotTaken{}, FileRefused{}, body, body, body, DocumentIntended{archive.Digest{8}},
+	acts := []Event{FileIntended{}, FileStored{ID: "f"}, FileUnanswered{}, FileNotTaken{}, FileRefused{}, body, body, body, DocumentIntended{archive.Digest{8}},
 		DocumentTaken{}, DocumentTaken{WasKnown: true}, DocumentRefused{}, UploadUnanswered{}, UploadNotSent{}, Released{byPerson}, Closed{byPerson}}
 	ends := map[State]int{}
 	contradicted := 0

@@ -265,8 +265,9 @@ func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
 // the bytes that left must be the recorded one.
 type UploadAccepted struct {
 	NotBefore time.Time
-	Sent      archive.Digest // SHA-256 of the bytes that left
-	Seal      archive.Digest // stands for Sent in the journal; see Document.Seal
+	Sent      archive.Digest    // SHA-256 of the bytes that left
+	Seal      archive.Digest    // stands for Sent in the journal; see Document.Seal
+	Request   archive.RequestID // of the upload
 }
 
 // JournalName implements Event.
@@ -276,6 +277,7 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || !e.Route.IsAsked() {
 		return ErrIllegal
 	}
+	e.SentRequest = ev.Request
 	// A crash before this commit leaves sending, and the next start sends the same bytes once more.
 	r := e.Current()
 	r.Fate, r.Sent, r.Unproven = Stored, ev.Sent, false
@@ -289,8 +291,9 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 // DeliveryConfirmed is UploadAccepted where the service has no later word: the document is delivered. The digest of the bytes that left
 // must be the recorded one.
 type DeliveryConfirmed struct {
-	Sent archive.Digest // SHA-256 of the bytes that left
-	Seal archive.Digest // stands for Sent in the journal; see Document.Seal
+	Sent    archive.Digest    // SHA-256 of the bytes that left
+	Seal    archive.Digest    // stands for Sent in the journal; see Document.Seal
+	Request archive.RequestID // of the upload
 }
 
 // JournalName implements Event.
@@ -300,6 +303,7 @@ func (ev DeliveryConfirmed) apply(e *Entry, at archive.Instant) error {
 	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 || e.Route.IsAsked() {
 		return ErrIllegal
 	}
+	e.SentRequest = ev.Request
 	// A crash before this commit leaves sending, and nobody knows then whether the store has the document.
 	r := e.Current()
 	r.Fate, r.Sent = Succeeded, ev.Sent

@@ -49,8 +49,9 @@ func (a *Actions) SayWord(ctx context.Context, x arrival.Arrival, p Person, w Sp
 		return x, nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // what is announced is said, and its outcome is committed, though the asker went away
-	answer = a.postWord(ctx, intended, w, p.Reason, to)
-	said := arrival.WordAnswered{Intent: intended.Said[len(intended.Said)-1].Rev, Outcome: arrival.Taken}
+	noting, request := apicall.NoteRequests(ctx)
+	answer = a.postWord(noting, intended, w, p.Reason, to)
+	said := arrival.WordAnswered{Intent: intended.Said[len(intended.Said)-1].Rev, Outcome: arrival.Taken, Request: request.Last()}
 	if e := *apicall.AsError(answer); answer != nil {
 		if w.Tell {
 			e.Message = "" // it may repeat the reason, which must stay erasable here

@@ -67,7 +67,7 @@ func (s *StatusSummary) AddNeeds(c Clock) {
 	addEntries("now", "unreadable", a.Unreadable, FormatCount(a.Unreadable.Count, "taken folder", "taken folders")+" cannot be read",
 		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself")
 	addEntries("now", "overdue", a.Overdue, FormatCount(a.Overdue.Count, "document", "documents")+" open for longer than "+FormatAge(s.Open.alertAfter()),
-		"see vaultd why X; ask the provider about them")
+		"see vaultd why X; ask the provider about them, with the request ids that vaultd show X names")
 	addEntries("soon", "kept-differs", a.KeptDiffers, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
 		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X")
 	addEntries("soon", "not-compared", a.NotCompared, FormatCount(a.NotCompared.Count, "document is", "documents are")+" archived after an upload without an answer to a store that does not check Content-MD5",

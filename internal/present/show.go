@@ -210,6 +210,9 @@ func (d Dossier) addRegistrations(p *Page, c Clock) {
 		}
 		p.WriteString("\n")
 	}
+	if ids := DescribeRequests(e.Requests()); ids != "" {
+		fmt.Fprintf(p, "  request ids, for support: %s\n", ids)
+	}
 }
 
 func (d Dossier) addHistory(p *Page, c Clock) {
@@ -241,30 +244,31 @@ func (d Dossier) addHistory(p *Page, c Clock) {
 // ShowJSON is the object of "show --json": the keys of a list's row, and more.
 type ShowJSON struct {
 	ListRow
-	Meaning       string          `json:"meaning"`
-	Cause         *Cause          `json:"cause"`
-	Flags         []string        `json:"flags"`
-	Dest          *string         `json:"dest"`
-	Owner         uint32          `json:"owner"`
-	First         *string         `json:"duplicateOf"`
-	SameContent   *string         `json:"sameContent"`
-	SameNumber    *string         `json:"sameNumber"`
-	Supersedes    *string         `json:"supersedes"`
-	SentCopy      *SentCopy       `json:"sentCopy"`
-	ReceivedAs    *string         `json:"receivedAs"` // its number at the business network, over which it came in
-	Check         *string         `json:"check"`      // what became of the file with what the business network's check found
-	CheckFile     *string         `json:"checkFile"`  // its number at the network
-	DisposeAt     *time.Time      `json:"disposeAt"`
-	Next          *string         `json:"next"`
-	NotBefore     *time.Time      `json:"notBefore"`
-	Posts         uint16          `json:"posts"`
-	Answers       uint16          `json:"answers"`
-	Registrations []Registration  `json:"registrations"`
-	Files         []File          `json:"files"`
-	Metadata      json.RawMessage `json:"metadata"`
-	Record        *string         `json:"record"` // the archive's success as it came
-	History       []ledger.Line   `json:"history"`
-	Reasons       []Decision      `json:"reasons"` // that people gave for their acts
+	Meaning       string           `json:"meaning"`
+	Cause         *Cause           `json:"cause"`
+	Flags         []string         `json:"flags"`
+	Dest          *string          `json:"dest"`
+	Owner         uint32           `json:"owner"`
+	First         *string          `json:"duplicateOf"`
+	SameContent   *string          `json:"sameContent"`
+	SameNumber    *string          `json:"sameNumber"`
+	Supersedes    *string          `json:"supersedes"`
+	SentCopy      *SentCopy        `json:"sentCopy"`
+	ReceivedAs    *string          `json:"receivedAs"` // its number at the business network, over which it came in
+	Check         *string          `json:"check"`      // what became of the file with what the business network's check found
+	CheckFile     *string          `json:"checkFile"`  // its number at the network
+	DisposeAt     *time.Time       `json:"disposeAt"`
+	Next          *string          `json:"next"`
+	NotBefore     *time.Time       `json:"notBefore"`
+	Posts         uint16           `json:"posts"`
+	Answers       uint16           `json:"answers"`
+	Registrations []Registration   `json:"registrations"`
+	Requests      []ledger.Request `json:"requests"` // the last calls about it that succeeded, by which support finds them
+	Files         []File           `json:"files"`
+	Metadata      json.RawMessage  `json:"metadata"`
+	Record        *string          `json:"record"` // the archive's success as it came
+	History       []ledger.Line    `json:"history"`
+	Reasons       []Decision       `json:"reasons"` // that people gave for their acts
 }
 
 // Cause is why an entry is in its state.
@@ -297,7 +301,7 @@ func (d Dossier) JSON(c Clock) ShowJSON {
 		ListRow: NewListRow(c, e, d.Details), Meaning: explainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
 		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes), SentCopy: d.SentCopy, ReceivedAs: TextOrNil(string(d.ReceivedAs)),
 		Check: TextOrNil(DescribeValidation(e)), CheckFile: TextOrNil(string(e.ValidationFile)),
-		Registrations: []Registration{}, Files: []File{}, Reasons: d.decisions(),
+		Registrations: []Registration{}, Requests: append([]ledger.Request{}, e.Requests()...), Files: []File{}, Reasons: d.decisions(),
 		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
 	}
 	if e.Cause != (ledger.Cause{}) {

@@ -48,6 +48,8 @@ type Delivery struct {
 
 	// When the network rejected the document after it had delivered it, where that was known when the note was written.
 	Rejected string `json:"rejectedAt,omitempty"`
+
+	Requests []ledger.Request `json:"requests,omitempty"` // the calls that delivered it, by which the service's support finds them
 }
 
 // Receiver is whom it was delivered to.
@@ -70,7 +72,7 @@ func NewDelivery(environment string, e ledger.Entry, d ledger.Document, head *le
 		Format: deliveryFormat, Environment: environment, Key: e.Key.String(), Route: e.Route, ID: e.ID.String(), BumID: e.Current().Ticket.Remote,
 		Receiving: to.Address, Files: []ReceiptFile{}, Sent: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Delivered: formatUTC(e.UploadedAt), Double: e.PossibleDouble,
-		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means,
+		RecipientName: to.Name, RecipientIDs: to.IDs, Means: e.Means, Requests: e.Requests(),
 	}
 	// Without the digest of its body it is not known which files the document names: the lost part of a ledger may have sent it.
 	if !e.Body.IsZero() {

@@ -41,6 +41,8 @@ type Receipt struct {
 
 	// What in the folder was not what was archived when the receipt was written; empty: nothing.
 	Differs []ReceiptDifference `json:"differs,omitempty"`
+
+	Requests []ledger.Request `json:"requests,omitempty"` // the calls that archived it, by which the archive's support finds them
 }
 
 // ReceiptDifference is one file in the folder that is not what was archived.
@@ -85,7 +87,7 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 		Key: e.Key.String(), ClientUUID: succeededID(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
 		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Uploaded: formatUTC(e.UploadedAt), Archived: formatUTC(e.ArchivedAt),
-		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble,
+		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble, Requests: e.Requests(),
 	}
 	for _, f := range d.Files {
 		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})

@@ -53,7 +53,7 @@ func (w *work) findWrong(f fetched) (wrong error, atLeast time.Duration, err err
 // only where it came again and again for a while, or where a person takes it, and the network itself answers; else it is fetched again.
 func (w *work) takeFetched(ctx context.Context, f fetched) error {
 	id, kept := f.id, f.kept
-	held := arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256, Told: f.told}
+	held := arrival.FileHeld{File: id, Stored: kept.Path, Size: kept.Size, SHA256: kept.SHA256, Told: f.told, Request: f.request}
 	wrong, atLeast, err := w.findWrong(f)
 	if err != nil {
 		return w.postponeLocal(ctx, CauseFolder, err)

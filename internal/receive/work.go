@@ -138,7 +138,8 @@ func (w *work) fetchDocument(ctx context.Context) error {
 		return err
 	}
 	// A GET: it changes nothing at the network, and a crash in it fetches the document once more.
-	raw, files, err := w.cfg.Service.FetchDocument(ctx, w.kind(), w.a.Document())
+	noting, request := apicall.NoteRequests(ctx)
+	raw, files, err := w.cfg.Service.FetchDocument(noting, w.kind(), w.a.Document())
 	if err != nil {
 		return w.postponeAfterFault(ctx, "fetch a document", err)
 	}
@@ -148,7 +149,7 @@ func (w *work) fetchDocument(ctx context.Context) error {
 		return w.postponeLocal(ctx, CauseFolder, err)
 	}
 	// The document is durable. A crash before this commit fetches it once more, and replaces it: no line tells of its bytes yet.
-	return w.commit(ctx, arrival.DocumentHeld{Stored: documentName, Size: kept.Size, SHA256: kept.SHA256, Files: files})
+	return w.commit(ctx, arrival.DocumentHeld{Stored: documentName, Size: kept.Size, SHA256: kept.SHA256, Files: files, Request: request.Last()})
 }
 
 // fetchFile fetches one file of the document, as it comes, onto the disk.
@@ -173,6 +174,7 @@ type fetched struct {
 	told      archive.FileTold // by the answer, and by the document
 	kept      archive.File     // the file itself, out of its encoding
 	isWrapped bool             // it could not be got out of its encoding: what is kept is what came
+	request   archive.RequestID
 }
 
 // keepFetched fetches a file and keeps it as it came, and beside that, where it
@@ -181,13 +183,15 @@ type fetched struct {
 func (w *work) keepFetched(ctx context.Context, id string) (f fetched, isKept bool, err error) {
 	var failed error
 	f.id = id
+	noting, request := apicall.NoteRequests(ctx)
 	f.kept, err = w.keepFile(storedName(w.a.Files, id), func(p *part) error {
-		f.told, failed = w.cfg.Service.FetchFile(ctx, archive.FileID(id), p)
+		f.told, failed = w.cfg.Service.FetchFile(noting, archive.FileID(id), p)
 		return failed
 	})
 	if failed != nil && apicall.AsError(failed).Code != "local" {
 		return f, false, w.postponeAfterFault(ctx, "fetch a file", failed)
 	}
+	f.request = request.Last()
 	if err == nil {
 		f.told = f.told.Or(w.fileOf(id).Told)
 		err = w.unwrap(&f)
@@ -262,11 +266,12 @@ func (w *work) confirm(ctx context.Context) error {
 	if err := w.commit(ctx, arrival.ConfirmIntended{}); err != nil {
 		return err
 	}
-	if err := w.cfg.Service.ConfirmReceipt(ctx, w.kind(), w.a.Document(), w.a.HandedOnAt); err != nil {
+	noting, request := apicall.NoteRequests(ctx)
+	if err := w.cfg.Service.ConfirmReceipt(noting, w.kind(), w.a.Document(), w.a.HandedOnAt); err != nil {
 		return w.postponeAfterFault(ctx, "confirm the receipt", err)
 	}
 	w.noteAnswer()
-	return w.commit(ctx, arrival.ConfirmationTaken{})
+	return w.commit(ctx, arrival.ConfirmationTaken{Request: request.Last()})
 }
 
 // acknowledge deletes the notification that announced the document. Everything of it lies in the drop folder by now.
@@ -276,13 +281,14 @@ func (w *work) acknowledge(ctx context.Context) error {
 	if err := w.commit(ctx, arrival.AcknowledgeIntended{OnlyHandedOn: true}); err != nil {
 		return err
 	}
-	switch err := w.cfg.Service.Acknowledge(ctx, w.a.Notice); {
+	noting, request := apicall.NoteRequests(ctx)
+	switch err := w.cfg.Service.Acknowledge(noting, w.a.Notice); {
 	case err == nil:
 		w.noteAnswer()
 	case !w.isGone(err): // a page that says so may be a proxy's, so it ends no pause
 		return w.postponeAfterFault(ctx, "delete the notification", err)
 	}
-	return w.commit(ctx, arrival.AcknowledgementTaken{})
+	return w.commit(ctx, arrival.AcknowledgementTaken{Request: request.Last()})
 }
 
 // isGone reports whether the network does not know the notification any more, as a page says that may be a proxy's. It is believed from the second

@@ -77,6 +77,9 @@ type Arrival struct {
 	UnknownPast        bool   // the ledger was put back or made anew: earlier downloads are not known
 	Gone               bool   // a whole list left it out, and nobody here acknowledged it
 
+	FetchRequest archive.RequestID // of the last file, or document, that came and is held
+	TellRequest  archive.RequestID // of the last confirmation, acknowledgement or word that the service took
+
 	Attempt   uint16 // failures of what is due
 	NotBefore time.Time
 	Cause     ledger.Cause // of the last failure, or of the end

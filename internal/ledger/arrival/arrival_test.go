@@ -51,7 +51,7 @@ func every() []Event {
 	return []Event{
 		Listed{Kind: Extract, Extract: delta}, FilesListed{both}, DownloadIntended{"a"}, heldFile("a"), Postponed{Cause: ledger.Cause{Code: "x"}}, HeldWhole{both, sum},
 		Adopted{Kind: Extract, Extract: delta, Files: []File{{Name: "a", Stored: "s", SHA256: sum}}, Manifest: sum}, HandedOn{}, AcknowledgeIntended{}, AcknowledgementTaken{},
-		DocumentAnnounced{"bum-1", archive.NetworkInvoice, "ack-1"}, DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f1"}}}, ConfirmIntended{}, ConfirmationTaken{}, RetryAsked{},
+		DocumentAnnounced{"bum-1", archive.NetworkInvoice, "ack-1"}, DocumentHeld{Stored: "document", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: "f1"}}}, ConfirmIntended{}, ConfirmationTaken{}, RetryAsked{},
 		FileDoubted{File: "f1", Stored: "s", SHA256: sum}, DoubtOverruled{File: "f1", SHA256: sum}, WordIntended{Word: Accept}, WordIntended{Word: RejectTechnical}, WordAnswered{Intent: 3, Outcome: Taken},
 		LeftOut{}, ListedAgain{}, Doubted{}, CustodyLost{}, Allowed{}, Abandoned{By: &ledger.Operator{UID: 7}},
 	}

@@ -1,6 +1,7 @@
 package arrival
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -46,6 +47,8 @@ type DocumentHeld struct {
 	Size   int64
 	SHA256 archive.Digest
 	Files  []archive.FileRef
+
+	Request archive.RequestID // of the call that brought it
 }
 
 // JournalName implements Event.
@@ -65,6 +68,7 @@ func (ev DocumentHeld) apply(a *Arrival, _ archive.Instant) error {
 		}
 		a.Files = append(a.Files, File{Name: string(f.ID), Told: f.Told})
 	}
+	a.FetchRequest = ev.Request
 	a.enter(Fetching)
 	return nil
 }
@@ -90,19 +94,19 @@ func (ConfirmIntended) apply(a *Arrival, _ archive.Instant) error {
 }
 
 // ConfirmationTaken says that the network knows that the document was received.
-type ConfirmationTaken struct{}
+type ConfirmationTaken struct{ Request archive.RequestID }
 
 // JournalName implements Event.
 func (ConfirmationTaken) JournalName() string { return "confirmed" }
 
-func (ConfirmationTaken) apply(a *Arrival, at archive.Instant) error {
+func (ev ConfirmationTaken) apply(a *Arrival, at archive.Instant) error {
 	if err := a.inState(Held); err != nil {
 		return err
 	}
 	if a.ConfirmIntents == 0 || !a.ConfirmedAt.IsZero() {
 		return illegal("no confirmation was announced, or it was taken before")
 	}
-	a.ConfirmedAt = at.Wall
+	a.ConfirmedAt, a.TellRequest = at.Wall, cmp.Or(ev.Request, a.TellRequest)
 	a.enter(Held)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // receivedLife is the life of a document that came in over the network.
 var receivedLife = []Event{
-	DocumentAnnounced{"bum-1", archive.NetworkCreditNote, "ack-1"}, DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f1"}}}, heldFile("f1"),
+	DocumentAnnounced{"bum-1", archive.NetworkCreditNote, "ack-1"}, DocumentHeld{Stored: "document", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: "f1"}}}, heldFile("f1"),
 	HeldWhole{Manifest: sum}, HandedOn{}, ConfirmIntended{}, ConfirmationTaken{}, AcknowledgeIntended{}, AcknowledgementTaken{},
 }
 
@@ -57,8 +57,8 @@ func TestTransition_I30_ReceivedDocuments(t *testing.T) {
 		kit.Fails(t, name+" is announced", kit.Err(Transition(Arrival{Key: archive.Key{1}}, ev, at)))
 	}
 	for name, ev := range map[string]Event{
-		"NoDigest": DocumentHeld{"document", 9, archive.Digest{}, nil}, "OneFileTwice": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: "f"}, {ID: "f"}}},
-		"FileOfTheDocumentsName": DocumentHeld{"document", 9, sum, []archive.FileRef{{ID: DocumentFile}}},
+		"NoDigest": DocumentHeld{Stored: "document", Size: 9, SHA256: archive.Digest{}, Files: nil}, "OneFileTwice": DocumentHeld{Stored: "document", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: "f"}, {ID: "f"}}},
+		"FileOfTheDocumentsName": DocumentHeld{Stored: "document", Size: 9, SHA256: sum, Files: []archive.FileRef{{ID: DocumentFile}}},
 	} {
 		kit.Fails(t, name+" is held", kit.Err(Transition(after(t, receivedLife[0]), ev, at)))
 	}

@@ -1,6 +1,7 @@
 package arrival
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -150,7 +151,8 @@ type FileHeld struct {
 	Size         int64
 	SHA256       archive.Digest
 	Beside       bool
-	Told         archive.FileTold // by the answer that brought it
+	Told         archive.FileTold  // by the answer that brought it
+	Request      archive.RequestID // of that call
 }
 
 // JournalName implements Event.
@@ -171,6 +173,7 @@ func (ev FileHeld) apply(a *Arrival, _ archive.Instant) error {
 	}
 	f.Stored, f.Size, f.SHA256, f.Beside = ev.Stored, ev.Size, ev.SHA256, ev.Beside
 	f.Told = ev.Told.Or(f.Told)
+	a.FetchRequest = cmp.Or(ev.Request, a.FetchRequest)
 	if f.Doubt.SHA256 != ev.SHA256 {
 		f.Doubt = Doubt{} // other bytes came, and nothing is wrong with them
 	}
@@ -346,19 +349,19 @@ func (ev AcknowledgeIntended) apply(a *Arrival, _ archive.Instant) error {
 }
 
 // AcknowledgementTaken says that the service knows that the arrival is held.
-type AcknowledgementTaken struct{}
+type AcknowledgementTaken struct{ Request archive.RequestID }
 
 // JournalName implements Event.
 func (AcknowledgementTaken) JournalName() string { return "acknowledged" }
 
-func (AcknowledgementTaken) apply(a *Arrival, at archive.Instant) error {
+func (ev AcknowledgementTaken) apply(a *Arrival, at archive.Instant) error {
 	if err := a.inState(Held); err != nil {
 		return err
 	}
 	if a.AcknowledgeIntents == 0 {
 		return illegal("no acknowledgement was announced")
 	}
-	a.AcknowledgedAt = at.Wall
+	a.AcknowledgedAt, a.TellRequest = at.Wall, cmp.Or(ev.Request, a.TellRequest)
 	a.enter(Acknowledged)
 	return nil
 }

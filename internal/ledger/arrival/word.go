@@ -1,6 +1,7 @@
 package arrival
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -141,6 +142,7 @@ type WordAnswered struct {
 	Intent  uint32 // the revision of the [WordIntended]
 	Outcome Outcome
 	Cause   ledger.Cause
+	Request archive.RequestID // of the call, where the network took it
 }
 
 // JournalName implements Event.
@@ -154,6 +156,7 @@ func (ev WordAnswered) apply(a *Arrival, at archive.Instant) error {
 		return illegal("no word was announced, or its outcome is known")
 	}
 	s.Outcome, s.AnsweredAt, s.Cause = ev.Outcome, at.Wall, ev.Cause
+	a.TellRequest = cmp.Or(ev.Request, a.TellRequest)
 	return nil
 }
 

@@ -84,6 +84,8 @@ var arrivalForm = &message[arrival.Arrival]{"Arrival", []field[arrival.Arrival]{
 	instantField(28, "confirmed_at", func(a *arrival.Arrival) *time.Time { return &a.ConfirmedAt }),
 	listField(29, "said", saidForm, func(a *arrival.Arrival) *[]arrival.Said { return &a.Said }),
 	instantField(30, "lost_at", func(a *arrival.Arrival) *time.Time { return &a.LostAt }),
+	requestField(31, "fetch_request", func(a *arrival.Arrival) *archive.RequestID { return &a.FetchRequest }),
+	requestField(32, "tell_request", func(a *arrival.Arrival) *archive.RequestID { return &a.TellRequest }),
 }}
 
 // arrivalCount is how many arrivals are in one state.

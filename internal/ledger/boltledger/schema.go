@@ -57,6 +57,7 @@ var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
 	signedField(7, "validity", func(t *archive.Ticket) *time.Duration { return &t.Validity }),
 	fixedField(8, "object", func(t *archive.Ticket) []byte { return t.Object[:] }),
 	flagField(9, "without_md5", func(t *archive.Ticket) *bool { return &t.WithoutMD5 }),
+	requestField(10, "request", func(t *archive.Ticket) *archive.RequestID { return &t.Request }),
 }}
 
 var registrationForm = &message[ledger.Registration]{"Registration", []field[ledger.Registration]{
@@ -144,6 +145,8 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	textField(61, "validation_file", func(e *ledger.Entry) *archive.FileID { return &e.ValidationFile }),
 	textField(62, "asks", func(e *ledger.Entry) *string { return &e.Asks }),
 	numberField(63, "cut_off", func(e *ledger.Entry) *ledger.CutOffState { return &e.CutOff }),
+	requestField(64, "sent_request", func(e *ledger.Entry) *archive.RequestID { return &e.SentRequest }),
+	requestField(65, "asked_request", func(e *ledger.Entry) *archive.RequestID { return &e.AskedRequest }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

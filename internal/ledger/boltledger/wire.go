@@ -1,6 +1,8 @@
 package boltledger
 
 import (
+	"vaultd/internal/archive"
+
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -269,6 +271,30 @@ func textField[T any, V ~string](num protowire.Number, name string, at func(*T) 
 		func(v *T, typ protowire.Type, b []byte) (int, error) {
 			s, n, err := consumeBytes(typ, b)
 			*at(v) = V(s)
+			return n, err
+		}}
+}
+
+// requestField is a row for the id of a call. Most are UUIDs, which take 17
+// bytes: a zero, which no text begins with, and their own 16.
+func requestField[T any](num protowire.Number, name string, at func(*T) *archive.RequestID) field[T] {
+	return field[T]{num, name, "bytes",
+		func(b []byte, v *T) []byte {
+			s := string(*at(v))
+			if id, err := archive.ParseID(s); err == nil && id.String() == s {
+				return appendBytes(b, num, append([]byte{0}, id[:]...))
+			}
+			if s != "" {
+				b = appendBytes(b, num, []byte(s))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			*at(v) = archive.RequestID(s)
+			if len(s) == 17 && s[0] == 0 {
+				*at(v) = archive.RequestID(archive.ID(s[1:]).String())
+			}
 			return n, err
 		}}
 }

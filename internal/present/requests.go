@@ -1,0 +1,18 @@
+package present
+
+import (
+	"strings"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
+)
+
+// DescribeRequests returns the ids of calls in one line, for the support of the
+// service; empty: none is known.
+func DescribeRequests(all []ledger.Request) string {
+	var parts []string
+	for _, r := range all {
+		parts = append(parts, r.Call+" "+sanitize.Text(string(r.ID)))
+	}
+	return strings.Join(parts, ", ")
+}
