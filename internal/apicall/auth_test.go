@@ -38,12 +38,10 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	kit.Must(t, err)
 	current = "renewed"
 	kit.Value(do(t, api, get("ask")))(t)
-	if user, pass, _ := got[0].BasicAuth(); user != "u ser" || pass != secretCanary {
-		t.Errorf("sent %q %q", user, pass)
-	}
-	if _, pass, _ := got[1].BasicAuth(); pass != "renewed" {
-		t.Errorf("a renewed secret was not read: %q", pass)
-	}
+	user, pass, _ := got[0].BasicAuth()
+	kit.Check(t, user == "u ser" && pass == secretCanary, "sent %q %q", user, pass)
+	_, pass, _ = got[1].BasicAuth()
+	kit.Check(t, pass == "renewed", "a renewed secret was not read: %q", pass)
 	kit.Want(t, "the request", got[0].RequestURI, "/base/v1/a%2Fb%20c?cursor=x%26y")
 	id := got[0].Header.Get("X-Call")
 	if _, err := uuid.Parse(id); err != nil || id != ans.RequestID || id == got[1].Header.Get("X-Call") {
@@ -149,9 +147,7 @@ func TestOAuth_SpentTokenIsRenewedOnce(t *testing.T) {
 	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth()})
 	kit.Value(do(t, api, get("ask")))(t)
 	ts.revoked = true
-	if _, err := do(t, api, post("register", "[]")); err != nil {
-		t.Errorf("after the token was revoked: %v", err)
-	}
+	kit.Want(t, "after the token was revoked", kit.Err(do(t, api, post("register", "[]"))), nil)
 	kit.Check(t, ts.granted == 2 && ts.calls == 3, "%d tokens, %d calls; want 2 and 3", ts.granted, ts.calls)
 	always := &tokenServer{life: 3600}
 	refusing := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -197,9 +193,7 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 		do(t, api, get("ask"))
 		ts.status, ts.answer = 400, `{"error":"invalid_request","error_description":"no"}`
 		time.Sleep(85 * time.Second)
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Errorf("the token is good for 5 s more: %v", err)
-		}
+		kit.Want(t, "the token is good for 5 s more", kit.Err(do(t, api, get("ask"))), nil)
 		time.Sleep(20 * time.Second)
 		asked := len(ts.requests)
 		mayAnswer = make(chan struct{}) // the first token request waits here until all callers stand in line
@@ -323,9 +317,7 @@ func TestOAuth_HangingRenewal(t *testing.T) {
 		time.Sleep(80 * time.Second)
 		begun := time.Now()
 		for range 3 {
-			if _, err := do(t, api, get("ask")); err != nil {
-				t.Errorf("after %v: %v", time.Since(begun), err)
-			}
+			kit.Want(t, fmt.Sprintf("after %v", time.Since(begun)), kit.Err(do(t, api, get("ask"))), nil)
 		}
 		took := time.Since(begun)
 		kit.Check(t, took <= 10*time.Second, "three calls took %v", took)

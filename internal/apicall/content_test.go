@@ -162,6 +162,7 @@ func reply(said chan<- struct{}, size int, acts ...any) func(net.Conn, io.Reader
 // I12: a 2xx is an acceptance only if it came after the whole content had left, whatever the peer does with the
 // connection then, with and without "Expect: 100-continue".
 func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
+	kit.Waits(t, 0.3, "an answer has to overtake the content in a real socket")
 	const small, large = 700_000, expectAbove + 3_000_000
 	readPause := 100 * time.Millisecond
 	if kit.Race {

@@ -95,9 +95,7 @@ func TestPut_I2_NothingPassesAnAnswer(t *testing.T) {
 				t.Error("the content passes after the first byte of an answer")
 			}
 			if is1xx {
-				if err := trace.Got1xxResponse(http.StatusContinue, nil); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error of Got1xxResponse", trace.Got1xxResponse(http.StatusContinue, nil), nil)
 			} else if !g.keepBack() {
 				t.Error("content may have left, although nothing passed")
 			}
@@ -105,9 +103,8 @@ func TestPut_I2_NothingPassesAnAnswer(t *testing.T) {
 				t.Errorf("an answer of the kind 1xx: %v; passed: %v", is1xx, len(passed) > 0)
 			}
 			g.release()
-			if err := <-passed; err != want {
-				t.Errorf("it ends with %v", err)
-			}
+			err := <-passed
+			kit.Check(t, err == want, "it ends with %v", err)
 		}
 	})
 }

@@ -138,9 +138,8 @@ func TestOutcome_NotSent(t *testing.T) {
 			_, err := api.Do(ctx, post("register", "[]"))
 			ce := failure(t, err)
 			kit.Check(t, ce.Outcome == NotSent && ce.Op == "register", "got %v: %v", ce.Outcome, ce)
-			if want, ok := kinds[name]; ok && ce.Code != want {
-				t.Errorf("kind %s, want %s: %v", ce.Code, want, ce)
-			}
+			want, ok := kinds[name]
+			kit.Check(t, !ok || ce.Code == want, "kind %s, want %s: %v", ce.Code, want, ce)
 			kit.Holds(t, "the text", ce.Error(), words[name])
 			kit.Want(t, "Denied", name == "SecretUnreadable" || name == "TokenRefused", ce.Denied)
 		})
@@ -187,15 +186,13 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 			api, store := clients(t, Config{BaseURL: base})
 			kit.Value(do(t, api, post("warm", "[]")))(t)
 			_, err = do(t, api, post("register", "[]"))
-			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
-				t.Errorf("POST: got %v: %v", ce.Outcome, ce)
-			}
+			ce := failure(t, err)
+			kit.Check(t, ce.Outcome == OutcomeUnknown, "POST: got %v: %v", ce.Outcome, ce)
 			put := upload{Op: "upload", URL: base + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")}
 			kit.Value(store.put(context.Background(), put))(t)
 			_, err = store.put(context.Background(), put)
-			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
-				t.Errorf("PUT: got %v: %v", ce.Outcome, ce)
-			}
+			ce = failure(t, err)
+			kit.Check(t, ce.Outcome == OutcomeUnknown, "PUT: got %v: %v", ce.Outcome, ce)
 			if reads && requests.Load() != 4 || dialled.Load() != 2 {
 				t.Errorf("4 calls made %d requests on %d connections", requests.Load(), dialled.Load())
 			}
@@ -271,9 +268,8 @@ func TestProxy(t *testing.T) {
 		"the proxy was asked for %v", asked)
 	direct := serve(t, answer(200, ""))
 	api, _ = clients(t, Config{BaseURL: direct.URL, Proxy: withUser})
-	if _, err := do(t, api, get("list")); err != nil || len(asked) != 2 {
-		t.Errorf("loopback went through the proxy: %v", err)
-	}
+	_, err = do(t, api, get("list"))
+	kit.Check(t, err == nil && len(asked) == 2, "loopback went through the proxy: %v", err)
 	for _, bad := range []string{"proxy.example:3128", "ftp://proxy.example", "http://"} {
 		_, _, err := New(Config{BaseURL: direct.URL, Proxy: bad, Auth: basicAuth()})
 		kit.Check(t, err != nil, "proxy %q was taken", bad)
@@ -347,10 +343,7 @@ func TestTLS_OwnAuthority(t *testing.T) {
 	srv := httptest.NewTLSServer(answer(200, "[]"))
 	defer srv.Close()
 	api, _ := clients(t, Config{BaseURL: srv.URL, CAFile: writeCA(t, srv)})
-	if _, err := do(t, api, get("list")); err != nil {
-		t.Error(err)
-	}
-	if _, _, err := New(Config{BaseURL: srv.URL, CAFile: "/dev/null", Auth: basicAuth()}); err == nil {
-		t.Error("an empty ca_file was taken")
-	}
+	kit.Want(t, "the error of do", kit.Err(do(t, api, get("list"))), nil)
+	_, _, err := New(Config{BaseURL: srv.URL, CAFile: "/dev/null", Auth: basicAuth()})
+	kit.Check(t, err != nil, "an empty ca_file was taken")
 }

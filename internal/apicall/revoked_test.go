@@ -91,9 +91,8 @@ func TestOAuth_I24_RevokedTokenIsRenewedOnce(t *testing.T) {
 				var wg sync.WaitGroup
 				for range 20 {
 					wg.Go(func() {
-						if _, err := api.Do(context.Background(), post("register", "[1,2,3]")); err != nil {
-							t.Error(err)
-						}
+						kit.Want(t, "the error of Do",
+							kit.Err(api.Do(context.Background(), post("register", "[1,2,3]"))), nil)
 					})
 				}
 				wg.Wait()
@@ -114,9 +113,7 @@ func TestOAuth_I24_RevokedTwice(t *testing.T) {
 		for range 2 {
 			s.revoke()
 			time.Sleep(replaceSoonest)
-			if _, err := do(t, api, post("register", "[]")); err != nil {
-				t.Error(err)
-			}
+			kit.Want(t, "the error of do", kit.Err(do(t, api, post("register", "[]"))), nil)
 		}
 	})
 }
@@ -140,9 +137,7 @@ func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
 		}
 		for range 50 {
 			wg.Go(func() {
-				if _, err := api.Do(context.Background(), get("ask")); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error of Do", kit.Err(api.Do(context.Background(), get("ask"))), nil)
 			})
 		}
 		began := time.Now()
@@ -180,15 +175,11 @@ func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
 		wg.Wait()
 		n := s.counted()
 		kit.Check(t, n <= 1+1+repeats, "8 calls made %d token requests", n)
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of do", kit.Err(do(t, api, get("ask"))), nil)
 		s.down = false
 		s.revoke()
 		time.Sleep(replaceAgain)
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Errorf("the endpoint is back: %v", err)
-		}
+		kit.Want(t, "the endpoint is back", kit.Err(do(t, api, get("ask"))), nil)
 	})
 }
 
@@ -207,9 +198,7 @@ func TestOAuth_I23_TokenEndpointDownIsNoStorm(t *testing.T) {
 		kit.Check(t, n <= 1+200*(1+repeats), "%d token requests for 600 refused calls", n)
 		s.down = false
 		time.Sleep(replaceAgain)
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Errorf("the endpoint is back: %v", err)
-		}
+		kit.Want(t, "the endpoint is back", kit.Err(do(t, api, get("ask"))), nil)
 	})
 }
 
@@ -221,9 +210,7 @@ func TestOAuth_I24_RevokedWhileTokensAreSlow(t *testing.T) {
 		do(t, api, get("ask"))
 		s.slow = 20 * time.Second
 		s.revoke()
-		if _, err := do(t, api, get("ask")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of do", kit.Err(do(t, api, get("ask"))), nil)
 	})
 }
 

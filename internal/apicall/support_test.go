@@ -36,9 +36,7 @@ func clients(t *testing.T, cfg Config) (*API, *Store) {
 		cfg.Auth = basicAuth()
 	}
 	api, store, err := New(cfg)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
+	kit.Need(t, err == nil, "New: %v", err)
 	return api, store
 }
 

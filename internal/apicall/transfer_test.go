@@ -72,12 +72,10 @@ func TestPut_LocalFaults(t *testing.T) {
 		_, err := store.put(context.Background(), upload{Op: "upload", URL: srv.URL + "/k", Size: 10, Open: open})
 		return failure(t, err)
 	}
-	if ce := put(func() (io.ReadCloser, error) { return nil, gone }); ce.Outcome != NotSent || !errors.Is(ce, gone) {
-		t.Errorf("open fails: %v %v", ce.Outcome, ce)
-	}
-	if ce := put(bodyOf("short")); ce.Outcome != OutcomeUnknown {
-		t.Errorf("file shorter than told: %v %v", ce.Outcome, ce)
-	}
+	ce := put(func() (io.ReadCloser, error) { return nil, gone })
+	kit.Check(t, ce.Outcome == NotSent && errors.Is(ce, gone), "open fails: %v %v", ce.Outcome, ce)
+	ce = put(bodyOf("short"))
+	kit.Check(t, ce.Outcome == OutcomeUnknown, "file shorter than told: %v %v", ce.Outcome, ce)
 }
 
 func TestPut_StalledPeerIsLeft(t *testing.T) {
@@ -240,9 +238,8 @@ func TestStream_I11_LeavesOnce(t *testing.T) {
 			t.Errorf("%s: got %d bytes, %v", name, got.Len(), err)
 		}
 		full := errors.New("disk full")
-		if err := call(func(*Answer, io.Reader) error { return full }); !errors.Is(err, full) || n != 3 {
-			t.Errorf("%s: got %v after %d requests", name, err, n)
-		}
+		err := call(func(*Answer, io.Reader) error { return full })
+		kit.Check(t, errors.Is(err, full) && n == 3, "%s: got %v after %d requests", name, err, n)
 	}
 }
 
@@ -265,5 +262,51 @@ func TestStream_StalledPeerIsLeft(t *testing.T) {
 		if failure(t, err); !strings.Contains(err.Error(), "stands still") || time.Since(begun) != 310*time.Second {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
+	})
+}
+
+// I24: a transfer ends so long after its last progress, neither before nor later, and by the terms that hold then.
+func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := startWatchdog(t.Context(), time.Minute, errStalled)
+		defer w.stop()
+		for range 9 {
+			time.Sleep(59 * time.Second)
+			w.addProgress(leastMoved)
+		}
+		time.Sleep(time.Minute - time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatalf("ended within a minute of progress: %v", context.Cause(ctx))
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if context.Cause(ctx) != errStalled {
+			t.Errorf("a minute without progress: %v", context.Cause(ctx))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := startWatchdog(t.Context(), time.Minute, errSlow)
+		time.Sleep(50 * time.Second)
+		w.setLimit(5*time.Second, errStalled)
+		time.Sleep(4 * time.Second)
+		w.addProgress(1)
+		time.Sleep(4 * time.Second)
+		if ctx.Err() != nil {
+			t.Fatalf("ended 4 s after progress: %v", context.Cause(ctx))
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if context.Cause(ctx) != errStalled {
+			t.Errorf("5 s without progress: %v", context.Cause(ctx))
+		}
+		w.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, w := startWatchdog(t.Context(), time.Minute, errStalled)
+		time.Sleep(30 * time.Second)
+		w.addProgress(1)
+		w.stop()
+		time.Sleep(time.Hour)
+		kit.Want(t, "the cause of the end", context.Cause(ctx), context.Canceled)
 	})
 }

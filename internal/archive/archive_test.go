@@ -130,13 +130,130 @@ func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 
 func TestInstantSince_I6_AnotherBootTellsNothing(t *testing.T) {
 	a := Instant{Boot: time.Minute, BootID: "a"}
-	if d, ok := (Instant{Boot: time.Hour, BootID: "a"}).Since(a); !ok || d != 59*time.Minute {
-		t.Errorf("d = %v, ok = %v, want ok, d = 59*time.Minute", d, ok)
+	d, ok := (Instant{Boot: time.Hour, BootID: "a"}).Since(a)
+	kit.Check(t, ok && d == 59*time.Minute, "d = %v, ok = %v, want ok, d = 59*time.Minute", d, ok)
+	_, ok = (Instant{Boot: time.Hour, BootID: "b"}).Since(a)
+	kit.Check(t, !ok, "compared clocks of two boots")
+	_, ok = (Instant{}).Since(Instant{})
+	kit.Check(t, !ok, "compared clocks of no boot")
+}
+
+func TestNameFolder(t *testing.T) {
+	for _, row := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"Sent", "Müller & Söhne", "RE-4711"}, "Sent Müller & Söhne RE-4711"}, {[]string{"Received", "", ""}, "Received"},
+		{[]string{"Sent", " A/B\\C:\tD\x00 ", "N 1/2."}, "Sent A_B_C_ D_ N 1_2"}, {[]string{"Sent", "\xff", "1"}, "Sent _ 1"},
+		{[]string{"Sent", strings.Repeat("𝄞", 80)}, "Sent " + strings.Repeat("𝄞", 48)},
+	} {
+		kit.Want(t, fmt.Sprintf("%q becomes", row.words), NameFolder(row.words...), row.want)
 	}
-	if _, ok := (Instant{Boot: time.Hour, BootID: "b"}).Since(a); ok {
-		t.Error("compared clocks of two boots")
+}
+
+func TestMakeSidecar(t *testing.T) {
+	id := DeriveSentID("1")
+	if got := string(MakeSidecar(id, []string{"a"}, []byte(`{"documentId":"x"}`))); got != "{\n  \"clientUUID\": \""+id.String()+"\",\n  \"files\": [\n    \"a\"\n  ],\n  \"documentId\": \"x\"\n}\n" {
+		t.Error(got)
 	}
-	if _, ok := (Instant{}).Since(Instant{}); ok {
-		t.Error("compared clocks of no boot")
+	got := string(MakeSidecar(id, []string{"a"}, []byte("{}")))
+	kit.Check(t, strings.HasSuffix(got, "  ]\n}\n"), "got = %v, want got that ends with \" ]\\n}\\n\"", got)
+	kit.Check(t, DeriveSentID("1") != DeriveReceivedID("1"), "what was sent and what came in have one identity")
+}
+
+// I19: a number of the service never walks out of a path.
+func TestParseExtractID_I19_IsOnePartOfAPath(t *testing.T) {
+	for text, want := range map[string]bool{
+		"4711": true, "a3C-9_f.1": true, strings.Repeat("9", 200): true,
+		"": false, ".": false, "..": false, "a/b": false, `a\b`: false, "a b": false, "a?b": false, "a#b": false, "%2e": false, "ä": false, "a\n": false, strings.Repeat("9", 201): false,
+	} {
+		id, err := ParseExtractID(text)
+		kit.Check(t, (err == nil) == want && (!want || string(id) == text), "%q gives %q, %v", text, id, err)
+	}
+}
+
+// I7: the address of a download grants access, so nothing prints it.
+func TestDownloadURL_I7_PrintsNoAddress(t *testing.T) {
+	file := ExtractFile{Name: "a.zip", URL: "https://files.example/a?Signature=s3cret"}
+	asJSON := kit.Value(json.Marshal(file))(t)
+	var logged strings.Builder
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "file", file, "url", file.URL)
+	for _, text := range []string{fmt.Sprint(file), fmt.Sprintf("%+v %#v %x %q %d", file, file.URL, file.URL, file.URL, file.URL), string(asJSON), logged.String()} {
+		kit.Holds(t, "the text", text, "[address]")
+		kit.Lacks(t, "the text", text, "s3cret", "files.example")
+	}
+}
+
+// I2: the lesser of two clocks counts, and one that was set back does not.
+func TestPassed_I2(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, row := range []struct{ ours, theirs, want time.Duration }{
+		{day, day, day}, {day, time.Hour, time.Hour}, {time.Hour, day, time.Hour}, {-day, time.Hour, time.Hour}, {time.Hour, -day, time.Hour},
+		{-time.Minute, day, -time.Minute}, {day, -5 * time.Minute, -5 * time.Minute}, {day, -5*time.Minute - 1, day},
+	} {
+		kit.Want(t, fmt.Sprintf("%v and %v", row.ours, row.theirs), ReliableElapsed(row.ours, row.theirs), row.want)
+	}
+	got := ReliableElapsed(-day, -2*day)
+	kit.Check(t, got < 0, "both were set back: %v", got)
+}
+
+// I10: the body of the request, and the identity of a PDF, are the same for ever.
+func TestPDF_I10_IsFixedForEver(t *testing.T) {
+	got := string(PDFRequest{Receiving: "ap+o'neill&co@in.example", Notify: "clerk@acme.example"}.Encode())
+	want := `{"receivingEmailAddress":"ap+o'neill&co@in.example","notificationEmailAddress":"clerk@acme.example"}`
+	kit.Check(t, got == want, "got %s, want %s", got, want)
+	content := Sum([]byte("%PDF-1.7 %%EOF"))
+	id := DerivePDFID("ap@in.example", content)
+	kit.Want(t, "derived", "135ecb7a-01f3-53a7-9c9b-d48b785dbcae", id.String())
+	if DerivePDFID("AP@IN.example", content) != id || ReceivingDigest("AP@IN.example") != ReceivingDigest("ap@in.example") {
+		t.Error("the case of the address makes another mailbox")
+	}
+	for name, other := range map[string]ID{
+		"Address": DerivePDFID("ap2@in.example", content), "Content": DerivePDFID("ap@in.example", Sum(nil)),
+		"Vault": DeriveID("pdf", content, ReceivingDigest("ap@in.example")),
+	} {
+		kit.Check(t, other != id, "%s is no part of the identity", name)
+	}
+}
+
+// Whom a document is for comes from its frozen metadata, whatever way it goes.
+func TestReadReceiver(t *testing.T) {
+	for want, metadata := range map[string][]byte{
+		"ap@in.example": PDFRequest{Receiving: "ap@in.example", Notify: "x@in.example"}.Encode(),
+		"Acme AG, 1, 2": Document{Type: "Invoice", RecipientName: "Acme AG", RecipientIDs: []string{"1", "2"}}.Metadata(),
+		"4012345000009": Document{Type: "Invoice", RecipientIDs: []string{"4012345000009"}}.Metadata(),
+		"":              nil,
+	} {
+		kit.Want(t, fmt.Sprint(metadata), kit.Value(ReadReceiver(metadata))(t).String(), want)
+	}
+	kit.Fails(t, "a list is metadata", kit.Err(ReadReceiver([]byte("[]"))))
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
+	for name, row := range map[string]struct {
+		ticket         Ticket
+		alone, limited time.Duration // without a limit, and with one of 15 minutes
+	}{
+		"NothingKnown":              {Ticket{}, 15 * time.Minute, 15 * time.Minute},
+		"SignedAtAlone":             {Ticket{Date: noon, SignedAt: noon.Add(-time.Hour)}, 15 * time.Minute, 15 * time.Minute},
+		"ServiceClockAheadByAnHour": {Ticket{Date: noon.Add(time.Hour), SignedAt: noon.Add(time.Hour), Validity: 15 * time.Minute}, 15*time.Minute - time.Second, 15*time.Minute - time.Second},
+		"SignedLongBeforeAnswer":    {Ticket{Date: noon.Add(5 * time.Minute), SignedAt: noon, Validity: 15 * time.Minute}, 10*time.Minute - time.Second, 10*time.Minute - time.Second},
+		"SignedAfterTheAnswer":      {Ticket{Date: noon, SignedAt: noon.Add(3 * time.Second), Validity: 15 * time.Minute}, 15*time.Minute + 2*time.Second, 15 * time.Minute},
+		"ShortValidity":             {Ticket{Date: noon, SignedAt: noon, Validity: 6 * time.Second}, 5 * time.Second, 5 * time.Second},
+		"LongerThanTheLimit":        {Ticket{Date: noon, SignedAt: noon, Validity: time.Hour}, time.Hour - time.Second, 15 * time.Minute},
+		"NoDateInAnswer":            {Ticket{SignedAt: noon, Validity: time.Minute}, time.Minute, time.Minute},
+		"LongWithoutADate":          {Ticket{SignedAt: noon, Validity: time.Hour}, time.Hour, 15 * time.Minute},
+		"ValidityAlone":             {Ticket{Date: noon, Validity: 5 * time.Minute}, 5 * time.Minute, 5 * time.Minute},
+		"ExpiredOnArrival":          {Ticket{Date: noon.Add(time.Hour), SignedAt: noon, Validity: time.Minute}, -59*time.Minute - time.Second, -59*time.Minute - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kit.Want(t, "the life", row.ticket.Life(), row.alone)
+			limited := row.ticket.LimitLife(15 * time.Minute)
+			if got := limited.Life(); got != row.limited || limited.LimitLife(15*time.Minute).Life() != got {
+				t.Errorf("limited: Life = %v, want %v", got, row.limited)
+			}
+		})
 	}
 }

@@ -15,15 +15,12 @@ func FuzzIdentifiers(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if id, err := ParseID(s); err == nil && !strings.EqualFold(id.String(), s) {
-			t.Errorf("%q is the ID %s", s, id)
-		}
-		if k, err := ParseKey(s); err == nil && (len(s) != 26 || k.String() != strings.ToLower(s)) {
-			t.Errorf("%q is the key %s", s, k)
-		}
-		if d, err := ParseDigest(s); err == nil && !strings.EqualFold(d.String(), s) {
-			t.Errorf("%q is the digest %s", s, d)
-		}
+		id, err := ParseID(s)
+		kit.Check(t, err != nil || strings.EqualFold(id.String(), s), "%q is the ID %s", s, id)
+		k, err := ParseKey(s)
+		kit.Check(t, err != nil || len(s) == 26 && k.String() == strings.ToLower(s), "%q is the key %s", s, k)
+		d, err := ParseDigest(s)
+		kit.Check(t, err != nil || strings.EqualFold(d.String(), s), "%q is the digest %s", s, d)
 		if r, err := ParseRemoteID(s); err == nil && (!strings.EqualFold(string(r), s) || strings.ContainsAny(s, "\r\n\x00 ") || s == "" || s == "." || s == "..") {
 			t.Errorf("%q is the number %q", s, string(r))
 		}

@@ -40,8 +40,7 @@ func TestBills_ExampleByHand(t *testing.T) {
 			Headroom: 400_000_000, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
 	}
 	kit.Want(t, "got", got, want)
-	page, err := os.ReadFile("../../docs/archive.md")
-	kit.Must(t, err)
+	page := kit.Value(os.ReadFile("../../docs/archive.md"))(t)
 	_, example, _ := strings.Cut(string(page), "## What it costs\n")
 	example, _, _ = strings.Cut(example, "\n## ")
 	both, de, fr := got[2], got[3], got[4]

@@ -31,9 +31,8 @@ func TestMonthShares_ByHand(t *testing.T) {
 	if got, want := r.MonthShares(totals, "", 2026, 2), []MonthShare{{2, 1.5}}; !slices.Equal(got, want) {
 		t.Errorf("all: %v, want %v", got, want)
 	}
-	if got := r.MonthShares(totals, "DE", 2026, 1); got != nil {
-		t.Errorf("of unknown size: %v", got)
-	}
+	got := r.MonthShares(totals, "DE", 2026, 1)
+	kit.Check(t, got == nil, "of unknown size: %v", got)
 	kit.Want(t, "1.5 MB of 2 MB", r.ShareOf("1.5"), 0.75)
 	kit.Want(t, "1.5 MB of 1 MB", (Rule{}).ShareOf("1.5"), 1.5)
 }

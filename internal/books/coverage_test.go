@@ -126,9 +126,8 @@ func TestCoverage_I32_ByTheDataSet(t *testing.T) {
 			if !strings.HasPrefix(got, row.want) || row.want == "" && got != "" || a.IsComplete() != (row.want == "") {
 				t.Errorf("%q, complete %v, want %q", got, a.IsComplete(), row.want)
 			}
-			if hasOthers := len(row.day) > 0 && row.want != ""; hasOthers != strings.Contains(got, "have no table of the data set") {
-				t.Errorf("%q; other deltas are of that day: %v", got, hasOthers)
-			}
+			kit.Want(t, fmt.Sprintf("%q; other deltas are of that day", got),
+				len(row.day) > 0 && row.want != "", strings.Contains(got, "have no table of the data set"))
 		})
 	}
 }
@@ -151,9 +150,8 @@ func TestCoverage_I32_UntoldTimes(t *testing.T) {
 	e := delta("1", "2026-01-01", "2026-11-19")
 	e.Type, e.Start = archive.InitialExtract, time.Time{}
 	w.hold(e, definitionOf("IA_INVOICE", columnNames...), jsonOf(invoice("1", "1")))
-	if a, _ := w.ask(); !a.IsComplete() {
-		t.Errorf("an initial extract: %+v, %v", a.Coverage, a.Problems)
-	}
+	a, _ := w.ask()
+	kit.Check(t, a.IsComplete(), "an initial extract: %+v, %v", a.Coverage, a.Problems)
 }
 
 // I32: a day with 25 hours is a day, and one in the zone of the company is not one in UTC.
@@ -202,9 +200,8 @@ func TestFold_I31_OnlyWhatTheLedgerRecorded(t *testing.T) {
 		t.Errorf("%d booked, complete %v, %v", a.Booked, a.IsComplete(), a.Problems)
 	}
 	delete(w.sums, "1")
-	if a, _ := w.ask(); a.Booked != 0 || len(a.Problems) != 2 {
-		t.Errorf("%d booked, %v", a.Booked, a.Problems)
-	}
+	a, _ := w.ask()
+	kit.Check(t, a.Booked == 0 && len(a.Problems) == 2, "%d booked, %v", a.Booked, a.Problems)
 }
 
 // I32: an extract that the ledger holds and the custody has lost makes the answer incomplete, whatever the others cover.

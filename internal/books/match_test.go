@@ -140,12 +140,10 @@ func TestAnswer_Unbooked(t *testing.T) {
 		change(&d)
 		w.drop(fmt.Sprintf("Folder %d", i), d, ledger.Archived)
 	}
-	if a, _ := w.ask(); a.Unbooked != 2 {
-		t.Errorf("%d not booked, want N0 and N3", a.Unbooked)
-	}
-	if a, rows := w.ask(func(q *Question) { q.Company = "acme " }); a.Unbooked != 1 || len(rows) != 1 {
-		t.Errorf("of Acme %d not booked, %d booked; want 1 and 1", a.Unbooked, len(rows))
-	}
+	a, _ := w.ask()
+	kit.Check(t, a.Unbooked == 2, "%d not booked, want N0 and N3", a.Unbooked)
+	a, rows := w.ask(func(q *Question) { q.Company = "acme " })
+	kit.Check(t, a.Unbooked == 1 && len(rows) == 1, "of Acme %d not booked, %d booked; want 1 and 1", a.Unbooked, len(rows))
 }
 
 // I31: a company that is mistyped is not one of which everything is archived, and a record that names none may be of any.

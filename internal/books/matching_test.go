@@ -90,9 +90,8 @@ func TestMatching_I31_SameAnswers(t *testing.T) {
 	october := Question{From: "2026-10-01", To: "2026-10-31", Now: day("2026-11-20")}
 	september, beta := october, october
 	september.From, september.To, beta.Company = "2026-09-01", "2026-09-30", "beta"
-	if _, isRead := w.askWatched(october); !isRead {
-		t.Error("the first answer did not read the ledger")
-	}
+	_, isRead := w.askWatched(october)
+	kit.Check(t, isRead, "the first answer did not read the ledger")
 	for name, q := range map[string]Question{"TheSame": october, "OtherDays": september, "OtherCompany": beta} {
 		kept, isRead := w.askWatched(q)
 		kit.Check(t, !isRead, "%s: the ledger was read, although nothing had changed", name)

@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/arrival"
 	"vaultd/internal/test/kit"
 )
 
@@ -80,4 +83,16 @@ func TestCompare_I32_NotCompared(t *testing.T) {
 	kit.Must(t, c.closeFile(t.Context(), f))
 	c = OpenStopped(t.Context(), Config{StateDir: t.TempDir(), Ledger: w.led, Log: w.config().Log})
 	says("there is none")
+}
+
+// A line about what comes in tells of no entry, and is no fault.
+func TestKeyOf_PassesArrivalsOver(t *testing.T) {
+	key := archive.NewKey(time.Unix(1_790_000_000, 0))
+	a := arrival.Arrival{Key: key, Rev: 1, Kind: arrival.Extract, State: arrival.Announced, Item: "4711"}
+	line := arrival.NewLine(2, a, arrival.Listed{}, archive.Instant{}).Encode()
+	_, is, err := keyOf(line)
+	kit.Check(t, !is && err == nil, "the line of an arrival: %t, %v", is, err)
+	line = ledger.NewLine(2, ledger.Entry{Key: key, Rev: 1, State: ledger.Discovered}, ledger.ClaimedFolder{}, archive.Instant{}).Encode()
+	k, is, err := keyOf(line)
+	kit.Check(t, is && err == nil && k == key, "the line of an entry: %s, %t, %v", k, is, err)
 }

@@ -69,12 +69,9 @@ func TestCatalog_I26_AFileOfAnotherUserIsMovedAway(t *testing.T) {
 				_, err := New(w.config()).moveForeign()
 				moved <- err
 			}()
-			if err := <-moved; reasonToRebuild(err) == nil {
-				t.Errorf("err = %v, want reasonToRebuild(err) other than nil", err)
-			}
-			if _, err := os.Lstat(path + ".foreign-1" + at); err != nil {
-				t.Error(err)
-			}
+			err := <-moved
+			kit.Check(t, reasonToRebuild(err) != nil, "err = %v, want reasonToRebuild(err) other than nil", err)
+			kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+".foreign-1"+at)), nil)
 		})
 	}
 }

@@ -96,9 +96,8 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 				w.goOnWith(x)
 				w.goOnWith(x)
 				follow()
-				if held := filesHold(t, c, words...); len(held) < 4 {
-					t.Errorf("before: %q: the test shows nothing", held)
-				}
+				held := filesHold(t, c, words...)
+				kit.Check(t, len(held) >= 4, "before: %q: the test shows nothing", held)
 				w.goOn(30) // further rows, and segments of the index, lie behind them
 				follow()
 				erased[x.key] = true
@@ -106,13 +105,11 @@ func TestCatalog_I7_ErasedWordsAreGone(t *testing.T) {
 				c.Wake()
 				time.Sleep(gatherTime + startFirst/2) // not made anew yet
 				synctest.Wait()
-				if held := filesHold(t, c, words...); len(held) > 0 {
-					t.Errorf("a moment later the files hold %q", held)
-				}
+				held = filesHold(t, c, words...)
+				kit.Check(t, len(held) <= 0, "a moment later the files hold %q", held)
 				follow()
-				if held := filesHold(t, c, words...); len(held) > 0 {
-					t.Errorf("the files hold %q", held)
-				}
+				held = filesHold(t, c, words...)
+				kit.Check(t, len(held) <= 0, "the files hold %q", held)
 				s := c.Status()
 				kit.Check(t, s.Describe() == "" && helps(c, NewQuery([]string{"acme"})), "the catalog did not come back: %+v", s)
 			})
@@ -141,9 +138,8 @@ func TestCatalog_I7_ErasedWhileItIsMade(t *testing.T) {
 		kit.Must(t, c.rebuild(t.Context()))
 		erased[x.key] = true // after its row was written, before the file is opened
 		w.goOnWith(x)
-		if held := filesHold(t, c, sender); len(held) == 0 {
-			t.Error("the row was not written: the test shows nothing")
-		}
+		held := filesHold(t, c, sender)
+		kit.Check(t, len(held) != 0, "the row was not written: the test shows nothing")
 		stop := runUntilMade(c)
 		defer stop()
 		time.Sleep(gatherTime + 2*retryAfter)

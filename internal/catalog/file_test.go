@@ -129,13 +129,10 @@ func TestCatalog_I19_BesidesMoveBeforeTheFile(t *testing.T) {
 	err := errors.Join(os.WriteFile(path, []byte("somebody's notes"), 0o600), os.WriteFile(path+"-wal", []byte("more of them"), 0o600),
 		os.MkdirAll(path+".foreign-1-wal/x", 0o700)) // so that the first move fails
 	kit.Must(t, err)
-	if _, err := New(w.config()).moveForeign(); err == nil || reasonToRebuild(err) != nil {
-		t.Errorf("moved onto a folder: %v", err)
-	}
+	_, err = New(w.config()).moveForeign()
+	kit.Check(t, err != nil && reasonToRebuild(err) == nil, "moved onto a folder: %v", err)
 	for _, end := range []string{"", "-wal"} {
-		if _, err := os.Lstat(path + end); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+end)), nil)
 	}
 }
 
@@ -273,12 +270,9 @@ func TestOpenStopped_I27_CreatesNoFile(t *testing.T) {
 	}
 	beside, err := filepath.Glob(path + "?*")
 	kit.Check(t, err == nil && len(beside) <= 0, "files were created: %v %v", beside, err)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the file was changed: %v", err)
-	}
+	kit.Want(t, "the error of Close", c.Close(), nil)
+	after, err := os.ReadFile(path)
+	kit.Check(t, err == nil && bytes.Equal(before, after), "the file was changed: %v", err)
 }
 
 // filesIn returns names and contents of all files in a folder.
@@ -352,8 +346,7 @@ func TestCatalog_I26_DiskFullInABatch(t *testing.T) {
 	w.mustFind(c, "4711")
 	w.mustFind(c, "ler", "0500")
 	limit("1000000")
-	if err := c.catchUp(t.Context(), f); err != nil || f.at.head != w.led.Head() {
-		t.Errorf("it does not go on: %v", err)
-	}
+	err = c.catchUp(t.Context(), f)
+	kit.Check(t, err == nil && f.at.head == w.led.Head(), "it does not go on: %v", err)
 	kit.Check(t, w.mustFind(c, "4711") && w.mustFind(c, "ler", "0500"), "the index does not help")
 }

@@ -72,9 +72,8 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 			return nil
 		}
 		c := New(cfg)
-		if _, err := c.RejectedSince(t.Context(), time.Time{}, 10); err == nil || err.Error() != "the catalog is at 0 %" {
-			t.Errorf("before it is opened: %v", err)
-		}
+		_, err := c.RejectedSince(t.Context(), time.Time{}, 10)
+		kit.Check(t, err != nil && err.Error() == "the catalog is at 0 %", "before it is opened: %v", err)
 		stop := runUntilMade(c)
 		synctest.Wait()
 		w.checkHistory(c)
@@ -90,9 +89,8 @@ func TestHistory_I32_RowsAreTheEntries(t *testing.T) {
 		c.Wake()
 		time.Sleep(2 * gatherTime)
 		synctest.Wait()
-		if _, err := c.NewestIn(t.Context(), ledger.Archived, 10); err == nil || err.Error() != "the catalog is not complete: no room" {
-			t.Errorf("after it stopped: %v", err)
-		}
+		_, err = c.NewestIn(t.Context(), ledger.Archived, 10)
+		kit.Check(t, err != nil && err.Error() == "the catalog is not complete: no room", "after it stopped: %v", err)
 		isFull.Store(false)
 		time.Sleep(2 * retryAfter)
 		synctest.Wait()

@@ -25,9 +25,7 @@ type element struct {
 func (e element) number(t *testing.T, name string) float64 {
 	t.Helper()
 	f, err := strconv.ParseFloat(e.attributes[name], 64)
-	if err != nil {
-		t.Fatalf("%s of %v: %v", name, e, err)
-	}
+	kit.Need(t, err == nil, "%s of %v: %v", name, e, err)
 	return f
 }
 
@@ -40,9 +38,7 @@ func elementsOf(t *testing.T, drawn template.HTML) (all []element) {
 		if errors.Is(err, io.EOF) {
 			return all
 		}
-		if err != nil {
-			t.Fatalf("%v in %s", err, drawn)
-		}
+		kit.Need(t, err == nil, "%v in %s", err, drawn)
 		switch token := token.(type) {
 		case xml.StartElement:
 			e := element{name: token.Name.Local, attributes: map[string]string{}}
@@ -83,9 +79,7 @@ func checkDrawing(t *testing.T, title string, drawn template.HTML) {
 		t.Errorf("%v is no drawing with the name %q", svg, title)
 	}
 	high, err := strconv.ParseFloat(strings.TrimPrefix(all[0].attributes["viewBox"], "0 0 720 "), 64)
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 	type box struct{ left, right, y float64 }
 	var boxes []box
 	for _, e := range all {

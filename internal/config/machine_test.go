@@ -93,9 +93,8 @@ func TestCheckMachine_I27_GroupOfTheDrop(t *testing.T) {
 	c := exec.Command(here, "-test.run=^TestCheckMachine_I27_GroupOfTheDrop$")
 	c.Env, c.Dir = append(os.Environ(), folder+"="+dir), "/"
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4710, Gid: 4711}}
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	out, err := c.CombinedOutput()
+	kit.Check(t, err == nil, "%v\n%s", err, out)
 }
 
 // giveAway gives a file to another user or group.

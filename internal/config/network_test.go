@@ -150,9 +150,8 @@ func TestConfig_NetworkRoute(t *testing.T) {
 	if rules := cfg.PackingRules(d); rules.Sidecar != "invoice.json" || rules.Complete != "marker" || rules.MaxSize != cfg.Package.MaxSize {
 		t.Errorf(`%+v, want rules.Sidecar = "invoice.json", rules.Complete = "marker", rules.MaxSize = %v`, rules, cfg.Package.MaxSize)
 	}
-	if rules := cfg.PackingRules(cfg.Drops[0]); rules.Sidecar != "metadata.json" {
-		t.Errorf(`%+v, want rules.Sidecar = "metadata.json"`, rules)
-	}
+	rules := cfg.PackingRules(cfg.Drops[0])
+	kit.Check(t, rules.Sidecar == "metadata.json", `%+v, want rules.Sidecar = "metadata.json"`, rules)
 	if drops := cfg.VaultDrops(); len(drops) != 1 || drops[0].Name != "acme-in" {
 		t.Errorf(`%+v, want len(drops) = 1, drops[0].Name = "acme-in"`, drops)
 	}

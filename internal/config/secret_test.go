@@ -77,14 +77,12 @@ func TestReadSecret_I27_TooOpenIsRefused(t *testing.T) {
 func TestReadSecret_Credential(t *testing.T) {
 	path := secretFile(t, canary, 0o400)
 	dir := envOf(map[string]string{"CREDENTIALS_DIRECTORY": filepath.Dir(path)})
-	if got, err := ReadSecret("credential:secret", dir); string(got) != canary || err != nil {
-		t.Errorf("err = %v, want string(got) = %v, no error", err, canary)
-	}
+	got, err := ReadSecret("credential:secret", dir)
+	kit.Check(t, string(got) == canary && err == nil, "err = %v, want string(got) = %v, no error", err, canary)
 	kit.Fails(t, "err", kit.Err(ReadSecret("credential:secret", noEnv)), errNoCredentials)
 	kit.Fails(t, "err", kit.Err(ReadSecret("credential:other", dir)), fs.ErrNotExist)
-	if _, err := ReadSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
-		t.Error("left the directory of credentials")
-	}
+	kit.Fails(t, "left the directory of credentials",
+		kit.Err(ReadSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir)))
 }
 
 func TestReadSecret_NotAFile(t *testing.T) {
@@ -141,9 +139,7 @@ func TestCheckDisk(t *testing.T) {
 		cfg := mustLoad(t, text+"state_dir: "+state+"\n")
 		return cfg.CheckMachine(noEnv)
 	}
-	if err := check(t, secretFile(t, canary, 0o600), ""); err != nil {
-		t.Errorf("all is right, but %v", err)
-	}
+	kit.Want(t, "all is right, but", check(t, secretFile(t, canary, 0o600), ""), nil)
 	var rights *SecretRightsError
 	open := secretFile(t, canary, 0o644)
 	err := check(t, open, "")

@@ -111,9 +111,7 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 	c := open(t, dir, nil)
 	m, err := c.Find(extract.ID)
 	kit.Must(t, err)
-	if err := c.Verify(t.Context(), m); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Verify", c.Verify(t.Context(), m), nil)
 	if len(m.Files) != 2 || m.Files[0].SHA256 != archive.Sum(first) || m.Files[1].SHA256 != archive.Sum(second) || m.Files[0].Beside != "" {
 		t.Errorf(`%+v, want len(m.Files) = 2, m.Files[0].SHA256 = %v, m.Files[1].SHA256 = %v, m.Files[0].Beside = ""`, m.Files, archive.Sum(first), archive.Sum(second))
 	}
@@ -131,9 +129,7 @@ func checkHeld(t *testing.T, dir string, first, second []byte) {
 			t.Errorf("%s lies there", e.Name())
 		}
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 }
 
 // I30, I5: whatever operation of the disk fails, not done or done all the same, or is the last one of a process that dies: what bears
@@ -161,9 +157,7 @@ func checkWholeOrNothing(t *testing.T, dir string) {
 		if err == nil {
 			err = c.Verify(t.Context(), m)
 		}
-		if err != nil {
-			t.Errorf("a manifest: %v", err)
-		}
+		kit.Want(t, "a manifest", err, nil)
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, extractFolder, "*", fileFolder, "*"))
 	for _, path := range files {
@@ -172,9 +166,7 @@ func checkWholeOrNothing(t *testing.T, dir string) {
 		}
 		f := kit.Value(os.Open(path))(t)
 		info, _ := f.Stat()
-		if _, err := readContainer(t.Context(), f, info.Size(), maxUnpacked, false); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		kit.Want(t, path, kit.Err(readContainer(t.Context(), f, info.Size(), maxUnpacked, false)), nil)
 		f.Close()
 	}
 }
@@ -224,9 +216,8 @@ func TestCustody_I19_NamesAndLinks(t *testing.T) {
 	for number, name := range map[int]string{2: "b", 3: "c"} {
 		kit.Fails(t, name+" is kept", kit.Err(keep(h, number, name, zipOf(t, "a", "b"))))
 	}
-	if b, err := os.ReadFile(filepath.Join(other, "precious")); string(b) != "mine" || err != nil {
-		t.Errorf(`%s, %v, want string(b) = "mine", no error`, b, err)
-	}
+	b, err := os.ReadFile(filepath.Join(other, "precious"))
+	kit.Check(t, string(b) == "mine" && err == nil, `%s, %v, want string(b) = "mine", no error`, b, err)
 	kit.Must(t, os.Symlink(other, filepath.Join(dir, extractFolder, "77")))
 	kit.Fails(t, "a link was followed", kit.Err(c.Begin(archive.Extract{ID: "77"})))
 }
@@ -271,9 +262,8 @@ func TestSeal_I30_IsWrittenOnce(t *testing.T) {
 	if err != nil || readErr != nil || !again.HeldAt.Equal(m.HeldAt) || digest != archive.Sum(content) {
 		t.Errorf("%+v, %v, %v, want no error, readErr = nil, again.HeldAt = %v, digest = %v", again, err, readErr, m.HeldAt, archive.Sum(content))
 	}
-	if _, _, err := h.Seal(m.Files[:1], m.Definition, heldAt); err == nil {
-		t.Error("a manifest was replaced")
-	}
+	_, _, err = h.Seal(m.Files[:1], m.Definition, heldAt)
+	kit.Check(t, err != nil, "a manifest was replaced")
 	now, _ := os.ReadFile(filepath.Join(h.path, manifestFile))
 	kit.Check(t, bytes.Equal(now, content), "the manifest changed")
 }
@@ -318,9 +308,8 @@ func TestOpen_I15_ForeignFolders(t *testing.T) {
 	kit.Check(t, len(entries) == 1, "%v, want len(entries) = 1", entries)
 	kit.Fails(t, "err", kit.Err(Open(filepath.Join(home, "none"), "ledger-1", "test", nil)), fs.ErrNotExist)
 	kit.Must(t, os.WriteFile(filepath.Join(dir, ownerFile), []byte("{"), 0o600))
-	if _, err := Open(dir, "ledger-1", "test", nil); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf(`err = %v, want an error, err with "damaged"`, err)
-	}
+	_, err := Open(dir, "ledger-1", "test", nil)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), "damaged"), `err = %v, want an error, err with "damaged"`, err)
 }
 
 func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
@@ -334,9 +323,7 @@ func TestEachEntry_ReadsWhatIsPacked(t *testing.T) {
 			got = append(got, name+"="+string(b))
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 	}
 	kit.Want(t, "the records", fmt.Sprint(got), "[a.json=[1] b.json=[2] =[3]]")
 }

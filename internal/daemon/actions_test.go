@@ -59,9 +59,8 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	var last []string
 	kit.Must(t, l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }))
 	kit.Holds(t, "last line of the journal", last[len(last)-1], `"event":"retaken"`, `"uid":8`, `"other":"`+next.Key.String())
-	if found, err := l.Verify(t.Context()); err != nil || len(found) > 0 {
-		t.Errorf("findings = %v (error %v), want none", found, err)
-	}
+	found, err := l.Verify(t.Context())
+	kit.Check(t, err == nil && len(found) <= 0, "findings = %v (error %v), want none", found, err)
 }
 
 // Where the folder cannot be taken, nothing has changed.
@@ -110,9 +109,8 @@ func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
 	if err := l.Close(); err != nil { // every later change is refused
 		t.Fatal(err)
 	}
-	if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
-		t.Fatalf("committed as %+v, want an error", next)
-	}
+	next, err := h.Retry(t.Context(), old, operator.Person{})
+	kit.Need(t, err != nil, "committed as %+v, want an error", next)
 	f := kit.Value(drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1}))(t)
 	defer f.Close()
 	n := 0

@@ -368,12 +368,10 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.drop("Below 1", "1", "below the mount point", false)
 		h.pass()
 		h.want("Otto 19 archived")
-		if s := h.d.State().Drops[0]; s.Paused == "" || s.Watch.Paused == nil {
-			t.Errorf("drop = %+v, want it paused", s)
-		}
-		if _, err := os.Lstat(filepath.Join(h.path, "_STATUS.txt")); err == nil {
-			t.Error("a status file was written into another folder, want none")
-		}
+		s := h.d.State().Drops[0]
+		kit.Check(t, s.Paused != "" && s.Watch.Paused != nil, "drop = %+v, want it paused", s)
+		kit.Fails(t, "a status file was written into another folder",
+			kit.Err(os.Lstat(filepath.Join(h.path, "_STATUS.txt"))))
 		kit.Fails(t, "another folder was marked as ours", kit.Err(os.Lstat(filepath.Join(h.path, ".vaultd"))))
 		h.must(os.Rename(h.path, h.path+".wrong"))
 		h.must(exec.Command("cp", "-a", aside, h.path).Run()) // other inodes, the same mark
@@ -389,9 +387,8 @@ func TestDrop_I16_RightFolderComesBack(t *testing.T) {
 		h.must(os.WriteFile(mark, ours, 0o600))
 		h.pass()
 		h.want("Otto 19 archived", "Kern 6 archived")
-		if s := h.d.State().Drops[0]; s.Paused != "" || s.Watch.Paused != nil {
-			t.Errorf("drop = %+v, want no pause", s)
-		}
+		s = h.d.State().Drops[0]
+		kit.Check(t, s.Paused == "" && s.Watch.Paused == nil, "drop = %+v, want no pause", s)
 		kit.Holds(t, "status file", h.status(), "ARCHIVED TODAY (2)")
 	})
 }
@@ -409,9 +406,7 @@ func TestDrop_I16_MarkIsReadBeforeAClaim(t *testing.T) {
 		h.must(os.WriteFile(mark, []byte(`{"ledger":"L-2","environment":"test","epoch":1}`), 0o600))
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if _, err := os.Lstat(filepath.Join(h.path, "Otto 19")); err != nil {
-			t.Errorf("claimed from a folder of another ledger: %v", err)
-		}
+		kit.Want(t, "claimed from a folder of another ledger", kit.Err(os.Lstat(filepath.Join(h.path, "Otto 19"))), nil)
 		kit.Holds(t, "paused", h.d.State().Drops[0].Paused, "another ledger")
 		h.must(os.WriteFile(mark, ours, 0o600))
 		h.pass()

@@ -66,9 +66,8 @@ func TestDaemon_I30_TakesExtractsIn(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("no extract was taken in within 30 s, want one")
 	}
-	if _, err := os.Stat(filepath.Join(cfg.Extracts.Custody, "extracts", "4711", "manifest.json")); err != nil {
-		t.Errorf("acknowledged without a manifest (%v), want one before", err)
-	}
+	kit.Want(t, "acknowledged without a manifest",
+		kit.Err(os.Stat(filepath.Join(cfg.Extracts.Custody, "extracts", "4711", "manifest.json"))), nil)
 	stop()
 	kit.Must(t, <-ended)
 	a, _, err := d.Ledger().FindArrival(arrival.Extract, "4711")

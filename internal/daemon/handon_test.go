@@ -94,9 +94,8 @@ func (h *testDaemon) wantHandedOn() {
 	}
 	h.onceEach("4711/i.zip", "4711/s.zip")
 	kit.Len(h.t, "archived", h.archived(), 2)
-	if left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "incoming")); err != nil || len(left) > 0 {
-		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
-	}
+	left, err := os.ReadDir(filepath.Join(h.path, ".vaultd", "incoming"))
+	kit.Check(h.t, err == nil && len(left) <= 0, "left in the incoming folder: %v (error %v), want nothing", left, err)
 }
 
 // An extract comes, and its files end archived.

@@ -59,9 +59,8 @@ func TestLost_I15_I26_ReplacedWhileItRuns(t *testing.T) {
 			t.Fatalf("ended with %v, want a ledger that was put back", err)
 		}
 		h.must(h.d.Close())
-		if info, err := os.Stat(saved); err != nil || info.Size() == 0 {
-			t.Errorf("backup: %v (%v), want one", info, err)
-		}
+		info, err := os.Stat(saved)
+		kit.Check(t, err == nil && info.Size() != 0, "backup: %v (%v), want one", info, err)
 		h.again()
 		h.pass()
 		h.onceEach("1", "2")

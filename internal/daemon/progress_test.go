@@ -64,9 +64,8 @@ func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, _ := idle(t) // Run was never called: nothing turns
 			time.Sleep(time.Minute)
-			if p := d.Progress(); p.Hangs() {
-				t.Errorf("progress after a minute = %+v, want it not to hang yet", p)
-			}
+			p := d.Progress()
+			kit.Check(t, !p.Hangs(), "progress after a minute = %+v, want it not to hang yet", p)
 			time.Sleep(10 * time.Minute)
 			if p := d.Progress(); !p.Hangs() || len(p.Stalls) != 6+2 {
 				t.Errorf("progress = %+v, want it to hang, with stalls of 6 steps and 2 drops", p)

@@ -250,9 +250,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		}
 		h.drop("Huber 88", "88", "two", false)
 		h.pass()
-		if _, err := os.Stat(filepath.Join(h.path, "Huber 88")); err != nil {
-			t.Errorf("a folder was taken in safe mode (%v), want it left in place", err)
-		}
+		kit.Want(t, "a folder was taken in safe mode", kit.Err(os.Stat(filepath.Join(h.path, "Huber 88"))), nil)
 		kit.Holds(t, "status file", h.status(), "DELAYED", "no folder is taken")
 		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})
 		kit.Check(t, err != nil || !c.Left && len(c.Why) != 0,

@@ -276,9 +276,8 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].CountPending() != 0 {
 			t.Errorf("scans in the ledger after it was removed = %+v (error %v), want one with nothing pending", scans, err)
 		}
-		if found, err := h.d.Ledger().Verify(h.t.Context()); err != nil || len(found) > 0 {
-			t.Errorf("findings = %v (error %v), want none", found, err)
-		}
+		found, err := h.d.Ledger().Verify(h.t.Context())
+		kit.Check(t, err == nil && len(found) <= 0, "findings = %v (error %v), want none", found, err)
 	})
 }
 
@@ -353,9 +352,8 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 		}
 		h.halt()
 		h.again()
-		if again := dropwork.LastScanTime(h.cfg.StateDir, h.path); !again.Equal(looked) {
-			t.Errorf("time of the last scan after the drop folder was opened = %s, want %s", again, looked)
-		}
+		again := dropwork.LastScanTime(h.cfg.StateDir, h.path)
+		kit.Check(t, again.Equal(looked), "time of the last scan after the drop folder was opened = %s, want %s", again, looked)
 	})
 }
 

@@ -401,9 +401,7 @@ func TestPDFDrop_I17_ExchangedAtTheClaim(t *testing.T) {
 		h.pass()
 		h.want("scan7.pdf delivered")
 		kit.Want(t, "deliveries by content", s.contents, map[string]int{"%PDF-1.7 another %%EOF": 1})
-		if _, err := os.Lstat(filepath.Join(h.path, "scan7.pdf.part")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(h.path, "scan7.pdf.part"))), nil)
 	})
 }
 

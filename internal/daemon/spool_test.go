@@ -2,12 +2,17 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"vaultd/internal/dropwork"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/spool"
 	"vaultd/internal/test/kit"
@@ -31,9 +36,8 @@ func replaced(t *testing.T, dir, away, content string, names ...string) (stays f
 		kit.Check(t, err == nil && len(left) == len(names),
 			"left in the other folder: %v (error %v), want %q", left, err, names)
 		for _, name := range names {
-			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
-				t.Errorf("%s in the other folder = %q (error %v), want %q", name, text, err, content)
-			}
+			kit.Want(t, name+" in the other folder",
+				string(kit.Value(os.ReadFile(filepath.Join(dir, name)))(t)), content)
 		}
 	}
 }
@@ -87,6 +91,62 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				h.want("Huber 88 archived", "Otto 19 archived")
 				h.onceEach("88", "19")
 				kit.Want(t, "number of pauses", len(h.pauses()), 0)
+			})
+		})
+	}
+}
+
+// The catalog stops growing before the work has to stop for want of room, on the disk of the state directory itself: the spool may be a mount of
+// its own. What it says is the same each time, so it is logged once.
+func TestCheckCatalogSpace_I26_LeavesTheRoomToTheWork(t *testing.T) {
+	t.Parallel()
+	free := int64(0)
+	d := &Daemon{cfg: Config{StateDir: "/state", SpoolMinFree: 1000e6}, shared: &dropwork.Shared{FreeBytes: func(path string) int64 {
+		kit.Want(t, "the free space", path, "/state")
+		return free
+	}}}
+	for bytes, isRefused := range map[int64]bool{0: true, 1060e6: true, 1099e6: true, 1100e6: false, 1 << 50: false, -1: false} {
+		free = bytes
+		if err := d.checkCatalogSpace(); isRefused != (err != nil) || err != nil && !strings.Contains(err.Error(), "less than 1100.0 MB") {
+			t.Errorf("with %d bytes free: error = %v, want one about 1100.0 MB: %t", bytes, err, isRefused)
+		}
+	}
+}
+
+// I24: whatever the disk of a drop folder answers, nothing is rejected and nothing is lost; it is told in words, once,
+// and goes on by itself.
+func TestDisk_I24_DropDiskFails(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		err   error
+		words string // for a clerk
+	}{
+		"Full":     {syscall.ENOSPC, "this share's disk is full"},
+		"Quota":    {syscall.EDQUOT, "this share's disk is full"},
+		"ReadOnly": {syscall.EROFS, ": this share is read-only; ask IT"},
+		"IOError":  {syscall.EIO, "cannot be taken since 00:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var broken atomic.Bool
+			broken.Store(true)
+			faulty := durable.Hook(func(op, name string, do func() error) error {
+				if broken.Load() && (op == "mkdir" || op == "rename") && !strings.HasPrefix(name, "_") && name != ".vaultd" && name != "claimed" && name != "drop.json" {
+					return fmt.Errorf("%s %s: %w", op, name, row.err)
+				}
+				return do()
+			})
+			withConfiguredDaemon(t, func(c *Config) { c.FileFault = faulty }, func(h *testDaemon) {
+				h.drop("Huber 1", "1", "a", false)
+				h.drop("Huber 2", "2", "b", false)
+				h.pass()
+				kit.Want(t, "entries", h.d.ledger.Balance().Seen, 0)
+				kit.Holds(t, "status file", h.status(), row.words)
+				if n := strings.Count(h.log.String(), "level=ERROR"); n == 0 || n > 2 {
+					t.Errorf("%d errors were logged, want 1 or 2:\n%s", n, h.log.String())
+				}
+				broken.Store(false)
+				h.pass()
+				kit.Want(t, "archived", h.d.ledger.Balance().States[ledger.Archived], 2)
 			})
 		})
 	}

@@ -63,9 +63,8 @@ func TestStatusFile_TimeAndDelay(t *testing.T) {
 		kit.Lacks(t, "status file", h.status(), "DELAYED")
 		h.must(os.Remove(path))
 		h.pass()
-		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			t.Error("a removed status file did not come back, want it written again")
-		}
+		_, err := os.Lstat(path)
+		kit.Check(t, !errors.Is(err, os.ErrNotExist), "a removed status file did not come back, want it written again")
 	})
 }
 

@@ -255,9 +255,7 @@ func TestStorm_I22_UnmountedAndBack(t *testing.T) {
 		h.pass()
 		h.want("Otto 19 archived", "Kern 6 rejected", "Wagner 5 archived")
 		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
-		if _, err := os.Lstat(filepath.Join(h.path, "Below 1/metadata.json")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(h.path, "Below 1/metadata.json"))), nil)
 		h.must(mount(h.path+".disk", h.path))
 	})
 }
@@ -305,9 +303,8 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
 			h.must(os.Rename(filepath.Join(h.path, e.Dest), filepath.Join(h.path, "..", e.Folder)))
 			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
-			if _, err := os.Lstat(filepath.Join(h.path, e.Dest)); !errors.Is(err, os.ErrNotExist) {
-				t.Error("a folder was placed though its source is missing, want none")
-			}
+			kit.Fails(t, "a folder was placed though its source is missing",
+				kit.Err(os.Lstat(filepath.Join(h.path, e.Dest))), os.ErrNotExist)
 		}
 	})
 }
@@ -338,8 +335,6 @@ func TestDrop_I18_PutBackFromABackup(t *testing.T) {
 		for i, want := range []ledger.Source{ledger.Gone, ledger.Kept, ledger.Gone} {
 			kit.Want(t, "source of "+all[i].Folder, all[i].Source, want)
 		}
-		if _, err := os.Lstat(filepath.Join(h.path, all[1].Dest, "rechnung.pdf")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(h.path, all[1].Dest, "rechnung.pdf"))), nil)
 	})
 }

@@ -32,9 +32,7 @@ func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
 	dir, again, err := f.OpenClaimed(c.Key)
 	kit.Need(t, err == nil && again == c, "%+v, %v, want no error, again = %v", again, err, c)
 	defer dir.Close()
-	if _, err := dir.Root().Stat("sub/a.pdf"); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Stat", kit.Err(dir.Root().Stat("sub/a.pdf")), nil)
 }
 
 func TestClaim_I19_HostileNames(t *testing.T) {
@@ -65,9 +63,7 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if err := f.PlaceFolder(c, rel, ReasonNote("NOT ARCHIVED.")); err != nil {
-			t.Errorf("%q to %q: %v", name, rel, err)
-		}
+		kit.Want(t, fmt.Sprintf("%q to %q", name, rel), f.PlaceFolder(c, rel, ReasonNote("NOT ARCHIVED.")), nil)
 	}
 	if _, err := os.Lstat(path + "/_rejected/HUBER (2)"); err != nil {
 		t.Error("case twin not numbered:", err)
@@ -161,9 +157,7 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 		defer f.Close()
 		c, err := f.ClaimFolder("Huber 88", now)
 		kit.Need(t, err == nil && c.Owner == alice, "%+v, %v, want no error, c.Owner = %v", c, err, alice)
-		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of PlaceFolder", f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")), nil)
 	})
 	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | sharedDirMode, "_rejected/Huber 88/_REASON.txt": 0o640} {
 		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || sysStat(info).Gid != group || sysStat(info).Uid != vaultd {
@@ -187,12 +181,8 @@ func TestMove_FailedButDone(t *testing.T) {
 		f := open(t, cfg)
 		put(t, path, "f/x")
 		c, err := f.ClaimFolder("f", now)
-		if err != nil {
-			t.Fatalf("%v: %v", errno, err)
-		}
-		if err := f.PlaceFolder(c, "_rejected/f"); err != nil {
-			t.Errorf("%v: %v", errno, err)
-		}
+		kit.Need(t, err == nil, "%v: %v", errno, err)
+		kit.Want(t, fmt.Sprint(errno), f.PlaceFolder(c, "_rejected/f"), nil)
 	}
 }
 
@@ -241,9 +231,7 @@ func BenchmarkClaim(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := f.ClaimFolder(fmt.Sprintf("f%d", next.Add(1)-1), now); err != nil {
-				b.Error(err)
-			}
+			kit.Want(b, "the error of ClaimFolder", kit.Err(f.ClaimFolder(fmt.Sprintf("f%d", next.Add(1)-1), now)), nil)
 		}
 	})
 	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")
@@ -271,9 +259,7 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 	if _, err := os.Lstat(path + "/.vaultd/claimed/" + empty); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("empty claim not cleared:", err)
 	}
-	if _, err := os.Lstat(path + "/.vaultd/claimed/strange"); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/.vaultd/claimed/strange")), nil)
 }
 
 func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {

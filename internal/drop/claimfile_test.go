@@ -92,9 +92,7 @@ func TestClaimFile_I19_HostileFiles(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if err := f.PlaceFolder(c, rel, ReasonNote("NOT SENT.")); err != nil {
-			t.Errorf("%q to %q: %v", name, rel, err)
-		}
+		kit.Want(t, fmt.Sprintf("%q to %q", name, rel), f.PlaceFolder(c, rel, ReasonNote("NOT SENT.")), nil)
 	}
 	if _, err := os.Lstat(path + "/_rejected/SCAN.PDF (2)/SCAN.PDF"); err != nil {
 		t.Error("case twin not numbered:", err)
@@ -115,12 +113,8 @@ func TestClaimFile_I1_CrashAnywhereLosesNothing(t *testing.T) {
 				if err != nil || c.Folder != "scan7.pdf" || c.Owner != uint32(os.Getuid()) {
 					t.Errorf(`%s: %+v, %v, want no error, c.Folder = "scan7.pdf", c.Owner = %v`, at, c, err, uint32(os.Getuid()))
 				}
-				if err := f.SyncClaim(c); err != nil {
-					t.Errorf("%s: %v", at, err)
-				}
-				if _, err := os.Lstat(filepath.Join(f.cfg.Path, claimPath(c), "scan7.pdf")); err != nil {
-					t.Errorf("%s: %v", at, err)
-				}
+				kit.Want(t, at, f.SyncClaim(c), nil)
+				kit.Want(t, at, kit.Err(os.Lstat(filepath.Join(f.cfg.Path, claimPath(c), "scan7.pdf"))), nil)
 				places++
 			}
 			inDrop := 0
@@ -184,9 +178,7 @@ func TestClaimFile_I17_SwappedBetweenLookAndRename(t *testing.T) {
 			cfg := fileConfig(path)
 			cfg.Hook = func(op, on string, do func() error) error {
 				if op == "mkdir" && on == "scan7.pdf" {
-					if err := row.swap(path + "/scan7.pdf"); err != nil {
-						t.Error(err)
-					}
+					kit.Want(t, "the error of swap", row.swap(path+"/scan7.pdf"), nil)
 				}
 				return do()
 			}
@@ -257,9 +249,8 @@ func TestClaimFile_I1_ReturnedFolderTakenAgain(t *testing.T) {
 			t.Errorf("%+v, %v, want no error, again = %v", again, err, c)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(path, claimPath(c), "scan7.pdf")); n != 1 || err != nil {
-		t.Errorf("%d claims, %v", n, err)
-	}
+	_, err := os.Lstat(filepath.Join(path, claimPath(c), "scan7.pdf"))
+	kit.Check(t, n == 1 && err == nil, "%d claims, %v", n, err)
 	put(t, path, "_delivered/2026-11/x.pdf/x.pdf")
 	kit.Fails(t, "a delivered folder was taken again", kit.Err(f.ClaimReturned("_delivered/2026-11/x.pdf", now)))
 }

@@ -74,9 +74,7 @@ func TestDispose_I18_SomethingCameIntoTheEmptyFolder(t *testing.T) {
 	stray, ok := errors.AsType[*UnexpectedContentError](err)
 	kit.Check(t, ok && stray.Path == "." && stray.Folder == rel,
 		"error = %v, want an UnexpectedContentError about %q", err, rel)
-	if _, err := os.Lstat(path + "/" + rel + "/late.pdf"); err != nil {
-		t.Errorf("the late file: %v, want it where its folder is kept", err)
-	}
+	kit.Want(t, "the late file", kit.Err(os.Lstat(path+"/"+rel+"/late.pdf")), nil)
 }
 
 // TestDispose_I18_AChangeThatKeepsItsTime: a program that sets the time of

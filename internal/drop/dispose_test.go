@@ -2,6 +2,7 @@ package drop
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -61,9 +62,7 @@ func TestDispose_I18_ExchangedBetweenLookAndRemoval(t *testing.T) {
 					break
 				}
 				if struck != nil { // it was out of reach by then
-					if err != nil {
-						t.Errorf("%s, %d: %v", name, n, err)
-					}
+					kit.Want(t, fmt.Sprintf("%s, %d", name, n), err, nil)
 					continue
 				}
 				done++
@@ -118,9 +117,8 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 // A drop folder that was put back from a backup has other inodes: its folders are known by what they hold.
 func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 	restore := func(t *testing.T, path string) *Folder {
-		if out, err := exec.Command("cp", "-a", path, path+".copy").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		out, err := exec.Command("cp", "-a", path, path+".copy").CombinedOutput()
+		kit.Need(t, err == nil, "%v: %s", err, out)
 		for _, err := range []error{os.Rename(path, path+".old"), os.Rename(path+".copy", path)} {
 			kit.Must(t, err)
 		}
@@ -135,9 +133,7 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		again, err := f.RecogniseFolder(t.Context(), c, rel, d)
 		kit.Need(t, err == nil && again.Inode.Ino != c.Inode.Ino,
 			"%+v, %v, want no error, again.Inode.Ino other than %v", again, err, c.Inode.Ino)
-		if err := f.PlaceFolder(again, rel, ReceiptNote("ok")); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of PlaceFolder", f.PlaceFolder(again, rel, ReceiptNote("ok")), nil)
 		if again, err = f.RecogniseFolder(t.Context(), c, rel, d); err != nil { // we died before the commit
 			t.Errorf("%+v, %v", again, err)
 		}
@@ -152,17 +148,14 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		put(t, path+"/"+rel, "rechnung.pdf.neu")
 		f := restore(t, path)
 		_, err := f.DisposeFolder(t.Context(), c, rel, d)
-		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
-			t.Errorf(`%v, want ok, stray.Path = "rechnung.pdf.neu"`, err)
-		}
+		stray, ok := errors.AsType[*UnexpectedContentError](err)
+		kit.Check(t, ok && stray.Path == "rechnung.pdf.neu", `%v, want ok, stray.Path = "rechnung.pdf.neu"`, err)
 		kit.Must(t, errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")))
 		_, err = f.DisposeFolder(t.Context(), c, rel, d)
 		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
 			t.Errorf(`%v, want ok, stray with "metadata.json is missing"`, err)
 		}
-		if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf")), nil)
 	})
 	t.Run("ReturnedWithoutContentKnown", func(t *testing.T) {
 		path := share(t)
@@ -172,12 +165,9 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		kit.Must(t, f.Close())
 		f = restore(t, path)
 		c = kit.Value(f.RecogniseFolder(t.Context(), c, "_rejected/Huber 88", Disposal{}))(t)
-		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.")); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Lstat(path + "/_rejected/Huber 88/_REASON.txt"); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of PlaceFolder",
+			f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.")), nil)
+		kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/_rejected/Huber 88/_REASON.txt")), nil)
 	})
 }
 
@@ -211,15 +201,12 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 				dir.Close()
 			}
 			kit.Fails(t, "opened", err, row.want)
-			if err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ok")); name != "AnotherBeside" && err == nil {
-				t.Error("placed")
-			}
+			err = f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ok"))
+			kit.Check(t, name == "AnotherBeside" || err != nil, "placed")
 			for _, err := range f.AllClaims() {
 				kit.Check(t, err == nil || errors.Is(err, ErrUnexpectedItem), "one stops them all: %v", err)
 			}
-			if _, err := f.ClaimFolder("Otto 19", now); err != nil {
-				t.Errorf("a good neighbour: %v", err)
-			}
+			kit.Want(t, "a good neighbour", kit.Err(f.ClaimFolder("Otto 19", now)), nil)
 			if found, err := exec.Command("find", path, "-name", "metadata.json").Output(); err != nil || strings.Count(string(found), "metadata.json") != 2 {
 				t.Errorf(`%s, %v, want no error, strings.Count(string(found), "metadata.json") = 2`, found, err)
 			}
@@ -243,20 +230,14 @@ func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
 	}
 	f := open(t, cfg)
 	_, err := f.DisposeFolder(t.Context(), c, rel, d)
-	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
-		t.Errorf("the stray file is not told: %v", err)
-	}
-	if mount, ok := errors.AsType[*durable.MountError](err); !ok || mount.Path != claimPath(c) {
-		t.Errorf("the mount is not told: %v", err)
-	}
-	if _, err := os.Lstat(path + "/" + claimPath(c) + "/rechnung.pdf.neu"); err != nil {
-		t.Errorf("it left its claim with a mount in it: %v", err)
-	}
+	stray, ok := errors.AsType[*UnexpectedContentError](err)
+	kit.Check(t, ok && stray.Path == "rechnung.pdf.neu", "the stray file is not told: %v", err)
+	mount, ok := errors.AsType[*durable.MountError](err)
+	kit.Check(t, ok && mount.Path == claimPath(c), "the mount is not told: %v", err)
+	kit.Want(t, "it left its claim with a mount in it",
+		kit.Err(os.Lstat(path+"/"+claimPath(c)+"/rechnung.pdf.neu")), nil)
 	_, err = f.DisposeFolder(t.Context(), c, rel, d) // nothing is mounted any more
-	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Folder != rel {
-		t.Errorf("%v, want ok, stray.Folder = %v", err, rel)
-	}
-	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf.neu"); err != nil {
-		t.Error(err)
-	}
+	stray, ok = errors.AsType[*UnexpectedContentError](err)
+	kit.Check(t, ok && stray.Folder == rel, "%v, want ok, stray.Folder = %v", err, rel)
+	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf.neu")), nil)
 }

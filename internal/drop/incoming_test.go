@@ -55,9 +55,7 @@ func TestPutFolder_I1_CrashAnywhereFinishes(t *testing.T) {
 		seen := visible(t, f.cfg.Path)
 		kit.Check(t, len(seen) == 0 || slices.Equal(seen, wholeIn(extractName)[3:]), "%s: %q is shown", at, seen)
 		for range 2 { // also when it was done before
-			if err := put(f); err != nil {
-				t.Errorf("%s: %v", at, err)
-			}
+			kit.Want(t, at, put(f), nil)
 		}
 		kit.Want(t, at, tree(t, f.cfg.Path), wholeIn(extractName))
 	})
@@ -178,9 +176,7 @@ func TestPutFolder_I19_I4_Refuses(t *testing.T) {
 			}
 			kit.Fails(t, "PutFolder", kit.Err(f.PutFolder(t.Context(), in)), r.want)
 			for _, name := range append(r.stays, ".vaultd/incoming/theirs") {
-				if _, err := os.Lstat(path + "/" + name); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+name)), nil)
 			}
 			kit.Fails(t, "a folder is shown", kit.Err(os.Lstat(path+"/"+extractName)))
 		})
@@ -207,9 +203,7 @@ func TestPutFolder_EndsInTheMiddle(t *testing.T) {
 	kit.Fails(t, "PutFolder", kit.Err(f.PutFolder(ctx, in)), context.Canceled)
 	kit.Want(t, "folders shown", len(visible(t, path)), 0)
 	in.Files[1].Open = whole
-	if _, err := f.PutFolder(t.Context(), in); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of PutFolder", kit.Err(f.PutFolder(t.Context(), in)), nil)
 	if got, _ := os.ReadFile(path + "/" + extractName + "/0002-a.zip"); !bytes.Equal(got, []byte("second")) {
 		t.Errorf("%q, want got = %v", got, []byte("second"))
 	}

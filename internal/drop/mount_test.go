@@ -81,9 +81,7 @@ func (y *yard) found(what string, err error) {
 
 func (y *yard) lies(at string) {
 	y.t.Helper()
-	if _, err := os.Lstat(filepath.Join(y.path, at)); err != nil {
-		y.t.Errorf("the folder was moved: %v", err)
-	}
+	kit.Want(y.t, "the folder was moved", kit.Err(os.Lstat(filepath.Join(y.path, at))), nil)
 }
 
 // A bind mount of the same file system, on a folder or on a file: nothing is looked through it, claimed, packed, returned, kept, moved
@@ -118,9 +116,8 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			y.found("return", y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
 			y.found("keep", y.f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("yes")))
 			y.lies(in)
-			if _, err := os.Lstat(filepath.Join(y.path, in, "_REASON.txt")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("a note was written: %v", err)
-			}
+			kit.Fails(t, "a note was written",
+				kit.Err(os.Lstat(filepath.Join(y.path, in, "_REASON.txt"))), fs.ErrNotExist)
 			done()
 
 			sealed := kit.Value(packager.ValidateFolder(t.Context(), dir.Root(), rules))(y.t)
@@ -193,7 +190,5 @@ func TestMount_I19_TheDropFolderItself(t *testing.T) {
 	c, err := y.f.ClaimFolder("Huber 88", time.Now())
 	kit.Must(y.t, err)
 	kit.Must(y.t, y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
-	if _, err := os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt")); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt"))), nil)
 }

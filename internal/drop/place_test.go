@@ -32,9 +32,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 		place,
 		func(at string, f *Folder) {
 			for range 2 { // also when it was done before
-				if err := place(f); err != nil {
-					t.Errorf("%s: %v", at, err)
-				}
+				kit.Want(t, at, place(f), nil)
 			}
 			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
 				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
@@ -72,12 +70,9 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	if os.Getuid() == 0 && (sysStat(info).Gid != 12345 || sysStat(folder).Gid != 12345) {
 		t.Errorf("groups %d, %d", sysStat(info).Gid, sysStat(folder).Gid)
 	}
-	if err := f.WriteStatusFile("INVOICE ARCHIVE\n"); err != nil {
-		t.Error(err)
-	}
-	if got, _ := os.ReadFile(path + "/_STATUS.txt"); string(got) != "\xef\xbb\xbfINVOICE ARCHIVE\r\n" {
-		t.Errorf("status %q", got)
-	}
+	kit.Want(t, "the error of WriteStatusFile", f.WriteStatusFile("INVOICE ARCHIVE\n"), nil)
+	got, _ := os.ReadFile(path + "/_STATUS.txt")
+	kit.Check(t, string(got) == "\xef\xbb\xbfINVOICE ARCHIVE\r\n", "status %q", got)
 }
 
 func TestPlace_TakenLostAndForeign(t *testing.T) {
@@ -88,9 +83,7 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	kit.Fails(t, "taken", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrDestinationTaken)
 	rel, err := f.ProposeDestination(Rejected, "a", now)
 	kit.Check(t, err == nil && rel == "_rejected/a (2)", `%q, %v, want no error, rel = "_rejected/a (2)"`, rel, err)
-	if err := f.PlaceFolder(a, rel, ReasonNote("x")); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of PlaceFolder", f.PlaceFolder(a, rel, ReasonNote("x")), nil)
 	kit.Fails(t, "at another place than asked", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), ErrFolderLost)
 	where := path + "/.vaultd/claimed/" + b.Key.String()
 	os.Rename(where+"/b", t.TempDir()+"/b")
@@ -98,9 +91,8 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	put(t, where, "b/other")
 	kit.Fails(t, "another folder in its claim", f.PlaceFolder(b, "_rejected/new"), ErrFolderLost)
 	for _, rel := range []string{"", "x", "_rejected", "_rejected/", "_rejected/../x", "_rejected/a/b", "_archived/x", "_archived/../../x", "_archived/2026-13/x", "/_rejected/x", ".vaultd/x", "_rejected/.."} {
-		if err := f.PlaceFolder(b, rel); err == nil || errors.Is(err, ErrFolderLost) {
-			t.Errorf("place %q accepted: %v", rel, err)
-		}
+		err := f.PlaceFolder(b, rel)
+		kit.Check(t, err != nil && !errors.Is(err, ErrFolderLost), "place %q accepted: %v", rel, err)
 		kit.Fails(t, fmt.Sprintf("dispose %q accepted", rel), kit.Err(f.DisposeFolder(t.Context(), b, rel, Disposal{})))
 	}
 }
@@ -112,13 +104,10 @@ func TestPlace_UnwritableFolder(t *testing.T) {
 	put(t, path, "a/_REASON.txt/x", "b/_RECEIPT.txt/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
 	kit.Fails(t, "nobody was told that the note is missing", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")))
-	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err != nil {
-		t.Errorf("again: %v", err)
-	}
+	kit.Want(t, "again", f.PlaceFolder(a, "_rejected/a", ReasonNote("x")), nil)
 	kit.Fails(t, "kept without a receipt", f.PlaceFolder(b, "_archived/2026-11/b", ReceiptNote("x")))
-	if _, _, err := f.OpenClaimed(b.Key); err != nil {
-		t.Errorf("not claimed any more: %v", err)
-	}
+	_, _, err := f.OpenClaimed(b.Key)
+	kit.Check(t, err == nil, "not claimed any more: %v", err)
 }
 
 func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
@@ -144,19 +133,16 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 		kit.Check(t, err == nil && rel == "_rejected/"+want,
 			"%q: %q, %v, want no error, rel = %v", name, rel, err, "_rejected/"+want)
 	}
-	if rel, err := f.ProposeDestination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
-		t.Errorf("month: %q, %v", rel, err)
-	}
+	rel, err := f.ProposeDestination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10))
+	kit.Check(t, err == nil && rel == "_archived/2026-12/x", "month: %q, %v", rel, err)
 	// What we place ourselves is known at once, what others make as soon as the folder's mtime tells.
 	put(t, path, "Neu/x")
 	kit.Must(t, f.PlaceFolder(claim(t, f, "Neu"), "_rejected/Neu"))
-	if rel, _ := f.ProposeDestination(Rejected, "NEU", now); rel != "_rejected/NEU (2)" {
-		t.Errorf("own: %q", rel)
-	}
+	rel, _ = f.ProposeDestination(Rejected, "NEU", now)
+	kit.Check(t, rel == "_rejected/NEU (2)", "own: %q", rel)
 	put(t, path, "_rejected/Fremd/")
-	if rel, _ := f.ProposeDestination(Rejected, "FREMD", now); rel != "_rejected/FREMD (2)" {
-		t.Errorf("theirs: %q", rel)
-	}
+	rel, _ = f.ProposeDestination(Rejected, "FREMD", now)
+	kit.Check(t, rel == "_rejected/FREMD (2)", "theirs: %q", rel)
 	for _, bad := range []string{"", "..", "a/b", "."} {
 		kit.Fails(t, fmt.Sprintf("%q", bad), kit.Err(f.ProposeDestination(Rejected, bad, now)))
 	}
@@ -203,9 +189,7 @@ func TestDispose_I18_CrashAnywhereFinishes(t *testing.T) {
 	dispose := func(f *Folder) error { _, err := f.DisposeFolder(context.Background(), c, rel, d); return err }
 	crash(t, 10, func(path string) { c, rel, d = kept(t, path) }, dispose, func(at string, f *Folder) {
 		for range 2 {
-			if err := dispose(f); err != nil {
-				t.Errorf("%s: %v", at, err)
-			}
+			kit.Want(t, at, dispose(f), nil)
 		}
 		kit.Want(t, at+": left", tree(t, f.cfg.Path), []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/"})
 	})
@@ -226,13 +210,9 @@ func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
 			if err != nil || !strings.HasPrefix(to, d.To+"/") || !strings.Contains(to, c.Key.String()) {
 				t.Errorf("%s: %q, %v, want no error, to that begins with %q, to with %q", at, to, err, d.To+"/", c.Key.String())
 			}
-			if _, err := os.Lstat(to + "/rechnung.pdf"); err != nil {
-				t.Errorf("%s: %v", at, err)
-			}
+			kit.Want(t, at, kit.Err(os.Lstat(to+"/rechnung.pdf")), nil)
 		}
-		if _, err := os.Lstat(d.To + "/" + filepath.Base(rel) + "/theirs"); err != nil {
-			t.Errorf("%s: %v", at, err)
-		}
+		kit.Want(t, at, kit.Err(os.Lstat(d.To+"/"+filepath.Base(rel)+"/theirs")), nil)
 	})
 }
 
@@ -292,9 +272,7 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 	var stray *UnexpectedContentError
 	kit.Check(t, errors.As(err, &stray) && stray.Path == "sub/late.pdf",
 		`%v, want errors.As(err, &stray), stray.Path = "sub/late.pdf"`, err)
-	if _, err := os.Lstat(path + "/" + rel + "/sub/late.pdf"); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/sub/late.pdf")), nil)
 }
 
 func TestDispose_NeverWithoutTheRightFolder(t *testing.T) {
@@ -334,7 +312,40 @@ func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
 	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "another file system") {
 		t.Errorf(`%v, want error syscall.EXDEV, err with "another file system"`, err)
 	}
-	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
-		t.Error(err)
+	kit.Want(t, "the error of Lstat", kit.Err(os.Lstat(path+"/"+rel+"/rechnung.pdf")), nil)
+}
+
+// TestDispose_I18_OneFileIsExchangedWhileAnotherGoes: whoever still has the folder open reaches into the
+// claim. What was compared is looked at once more just before it goes.
+func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
+	const precious = "what nobody has archived"
+	path := share(t)
+	c, rel, d := kept(t, path)
+	exchanged := ""
+	cfg := config(path)
+	cfg.Hook = func(op, on string, do func() error) error {
+		if err := do(); err != nil || op != "unlink" || exchanged != "" {
+			return err
+		}
+		return filepath.WalkDir(filepath.Join(path, ".vaultd", "claimed"), func(p string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() || exchanged != "" {
+				return err
+			}
+			exchanged = p
+			return os.WriteFile(p, []byte(precious), 0o660)
+		})
 	}
+	f := open(t, cfg)
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	kit.Need(t, exchanged != "", "nothing was exchanged: vacuous")
+	found := false
+	werr := filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			b, readErr := os.ReadFile(p)
+			found = found || readErr == nil && string(b) == precious
+		}
+		return err
+	})
+	kit.Check(t, werr == nil && found && err != nil,
+		"%q was exchanged and is gone, or nobody was told: %v, %v", exchanged, err, werr)
 }

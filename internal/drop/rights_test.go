@@ -23,9 +23,7 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 	}()
 	put(t, path, "Huber 88/metadata.json", "Huber 88/sub/b.pdf", "Huber 88/sub/c.pdf")
 	c := claim(t, f, "Huber 88")
-	if err := f.FindUnreadable(c.Key); err != nil {
-		t.Errorf("all can be read: %v", err)
-	}
+	kit.Want(t, "all can be read", f.FindUnreadable(c.Key), nil)
 	inside := path + "/.vaultd/claimed/" + c.Key.String() + "/Huber 88/"
 	os.Chmod(inside+"sub/b.pdf", 0)
 	if os.Getuid() != 0 {

@@ -98,9 +98,7 @@ func (n *networkDrop) run() {
 	go func() { done <- n.Run(ctx) }()
 	n.t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			n.t.Error(err)
-		}
+		kit.Want(n.t, "the error", <-done, nil)
 	})
 }
 

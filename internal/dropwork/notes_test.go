@@ -1,6 +1,7 @@
 package dropwork
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,4 +79,63 @@ func checkNetworkWords(t *testing.T, name, text string) {
 	for _, word := range []string{"archiv", "pdf", "zip", "accounts-payable", "clientuuid", "metadata.json"} {
 		kit.Lacks(t, name, strings.ToLower(text), word)
 	}
+}
+
+func TestDifferencesCause_NamesAFew(t *testing.T) {
+	var many []drop.Difference
+	for i := range 7 {
+		many = append(many, drop.Difference{Path: fmt.Sprint(i, ".pdf"), What: "was not archived"})
+	}
+	text := differencesCause(ledger.Vault, many).Text
+	kit.Holds(t, "cause", text, `"4.pdf" was not archived; and 2 more;`)
+	kit.Lacks(t, "cause", text, "5.pdf")
+}
+
+// Entries that a person must decide about are never resolved by a name.
+func TestReturned_WhatOnlyAPersonResolves(t *testing.T) {
+	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
+	kit.Check(t, isCorrectable(ok), "a plain rejection cannot be corrected, want it correctable")
+	for name, change := range map[string]func(e *ledger.Entry){
+		"InDoubt":      func(e *ledger.Entry) { e.InDoubt = true },
+		"Contradicted": func(e *ledger.Entry) { e.Contradicted = true },
+		"Resolved":     func(e *ledger.Entry) { e.Resolved = true },
+		"OnHold":       func(e *ledger.Entry) { e.Hold = true },
+		"QuestionOpen": func(e *ledger.Entry) {
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b"}, Fate: ledger.MaybeStored}}
+		},
+		"NotReturned": func(e *ledger.Entry) { e.Source = ledger.Claimed },
+		"Quarantined": func(e *ledger.Entry) { e.State = ledger.Quarantined },
+		"Duplicate":   func(e *ledger.Entry) { e.State = ledger.Duplicate },
+	} {
+		e := ok
+		if change(&e); isCorrectable(e) {
+			t.Errorf("%s: correctable by dropping it again, want not", name)
+		}
+	}
+}
+
+// The files of a copy keep their names, unless the drop folder or a system would take that for something else. No two get one name.
+func TestCopyNames(t *testing.T) {
+	n := newCopyNames("metadata.json")
+	for _, row := range []struct{ name, want string }{
+		{"document.json", "document.json"}, {"Rechnung Müller 4711.pdf", "Rechnung Müller 4711.pdf"}, {"rechnung müller 4711.PDF", "2 rechnung müller 4711.PDF"},
+		{"Metadata.json", "2 Metadata.json"}, {"a:b?.pdf", "file a_b_.pdf"}, {"~x.pdf", "file ~x.pdf"}, {"a\u0308.pdf", "ä.pdf"}, {"tab\t.xml", "file tab_.xml"}, {" x.pdf", "file  x.pdf"},
+		{strings.Repeat("ü", 130) + ".pdf", strings.Repeat("ü", 98) + ".pdf"}, {strings.Repeat("ü", 120) + ".pdf", "2 " + strings.Repeat("ü", 98) + ".pdf"},
+	} {
+		got := n.choose(row.name)
+		kit.Check(t, got == row.want && drop.IsPlainName(got), "%q becomes %q, not %q", row.name, got, row.want)
+	}
+	kit.Want(t, "number of names", len(n.all), 11)
+}
+
+// The code of a refusal is one plain word, whatever the refusal says.
+func FuzzCodeOf(f *testing.F) {
+	for _, s := range []string{"Müller 4711", "a\nb", "\x1b[2J", "\xff", "../x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if code := codeOf(s); strings.Trim(code, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
+			t.Errorf("code of %q = %q, want only letters, digits, _, . and -", s, code)
+		}
+	})
 }

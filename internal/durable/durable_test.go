@@ -185,6 +185,7 @@ func TestSync_StaysFailed(t *testing.T) {
 
 // Each goroutine makes an entry, then syncs; when its Sync returns, a sync that began after its entry must be over.
 func TestSync_SharedButNeverTooEarly(t *testing.T) {
+	kit.Waits(t, 0.1, "callers have to come while a sync is under way")
 	var clock, syncs atomic.Int64
 	var mu sync.Mutex
 	var covered int64

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,9 +54,7 @@ func TestFindMount_I19(t *testing.T) {
 			err := d.FindMount()
 			found, is := errors.AsType[*MountError](err)
 			if want == "" {
-				if err != nil {
-					t.Errorf("%s %s: %v", name, way, err)
-				}
+				kit.Want(t, fmt.Sprintf("%s %s", name, way), err, nil)
 				continue
 			}
 			kit.Check(t, is && found.Path == want && errors.Is(err, syscall.EXDEV) && errors.Is(err, fs.ErrInvalid),
@@ -73,9 +72,7 @@ func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
 	deep := filepath.Join(base, strings.Repeat("x/", maxWalkDepth+5))
 	kit.Must(t, os.MkdirAll(deep, 0o700))
 	d := open(t, base, nil)
-	if err := d.FindMount(); err != nil {
-		t.Errorf("nothing is mounted: %v", err)
-	}
+	kit.Want(t, "nothing is mounted", d.FindMount(), nil)
 	bind(t, t.TempDir(), deep)
 	_, is := errors.AsType[*MountError](d.FindMount())
 	kit.Check(t, is, "a mount very deep inside was not found")
@@ -91,12 +88,9 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 	kit.Fails(t, "a mount was looked at", kit.Err(d.Lstat("y")), syscall.EXDEV)
 	sub := kit.Value(d.OpenDirOrMount("y"))(t)
 	defer sub.Close()
-	if err := sub.FindMount(); err != nil {
-		t.Errorf("the top of a mount is no mount inside: %v", err)
-	}
-	if _, err := open(t, filepath.Join(base, "file"), nil).Lstat("f"); !errors.Is(err, syscall.EXDEV) {
-		t.Errorf("a mount on a file was looked at: %v", err)
-	}
+	kit.Want(t, "the top of a mount is no mount inside", sub.FindMount(), nil)
+	kit.Fails(t, "a mount on a file was looked at",
+		kit.Err(open(t, filepath.Join(base, "file"), nil).Lstat("f")), syscall.EXDEV)
 }
 
 func TestOpenRegular_I19_NothingThroughAMount(t *testing.T) {
@@ -150,9 +144,8 @@ func TestMountBelow_ReadsTheTable(t *testing.T) {
 		kit.Check(t, err == nil && rel == want && found == (want != ""),
 			"%q: %q %v %v, want %q", here, rel, found, err, want)
 	}
-	if _, _, err := findMountBelow(strings.NewReader("nonsense\n"), "/x"); err == nil {
-		t.Error("a table that makes no sense tells that nothing is mounted")
-	}
+	_, _, err := findMountBelow(strings.NewReader("nonsense\n"), "/x")
+	kit.Check(t, err != nil, "a table that makes no sense tells that nothing is mounted")
 }
 
 // FileStat says of a file what package os does.

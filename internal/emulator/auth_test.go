@@ -40,9 +40,8 @@ func TestAuthorization(t *testing.T) {
 	}
 	w := newWorld(t, func(c *Config) { c.Readings.BadCredentials, c.Readings.BasicEncoding = 401, "rfc6749" })
 	kit.Want(t, "reading 401: status", w.call("GET", "/v1/vaults", "", basic("user", "wrong")).status, 401)
-	if a := w.call("GET", "/v1/vaults", "", basic("user", "s3%3Dcret%2F%2B")); a.status != 200 {
-		t.Errorf("reading rfc6749: status %d", a.status)
-	}
+	kit.Want(t, "reading rfc6749: status",
+		w.call("GET", "/v1/vaults", "", basic("user", "s3%3Dcret%2F%2B")).status, 200)
 	req := w.request("GET", "/v1/vaults", "")
 	req.Header.Add("Authorization", "Bearer x")
 	kit.Want(t, "two headers: status", w.send(req).status, 400)
@@ -81,17 +80,15 @@ func TestAuthorization_AccountOfAVault(t *testing.T) {
 		if a := w.call("GET", "/v1/vaults", "", header); a.status != 200 || !strings.Contains(a.body, row.sees) || strings.Contains(a.body, row.hidden) {
 			t.Errorf("%s: %d %s, want a.status = 200, a.body with %q, a.body without %q", name, a.status, a.body, row.sees, row.hidden)
 		}
-		if a := w.call("GET", "/v1/vaults/"+row.sees+"/documents/status", "", header); a.status != 200 {
-			t.Errorf("%s: its own vault gives %d", name, a.status)
-		}
+		kit.Want(t, name+": its own vault gives",
+			w.call("GET", "/v1/vaults/"+row.sees+"/documents/status", "", header).status, 200)
 		for _, path := range []string{"/documents/status", "/index", "/documents/x", "/documents/x/status"} {
 			a := w.call("GET", "/v1/vaults/"+row.hidden+path, "", header)
 			kit.Check(t, a.status == 403, "%s: another account's vault gives %d to %s", name, a.status, path)
 		}
 	}
-	if a := w.call("GET", "/v1/vaults", "", "Authorization: "+basic("french", "s3=cret/+")); a.status != 403 {
-		t.Errorf("one account's name with another's secret gives %d", a.status)
-	}
+	kit.Want(t, "one account's name with another's secret gives",
+		w.call("GET", "/v1/vaults", "", "Authorization: "+basic("french", "s3=cret/+")).status, 403)
 }
 
 func TestUnknownPaths(t *testing.T) {
@@ -133,9 +130,8 @@ func TestTokens(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	kit.Want(t, "at its end: status", w.call("GET", "/v1/vaults", "", bearer).status, 403)
 	w.decode(w.token("vault.read"), &got)
-	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer "+got.AccessToken); a.status != 403 {
-		t.Errorf("without the scope: status %d", a.status)
-	}
+	kit.Want(t, "without the scope: status",
+		w.call("GET", "/v1/vaults", "", "Authorization: Bearer "+got.AccessToken).status, 403)
 }
 
 // Revoked tokens stay dead when the server is started again, and one that is given afterwards works at the same instant.
@@ -279,9 +275,8 @@ func TestRedirectedCalls(t *testing.T) {
 		if a.status != 307 || a.header.Get("Location") != want {
 			t.Errorf("%s: status %d to %s", to, a.status, a.header.Get("Location"))
 		}
-		if a := w.call("GET", a.header.Get("Location"), "", "Authorization: Basic dXNlcjpzMz1jcmV0Lys="); a.status != 200 {
-			t.Errorf("%s: status %d where it leads", to, a.status)
-		}
+		kit.Want(t, to+": status",
+			w.call("GET", a.header.Get("Location"), "", "Authorization: Basic dXNlcjpzMz1jcmV0Lys=").status, 200)
 	}
 }
 

@@ -127,12 +127,10 @@ func TestRegisterAnswersShuffled(t *testing.T) {
 		}
 		return uuids
 	}
-	if got := order(true); !slices.IsSorted(got) || len(got) != 20 {
-		t.Errorf("in order: %v", got)
-	}
-	if got := order(false); slices.IsSorted(got) || len(got) != 20 {
-		t.Errorf("shuffled: %v", got)
-	}
+	got := order(true)
+	kit.Check(t, slices.IsSorted(got) && len(got) == 20, "in order: %v", got)
+	got = order(false)
+	kit.Check(t, !slices.IsSorted(got) && len(got) == 20, "shuffled: %v", got)
 }
 
 func TestRepeatedClientUUID(t *testing.T) {
@@ -190,9 +188,8 @@ func TestStates(t *testing.T) {
 	kit.Want(t, "at once", w.state(good.bumID), inProgress)
 	kit.Want(t, "at once", w.state(abandoned.bumID), waiting)
 	w.now = w.now.Add(15*time.Minute + time.Second)
-	if got := w.state(abandoned.bumID); !strings.HasPrefix(got, failed+" no package") {
-		t.Errorf("after the window: %s", got)
-	}
+	got := w.state(abandoned.bumID)
+	kit.Check(t, strings.HasPrefix(got, failed+" no package"), "after the window: %s", got)
 	w.now = w.now.Add(3 * time.Hour)
 	for bumID, want := range map[string]string{
 		good.bumID: successful, damaged.bumID: failed + " the package is not a ZIP file: an entry is damaged", bad.bumID: failed + " the package is not a ZIP file",
@@ -247,13 +244,11 @@ func TestPackageThatLandsLate(t *testing.T) {
 		kit.Check(t, a.err != nil, "answered %d", a.status)
 		kit.Want(t, "before it lands", w.state(ticket.bumID), waiting)
 		w.now = w.now.Add(30 * time.Minute)
-		if got := w.state(ticket.bumID); !strings.HasPrefix(got, failed) {
-			t.Errorf("between: %s", got)
-		}
+		got := w.state(ticket.bumID)
+		kit.Check(t, strings.HasPrefix(got, failed), "between: %s", got)
 		w.now = w.now.Add(time.Hour)
-		if got := w.state(ticket.bumID); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %s, want got that begins with %q", reading, got, want)
-		}
+		got = w.state(ticket.bumID)
+		kit.Check(t, strings.HasPrefix(got, want), "%s: %s, want got that begins with %q", reading, got, want)
 	}
 }
 

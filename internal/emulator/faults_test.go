@@ -83,15 +83,12 @@ func TestFaultsAsSeen(t *testing.T) {
 			w := newWorld(t, nil)
 			calm := w.call("GET", "/v1/vaults", "").body
 			w.at("vaults", 2, row.f)
-			if a := w.call("GET", "/v1/vaults", ""); a.body != calm {
-				t.Errorf("the call before it: %+v", a)
-			}
-			if a := w.call("GET", "/v1/vaults", ""); !row.want(a, calm) {
-				t.Errorf("answer %+v", a)
-			}
-			if a := w.call("GET", "/v1/vaults", ""); a.body != calm {
-				t.Errorf("the call after it: %+v", a)
-			}
+			a := w.call("GET", "/v1/vaults", "")
+			kit.Check(t, a.body == calm, "the call before it: %+v", a)
+			a = w.call("GET", "/v1/vaults", "")
+			kit.Check(t, row.want(a, calm), "answer %+v", a)
+			a = w.call("GET", "/v1/vaults", "")
+			kit.Check(t, a.body == calm, "the call after it: %+v", a)
 		})
 	}
 }
@@ -127,9 +124,8 @@ func TestFaultsOfTheStore(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.ArchiveMin = time.Hour })
 	ticket := w.register(1)
 	w.at("upload", 1, Fault{Kind: Status})
-	if a := w.put(ticket, zipOf("a")); a.status != 503 || !strings.Contains(a.body, "<Code>SlowDown</Code>") {
-		t.Errorf("slow down: %+v", a)
-	}
+	a := w.put(ticket, zipOf("a"))
+	kit.Check(t, a.status == 503 && strings.Contains(a.body, "<Code>SlowDown</Code>"), "slow down: %+v", a)
 	w.at("upload", 1, Fault{Kind: CutRequest})
 	if a := w.put(ticket, zipOf("a")); a.err == nil || w.Registrations()[0].PUTs != 0 {
 		t.Errorf("cut in the request: %+v, %+v", a, w.Registrations())
@@ -167,19 +163,16 @@ func TestCarelessStore(t *testing.T) {
 	ticket := w.register(1)
 	w.at("upload", 1, Fault{Kind: Early, IsAfterWork: true})
 	w.put(ticket, zipOf("a"))
-	if s := w.Registrations()[0]; s.PUTs != 1 || !s.Torn || s.Archivable || s.Size != int64(len(zipOf("a"))/2) {
-		t.Errorf("half of it: %+v", s)
-	}
+	s := w.Registrations()[0]
+	kit.Check(t, s.PUTs == 1 && s.Torn && !s.Archivable && s.Size == int64(len(zipOf("a"))/2), "half of it: %+v", s)
 	w.at("upload", 1, Fault{Kind: CutRequest})
 	w.put(ticket, zipOf("a"))
-	if s := w.Registrations()[0]; s.PUTs != 2 || !s.Torn {
-		t.Errorf("cut: %+v", s)
-	}
+	s = w.Registrations()[0]
+	kit.Check(t, s.PUTs == 2 && s.Torn, "cut: %+v", s)
 	w.restart() // it stands in the journal
 	w.put(ticket, zipOf("a"))
-	if s := w.Registrations()[0]; s.PUTs != 3 || s.Torn || !s.Archivable {
-		t.Errorf("the whole: %+v", s)
-	}
+	s = w.Registrations()[0]
+	kit.Check(t, s.PUTs == 3 && !s.Torn && s.Archivable, "the whole: %+v", s)
 	w.wantNoViolations()
 	w.put(ticket, zipOf("b"))
 	v := w.Violations()
@@ -341,13 +334,11 @@ func TestFaultsOnTheWire(t *testing.T) {
 	}
 	calm := get().body
 	w.at("vaults", 1, Fault{Kind: Cut})
-	if a := get(); a.status != 200 || a.err == nil || a.body != calm[:len(calm)/2] {
-		t.Errorf("cut: %+v", a)
-	}
+	a := get()
+	kit.Check(t, a.status == 200 && a.err != nil && a.body == calm[:len(calm)/2], "cut: %+v", a)
 	kit.Must(t, w.SetFaults(Faults{Rules: []Rule{{Op: "vaults", Rate: 1, Fault: Fault{Kind: Abort}}}}))
-	if a := get(); a.err == nil {
-		t.Errorf("abort: %+v", a)
-	}
+	a = get()
+	kit.Check(t, a.err != nil, "abort: %+v", a)
 }
 
 func TestRatesFollowTheSeed(t *testing.T) {

@@ -73,9 +73,8 @@ func TestClaim_I7_JournalHoldsNoSecret(t *testing.T) {
 	var calls, stored int
 	for l := range bytes.Lines(raw) {
 		var rec map[string]any
-		if err := json.Unmarshal(l, &rec); err != nil {
-			t.Fatalf("line %s: %v", l, err)
-		}
+		err := json.Unmarshal(l, &rec)
+		kit.Need(t, err == nil, "line %s: %v", l, err)
 		if rec["kind"] == "call" {
 			calls++
 		}
@@ -97,14 +96,11 @@ func TestTwoHosts(t *testing.T) {
 	req := w.request("POST", api.URL+docs, batch(document(1)), "Content-Type: application/json")
 	req.SetBasicAuth("user", "s3=cret/+")
 	ticket := w.tickets(wireSend(t, req))[0]
-	if a := wireSend(t, w.request("PUT", ticket.url, zipOf("a"))); a.status != 200 {
-		t.Errorf("PUT: %+v", a)
-	}
-	if a := wireSend(t, w.request("PUT", strings.Replace(ticket.url, store.URL, api.URL, 1), zipOf("a"))); a.status != 502 {
-		t.Errorf("PUT at the API: %+v", a)
-	}
-	if a := wireSend(t, w.request("GET", store.URL+"/v1/vaults", "")); a.status != http.StatusForbidden {
-		t.Errorf("API call at the store: %+v", a)
-	}
+	a := wireSend(t, w.request("PUT", ticket.url, zipOf("a")))
+	kit.Check(t, a.status == 200, "PUT: %+v", a)
+	a = wireSend(t, w.request("PUT", strings.Replace(ticket.url, store.URL, api.URL, 1), zipOf("a")))
+	kit.Check(t, a.status == 502, "PUT at the API: %+v", a)
+	a = wireSend(t, w.request("GET", store.URL+"/v1/vaults", ""))
+	kit.Check(t, a.status == http.StatusForbidden, "API call at the store: %+v", a)
 	w.wantNoViolations()
 }

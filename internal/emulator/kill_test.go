@@ -86,9 +86,7 @@ func startProcess(t *testing.T, dir string) (base string, cmd *exec.Cmd) {
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("server process said %q: %v", line, err)
-	}
+	kit.Need(t, err == nil, "server process said %q: %v", line, err)
 	return "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on ")), cmd
 }
 

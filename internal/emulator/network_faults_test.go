@@ -152,21 +152,18 @@ func TestNetwork_HiddenAndOldNotices(t *testing.T) {
 	w.mustSend(1, "")
 	w.now = w.now.Add(time.Hour)
 	w.setRule("network-notices", Fault{Kind: HideNotices})
-	if l := w.list("page=1&pageSize=4"); len(l.Notifications) != 0 || l.HasMoreItems {
-		t.Errorf("hidden: %+v", l)
-	}
+	l := w.list("page=1&pageSize=4")
+	kit.Check(t, len(l.Notifications) == 0 && !l.HasMoreItems, "hidden: %+v", l)
 	w.setRule("network-notices", Fault{Kind: ShowOldOnes})
 	first := w.list("page=1&pageSize=4")
 	kit.Need(t, len(first.Notifications) == 2, "nothing was acknowledged yet: %+v", first)
 	w.net("DELETE", notices+"/"+first.ids()[0], "")
-	if l := w.list("page=1&pageSize=4"); !slices.Equal(l.ids(), []string{first.ids()[1], first.ids()[0]}) {
-		t.Errorf("after the acknowledgement: %+v", l)
-	}
+	l = w.list("page=1&pageSize=4")
+	kit.Check(t, slices.Equal(l.ids(), []string{first.ids()[1], first.ids()[0]}), "after the acknowledgement: %+v", l)
 	w.restart()
 	w.setRule("network-notices", Fault{Kind: ShowOldOnes})
-	if l := w.list("page=1&pageSize=4&documentType=CreditNode"); len(l.Notifications) != 0 {
-		t.Errorf("of another type of documents: %+v", l)
-	}
+	kit.Want(t, "of another type of documents",
+		len(w.list("page=1&pageSize=4&documentType=CreditNode").Notifications), 0)
 	w.wantNoViolations()
 }
 

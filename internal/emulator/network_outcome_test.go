@@ -59,9 +59,8 @@ func TestNetwork_PropertiesOfNotices(t *testing.T) {
 		}
 	}
 	kit.Want(t, "channels", got, []string{"ElectronicDelivery", "EmailDelivery", "MailDelivery"})
-	if a := w.net("GET", "/files/none", ""); w.codeOf(a) != "404 003.0001" {
-		t.Errorf("an unknown reference: %+v", a)
-	}
+	a := w.net("GET", "/files/none", "")
+	kit.Check(t, w.codeOf(a) == "404 003.0001", "an unknown reference: %+v", a)
 }
 
 // Without a word in the note the outcome is drawn, by the seed alone.

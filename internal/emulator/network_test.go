@@ -183,20 +183,17 @@ func TestNetwork_SendAndFollow(t *testing.T) {
 func TestNetwork_CreditNotes(t *testing.T) {
 	for _, word := range []string{"CreditNode", "CreditNote"} {
 		w := newNetworkWorld(t, func(c *Config) { c.Network.CreditNotes = "/v2/credits"; c.Readings.Network.CreditNoteWord = word })
-		if a := w.net("POST", "/v2/credits/"+bumID(1), invoice("")); a.status != 200 {
-			t.Fatalf("send: %+v", a)
-		}
+		a := w.net("POST", "/v2/credits/"+bumID(1), invoice(""))
+		kit.Need(t, a.status == 200, "send: %+v", a)
 		w.mustSend(2, "")
 		got := w.list("page=1&pageSize=9&documentType=CreditNode").Notifications
 		if len(got) != 1 || got[0].DocumentType != word || got[0].BumID != bumID(1) {
 			t.Errorf("%s: %+v, want len(got) = 1, got[0].DocumentType = %v, got[0].BumID = %v", word, got, word, bumID(1))
 		}
-		if a := w.net("GET", "/v1/credits/"+bumID(1), ""); a.status != 200 || strings.Contains(a.body, "bumId") {
-			t.Errorf("v1: %+v", a)
-		}
-		if a := w.net("GET", "/v2/credits/"+bumID(2), ""); w.codeOf(a) != "404 003.0001" {
-			t.Errorf("an invoice among the credit notes: %+v", a)
-		}
+		a = w.net("GET", "/v1/credits/"+bumID(1), "")
+		kit.Check(t, a.status == 200 && !strings.Contains(a.body, "bumId"), "v1: %+v", a)
+		a = w.net("GET", "/v2/credits/"+bumID(2), "")
+		kit.Check(t, w.codeOf(a) == "404 003.0001", "an invoice among the credit notes: %+v", a)
 		w.wantNoViolations()
 	}
 }
@@ -282,9 +279,8 @@ func TestNetwork_Credentials(t *testing.T) {
 		kit.Check(t, a.status == want, "%s: %+v, want a.status = %v", header, a, want)
 	}
 	w.wantNoViolations()
-	if a := w.net("GET", notices+"?page=1&pageSize=1", "", "Authorization:"); a.status != 401 {
-		t.Errorf("without credentials: %+v", a)
-	}
+	a := w.net("GET", notices+"?page=1&pageSize=1", "", "Authorization:")
+	kit.Check(t, a.status == 401, "without credentials: %+v", a)
 	w.wantViolation("network-notices without an Authorization header")
 }
 
@@ -307,9 +303,7 @@ func TestNetwork_StartsSlowly(t *testing.T) {
 				}()
 			}
 			for range n {
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error", <-ended, nil)
 			}
 		}
 		start(4)

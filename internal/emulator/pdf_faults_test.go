@@ -139,15 +139,12 @@ func TestPDFFaults_AsSeen(t *testing.T) {
 		w.at("pdf-register", 1, f)
 		return w.call("POST", slots, goodBody, asClerk)
 	}
-	if a := post(Fault{Kind: Cut}); a.status != 200 || !errors.Is(a.err, io.ErrUnexpectedEOF) {
-		t.Errorf("cut: %+v", a)
-	}
-	if a := post(Fault{Kind: Refuse}); !errors.Is(a.err, syscall.ECONNREFUSED) {
-		t.Errorf("refused: %+v", a)
-	}
-	if a := post(Fault{Kind: MissingURL}); a.status != 200 || strings.Contains(a.body, "rl") {
-		t.Errorf("no address: %+v", a)
-	}
+	a := post(Fault{Kind: Cut})
+	kit.Check(t, a.status == 200 && errors.Is(a.err, io.ErrUnexpectedEOF), "cut: %+v", a)
+	a = post(Fault{Kind: Refuse})
+	kit.Check(t, errors.Is(a.err, syscall.ECONNREFUSED), "refused: %+v", a)
+	a = post(Fault{Kind: MissingURL})
+	kit.Check(t, a.status == 200 && !strings.Contains(a.body, "rl"), "no address: %+v", a)
 	if a := post(Fault{Kind: Status, Status: 500}); a.status != 500 || !strings.HasPrefix(a.body, `{"detail":"`) {
 		t.Errorf("500: %+v, want a.status = 500, a.body that begins with `{\"detail\":\"`", a)
 	}
@@ -157,9 +154,8 @@ func TestPDFFaults_AsSeen(t *testing.T) {
 		return w.putPDF(ticket, "%PDF-1.7")
 	}
 	stored := func() int { all := w.PDFSlots(); return len(all[len(all)-1].PUTs) }
-	if a := put(Fault{Kind: Status}); a.status != 503 || !strings.Contains(a.body, "<Code>SlowDown</Code>") {
-		t.Errorf("slow down: %+v", a)
-	}
+	a = put(Fault{Kind: Status})
+	kit.Check(t, a.status == 503 && strings.Contains(a.body, "<Code>SlowDown</Code>"), "slow down: %+v", a)
 	for _, f := range []Fault{{Kind: Early}, {Kind: Early, IsAfterWork: true}, {Kind: Vanish}} {
 		if a := put(f); a.status != 200 || stored() != 0 {
 			t.Errorf("%s: %+v, %d stored", f.Kind, a, stored())

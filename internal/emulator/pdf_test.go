@@ -151,9 +151,8 @@ func TestPDFBody_IsStrict(t *testing.T) {
 		a := w.call("POST", slots, goodBody, asClerk, "Content-Type:"+kind)
 		kit.Check(t, a.status == 400, "Content-Type %q: status %d", kind, a.status)
 	}
-	if a := w.call("POST", slots, goodBody, asClerk, "Content-Type: application/json; charset=utf-8"); a.status != 200 {
-		t.Errorf("Content-Type with a parameter: status %d", a.status)
-	}
+	kit.Want(t, "Content-Type with a parameter: status",
+		w.call("POST", slots, goodBody, asClerk, "Content-Type: application/json; charset=utf-8").status, 200)
 }
 
 // The PDF upload has an account and a scope of its own: neither side's credentials open the other, and no scope that an account
@@ -332,13 +331,11 @@ func TestPDFStoreRefuses(t *testing.T) {
 	w := newPDFWorld(t, nil)
 	req := w.request("PUT", w.slot().url, "%PDF-1.7")
 	req.ContentLength = -1
-	if a := w.send(req); a.status != 411 {
-		t.Errorf("no length: %+v", a)
-	}
+	a := w.send(req)
+	kit.Check(t, a.status == 411, "no length: %+v", a)
 	w.wantViolation("PUT without a Content-Length")
-	if a := w.call("DELETE", w.slot().url, ""); a.status != 405 {
-		t.Errorf("delete: %+v", a)
-	}
+	a = w.call("DELETE", w.slot().url, "")
+	kit.Check(t, a.status == 405, "delete: %+v", a)
 }
 
 // Two slots with one PDF for one addressee are a violation, unless a person released it, and as often as that.

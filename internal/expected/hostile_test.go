@@ -41,9 +41,8 @@ func TestRead_CurrencyAndSignBesideTheAmount(t *testing.T) {
 		kit.Check(t, got.Currency == want && strings.TrimPrefix(got.Amount, "-") == "100.50", "%+v, want %q", got, want)
 	}
 	l = read(t, []byte("number;amount;currency\n1;100,50 €;chf\n"), Options{})
-	if got := rowsOf(l)[0]; got.Currency != "CHF" {
-		t.Errorf(`%+v, want got.Currency = "CHF"`, got)
-	}
+	got := rowsOf(l)[0]
+	kit.Check(t, got.Currency == "CHF", `%+v, want got.Currency = "CHF"`, got)
 	for _, amount := range []string{"100,50 H", "100,50 CR", "100,50 S"} {
 		if _, err := Read("x.csv", strings.NewReader("number;amount\n1;"+amount+"\n"), Options{}); err == nil || !strings.Contains(err.Error(), "is not an amount") {
 			t.Errorf(`%s: %v, want an error, err with "is not an amount"`, amount, err)

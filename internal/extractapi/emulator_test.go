@@ -94,16 +94,12 @@ func TestReading_I30_AnExtractFromEndToEnd(t *testing.T) {
 				t.Errorf("%+v, %v, want no error, string(d.Raw) = %v, len(d.Tables) = 1", d, err, definition)
 			}
 			for range 2 { // the second one says that it is done already
-				if err := s.Acknowledge(t.Context(), "e1", "held"); err != nil {
-					t.Error(err)
-				}
+				kit.Want(t, "the error of Acknowledge", s.Acknowledge(t.Context(), "e1", "held"), nil)
 			}
 			if list, err := s.List(t.Context(), ""); err != nil || len(list.Extracts) != 1 || list.Extracts[0].ID != "e2" {
 				t.Errorf(`%+v, %v, want no error, len(list.Extracts) = 1, list.Extracts[0].ID = "e2"`, list, err)
 			}
-			if _, err := s.Files(t.Context(), "e1"); err != nil {
-				t.Errorf("an acknowledged extract is asked for by its number: %v", err)
-			}
+			kit.Want(t, "an acknowledged extract is asked for by its number", kit.Err(s.Files(t.Context(), "e1")), nil)
 			kit.Len(t, "len(v)", s.Violations(), 0)
 		})
 	}
@@ -152,9 +148,8 @@ func TestEmulator_I30_Violations(t *testing.T) {
 	s := newService(t, emulator.ExtractReadings{}, nil)
 	s.now = published.AddDate(1, 0, 0)
 	kit.Len(t, "len(list.Extracts)", kit.Value(s.List(t.Context(), ""))(t).Extracts, 0)
-	if _, err := s.Files(t.Context(), "e1"); apicall.AsError(err).Status != 404 {
-		t.Errorf("err = %v, want apicall.AsError(err).Status = 404", err)
-	}
+	_, err := s.Files(t.Context(), "e1")
+	kit.Check(t, apicall.AsError(err).Status == 404, "err = %v, want apicall.AsError(err).Status = 404", err)
 }
 
 // A service that was killed knows its extracts, its counts and who acknowledged.

@@ -80,9 +80,8 @@ func TestList_I32_InParts(t *testing.T) {
 	got, err := client(t, parts(func(at string) string { return map[string]string{"": "t1", "t1": "t2"}[at] })).List(t.Context(), "")
 	kit.Check(t, err == nil && got.Whole && len(got.Extracts) == 3 && got.Extracts[2].ID == "after-t2",
 		"got %+v, %v", got, err)
-	if got, err := client(t, parts(func(at string) string { return "t1" })).List(t.Context(), ""); err == nil || got.Whole {
-		t.Errorf("got %+v of a list that does not end", got)
-	}
+	got, err = client(t, parts(func(at string) string { return "t1" })).List(t.Context(), "")
+	kit.Check(t, err != nil && !got.Whole, "got %+v of a list that does not end", got)
 }
 
 func TestFiles(t *testing.T) {
@@ -220,9 +219,8 @@ func TestDefinition(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want no error, len(d.Tables) = 0, string(d.Raw) = %v", name, d, err, body)
 		}
 	}
-	if _, err := client(t, calls.Says(200, "<html>sign in</html>")).Definition(t.Context()); err == nil {
-		t.Error("a page is taken for a table definition")
-	}
+	kit.Fails(t, "a page is taken for a table definition",
+		kit.Err(client(t, calls.Says(200, "<html>sign in</html>")).Definition(t.Context())))
 }
 
 // Whatever a list says, its extracts can stand in a path, each once, and no error holds what is secret.

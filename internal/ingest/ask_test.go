@@ -135,9 +135,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 			e := es[i]
 			for _, ev := range change.Events {
 				next, err := ledger.Transition(e, ev, bubbleNow())
-				if err != nil {
-					t.Fatalf("event %T not taken: %v", ev, err)
-				}
+				kit.Need(t, err == nil, "event %T not taken: %v", ev, err)
 				e = next
 			}
 			if e.State == ledger.Uploaded {

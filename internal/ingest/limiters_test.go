@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -166,5 +167,80 @@ func TestLimiters_I21_FewCallsAfterAPause(t *testing.T) {
 		if early > 2 || later < 4 {
 			t.Errorf("after 6 minutes: %d calls at once in the first second and %d later, want at most 2 and then at least 4", early, later)
 		}
+	})
+}
+
+// The name of a target that users read is the one that they may type.
+func TestTarget_ReadsWhatItWrites(t *testing.T) {
+	t.Parallel()
+	key := archive.NewKey(time.Unix(1, 0))
+	for name, target := range map[string]ingest.Target{
+		"vault V-1":                      ingest.RegisterTarget("V-1"),
+		"store of vault V-1":             ingest.UploadTarget("V-1"),
+		"status of vault V-1":            ingest.AskTarget("V-1"),
+		"drop acme-in":                   ingest.DropTarget("acme-in"),
+		"disposal of acme-in":            ingest.DisposalTarget("acme-in"),
+		"_archived/2026 of drop acme-in": ingest.PlaceTarget("_archived/2026", "acme-in"),
+		"folder " + key.String():         ingest.FolderTarget(key),
+		"spool":                          ingest.SpoolTarget(),
+	} {
+		kit.Want(t, "name", target.String(), name)
+		got, err := ingest.ParseTarget(name)
+		kit.Want(t, fmt.Sprintf("ParseTarget(%q) failed", name), err, nil)
+		kit.Want(t, "target of "+name, got, target)
+	}
+	for _, name := range []string{"", "vault ", "drop", "folder x", "everything", " of drop "} {
+		kit.Fails(t, fmt.Sprintf("ParseTarget(%q)", name), kit.Err(ingest.ParseTarget(name)))
+	}
+}
+
+// The queue of a target is the one that the ledger names.
+func TestTarget_QueuesAreTheLedgers(t *testing.T) {
+	t.Parallel()
+	e := ledger.Entry{Key: archive.NewKey(time.Unix(1, 0)), State: ledger.Discovered, Drop: "acme-in", Vault: "V-1"}
+	kit.Want(t, "queue of a drop", ingest.DropTarget(e.Drop).Queue(), ledger.QueueOf(e))
+	e.State = ledger.Packaged
+	kit.Want(t, "queue of a vault", ingest.AskTarget(e.Vault).Queue(), ledger.QueueOf(e))
+}
+
+// I23: a vault that takes nothing fills its own share of the spool. Its backlog is
+// not packed, and another vault's folders are archived as usual.
+func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{}, "FULL", "B")
+		r.cfg.SpoolSpace = func(queue string) error {
+			if queue == "vault FULL" {
+				return ingest.ErrFull
+			}
+			return nil
+		}
+		r.start()
+		r.drop("FULL", 3000)
+		r.pass(time.Minute)
+		r.drop("B", 300)
+		r.pass(5 * time.Minute)
+		kit.Want(t, "states of the other vault", r.statesOf("B"), states{ledger.Archived: 300})
+		kit.Want(t, "states of the full vault", r.statesOf("FULL"), states{ledger.Discovered: 3000})
+	})
+}
+
+// I23: packing the backlog of one drop takes most of an hour. A single folder of
+// another drop is packed within minutes.
+func TestSeal_I23_ABacklogDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{}, "BIG", "B")
+		for _, drop := range []string{"BIG", "B"} {
+			r.folders(drop).takes = time.Second
+		}
+		r.start()
+		r.drop("BIG", 3000)
+		r.pass(time.Minute)
+		r.drop("B", 1)
+		r.pass(6 * time.Minute) // behind what one search found, and not behind everything
+		kit.Want(t, "folders of the other drop that wait", r.statesOf("B")[ledger.Discovered], 0)
+		n := r.statesOf("BIG")[ledger.Discovered]
+		kit.Check(t, n >= 1500, "%d folders of the backlog wait, want at least 1500: the test shows nothing", n)
 	})
 }

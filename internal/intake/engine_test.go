@@ -247,9 +247,8 @@ func (h *house) look(fn func(l *boltledger.Ledger)) {
 	h.t.Helper()
 	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
 	defer l.Close()
-	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
-		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
-	}
+	problems, err := l.Verify(h.t.Context())
+	kit.Check(h.t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
 	var all []arrival.Arrival
 	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
 	balance := l.ArrivalBalance()
@@ -369,9 +368,8 @@ func TestIntake_I30_TooFewFiles(t *testing.T) {
 			return nil, nil
 		}
 		_ = h.live(time.Minute) // what is listed is fetched at once
-		if a := h.want("4711", arrival.Fetching); !a.Files[0].IsHeld() || !a.Files[1].IsHeld() {
-			t.Errorf("files = %+v, want both held", a.Files)
-		}
+		a := h.want("4711", arrival.Fetching)
+		kit.Check(t, a.Files[0].IsHeld() && a.Files[1].IsHeld(), "files = %+v, want both held", a.Files)
 		_ = h.live(24 * time.Hour)
 		if a := h.want("4711", arrival.Fetching); a.Cause.Code != CauseFilesUnclear || asked > 60 || a.Rev > 20 {
 			t.Errorf("cause = %v, asked %d times, %d revisions, want %s, at most 60 and 20", a.Cause, asked, a.Rev, CauseFilesUnclear)
@@ -540,9 +538,7 @@ func (h *house) allowMore() {
 			_, err := l.ApplyArrival(h.t.Context(), arrival.Change{Key: a.Key, Rev: a.Rev, Events: []arrival.Event{ev}, At: archive.Instant{Wall: time.Now()}})
 			return err
 		}, arrival.Fetching)
-		if err != nil {
-			h.t.Error(err)
-		}
+		kit.Want(h.t, "the error", err, nil)
 	})
 }
 

@@ -44,9 +44,8 @@ func newArchivingHouse(t *testing.T) *house {
 	h.into = t.TempDir()
 	h.svc.beforeAcknowledge = func(id archive.ExtractID) {
 		for i, name := range h.svc.have[id].files {
-			if _, err := os.Stat(h.dropped(id, i, name)); err != nil {
-				t.Errorf("extract %s is acknowledged, want %s in the drop folder before (error %v)", id, name, err)
-			}
+			_, err := os.Stat(h.dropped(id, i, name))
+			kit.Check(t, err == nil, "extract %s is acknowledged, want %s in the drop folder before (error %v)", id, name, err)
 		}
 	}
 	return h
@@ -76,9 +75,8 @@ func (h *house) wantInDrop(a arrival.Arrival) {
 		numbers[meta.ID]++
 	}
 	kit.Len(h.t, "identities", numbers, len(a.Files))
-	if left, err := os.ReadDir(filepath.Join(h.into, ".vaultd", "incoming")); err != nil || len(left) > 0 {
-		h.t.Errorf("left in the incoming folder: %v (error %v), want nothing", left, err)
-	}
+	left, err := os.ReadDir(filepath.Join(h.into, ".vaultd", "incoming"))
+	kit.Check(h.t, err == nil && len(left) <= 0, "left in the incoming folder: %v (error %v), want nothing", left, err)
 }
 
 // countDropped counts the folders in the drop folder.
@@ -95,14 +93,12 @@ func TestHandOn_I30_BeforeTheAcknowledgement(t *testing.T) {
 		into := h.into
 		h.acknowledge, h.into = false, ""
 		_ = h.live(2 * time.Hour)
-		if a := h.want("4711", arrival.Held); !a.HandedOnAt.IsZero() {
-			t.Errorf("handed on at %v, want not at all: no drop folder is configured", a.HandedOnAt)
-		}
+		a := h.want("4711", arrival.Held)
+		kit.Check(t, a.HandedOnAt.IsZero(), "handed on at %v, want not at all: no drop folder is configured", a.HandedOnAt)
 		h.into = into
 		_ = h.live(2 * time.Hour)
-		if a := h.want("4711", arrival.Held); a.HandedOnAt.IsZero() {
-			t.Error("the extract is not handed on, want it handed on")
-		}
+		a = h.want("4711", arrival.Held)
+		kit.Check(t, !a.HandedOnAt.IsZero(), "the extract is not handed on, want it handed on")
 		h.acknowledge = true
 		h.svc.add("4712", "a", "b", "c")
 		_ = h.live(2 * time.Hour)

@@ -38,9 +38,7 @@ const modelDownloads = 1
 func must(t *testing.T, w world, ev Event) world {
 	t.Helper()
 	next, err := Transition(w.a, ev, at)
-	if err != nil {
-		t.Fatalf("%v\nin %v", err, w)
-	}
+	kit.Need(t, err == nil, "%v\nin %v", err, w)
 	w.a = next
 	return w
 }

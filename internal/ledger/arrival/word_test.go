@@ -85,14 +85,12 @@ func TestWord_WhereItIsPossible(t *testing.T) {
 	_, err := Transition(after(t, life[:7]...), WordIntended{Word: Accept}, at)
 	kit.Check(t, err != nil, "accepting an extract is legal, want an error")
 	a := kit.Value(saying(t, after(t, receivedLife[:5]...), WordIntended{Word: RejectTechnical}))(t)
-	if step, _, _ := Due(a, Rules{Confirm: true}); step != Acknowledge {
-		t.Errorf("%v is due of what cannot be read", step)
-	}
+	step, _, _ := Due(a, Rules{Confirm: true})
+	kit.Check(t, step == Acknowledge, "%v is due of what cannot be read", step)
 	kit.Fails(t, "confirming an unreadable document is legal", kit.Err(Transition(a, ConfirmIntended{}, at)))
 	a, _ = saying(t, a, WordAnswered{Intent: a.Rev, Outcome: NotTaken})
-	if step, _, _ := Due(a, Rules{Confirm: true}); step != Confirm {
-		t.Errorf("%v is due after a word that was not taken", step)
-	}
+	step, _, _ = Due(a, Rules{Confirm: true})
+	kit.Check(t, step == Confirm, "%v is due after a word that was not taken", step)
 }
 
 // I29: the journal tells who said which word, and what became of it; the reason is told by its digest alone.
