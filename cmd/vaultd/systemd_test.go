@@ -133,7 +133,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"Type": "notify", "ExecReload": "/usr/bin/vaultd reload", "ExecStartPre": "", "ExecStart": "/usr/bin/vaultd run",
-		"User": "vaultd", "StateDirectoryMode": "0700", "UMask": "0007",
+		"User": "vaultd", "StateDirectoryMode": "0700", "UMask": "0007", "MemoryMax": "2G", "TasksMax": "512",
 	} {
 		if got := strings.Join(unit[name], " "); got != want {
 			t.Errorf("%s=%s, want %s", name, got, want)
@@ -148,9 +148,14 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 	if !slices.Equal(codes, []int{exitUsage, exitRights, exitConfig}) {
 		t.Error("RestartPreventExitStatus:", codes)
 	}
-	for _, missing := range []string{"PrivateUsers", "ProcSubset", "Environment"} {
+	for _, missing := range []string{"PrivateUsers", "ProcSubset", "Environment", "OOMScoreAdjust"} {
 		if v := unit[missing]; v != nil {
-			t.Errorf("%s=%s does not fit: owners are recorded, the boot's name is read, secrets are files", missing, v)
+			t.Errorf("%s=%s does not fit: owners are recorded, the boot's name is read, secrets are files, and no file server ends in place of vaultd", missing, v)
 		}
+	}
+	page, err := os.ReadFile("../../docs/security.md")
+	kit.Must(t, err)
+	for _, name := range []string{"MemoryMax", "TasksMax"} {
+		kit.Holds(t, "docs/security.md", string(page), "`"+name+"="+strings.Join(unit[name], " ")+"`")
 	}
 }
