@@ -47,7 +47,7 @@ func TestSearch_I32_FindsWhatTheLedgerHolds(t *testing.T) {
 	case kit.Race:
 		seeds, queries = 1, 6
 	case kit.Sampled(t, "twelve random catalogs"):
-		seeds, queries = 2, 20
+		seeds, queries = 2, 10
 	}
 	found, helped := 0, 0
 	for seed := range seeds {

@@ -21,14 +21,12 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 		kit.Want(t, s.String(), e.Attention(), is)
 		barred := e
 		barred.Cause.Code = CauseCannotBeRead
-		if got := barred.Attention(); (got == WaitingForRights) != (s == Discovered) {
-			t.Errorf("%s without rights: %d", s, got)
-		}
+		got := barred.Attention()
+		kit.Check(t, (got == WaitingForRights) == (s == Discovered), "%s without rights: %d", s, got)
 		unlisted := e
 		unlisted.Cause.Code = CauseRecipientNotListed
-		if got := unlisted.Attention(); (got == RecipientNotListed) != (s == Packaged) {
-			t.Errorf("%s without a listed recipient: %d", s, got)
-		}
+		got = unlisted.Attention()
+		kit.Check(t, (got == RecipientNotListed) == (s == Packaged), "%s without a listed recipient: %d", s, got)
 		e.Hold, e.SameContent = true, archive.Key{1}
 		if got := e.Attention(); s.IsOpen() && got != AwaitingDecision || !s.IsOpen() && got != is {
 			t.Errorf("%s on hold for its content: %d", s, got)
@@ -36,9 +34,8 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 		e.Contradicted = true
 		kit.Want(t, fmt.Sprintf("%s, contradicted", s), e.Attention(), ContradictedByService)
 		e.Resolved = true
-		if got := e.Attention(); got == ContradictedByService || got == RejectedUnresolved {
-			t.Errorf("%s, closed by a person: still %d", s, got)
-		}
+		got = e.Attention()
+		kit.Check(t, got != ContradictedByService && got != RejectedUnresolved, "%s, closed by a person: still %d", s, got)
 		kit.Check(t, e.Attention() == NoAttention || !e.IsAtRest(), "%s needs attention, and counts as at rest", s)
 	}
 }

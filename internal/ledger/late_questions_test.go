@@ -57,17 +57,14 @@ func TestLateQuestions_I2_NobodyElseIsAsked(t *testing.T) {
 func TestLateQuestions_I3_DisposalWaitsForOneThatIsDue(t *testing.T) {
 	e := given(Lapsed)
 	e.DisposeAt = epoch.Add(2 * time.Hour)
-	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(time.Hour)) {
-		t.Errorf("%s at %v", step, when)
-	}
+	step, when, _ := Due(e)
+	kit.Check(t, step == Ask && when.Equal(epoch.Add(time.Hour)), "%s at %v", step, when)
 	e = must(t, e, time.Hour, answer(archive.Failed, "old"))
-	if step, when, _ := Due(e); step != Dispose || !when.Equal(e.DisposeAt) {
-		t.Errorf("%s at %v", step, when)
-	}
+	step, when, _ = Due(e)
+	kit.Check(t, step == Dispose && when.Equal(e.DisposeAt), "%s at %v", step, when)
 	e = must(t, e, 2*time.Hour, DisposeIntended{}, Disposed{})
-	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(6*time.Hour)) {
-		t.Errorf("%s at %v", step, when)
-	}
+	step, when, _ = Due(e)
+	kit.Check(t, step == Ask && when.Equal(epoch.Add(6*time.Hour)), "%s at %v", step, when)
 }
 
 // A late question that cannot be asked says nothing about why an entry ended.
@@ -201,9 +198,8 @@ func TestAsksAgain_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 		kit.Check(t, got == want && !next.PossibleDouble, "%s: %s, want %s", word, got, want)
 	}
 	e.Registrations[0].EqualAnswers = neededAnswers
-	if step, _, _ := Due(e); step != Register {
-		t.Errorf("%s, though it was said often enough", step)
-	}
+	step, _, _ := Due(e)
+	kit.Check(t, step == Register, "%s, though it was said often enough", step)
 }
 
 // An archive that never answers about what was given up is asked more and more seldom, and not for ever: the entry comes
@@ -219,9 +215,8 @@ func TestLateQuestions_I25_EndWithoutAnAnswer(t *testing.T) {
 		}
 		e = must(t, e, when.Sub(epoch), Postponed{NotBefore: when.Add(5 * time.Minute), Cause: Cause{Code: "http-400"}})
 	}
-	if step, _, _ := Due(e); step != Dispose || asked > 60 {
-		t.Errorf("%s after %d questions without an answer", step, asked)
-	}
+	step, _, _ := Due(e)
+	kit.Check(t, step == Dispose && asked <= 60, "%s after %d questions without an answer", step, asked)
 }
 
 // A failure that cannot be asked about again is believed after a day: nobody could do anything about the document before.
@@ -275,4 +270,50 @@ func TestLateSuccess_I13_I26_AfterItWasClosed(t *testing.T) {
 	if e = must(t, e, 2*time.Hour, answer(archive.Successful, "old")); !e.NeedsPerson() {
 		t.Errorf("archived after it was rejected: %s needs attention: false, want true", e.State)
 	}
+}
+
+// TestQuestions_I13_OldRegistrationsAreAskedAboutForEver: a registration that may hold
+// content stays a question while a later one is on its way and after it was archived:
+// the only way to learn of a double.
+func TestQuestions_I13_OldRegistrationsAreAskedAboutForEver(t *testing.T) {
+	for _, old := range []Fate{MaybeStored, Stored} {
+		for _, s := range []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Quarantined, Rejected} {
+			e := usual(s)
+			orphan(old)(&e)
+			kit.Check(t, slices.Contains(e.OpenQuestions(), archive.RemoteID("old")),
+				"%s: nobody asks any more about an old registration of fate %d", s, old)
+		}
+	}
+}
+
+// TestSucceeded_I2_TheSecondOneIsFlagged: two successes are two documents in the archive.
+func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
+	e := usual(Archived)
+	orphan(MaybeStored)(&e)
+	e.PossibleDouble = false
+	again := must(t, e, 0, answer(archive.Successful, e.ArchivedRemote))
+	kit.Check(t, !again.PossibleDouble, "the same success again: possible double = true, want false")
+	second := must(t, e, 0, answer(archive.Successful, "old"))
+	kit.Check(t, second.PossibleDouble, "a success of a second registration: possible double = false, want true")
+}
+
+// A receipt that calls its document possibly double knows of a registration that the
+// new ledger does not list: that one found later is empty proves nothing about it.
+func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
+	at, grace := archive.Instant{Wall: epoch}, 24*time.Hour
+	e := Entry{Key: archive.Key{1}}
+	step := func(ev Event) {
+		t.Helper()
+		next := kit.Value(Transition(e, ev, at))(t)
+		e = next
+	}
+	step(Recovered{State: Archived, Source: Kept, Dest: "_archived/2026-11/x", ID: archive.ID{1}, Content: archive.Digest{1},
+		Package: archive.Package{Size: 1, SHA256: archive.Digest{2}}, Remote: "R1", SuccessRecord: []byte("x"), PossibleDouble: true, ArchivedAt: epoch})
+	step(RegistrationFound{Remote: "R9", ID: archive.ID{1}})
+	for range 5 {
+		at.Wall = at.Wall.Add(13 * time.Hour)
+		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Status: archive.WaitingForPackage}, Grace: grace})
+	}
+	kit.Check(t, e.findRegistration("R9").Fate == Lapsed && e.PossibleDouble,
+		"double %v, %+v", e.PossibleDouble, e.Registrations)
 }

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/test/kit"
 )
 
@@ -202,4 +204,66 @@ func comments(t *testing.T) map[string]string {
 			"the constant of state %s has no comment, want what is certain in it", s)
 	}
 	return said
+}
+
+// The reason why a source could not be placed or removed ends once it was. The
+// reason of a rejection, and one for which an operator must act, stays.
+func TestPlaced_I12_TheReasonOfATryEnds(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	apply := func(t *testing.T, e Entry, evs ...Event) Entry {
+		for _, ev := range evs {
+			next, err := Transition(e, ev, at)
+			if err != nil {
+				t.Fatalf("%s: %v, want it to be legal", ev.JournalName(), err)
+			}
+			e = next
+		}
+		return e
+	}
+	away := Postponed{NotBefore: epoch.Add(time.Minute), Cause: Cause{Code: "drop-paused", Text: "the drop folder is not there"}}
+	rejected := usual(Rejected)
+	rejected.Cause = Cause{Code: "no-sidecar"}
+	asked := usual(Archived)
+	asked.Contradicted, asked.Cause = true, Cause{Code: "contradicted"}
+	for name, row := range map[string]struct {
+		e    Entry
+		evs  []Event
+		want string
+	}{
+		"Placed":       {usual(Archived), []Event{away, PlaceIntended{Dest: "_archived/x"}, Placed{}}, ""},
+		"StillAway":    {usual(Archived), []Event{away}, "drop-paused"},
+		"Rejected":     {rejected, []Event{away, PlaceIntended{Dest: "_rejected/x"}, Placed{}}, "no-sidecar"},
+		"Contradicted": {asked, []Event{away, PlaceIntended{Dest: "_archived/x"}, Placed{}}, "contradicted"},
+		"Disposed": {usual(Archived), []Event{PlaceIntended{Dest: "_archived/x"}, Placed{DisposeAt: epoch}, away,
+			DisposeIntended{}, Disposed{}}, ""},
+	} {
+		kit.Want(t, name+": code of the cause", apply(t, row.e, row.evs...).Cause.Code, row.want)
+	}
+}
+
+// UnnamedSince when a thing lies there is told by a clock that may be set: a first sighting in the future does not make it wait for days.
+func TestScan_I32_OverdueByAClockThatWasSet(t *testing.T) {
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		since time.Time
+		want  bool
+	}{
+		{now, false}, {now.Add(time.Second), false}, {now.Add(-30 * time.Minute), false}, {now.Add(-30*time.Minute - time.Second), true}, {now.Add(72 * time.Hour), true},
+	} {
+		s := Scan{Pending: []PendingItem{{Name: "a", Since: row.since, NeedsPerson: true}}, Unnamed: 5, UnnamedSince: row.since}
+		named, more := s.OverdueItems(now, 30*time.Minute)
+		kit.Check(t, len(named) == 1 == row.want && more == 5 == row.want, "since %s: %v and %d more", row.since, named, more)
+	}
+}
+
+// What vaultd takes by itself needs nobody, and what has no name counts only beside what needs somebody.
+func TestScan_I26_NeedsPerson(t *testing.T) {
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	old := now.Add(-time.Hour)
+	s := Scan{Pending: []PendingItem{{Name: "queued", Since: old}}, Unnamed: 7, UnnamedSince: old}
+	named, more := s.ItemsForPerson(now, time.Minute)
+	kit.Check(t, len(named) == 0 && more == 0, "%v and %d more", named, more)
+	s.Pending = append(s.Pending, PendingItem{Name: "loose", Since: old, NeedsPerson: true})
+	named, more = s.ItemsForPerson(now, time.Minute)
+	kit.Check(t, len(named) == 1 && more == 7 && s.CountPending() == 9, "%v and %d more", named, more)
 }

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,9 +60,8 @@ func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 	if got, want := all[0].Total("V", time.UTC), (Total{Vault: "V", Year: 2026, Month: 12, Documents: 1, Unsized: 1, Last: at}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := all[0].Total("V", time.FixedZone("CET", 3600)); got.Year != 2027 || got.Month != 1 {
-		t.Errorf("an hour to the east: %+v", got)
-	}
+	got := all[0].Total("V", time.FixedZone("CET", 3600))
+	kit.Check(t, got.Year == 2027 && got.Month == 1, "an hour to the east: %+v", got)
 }
 
 // I12: a delivery is no transaction of the archive, and nobody pays the archive for it.
@@ -71,4 +72,92 @@ func TestTransactions_I12_ADeliveryIsNone(t *testing.T) {
 	if all := e.Transactions(); e.State != Delivered || len(all) != 0 {
 		t.Errorf("%s with the transactions %v, want %s and none", e.State, all, Delivered)
 	}
+}
+
+// I29: a folder that looks cut off is held before it is packed, and needs a
+// decision. Once an operator lets it go on it is packed as it is then, and the
+// mark stays, whatever is found of it later.
+func TestCutOff_I29_MarkStays(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	step := func(e Entry, ev Event) Entry {
+		t.Helper()
+		next := kit.Value(Transition(e, ev, at))(t)
+		return next
+	}
+	e := step(usual(Discovered), Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff, Text: "a.pdf looks cut off"}})
+	kit.Want(t, "class", e.Attention(), AwaitingDecision)
+	_, _, due := Due(e)
+	kit.Want(t, "due", due, false)
+	kit.Holds(t, "flags", e.flagWords(), "hold", "cut-off")
+	e = step(e, Unheld{By: byPerson})
+	kit.Want(t, "state", e.CutOff, CutOffTaken)
+	kit.Want(t, "reviewed", e.Reviewed, false)
+	next, _, due := Due(e)
+	kit.Want(t, "due", due, true)
+	kit.Want(t, "step", next, Seal)
+	_, err := Transition(e, Held{By: byPerson, CutOff: Cause{Code: CauseLooksCutOff}}, at)
+	kit.Check(t, err != nil, "held once more for what an operator took, want an error")
+	for _, still := range []bool{true, false} {
+		sealed := step(e, Sealed{ID: archive.ID{1}, Package: archive.Package{Path: "p", Size: 1, SHA256: archive.Digest{1}}, LooksCutOff: still})
+		kit.Want(t, "state once sealed", sealed.CutOff, CutOffTaken)
+		kit.Holds(t, "flags once sealed", sealed.flagWords(), "cut-off")
+	}
+}
+
+// I26: one that is sent all the same is reported until an operator has seen it.
+func TestCutOff_I26_SentAllTheSame(t *testing.T) {
+	for _, state := range []State{Archived, Delivered} {
+		e := usual(state)
+		e.Source, e.Dest = Kept, "_archived/x"
+		e.CutOff = CutOffFound
+		kit.Want(t, "class", e.Attention(), LooksCutOff)
+		next := kit.Value(Transition(e, Closed{By: byPerson}, archive.Instant{Wall: epoch}))(t)
+		kit.Want(t, "class when it is closed", next.Attention(), NoAttention)
+		kit.Want(t, "mark", next.CutOff, CutOffTaken)
+		kit.Want(t, "resolved", next.Resolved, false)
+	}
+}
+
+// A document with the number of another one, or with a date that cannot be, is told of from the moment on in which it is
+// archived, until a person has looked: by letting it go on, or by closing it. Whoever looks settles nothing else.
+func TestNeedsReview_ToldUntilAPersonReviewed(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	for name, row := range map[string]struct {
+		change func(*Entry)
+		class  Attention
+		flag   string
+	}{
+		"SameNumber":  {func(e *Entry) { e.SameNumber = archive.Key{7} }, RepeatedNumber, "same-number"},
+		"StrangeDate": {func(e *Entry) { e.StrangeDate = true }, StrangeDate, "strange-date"},
+	} {
+		archived := usual(Archived)
+		archived.Source, archived.Dest = Kept, "_archived/x"
+		row.change(&archived)
+		if archived.Attention() != row.class || archived.flagWords() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
+			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flagWords(), archived.NeedsPerson())
+		}
+		looked, err := Transition(archived, Closed{}, at)
+		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flagWords(), "checked") {
+			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flagWords())
+		}
+		_, err = Transition(looked, Closed{}, at)
+		why, ok := errors.AsType[*IllegalError](err)
+		kit.Check(t, ok && why.Reason == AlreadyResolved, "%s: closed twice: %v", name, err)
+		if looked.Contradicted = true; looked.Attention() != ContradictedByService {
+			t.Errorf("%s: a contradiction that came later is not told of: %d", name, looked.Attention())
+		}
+		held := usual(Packaged)
+		row.change(&held)
+		kit.Want(t, name+": on its way", held.Attention(), Waiting)
+		if held.Hold = true; held.Attention() != AwaitingDecision {
+			t.Errorf("%s: held, class %d", name, held.Attention())
+		}
+		on, err := Transition(held, Unheld{}, at)
+		kit.Check(t, err == nil && on.Reviewed && on.Attention() == Waiting,
+			"%s: let go on: %v, checked: %t", name, err, on.Reviewed)
+	}
+	plain := usual(Archived)
+	plain.Hold = true
+	on, err := Transition(plain, Unheld{}, at)
+	kit.Check(t, err == nil && !on.Reviewed, "reviewed = %v (%v), want false: nothing was unusual", on.Reviewed, err)
 }

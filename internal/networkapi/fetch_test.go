@@ -26,20 +26,16 @@ const receivedInvoice = `{"bumId":"10d90000-0000-5000-8000-00000000000a","fileRe
 
 func TestFetchDocument_ReadsEachForm(t *testing.T) {
 	raw, got, err := client(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != "/v2/invoices/"+string(bumID) {
-			t.Errorf("%s %s, want r.Method = http.MethodGet, r.URL.Path = %v", r.Method, r.URL, "/v2/invoices/"+string(bumID))
-		}
+		kit.Check(t, r.Method == http.MethodGet && r.URL.Path == "/v2/invoices/"+string(bumID),
+			"%s %s, want r.Method = http.MethodGet, r.URL.Path = %v", r.Method, r.URL, "/v2/invoices/"+string(bumID))
 		io.WriteString(w, receivedInvoice)
 	}).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
-	if err != nil || string(raw) != receivedInvoice {
-		t.Fatalf("%v, want no error, string(raw) = %v", err, receivedInvoice)
-	}
+	kit.Need(t, err == nil && string(raw) == receivedInvoice,
+		"%v, want no error, string(raw) = %v", err, receivedInvoice)
 	if fmt.Sprint(got.Files) != "[{54759eb3c090d83494e2d804 {   false}} {7 {   false}}]" || len(got.Links) != 2 || got.Links[1].Relation != "file" || got.Links[0].Method != "GET" || got.Kind != archive.NetworkInvoice || got.Document != bumID {
 		t.Errorf("got %+v", got)
 	}
-	if !bytes.HasPrefix(got.Data, []byte(`{"externalDocumentIdentifier"`)) {
-		t.Errorf("got %+v", got)
-	}
+	kit.Check(t, bytes.HasPrefix(got.Data, []byte(`{"externalDocumentIdentifier"`)), "got %+v", got)
 	c := got.Content
 	if c.Number != "INV-1" || c.IssueDate != "2026-10-31+01:00" || c.Currency != "EUR" || c.NetAmount != "9007199254740993.105" || c.Lines != 2 ||
 		fmt.Sprint(c.Supplier, c.Customer, c.Custom) != "{Otto [556 0007:556]} {Acme []} [{cost centre 7}]" {
@@ -60,9 +56,8 @@ func TestFetchDocument_LacksWhatMayBeLacking(t *testing.T) {
 		}
 	}
 	_, got, err := client(t, calls.Says(200, `{"data":{"creditNoteLines":[{},{}],"taxTotal":[{"taxSubtotals":[{"taxableAmount":-1.50}]}]},"fileRefs":{"refId":"a"}}`)).FetchDocument(t.Context(), archive.NetworkCreditNote, bumID)
-	if err != nil || got.Content.Lines != 2 || got.Content.NetAmount != "-1.50" || len(got.Files) != 1 {
-		t.Errorf(`%+v, %v, want no error, got.Content.Lines = 2, got.Content.NetAmount = "-1.50", len(got.Files) = 1`, got, err)
-	}
+	kit.Check(t, err == nil && got.Content.Lines == 2 && got.Content.NetAmount == "-1.50" && len(got.Files) == 1,
+		`%+v, %v, want no error, got.Content.Lines = 2, got.Content.NetAmount = "-1.50", len(got.Files) = 1`, got, err)
 }
 
 // I8, I32: an answer that is another document, or that cannot be read whole, is no document.
@@ -118,9 +113,8 @@ func TestFetchFile_Faults(t *testing.T) {
 		}
 	}
 	_, err := client(t, calls.Says(200, "x")).FetchFile(t.Context(), "a", brokenWriter{})
-	if e := calls.Failed(t, err); e.Code != "local" {
-		t.Errorf(`%q: %v, want e.Code = "local"`, e.Code, e)
-	}
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Code == "local", `%q: %v, want e.Code = "local"`, e.Code, e)
 	gets := 0
 	_, err = client(t, func(w http.ResponseWriter, _ *http.Request) { gets++; w.WriteHeader(503) }).FetchFile(t.Context(), "a", io.Discard)
 	if calls.Failed(t, err); gets != 1 {
@@ -148,15 +142,12 @@ func TestFetchValidationFile(t *testing.T) {
 		"empty":    {"", ""},
 	} {
 		c := client(t, func(w http.ResponseWriter, q *http.Request) {
-			if q.URL.Path != "/files/ref-1" {
-				t.Errorf("got %s", q.URL)
-			}
+			kit.Want(t, "got", q.URL.Path, "/files/ref-1")
 			io.WriteString(w, r.content)
 		})
 		got, err := Sender{Client: c}.FetchValidationFile(t.Context(), "ref-1")
-		if r.want != "" && (err != nil || string(got) != r.want) || r.want == "" && err == nil {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
+		kit.Check(t, (r.want == "" || err == nil && string(got) == r.want) && (r.want != "" || err != nil),
+			"%s: %d bytes, %v", name, len(got), err)
 	}
 }
 
@@ -226,19 +217,14 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 	} {
 		var paths []string
 		err := second2(client(t, at(r.first, &paths)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
-		if e := calls.Failed(t, err); !r.want(e) || len(paths) != 2 {
-			t.Errorf("%s: %+v after %q", name, e, paths)
-		}
+		e := calls.Failed(t, err)
+		kit.Check(t, r.want(e) && len(paths) == 2, "%s: %+v after %q", name, e, paths)
 	}
 	var paths []string
 	_, got, err := client(t, at(calls.Says(200, `{"data":{},"fileRef":[{"refId":"a"}],"links":[{"href":"https://network.example/v1/files/a"}]}`), &paths)).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)
-	if err != nil || len(got.Files) != 1 {
-		t.Errorf("%+v, %v, want no error, len(got.Files) = 1", got, err)
-	}
+	kit.Check(t, err == nil && len(got.Files) == 1, "%+v, %v, want no error, len(got.Files) = 1", got, err)
 	_, err = client(t, at(calls.Says(200, "content"), &paths)).FetchFile(t.Context(), "a", brokenWriter{})
-	if e := calls.Failed(t, err); e.Code != "local" {
-		t.Errorf("a full disk is told as %q", e.Code)
-	}
+	kit.Want(t, "a full disk is told", calls.Failed(t, err).Code, "local")
 	var out bytes.Buffer
 	if _, err := client(t, at(calls.Says(200, "content"), &paths)).FetchFile(t.Context(), "a", &out); err != nil || out.String() != "content" {
 		t.Errorf(`%q, %v, want no error, out.String() = "content"`, out.String(), err)
@@ -250,7 +236,6 @@ func TestFetch_I24_I30_InVersionOne(t *testing.T) {
 		w.WriteHeader(404)
 		io.WriteString(w, "<html>not here</html>")
 	}
-	if err := second2(client(t, page).FetchDocument(t.Context(), archive.NetworkInvoice, bumID)); err == nil || len(paths) != 1 {
-		t.Errorf("a page of a proxy asks for more: %q, %v", paths, err)
-	}
+	err = second2(client(t, page).FetchDocument(t.Context(), archive.NetworkInvoice, bumID))
+	kit.Check(t, err != nil && len(paths) == 1, "a page of a proxy asks for more: %q, %v", paths, err)
 }

@@ -2,6 +2,7 @@ package networkapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -22,9 +23,8 @@ func FuzzReceived(f *testing.F) {
 		}
 		kit.Check(t, isObject(got.Data), "%q has the data %q", body, got.Data)
 		for _, file := range got.Files {
-			if _, err := archive.ParseFileID(string(file.ID)); err != nil {
-				t.Errorf("%q has the file %q", body, file.ID)
-			}
+			kit.Want(t, fmt.Sprintf("%q has the file %q", body, file.ID),
+				kit.Err(archive.ParseFileID(string(file.ID))), nil)
 		}
 		amount := got.Content.NetAmount
 		kit.Check(t, amount == "" || amount.Rat() != nil, "%q has the amount %q", body, amount)

@@ -40,12 +40,10 @@ func TestRecipientOf(t *testing.T) {
 		`{"sentTo":{"schemeId":"FR:ORGNR"}}`: "", `{"sentTo":{}}`: "", `{"sentTo":null}`: "", `{"sentTo":"552100554"}`: "", `{}`: "", `null`: "",
 	} {
 		p, digest := packed(t, fmt.Sprintf(`{"data":{"accountingCustomerParty":{"endpoint":{"id":"123456789","schemeId":"FR:ORGNR"}}},"processingPreference":%s}`, preference))
-		if got, err := check.RecipientOf(p, digest); got != want || err != nil {
-			t.Errorf("%s: %q, %v, want got = %v, no error", preference, got, err, want)
-		}
-		if _, err := check.RecipientOf(p, archive.Digest{1}); err == nil {
-			t.Errorf("%s: another document was taken for the one that was sealed", preference)
-		}
+		got, err := check.RecipientOf(p, digest)
+		kit.Check(t, got == want && err == nil, "%s: %q, %v, want got = %v, no error", preference, got, err, want)
+		kit.Fails(t, preference+": another document was taken for the one that was sealed",
+			kit.Err(check.RecipientOf(p, archive.Digest{1})))
 	}
 }
 

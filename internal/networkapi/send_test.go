@@ -33,9 +33,8 @@ func TestSendDocument_I10_BytesLeaveAsTheyAre(t *testing.T) {
 	c := New(Config{API: api(t, apicall.Config{Transport: calls.Over(func(_ http.ResponseWriter, r *http.Request) {
 		kit.Want(t, "got", r.URL.Path, "/v3/notes/"+string(bumID))
 	})}), CreditNotes: "v3/notes/"})
-	if err := c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of SendDocument",
+		c.SendDocument(t.Context(), archive.NetworkCreditNote, bumID, []byte(body)), nil)
 }
 
 // I12: every 2xx is a success but a page of something that is not the network, and one that tells an error.
@@ -164,4 +163,18 @@ func TestSendDocument_I7_HidesSecrets(t *testing.T) {
 	err := client(t, calls.Says(400, `{"error":{"id":"`+calls.Secret+`","message":"password=`+calls.Secret+` at https://x.example/k?X-Amz-Signature=`+calls.Signature+`","code":"`+calls.Secret+`"}}`)).
 		SendDocument(t.Context(), archive.NetworkInvoice, bumID, []byte(`{"data":"`+calls.Content+`"}`))
 	calls.Failed(t, err)
+}
+
+const bumID archive.RemoteID = "10d90000-0000-5000-8000-00000000000a"
+
+// client returns a client whose requests h answers, for every host.
+func client(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	return New(Config{API: api(t, apicall.Config{Transport: calls.Over(h)})})
+}
+
+func api(t *testing.T, cfg apicall.Config) *apicall.API {
+	t.Helper()
+	api, _ := calls.New(t, cfg)
+	return api
 }

@@ -46,9 +46,8 @@ func TestStoreFile_I4_Parts(t *testing.T) {
 		kit.Need(t, err == nil && file.FormName() == "file" && file.FileName() == "Rechnung _ü__.pdf",
 			"the second part is %+v, %v", file, err)
 		kit.Want(t, "string(got)", string(kit.Value(io.ReadAll(file))(t)), content)
-		if _, err := parts.NextPart(); err != io.EOF {
-			t.Errorf("after the second part: %v", err)
-		}
+		_, err = parts.NextPart()
+		kit.Check(t, err == io.EOF, "after the second part: %v", err)
 		io.WriteString(w, `{"version":"1.0","fileId":"54759eb3c090d83494e2d804"}`)
 	}))
 	defer srv.Close()

@@ -1,10 +1,15 @@
 package notices
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/test/kit"
 )
 
 // I30: a notification announces a document by the list that it stands in where it stood there alone in two rounds in a row. Others that stand in both
@@ -52,4 +57,17 @@ func TestAnnouncedByType_I30(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each unknown pair of codes is logged once, up to a bound that is logged too.
+func TestUnfamiliar_I21_EverNewCodesAreBounded(t *testing.T) {
+	var log bytes.Buffer
+	p := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 2 {
+		for i := range 100 {
+			p.tellUnfamiliar(archive.Notification{Response: "New", Action: fmt.Sprintf("Code%d", i)})
+		}
+	}
+	kit.Want(t, "pairs that are logged", strings.Count(log.String(), "something that is not known"), 32)
+	kit.Want(t, "lines at the bound", strings.Count(log.String(), "many codes that are not known"), 1)
 }

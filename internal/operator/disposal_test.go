@@ -41,9 +41,8 @@ func TestDisposalLimit_I3(t *testing.T) {
 				} else if ok && stopped.Due != p.due {
 					t.Errorf("pass %d: stopped = %+v, want %d due", i, stopped, p.due)
 				}
-				if err := b.Book("another", 200); err != nil && i == 0 {
-					t.Errorf("another drop: error = %v, want none", err)
-				}
+				err = b.Book("another", 200)
+				kit.Check(t, err == nil || i != 0, "another drop: error = %v, want none", err)
 			}
 		})
 	}
@@ -70,11 +69,9 @@ func TestDisposalLimit_I3_DamagedMemoryStopsEarlier(t *testing.T) {
 	for _, text := range []string{"", "{", `{"acme-in": null}`, `[1]`, `{"acme-in": {"busiest": "x"}}`} {
 		kit.Must(t, os.WriteFile(filepath.Join(dir, disposalsFile), []byte(text), 0o600))
 		b := NewDisposalLimit(dir, time.Now, slog.New(slog.DiscardHandler))
-		if err := b.Book("acme-in", 201); err == nil {
-			t.Errorf("a file that holds %q lets 201 go, want a stop", text)
-		}
-		if err := b.Book("acme-in", 200); err != nil {
-			t.Errorf("a file that holds %q: error = %v, want 200 allowed", text, err)
-		}
+		err := b.Book("acme-in", 201)
+		kit.Check(t, err != nil, "a file that holds %q lets 201 go, want a stop", text)
+		err = b.Book("acme-in", 200)
+		kit.Check(t, err == nil, "a file that holds %q: error = %v, want 200 allowed", text, err)
 	}
 }

@@ -36,17 +36,12 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 			root := kit.Value(os.OpenRoot(dir))(t)
 			defer root.Close()
 			rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
-			if _, err := ValidateFolder(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {
-				t.Errorf("%v", err)
-			}
+			_, err := ValidateFolder(t.Context(), root, rules)
+			kit.Check(t, errors.Is(err, ErrChanged) == row.waits && (err == nil || row.waits), "%v", err)
 			rules.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
-			if _, err := ValidateFolder(t.Context(), root, rules); err != nil {
-				t.Errorf("for ever: %v", err)
-			}
+			kit.Want(t, "for ever", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
 			rules.Now = func() time.Time { return time.Now().Add(-time.Hour) } // the file server's clock is ahead
-			if _, err := ValidateFolder(t.Context(), root, rules); err != nil {
-				t.Errorf("clock behind: %v", err)
-			}
+			kit.Want(t, "clock behind", kit.Err(ValidateFolder(t.Context(), root, rules)), nil)
 		})
 	}
 }

@@ -265,9 +265,8 @@ func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
 				kit.Missing(t, tool[0]+" is not installed")
 			}
 			for _, z := range zips {
-				if out, err := exec.CommandContext(t.Context(), tool[0], append(tool[1:], z)...).CombinedOutput(); err != nil {
-					t.Errorf("%v\n%s", err, out)
-				}
+				out, err := exec.CommandContext(t.Context(), tool[0], append(tool[1:], z)...).CombinedOutput()
+				kit.Check(t, err == nil, "%v\n%s", err, out)
 			}
 		})
 	}

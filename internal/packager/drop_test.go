@@ -106,9 +106,8 @@ func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
 	kit.Need(t, ok, "got %v, want a refusal with %q", err, words)
 	said := refused.Text()
 	kit.Holds(t, "the refusal", said, words...)
-	if _, err := ValidateFolder(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
-		t.Errorf("Validate says %v, Build %v", err, refused)
-	}
+	_, err = ValidateFolder(context.Background(), root, r)
+	kit.Check(t, err != nil && err.Error() == refused.Error(), "Validate says %v, Build %v", err, refused)
 	for _, f := range refused.Faults {
 		kit.Check(t, f.Brief != "" && f.Text != "" && f.Advice != "", "fault without brief, text or advice: %+v", f)
 	}

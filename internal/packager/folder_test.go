@@ -386,7 +386,6 @@ func TestBuild_IdentityIsGolden(t *testing.T) {
 		}
 	}
 	_, root := drop(t, files)
-	if s := mustBuild(t, root, Rules{Vault: "VAULT-2"}); s.ID.String() == want {
-		t.Error("another vault, the same identity")
-	}
+	s := mustBuild(t, root, Rules{Vault: "VAULT-2"})
+	kit.Check(t, s.ID.String() != want, "another vault, the same identity")
 }

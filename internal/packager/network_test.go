@@ -150,9 +150,8 @@ func TestNetwork_Taken(t *testing.T) {
 			if len(s.Files) != row.count || !slices.Equal(others, row.others) || names[0] != row.others[0] || len(names) != 1+row.count {
 				t.Errorf("%+v, %q, %q, want len(s.Files) = %v, others = %v, names[0] = %v, len(names) = %v", s.Files, others, names, row.count, row.others, row.others[0], 1+row.count)
 			}
-			if missing, err := FindMissingNetworkFiles(root, r); err != nil || len(missing) > 0 {
-				t.Errorf("waits for %q, %v", missing, err)
-			}
+			missing, err := FindMissingNetworkFiles(root, r)
+			kit.Check(t, err == nil && len(missing) <= 0, "waits for %q, %v", missing, err)
 		})
 	}
 }
@@ -241,9 +240,8 @@ func TestNetwork_Refused(t *testing.T) {
 			if strings.Contains(text, "ARCHIVED") || strings.Contains(text, "archive") || strings.Contains(text, "..") && name != "HEIC" {
 				t.Errorf("%s", text)
 			}
-			if _, err := ValidateNetwork(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
-				t.Errorf("ValidateNetwork says %v, BuildNetwork %v", err, refused)
-			}
+			_, err = ValidateNetwork(context.Background(), root, r)
+			kit.Check(t, err != nil && err.Error() == refused.Error(), "ValidateNetwork says %v, BuildNetwork %v", err, refused)
 			kit.Lacks(t, "the refusal", refused.Error(), "Müller", "4711", "003712345678")
 		})
 	}
@@ -392,14 +390,12 @@ func TestNetwork_I24_EnvironmentIsNoRefusal(t *testing.T) {
 func TestNetwork_Waits(t *testing.T) {
 	_, root := drop(t, tree{"document.json": networkDocument, "a.pdf": "%PDF-1.7\nhalf", "~$a.docx": "x"})
 	r := networkRules
-	if _, _, err := sealNetwork(t, root, r, nil); !errors.Is(err, ErrChanged) {
-		t.Errorf("a temporary name: %v", err)
-	}
+	_, _, err := sealNetwork(t, root, r, nil)
+	kit.Check(t, errors.Is(err, ErrChanged), "a temporary name: %v", err)
 	_, root = drop(t, tree{"document.json": networkDocument, "a.pdf": "%PDF-1.7\nhalf"})
 	r.CutOffPatience, r.Now = time.Hour, time.Now
-	if _, _, err := sealNetwork(t, root, r, nil); !errors.Is(err, ErrChanged) {
-		t.Errorf("a file that looks cut off: %v", err)
-	}
+	_, _, err = sealNetwork(t, root, r, nil)
+	kit.Check(t, errors.Is(err, ErrChanged), "a file that looks cut off: %v", err)
 	_, root = drop(t, tree{"document.json": `{"files": ["x.pdf"]}`, "manifest-sha256.txt": strings.Repeat("0", 64) + "  b.pdf\n"})
 	for complete, want := range map[string][]string{"quiet": nil, "list": {"b.pdf"}, "marker": {".done"}} {
 		r := networkRules

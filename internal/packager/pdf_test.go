@@ -142,15 +142,11 @@ func TestPDF_I17_ChangeWhileCopying(t *testing.T) {
 				r := pdfRules
 				r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 					if when == "before" {
-						if err := change(dir); err != nil {
-							t.Error(err)
-						}
+						kit.Want(t, "the error of change", change(dir), nil)
 					}
 					f, info, err := durable.OpenRegular(root, path)
 					if when == "after" {
-						if err := change(dir); err != nil {
-							t.Error(err)
-						}
+						kit.Want(t, "the error of change", change(dir), nil)
 					}
 					return f, info, err
 				}

@@ -3,7 +3,9 @@ package packager
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -236,9 +238,8 @@ func TestRules_Check(t *testing.T) {
 	}
 	good := Rules{Vault: "V", Defaults: map[string]any{"currencyCode": "EUR", "amount": "12.50",
 		"additionalParameters": []any{map[string]any{"key": "Kostenstelle", "value": "4711"}}}}
-	if f := good.FindFaults(); f != nil {
-		t.Errorf("good rules have faults: %v", f)
-	}
+	f := good.FindFaults()
+	kit.Check(t, f == nil, "good rules have faults: %v", f)
 	if p := mustBuild(t, root, good).Document.Parameters; len(p) != 1 || p[0] != (archive.Parameter{Key: "Kostenstelle", Value: "4711"}) {
 		t.Errorf("parameters by default: %v", p)
 	}
@@ -275,4 +276,86 @@ func FuzzSidecar(f *testing.F) {
 		meta := form.doc.Metadata()
 		kit.Check(t, json.Valid(meta) && len(form.doc.Faults()) <= 0, "took %q as %s", src, meta)
 	})
+}
+
+// I18: a lock, a swap file or a backup is left out, and listed, where the file
+// that it accompanies is there and no list names it. Otherwise it is a file as
+// any other.
+func TestFolder_I18_CompanionsAreLeftOut(t *testing.T) {
+	const meta = `{"documentType": "Invoice", "documentId": "1", "documentDate": "2026-10-31"`
+	backup := "a.pdf~"
+	for name, row := range map[string]struct {
+		files      tree
+		sent, junk string
+		complete   string
+	}{
+		"BesideTheirFile": {tree{"metadata.json": meta + "}", "a.pdf": "a", "sub/b.ods": "b", backup: "x", ".~lock.a.pdf#": "x", "sub/.b.ods.swp": "x", "metadata.json.bak": "x", "a.pdf:Zone.Identifier": "x"},
+			"a.pdf sub/b.ods", ".~lock.a.pdf# a.pdf:Zone.Identifier a.pdf~ metadata.json.bak sub/.b.ods.swp", ""},
+		"Alone":             {tree{"metadata.json": meta + "}", "a.pdf": "a", "b.pdf~": "x", "sub/a.pdf~": "x", ".~lock.c.ods#": "x"}, ".~lock.c.ods# a.pdf b.pdf~ sub/a.pdf~", "", ""},
+		"NamedBySidecar":    {tree{"metadata.json": meta + `, "files": ["a.pdf", "a.pdf~"]}`, "a.pdf": "a", backup: "x", "a.pdf.bak": "y"}, "a.pdf a.pdf~", "a.pdf.bak", "list"},
+		"NamedByManifest":   {tree{"metadata.json": meta + "}", "manifest-sha256.txt": digestOf("a") + "  a.pdf\n" + digestOf("x") + "  a.pdf~\n", "a.pdf": "a", backup: "x"}, "a.pdf a.pdf~", "", "list"},
+		"FolderIsNoBackup":  {tree{"metadata.json": meta + "}", "a.pdf": "a", "a.pdf~/b.pdf": "x"}, "a.pdf a.pdf~/b.pdf", "", ""},
+		"ThumbnailsOfANAS":  {tree{"metadata.json": meta + "}", "a.pdf": "a", ".@__thumb/s100a.pdf": "x", ".AppleDouble/a.pdf": "x"}, "a.pdf", ".@__thumb/s100a.pdf .AppleDouble/a.pdf", ""},
+		"OneWithoutContent": {tree{"metadata.json": meta + "}", "a.pdf": "a", "a.pdf.lock": ""}, "a.pdf", "a.pdf.lock", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, root := drop(t, row.files)
+			r := rules
+			r.Complete = row.complete
+			s := kit.Value(ValidateFolder(t.Context(), root, r))(t)
+			var sent []string
+			for _, f := range s.Files {
+				sent = append(sent, f.Path)
+			}
+			kit.Want(t, "sent", strings.Join(sent, " "), row.sent)
+			kit.Want(t, "ignored", strings.Join(s.Junk, " "), row.junk)
+		})
+	}
+	for _, waits := range []string{".a.pdf.icloud", ".a.pdf.Xy12Zz", "a.pdf.partial", "sub/a.gdoc"} {
+		_, root := drop(t, tree{"metadata.json": meta + "}", "a.pdf": "a", waits: "x"})
+		kit.Fails(t, waits+": err", kit.Err(ValidateFolder(t.Context(), root, rules)), ErrChanged)
+	}
+}
+
+// What people copy is refused until its number and date are written into it, and then taken; the example in the help is
+// one that is taken.
+func TestTemplate_FilledInIsTaken(t *testing.T) {
+	for name, rules := range map[string]Rules{
+		"Plain":    {Vault: "V"},
+		"List":     {Vault: "V", Complete: "list"},
+		"Marker":   {Vault: "V", Complete: "marker", Sidecar: "rechnung.json"},
+		"Defaults": {Vault: "V", Defaults: map[string]any{"recipientName": "Acme <GmbH>", "recipientIds": []any{"DE1"}, "documentType": "CreditNote", "amount": json.Number("1.10")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form, help := MakeTemplate(rules)
+			_, example, found := strings.Cut(help, "A whole one:\n\n")
+			kit.Need(t, found && !strings.Contains(help, "\r"), "help = %v, want found, help without \"\\r\"", help)
+			filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
+			for _, sidecar := range []string{filled, example} {
+				_, err := validate(t, rules, sidecar)
+				kit.Check(t, err == nil, "%v\n%s", err, sidecar)
+			}
+			_, err := validate(t, rules, string(form))
+			refusal, ok := errors.AsType[*Refusal](err)
+			if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
+				t.Errorf("as it is: %v", err)
+			}
+			again, _ := MakeTemplate(rules)
+			kit.Check(t, string(again) == string(form), "not the same twice")
+		})
+	}
+}
+
+func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{rules.withDefaults().Sidecar: sidecar, "rechnung.pdf": "x"} {
+		kit.Must(t, os.WriteFile(dir+"/"+name, []byte(content), 0o600))
+	}
+	if rules.Complete == "marker" {
+		kit.Must(t, os.WriteFile(dir+"/"+markerName, nil, 0o600))
+	}
+	root := kit.Value(os.OpenRoot(dir))(t)
+	defer root.Close()
+	return ValidateFolder(t.Context(), root, rules)
 }

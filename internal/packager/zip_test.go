@@ -149,9 +149,8 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 			to := t.TempDir()
 			cmd := exec.CommandContext(t.Context(), tool[0], append(tool[1:], to)...)
 			cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
+			out, err := cmd.CombinedOutput()
+			kit.Need(t, err == nil, "%v\n%s", err, out)
 			same(t, readTree(t, to), files)
 		})
 	}
@@ -217,9 +216,8 @@ func TestBuild_I21_LargeFileNeverInMemory(t *testing.T) {
 	}()
 	mustBuild(t, root, Rules{Vault: "V", Compression: "fast"})
 	close(stop)
-	if peak := <-done; peak == 0 || peak > before.HeapInuse+20_000_000 {
-		t.Errorf("heap grew from %d to %d bytes", before.HeapInuse, peak)
-	}
+	peak := <-done
+	kit.Check(t, peak != 0 && peak <= before.HeapInuse+20_000_000, "heap grew from %d to %d bytes", before.HeapInuse, peak)
 }
 
 func TestReadBack_I4_FindsDamage(t *testing.T) {
@@ -262,9 +260,7 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 		err := do()
 		if op == "write" {
 			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.TemporaryName(name)), os.O_WRONLY, 0)
-			if openErr != nil {
-				t.Fatalf("openErr = %v, want openErr = nil", openErr)
-			}
+			kit.Need(t, openErr == nil, "openErr = %v, want openErr = nil", openErr)
 			defer part.Close()
 			kit.Value(part.WriteAt([]byte("?"), 2_500))(t)
 		}

@@ -59,8 +59,6 @@ func TestDescribeClock_I26(t *testing.T) {
 		0.4: "0.4 s ahead of the service's", -2: "2.0 s behind the service's", 3 * 3600: "3 h ahead of the service's",
 		-157679999.1: "1824 days behind the service's", 1e300: "24855 days ahead of the service's",
 	} {
-		if got := describeClock(ahead); got != want {
-			t.Errorf("describeClock(%v) = %q, want %q", ahead, got, want)
-		}
+		kit.Want(t, fmt.Sprintf("describeClock(%v)", ahead), describeClock(ahead), want)
 	}
 }

@@ -172,9 +172,8 @@ func (b *arrivalBook) receive() {
 func TestArrivals_I30_ReceivedDocuments(t *testing.T) {
 	b := newArrivalBook(t)
 	b.receive()
-	if r := b.check(); !r.OK() || len(r.GivenUp) > 0 {
-		t.Errorf("findings = %v, given up %v, want none", r.Findings, r.GivenUp)
-	}
+	r := b.check()
+	kit.Check(t, r.OK() && len(r.GivenUp) <= 0, "findings = %v, given up %v, want none", r.Findings, r.GivenUp)
 	for event, promise := range map[string]string{"document-held": "I1", "file-held": "I30", "arrival-held": "I30", "handed-on": "I30", "confirm-intended": "I11", "acknowledge-intended": "I11"} {
 		b := newArrivalBook(t)
 		b.receive()

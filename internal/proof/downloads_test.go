@@ -40,9 +40,8 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 	}
 	b.fetch(ledger.MarkFetchIntended, "b4", "")
 	b.fetch(ledger.MarkFetched, "b4", ledger.FetchDiffers)
-	if r := b.check(Seen{}); r.Sample.Differ != 1 || r.Sample.Compared != 2 {
-		t.Errorf("sample = %+v, want 1 of 2 to differ", r.Sample)
-	}
+	r = b.check(Seen{})
+	kit.Check(t, r.Sample.Differ == 1 && r.Sample.Compared == 2, "sample = %+v, want 1 of 2 to differ", r.Sample)
 }
 
 // I11: what came of a download that nothing announced is a finding, and so is a line that names no document or outcome.

@@ -53,9 +53,8 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 	kit.Check(t, r.Marks == 2 && r.PutBack == 1 && !r.Safe && len(r.NeedReconcile) == 2,
 		"%d marks, put back %d times, safe %v, %d unreconciled", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
 	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
-	if r := b.check(seen); r.OK() {
-		t.Error("a forgotten registration with content: no finding, want one")
-	}
+	r = b.check(seen)
+	kit.Check(t, !r.OK(), "a forgotten registration with content: no finding, want one")
 }
 
 func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {

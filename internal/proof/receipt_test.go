@@ -2,9 +2,10 @@ package proof
 
 import (
 	"encoding/json"
-	"errors"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -48,12 +49,10 @@ func TestReceipt_FixedFields(t *testing.T) {
 `
 	kit.Want(t, "the receipt", string(r.Encode()), want)
 	var back Receipt
-	if err := json.Unmarshal(r.Encode(), &back); err != nil || back.BumID != "b4" || back.Journal.N != 30 {
-		t.Errorf("read back %+v: %v", back, err)
-	}
-	if _, err := NewReceipt("test", b.entries[archive.Key{4}], doc, nil); !errors.Is(err, ErrNotArchived) {
-		t.Errorf("a receipt for an upload: %v", err)
-	}
+	err := json.Unmarshal(r.Encode(), &back)
+	kit.Check(t, err == nil && back.BumID == "b4" && back.Journal.N == 30, "read back %+v: %v", back, err)
+	kit.Fails(t, "a receipt for an upload",
+		kit.Err(NewReceipt("test", b.entries[archive.Key{4}], doc, nil)), ErrNotArchived)
 }
 
 func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
@@ -62,4 +61,58 @@ func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
 		{Ticket: archive.Ticket{Remote: "b1"}}, {Ticket: archive.Ticket{Remote: "b2"}, Generation: 1}, {Ticket: archive.Ticket{Remote: "b3"}, Generation: 2}}}
 	r, err := NewReceipt("test", e, ledger.Document{Metadata: []byte(`{}`)}, nil)
 	kit.Check(t, err == nil && r.ClientUUID == base.Generation(1).String(), "clientUUID %s: %v", r.ClientUUID, err)
+}
+
+// I2, I4, I12: what is delivered lies in the recorded slot, whole and with the recorded bytes, in no second one, and nothing lies there of
+// which the ledger says that it is not there.
+func TestCheck_I12_SlotsOfWhatIsDelivered(t *testing.T) {
+	whole := StoredUpload{SHA256: seal(1).Package.SHA256, Size: seal(1).Package.Size}
+	torn, other := whole, whole
+	torn.Torn, other.SHA256 = true, archive.Digest{77}
+	begin := func(b *book, remote archive.RemoteID) {
+		b.do(1, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/x", Validity: time.Hour}})
+	}
+	send := func(b *book) { b.do(1, ledger.UploadIntended{}) }
+	deliver := func(b *book) {
+		send(b)
+		b.do(1, ledger.DeliveryConfirmed{Sent: seal(1).Package.SHA256, Seal: seal(1).Seal})
+	}
+	doubt := func(b *book) {
+		send(b)
+		b.do(1, ledger.SentToQuarantine{Cause: ledger.DeliveryUnknown(ledger.PDF, "no answer")})
+	}
+	for name, row := range map[string]struct {
+		promise string // empty: all is well
+		then    func(b *book)
+		slots   []Slot
+	}{
+		"Delivered":         {"", deliver, []Slot{{"s1", []StoredUpload{whole}}}},
+		"NobodyLooked":      {"", deliver, nil},
+		"NothingThere":      {"I12", deliver, []Slot{{"s1", nil}}},
+		"NoSuchSlot":        {"I12", deliver, []Slot{}},
+		"TornThere":         {"I12", deliver, []Slot{{"s1", []StoredUpload{torn}}}},
+		"OtherBytes":        {"I4", func(b *book) { doubt(b) }, []Slot{{"s1", []StoredUpload{other}}}},
+		"SentTwice":         {"I2", deliver, []Slot{{"s1", []StoredUpload{whole, whole}}}},
+		"Doubted":           {"", doubt, []Slot{{"s1", []StoredUpload{whole}}}},
+		"DoubtedAndNot":     {"", doubt, []Slot{{"s1", nil}}},
+		"ClosedInDoubt":     {"", func(b *book) { doubt(b); b.do(1, ledger.Closed{}) }, []Slot{{"s1", []StoredUpload{whole}}}},
+		"SaidNotSent":       {"I12", func(b *book) { send(b); b.do(1, ledger.UploadNotSent{}) }, []Slot{{"s1", []StoredUpload{whole}}}},
+		"ContentOfNobody":   {"I9", deliver, []Slot{{"s1", []StoredUpload{whole}}, {"s2", []StoredUpload{whole}}}},
+		"SlotOfNobody":      {"", deliver, []Slot{{"s1", []StoredUpload{whole}}, {"s2", nil}}},
+		"ReleasedAndTwice":  {"", func(b *book) { doubt(b); b.do(1, ledger.Released{}); begin(b, "s2"); deliver(b) }, []Slot{{"s1", []StoredUpload{whole}}, {"s2", []StoredUpload{whole}}}},
+		"ReleasedOtherSlot": {"I12", func(b *book) { doubt(b); b.do(1, ledger.Released{}); begin(b, "s2"); deliver(b) }, []Slot{{"s1", []StoredUpload{whole}}, {"s2", nil}}},
+		"RefusedAndTwice": {"I2", func(b *book) { send(b); b.do(1, ledger.UploadRefused{}); begin(b, "s2"); deliver(b) },
+			[]Slot{{"s1", []StoredUpload{torn}}, {"s2", []StoredUpload{whole}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			b.do(1, ledger.ClaimedFolder{Route: ledger.PDF, Drop: "scans", Folder: "scan.pdf"}, seal(1))
+			begin(b, "s1")
+			row.then(b)
+			r := Check(b.journal(), maps.Values(b.entries), Seen{Slots: row.slots})
+			if row.promise == "" && !r.OK() || row.promise != "" && (r.OK() || r.Findings[0].Promise != row.promise) {
+				t.Errorf("findings = %v, want one of %q", r.Findings, row.promise)
+			}
+		})
+	}
 }

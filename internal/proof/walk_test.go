@@ -139,9 +139,8 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		b.entries[archive.Key{50}] = whole
 	}
 	delete(b.entries, archive.Key{50})
-	if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() {
-		t.Error("an entry is gone: no finding, want one")
-	}
+	r := Check(j, maps.Values(b.entries), Seen{})
+	kit.Check(t, !r.OK(), "an entry is gone: no finding, want one")
 }
 
 // TestCheck_I21_ByTurns: where more is on its way at once than may be remembered, all of it is folded all the same, by turns,
@@ -263,9 +262,8 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		two[0](b, 1)
 		one := b.journal()
 		one.Entry = b.entry
-		if r := Check(one, maps.Values(b.entries), Seen{}); !r.OK() {
-			t.Errorf("%s: before the second: %v", name, r.Findings)
-		}
+		r := Check(one, maps.Values(b.entries), Seen{})
+		kit.Check(t, r.OK(), "%s: before the second: %v", name, r.Findings)
 		two[1](b, 2)
 		b.do(3, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "three"}) // and something that takes up room
 		b.do(4, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: "four"})

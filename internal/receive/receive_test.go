@@ -130,9 +130,8 @@ func (h *house) look(fn func(l *boltledger.Ledger, all []arrival.Arrival)) {
 	h.t.Helper()
 	l := kit.Value(boltledger.Open(boltledger.Config{Dir: h.state}))(h.t)
 	defer l.Close()
-	if problems, err := l.Verify(h.t.Context()); err != nil || len(problems) > 0 {
-		h.t.Errorf("problems of the ledger = %v (error %v), want none", problems, err)
-	}
+	problems, err := l.Verify(h.t.Context())
+	kit.Check(h.t, err == nil && len(problems) <= 0, "problems of the ledger = %v (error %v), want none", problems, err)
 	var all []arrival.Arrival
 	kit.Must(h.t, l.Arrivals(func(a arrival.Arrival) error { all = append(all, a); return nil }, arrival.States()...))
 	balance := l.ArrivalBalance()
@@ -533,9 +532,8 @@ func TestDoubt_I29_APersonTakesTheFile(t *testing.T) {
 				h.decide(func(a arrival.Arrival) arrival.Event {
 					f, _ := a.FindDoubted()
 					path := filepath.Join(h.kept, a.Key.String(), f.Doubt.Stored)
-					if kept, err := os.ReadFile(path); err != nil || !bytes.Equal(kept, answer) {
-						t.Errorf("the kept answer = %q (error %v), want %q", kept, err, answer)
-					}
+					kept, err := os.ReadFile(path)
+					kit.Check(t, err == nil && bytes.Equal(kept, answer), "the kept answer = %q (error %v), want %q", kept, err, answer)
 					kit.Must(t, r.here(path))
 					return arrival.DoubtOverruled{By: ledger.Operator{UID: 7}, File: f.Name, SHA256: f.Doubt.SHA256}
 				})

@@ -42,9 +42,8 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	}
 	c := s.config()
 	c.Select.Drop, c.Drops = "other-in", []present.DropScan{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{LastScan: noon}}}
-	if sum := examine(t, c).Summary; len(sum.Needs) != 0 || len(sum.Compared) != 0 {
-		t.Errorf("a drop of another vault: %+v", sum.Needs)
-	}
+	sum = examine(t, c).Summary
+	kit.Check(t, len(sum.Needs) == 0 && len(sum.Compared) == 0, "a drop of another vault: %+v", sum.Needs)
 	for _, m := range []ledger.Mark{
 		{Name: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Name: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
 	} {

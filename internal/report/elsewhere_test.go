@@ -81,9 +81,8 @@ func TestExamine_I32_UnsettledOfOtherChoices(t *testing.T) {
 	kit.Check(t, len(folders) <= 0 && a.Summary.Result.Code == "not-complete" && a.Summary.Needs[0].What == "elsewhere",
 		"%q, %+v, needs %+v, want not-complete with Paris 2 named", folders, a.Summary.Result, a.Summary.Needs)
 	s.Item("Paris 2").Apply(noon, ledger.Closed{})
-	if a, _ := s.reportSince(noon, false); a.Summary.Result.Code != "nothing" {
-		t.Errorf("%+v, needs %+v, want nothing", a.Summary.Result, a.Summary.Needs)
-	}
+	a, _ = s.reportSince(noon, false)
+	kit.Check(t, a.Summary.Result.Code == "nothing", "%+v, needs %+v, want nothing", a.Summary.Result, a.Summary.Needs)
 }
 
 // I32: an expected number is looked for in the whole ledger, and no number that

@@ -78,9 +78,8 @@ func TestResult_I32_CompleteNeedsAList(t *testing.T) {
 	}
 	c := newShelf(t, "production").config()
 	c.Expected = listOf(t, one)
-	if r := examine(t, c).Summary.Result; r.Code != "not-complete" {
-		t.Errorf("an empty ledger: %+v", r)
-	}
+	r := examine(t, c).Summary.Result
+	kit.Check(t, r.Code == "not-complete", "an empty ledger: %+v", r)
 }
 
 // What is missing is named with what the ledger has of it; what differs and what is not listed is named, too.
@@ -209,9 +208,8 @@ func TestMatcher_ExactRowsFirst(t *testing.T) {
 // The sign of a credit note does not count, that of an invoice does.
 func TestMatcher_Signs(t *testing.T) {
 	row := expected.Row{Number: "1", Amount: "75.10"}
-	if u, same := compareToRow(row, archive.Document{Type: "Invoice", Number: "1"}); u != otherAmount || !same {
-		t.Errorf("a document without the amount that is listed: %v", u)
-	}
+	u, same := compareToRow(row, archive.Document{Type: "Invoice", Number: "1"})
+	kit.Check(t, u == otherAmount && same, "a document without the amount that is listed: %v", u)
 	for kind, want := range map[string]unequal{"CreditNote": 0, "CreditNoteSelfBilled": 0, "Invoice": otherAmount} {
 		u, same := compareToRow(row, archive.Document{Type: kind, Number: "1", Amount: "-75.100"})
 		kit.Check(t, u == want && same, "%s: %v, want u = %v, same", kind, u, want)

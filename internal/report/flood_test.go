@@ -189,7 +189,5 @@ func TestJSON_OneObject(t *testing.T) {
 		kit.Check(t, d["folder"] != nasty || d["amount"] == "9007199254740993.10" && d["state"] == "unclear", "%v", d)
 	}
 	empty, _ := written(t, examine(t, newShelf(t, "test").config()), "json")
-	if err := json.Unmarshal([]byte(empty), &all); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Unmarshal", json.Unmarshal([]byte(empty), &all), nil)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/ledger"
 	"vaultd/internal/test/kit"
 )
 
@@ -40,9 +42,7 @@ func TestHTML_Print(t *testing.T) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--user-data-dir="+filepath.Join(dir, "profile"), "--no-pdf-header-footer", "--print-to-pdf="+pdf, "file://"+file).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	kit.Need(t, err == nil, "%v\n%s", err, out)
 	var text bytes.Buffer
 	read := exec.CommandContext(ctx, reader, "-layout", pdf, "-")
 	read.Stdout = &text
@@ -61,4 +61,42 @@ func TestHTML_Print(t *testing.T) {
 		}
 	}
 	kit.Check(t, tables >= 2, "the table is on %d sheets", tables)
+}
+
+// I21: entries that are read on all cores are used in their order, each once, and the first error in that order ends it, wherever it is from.
+func TestInOrder_I21_KeepsTheOrder(t *testing.T) {
+	failed := errors.New("failed")
+	const count = 1000
+	for name, at := range map[string]struct{ walk, read, use int }{ // each fails at that entry; count: never
+		"None": {count, count, count}, "First": {count, 0, count}, "Read": {count, 700, 900}, "Use": {count, 701, 300}, "Walk": {500, count, count}, "ReadBeforeWalk": {500, 3, count},
+	} {
+		walk := func(fn func(ledger.Entry) error) error {
+			for i := range count {
+				if i == at.walk {
+					return failed
+				}
+				if err := fn(ledger.Entry{Rev: uint32(i)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		read := func(e ledger.Entry) (int, error) {
+			if int(e.Rev) >= at.read {
+				return 0, failed
+			}
+			return int(e.Rev), nil
+		}
+		used := 0
+		err := inOrder(walk, read, func(n int) error {
+			kit.Want(t, name+": entry", n, used)
+			if used++; n == at.use {
+				return failed
+			}
+			return nil
+		})
+		want := min(at.walk, at.read, at.use+1)
+		isNone := want >= count
+		kit.Check(t, used == min(want, count) && (err == nil) == isNone, "%s: %d were used, want %d: %v", name, used, want, err)
+	}
 }

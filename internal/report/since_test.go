@@ -64,9 +64,8 @@ func TestSince_GoesOnFromTheLastReport(t *testing.T) {
 	kit.Want(t, fmt.Sprintf("a report counts as an act: %+v", a.Summary.Acts), a.Summary.HumanActs, 1)
 	page, _ := written(t, a, "html")
 	kit.Holds(t, "the page", page, "Came late", "1 document was taken after the last report", "since the report of 5 Oct 2026")
-	if _, folders := s.reportSince(month(12, 5), true); len(folders) != 0 {
-		t.Errorf("nothing happened, and the report has %q", folders)
-	}
+	_, folders = s.reportSince(month(12, 5), true)
+	kit.Check(t, len(folders) == 0, "nothing happened, and the report has %q", folders)
 }
 
 // Over random worlds each folder is in the reports from when it is taken to when it ends, in each of them once, and in no later one.

@@ -69,9 +69,8 @@ func TestSpool_I19_EachRouteHasItsOwnEnding(t *testing.T) {
 	for _, name := range []string{PackageName(ledger.PDF, k), "foreign.pdf", k.String() + ".PDF", k.String()} {
 		kit.Must(t, os.WriteFile(filepath.Join(s.dir, name), text, 0o600))
 	}
-	if p, err := s.FindPackage(ledger.PDF, k, recorded); err != nil || p.Path != filepath.Join(s.dir, k.String()+".pdf") {
-		t.Errorf("%+v, %v, want no error, p.Path = %v", p, err, filepath.Join(s.dir, k.String()+".pdf"))
-	}
+	kit.Want(t, "p.Path",
+		kit.Value(s.FindPackage(ledger.PDF, k, recorded))(t).Path, filepath.Join(s.dir, k.String()+".pdf"))
 	kit.Fails(t, "found as a ZIP", kit.Err(s.FindPackage(ledger.Vault, k, recorded)), fs.ErrNotExist)
 	if is, err := s.HasDigest(t.Context(), ledger.PDF, k, recorded, func(time.Duration) error { return nil }); !is || err != nil {
 		t.Errorf("%v, %v, want is, no error", is, err)
@@ -149,9 +148,7 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 	if want := int64(150 + 10 + 300 + 200 + 400 + 30); s.Used() != want || len(s.making)+len(s.early) != 0 {
 		t.Errorf("%d bytes are booked of %d; %d and %d are remembered", s.Used(), want, len(s.making), len(s.early))
 	}
-	if _, err := os.Stat(half(keys[4])); err != nil {
-		t.Error("a file that was being written is gone")
-	}
+	kit.Want(t, "a file that was being written is gone", kit.Err(os.Stat(half(keys[4]))), nil)
 	kit.Fails(t, "what was left half made is still there", kit.Err(os.Stat(half(keys[5]))))
 	for _, k := range keys {
 		kit.Must(t, s.RemovePackage(ledger.Vault, k, "V"))
@@ -208,13 +205,11 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 			t.Errorf(`%s: %+v, %v, want an error, not errors.Is(err, fs.ErrNotExist), err with "restart vaultd"`, k, p, err)
 		}
 	}
-	if err := s.CheckSpace("V"); err == nil || errors.Is(err, ingest.ErrFull) {
-		t.Errorf("room: %v", err)
-	}
+	err := s.CheckSpace("V")
+	kit.Check(t, err != nil && !errors.Is(err, ingest.ErrFull), "room: %v", err)
 	recorded.SHA256 = archive.Sum(make([]byte, recorded.Size))
-	if is, err := s.HasDigest(t.Context(), ledger.Vault, keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
-		t.Errorf("what lies in its place was examined: %v, %v", is, err)
-	}
+	is, err := s.HasDigest(t.Context(), ledger.Vault, keys[2], recorded, func(time.Duration) error { return nil })
+	kit.Check(t, is && err == nil, "what lies in its place was examined: %v, %v", is, err)
 	kit.Must(t, s.RemovePackage(ledger.Vault, keys[0], "V"))
 	sweep(keys[2])
 	stays()
@@ -222,9 +217,8 @@ func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
 		t.Errorf("left in the spool: %v %v", left, err)
 	}
 	kit.Must(t, errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)))
-	if p, err := s.FindPackage(ledger.Vault, keys[2], recorded); err != nil || p.Path != s.PackagePath(ledger.Vault, keys[2]) {
-		t.Errorf("in its place again: %+v, %v", p, err)
-	}
+	kit.Want(t, "in its place again",
+		kit.Value(s.FindPackage(ledger.Vault, keys[2], recorded))(t).Path, s.PackagePath(ledger.Vault, keys[2]))
 	kit.Fails(t, "missing", kit.Err(s.FindPackage(ledger.Vault, keys[3], recorded)), fs.ErrNotExist)
 }
 

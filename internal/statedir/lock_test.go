@@ -3,7 +3,9 @@ package statedir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,9 +45,8 @@ func TestLockForDaemon_I16_TheNameOfADeadDaemon(t *testing.T) {
 	f, err := LockForDaemon(dir)
 	kit.Must(t, err)
 	defer f.Close()
-	if _, err := LockForDaemon(dir); err == nil || !strings.Contains(err.Error(), daemonRole) {
-		t.Errorf("a second daemon: %v", err)
-	}
+	_, err = LockForDaemon(dir)
+	kit.Check(t, err != nil && strings.Contains(err.Error(), daemonRole), "a second daemon: %v", err)
 }
 
 // TestLock_I16_NamesTheHolderAlone: the file keeps nothing of a longer name of a
@@ -64,9 +65,8 @@ func TestLock_I16_NamesTheHolderAlone(t *testing.T) {
 	host := kit.Value(os.Hostname())(t)
 	begin := fmt.Sprintf("%s, process %d on %s since ", daemonRole, os.Getpid(), host)
 	since, ok := strings.CutPrefix(inUse.By, begin)
-	if _, err := time.Parse(time.RFC3339, since); !ok || err != nil {
-		t.Errorf("holder = %q, want %q and a time", inUse.By, begin)
-	}
+	_, err = time.Parse(time.RFC3339, since)
+	kit.Check(t, ok && err == nil, "holder = %q, want %q and a time", inUse.By, begin)
 }
 
 // A command waits for another one that has the ledger open for a moment, and not for a daemon.
@@ -87,5 +87,18 @@ func TestOpenLedger_WaitsForACommand(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		})
+	}
+}
+
+// TestOpenFolder_I27_ForItsUserAlone: packages, marks and received documents
+// are for vaultd's user alone, whatever the umask is.
+func TestOpenFolder_I27_ForItsUserAlone(t *testing.T) {
+	defer unix.Umask(unix.Umask(0))
+	dir := t.TempDir()
+	for _, name := range []string{SpoolFolder, DropsFolder, ReceivedFolder} {
+		folder := kit.Value(OpenFolder(dir, name, nil))(t)
+		kit.Must(t, folder.Close())
+		info := kit.Value(os.Lstat(filepath.Join(dir, name)))(t)
+		kit.Want(t, "mode of "+name, info.Mode(), fs.ModeDir|0o700)
 	}
 }

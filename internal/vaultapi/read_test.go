@@ -84,23 +84,20 @@ func TestAnswers_I2_I8_BumIDsInCapitals(t *testing.T) {
 		t.Errorf("status: %v %+v %s", err, rc, uri)
 	}
 	c, _ = client(t, calls.Says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingSuccessful"}]`))
-	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != numberA {
-		t.Errorf("list: %v %+v", err, list)
-	}
+	list, err := c.StatusList(ctx, "V")
+	kit.Check(t, err == nil && len(list) == 1 && list[0].Remote == numberA, "list: %v %+v", err, list)
 	c, _ = client(t, calls.Says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingFailed"},{"bumId":"other","status":"ArchivingFailed"}]`))
 	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != "other" {
 		t.Errorf("a list that says two things about one number: %v %+v", err, list)
 	}
 	c, _ = client(t, calls.Says(200, `{"documents":[{"archiveId":"a","bumid":"`+loud+`"}],"found":1}`))
-	if page, err := c.Index(ctx, "V", FirstPage, 10, ""); err != nil || len(page.Records) != 1 || page.Records[0].Remote != numberA {
-		t.Errorf("index: %v %+v", err, page)
-	}
+	page, err := c.Index(ctx, "V", FirstPage, 10, "")
+	kit.Check(t, err == nil && len(page.Records) == 1 && page.Records[0].Remote == numberA, "index: %v %+v", err, page)
 	if reg := register(t, "["+strings.Replace(numbered(loud, idA), "one.zip", "two.zip", 1)+","+numbered(string(numberA), idB)+"]", idA, idB); len(reg.Crossed) != 2 {
 		t.Errorf("one number for two documents: %+v", reg)
 	}
-	if reg := register(t, "["+numbered(loud, idA)+"]", idA); reg.Tickets[idA].Remote != numberA {
-		t.Errorf("registered: %+v", reg)
-	}
+	reg := register(t, "["+numbered(loud, idA)+"]", idA)
+	kit.Check(t, reg.Tickets[idA].Remote == numberA, "registered: %+v", reg)
 }
 
 // numbered is a record with an upload address.
@@ -335,13 +332,11 @@ func TestDownload_Faults(t *testing.T) {
 	full := errors.New("no space left")
 	c, _ := client(t, calls.Says(200, "PK\x03\x04 content"))
 	_, _, err := c.Download(context.Background(), "V", "r", fullDisk{full})
-	if e := calls.Failed(t, err); e.Code != "local" || !errors.Is(err, full) {
-		t.Errorf(`%s: %v, want e.Code = "local", error %v`, e.Code, e, full)
-	}
+	e := calls.Failed(t, err)
+	kit.Check(t, e.Code == "local" && errors.Is(err, full), `%s: %v, want e.Code = "local", error %v`, e.Code, e, full)
 	out := &packageWriter{w: io.Discard, hash: nopHash{}}
-	if err := out.copyZIP(bufio.NewReader(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}))); !errors.Is(err, apicall.ErrTooLarge) {
-		t.Errorf("endless package: %v", err)
-	}
+	kit.Fails(t, "endless package",
+		out.copyZIP(bufio.NewReader(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}))), apicall.ErrTooLarge)
 }
 
 type endless struct{}

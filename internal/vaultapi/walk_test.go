@@ -3,9 +3,13 @@ package vaultapi
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -69,9 +73,8 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 				w.addPage(p)
 			}
 			r := w.result
-			if cursor, more := w.nextCursor(); more {
-				t.Fatalf("it asks for page %q", cursor)
-			}
+			cursor, more := w.nextCursor()
+			kit.Need(t, !more, "it asks for page %q", cursor)
 			if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
 				t.Errorf(`%+v, want r.Read = %v, r.Found = %v, r.Complete = %v, row.complete = %v, r.Why with %q, r.Request = "7c1f"`, r, row.read, row.found, row.complete, (r.Why == ""), row.why)
 			}
@@ -154,4 +157,21 @@ func TestIndexWalk_I32_AFaultBehindTheLastPage(t *testing.T) {
 		kit.Check(t, !w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) && !w.result.Complete,
 			"%s in the middle: %+v", code, w.result)
 	}
+}
+
+// TestRegister_I6_ATicketCountsFromBeforeItsPOST: an answer that takes its time takes it from the
+// ticket's life.
+func TestRegister_I6_ATicketCountsFromBeforeItsPOST(t *testing.T) {
+	var took atomic.Int64
+	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		took.Store(int64(50 * time.Second))
+		fmt.Fprintf(w, `[{"bumId":"b1","clientUUID":%q,"archiveFileURL":{"url":"http://%s/b1"}}]`, idA, r.Host)
+	})
+	c.now = func() archive.Instant {
+		d := time.Duration(took.Load())
+		return archive.Instant{Wall: before.Wall.Add(d), Boot: before.Boot + d, BootID: before.BootID}
+	}
+	answer := kit.Value(c.Register(t.Context(), "V", requests(idA)))(t)
+	kit.Want(t, "the beginning of the ticket", answer.Tickets[idA].Sent, before)
 }

@@ -54,9 +54,7 @@ func (b *burst) move(from, to int) {
 		b.mu.Lock()
 		b.moved[name] = time.Now()
 		b.mu.Unlock()
-		if err := os.Rename(filepath.Join(b.aside, name), filepath.Join(b.path, name)); err != nil {
-			b.t.Error(err)
-		}
+		kit.Want(b.t, "the error of Rename", os.Rename(filepath.Join(b.aside, name), filepath.Join(b.path, name)), nil)
 	}
 }
 
@@ -91,6 +89,7 @@ func (b *burst) taken() int {
 // G11: a burst that overflows the kernel's queue of events loses none, though no regular rescan comes to help, and never more
 // than Max are under observation. With VAULTD_LONG it has 100,000 folders.
 func TestBurst_I22_NoneIsLost(t *testing.T) {
+	kit.Waits(t, 3, "the kernel has no virtual time")
 	n, most := 6000, 2500
 	if os.Getenv("VAULTD_LONG") != "" {
 		n, most = 100_000, 10_000
@@ -171,9 +170,7 @@ func TestBurst_I22_NoticedAtOnce(t *testing.T) {
 	_, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: Marker})
 	for i := range n {
 		b.move(i, i+1)
-		for began := time.Now(); b.taken() <= i && time.Since(began) < time.Minute; {
-			time.Sleep(100 * time.Microsecond)
-		}
+		kit.Await(t, "the folder to be taken", func() bool { return b.taken() > i })
 	}
 	end()
 	waits := slices.Sorted(maps.Values(b.waited))
@@ -188,9 +185,7 @@ func (b *burst) watch(cfg Config) (w *Watcher, end func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx, b.take) }()
-	for w.Snapshot().LastRescan.IsZero() {
-		time.Sleep(time.Millisecond)
-	}
+	kit.Await(b.t, "the first rescan", func() bool { return !w.Snapshot().LastRescan.IsZero() })
 	return w, func() {
 		cancel()
 		<-ended

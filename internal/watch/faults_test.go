@@ -208,16 +208,14 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 	})
 	inBubble(t, Config{}, func(b *bench) {
 		b.run()
-		if s := b.w.Snapshot(); s.Mode != Events {
-			t.Errorf("%+v, want s.Mode = %v", s, Events)
-		}
+		s := b.w.Snapshot()
+		kit.Check(t, s.Mode == Events, "%+v, want s.Mode = %v", s, Events)
 		for i := range 4 { // changes, but no event ever
 			write(t, b.path, fmt.Sprintf("stray%d", i))
 			b.pass(time.Minute)
 		}
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "do not arrive") {
-			t.Errorf("dead events not noticed: %+v", s)
-		}
+		s = b.w.Snapshot()
+		kit.Check(t, s.Mode == Poll && strings.Contains(s.ModeReason, "do not arrive"), "dead events not noticed: %+v", s)
 	})
 	inBubble(t, Config{}, func(b *bench) {
 		b.run()
@@ -283,12 +281,10 @@ func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
 		kit.Want(t, "taken in the middle of the sidecar", b.count(), 0)
 		kit.Must(t, os.WriteFile(filepath.Join(b.path, "half", "metadata.json"), []byte("a.pdf"), 0o660))
 		b.pass(time.Hour)
-		if _, ok := b.takenAt("half"); ok {
-			t.Error("taken without what its list names")
-		}
-		if _, ok := b.takenAt("wrong"); !ok {
-			t.Error("what is wrong and stays so is never taken: nobody says what is wrong with it")
-		}
+		_, ok := b.takenAt("half")
+		kit.Check(t, !ok, "taken without what its list names")
+		_, ok = b.takenAt("wrong")
+		kit.Check(t, ok, "what is wrong and stays so is never taken: nobody says what is wrong with it")
 	})
 }
 
@@ -379,9 +375,7 @@ func TestWatcher_KernelEvents(t *testing.T) {
 			return nil
 		})
 	}()
-	for w.Snapshot().LastRescan.IsZero() {
-		time.Sleep(time.Millisecond)
-	}
+	kit.Await(t, "the first rescan", func() bool { return !w.Snapshot().LastRescan.IsZero() })
 	if s := w.Snapshot(); s.Mode != Events {
 		kit.Missing(t, "events of the file system: "+s.ModeReason)
 	}

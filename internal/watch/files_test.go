@@ -131,9 +131,8 @@ func TestFiles_CutOffWaitsTenTimesSettle(t *testing.T) {
 		kit.Check(b.t, r == Incomplete && d == "looks cut off", `%q, %q, want r = %v, d = "looks cut off"`, r, d, Incomplete)
 		b.write("slow.pdf", whole) // its writer only paused
 		b.pass(100 * time.Second)
-		if at, ok := b.takenAt("slow.pdf"); !ok {
-			b.t.Errorf("complete and not taken: %v", at)
-		}
+		at, ok := b.takenAt("slow.pdf")
+		kit.Check(b.t, ok, "complete and not taken: %v", at)
 		b.pass(5 * time.Minute)
 		for _, name := range []string{"scan.pdf", "empty.pdf"} {
 			at, ok := b.takenAt(name)

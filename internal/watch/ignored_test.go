@@ -52,9 +52,8 @@ func TestWatcher_I22_I32_IgnoredNamesAreListed(t *testing.T) {
 			// A sidecar that comes late makes it an invoice.
 			write(t, b.path, "#recycle/metadata.json")
 			b.pass(3 * time.Minute)
-			if _, taken := b.takenAt("#recycle"); !taken {
-				t.Errorf("%s: #recycle with a sidecar is not taken, want it taken", mode)
-			}
+			_, taken := b.takenAt("#recycle")
+			kit.Check(t, taken, "%s: #recycle with a sidecar is not taken, want it taken", mode)
 		})
 	}
 }

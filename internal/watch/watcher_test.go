@@ -142,12 +142,10 @@ func TestWatcher_I22_EveryEventLost(t *testing.T) {
 				write(t, b.path, "late/metadata.json", "late/a.pdf")
 				dropped := time.Since(b.start)
 				b.pass(2 * time.Minute)
-				if at, ok := b.takenAt("early"); !ok || at < 30*time.Second {
-					t.Errorf("early: taken %v at %v", ok, at)
-				}
-				if at, ok := b.takenAt("late"); !ok || at < dropped+30*time.Second {
-					t.Errorf("late: taken %v at %v, dropped %v", ok, at, dropped)
-				}
+				at, ok := b.takenAt("early")
+				kit.Check(t, ok && at >= 30*time.Second, "early: taken %v at %v", ok, at)
+				at, ok = b.takenAt("late")
+				kit.Check(t, ok && at >= dropped+30*time.Second, "late: taken %v at %v, dropped %v", ok, at, dropped)
 			})
 		})
 	}
@@ -161,13 +159,11 @@ func TestWatcher_OldMtimesProveNothing(t *testing.T) {
 		os.Chtimes(b.path+"/old", past, past)
 		b.run()
 		b.pass(29 * time.Second)
-		if _, ok := b.takenAt("old"); ok {
-			t.Fatal("taken after one look")
-		}
+		_, ok := b.takenAt("old")
+		kit.Need(t, !ok, "taken after one look")
 		b.pass(2 * time.Second)
-		if _, ok := b.takenAt("old"); !ok {
-			t.Error("not taken after settle")
-		}
+		_, ok = b.takenAt("old")
+		kit.Check(t, ok, "not taken after settle")
 	})
 }
 
@@ -205,9 +201,8 @@ func TestWatcher_SidecarLastAndTemporaryNames(t *testing.T) {
 		if got := b.waiting(NoSidecar); got.Count != 1 || got.Items[0].Name != "f" || time.Since(got.Items[0].FirstSeen) < 2*time.Minute {
 			t.Errorf("no sidecar: %+v", got)
 		}
-		if got := b.waiting(LooseFile); got.Count != 3 {
-			t.Errorf("loose: %+v", got)
-		}
+		got := b.waiting(LooseFile)
+		kit.Check(t, got.Count == 3, "loose: %+v", got)
 		write(t, b.path, "f/Metadata.JSON")
 		b.pass(5 * time.Minute)
 		if got := b.waiting(Temporary); got.Count != 1 || got.Items[0].Detail != "b.pdf.crdownload" {
@@ -314,13 +309,11 @@ func TestWatcher_I23_RightsAreSetFromTheTopDown(t *testing.T) {
 			b.events <- Event{Name: "f"}
 			b.pass(time.Second)
 		}
-		if at, ok := b.takenAt("f"); ok {
-			t.Errorf("taken %v after the start, while its rights were being set", at)
-		}
+		at, ok := b.takenAt("f")
+		kit.Check(t, !ok, "taken %v after the start, while its rights were being set", at)
 		b.pass(time.Minute)
-		if _, ok := b.takenAt("f"); !ok {
-			t.Error("not taken once it was quiet")
-		}
+		_, ok = b.takenAt("f")
+		kit.Check(t, ok, "not taken once it was quiet")
 	})
 }
 

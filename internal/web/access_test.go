@@ -51,9 +51,7 @@ func serve(t *testing.T, guard *AccessGuard, f Facts) (address string) {
 	go func() { done <- Serve(ctx, l, guard, func() Facts { return f }, nil, silent) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", <-done, nil)
 	})
 	return l.Addr().String()
 }
@@ -217,9 +215,7 @@ func TestServe_I21_SilentConnectionsKeepNobodyOut(t *testing.T) {
 			}
 			client := http.Client{Timeout: headerTime - time.Second, Transport: new(http.Transport)}
 			res, err := client.Get("http://" + address + "/livez")
-			if err != nil {
-				t.Fatalf("beside %d others: %v, want an answer", len(crowd), err)
-			}
+			kit.Need(t, err == nil, "beside %d others: %v, want an answer", len(crowd), err)
 			res.Body.Close()
 			open := 0
 			for _, conn := range crowd[:len(crowd)-maxFromThisHost] {
@@ -291,6 +287,7 @@ func TestConnections_I21_FairBetweenAddresses(t *testing.T) {
 
 // When Serve has returned, no page is in work any more: what it reads may be closed.
 func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
+	kit.Waits(t, 0.3, "a page is in work at a real port")
 	t.Parallel()
 	guard := NewAccessGuard(Access{}, silent)
 	l := kit.Value(Listen(t.Context(), "127.0.0.1:0", guard.currentAccess()))(t)
@@ -307,9 +304,7 @@ func TestServe_I1_ReturnsAfterThePages(t *testing.T) {
 	go http.Get("http://" + l.Addr().String() + "/")
 	<-begun
 	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", <-done, nil)
 	select {
 	case <-ended:
 	default:

@@ -67,9 +67,8 @@ func TestAttempts_I21_GuessingIsSlowAndKeepsNobodyOut(t *testing.T) {
 func TestAttempts_I21_OtherAddressesAndKnownClientsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := Handler(NewAccessGuard(NewAccess(nil, append(scraper(t, canary), userWith(t, "second", canary, Rights{Metrics: true})), Proxy{}), silent), sample, nil)
-		if code := scrape(h, "192.0.2.9", "prometheus", canary); code != http.StatusOK {
-			t.Fatalf("code = %v, want code = http.StatusOK", code)
-		}
+		code := scrape(h, "192.0.2.9", "prometheus", canary)
+		kit.Need(t, code == http.StatusOK, "code = %v, want code = http.StatusOK", code)
 		begin := time.Now()
 		var storm sync.WaitGroup
 		for i := range 100 {

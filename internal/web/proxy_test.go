@@ -151,7 +151,6 @@ func TestProxy_I7_Socket(t *testing.T) {
 	if stop(); <-done != nil {
 		t.Error("Serve failed")
 	}
-	if _, err := Listen(t.Context(), "0.0.0.0:0", guard.currentAccess()); err == nil {
-		t.Error("a port for others, where the proxy uses the socket and nobody can sign in")
-	}
+	_, err := Listen(t.Context(), "0.0.0.0:0", guard.currentAccess())
+	kit.Check(t, err != nil, "a port for others, where the proxy uses the socket and nobody can sign in")
 }

@@ -115,9 +115,7 @@ func TestListen_I20_LoopbackOnly(t *testing.T) {
 		t.Errorf("res.Status = %v, string(body) = %v, err = %v, want no error, res.StatusCode = 200", res.Status, string(body), err)
 	}
 	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", <-done, nil)
 }
 
 // Every family that is described is there, is documented, and keeps Prometheus' own rules for names.

@@ -35,9 +35,8 @@ func TestPlan_I6_SimulatedLines(t *testing.T) {
 		wg.Go(func() {
 			s := &sim{}
 			for n := next.Add(1); n <= int64(runs) && !t.Failed(); n = next.Add(1) {
-				if err := s.seed(uint64(n)); err != nil {
-					t.Errorf("line %d: %v (%+v)", n, err, s.road)
-				}
+				err := s.seed(uint64(n))
+				kit.Check(t, err == nil, "line %d: %v (%+v)", n, err, s.road)
 				puts.Add(int64(s.puts))
 				posts.Add(int64(s.posts))
 				beyond.Add(int64(s.beyond))

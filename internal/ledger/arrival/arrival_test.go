@@ -168,9 +168,8 @@ func TestDue(t *testing.T) {
 	}
 	a := after(t, failing...)
 	a.Files[0].Downloads, a.Files[1].Downloads, a.Allowed = 50, 50, 50
-	if step, _, _ := Due(a, Rules{MaxDownloads: 60000}); step != Person {
-		t.Errorf("%v after the service's last download", step)
-	}
+	step, _, _ := Due(a, Rules{MaxDownloads: 60000})
+	kit.Check(t, step == Person, "%v after the service's last download", step)
 }
 
 // After a restore the counts are those of the older ledger, and what custody holds counts as held.

@@ -149,9 +149,8 @@ func TestDoubt_I4_I29_CountsTheSameBytes(t *testing.T) {
 	}
 	kit.Check(t, a.Rev == rev+1,
 		"revision %d after %d: three pages, which fail for one reason, are told once", a.Rev, rev)
-	if f, _ := a.FindDoubted(); f.Doubt.Overruled || f.Doubt.Times != 1 || f.Doubt.For != 0 {
-		t.Errorf("other bytes: %+v", f)
-	}
+	f, _ = a.FindDoubted()
+	kit.Check(t, !f.Doubt.Overruled && f.Doubt.Times == 1 && f.Doubt.For == 0, "other bytes: %+v", f)
 	a = believed
 	if apply(heldFile("f1"), 0); !a.Files[1].Doubt.Overruled {
 		t.Errorf("doubt = %+v, want it overruled", a.Files[1].Doubt)

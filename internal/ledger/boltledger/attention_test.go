@@ -31,9 +31,7 @@ func TestCountAttention_I26_FollowsTheEntries(t *testing.T) {
 	check := func(class ledger.Attention, before time.Time, want ...ledger.AttentionCount) {
 		t.Helper()
 		got, err := l.CountAttention(class, before)
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, fmt.Sprintf("entries of class %d before %v", class, before), got, want)
 	}
 	at := func(n int) time.Time { return all[n].e.SeenAt }

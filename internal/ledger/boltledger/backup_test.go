@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,9 +88,7 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 		t.Errorf("the ledger grew by %d bytes in 200 commits, want less than a page for each", grown)
 	}
 	close(s.let)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", <-done, nil)
 }
 
 func TestBackup_ToldWhereItFails(t *testing.T) {
@@ -100,4 +100,41 @@ func TestBackup_ToldWhereItFails(t *testing.T) {
 		t.Errorf("backup to a closed pipe: %v, want an error that names it", err)
 	}
 	kit.Want(t, "files left behind", copies(t, dir, ".*"), nil)
+}
+
+// A start removes what a crash left of copies and replacements. Files that only
+// look like it stay, and so do the targets of links, and what is in another
+// directory that a pattern of the path would match.
+func TestSweep_I19_OnlyItsOwn(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "state[12]")
+	other := filepath.Join(base, "state1")
+	for _, d := range []string{dir, other, filepath.Join(dir, ".replacement-77"), filepath.Join(dir, ".replacement-mine"), filepath.Join(other, "real")} {
+		kit.Must(t, os.MkdirAll(d, 0o700))
+	}
+	kit.Must(t, boltledger.Create(dir, info))
+	ours := []string{".ledger.db-1.tmp", ".ledger.head-22.tmp", ".replacement-77/ledger.db", ".replacement-77/ledger.head", ".replacement-77/.ledger.head-3.tmp"}
+	theirs := []string{".ledger.db-old.tmp", ".ledger.db-.tmp", ".ledger.db-1.tmp.bak", ".replacement-mine/ledger.db"}
+	write := func(dir string, names []string) {
+		for _, name := range names {
+			kit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600))
+		}
+	}
+	write(dir, slices.Concat(ours, theirs))
+	write(other, []string{".ledger.db-1.tmp", "real/ledger.db"})
+	for link, to := range map[string]string{".replacement-5": filepath.Join(other, "real"), ".ledger.db-9.tmp": filepath.Join(other, "real/ledger.db")} {
+		kit.Must(t, os.Symlink(to, filepath.Join(dir, link)))
+		theirs = append(theirs, link)
+	}
+	open(t, boltledger.Config{Dir: dir})
+	for _, name := range ours {
+		kit.Fails(t, name+" is there", kit.Err(os.Lstat(filepath.Join(dir, name))))
+	}
+	for _, path := range []string{filepath.Join(other, ".ledger.db-1.tmp"), filepath.Join(other, "real/ledger.db")} {
+		theirs = append(theirs, "../state1/"+filepath.ToSlash(path[len(other)+1:]))
+	}
+	for _, name := range theirs {
+		kit.Want(t, name, kit.Err(os.Lstat(filepath.Join(dir, name))), nil)
+	}
+	kit.Fails(t, "the replacement that a crash left is there", kit.Err(os.Lstat(filepath.Join(dir, ".replacement-77"))))
 }

@@ -46,9 +46,7 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	kit.Must(t, err)
 	kit.Want(t, name+" as it is written now", hex.EncodeToString(record), hex.EncodeToString(given))
 	got, err := m.decode(given)
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 	kit.Want(t, "the golden "+name, got, value)
 }
 
@@ -107,9 +105,7 @@ func roundTrip[T any](t *testing.T, m *message[T]) {
 	n := 0
 	populate(reflect.ValueOf(&v).Elem(), &n)
 	got, err := m.decode(m.encode(&v))
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 	kit.Want(t, "a value with every field, written and read", got, v)
 }
 

@@ -89,9 +89,7 @@ func TestFail_I5_StopsAtTheFirstFailedCommit(t *testing.T) {
 				want = ledger.Packaged
 			}
 			e, _, err := l.Entry(d.e.Key)
-			if err != nil {
-				t.Error(err)
-			}
+			kit.Want(t, "the error", err, nil)
 			kit.Want(t, "state after a restart", e.State, want)
 		})
 	}
@@ -108,9 +106,8 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 			}
 		})
 	}
-	if err := l.Close(); err != nil || done != 2000 {
-		t.Errorf("%d changes were made (%v), want 2000", done, err)
-	}
+	err := l.Close()
+	kit.Check(t, err == nil && done == 2000, "%d changes were made (%v), want 2000", done, err)
 	commits, _ := l.CommitCounts()
 	kit.Check(t, commits <= 200, "%d commits for 2000 queued changes, want at most 200", commits)
 	var late error
@@ -157,9 +154,8 @@ func TestApply_StopsWaitingWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		d := newDoc(t, l, 1)
-		if _, err := l.Apply(ctx, d.change(d.claim())); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the caller whose time is over: %v, want %v", err, context.DeadlineExceeded)
-		}
+		kit.Fails(t, "the caller whose time is over",
+			kit.Err(l.Apply(ctx, d.change(d.claim()))), context.DeadlineExceeded)
 		close(hold)
 		l.Close()
 		kit.Want(t, "changes made all the same", l.Balance().Seen, 1)

@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/test/fill"
 	"vaultd/internal/test/kit"
 )
 
@@ -17,9 +18,8 @@ import (
 // the entries, also where the day begins within a quarter of an hour.
 func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 	l := open(t, boltledger.Config{Dir: newLedger(t)})
-	if at, err := l.LastDelivery(); err != nil || !at.IsZero() {
-		t.Errorf("the last delivery before any = %v (%v), want none", at, err)
-	}
+	at, err := l.LastDelivery()
+	kit.Check(t, err == nil && at.IsZero(), "the last delivery before any = %v (%v), want none", at, err)
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i, at := range []time.Time{noon.Add(-30 * time.Hour), noon.Add(-12*time.Hour - 5*time.Minute), noon.Add(-time.Hour), noon} {
 		key := archive.NewKey(at)
@@ -45,12 +45,31 @@ func TestCounts_I12_DeliveredByThemselves(t *testing.T) {
 	}
 	kit.Want(t, "delivered by day", kit.Value(l.CountDeliveredByDay(noon, 3))(t), []int{0, 2, 2})
 	kit.Want(t, "archived by day", kit.Value(l.CountArchivedByDay(noon, 3))(t), []int{0, 0, 0})
-	if at, err := l.LastDelivery(); err != nil || !at.Equal(noon) {
-		t.Errorf("the last delivery = %v (%v), want %v", at, err, noon)
-	}
-	if at, err := l.LastSuccess(); err != nil || !at.IsZero() {
-		t.Errorf("the last success = %v (%v), want none", at, err)
-	}
+	at, err = l.LastDelivery()
+	kit.Check(t, err == nil && at.Equal(noon), "the last delivery = %v (%v), want %v", at, err, noon)
+	at, err = l.LastSuccess()
+	kit.Check(t, err == nil && at.IsZero(), "the last success = %v (%v), want none", at, err)
 	kit.Len(t, "totals", kit.Value(l.Totals())(t), 0)
 	sound(t, l)
+}
+
+// I12: a file that another entry lists is found, however many documents the ledger has.
+func TestCountHeldFiles_I12_FindsOthers(t *testing.T) {
+	l := fill.New(t, boltledger.Config{}, ledger.Info{})
+	logo, own, none := archive.Sum([]byte("logo")), archive.Sum([]byte("own")), archive.Sum([]byte("none"))
+	keys, at := map[string]archive.Key{}, time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	for name, files := range map[string][]archive.Digest{"one": {logo}, "two": {own, logo}} {
+		doc := &ledger.Document{}
+		for _, d := range files {
+			doc.Files = append(doc.Files, archive.File{Path: "x", Size: 1, SHA256: d})
+		}
+		i := l.Item(name)
+		keys[name] = i.Claim(at).Key
+		l.Commit(ledger.Change{Key: i.Key, Rev: 1, Events: []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "x"}}}, Document: doc, At: archive.Instant{Wall: at}})
+	}
+	for skipped, want := range map[string]int{"one": 2, "two": 1, "neither": 2} {
+		got, err := l.CountHeldFiles(t.Context(), []archive.Digest{logo, own, none}, func(k archive.Key) bool { return k == keys[skipped] })
+		kit.Must(t, err)
+		kit.Want(t, "held without "+skipped, got, want)
+	}
 }

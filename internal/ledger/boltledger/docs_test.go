@@ -39,9 +39,7 @@ func TestDocs_ChainExample(t *testing.T) {
 		h = h.Next([]byte(line[1]))
 		kit.Want(t, fmt.Sprintf("h%d", i+1), hashes[i+1][1], h.Hash.String())
 		l, err := ledger.ParseLine([]byte(line[1]))
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, fmt.Sprintf("line %d, written again", i+1), string(l.Encode()), line[1])
 	}
 }

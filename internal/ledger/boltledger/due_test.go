@@ -68,9 +68,8 @@ func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
 		kit.Check(t, slices.Equal(got, row.want) && next.Equal(row.next),
 			"%s: %v next %v, want %v next %v", name, got, next, row.want, row.next)
 	}
-	if es, next := dueOf(t, l, ledger.Register, noon, 10, nil); len(es) != 0 || !next.IsZero() {
-		t.Errorf("due to %s = %v, next %v, want nothing", ledger.Register, es, next)
-	}
+	es, next := dueOf(t, l, ledger.Register, noon, 10, nil)
+	kit.Check(t, len(es) == 0 && next.IsZero(), "due to %s = %v, next %v, want nothing", ledger.Register, es, next)
 }
 
 // Entries that wait in one queue hold up no entry of another one.
@@ -120,8 +119,7 @@ func TestQueues_ALongNameIsAQueueToo(t *testing.T) {
 	if err != nil || len(queues) != 1 || queues[0] != ledger.QueueOf(d.e) {
 		t.Fatalf("queues = %q (%v), want %q", queues, err, ledger.QueueOf(d.e))
 	}
-	if ready, _, err := l.DueInQueue(ledger.Seal, queues[0], began.Add(time.Hour), 1, nil, nil); err != nil || len(ready) != 1 {
-		t.Errorf("%d entries are due (%v), want 1", len(ready), err)
-	}
+	ready, _, err := l.DueInQueue(ledger.Seal, queues[0], began.Add(time.Hour), 1, nil, nil)
+	kit.Check(t, err == nil && len(ready) == 1, "%d entries are due (%v), want 1", len(ready), err)
 	sound(t, l)
 }

@@ -111,18 +111,15 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 	}
 	_, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, ""))
 	kit.Check(t, over, "a mark announced a download, want it over budget")
-	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, nil, 9); !errors.Is(err, ledger.ErrIllegal) {
-		t.Errorf("a download of nothing: %v, want %v", err, ledger.ErrIllegal)
-	}
+	kit.Fails(t, "a download of nothing",
+		kit.Err(l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, nil, 9)), ledger.ErrIllegal)
 	kit.Fails(t, "an unknown outcome", mark(ledger.MarkFetched, "fine"), ledger.ErrIllegal)
 	kit.Want(t, "last line", l.Head().N, 1)
 	for range 3 {
 		kit.Value(l.IntendFetch(t.Context(), fetchOf(began), nil, 9))(t)
 	}
 	for _, outcome := range ledger.FetchOutcomes() {
-		if err := mark(ledger.MarkFetched, outcome); err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error of mark", mark(ledger.MarkFetched, outcome), nil)
 	}
 	sound(t, l)
 	kit.Must(t, l.Close())

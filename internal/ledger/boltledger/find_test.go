@@ -48,19 +48,16 @@ func TestUnsealed_I5_FormerNamesAreNoDamage(t *testing.T) {
 	d.do(ledger.RegisterIntended{})
 	d.do(ledger.RegisterNotTaken{})
 	d.do(ledger.Unsealed{})
-	if _, known, err := l.FindByID(first.ID); known || err != nil {
-		t.Errorf("the former identity is known: %v (%v), want it unknown", known, err)
-	}
+	_, known, err := l.FindByID(first.ID)
+	kit.Check(t, !known && err == nil, "the former identity is known: %v (%v), want it unknown", known, err)
 	sound(t, l)
 	second := d.sealed()
 	second.ID = archive.ID{15: 7}
 	d.do(second)
-	if k, _, err := l.FindByID(second.ID); k != d.e.Key || err != nil {
-		t.Errorf("the new identity leads to %v (%v), want %s", k, err, d.e.Key)
-	}
-	if k, _, err := l.FindByContent(second.Content); k != d.e.Key || err != nil {
-		t.Errorf("the content leads to %v (%v), want %s", k, err, d.e.Key)
-	}
+	k, _, err := l.FindByID(second.ID)
+	kit.Check(t, k == d.e.Key && err == nil, "the new identity leads to %v (%v), want %s", k, err, d.e.Key)
+	k, _, err = l.FindByContent(second.Content)
+	kit.Check(t, k == d.e.Key && err == nil, "the content leads to %v (%v), want %s", k, err, d.e.Key)
 	sound(t, l)
 }
 

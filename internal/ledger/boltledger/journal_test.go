@@ -113,9 +113,7 @@ func TestFirstLineOf_I14_IsThatOfTheBlock(t *testing.T) {
 		t.Helper()
 		l := open(t, boltledger.Config{Dir: dir})
 		start, line, err := l.BlockStart(n)
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, "number of the first line", start, n)
 		kit.Want(t, "first line", string(line), want)
 		kit.Must(t, l.Close())

@@ -191,9 +191,7 @@ func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
 		t.Errorf("a number that no entry has: %v, %v (%v), want none", k, ok, err)
 	}
 	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
-	if err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error", err, nil)
 	kit.Want(t, "entries of five numbers", es, []ledger.Entry{b.e, {}, a.e, {}, b.e})
 }
 

@@ -232,9 +232,7 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 		spoil(b)
 		kit.Must(t, os.WriteFile(pathIn(dir, headName), b, 0o600))
 		l, err := boltledger.Open(boltledger.Config{Dir: dir})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		kit.Need(t, err == nil, "%s: %v", name, err)
 		l.Close()
 		r := readHead(t, dir)
 		kit.Check(t, r.N == 4 && r.Ledger == info.ID, "%s: after a start the head is %+v, want line 4 of %s", name, r, info.ID)

@@ -122,12 +122,10 @@ func checkBackup(t *testing.T, l *boltledger.Ledger) {
 		t.Errorf("backup = %d bytes (%v), want the %d of the file", n, err, info.Size())
 	}
 	var d *ledger.DamageError
-	if _, err := boltledger.Open(boltledger.Config{Dir: dir}); !errors.As(err, &d) {
-		t.Errorf("opened without its head: %v, want damage", err)
-	}
-	if ps, err := boltledger.VerifyFile(t.Context(), pathIn(dir, fileName)); err != nil || len(ps) > 0 {
-		t.Errorf("the check of the backup found %v (%v), want nothing", ps, err)
-	}
+	_, err = boltledger.Open(boltledger.Config{Dir: dir})
+	kit.Check(t, errors.As(err, &d), "opened without its head: %v, want damage", err)
+	ps, err := boltledger.VerifyFile(t.Context(), pathIn(dir, fileName))
+	kit.Check(t, err == nil && len(ps) <= 0, "the check of the backup found %v (%v), want nothing", ps, err)
 }
 
 // The check sees no problem in what is committed while it runs.

@@ -33,9 +33,8 @@ func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 		kit.Check(t, err == nil && ok && got.AsRead == read.AsRead && got.IsOnlyAsRead(),
 			"document %d = %+v, %v (%v), want nothing but %+v", n+2, got, ok, err, read.AsRead)
 	}
-	if err := l.Lines(1, func(_ uint64, line []byte) error { return holdsNothingOf(read.AsRead, line) }); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Lines",
+		l.Lines(1, func(_ uint64, line []byte) error { return holdsNothingOf(read.AsRead, line) }), nil)
 }
 
 func holdsNothingOf(read archive.AsRead, line []byte) error {

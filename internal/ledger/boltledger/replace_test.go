@@ -262,9 +262,8 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 		err = os.WriteFile(pathIn(source, fileName), b, 0o600)
 	}
 	kit.Must(t, err)
-	if _, err := boltledger.Open(boltledger.Config{Dir: source}); !errors.Is(err, ledger.ErrRolledBack) {
-		t.Fatalf("open: %v, want %v", err, ledger.ErrRolledBack)
-	}
+	_, err = boltledger.Open(boltledger.Config{Dir: source})
+	kit.Need(t, errors.Is(err, ledger.ErrRolledBack), "open: %v, want %v", err, ledger.ErrRolledBack)
 	mark := ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: laterOn}
 	dir := copyAll(t, source)
 	var crashed []string
@@ -292,9 +291,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 					inDoubt(t, l, ledger.MarkRolledBack)
 				}
 			}
-			if err != nil {
-				t.Fatalf("copy %d: %v", i, err)
-			}
+			kit.Need(t, err == nil, "copy %d: %v", i, err)
 			l.Close()
 		}
 	}
@@ -359,8 +356,6 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 
 	c.Dir = t.TempDir()
 	r = kit.Value(boltledger.BeginReplacement(t.Context(), c))(t)
-	if err := errors.Join(r.Discard(), r.Discard()); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of Join", errors.Join(r.Discard(), r.Discard()), nil)
 	kit.Want(t, "files left behind", copies(t, c.Dir, "*"), nil)
 }

@@ -174,9 +174,7 @@ func TestVerify_I14_TheSameOnAnyNumberOfCores(t *testing.T) {
 			"seed %d, %s: the check found %v (%v), want a problem", seed, what, slow, err)
 		runtime.GOMAXPROCS(7)
 		fast, err := l.Verify(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
+		kit.Want(t, "the error", err, nil)
 		kit.Want(t, "problems of "+what+" on many cores", fast, slow)
 		kit.Must(t, l.Close())
 	}

@@ -223,9 +223,7 @@ func TestSpans_EveryMonthBeginsWithOne(t *testing.T) {
 	edit(t, dir, flipAll(openBucket))
 	for _, zone := range zones(t)[:9] {
 		l := open(t, boltledger.Config{Dir: dir, Location: zone})
-		if _, err := l.Totals(); err != nil {
-			t.Errorf("totals in %v: %v, want them read without the entries", zone, err)
-		}
+		kit.Want(t, fmt.Sprintf("totals in %v", zone), kit.Err(l.Totals()), nil)
 		kit.Must(t, l.Close())
 	}
 }
@@ -287,9 +285,8 @@ func TestCountAttention_I21_ReadsDaysNotEntries(t *testing.T) {
 	})
 	l = open(t, boltledger.Config{Dir: dir})
 	for _, before := range []time.Time{{}, began.AddDate(1, 0, 0)} {
-		if counts, err := l.CountAttention(ledger.Waiting, before); err != nil || counts[0].Entries != entries {
-			t.Errorf("before %v: %+v (%v), want %d from the counts alone", before, counts, err, entries)
-		}
+		kit.Want(t, fmt.Sprintf("before %v", before),
+			kit.Value(l.CountAttention(ledger.Waiting, before))(t)[0].Entries, entries)
 	}
 	kit.Check(t, found(t, l, "is not in the due index"),
 		"the check found no lost key, want the index to have lost some")

@@ -170,9 +170,7 @@ func TestContributing_ListsEveryPackage(t *testing.T) {
 	list := exec.Command("go", "list", "-f", "{{.ImportPath}}", "./...")
 	list.Dir = root
 	out, err := list.CombinedOutput()
-	if err != nil {
-		t.Fatalf("list the packages: %v: %s", err, out)
-	}
+	kit.Need(t, err == nil, "list the packages: %v: %s", err, out)
 	text := readPage(t, "CONTRIBUTING.md")
 	for _, pkg := range append(strings.Fields(string(out)), "vaultd/bench", "vaultd/browser") {
 		name := strings.TrimPrefix(pkg, "vaultd/")

@@ -154,9 +154,7 @@ func checkTemplate(t *testing.T, m mutant) {
 	if err == nil {
 		_, err = template.New(m.name).Parse(strings.Replace(string(text), m.old, m.new, 1))
 	}
-	if err != nil {
-		t.Errorf("%s cannot be parsed:\n%v", m.name, err)
-	}
+	kit.Want(t, m.name+" cannot be parsed", err, nil)
 }
 
 // listPackages returns the packages of the module and all that they import,

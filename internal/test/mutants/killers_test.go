@@ -82,9 +82,7 @@ func readKillers(t *testing.T, list []mutant) *killers {
 		words := strings.Fields(line)
 		kit.Need(t, len(words) == 4, "%s: %q has %d words, want 4", killersFile, line, len(words))
 		took, err := time.ParseDuration(words[3])
-		if err != nil {
-			t.Fatalf("%s: %v", killersFile, err)
-		}
+		kit.Need(t, err == nil, "%s: %v", killersFile, err)
 		ks.by[words[0]] = killer{words[1], words[2], took}
 	}
 	return ks
@@ -116,7 +114,5 @@ func (ks *killers) note(t *testing.T, name string, k killer) {
 		k := ks.by[name]
 		fmt.Fprintf(&text, "%s %s %s %.1fs\n", name, k.folder, k.test, k.time.Seconds())
 	}
-	if err := os.WriteFile(killersFile, []byte(text.String()), 0o644); err != nil {
-		t.Error(err)
-	}
+	kit.Want(t, "the error of WriteFile", os.WriteFile(killersFile, []byte(text.String()), 0o644), nil)
 }

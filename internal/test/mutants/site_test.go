@@ -141,8 +141,7 @@ func (s *site) build(t *testing.T, folder string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-w", "-o", bin, "./"+pkg)
 	cmd.Dir, cmd.Env = filepath.Join(s.root, module), s.env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("the tests of %s do not compile, so they show nothing:\n%s", folder, out)
-	}
+	out, err := cmd.CombinedOutput()
+	kit.Need(t, err == nil, "the tests of %s do not compile, so they show nothing:\n%s", folder, out)
 	return bin
 }

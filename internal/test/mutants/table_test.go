@@ -43,9 +43,7 @@ func readMutants(t *testing.T) []mutant {
 	text, err := os.ReadFile("testdata/mutants")
 	kit.Must(t, err)
 	list, err := parseMutants(string(text))
-	if err != nil {
-		t.Fatalf("testdata/mutants:%v", err)
-	}
+	kit.Need(t, err == nil, "testdata/mutants:%v", err)
 	return list
 }
 
