@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -206,6 +209,9 @@ func listConcerns(cfg config.Config) []string {
 	if trouble := ledgerTrouble(cfg); trouble != "" {
 		all = append(all, "state_dir: "+trouble)
 	}
+	if trouble := spoolTrouble(cfg); trouble != "" {
+		all = append(all, "spool.max: "+trouble)
+	}
 	if cfg.Service.Environment == "production" {
 		for _, at := range cfg.Addresses() {
 			if at.IsHere() {
@@ -228,6 +234,24 @@ func listConcerns(cfg config.Config) []string {
 		}
 	}
 	return all
+}
+
+// spoolTrouble says that the spool may have no room for a largest package of each vault, and of each service without vaults; empty: it has.
+func spoolTrouble(cfg config.Config) string {
+	largest := map[string]int64{} // by service queue
+	for _, d := range cfg.Drops {
+		size := cfg.Package.MaxSize
+		if d.Route == string(ledger.PDF) {
+			size = cfg.PDF.MaxSize
+		}
+		largest[ledger.ServiceQueue(ledger.Route(d.Route), d.Vault)] = size
+	}
+	need := int64(len(largest)) * slices.Max(slices.Collect(maps.Values(largest)))
+	if cfg.Spool.Max >= need {
+		return ""
+	}
+	return fmt.Sprintf("%s are shared by %d vaults or services. A share that is smaller than a largest package makes one wait until earlier ones are archived; %s would be enough for one of each",
+		present.FormatSize(cfg.Spool.Max), len(largest), present.FormatSize(need))
 }
 
 // listPatience is how long check waits for the archive's list of vaults.

@@ -52,6 +52,17 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 	}
 }
 
+// I21, I26: a spool that is too small for a largest package of each vault is named.
+func TestCheck_I21_I26_SpoolForEachVault(t *testing.T) {
+	for size, named := range map[string]bool{"150MB": true, "200MB": false} {
+		text := strings.NewReplacer("/etc/vaultd/secret", secretFile(t, canary, 0o600), "vault: V-1}", "vault: V-1}\n  - {name: beta-in, path: /srv/invoices/beta-in, vault: V-2}\n  - {name: b2, path: /srv/invoices/b2, vault: V-2}").Replace(smallConfig) +
+			"spool: {max: " + size + "}\nstate_dir: " + t.TempDir() + "\n"
+		out, errs, code := runHere("check", "--offline", "--config", writeConfig(t, text))
+		kit.Want(t, size+": exit code "+errs, code, exitDone)
+		kit.Want(t, size+": named", strings.Contains(out, "LOOK AT  spool.max: 150 MB are shared by 2 vaults or services."), named)
+	}
+}
+
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 	if _, errs, code := runHere("close", "X"); code != exitUsage || !strings.Contains(errs, `see "vaultd help close"`) {
 		t.Errorf("exit %d: %s", code, errs)

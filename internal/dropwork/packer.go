@@ -98,8 +98,11 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 	if err := dir.FindMount(); err != nil {
 		return p.describeMount(e.Key, claimPath(e), err)
 	}
-	p.shared.Spool.BeginPackage(e.Route, e.Key)
-	defer p.shared.Spool.EndPackage(e.Route, e.Key, ledger.ServiceQueueOf(e))
+	queue := ledger.ServiceQueueOf(e)
+	if err := p.shared.Spool.BeginPackage(e.Route, e.Key, queue, largestPackage(dir.Root())); err != nil {
+		return err
+	}
+	defer p.shared.Spool.EndPackage(e.Route, e.Key, queue)
 	err = build(claimedSource{root: dir.Root(), spool: p.shared.Spool.Dir()})
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead, Files: p.readRefused(ctx, dir.Root())}
@@ -112,6 +115,26 @@ func (p *Packer) packClaimed(ctx context.Context, e ledger.Entry, build func(cla
 		return p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
 	}
 	return nil
+}
+
+// largestPackage returns how many bytes the package of a folder takes at most: its files and, for each, what a ZIP says of it. What cannot be looked at
+// counts as nothing: packing it fails.
+func largestPackage(root *os.Root) int64 {
+	const perFile = 1 << 10
+	size := int64(64 << 10) // the document, and the end of the ZIP
+	_ = fs.WalkDir(root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			size += info.Size() + info.Size()>>10 + perFile
+		}
+		if size >= archive.MaxPackage {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return min(size, archive.MaxPackage)
 }
 
 // readRefused returns the files of a refused folder, by which it is recognised when

@@ -127,6 +127,9 @@ func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Ch
 		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt)),
 			Cause: ledger.Cause{Code: CauseStillOpen, Text: open.Error()}})}
 	}
+	if errors.Is(err, ErrFull) { // it waits as it is, and is looked at again when a package leaves
+		return nil
+	}
 	if errors.Is(err, ErrChanged) {
 		return []ledger.Change{c.newChange(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}

@@ -9,9 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +55,7 @@ type Spool struct {
 	countErr error                 // why they could not be counted; guarded by mu
 	making   map[archive.Key]int64 // packages that are being made, with the bytes that are booked for them; guarded by mu
 	early    map[archive.Key]bool  // packages that were made, and booked, before the count came to them; guarded by mu
+	waiting  map[string]Waiting    // by service queue: the package for which its share had no room; guarded by mu
 	unsynced bool                  // packages were made, here or before a crash, since the last SyncPackages; guarded by mu
 
 	syncing sync.Mutex // held while names is synced: who comes meanwhile waits for that
@@ -73,7 +76,7 @@ func Open(cfg Config) (*Spool, error) {
 	}
 	return &Spool{
 		dir: filepath.Join(cfg.StateDir, statedir.SpoolFolder), names: names, max: cfg.Max, shares: cfg.Shares, log: cfg.Log, unsynced: true,
-		used: map[string]int64{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
+		used: map[string]int64{}, waiting: map[string]Waiting{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
 	}, nil
 }
 
@@ -110,14 +113,57 @@ func (s *Spool) packageSize(name string) int64 {
 	return info.Size()
 }
 
-// BeginPackage says that the package of k is about to be made. EndPackage must follow, whatever becomes of it.
-func (s *Spool) BeginPackage(r ledger.Route, k archive.Key) {
+// Waiting is a service queue whose share has no room for its next package. More is packed once some have left.
+type Waiting struct {
+	Queue             string
+	Since             time.Time
+	Used, Share, Next int64 // bytes: of its other packages, of its share, and those that the next one takes at most
+
+	booked int64 // of an older package in the place of the next one
+}
+
+// BeginPackage books for the package of k, which is about to be made, as much as it takes at most. Unless it fails, EndPackage must follow, whatever
+// becomes of the package. The error is [ingest.ErrFull] where the share of the queue has no room for it beside others.
+func (s *Spool) BeginPackage(r ledger.Route, k archive.Key, queue string, most int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.making[k] = 0
+	var booked int64
 	if s.isBooked(k) {
-		s.making[k] = s.packageSize(PackageName(r, k))
+		booked = s.packageSize(PackageName(r, k))
 	}
+	if err := s.findRoom(Waiting{Queue: queue, Next: most, booked: booked}); err != nil {
+		return err
+	}
+	s.used[queue] += most - booked
+	s.making[k] = most
+	return nil
+}
+
+// findRoom notes that a queue waits for room for a package, or that it does not. The first package of a queue has room, however large it is: else
+// it would wait for ever. The caller holds mu.
+func (s *Spool) findRoom(w Waiting) error {
+	w.Used, w.Share, w.Since = s.used[w.Queue]-w.booked, s.max/int64(max(s.shares, 1)), time.Now()
+	if w.Used <= 0 || w.Used+w.Next <= w.Share {
+		delete(s.waiting, w.Queue)
+		return nil
+	}
+	if before, waits := s.waiting[w.Queue]; waits {
+		w.Since = before.Since
+	}
+	s.waiting[w.Queue] = w
+	return fmt.Errorf("%w: packages for %s take %s of their %s, and the next one takes up to %s", ingest.ErrFull, w.Queue, formatMegabytes(w.Used), formatMegabytes(w.Share), formatMegabytes(w.Next))
+}
+
+// Waiting returns the queues that wait for room.
+func (s *Spool) Waiting() (all []Waiting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, queue := range slices.Sorted(maps.Keys(s.waiting)) {
+		if s.findRoom(s.waiting[queue]) != nil {
+			all = append(all, s.waiting[queue])
+		}
+	}
+	return all
 }
 
 // EndPackage books the package of k for its service queue as it lies there now, in the place of what was booked before.
@@ -182,8 +228,8 @@ func (s *Spool) IsCounted() bool {
 	return s.complete
 }
 
-// CheckSpace says why no package of a service queue may be made now: its share is used, or what lies there is not counted yet. Nil: one
-// may.
+// CheckSpace says why no package of a service queue may be made now: one waits for room in its share, or what lies there is not counted yet.
+// Nil: one may.
 func (s *Spool) CheckSpace(queue string) error {
 	s.mu.Lock()
 	complete, countErr := s.complete, s.countErr
@@ -197,8 +243,10 @@ func (s *Spool) CheckSpace(queue string) error {
 	if err := s.checkInPlace(); err != nil {
 		return err
 	}
-	if used, share := s.UsedBy(queue), s.max/int64(max(s.shares, 1)); used > 0 && used+archive.MaxPackage > share {
-		return fmt.Errorf("%w: packages for %s take %s of their %s", ingest.ErrFull, queue, formatMegabytes(used), formatMegabytes(share))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w, waits := s.waiting[queue]; waits {
+		return s.findRoom(w)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vaultd/internal/archive"
@@ -50,7 +51,7 @@ func countBesideTheWork(t *testing.T, r ledger.Route) {
 	if err != nil || readErr != nil || s.UsedBy("V") != 101 || len(left) != 1 || s.CheckSpace("V") != nil {
 		t.Errorf("%d bytes, %v left, %v %v %v", s.UsedBy("V"), left, s.CheckSpace("V"), err, readErr)
 	}
-	s.BeginPackage(r, keys[1])
+	kit.Must(t, s.BeginPackage(r, keys[1], "V", 0))
 	kit.Must(t, os.WriteFile(s.PackagePath(r, keys[1]), make([]byte, 150), 0o600))
 	if s.EndPackage(r, keys[1], "V"); s.Used() != 150 {
 		t.Errorf("packed anew: %d bytes", s.Used())
@@ -111,24 +112,24 @@ func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
 		kit.Must(t, os.WriteFile(name, nil, 0o600))
 	}
 	pack := func(k archive.Key, bytes int) {
-		s.BeginPackage(ledger.Vault, k)
+		kit.Must(t, s.BeginPackage(ledger.Vault, k, "V", 0))
 		putPackage(t, s, k, bytes)
 		s.EndPackage(ledger.Vault, k, "V")
 	}
-	s.BeginPackage(ledger.Vault, keys[4]) // before it begins
+	kit.Must(t, s.BeginPackage(ledger.Vault, keys[4], "V", 0)) // before it begins
 	errAnew := errors.New("anew")
 	for round, end := range []error{errAnew, nil} {
 		err := s.CountAll(context.Background(), func(k archive.Key) (string, bool, error) {
 			switch k {
 			case keys[2]:
 				if round == 0 {
-					s.BeginPackage(ledger.Vault, keys[0]) // counted, and not made before the count begins anew
+					kit.Must(t, s.BeginPackage(ledger.Vault, keys[0], "V", 0)) // counted, and not made before the count begins anew
 				}
 				pack(keys[1], 10)  // new, and behind the count
 				pack(keys[3], 200) // ahead of it
 				pack(keys[5], 20)  // new, and ahead of it
 				pack(keys[5], 30)
-				s.BeginPackage(ledger.Vault, keys[2]) // at this moment
+				kit.Must(t, s.BeginPackage(ledger.Vault, keys[2], "V", 0)) // at this moment
 			case keys[3]:
 				putPackage(t, s, keys[2], 300)
 				s.EndPackage(ledger.Vault, keys[2], "V")
@@ -233,4 +234,41 @@ func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
 	}
 	n := strings.Count(log.String(), "photo.jpg")
 	kit.Check(t, n == 1, "told %d times: %s", n, &log)
+}
+
+// I21, I23: a share is booked by what the next package takes at most, before it is made. So small packages go on where a whole large one would have no
+// room, two packers never pass it together, and the first package of a queue never waits for one that will not leave. What waits is told, with since
+// when, until there is room.
+func TestSpool_I21_I23_ReservesWhatIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSpool(t, t.TempDir())
+		s.max, s.shares = 500e6, 5 // 100 MB each
+		kit.Must(t, s.CountAll(t.Context(), func(archive.Key) (string, bool, error) { return "V", true, nil }))
+		key := func(i int) archive.Key { return archive.Key{1, byte(i)} }
+		for i := range 4 { // all at the same time
+			kit.Must(t, s.CheckSpace("V"))
+			kit.Must(t, s.BeginPackage(ledger.Vault, key(i), "V", 20e6))
+		}
+		err := s.BeginPackage(ledger.Vault, key(4), "V", 21e6)
+		kit.Want(t, "a fifth has no room", errors.Is(err, ingest.ErrFull), true)
+		kit.Holds(t, "why", err.Error(), "packages for V take 80.0 MB of their 100.0 MB, and the next one takes up to 21.0 MB")
+		since := time.Now()
+		time.Sleep(time.Minute)
+		kit.Want(t, "others wait with it", errors.Is(s.CheckSpace("V"), ingest.ErrFull), true)
+		kit.Want(t, "another queue goes on", s.CheckSpace("W"), nil)
+		kit.Want(t, "what waits", s.Waiting(), []Waiting{{"V", since, 80e6, 100e6, 21e6, 0}})
+		for i := range 4 {
+			putPackage(t, s, key(i), 10+i)
+			s.EndPackage(ledger.Vault, key(i), "V")
+		}
+		kit.Want(t, "small ones leave room", errors.Join(s.CheckSpace("V"), s.BeginPackage(ledger.Vault, key(4), "V", 21e6)), nil)
+		kit.Want(t, "nothing waits", len(s.Waiting()), 0)
+		s.EndPackage(ledger.Vault, key(4), "V")
+		kit.Want(t, "bytes booked", s.UsedBy("V"), 10+11+12+13)
+
+		kit.Must(t, s.BeginPackage(ledger.Vault, key(5), "W", 300e6)) // larger than the share, and alone
+		kit.Want(t, "a second beside it has no room", errors.Is(s.BeginPackage(ledger.Vault, key(6), "W", 1), ingest.ErrFull), true)
+		s.EndPackage(ledger.Vault, key(5), "W") // it was not made
+		kit.Want(t, "nothing waits once it is gone", len(s.Waiting()), 0)
+	})
 }
