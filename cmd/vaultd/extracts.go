@@ -239,15 +239,6 @@ func (v view) findExtractNeeds() (needs []string, err error) {
 	return needs, err
 }
 
-// needForExtracts is what "status" says of extracts that need a person; isNeeded is false where none does.
-func needForExtracts(needs []string) (n present.Need, isNeeded bool) {
-	if len(needs) == 0 {
-		return n, false
-	}
-	return present.Need{When: "soon", What: "extracts", Count: len(needs), Text: present.FormatCount(len(needs), "extract needs you", "extracts need you"),
-		Do: "see vaultd extracts", Names: needs[:min(len(needs), present.NamedAtMost)]}, true
-}
-
 // eachExtract calls fn with every extract in one of the states. A document of the business network is none.
 func (v view) eachExtract(fn func(arrival.Arrival) error, states ...arrival.State) error {
 	return v.ledger.Arrivals(func(x arrival.Arrival) error {

@@ -178,7 +178,7 @@ func (p *healthMonitor) gatherFacts() healthFacts {
 	now := p.h.currentGeneration()
 	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
-	s, err := v.collectHealth()
+	s, err := v.collectFacts(newEntryCounts(v))
 	head := l.Head()
 	lastSuccess, failed := p.lastSuccess.update(l, v, head.N)
 	if err = errors.Join(err, failed); err != nil {
@@ -186,47 +186,32 @@ func (p *healthMonitor) gatherFacts() healthFacts {
 	}
 	if now.isReopening() { // drop folders are closed for a moment, which is no fault
 		for i := range s.Drops {
-			s.Drops[i].IsPaused = false
+			s.Drops[i].IsPaused, s.Drops[i].Paused = false, ""
 		}
-	} else {
-		for _, stall := range now.d.Progress().Stalls {
-			if stall.Drop {
-				s.StalledDrops = append(s.StalledDrops, stall.What+" has not been looked through for "+present.FormatAge(v.Now.Sub(stall.Since)))
-			}
-		}
+		s.StalledDrops = nil
 	}
+	s.AddNeeds(v.Clock)
 	g := healthFacts{status: s, Facts: web.Facts{
 		At: v.Now, Version: s.Version, Go: runtime.Version(), Environment: l.Info().Environment,
 		Balance: l.Balance(), LastSuccess: lastSuccess, SpoolUsed: state.Spool.Used, SpoolMax: s.Disk.SpoolMax, StateFree: s.Disk.LedgerFree,
 		LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")), Lines: head.N, Syncs: l.SyncCount(),
-		SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(v.Clock),
+		SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(), NeedsPerson: s.CountNeeds(),
 	}}
 	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.lastReload()
-	g.addStatus(state)
+	g.addStatus()
 	return g
 }
 
 // addStatus turns the summary into the numbers of the metrics.
-func (g *healthFacts) addStatus(state daemon.State) {
+func (g *healthFacts) addStatus() {
 	s := g.status
 	if s.Open.Oldest != nil {
 		g.OldestOpen = *s.Open.Oldest
 	}
 	if k := s.Check; k != nil {
 		g.Checked, g.CheckFindings = k.At, len(k.Ledger)+len(k.Files)
-	}
-	g.NeedsPerson = s.Attention.ByName()
-	for _, d := range state.Drops {
-		named, more := d.Scan.ItemsForPerson(g.At, d.RemindAfter)
-		g.NeedsPerson["not-taken"] += len(named) + int(more)
-	}
-	if n := len(s.ExtractNeeds); n > 0 {
-		g.NeedsPerson["extracts"] = n
-	}
-	if n := s.Received.Count; n > 0 {
-		g.NeedsPerson["received"] = n
 	}
 	for _, p := range s.Pauses {
 		g.Pauses = append(g.Pauses, web.Pause{Route: p.Route, Code: p.Code, Since: p.Since})

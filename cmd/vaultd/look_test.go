@@ -185,7 +185,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
 		"NEEDS YOU: 1 now, 2 soon     last success 10:32, 4 h ago\n",
 		"NOW      vaultd is not running, and 1 folder waits",
-		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
+		"SOON     1 document was rejected: it did not come to its destination\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
 		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
 		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",

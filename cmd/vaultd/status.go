@@ -103,73 +103,52 @@ func (v view) newSummary() present.StatusSummary {
 	return s
 }
 
-// collectHealth gathers what the health pages and the metrics show. It costs the same with ten entries and with a million,
-// and it touches no drop folder.
-func (v view) collectHealth() (s present.StatusSummary, err error) {
+// collectFacts gathers what every surface shows, and whatever more counts. Damage in the ledger ends nothing: it is noted, and what can be
+// read is shown. Without more it costs the same with ten entries and with a million, and while vaultd runs it touches no drop folder.
+func (v view) collectFacts(t *entryCounts, more ...func(*boltledger.Ledger) error) (s present.StatusSummary, err error) {
 	s = v.newSummary()
-	t := newEntryCounts(v)
-	// Only indexes are read here. Names, the spool's files and the drop folders are for the status command alone: this runs
-	// every few seconds.
-	err = t.countAttention(v.ledger)
-	s.Attention, s.Open = t.AttentionCounts, t.summarizeOpen()
-	v.addDrops(&s, t)
-	v.addLiveState(&s, t)
-	if err == nil {
-		s.ExtractNeeds, err = v.findExtractNeeds()
-	}
-	if err == nil {
-		s.Received, err = v.findReceivedNeeds()
-	}
-	if err == nil {
-		s.Billing, err = v.billsOfThisYear()
-	}
-	return s, err
-}
-
-// collectStatus gathers everything that "status" shows. Damage in the ledger ends nothing: it is noted, and what can be
-// read is shown.
-func (v view) collectStatus() (present.StatusSummary, error) {
-	s, t := v.newSummary(), newEntryCounts(v)
 	scans, err := v.readScans()
-	if err := noteDamage(&s, err); err != nil {
+	if noteDamage(&s, err) != nil {
 		return s, err
 	}
 	t.missing = missingFolders(scans)
-	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, t.findLastDelivery, t.countArchivedToday, t.countDeliveredToday, t.compareClocks} {
+	for _, count := range append([]func(*boltledger.Ledger) error{t.countAttention, t.countOpen, t.compareClocks}, more...) {
 		if err := noteDamage(&s, count(v.ledger)); err != nil {
 			return s, err
 		}
 	}
-	s.LastDelivered = present.TimeOrNil(t.lastDelivery)
-	s.Attention, s.Open, s.LastSuccess = t.AttentionCounts, t.summarizeOpen(), present.TimeOrNil(t.lastSuccess)
+	s.Attention, s.Open = t.needs, t.summarizeOpen()
 	if !t.clockComparedAt.IsZero() {
 		ahead := t.clockAhead.Seconds()
 		s.ClockAhead = &ahead
 	}
-	s.Disk.SpoolUsed = v.spoolUsed()
 	v.addDrops(&s, t)
 	v.addLiveState(&s, t)
 	s.AddScans(scans, v.Clock) // after addDrops, whose drops it completes
-	if need, isNeeded := v.needToStart(s.Open.Total); isNeeded {
-		s.Needs = append(s.Needs, need)
-	}
-	if text, do := bindingTrouble(v.ledger.Info(), v.cfg); v.state == nil && text != "" {
-		s.Needs = append(s.Needs, present.Need{When: "now", What: "binding", Count: 1, Text: text, Do: do, Names: []string{}})
-	}
 	if s.ExtractNeeds, err = v.findExtractNeeds(); noteDamage(&s, err) != nil {
 		return s, err
-	}
-	if need, isNeeded := needForExtracts(s.ExtractNeeds); isNeeded {
-		s.Needs = append(s.Needs, need)
 	}
 	if s.Received, err = v.findReceivedNeeds(); noteDamage(&s, err) != nil {
 		return s, err
 	}
-	if need, isNeeded := s.Received.Need(); isNeeded {
+	s.Billing, err = v.billsOfThisYear()
+	return s, noteDamage(&s, err)
+}
+
+// collectStatus gathers everything that "status" shows.
+func (v view) collectStatus() (present.StatusSummary, error) {
+	t := newEntryCounts(v)
+	s, err := v.collectFacts(t, t.nameLatest, t.findLastSuccess, t.findLastDelivery, t.countArchivedToday, t.countDeliveredToday)
+	if err != nil {
+		return s, err
+	}
+	s.LastSuccess, s.LastDelivered = present.TimeOrNil(t.lastSuccess), present.TimeOrNil(t.lastDelivery)
+	s.Disk.SpoolUsed = v.spoolUsed()
+	if need, isNeeded := v.needToStart(s.Open.Total); isNeeded {
 		s.Needs = append(s.Needs, need)
 	}
-	if s.Billing, err = v.billsOfThisYear(); noteDamage(&s, err) != nil {
-		return s, err
+	if text, do := bindingTrouble(v.ledger.Info(), v.cfg); v.state == nil && text != "" {
+		s.Needs = append(s.Needs, present.Need{What: "binding", Count: 1, Text: text, Do: do, Names: []string{}})
 	}
 	s.Downloads.Allowed = v.cfg.Billing.DownloadsPerMonth
 	if s.Downloads.Month, err = v.ledger.CountFetches(v.Now); noteDamage(&s, err) != nil {
@@ -222,6 +201,11 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 	d := v.state()
 	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.TakenOverBy
 	s.LostLedger = d.LostLedger
+	for _, stall := range d.Progress.Stalls {
+		if stall.Drop {
+			s.StalledDrops = append(s.StalledDrops, stall.What+" has not been looked through for "+present.FormatAge(v.Now.Sub(stall.Since)))
+		}
+	}
 	s.Catalog = d.Catalog.Describe()
 	s.Incoming = d.Incoming
 	if v.daemonIsRoot {
@@ -242,6 +226,9 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 			Do: sanitize.Text(present.AdviseOnPause(p, d.Advice)), Wait: t.countWaiting(p.Target, s.Open.Total), NeedsPerson: p.NeedsPerson(),
 		})
 	}
+	for _, w := range d.Spool.Waiting {
+		s.SpoolWaits = append(s.SpoolWaits, present.SpoolWait{Queue: w.Queue, Since: w.Since, Used: w.Used, Share: w.Share, Next: w.Next})
+	}
 	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
 	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.IsBlocked
 	for _, ds := range d.Drops {
@@ -251,7 +238,7 @@ func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
 		}
 		one := &s.Drops[i]
 		one.Mode, one.Why, one.Free, one.Paused, one.Do = cmp.Or(string(ds.Watch.Mode), one.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
-		one.IsPaused, one.Listed = ds.Paused != "" || ds.Watch.Paused != nil, ds.Watch.LastRescan
+		one.IsPaused, one.Listed = ds.Paused != "", ds.Watch.LastRescan
 		for _, p := range ds.Foreign {
 			one.Foreign = append(one.Foreign, present.ForeignPlace{Text: p.Text, Do: p.Do})
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ type entryCounts struct {
 	byVault         map[archive.VaultID]int // open
 	drops           map[string]*dropCounts
 	routes          map[string]ledger.Route // of the configured drops
+	needs           present.EntryCounts
 	oldest          time.Time
 	lastSuccess     time.Time
 	lastDelivery    time.Time     // the beginning of its quarter of an hour
@@ -27,8 +27,6 @@ type entryCounts struct {
 	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
 	missing map[archive.Key]time.Time // since when the returned folders of rejections are not in their places
-
-	present.AttentionCounts
 }
 
 type dropCounts struct {
@@ -39,47 +37,12 @@ type dropCounts struct {
 func newEntryCounts(v view) *entryCounts {
 	t := &entryCounts{
 		Clock: v.Clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
-		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{}, routes: map[string]ledger.Route{},
+		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{}, routes: map[string]ledger.Route{}, needs: present.EntryCounts{},
 	}
 	for _, d := range v.cfg.Drops {
 		t.drops[d.Name], t.routes[d.Name] = &dropCounts{}, ledger.Route(d.Route)
 	}
 	return t
-}
-
-// attentionClass is a class of entries that need a person, or are on their way.
-type attentionClass struct {
-	class  ledger.Attention
-	open   bool      // they are on their way
-	before time.Time // later ones need nobody yet
-	since  time.Time // earlier ones need nobody any more; zero: all do
-	count  *present.NamedCount
-}
-
-func (t *entryCounts) attentionClasses() []attentionClass {
-	overdue, unusual := t.Now.Add(-t.alertAfter), t.Now.Add(-ledger.ReviewPeriod)
-	return []attentionClass{
-		{class: ledger.Waiting, open: true, before: overdue, count: &t.Overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.Overdue},
-		{class: ledger.AwaitingDecision, open: true, count: &t.Undecided}, {class: ledger.RejectedUnresolved, count: &t.Rejected},
-		{class: ledger.InQuarantine, count: &t.Quarantined}, {class: ledger.ContradictedByService, count: &t.Contradicted},
-		{class: ledger.WaitingForRights, count: &t.Unreadable}, {class: ledger.ArchivedTwice, count: &t.ArchivedTwice}, {class: ledger.SourceChanged, count: &t.KeptDiffers},
-		{class: ledger.NotCompared, count: &t.NotCompared},
-		{class: ledger.RefusedByRecipient, count: &t.RejectedByRecipient},
-		{class: ledger.AskedByService, count: &t.AskedByService},
-		{class: ledger.RecipientNotListed, open: true, before: overdue, count: &t.Overdue}, {class: ledger.RecipientNotListed, count: &t.RecipientNotListed},
-		{class: ledger.CopyNotMade, open: true, before: overdue, count: &t.Overdue}, {class: ledger.CopyNotMade, count: &t.CopyWaits},
-		{class: ledger.RepeatedNumber, since: unusual, count: &t.SameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.StrangeDate},
-		{class: ledger.LooksCutOff, since: unusual, count: &t.CutOff},
-	}
-}
-
-// countFor returns the count of a class: of a route that delivers, one of its own where its words speak of the archive.
-func (t *entryCounts) countFor(c attentionClass, r ledger.Route) *present.NamedCount {
-	own := map[ledger.Route]map[ledger.Attention]*present.NamedCount{
-		ledger.PDF:     {ledger.SourceChanged: &t.DeliveredDiffers},
-		ledger.Network: {ledger.SourceChanged: &t.SentDiffers, ledger.ContradictedByService: &t.RejectedLate},
-	}
-	return cmp.Or(own[r][c.class], c.count)
 }
 
 // routeOf returns the route of what came from a drop and went to a vault, or to none. What came from a drop that is not configured any more and
@@ -94,79 +57,91 @@ func (t *entryCounts) routeOf(drop string, v archive.VaultID) ledger.Route {
 	return ledger.PDF
 }
 
-// countAttention finds how many entries need a person, and the oldest of those on their way.
+// countAttention finds how many entries need a person.
 func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
-	for _, c := range t.attentionClasses() {
-		crowds, err := l.CountAttention(c.class, c.before)
-		if err != nil {
-			return err
-		}
-		for _, of := range crowds {
-			t.countFor(c, t.routeOf(of.Drop, of.Vault)).Count += of.Entries
-			if c.open {
-				t.oldest = earlierOf(t.oldest, of.Oldest)
+	for _, k := range present.NeedKinds() {
+		since, before := k.Bounds(t.Now, t.alertAfter)
+		for _, class := range k.Classes {
+			crowds, err := l.CountAttention(class, before)
+			if err != nil {
+				return err
 			}
-		}
-		if c.since.IsZero() {
-			continue
-		}
-		if crowds, err = l.CountAttention(c.class, c.since); err != nil {
-			return err
-		}
-		for _, of := range crowds {
-			c.count.Count -= of.Entries
+			var old []ledger.AttentionCount // those that need nobody any more
+			if !since.IsZero() {
+				if old, err = l.CountAttention(class, since); err != nil {
+					return err
+				}
+			}
+			n := t.needs.Of(k.What)
+			for _, c := range crowds {
+				n.Count += t.entriesOf(k, c)
+			}
+			for _, c := range old {
+				n.Count -= t.entriesOf(k, c)
+			}
 		}
 	}
 	return nil
+}
+
+// entriesOf returns how many of a crowd are of a kind: all or none, by the route.
+func (t *entryCounts) entriesOf(k present.NeedKind, c ledger.AttentionCount) int {
+	if k.Route != "" && k.Route != t.routeOf(c.Drop, c.Vault) {
+		return 0
+	}
+	return c.Entries
 }
 
 // nameLatest names the latest few of those that need a person.
 func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
-	for _, c := range t.attentionClasses() {
-		es, err := l.LatestAttention(c.class, c.before, present.NamedAtMost-min(len(c.count.Entries), present.NamedAtMost))
-		if err != nil {
-			return err
-		}
-		for _, e := range es {
-			if e.SeenAt.Before(c.since) {
-				continue
-			}
-			why, err := present.SummarizeEntry(l, e, t.Location)
+	for _, k := range present.NeedKinds() {
+		since, before := k.Bounds(t.Now, t.alertAfter)
+		for _, class := range k.Classes {
+			n := t.needs.Of(k.What)
+			es, err := l.LatestAttention(class, before, present.NamedAtMost-min(len(n.Entries), present.NamedAtMost))
 			if err != nil {
 				return err
 			}
-			if since := t.missing[e.Key]; !since.IsZero() && c.class == ledger.RejectedUnresolved {
-				why = present.DescribeMissing(e, t.Brief(since)) + ": drop it again, corrected, or vaultd close X"
+			for _, e := range es {
+				if e.SeenAt.Before(since) || k.Route != "" && k.Route != e.Route {
+					continue
+				}
+				why, err := present.SummarizeEntry(l, e, t.Location)
+				if err != nil {
+					return err
+				}
+				if since := t.missing[e.Key]; !since.IsZero() && class == ledger.RejectedUnresolved {
+					why = present.DescribeMissing(e, t.Brief(since)) + ": drop it again, corrected, or vaultd close X"
+				}
+				if ids := present.DescribeRequests(e.Requests()); k.What == "overdue" && ids != "" {
+					why = strings.TrimPrefix(why+"; request ids: "+ids, "; ")
+				}
+				n.Add(e, why)
 			}
-			count := t.countFor(c, e.Route)
-			if ids := present.DescribeRequests(e.Requests()); count == &t.Overdue && ids != "" {
-				why = strings.TrimPrefix(why+"; request ids: "+ids, "; ")
-			}
-			count.Add(e, why)
 		}
 	}
 	return nil
 }
 
-// countOpen counts the open entries by state, drop and vault.
+// openClasses are the classes of entries that are on their way.
+var openClasses = []ledger.Attention{ledger.Waiting, ledger.WaitingForRights, ledger.AwaitingDecision, ledger.RecipientNotListed, ledger.CopyNotMade}
+
+// countOpen counts the open entries by state, drop and vault, and finds the oldest.
 func (t *entryCounts) countOpen(l *boltledger.Ledger) error {
 	for s, n := range l.Balance().States {
 		if s := ledger.State(s); s.IsOpen() && n > 0 {
 			t.open[s] = int(n)
 		}
 	}
-	for _, c := range t.attentionClasses() {
-		if !c.open {
-			continue
-		}
-		crowds, err := l.CountAttention(c.class, time.Time{})
+	for _, class := range openClasses {
+		crowds, err := l.CountAttention(class, time.Time{})
 		if err != nil {
 			return err
 		}
 		for _, of := range crowds {
 			d := t.countsOfDrop(of.Drop)
 			d.open += of.Entries
-			d.oldest = earlierOf(d.oldest, of.Oldest)
+			d.oldest, t.oldest = earlierOf(d.oldest, of.Oldest), earlierOf(t.oldest, of.Oldest)
 			t.byVault[of.Vault] += of.Entries
 		}
 	}
@@ -236,7 +211,7 @@ func earlierOf(a, b time.Time) time.Time {
 }
 
 func (t *entryCounts) summarizeOpen() present.OpenCounts {
-	o := present.OpenCounts{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.Overdue.Count}
+	o := present.OpenCounts{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.needs.Of("overdue").Count}
 	for s, n := range t.open {
 		o.States[s.String()] = n
 		o.Total += n

@@ -25,7 +25,7 @@ func (v view) needToStart(open int) (n present.Need, isNeeded bool) {
 		return present.Need{}, false
 	}
 	return present.Need{
-		When: "now", What: "not-running", Count: total,
+		What: "not-running", Count: total,
 		Text: "vaultd is not running, and " + present.FormatCount(total, "folder waits", "folders wait") + " (" + present.FormatCount(dropped, "lies", "lie") + " in drop folders, " + present.FormatCount(open, "is", "are") + " half-way)",
 		Do:   "systemctl start vaultd; if it does not stay: journalctl -u vaultd",
 	}, true

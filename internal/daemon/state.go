@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/present"
 	"vaultd/internal/selfcheck"
+	"vaultd/internal/spool"
 )
 
 // State is what a running vaultd knows beside its ledger; a restart forgets it.
@@ -16,6 +17,7 @@ type State struct {
 	Pauses      []ingest.Pause // circuit breakers that are not closed, and why
 	Drops       []dropwork.State
 	Spool       SpoolState
+	Progress    Progress
 	HeldReason  string // why nothing may be taken, sent, moved or removed; empty: it may
 	TakenOverBy uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	LostLedger  string // why the open ledger is not the one in state_dir; empty: it is
@@ -34,6 +36,8 @@ type SpoolState struct {
 	Reserve       int64 // bytes set aside for the ledger
 	ReserveWanted int64 // what should be
 
+	Waiting []spool.Waiting // queues whose share has no room for their next package
+
 	Full      time.Time // since when nothing new is taken or packed for want of room; zero: new folders are taken
 	IsBlocked bool      // nothing at all is begun before there is room for the ledger
 }
@@ -41,7 +45,7 @@ type SpoolState struct {
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
-	s := State{Since: d.since, Pauses: d.engine.Pauses(), Spool: d.spoolState(), HostsWithoutMD5: d.engine.HostsWithoutMD5()}
+	s := State{Since: d.since, Progress: d.Progress(), Pauses: d.engine.Pauses(), Spool: d.spoolState(), HostsWithoutMD5: d.engine.HostsWithoutMD5()}
 	s.HeldReason, s.Check, s.TakenOverBy = d.heldReason(), d.checker.lastResult(), d.shared.Takeover.Epoch()
 	if lost := d.lost.Load(); lost != nil {
 		s.LostLedger = lost.why
@@ -86,7 +90,7 @@ func (d *Daemon) incomingFaults() (all []present.IncomingFault) {
 }
 
 func (d *Daemon) spoolState() SpoolState {
-	s := SpoolState{Used: d.spool.Used(), IsCounted: d.spool.IsCounted(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked()}
+	s := SpoolState{Used: d.spool.Used(), IsCounted: d.spool.IsCounted(), Full: d.disk.FullSince(), IsBlocked: d.disk.IsBlocked(), Waiting: d.spool.Waiting()}
 	s.Reserve, s.ReserveWanted = d.disk.Reserved()
 	return s
 }

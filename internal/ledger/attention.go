@@ -29,6 +29,8 @@ const (
 	NotCompared                            // archived by the service's status alone, and not compared, see [Entry.NeedsComparison]
 	AskedByService                         // sent, and a service that pays early asks for something, or has a credit note
 	LooksCutOff                            // archived or delivered with a file that looks cut off, and not reviewed
+	RejectedLate                           // delivered, and the network rejected it after that
+	ContentDiffers                         // archived, and the last download that was compared is not what was sent
 
 	endOfAttention // behind the last class; not stored
 )
@@ -60,8 +62,12 @@ func (e Entry) SourceDiffers() bool {
 // Attention returns the entry's class.
 func (e Entry) Attention() Attention {
 	switch {
+	case e.Contradicted && !e.Resolved && e.State == Delivered && e.Route.IsNotified():
+		return RejectedLate
 	case e.Contradicted && !e.Resolved:
 		return ContradictedByService
+	case e.ContentDiffers() && !e.Resolved:
+		return ContentDiffers
 	case e.IsArchivedTwice() && !e.Resolved:
 		return ArchivedTwice
 	case e.State == Quarantined:

@@ -139,6 +139,7 @@ type Registration struct {
 	// Unproven says that an upload without Content-MD5 got no 2xx and may have
 	// stored bytes: some stores keep a body that was cut off as a whole one.
 	Unproven bool
+	Differs  bool // the last download of it that was compared is not what was sent
 
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 
@@ -351,6 +352,14 @@ func (e Entry) NeedsComparison() bool {
 	return e.State == Archived && r != nil && r.Unproven
 }
 
+// ContentDiffers reports whether the last download of what is archived that was
+// compared is not what was sent. The source is not disposed of then, also where
+// somebody has closed the entry.
+func (e Entry) ContentDiffers() bool {
+	r := e.findRegistration(e.ArchivedRemote)
+	return e.State == Archived && r != nil && r.Differs
+}
+
 // NeedsReview reports whether a person should check the document: it has the invoice number of another one, or a date
 // that is hardly possible.
 func (e Entry) NeedsReview() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
@@ -374,12 +383,12 @@ func (e *Entry) repeatsWhatMayBeDelivered() bool { return e.DuplicateConfirmed &
 // since, it cannot go on by itself, the service contradicts it or has archived it twice, or
 // its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice() || e.Recipient == RecipientRejected || e.Asks != "") && !e.Resolved || e.isHalfwayDisposed()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice() || e.Recipient == RecipientRejected || e.Asks != "") && !e.Resolved || e.ContentDiffers() && !e.Resolved || e.isHalfwayDisposed()
 }
 
 // isHalfwayDisposed reports whether a disposal had begun when a reason against it became known.
 func (e *Entry) isHalfwayDisposed() bool {
-	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted || e.Recipient == RecipientRejected)
+	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted || e.Recipient == RecipientRejected || e.ContentDiffers())
 }
 
 // postpone postpones the step that is due.

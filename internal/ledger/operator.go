@@ -104,7 +104,7 @@ func (e *Entry) takeCutOff() {
 
 // Closed is an operator's decision that nobody needs to act any more:
 //
-//   - a rejection, or a contradiction about an archived entry or its kept folder, or a missing comparison is resolved; the flags stay, and a
+//   - a rejection, or a contradiction about an archived entry or its kept folder, a missing comparison, or a download with other content is resolved; the flags stay, and a
 //     disposal that was stopped halfway ends there, the rest of the folder kept for good
 //   - an archived entry that needs a review counts as reviewed
 //   - an entry of which nothing was ever at the service ends as rejected, on hold or not
@@ -168,7 +168,7 @@ func (e *Entry) checkMayClose() error {
 		switch {
 		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
-		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview() || e.NeedsComparison() || e.CutOff != NotCutOff:
+		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview() || e.NeedsComparison() || e.ContentDiffers() || e.CutOff != NotCutOff:
 			return illegalBecause(AlreadyResolved)
 		}
 		return illegalBecause(NothingToResolve)

@@ -280,6 +280,39 @@ func TestDisposal_I3_I4_WaitsForAComparison(t *testing.T) {
 	}
 }
 
+// I3, I26: a download that is not what was sent needs a person, and keeps the source
+// from being removed: also when a person has closed it, until a download is the same.
+// A close before it knew nothing of it.
+func TestDownload_I3_I26_OtherContent(t *testing.T) {
+	differs := ContentDiffered{}
+	e := usual(Archived)
+	e.Source, e.SameNumber, e.Resolved = Kept, archive.Key{7}, true
+	ripe(&e)
+	e = must(t, e, 0, differs)
+	for _, after := range []struct {
+		what     string
+		ev       Event
+		want     Attention
+		disposes bool
+	}{
+		{"differs", nil, ContentDiffers, false},
+		{"closed", Closed{byPerson}, RepeatedNumber, false},
+		{"the same", ContentCompared{}, RepeatedNumber, true},
+		{"differs again", differs, ContentDiffers, false},
+	} {
+		if after.ev != nil {
+			e = must(t, e, 0, after.ev)
+		}
+		kit.Want(t, after.what+": attention", e.Attention(), after.want)
+		kit.Want(t, after.what+": at rest", e.IsAtRest(), !after.disposes && after.want != ContentDiffers)
+		_, err := Transition(e, DisposeIntended{}, at(0))
+		kit.Want(t, after.what+": may be disposed of", err == nil, after.disposes)
+	}
+	if _, err := Transition(e, differs, at(0)); err == nil {
+		t.Error("what is known is taken as news")
+	}
+}
+
 func TestCompareIdentity_Verdicts(t *testing.T) {
 	same := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{2}}
 	other := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{3}}

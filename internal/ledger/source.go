@@ -94,17 +94,34 @@ func (e *Entry) endTries() {
 }
 
 // ContentCompared says that a download of what is archived has the content that
-// was sent. The line of the download says who asked for it.
+// was sent, where that was not sure. The line of the download says who asked for it.
 type ContentCompared struct{}
 
 // JournalName implements Event.
 func (ContentCompared) JournalName() string { return "content-compared" }
 
 func (ContentCompared) apply(e *Entry, _ archive.Instant) error {
-	if !e.NeedsComparison() {
+	if !e.NeedsComparison() && !e.ContentDiffers() {
 		return ErrIllegal
 	}
-	e.findRegistration(e.ArchivedRemote).Unproven = false
+	r := e.findRegistration(e.ArchivedRemote)
+	r.Differs, r.Unproven = false, false
+	return nil
+}
+
+// ContentDiffered says that a download of what is archived has other content than
+// was sent.
+type ContentDiffered struct{}
+
+// JournalName implements Event.
+func (ContentDiffered) JournalName() string { return "content-differs" }
+
+func (ContentDiffered) apply(e *Entry, _ archive.Instant) error {
+	r := e.findRegistration(e.ArchivedRemote)
+	if e.State != Archived || r == nil || r.Differs {
+		return ErrIllegal
+	}
+	r.Differs, e.Resolved = true, false // a person who resolved something before did not know this
 	return nil
 }
 

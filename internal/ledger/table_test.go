@@ -234,6 +234,7 @@ var stateTable = []row{
 	{"uploaded, other bytes", UploadAccepted{Sent: zip(4).SHA256}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"uploaded", accepted, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
 	{"content-compared", ContentCompared{}, "                -  -  -  -  -  -  -  -  =  -  -  -  - ", unproven},
+	{"content-differs", ContentDiffered{}, "                 -  -  -  -  -  -  -  -  =  -  -  -  - ", nil},
 	{"content-compared, proven", ContentCompared{}, "        -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
 

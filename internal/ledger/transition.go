@@ -180,7 +180,7 @@ func QueueOf(e Entry) string {
 func (e *Entry) mayDispose() bool {
 	done := e.State == Archived && e.ArchivedRemote != "" || e.State == Delivered
 	unhappy := e.Contradicted || e.Recipient == RecipientRejected && !e.Resolved
-	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !unhappy && !e.NeedsComparison()
+	return done && !e.NeedsReconcile && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !unhappy && !e.NeedsComparison() && !e.ContentDiffers()
 }
 
 func laterOf(a, b time.Time) time.Time {

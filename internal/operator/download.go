@@ -53,31 +53,38 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 		mark.Cause = judge(f)
 	}
 	mark.At = d.Now()
-	// The outcome is recorded even when the asker has gone away. After a crash before this commit the download counts, without an outcome.
+	// The outcome is recorded even when the asker has gone away. After a crash before these commits the download counts, without an outcome;
+	// between them the entry has it already, so that no report calls a person for what status does not know.
 	ctx = context.WithoutCancel(ctx)
-	if err := errors.Join(failed, d.Ledger.CommitMark(ctx, mark, nil)); err != nil || mark.Cause != ledger.FetchSame && mark.Cause != ledger.FetchRepacked {
-		return f, err
-	}
-	return f, d.noteCompared(ctx, v, r)
+	return f, errors.Join(failed, d.noteCompared(ctx, v, r, mark.Cause), d.Ledger.CommitMark(ctx, mark, nil))
 }
 
-// noteCompared ends the wait of an entry whose archived content was to be
-// compared. A crash before its commit leaves the entry as it was: it is
-// compared once more.
-func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archive.RemoteID) error {
+// noteCompared notes with the entry of a download that was compared whether the
+// archive has what was sent.
+func (d Downloads) noteCompared(ctx context.Context, v archive.VaultID, r archive.RemoteID, outcome string) error {
+	var ev ledger.Event = ledger.ContentCompared{}
+	switch outcome {
+	case ledger.FetchFailed, ledger.FetchNotCompared:
+		return nil
+	case ledger.FetchDiffers:
+		ev = ledger.ContentDiffered{}
+	}
 	key, ok, err := d.Ledger.FindByRemote(r)
 	if err != nil || !ok {
 		return err
 	}
 	e, ok, err := d.Ledger.Entry(key)
-	if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r || !e.NeedsComparison() {
+	if err != nil || !ok || e.Vault != v || e.ArchivedRemote != r {
 		return err
 	}
-	res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ledger.ContentCompared{}}, At: archive.Instant{Wall: d.Now()}})
-	if err != nil {
-		return err
+	res, err := d.Ledger.Apply(ctx, ledger.Change{Key: key, Rev: e.Rev, Events: []ledger.Event{ev}, At: archive.Instant{Wall: d.Now()}})
+	if err == nil {
+		err = res[0].Err
 	}
-	return res[0].Err
+	if errors.Is(err, ledger.ErrIllegal) { // nothing new: it is known as the same, or as another
+		return nil
+	}
+	return err
 }
 
 // Sampled is which archived documents were compared with what was sent, and which come next.

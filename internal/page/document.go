@@ -175,6 +175,7 @@ var eventTexts = map[string]string{
 	"window-closed": "The time for sending is over.", "place-intended": "The folder is about to be moved to its place.", "placed": "The folder is at its place.",
 	"dispose-intended": "The kept folder is about to be removed.", "disposed": "The kept folder was removed as configured.",
 	"content-compared":   "A download was compared with what was sent: it is the same.",
+	"content-differs":    "A download was compared with what was sent: it is not the same.",
 	"source-untouchable": "The kept folder is not removed.", "status-seen": "The archive was asked.",
 }
 

@@ -88,6 +88,8 @@ var german = map[string]string{
 	"The check of the ledger is not complete": "Die Prüfung des Nachweisbuchs ist nicht vollständig", "The disk is full": "Der Datenträger ist voll", "A drop folder is paused": "Ein Eingangsordner ist pausiert", "The disk of a drop folder is full": "Die Festplatte eines Eingangsordners ist voll", "Results do not reach people": "Ergebnisse kommen nicht bei den Leuten an",
 	"The archive contradicts itself": "Das Archiv widerspricht sich", "Archived more than once": "Mehrfach archiviert", "The clock is wrong": "Die Uhr geht falsch", "Not taken": "Nicht übernommen",
 	"Cannot be read": "Nicht lesbar", "Open for too long": "Zu lange offen", "Kept folders are not what was archived": "Aufbewahrte Ordner weichen vom Archivierten ab", "Rejected": "Abgewiesen",
+	"The archive has something else than was sent": "Das Archiv hat etwas anderes, als gesendet wurde", "Packages wait for room in the spool": "Pakete warten auf Platz im Zwischenspeicher", "A drop folder is not looked through": "Ein Eingangsordner wird nicht durchgesehen",
+	"Open each one for its numbers (bumId), and show the provider what was downloaded; IT closes it then (vaultd close).": "Öffnen Sie jedes: Dort stehen seine Nummern (bumId). Zeigen Sie dem Anbieter, was abgerufen wurde; danach schließt die IT es ab (vaultd close).",
 	"The ledger is not in its place": "Das Nachweisbuch liegt nicht an seinem Ort",
 	"Archived, and not compared":     "Archiviert, aber nicht verglichen",
 	"Quarantined":                    "In Quarantäne", "A decision is needed": "Eine Entscheidung fehlt", "Same invoice number as another one": "Gleiche Rechnungsnummer wie eine andere",
@@ -114,7 +116,7 @@ var german = map[string]string{
 	// States, folders, reasons.
 	"discovered": "übernommen", "packaged": "gepackt", "registering": "wird registriert", "registered": "registriert", "sending": "wird gesendet", "uploaded": "gesendet", "unclear": "unklar",
 	"archived": "archiviert", "delivered": "zugestellt", "duplicate": "Duplikat", "rejected": "abgewiesen", "quarantined": "in Quarantäne", "not taken": "nicht übernommen",
-	"on hold": "zurückgestellt", "in doubt": "im Zweifel", "resolved": "erledigt", "CONTRADICTED": "vom Archiv widersprochen", "TWICE": "doppelt archiviert",
+	"on hold": "zurückgestellt", "in doubt": "im Zweifel", "resolved": "erledigt", "CONTRADICTED": "vom Archiv widersprochen", "TWICE": "doppelt archiviert", "DIFFERS": "nicht, was gesendet wurde",
 	"folder claimed": "zurückgehalten, solange daran gearbeitet wird", "folder returning": "auf dem Weg zurück", "folder returned": "zurückgegeben", "folder keeping": "auf dem Weg zu den aufbewahrten",
 	"folder kept": "mit Quittung aufbewahrt", "folder disposing": "wird nach Ablauf der Frist entfernt", "folder moved": "nach Ablauf der Frist verschoben", "folder gone": "nach Ablauf der Frist gelöscht",
 	"loose file": "einzelne Datei ohne Ordner", "not a file": "keine Datei", "no sidecar": "keine Datei, die die Rechnung beschreibt", "still copying": "wird noch kopiert", "still open": "noch in einem Programm geöffnet", "temporary name": "vorläufiger Name", "not downloaded": "nicht heruntergeladen", "incomplete": "unvollständig",
@@ -190,8 +192,9 @@ var german = map[string]string{
 	"The store refused it.": "Der Speicher hat es abgelehnt.", "Sent completely.": "Vollständig gesendet.", "The time for sending is over.": "Die Zeit zum Senden ist um.",
 	"The folder is about to be moved to its place.": "Der Ordner wird gleich an seinen Platz gebracht.", "The folder is at its place.": "Der Ordner ist an seinem Platz.",
 	"The kept folder is about to be removed.": "Der aufbewahrte Ordner wird gleich entfernt.", "The kept folder was removed as configured.": "Der aufbewahrte Ordner wurde entfernt, wie konfiguriert.",
-	"A download was compared with what was sent: it is the same.": "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist dasselbe.",
-	"The kept folder is not removed.":                             "Der aufbewahrte Ordner wird nicht entfernt.", "The archive was asked.": "Das Archiv wurde gefragt.",
+	"A download was compared with what was sent: it is not the same.": "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist nicht dasselbe.",
+	"A download was compared with what was sent: it is the same.":     "Ein Abruf wurde mit dem Gesendeten verglichen: Es ist dasselbe.",
+	"The kept folder is not removed.":                                 "Der aufbewahrte Ordner wird nicht entfernt.", "The archive was asked.": "Das Archiv wurde gefragt.",
 
 	// The report.
 	"The report says what was dropped, what became of it, and what is not proven. It goes by the date of the document; where there is none, by the day on which it was taken. Of a large archive it takes some minutes.": "Der Bericht sagt, was abgelegt wurde, was daraus wurde und was nicht bewiesen ist. Er richtet sich nach dem Datum des Dokuments; wo es fehlt, nach dem Tag der Übernahme. Bei einem großen Archiv dauert er einige Minuten.",

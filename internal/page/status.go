@@ -52,7 +52,8 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	s.Host, s.Service, s.ReloadFault, s.Damage, s.Catalog, s.LostLedger = "", "", "", "", "", ""
 	s.Needs = slices.Clone(s.Needs)
 	for i := range s.Needs {
-		s.Needs[i].Text, s.Needs[i].Do, s.Needs[i].Names, s.Needs[i].Entries = "", "", nil, nil
+		n := &s.Needs[i]
+		n.Text, n.Brief, n.Do, n.Names, n.Entries = "", "", "", nil, nil
 	}
 	s.Pauses = slices.Clone(s.Pauses)
 	for i := range s.Pauses {
@@ -73,7 +74,7 @@ func withoutDocuments(s present.StatusSummary) present.StatusSummary {
 	if s.Safe != nil {
 		s.Safe = &present.SafeMode{Since: s.Safe.Since, From: s.Safe.From}
 	}
-	s.Advice, s.StalledDrops, s.LongNotTaken, s.ExtractNeeds, s.Incoming, s.Attention, s.Received = nil, nil, nil, nil, nil, present.AttentionCounts{}, present.ArrivalNeeds{}
+	s.Advice, s.StalledDrops, s.LongNotTaken, s.ExtractNeeds, s.SpoolWaits, s.Incoming, s.Attention, s.Received = nil, nil, nil, nil, nil, nil, nil, present.ArrivalNeeds{}
 	return s
 }
 

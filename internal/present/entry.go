@@ -103,6 +103,7 @@ func ExplainFlags(e ledger.Entry) []string {
 		{e.IsArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
 		{e.PossibleDouble && !e.IsArchivedTwice(), w.double},
 		{e.Contradicted, contradictedOf(e, w.rejectedLate, w.contradicted)},
+		{e.ContentDiffers(), "DOWNLOAD DIFFERS: the archive has something else than was sent, by the last download"},
 		{e.NeedsComparison(), "NOT COMPARED: an upload without Content-MD5 had no answer, and the archive's status alone says that it has all of it"},
 		{e.Recipient == ledger.RecipientRejected, "REJECTED BY THE RECIPIENT, who has it"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
@@ -122,6 +123,8 @@ func StateText(e ledger.Entry) string {
 	case e.Contradicted:
 		w := WordsOf(e.Route).flags
 		s += " " + contradictedOf(e, w.lateMark, w.mark)
+	case e.ContentDiffers():
+		s += " DIFFERS"
 	case e.IsArchivedTwice():
 		s += " TWICE"
 	case e.Recipient == ledger.RecipientRejected && !e.Resolved:

@@ -3,6 +3,7 @@ package present
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -33,6 +34,9 @@ func (s Situation) Explain(d Dossier) Explanation {
 	}
 	if s.isMissing(e) {
 		w.Notes = append(w.Notes, "its folder is "+DescribeMissing(e, s.Zoned(s.Missing))+": it was removed, renamed or moved")
+	}
+	if k := NeedOf(e, OnWhy, s.Now, s.AlertAfter); k.What != "" {
+		w.Needs = &Need{When: k.When, What: k.What, Count: 1, Text: strings.TrimPrefix(k.Describe(1, s.AlertAfter), "1 "), Do: k.Do, Names: []string{}, Turn: k.Turn}
 	}
 	for _, one := range d.Details.Remarks {
 		w.Notes = append(w.Notes, one.Text)

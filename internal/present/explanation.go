@@ -21,6 +21,7 @@ type Explanation struct {
 	Since     *time.Time `json:"since"` // in this state; not known where the journal does not tell
 	Certain   string     `json:"certain"`
 	Notes     []string   `json:"notes"`
+	Needs     *Need      `json:"needs"` // what a person must see to; null: nothing
 	First     *Original  `json:"first"` // that a duplicate repeats
 	Because   *Cause     `json:"because"`
 	Next      *string    `json:"next"` // in words; null: nothing without a person
@@ -71,6 +72,9 @@ func (w Explanation) Text(c Clock) []byte {
 	}
 	p.AddLine("State", "%s", state)
 	p.AddText(w.Certain)
+	if n := w.Needs; n != nil {
+		p.AddLine("Needs", "%s, %s: %s", n.Turn, n.When, n.Text)
+	}
 	for _, n := range w.Notes {
 		p.AddLine("Note", "%s", n)
 	}

@@ -19,7 +19,7 @@ func TestIncoming_I20_IsTold(t *testing.T) {
 			s.Balance.Agrees = true
 			c := Clock{Now: now, Location: time.UTC}
 			s.AddNeeds(c)
-			reasons := strings.Join(s.UnfitReasons(c), "\n")
+			reasons := strings.Join(s.UnfitReasons(), "\n")
 			if told := len(s.Needs) == 2 && s.Needs[0].What == "notices" && s.Needs[0].When == "now"; told != r.told {
 				t.Errorf("needs: %+v", s.Needs)
 			}

@@ -52,11 +52,14 @@ func (s Situation) Options(d Dossier) []Option {
 		if e.Attention() == ledger.AskedByService {
 			add(adviseOnAsked(e.Asks), "")
 		}
+		if e.Attention() == ledger.ContentDiffers {
+			add("show the provider what is downloaded; it is compared anew with that (may be charged)", "vaultd fetch "+x)
+		}
 		add("see the evidence", "vaultd receipt "+x)
 		if e.Attention() == ledger.SourceChanged {
 			add(w.compare, "")
 		}
-		if e.State == ledger.Archived {
+		if e.State == ledger.Archived && e.Attention() != ledger.ContentDiffers {
 			add("download it and compare (may be charged)", "vaultd fetch "+x)
 		}
 	case e.State == ledger.Duplicate:
@@ -170,6 +173,8 @@ func closeMeans(e ledger.Entry) string {
 		switch e.Attention() {
 		case ledger.SourceChanged:
 			return "it is seen to: no alarm any more; the folder stays"
+		case ledger.ContentDiffers:
+			return "it is cleared up with the provider: no alarm any more; the kept folder is not removed before a download is what was sent"
 		case ledger.NotCompared:
 			return "no alarm any more, without a comparison; the kept folder is never removed"
 		case ledger.RepeatedNumber, ledger.StrangeDate, ledger.LooksCutOff:

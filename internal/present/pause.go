@@ -49,3 +49,8 @@ func DescribeNextTry(c Clock, next *time.Time) string {
 func AdviseOnTakeover(epoch uint64) string {
 	return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped (docs/recovery.md)", epoch)
 }
+
+// AdviseOnLostLedger says what to do about a ledger that was lost while vaultd
+// runs.
+const AdviseOnLostLedger = "do not stop vaultd: what it has open is in no file of state_dir. Save it now: vaultd backup FILE. " +
+	"Move away what is in the place of ledger.db or ledger.head; vaultd then puts its own copy there, ends and starts again (docs/recovery.md)"

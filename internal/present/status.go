@@ -42,17 +42,25 @@ type StatusSummary struct {
 	Catalog string `json:"catalog"` // why find and show take longer; empty: they do not, or no daemon runs
 
 	ListsIgnored bool            `json:"-"` // the text lists the ignored names
-	Attention    AttentionCounts `json:"-"`
+	Attention    EntryCounts     `json:"-"` // the entries that need a person
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
 	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
 	LongNotTaken []Need          `json:"-"` // what was not taken for too long
 	ExtractNeeds []string        `json:"-"` // extracts that need a person, with what to do
+	SpoolWaits   []SpoolWait     `json:"-"` // queues whose share of the spool has no room
 	Incoming     []IncomingFault `json:"-"` // why what the services tell does not come in
 	Received     ArrivalNeeds    `json:"-"` // documents that came in over the business network and need a person
 
 	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has
 	LostLedger     string `json:"-"` // why the ledger that is open is not the one in state_dir; empty: it is
 	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
+}
+
+// SpoolWait is a vault, or a service, of which nothing is packed before packages leave the spool. Sizes are bytes.
+type SpoolWait struct {
+	Queue             string
+	Since             time.Time
+	Used, Share, Next int64 // of its packages, of its share, and those that the next one takes at most
 }
 
 // IncomingFault says why something does not come in by itself: what the business network tells, or extracts. Documents on their way out are
@@ -67,15 +75,6 @@ type IncomingFault struct {
 type ArrivalNeeds struct {
 	Count int
 	Names []string // of the first, at most NamedAtMost, each with what to do
-}
-
-// Need is what a person has to do about received documents; isNeeded is false where nothing is.
-func (a ArrivalNeeds) Need() (n Need, isNeeded bool) {
-	if a.Count == 0 {
-		return n, false
-	}
-	return Need{When: "soon", What: "received", Count: a.Count, Text: FormatCount(a.Count, "received document needs you", "received documents need you"),
-		Do: "see vaultd arrivals; when it is put right: vaultd arrivals retry ID", Names: a.Names}, true
 }
 
 // DownloadCounts is how many downloads were asked for in a month, and how many it may have.
@@ -105,11 +104,14 @@ type LedgerCheck struct {
 // Need is one kind of thing that a person must see to.
 type Need struct {
 	When  string   `json:"when"` // now or soon
-	What  string   `json:"what"` // a stable word
+	What  string   `json:"what"` // a stable word, see [NeedKind]
 	Count int      `json:"count"`
 	Text  string   `json:"text"`
 	Do    string   `json:"do"`
 	Names []string `json:"names"` // the newest few
+	Turn  string   `json:"turn"`  // whose turn it is
+
+	Brief string `json:"-"` // what the health pages say, without the name of a folder; empty: the text
 
 	Entries []NamedEntry `json:"-"` // the entries behind the names, in their order; empty: they are no entries of the ledger
 }
@@ -173,8 +175,8 @@ type DropStatus struct {
 	IgnoredBySystem IgnoredNames `json:"ignoredBySystem"` // names that systems made, left alone
 
 	Foreign  []ForeignPlace `json:"-"` // of somebody else, where vaultd puts things for people
-	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
 	IsPaused bool           `json:"-"` // it is not worked in
+	Do       string         `json:"-"` // about the pause, where more is known than that it must be mended
 	Listed   time.Time      `json:"-"` // when it was last scanned as a whole
 }
 
@@ -265,29 +267,15 @@ func (b Balance) sum(states []ledger.State) (n uint64) {
 	return n
 }
 
-// AttentionCounts are the entries that a person must see to, by what for.
-type AttentionCounts struct {
-	Contradicted, ArchivedTwice, KeptDiffers, NotCompared, Overdue, Quarantined, Rejected, Undecided, SameNumber, StrangeDate, CutOff, Unreadable NamedCount
+// EntryCounts are the entries that a person must see to, by the stable word of their kind of need.
+type EntryCounts map[string]*NamedCount
 
-	DeliveredDiffers NamedCount // kept PDFs that are not what was delivered; KeptDiffers has none of them
-	SentDiffers      NamedCount // kept folders of the business network that are not what was sent; KeptDiffers has none of them
-
-	RejectedLate        NamedCount // documents that the business network rejected after it had delivered them; Contradicted has none of them
-	RejectedByRecipient NamedCount // documents that were delivered and that their recipients rejected
-	AskedByService      NamedCount // documents of which a service that pays early asks for something, or has a credit note
-	RecipientNotListed  NamedCount // documents that are not sent, because the directory does not list their recipients
-	CopyWaits           NamedCount // documents that were sent and whose copies cannot be put into the drop folder of the archive
-}
-
-// ByName gives the counts by the stable words of the metrics.
-func (a AttentionCounts) ByName() map[string]int {
-	return map[string]int{
-		"rejected": a.Rejected.Count, "quarantined": a.Quarantined.Count, "undecided": a.Undecided.Count, "unreadable": a.Unreadable.Count,
-		"contradicted": a.Contradicted.Count, "archived-twice": a.ArchivedTwice.Count, "kept-differs": a.KeptDiffers.Count, "not-compared": a.NotCompared.Count, "delivered-differs": a.DeliveredDiffers.Count,
-		"sent-differs": a.SentDiffers.Count, "rejected-late": a.RejectedLate.Count, "rejected-by-recipient": a.RejectedByRecipient.Count, "asked-by-service": a.AskedByService.Count,
-		"recipient-not-listed": a.RecipientNotListed.Count, "copy-waits": a.CopyWaits.Count,
-		"overdue": a.Overdue.Count, "same-number": a.SameNumber.Count, "strange-date": a.StrangeDate.Count, "looks-cut-off": a.CutOff.Count,
+// Of returns the count of a kind, which it begins where there is none.
+func (a EntryCounts) Of(what string) *NamedCount {
+	if a[what] == nil {
+		a[what] = &NamedCount{}
 	}
+	return a[what]
 }
 
 // NamedCount counts entries and names the latest few.

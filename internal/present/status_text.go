@@ -144,6 +144,20 @@ var openKinds = []struct {
 	{"being clarified", []ledger.State{ledger.Unclear}},
 }
 
+// DescribeOpen says in a few words how many entries are on their way.
+func (b Balance) DescribeOpen() string {
+	var parts []string
+	for _, k := range openKinds {
+		if n := b.sum(k.states); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.Replace(k.words, "being sent", "uploading", 1)))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing on its way"
+	}
+	return strings.Join(parts, ", ")
+}
+
 func (s *StatusSummary) writeOpen(w io.Writer, c Clock) {
 	fmt.Fprintf(w, "OPEN %d", s.Open.Total)
 	between := "  "

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"hash/maphash"
 	"math/big"
 	"slices"
@@ -135,7 +134,7 @@ func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 		t.needReconcile++
 	}
 	switch {
-	case e.Contradicted && !e.Resolved, e.State == ledger.Rejected && e.InDoubt:
+	case (e.Contradicted || e.ContentDiffers()) && !e.Resolved, e.State == ledger.Rejected && e.InDoubt:
 		t.inQuestion++
 	case e.State == ledger.Rejected && e.Resolved:
 		t.resolved++
@@ -201,7 +200,7 @@ func addTo(kinds map[string]*need, what, name string) {
 
 // countNeed books what a person must see to.
 func (t *counts) countNeed(e ledger.Entry) {
-	what := t.c.findEntryNeed(e, &t.fetches)
+	what := t.c.findEntryNeed(e)
 	if what == "" {
 		return
 	}
@@ -212,48 +211,9 @@ func (t *counts) countNeed(e ledger.Entry) {
 	addTo(t.needs, what, name)
 }
 
-// routeNeeds are the stable words of needs that are something else by route.
-type routeNeeds struct{ quarantined, rejected, differs, contradicted, rejectedLate string }
-
-// needsByRoute has a row for each route.
-var needsByRoute = map[ledger.Route]routeNeeds{
-	ledger.Vault:   {"quarantined", "rejected", "kept-differs", "contradicted", "contradicted"},
-	ledger.PDF:     {"quarantined-pdf", "rejected", "delivered-differs", "contradicted", "contradicted"},
-	ledger.Network: {"quarantined-network", "rejected-network", "sent-differs", "contradicted-network", "rejected-late"},
-}
-
 // findEntryNeed returns the stable word of why a person must see to an entry; empty: nobody must.
-func (c Config) findEntryNeed(e ledger.Entry, fetches *proof.Downloads) string {
-	words := needsByRoute[cmp.Or(e.Route, ledger.Vault)]
-	switch {
-	case e.Contradicted && !e.Resolved && e.State == ledger.Delivered:
-		return words.rejectedLate
-	case e.Contradicted && !e.Resolved:
-		return words.contradicted
-	case e.State == ledger.Archived && fetches.LastComparison(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
-		return "download-differs"
-	case e.IsArchivedTwice() && !e.Resolved:
-		return "archived-twice"
-	case e.State == ledger.Quarantined:
-		return words.quarantined
-	case e.State == ledger.Rejected && !e.Resolved:
-		return words.rejected
-	case e.Hold:
-		return "held"
-	case e.Recipient == ledger.RecipientRejected && !e.Resolved:
-		return "rejected-by-recipient"
-	case e.Attention() == ledger.NotCompared:
-		return "not-compared"
-	case e.Attention() == ledger.AskedByService:
-		return "asked-by-service"
-	case e.Attention() == ledger.SourceChanged:
-		return words.differs
-	case e.Attention() == ledger.CopyNotMade:
-		return "copy-waits"
-	case e.State.IsOpen() && c.AlertAfter > 0 && c.Made.Sub(e.SeenAt) > c.AlertAfter:
-		return "overdue"
-	}
-	return ""
+func (c Config) findEntryNeed(e ledger.Entry) string {
+	return present.NeedOf(e, present.OnAudit, c.Made, c.AlertAfter).What
 }
 
 // monthlyTotals gives what each vault archived in each month.

@@ -102,7 +102,7 @@ func examineNaming(ctx context.Context, c Config, most uint64) (*Audit, error) {
 	for _, p := range c.Problems {
 		report.Findings = append(report.Findings, proof.Finding{Promise: "I14", Text: p.Where + ": " + p.What})
 	}
-	a.counts, a.proof, a.fetches, a.match, a.since = t.selected, report, t.fetches, t.match, t.since
+	a.counts, a.proof, a.match, a.since = t.selected, report, t.match, t.since
 	a.hasDeliveries = t.deliveries.hasRows
 	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err

@@ -109,12 +109,11 @@ func (s Selection) String() string {
 type Audit struct {
 	Summary Summary
 
-	c       Config
-	counts  ledger.Balance // of the selection
-	proof   proof.Report
-	fetches proof.Downloads
-	match   *matcher
-	since   *since
+	c      Config
+	counts ledger.Balance // of the selection
+	proof  proof.Report
+	match  *matcher
+	since  *since
 
 	hasDeliveries bool // the selection has a document that is not to be archived
 }

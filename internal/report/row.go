@@ -139,7 +139,7 @@ func (a *Audit) readRow(e ledger.Entry) (r row, err error) {
 	}
 	r = newRow(e, m, read)
 	r.state, r.month = e.State, a.c.monthOf(e, m)
-	r.Needs = present.TextOrNil(a.c.findEntryNeed(e, &a.fetches))
+	r.Needs = present.TextOrNil(a.c.findEntryNeed(e))
 	if e.State == ledger.Archived {
 		r.Listed = a.match.describeRow(e.Key, m.Number)
 	}

@@ -242,7 +242,7 @@ func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.newAbout(), Check: a.newCheck(moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
+		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: listSums(t.sums), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime: onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed}, Spread: t.spans.listSpread(t.deliveries.spread),
 		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.acts.Count, Acts: acts, Unused: []unused{},
 		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(t.deliveries.without(a.proof.Double)), InDoubt: stringsOf(a.proof.InDoubt),
@@ -311,43 +311,14 @@ func stringsOf[T fmt.Stringer](all []T) []string {
 	return out
 }
 
-// needWords says what each kind means and what to do, the most urgent first.
-var needWords = []struct{ what, one, more, do string }{
-	{"contradicted", "folder is contradicted by the archive", "folders are contradicted by the archive", "see vaultd show X, and ask the provider"},
-	{"download-differs", "archived document is not what was sent, by its last download", "archived documents are not what was sent, by their last download", "keep what vaultd fetch X gives, and show it to the provider"},
-	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
-	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
-	{"rejected-late", "document was rejected by the business network after delivery", "documents were rejected by the business network after delivery", "see vaultd why X; ask the provider, put them right and drop them again"},
-	{"contradicted-network", "document is contradicted by the business network", "documents are contradicted by the business network", "see vaultd show X, and ask the provider"},
-	{"quarantined-network", "document is quarantined: it cannot go on, and the business network may have it", "documents are quarantined: they cannot go on, and the business network may have them", "see vaultd why X; ask the provider, then decide"},
-	{"quarantined-pdf", "PDF is quarantined: it cannot go on, and it may have been delivered", "PDFs are quarantined: they cannot go on, and they may have been delivered", "look for them in the accounts-payable system; see vaultd why X, then decide"},
-	{"not-compared", "document is archived after an upload without an answer to a store that does not check Content-MD5", "documents are archived after an upload without an answer to a store that does not check Content-MD5", "compare them: vaultd fetch X"},
-	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
-	{"delivered-differs", "kept PDF is not what was delivered", "kept PDFs are not what was delivered", "see vaultd why X; drop the changed PDF or tidy it away, then vaultd close X"},
-	{"sent-differs", "kept folder is not what was sent to the business network", "kept folders are not what was sent to the business network", "see vaultd why X; send the recipient a corrected document or tidy it away, then vaultd close X"},
-	{"rejected-by-recipient", "document was rejected by its recipient", "documents were rejected by their recipients", "ask the recipient; then vaultd close X"},
-	{"asked-by-service", "document has word about early payment or a discount upon which a person must act", "documents have word about early payment or a discount upon which a person must act", "see vaultd show X for the word; act upon it, then vaultd close X"},
-	{"rejected-network", "document was rejected: it was not delivered to its recipient", "documents were rejected: they were not delivered to their recipients", "put them right as _REASON.txt says and drop them again"},
-	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
-	{"elsewhere", "folder that this report does not count may belong to it, and is not archived", "folders that this report does not count may belong to it, and are not archived",
-		"see vaultd why X for each; once it is archived or closed, make the report again"},
-	{"copy-waits", "document was sent, and its copy is not in the archive yet", "documents were sent, and their copies are not in the archive yet", "see vaultd why X for what is in the way; it is tried again by itself"},
-	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
-	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},
-}
-
-func (t *counts) listNeeds(limit time.Duration) []need {
+// listNeeds lists what a person must see to, with the words of the table of needs and in its order.
+func (t *counts) listNeeds() []need {
 	lines := []need{}
-	for _, w := range needWords {
-		n := t.needs[w.what]
-		if n == nil {
-			continue
+	for _, k := range present.NeedKinds() {
+		if n := t.needs[k.What]; n != nil {
+			n.Text, n.Do = k.Describe(int(n.Count), t.c.AlertAfter), k.Do
+			lines = append(lines, *n)
 		}
-		n.Text, n.Do = formatCount(n.Count, w.one, w.more), w.do
-		if w.what == "overdue" {
-			n.Text += " (longer than " + present.FormatAge(limit) + ")"
-		}
-		lines = append(lines, *n)
 	}
 	return lines
 }

@@ -167,7 +167,7 @@ func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	}
 	text += describeOthers(t) + "."
 	if t.inQuestion > 0 {
-		text += " " + formatCount(t.inQuestion, "is", "are") + " in question: contradicted, or closed in doubt."
+		text += " " + formatCount(t.inQuestion, "is", "are") + " in question: contradicted, downloaded with other content, or closed in doubt."
 	}
 	if t.needReconcile > 0 {
 		text += " " + formatCount(t.needReconcile, "is", "are") + " in doubt since the ledger was put back."

@@ -35,7 +35,7 @@ func flagNames(e ledger.Entry) []string {
 		on   bool
 		word string
 	}{
-		{e.Contradicted, contradicted}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice(), route.DoubleMark},
+		{e.Contradicted, contradicted}, {e.ContentDiffers(), "DOWNLOAD DIFFERS"}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice(), route.DoubleMark},
 		{e.Recipient == ledger.RecipientRejected, "REJECTED BY THE RECIPIENT"}, {e.InDoubt, "closed in doubt"},
 		{e.Hold, "on hold"}, {e.Resolved, "resolved"}, {!e.SameNumber.IsZero(), "same invoice number as another"},
 		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.CutOff != ledger.NotCutOff, "a file looks cut off"}, {e.Reviewed, "looked at by a person"},

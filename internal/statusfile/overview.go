@@ -57,7 +57,7 @@ func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, err
 
 // shownWhole are the classes of which who dropped it is told each one.
 var shownWhole = []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient,
-	ledger.RecipientNotListed, ledger.CopyNotMade}
+	ledger.RejectedLate, ledger.RecipientNotListed, ledger.CopyNotMade}
 
 // mostDisputed bounds how many entries that the service contradicts are looked at.
 const mostDisputed = 1000
@@ -88,7 +88,7 @@ func (s *overview) refreshAll(l *boltledger.Ledger) error {
 		switch {
 		case e.State == ledger.Quarantined:
 			of(e.Drop).addCount(ledger.InQuarantine, 1)
-		case e.State != ledger.Archived && e.State != ledger.Delivered, e.Route.IsNotified(): // who dropped it must know that the recipient does not have it
+		case e.State != ledger.Archived && e.State != ledger.Delivered: // who dropped it must know that the recipient does not have it
 			of(e.Drop).addCount(ledger.RejectedUnresolved, 1)
 		default:
 			return // nothing that who dropped it could do
@@ -137,7 +137,7 @@ func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func
 // addCount takes in how many there are of a class.
 func (p *dropOverview) addCount(class ledger.Attention, n int) {
 	switch class {
-	case ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient, ledger.RecipientNotListed:
+	case ledger.WaitingForRights, ledger.RejectedUnresolved, ledger.RefusedByRecipient, ledger.RejectedLate, ledger.RecipientNotListed:
 		p.fix += n
 	default:
 		p.taken += n

@@ -356,6 +356,7 @@ func TestOverview_EveryClassIsTold(t *testing.T) {
 		ledger.ContradictedByService: "by its state and its route", ledger.RepeatedNumber: "as unusual", ledger.StrangeDate: "as unusual", ledger.LooksCutOff: "as unusual",
 		ledger.NotCompared:   "to IT alone: a download may be charged",
 		ledger.ArchivedTwice: "to IT alone: who dropped it can do nothing", ledger.SourceChanged: "to IT alone: it is not known who changed it",
+		ledger.ContentDiffers: "to IT alone: only the provider can do something",
 		ledger.AskedByService: "to IT alone: whoever pays decides, and not who dropped it",
 	}
 	for _, class := range ledger.AttentionClasses() {

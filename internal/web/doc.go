@@ -26,7 +26,7 @@ type Facts struct {
 	Environment string // test or production
 
 	Balance     ledger.Balance
-	NeedsPerson map[string]int // by a stable word: rejected, quarantined, unclear, undecided, contradicted, archived-twice, kept-differs, not-compared, delivered-differs, sent-differs, rejected-late, rejected-by-recipient, asked-by-service, recipient-not-listed, copy-waits, unreadable, overdue, not-taken, same-number, strange-date, extracts
+	NeedsPerson map[string]int // by the stable word of the table of needs; zero where nobody is needed
 	OldestOpen  time.Time      // when the oldest folder on its way was taken
 	LastSuccess time.Time      // when the ledger last recorded one as archived
 

@@ -47,7 +47,7 @@ var metrics = []metric{
 	{"vaultd_balance_agrees", "1 while every folder seen stands in exactly one state", gauge, nil, func(f Facts, add func(float64, ...string)) {
 		add(boolValue(f.Balance.IsBalanced()))
 	}},
-	{"vaultd_needs_person_folders", "folders that need a person, by what for; not-taken are those that lie in a drop for longer than remind_after, and extracts and received are no folders but extracts and received documents", gauge, []string{"what"}, func(f Facts, add func(float64, ...string)) {
+	{"vaultd_needs_person", "what needs a person, by its stable word as in vaultd status: documents, and faults of drops, services and this machine", gauge, []string{"what"}, func(f Facts, add func(float64, ...string)) {
 		for what, n := range f.NeedsPerson {
 			add(float64(n), what)
 		}

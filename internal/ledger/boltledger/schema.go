@@ -74,6 +74,7 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	instantField(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
 	flagField(12, "from_lost_part", func(r *ledger.Registration) *bool { return &r.FromLostPart }),
 	flagField(13, "unproven", func(r *ledger.Registration) *bool { return &r.Unproven }),
+	flagField(14, "differs", func(r *ledger.Registration) *bool { return &r.Differs }),
 }}
 
 var prunedForm = &message[ledger.RegistrationsPruned]{"Folded", []field[ledger.RegistrationsPruned]{

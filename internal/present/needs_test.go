@@ -25,10 +25,10 @@ func TestUnfitReasons_I26(t *testing.T) {
 		"CredentialsRefused": {func(s *StatusSummary) {
 			s.Pauses = []PausedTarget{{Route: "vault ACME", Code: "http-401", Since: noon, NeedsPerson: true}}
 		}, "vault ACME paused since 13:32 (http-401)"},
-		"DropAway":     {func(s *StatusSummary) { s.Drops = []DropStatus{{Name: "acme-in", IsPaused: true}} }, "drop acme-in paused"},
+		"DropAway":     {func(s *StatusSummary) { s.Drops = []DropStatus{{Name: "acme-in", Paused: "it is not there"}} }, "drop acme-in paused"},
 		"NoRight":      {func(s *StatusSummary) { s.NotTaken = []NotTaken{{Drop: "acme-in", Reason: "no right", Count: 3}} }, "drop acme-in: 3 not taken (no right)"},
-		"Overdue":      {func(s *StatusSummary) { s.Attention.Overdue.Count = 2 }, "2 folders open for longer than 48 h"},
-		"Contradicted": {func(s *StatusSummary) { s.Attention.Contradicted.Count = 1 }, "1 folder contradicted by the archive"},
+		"Overdue":      {func(s *StatusSummary) { s.Attention.Of("overdue").Count = 2 }, "2 documents are open for longer than 48 h"},
+		"Contradicted": {func(s *StatusSummary) { s.Attention.Of("contradicted").Count = 1 }, "1 document is contradicted by the service"},
 		"Disagreement": {func(s *StatusSummary) { s.Balance.Agrees = false }, "the balance does not agree"},
 		"SafeMode":     {func(s *StatusSummary) { s.Safe = &SafeMode{Word: "restored"} }, "safe mode (restored): nothing is taken, sent or removed before vaultd reconcile"},
 		"Damage":       {func(s *StatusSummary) { s.Damage = "page 7" }, "the ledger cannot be read: page 7"},
@@ -36,9 +36,10 @@ func TestUnfitReasons_I26(t *testing.T) {
 		"Stalled":      {func(s *StatusSummary) { s.StalledDrops = []string{"drop acme-in stands still"} }, "drop acme-in stands still"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := StatusSummary{Balance: Balance{Agrees: true}, Open: OpenCounts{Limit: (48 * time.Hour).Seconds()}}
+			s := StatusSummary{At: noon, Attention: EntryCounts{}, Balance: Balance{Agrees: true}, Open: OpenCounts{Limit: (48 * time.Hour).Seconds()}}
 			row.spoil(&s)
-			kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(Clock{noon, time.UTC}), "; "), row.want)
+			s.AddNeeds(Clock{noon, time.UTC})
+			kit.Want(t, "the reasons", strings.Join(s.UnfitReasons(), "; "), row.want)
 		})
 	}
 }
@@ -55,5 +56,5 @@ func TestNeeds_I26_DiskOfADropIsFull(t *testing.T) {
 	}
 	kit.Holds(t, "needs", strings.Join(needs, "\n"), "drop-full: the disk of drop acme has ")
 	kit.Lacks(t, "needs", strings.Join(needs, "\n"), "beta")
-	kit.Holds(t, "reasons", strings.Join(full.UnfitReasons(Clock{Now: time.Now(), Location: time.UTC}), "\n"), "drop acme: its disk is full")
+	kit.Holds(t, "reasons", strings.Join(full.UnfitReasons(), "\n"), "drop acme: its disk is full")
 }
