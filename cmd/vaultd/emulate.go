@@ -170,20 +170,27 @@ func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.extracts != "" {
-		if err := publishExtracts(s.Server, os.DirFS(o.extracts), o.cfg.Clock()); err != nil {
-			stop()
-			return errors.Join(fail(exitUsage, fmt.Errorf("offer the extracts of %s: %w", o.extracts, err), "docs/extracts.md says what is in such a folder"), s.wait())
-		}
-	}
-	if o.received != "" {
-		if err := publishReceived(s.Server, os.DirFS(o.received), noMoreFiles); err != nil {
-			stop()
-			return errors.Join(fail(exitUsage, fmt.Errorf("let the documents of %s come in: %w", o.received, err), "docs/network.md says what is in such a folder"), s.wait())
-		}
+	if err := o.publishFolders(s.Server); err != nil {
+		stop()
+		return errors.Join(err, s.wait())
 	}
 	fmt.Fprintf(a.stdout, "service  %s\nvaults   %s\nkept in  %s\nstop with Ctrl-C\n", s.url, strings.Join(o.vaults, ", "), o.cfg.Dir)
 	return s.wait()
+}
+
+// publishFolders makes the service offer what is in the folders of the command line.
+func (o emulateOptions) publishFolders(emu *emulator.Server) error {
+	if o.extracts != "" {
+		if err := publishExtracts(emu, os.DirFS(o.extracts), o.cfg.Clock()); err != nil {
+			return fail(exitUsage, fmt.Errorf("offer the extracts of %s: %w", o.extracts, err), "docs/extracts.md says what is in such a folder")
+		}
+	}
+	if o.received != "" {
+		if err := publishReceived(emu, os.DirFS(o.received), noMoreFiles); err != nil {
+			return fail(exitUsage, fmt.Errorf("let the documents of %s come in: %w", o.received, err), "docs/network.md says what is in such a folder")
+		}
+	}
+	return nil
 }
 
 // running is an emulator that serves on a loopback address.
